@@ -71,7 +71,8 @@ def test_the_json(peakline, path):
     assert (run.code, run.err) == (0, "")
     told = json.loads(run.out)
     assert list(told) == [
-        "profile", "times", "times_by_name", "found_by", "parts", "devices", "to_record",
+        "profile", "times", "times_by_name", "found_by", "parts", "devices",
+        "utilisation", "to_record",
         "times_by_device", "steps", "findings", "warnings",
     ]  # fmt: skip
     assert told["profile"] == {

@@ -69,7 +69,8 @@ def test_the_json(peakline, both):
         }
     ]
     assert list(told["time"]) == [
-        "steps", "times", "times_by_name", "found_by", "parts", "devices", "to_record", "top_ops",
+        "steps", "times", "times_by_name", "found_by", "parts", "devices",
+        "utilisation", "to_record", "top_ops",
     ]  # fmt: skip
     assert told["time"]["steps"] == 4
     assert told["time"]["top_ops"][0] == {

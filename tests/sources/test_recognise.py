@@ -25,7 +25,8 @@ _ROOTS = [
 # What lies in the folders of samples is known by its name; the first that fits counts.
 _NAMES = (
     (r"\.xplane\.pb$", "xplane"),
-    (r"tfprof_profile|\.hlo\.pb$|\.zip$", ""),
+    (r"tfprof_profile|\.zip$", ""),
+    (r"\.hlo\.pb$", "hlo_proto"),
     (r"stepstats/.*stepstats\.pbtxt$", "step_stats"),
     (r"run_metadata.*\.(pb|pbtxt)$|op_stats/tf1_cnn_0\.pb$", "run_metadata"),
     (r"saved_model\.pb$", "saved_model"),

@@ -155,6 +155,8 @@ def test_costs_of_the_step(steps):
             "accelerator_ps": 0,
             "allocated_bytes": 65536,
             "output_bytes": 65536,
+            "flops": None,
+            "bytes_accessed": None,
         },
     }
     assert by_name["w0/read_S3"]["cost"] is None

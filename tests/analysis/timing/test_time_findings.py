@@ -252,6 +252,7 @@ def test_no_steps():
         "parts": [],
         "devices": [],
         "to_record": [],
+        "utilisation": None,
         "steps": [],
         "findings": [],
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_OF_PROGRAMS = frozenset(("graphs", "nodes", "edges"))
+"""Tables that are made of those of programs where a file has no graphs of its own."""
 _PLAIN = ".xplane.pb"
 
 
@@ -24,7 +26,7 @@ def missing_tables(path: str) -> frozenset[str]:
     has_memory = presence.may_name_memory_events(path)
     has_programs = presence.may_hold_programs(path)
     return (frozenset() if has_memory else presence.MEMORY_TABLES) | (
-        frozenset() if has_programs else PROGRAM_TABLES
+        frozenset() if has_programs else PROGRAM_TABLES | _OF_PROGRAMS
     )
 
 
