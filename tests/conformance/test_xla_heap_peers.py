@@ -75,7 +75,7 @@ def test_a_program_with_many_temporaries_loses_some(compiled):
 def profiles():
     """The samples with programs."""
     for folder in (*OWN_SAMPLES, *more_samples()):
-        for path in sorted(folder.rglob("*.xplane.pb")):
+        for path in sorted(folder.rglob("*.xplane.pb*")):
             try:
                 with peakline.open(path) as profile:
                     if profile.programs():
