@@ -57,6 +57,38 @@ def test_stats_of_kinds_and_planes(profile):
     ]
 
 
+def test_entries_of_a_map_in_any_order(tmp_path):
+    """Their texts are in the file's order, the rows in that of the ids."""
+    entries = []
+    for number in (3, 1, 2):
+        space = SpaceBuilder()
+        plane = space.plane("/device:TPU:0")
+        plane.message.id = 0
+        entry = plane.message.event_metadata[number]
+        plane.add_stats(entry, {"hlo_category": f"kind {number}", "info": bytes([number])})
+        entries.append(plane.message.SerializeToString())
+    # The parts of a message one after the other are the message. A damaged file is read in place.
+    profile = _opened(tmp_path, _field(1, b"".join(entries)) + b"\xff")
+    stats = profile.columns("event_type_stats").to_pylist()
+    assert [row["value"] for row in stats if row["name"] == "hlo_category"] == [
+        "kind 1", "kind 2", "kind 3",
+    ]  # fmt: skip
+    assert profile.type_bytes("info") == {0: b"\x01", 1: b"\x02", 2: b"\x03"}
+    assert profile.type_bytes("hlo_category") == {}
+
+
+def _opened(folder, content):
+    path = folder / "host.xplane.pb"
+    path.write_bytes(content)
+    return peakline.open(path)
+
+
+def _field(number, content):
+    """A field of bytes, up to 16 KiB of these."""
+    size = bytes([len(content) & 127 | 128, len(content) >> 7])
+    return bytes([number << 3 | 2]) + size + content
+
+
 def test_bytes_of_planes_and_programs(profile):
     assert profile.plane_bytes("details") == {0: b"\x08\x01"}
     assert profile.plane_bytes("name") == {}

@@ -148,6 +148,10 @@ def value_codes(
     rows = np.flatnonzero(value.case == _BYTES)
     codes[rows] = _coded(value.length[rows], texts, lambda length: f"<{length} bytes>")
     rows = np.flatnonzero(value.case == _STR)
+    at = value.bits[rows]
+    if (at[1:] < at[:-1]).any():
+        # Entries of a map may stand in the file in any order, and texts are read in the file's.
+        rows = rows[np.argsort(at, kind="stable")]
     for some in _pieces(rows):
         spans = Spans(value.bits[some], value.length[some])
         added = [texts.add(*where) for where in source.pieces(spans)]
