@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.formats.hlo_proto.buffers import total_bytes
 from peakline.hlo.heap import TEMPORARY, Heap, Live, LiveSet
 from peakline.hlo.order import program_order
 from peakline.tables.columns import Columns, Names
@@ -222,7 +223,8 @@ class ProgramMemory:
         """The most memory that the program needs at one time."""
         if self.need is not None:
             return self.need.whole_bytes
-        return int(self._indefinite.bytes.sum()) + sum(heap.peak for heap in self.heaps)
+        peaks = [heap.peak for heap in self.heaps]
+        return total_bytes(np.append(self._indefinite.bytes, np.array(peaks, np.int64)))
 
     @property
     def is_known(self) -> bool:

@@ -31,32 +31,27 @@ def program_order(computations: Columns, instructions: Columns, calls: Columns) 
     caller, called = calls.array("instruction_id"), calls.array("computation_id")
     first_call = np.searchsorted(caller, np.arange(of.size + 1))
     rows: list[Int64Array] = []
-    seen = {int(entry[0])}
-    # What is still to do of each open computation: its instructions, and from where on.
-    open_: list[tuple[Int64Array, Int64Array, int, int]] = [
-        _begin(int(entry[0]), order, bounds, runs)
-    ]
-    while open_:
-        listed, stops, done, at = open_.pop()
+    seen: set[int] = set()
+    # What is still to do: computations to begin, and of those that have begun the instructions, the
+    # calls among them, and from where on.
+    waiting: list[int | tuple[Int64Array, Int64Array, int, int]] = [int(entry[0])]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, int):
+            if one in seen:
+                continue
+            seen.add(one)
+            listed = order[bounds[one] : bounds[one + 1]]
+            one = listed, np.flatnonzero(runs[listed]), 0, 0
+        listed, stops, done, at = one
         if at == stops.size:
             rows.append(listed[done:])
             continue
         stop = int(stops[at])
         rows.append(listed[done:stop])
-        open_.append((listed, stops, stop, at + 1))
+        waiting.append((listed, stops, stop, at + 1))
         row = int(listed[stop])
-        callees = called[first_call[row] : first_call[row + 1]].tolist()
-        for callee in reversed(callees):
-            if callee not in seen:
-                seen.add(callee)
-                open_.append(_begin(callee, order, bounds, runs))
+        waiting += called[first_call[row] : first_call[row + 1]][::-1].tolist()
     every = np.concatenate(rows)
     place[every] = np.arange(every.size)
     return place
-
-
-def _begin(
-    computation: int, order: Int64Array, bounds: Int64Array, runs: Int64Array
-) -> tuple[Int64Array, Int64Array, int, int]:
-    listed = order[bounds[computation] : bounds[computation + 1]]
-    return listed, np.flatnonzero(runs[listed]), 0, 0

@@ -59,7 +59,7 @@ class Made:
     def is_in_main(self, place: tuple[int, Index]) -> bool:
         """Whether what is read lies in main memory, as a whole array."""
         number, index = place
-        return number < len(self.operands) and _in_main(self.operands[number].shape, index)
+        return 0 <= number < len(self.operands) and _in_main(self.operands[number].shape, index)
 
     def writes_to_main(self, index: Index) -> bool:
         """Whether what is written lies there."""

@@ -112,7 +112,7 @@ hlo_heap_events: One row per event of the simulated heap by which temporaries we
     module_id int64 the program
     trace int64 number of the heap in its program
     sequence int64 number of the event in its heap
-    kind string allocation, deallocation or share
+    kind string? allocation, deallocation or share; null for what is none of them
     buffer int64 native_id of the value
     shared_with int64? of a share: native_id of the value whose memory it uses
     computation string? the computation

@@ -81,7 +81,7 @@ class Assignment:
             "thread_local": on_device & (self.kind == THREAD_LOCAL),
             "host": ~on_device & (self.kind != THREAD_LOCAL),
         }
-        return {f"{name}_bytes": int(self.size[rows].sum()) for name, rows in parts.items()}
+        return {f"{name}_bytes": total_bytes(self.size[rows]) for name, rows in parts.items()}
 
     def buffers(self) -> Columns:
         """Table ``hlo_buffers``."""
@@ -93,7 +93,7 @@ class Assignment:
             at = at[np.argsort(self.number[assigned.parent[at]], kind="stable")]
         at = at[::-1][np.unique(row[at[::-1]], return_index=True)[1]]
         at.sort()
-        self._source.dangling += int((row < 0).sum())
+        self._source.losses["hlo_reference", "values"] = int((row < 0).sum())
         row, of = row[at], assigned.parent[at].astype(np.int64)
         instruction = self.instruction[row]
         shape, sizes = self._shapes(row, instruction)
@@ -190,6 +190,12 @@ class Assignment:
         return Names(codes, texts.values), sizes[of]
 
 
+def total_bytes(sizes: Int64Array) -> int:
+    """The sum of sizes; no sum counts for more than 2^62 either."""
+    total: int = sum(sizes.tolist())
+    return min(total, _MOST_BYTES)
+
+
 def index_text(index: tuple[int, ...]) -> str:
     """A place in a tuple as XLA writes it: ``{1,0}``, empty for the whole."""
     return f"{{{','.join(map(str, index))}}}" if index else ""
@@ -228,7 +234,7 @@ def read_heap_events(source: ProgramSource) -> Columns:
     live, strange = live_bytes(
         trace, kind, numbers.rows_of(buffer), numbers.rows_of(shared), values.array("size")
     )
-    source.strange_events += strange
+    source.losses["hlo_heap", "events"] = strange
     return Columns(
         {
             "trace": trace,

@@ -18,15 +18,13 @@ from peakline.tables.columns import Column, Columns, Names
 from peakline.wire import Plan, WireTable, decode, joined
 
 _DILATIONS = ("base_dilation", "window_dilation")
-_WINDOWS = "window.dimensions"
 
 
 def read_computations(source: ProgramSource) -> Columns:
     """Table ``hlo_computations`` of one program."""
     table = source.computations[COMPUTATIONS]
     rows = np.arange(table.rows)
-    of = source.ids.group
-    roots = source.ids.rows(rows, table.array("root_id").astype(np.int64))
+    of, roots = source.ids.group, source.roots
     counts = np.bincount(of, minlength=table.rows).astype(np.int64)
     ordered = np.bincount(of[source.schedule >= 0], minlength=table.rows)
     return Columns(
@@ -49,7 +47,7 @@ _PATHS = {
     "opcode": (),
     "category": (
         "fusion_kind",
-        *(f"{_WINDOWS}.{name}" for name in _DILATIONS),
+        *(f"window.dimensions.{name}" for name in _DILATIONS),
     ),
     "fusion_kind": ("fusion_kind",),
     "called": (),
@@ -137,10 +135,8 @@ class _Instructions:
         return Names(codes, found.values)
 
     def is_root(self) -> BoolArray:
-        """Whether each is its computation's result."""
-        ids = self._source.ids
-        roots = self._source.computations[COMPUTATIONS].array("root_id")
-        found: BoolArray = roots[ids.group[self.rows]] == ids.number[self.rows]
+        """Whether each is its computation's result; of two with its number the first is."""
+        found: BoolArray = self._source.roots[self._source.ids.group[self.rows]] == self.rows
         return found
 
     def name(self) -> Names:
@@ -207,9 +203,9 @@ class _Instructions:
         opcodes = self.opcode()
         dilated = []
         for name in _DILATIONS:
-            windows = self._below(_WINDOWS)
+            windows, sizes = self._below("window"), self._below("window.dimensions")
             marked = np.zeros(self.rows.size, np.bool_)
-            marked[windows.parent[windows.array(name) > 1]] = True
+            marked[windows.parent[sizes.parent[sizes.array(name) > 1]]] = True
             dilated.append(marked)
         rank = np.zeros(self.rows.size, np.bool_)
         changed = np.flatnonzero(opcodes.per_row("bitcast-convert".__eq__, np.bool_))
@@ -249,7 +245,7 @@ def read_operands(source: ProgramSource) -> Columns:
     for field in fields:
         listed = decoded[f"{INSTRUCTIONS}.{field}"]
         rows = source.operands(listed)
-        source.dangling += int((rows < 0).sum())
+        source.losses["hlo_reference", field] = int((rows < 0).sum())
         parts.append((listed.parent.astype(np.int64), _places(listed), rows))
     user, place, operand = (np.concatenate([part[n] for part in parts]) for n in range(3))
     is_control = np.repeat([False, True], [part[0].size for part in parts])
@@ -269,7 +265,7 @@ def read_calls(source: ProgramSource) -> Columns:
     """Table ``hlo_calls`` of one program; a call that names nothing has no row."""
     calls = source.structure[f"{INSTRUCTIONS}.called_computation_ids"]
     rows = source.called(calls)
-    source.dangling += int((rows < 0).sum())
+    source.losses["hlo_reference", "calls"] = int((rows < 0).sum())
     found = rows >= 0
     return Columns(
         {

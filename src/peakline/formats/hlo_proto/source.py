@@ -71,17 +71,15 @@ def _plan(part: str, paths: tuple[str, ...]) -> Plan:
 class ProgramSource:
     """One program while its tables are made. What several of them need is decoded once."""
 
-    __retained__ = "buffer head computations structure ids computation_ids stacks schedule"
+    __retained__ = "buffer head computations structure ids computation_ids roots stacks schedule"
 
     def __init__(self, stored: StoredProgram, strings: Strings) -> None:
         self.stored, self.strings = stored, strings
         self.buffer = stored.load()
         self.damage = Damage()
         """The worst that one of the decodings met."""
-        self.dangling = 0
-        """Operands, calls and values that name nothing."""
-        self.strange_events = 0
-        """Events of heaps that do not fit those before."""
+        self.losses: dict[tuple[str, str], int] = {}
+        """How much of it names nothing or fits nothing, by kind of warning and by what it is."""
 
     @cached_property
     def _spans(self) -> dict[str, Spans]:
@@ -165,6 +163,12 @@ class ProgramSource:
         """The rows of instructions by their number."""
         table = self.structure[INSTRUCTIONS]
         return Places(table.parent, table.array("id").astype(np.int64))
+
+    @cached_property
+    def roots(self) -> Int64Array:
+        """The instruction that is the result of each computation, -1 where it names none."""
+        table = self.computations[COMPUTATIONS]
+        return self.ids.rows(np.arange(table.rows), table.array("root_id").astype(np.int64))
 
     @cached_property
     def stacks(self) -> StackIndex:

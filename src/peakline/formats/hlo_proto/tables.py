@@ -127,19 +127,15 @@ class ProgramTables(Programs):
         self.damage[number] = max(
             self.damage.get(number, Damage()), source.damage, key=lambda one: one.places
         )
-        for kind, count in (
-            ("hlo_reference", source.dangling),
-            ("hlo_heap", source.strange_events),
-        ):
-            key = kind, number, table
-            self._losses[key] = max(self._losses.get(key, 0), count)
+        for (kind, what), count in source.losses.items():
+            self._losses[kind, number, what] = count
         return found
 
     def _warn(self, warnings: Warnings) -> None:
         """Count what was lost, each loss once."""
-        for (kind, number, table), count in self._losses.items():
-            if (kind, number, table) not in self._reported:
-                self._reported.add((kind, number, table))
+        for (kind, number, what), count in self._losses.items():
+            if (kind, number, what) not in self._reported:
+                self._reported.add((kind, number, what))
                 warnings.add(kind, _DETAILS[kind], count)
         for number, damage in self.damage.items():
             if damage and ("hlo_damaged", number, "") not in self._reported:
