@@ -4,7 +4,8 @@ A TPU's profile says it (the lines ``XLA Modules``, table ``module_runs``). On o
 event of an op says of which program it is (stat ``program_id``), on CPUs and newer GPUs also of
 which run (``run_id``, ``device_ordinal``): a run is from the first start to the last end of its
 events. Where runs have no numbers, one begins when events of another program follow on the device,
-or an instruction outside of any loop or call comes again.
+or an instruction outside of any loop or call comes again; a program of one instruction that runs
+several times in a row is one run.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from peakline.tables.once import once
 _STATS = frozenset(("program_id", "run_id", "device_ordinal", "hlo_op"))
 _LINE = "XLA Modules"
 _LABEL = re.compile(r".*\((\d{1,20})\)", re.DOTALL)
+_UNKNOWN = -1
+"""The device of an event that does not say which it was."""
 _EVENTS = frozenset(("line_id", "name", "start_ps", "duration_ps"))
 
 
@@ -102,8 +105,15 @@ def _by_events(profile: Profile, events: Columns, numbers: dict[int, int]) -> Co
         keep &= device >= 0
     start = events.array("start_ps")[event]
     end = start + events.array("duration_ps")[event]
-    if not (place >= 0)[keep].all():
-        run = _unnumbered(profile, event, program, device, start, keep)
+    numbered = place >= 0
+    # Where the runs of a program on a device have numbers, what has none is no run of its own.
+    key = program * (np.iinfo(np.int32).max + 1) + device
+    covered = np.isin(key, key[keep & numbered])
+    covered |= (device == _UNKNOWN) & np.isin(program, program[keep & numbered])
+    keep &= numbered | ~covered
+    if (keep & ~numbered).any():
+        alone = _unnumbered(profile, event, program, device, start, keep & ~numbered)
+        run = np.where(numbered, run, alone)
     rows = np.flatnonzero(keep)
     _, first, group = np.unique(
         np.stack([program[rows], device[rows], run[rows]]), axis=1,
