@@ -106,6 +106,8 @@ def _messages(data: Path) -> list[tuple[str, str, Any]]:
     meta = schema.MetaGraphDef.FromString(model.meta_graphs[0].SerializeToString())
     small = schema.GraphDef(versions=graph.versions, node=graph.node[:12])
     space = of("xplane", slice_of(_session(data), 20, 200))
+    dumped = data / "hlo" / "module_0012.jit_chunk_attention.cpu_after_optimizations.hlo.pb"
+    program = of("hlo_proto", dumped.read_bytes())
     heap = of("pprof", _unpacked(data / "pprof" / "device_memory.pprof.pb.gz"))
     return [
         ("run", "run_metadata", run),
@@ -118,6 +120,9 @@ def _messages(data: Path) -> list[tuple[str, str, Any]]:
         ("records", "memory_log", _memory_log()),
         ("heap", "pprof", heap),
         ("space", "xplane", space),
+        ("program", "hlo_proto", program),
+        ("module", "hlo_module", program.hlo_module),
+        ("snapshot", "hlo_snapshot", schema.message("xla.HloSnapshot")(hlo=program)),
     ]
 
 

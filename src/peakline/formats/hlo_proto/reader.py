@@ -14,12 +14,12 @@ from peakline.formats.common.reader import FileReader, warn_of_cut, warn_of_dama
 from peakline.formats.common.recognise import recognise
 from peakline.formats.graph_def.source import submessages
 from peakline.formats.hlo_dump.listing import program_of
-from peakline.formats.hlo_proto.source import StoredProgram
+from peakline.formats.hlo_proto.source import StoredProgram, the_one
 from peakline.formats.hlo_proto.tables import ProgramTables
 from peakline.tables.columns import Columns
 from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.tables.reader import Warnings
-from peakline.wire import Buffer, as_buffer
+from peakline.wire import Buffer, Damage, as_buffer
 from peakline.wire.tables import varint
 
 _HLO, _MODULE, _ASSIGNMENT = 1, 1, 3
@@ -53,6 +53,15 @@ class HloReader(FileReader):
     def _content(self) -> Buffer:
         return proto_of(self._file.buffer, self.format)
 
+    def _damage(self) -> Damage:
+        """That of the program, and what a file that wraps it lacks."""
+        harm = self._programs.damage[0]
+        if harm or self.format != "hlo_snapshot":
+            return harm
+        size = int(self._file.buffer.size)
+        missing = submessages(self._file.buffer, [0], [size], _HLO)[2]
+        return Damage(1, 0, size, missing) if missing else harm
+
     def programs(self) -> ProgramTables:
         """The program of the file."""
         return self._programs
@@ -62,8 +71,8 @@ class HloReader(FileReader):
     ) -> Columns:
         """Read one table."""
         found = self._programs.table(table, warnings, columns)
-        harm = self._programs.damage[0]
-        if harm and not self._is_reported:
+        harm = Damage() if self._is_reported else self._damage()
+        if harm:
             self._is_reported = True
             if harm.missing_bytes:
                 warn_of_cut(warnings, harm.missing_bytes, self._file.buffer.size)
@@ -81,11 +90,10 @@ def proto_of(buffer: Buffer, form: str) -> Buffer:
         head = bytes([_MODULE << 3 | 2]) + varint(int(buffer.size))
         return as_buffer(np.concatenate([np.frombuffer(head, np.uint8), buffer]))
     if form == "hlo_snapshot":
-        _, spans, _ = submessages(buffer, [0], [int(buffer.size)], _HLO)
-        if not len(spans):
-            return buffer[:0]
-        start = int(spans.start[-1])
-        return buffer[start : start + int(spans.length[-1])]
+        _, spans, missing = submessages(buffer, [0], [int(buffer.size)], _HLO)
+        one = the_one(spans, missing)
+        start, length = int(one.start.sum()), int(one.length.sum())
+        return buffer[start : start + length]
     return buffer
 
 

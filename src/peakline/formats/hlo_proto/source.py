@@ -83,11 +83,11 @@ class ProgramSource:
 
     @cached_property
     def _spans(self) -> dict[str, Spans]:
-        """Where the module and the assignment lie, as far as the bytes go: of several the last."""
+        """Where the module and the assignment lie, as far as the bytes go."""
         found, size = {}, int(self.buffer.size)
         for part, (_, field) in _PARTS.items():
             _, spans, missing = submessages(self.buffer, [0], [size], field)
-            found[part] = spans.take(np.arange(len(spans))[-1:])
+            found[part] = the_one(spans, missing)
             if missing:
                 self.damage += Damage(1, 0, size, missing)
         return found
@@ -216,6 +216,12 @@ class ProgramSource:
         order = np.arange(listed.rows) - np.searchsorted(listed.parent, listed.parent)
         places[rows[rows >= 0]] = order[rows >= 0]
         return places
+
+
+def the_one(spans: Spans, missing: int) -> Spans:
+    """Of several messages where one belongs the last, unless it is ``missing`` bytes; or none."""
+    last = len(spans) - (2 if missing and len(spans) > 1 else 1)
+    return spans.take(np.arange(len(spans))[max(last, 0) :][:1])
 
 
 @dataclass(frozen=True)
