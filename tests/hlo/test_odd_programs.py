@@ -6,6 +6,7 @@ from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 
 import peakline
+from peakline.hlo.memory import memory_of
 from peakline.hlo.order import program_order
 
 HUGE = 2**63 - 1
@@ -145,3 +146,23 @@ def test_a_program_of_nothing(tmp_path):
     with opened(tmp_path, made) as profile:
         (row,) = profile.table("hlo_modules").to_pylist()
         assert (row["entry"], row["peak_bytes"], row["peak_found_by"]) == ("", 0, "no temporaries")
+
+
+def test_a_value_freed_twice_ends_the_memory_that_another_shares(tmp_path):
+    made = Maker()
+    made.computation("main")
+    assignment = made.proto.buffer_assignment
+    allocation = assignment.buffer_allocations.add(size=24)
+    for number, size in ((1, 8), (2, 8), (3, 16)):
+        assignment.logical_buffers.add(id=number, size=size)
+        allocation.assigned.add(logical_buffer_id=number, size=size)
+    trace = assignment.heap_simulator_traces.add()
+    trace.events.add(kind=0, buffer_id=1)
+    trace.events.add(kind=2, buffer_id=2, share_with_canonical_id=1)
+    trace.events.add(kind=1, buffer_id=1)
+    trace.events.add(kind=1, buffer_id=1)
+    trace.events.add(kind=0, buffer_id=3)
+    with opened(tmp_path, made) as profile:
+        memory = memory_of(profile, 0)
+        assert [one.bytes for one in memory.live] == [16]
+        assert memory.peak_bytes == 16

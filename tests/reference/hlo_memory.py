@@ -184,7 +184,7 @@ def replay(events: Any, size: dict[int, int]) -> Replayed:
             peak = total
             newest: dict[int, tuple[int, int]] = {}
             for value, (begin, end) in found.spans.items():
-                if end == len(events):
+                if end == len(events) and users[piece(value)]:
                     newest[piece(value)] = max(newest.get(piece(value), (-1, -1)), (begin, value))
             found.at_peak = [value for _, value in newest.values()]
     return found

@@ -62,12 +62,14 @@ class Uses:
 
     ``spans`` are those of the value itself. Of values that share memory one at a time is shown in
     ``blocks``: the last that was put there. ``holder`` is by value the one whose memory it uses,
-    ``strange`` how many events do not fit those before.
+    ``count`` by such a one how many use it at the end, ``strange`` how many events do not fit those
+    before.
     """
 
     spans: dict[int, tuple[int, int]] = field(default_factory=dict)
     blocks: dict[int, tuple[int, int]] = field(default_factory=dict)
     holder: dict[int, int] = field(default_factory=dict)
+    count: dict[int, int] = field(default_factory=dict)
     strange: int = 0
 
     def root(self, value: int) -> int:
@@ -115,8 +117,8 @@ class Replay:
     @cached_property
     def uses(self) -> Uses:
         """When the values are live."""
-        found, top, count = Uses(), dict[int, int](), dict[int, int]()
-        spans, blocks, end = found.spans, found.blocks, self.kind.size
+        found, top = Uses(), dict[int, int]()
+        spans, blocks, count, end = found.spans, found.blocks, found.count, self.kind.size
         rows = zip(self.kind.tolist(), self.value.tolist(), self.shared.tolist(), strict=True)
         for at, (kind, value, other) in enumerate(rows):
             if at % _CHECK_EVERY == 0:
@@ -154,8 +156,9 @@ class Replay:
         uses = Replay(self.kind[until], self.value[until], self.shared[until], self.size).uses
         held: dict[int, tuple[int, int]] = {}
         for value, (start, end) in uses.spans.items():
-            if end == until.stop:
-                root = uses.root(value)
+            root = uses.root(value)
+            # Where one is freed twice, another one that shares its memory is not freed any more.
+            if end == until.stop and uses.count.get(root, 0) > 0:
                 held[root] = max(held.get(root, (-1, value)), (start, value))
         return [(value, root) for root, (_, value) in held.items()]
 
