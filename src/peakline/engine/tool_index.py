@@ -12,8 +12,14 @@ from peakline.deadline import check_deadline
 from peakline.engine.flights import Flights
 from peakline.engine.profile_cache import ProfileCache
 from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError
-from peakline.formats.common.glance import may_have_gpus, missing_tables, possible_tables
+from peakline.formats.common.glance import (
+    may_have_gpus,
+    may_name,
+    missing_tables,
+    possible_tables,
+)
 from peakline.repository import HostFile, Session
+from peakline.toolbox.registry import Tool
 from peakline.tools import find_tool, tool_names
 
 _AGAIN_S = 60.0
@@ -171,10 +177,16 @@ def _tools_of(tables: frozenset[str]) -> frozenset[str]:
     return frozenset(name for name in tool_names() if find_tool(name).may_support(tables))
 
 
+@cache
+def _with_marks() -> tuple[Tool, ...]:
+    return tuple(tool for tool in map(find_tool, tool_names()) if tool.marks)
+
+
 def _ruled_out(file: HostFile) -> frozenset[str]:
     """The tools that a short look at the bytes shows the file not to have, without opening it."""
     tables = possible_tables(file.path)
     if tables is None:
         return frozenset()
     missing = _tools_of(tables) - _tools_of(tables - missing_tables(file.path))
+    missing |= {tool.name for tool in _with_marks() if not may_name(file.path, tool.marks)}
     return missing if may_have_gpus(file.path) else missing | _TOOLS_OF_GPUS

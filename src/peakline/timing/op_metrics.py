@@ -79,7 +79,7 @@ class OpMetrics:
     is how long it would take at the usual clock rate, ``stall_ps`` how long it waited for copies,
     ``energy_j`` what it took in joules, ``moved`` the bytes by memory space where that is known,
     ``program`` the id of the compiled program, ``span_ps`` how long the bytes took where that is
-    more than the op's own time.
+    more than the self time of the op.
     """
 
     name: str

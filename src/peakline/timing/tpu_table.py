@@ -121,8 +121,8 @@ def _named_events(profile: Profile, trace: Trace, line: TraceLine) -> Int64Array
     said = type_stats_of(profile)
     kinds = types_of(profile, rows)
     naming = [kind for kind in np.unique(kinds).tolist() if said.get(kind, {}).get("tf_op")]
-    told = op_stats_of(profile, whole=True)["tf_op"].texts_at(rows) >= 0
-    return events[np.isin(kinds, naming) | told]
+    has_op = op_stats_of(profile, whole=True)["tf_op"].texts_at(rows) >= 0
+    return events[np.isin(kinds, naming) | has_op]
 
 
 def _first_of_symbol(profile: Profile, kinds: AnyArray, end: Int64Array) -> Int64Array:

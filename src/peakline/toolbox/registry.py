@@ -46,14 +46,14 @@ class Tool:
     ``parameters`` is the class that declares them; those that are ``local_only`` are not for
     remote callers. ``shows`` names the tables that the tool shows: it has something to show where
     all tables of one of the entries have rows and ``looks``, where there is one, finds what the
-    tool is about: it reads next to nothing. ``run`` takes the profile, an instance of
-    ``parameters`` and a format. A tool that makes one answer of several hosts has ``partial`` and
-    ``combine``: what one host contributes, a value that can be pickled, whatever the format; and
-    the answer made of ``[(host, contribution)]``, the parameters and the format. Without ``run``
-    the answer about one host is made by these.
-    ``format_of`` says in which format a question is answered, of a tool whose parameters decide it.
-    With ``runtime_steps`` the parameter ``compatible=xprof`` means also the steps into which the
-    runtime's profiler groups events.
+    tool is about: it reads next to nothing. An XSpace that names none of ``marks``, where there are
+    some, among its kinds of events and stats has nothing to show. ``run`` takes the profile, an
+    instance of ``parameters`` and a format. A tool that makes one answer of several hosts has
+    ``partial`` and ``combine``: what one host contributes, a value that can be pickled, whatever
+    the format; and the answer made of ``[(host, contribution)]``, the parameters and the format.
+    Without ``run`` the answer about one host is made by these. ``format_of`` says in which format a
+    question is answered, of a tool whose parameters decide it. With ``runtime_steps`` the parameter
+    ``compatible=xprof`` means also the steps into which the runtime's profiler groups events.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Tool:
     shows: tuple[tuple[str, ...], ...]
     run: Callable[[Profile, Any, str], bytes] | None = None
     looks: Callable[[Profile], bool] | None = None
+    marks: tuple[str, ...] = ()
     partial: Callable[[Profile, Any], Any] | None = None
     combine: Callable[[Sequence[tuple[str, Any]], Any, str], bytes] | None = None
     format_of: Callable[[Any, str], str] | None = None

@@ -145,6 +145,7 @@ TOOL = Tool(
     formats=("json", "csv"),
     shows=(("events",),),
     looks=_has_counters,
+    marks=(_VALUE,),
     partial=_partial,
     combine=_combine,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _OF_PROGRAMS = frozenset(("graphs", "nodes", "edges"))
 """Tables that are made of those of programs where a file has no graphs of its own."""
 _PLAIN = ".xplane.pb"
@@ -13,7 +15,7 @@ def possible_tables(path: str) -> frozenset[str] | None:
         return None
     from peakline.formats.xplane.reader import TABLES
 
-    return TABLES
+    return TABLES | _OF_PROGRAMS
 
 
 def missing_tables(path: str) -> frozenset[str]:
@@ -28,6 +30,13 @@ def missing_tables(path: str) -> frozenset[str]:
     return (frozenset() if has_memory else presence.MEMORY_TABLES) | (
         frozenset() if has_programs else PROGRAM_TABLES | _OF_PROGRAMS
     )
+
+
+def may_name(path: str, names: Iterable[str]) -> bool:
+    """False when none of ``names`` surely stands in the metadata of the local file."""
+    from peakline.formats.xplane import presence
+
+    return not path.endswith(_PLAIN) or presence.may_name(path, names)
 
 
 def may_have_gpus(path: str) -> bool:

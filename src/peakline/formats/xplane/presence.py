@@ -7,7 +7,7 @@ the metadata of a plane, so a file without these letters there has none.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from peakline.deadline import check_deadline
@@ -75,8 +75,21 @@ def may_name_memory_events(path: str) -> bool:
     all bytes, are passed over, and of the rest nothing is decoded. True, too, for what is
     compressed, damaged, cannot be read, or may have another format.
     """
+    return _may_name(path, _MEMORY_NAMES)
+
+
+def may_name(path: str, names: Iterable[str]) -> bool:
+    """False when the local file ``path`` is surely a plain XSpace whose metadata has none of
+    ``names``, not even as a part of a name.
+
+    As cheap as `may_name_memory_events`, and true where that is.
+    """
+    return _may_name(path, tuple(name.encode() for name in names))
+
+
+def _may_name(path: str, names: tuple[bytes, ...]) -> bool:
     return _may(
-        path, lambda piece, size: any(_names_memory(piece, *at) for at in _metadata(piece, size))
+        path, lambda piece, size: any(_stands(piece, *at, names) for at in _metadata(piece, size))
     )
 
 
@@ -147,15 +160,15 @@ def _after_lines(piece: Piece, at: int, end: int) -> int:
     return at
 
 
-def _names_memory(piece: Piece, at: int, end: int) -> bool:
-    """Whether a memory event's name stands somewhere between; a block at a time."""
-    overlap = max(map(len, _MEMORY_NAMES)) - 1
+def _stands(piece: Piece, at: int, end: int, names: tuple[bytes, ...]) -> bool:
+    """Whether one of the names stands somewhere between; a block at a time."""
+    overlap = max(map(len, names)) - 1
     while at < end:
         check_deadline()
         block = piece(at, min(_BLOCK, end - at))
         if not block:
             raise OddError  # cut short in the meantime
-        if any(name in block for name in _MEMORY_NAMES):
+        if any(name in block for name in names):
             return True
         if at + len(block) >= end:
             return False

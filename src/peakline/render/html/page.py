@@ -269,14 +269,14 @@ def _nothing(context: Context, *, has_programs: bool) -> Markup:
             "There are no records of memory in this profile; its compiled programs say what they "
             "need."
         )
-    told = tag("p", words, class_="verdict")
+    verdict = tag("p", words, class_="verdict")
     has: Child = None
     if held:
         has = tag("p", "It has these tables: ", join((code(name) for name in held), ", "), ".")
     return tag(
         "section",
         tag("h2", "Summary", id="summary"),
-        told,
+        verdict,
         has,
         tag(
             "p",

@@ -43,7 +43,7 @@ class Curve:
 class View:
     """The memory of a program in one memory space.
 
-    ``lasting_bytes`` is what is there from the beginning to the end, ``indefinite_bytes`` what
+    ``lasting_bytes`` is what is held from the beginning to the end, ``indefinite_bytes`` what
     allocations of it take; ``shown`` are the values at the peak with their bytes, what lasts
     first. ``listed`` are the allocations that last, ``drawn`` those of temporaries with the place
     where each begins in the picture, ``steps`` how wide it is. ``scoped`` is the largest piece of

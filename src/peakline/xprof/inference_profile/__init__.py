@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from peakline.toolbox.parameters import XprofParameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import tables_csv, tables_json
+from peakline.xprof.inference_profile.names import SERVER, SHOWN
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -60,8 +61,6 @@ def _serves(profile: Profile) -> bool:
     """Whether events are those of a server: only the names of kinds of events are looked at."""
     if "event_types" not in profile.tables or not profile.has_runtime_planes:
         return False
-    from peakline.xprof.inference_profile.events import SERVER, SHOWN
-
     names = profile.columns("event_types", frozenset(("name",))).names("name").values
     return any(name in SHOWN or name.startswith(SERVER) for name in names)
 
@@ -73,6 +72,7 @@ TOOL = Tool(
     formats=("json", "csv"),
     shows=(("events",),),
     looks=_serves,
+    marks=(*sorted(SHOWN), SERVER),
     partial=_partial,
     combine=_combine,
     runtime_steps=True,

@@ -16,14 +16,10 @@ from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
 from peakline.trace.events import DEVICE, TraceLine, trace_of
 from peakline.trace.intervals import union
+from peakline.xprof.inference_profile.names import BATCHES, REQUESTS, SERVER
 from peakline.xprof.inference_profile.spans import Part, Span
 from peakline.xprof.rules.step_events import TPU_PREFIX, groups_of
 
-REQUESTS = (
-    ("BatchingSessionRun",), ("TfrtModelRun",), ("ServingModelRun",), ("SessionRun", "RunGraph"),
-)  # fmt: skip
-"""What a request is: the first of these of which there is any event, batching requests first."""
-BATCHES = ("ProcessBatch", "OrbaxServing::ProcessBatch")
 SCHEDULES = (
     "ScheduleWithSplit", "ScheduleWithoutSplit", "ScheduleWithEagerSplit", "ASBSQueue::Schedule",
 )  # fmt: skip
@@ -51,8 +47,6 @@ EXECUTES = (
 )  # fmt: skip
 LAUNCHES = ("DoEnqueueProgram", "DoEnqueueContinuationProgram")
 CALLBACK = "CompleteCallbacks"
-SERVER = "ModelServerRequest_"
-"""A root of such a name is a request, whatever its level."""
 _NAMES = frozenset(
     (
         *(name for names in REQUESTS for name in names), *BATCHES, *SCHEDULES, *PADDINGS,
@@ -60,8 +54,6 @@ _NAMES = frozenset(
         CALLBACK,
     )
 )  # fmt: skip
-SHOWN = frozenset((*(name for names in REQUESTS[:3] for name in names), *BATCHES))
-"""Names that only a server's events have; sessions run in training too."""
 _STATS = frozenset(
     (
         "model_id", "_r", "_c", "batching_input_task_size", "padding_amount",

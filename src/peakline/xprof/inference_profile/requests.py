@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from peakline.xprof.inference_profile.events import (
-    BATCHES,
     CALLBACK,
     DONE,
     EXECUTES,
     ISSUED,
     LAUNCHES,
     PADDINGS,
-    REQUESTS,
     SCHEDULES,
     TENSORS,
     TRANSFERS,
@@ -26,6 +24,7 @@ from peakline.xprof.inference_profile.events import (
     module_runs,
     other_devices,
 )
+from peakline.xprof.inference_profile.names import BATCHES, REQUESTS
 from peakline.xprof.inference_profile.spans import Part, Span, Spent, spent_within, xprof_spent
 
 if TYPE_CHECKING:

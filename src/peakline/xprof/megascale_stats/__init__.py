@@ -179,6 +179,7 @@ TOOL = Tool(
     formats=("json", "csv"),
     shows=(("events",),),
     looks=_has_mark,
+    marks=(_MARK,),
     partial=_partial,
     combine=_combine,
 )

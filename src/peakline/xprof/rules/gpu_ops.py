@@ -49,41 +49,41 @@ def gpu_table(profile: Profile, trace: Trace, plane: int) -> OpTable:
     found = gpu_ops(profile, rows, events.names("name").take(rows), programs)
     # An empty name is one too, that of no instruction.
     _, names_hlo = op_stats_of(profile)["hlo_op"].at(rows)
-    told = np.flatnonzero((found.op >= 0) & (found.is_hlo | ~names_hlo))
-    opens = _opens(profile, found, rows, line_of, told)
-    first = np.maximum.accumulate(np.where(opens, np.arange(told.size), 0))
-    op = found.op[told][first]
-    ops = _costed(profile, programs, found, rows[told], opens, op)
-    eager = op_stats_of(profile)["is_eager"].integers_at(rows)[told] != 0
+    named = np.flatnonzero((found.op >= 0) & (found.is_hlo | ~names_hlo))
+    opens = _opens(profile, found, rows, line_of, named)
+    first = np.maximum.accumulate(np.where(opens, np.arange(named.size), 0))
+    op = found.op[named][first]
+    ops = _costed(profile, programs, found, rows[named], opens, op)
+    eager = op_stats_of(profile)["is_eager"].integers_at(rows)[named] != 0
     distinct, first = np.unique(op, return_index=True)
     was_eager = frozenset(distinct[eager[first]].tolist())
-    length = length[told]
+    length = length[named]
     # That of the kernels of framework ops is not looked at.
-    energy = event_numbers_of(profile).real("vdd_energy_j", rows[told]) * found.is_hlo[told]
+    energy = event_numbers_of(profile).real("vdd_energy_j", rows[named]) * found.is_hlo[named]
     fill_table(table, described_ops(ops, was_eager), op, length, length, energy_j=energy)
     table.close(last - int(offset.min()) if last else 0)
     return table
 
 
 def _opens(
-    profile: Profile, found: GpuOps, rows: Int64Array, line_of: Int64Array, told: Int64Array
+    profile: Profile, found: GpuOps, rows: Int64Array, line_of: Int64Array, named: Int64Array
 ) -> BoolArray:
     """Where a run begins: instructions of one name and step, one after the other, are one.
 
     They count for the program of the first, also where they are of another.
     """
-    opens = np.ones(told.size, np.bool_)
-    if not told.size:
+    opens = np.ones(named.size, np.bool_)
+    if not named.size:
         return opens
-    op = found.op[told]
+    op = found.op[named]
     names = {name: number for number, name in enumerate({one.name for one in found.ops})}
     name = np.array([names[one.name] for one in found.ops], np.int64)[op]
-    is_hlo = found.is_hlo[told]
+    is_hlo = found.is_hlo[named]
     group, has_group = _groups(profile, rows)
-    group, has_group = group[told], has_group[told]
+    group, has_group = group[named], has_group[named]
     # A first event without a step is in step 0.
     step = np.where(has_group, group, 0)
-    line = line_of[told]
+    line = line_of[named]
     opens[1:] = ~(
         is_hlo[1:] & is_hlo[:-1] & (line[1:] == line[:-1]) & (name[1:] == name[:-1])
         & has_group[1:] & (step[1:] == step[:-1])

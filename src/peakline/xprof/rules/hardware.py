@@ -212,10 +212,10 @@ def gpu_rates(stats: Mapping[str, str]) -> tuple[float, float, float]:
     """What a GPU can do by its plane's stats: GFLOP/s, GB/s of its memory and of what is shared."""
     cores, clock = number_in(stats, "core_count"), number_in(stats, "clock_rate") / 1e6
     flops, shared = _per_cycle(stats)
-    told = number_in(stats, "peak_teraflops_per_second") * 1000
+    stated = number_in(stats, "peak_teraflops_per_second") * 1000
     written = number_in(stats, "peak_sram_wr_bw_gigabytes_per_second")
     return (
-        told if told > 0 else cores * flops * clock,
+        stated if stated > 0 else cores * flops * clock,
         number_in(stats, "memory_bandwidth") / 1e9,
         written if written > 0 else cores * shared * clock,
     )
