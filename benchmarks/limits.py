@@ -122,6 +122,15 @@ def _tool(tool: str, key: str = "wall_s") -> _Value:
     )
 
 
+def _program(command: str, key: str, *, less: bool = False) -> _Value:
+    """How many times what Peakline takes for a program XProf's memory_viewer takes; or the share
+    of it that Peakline takes.
+    """
+    ours, theirs = {"command": command, "program": "Peakline"}, {"program": "XProf"}
+    over, under = (ours, theirs) if less else (theirs, ours)
+    return lambda measured: _ratio(measured, key, over, under)
+
+
 def _growth(**asked: str) -> _Value:
     """Time for a byte of the largest file over time for a byte of the large one."""
     ours = asked | {"program": "Peakline"}
@@ -225,6 +234,20 @@ LIMITS = (
     ),
     Limit("lifetimes", "10 million activities matched in at most {} s on one core", 2, "s",
           lambda measured: statistics.median(measured["seconds"])),
+    *(
+        limit
+        for command in ("programs", "memory_viewer")
+        for limit in (
+            Limit(
+                "programs", f"program of 100 MB: `{command}` at least {_FASTER} XProf's"
+                " memory_viewer", 5, "times", _program(command, "wall_s"), is_least=True,
+            ),
+            Limit(
+                "programs", f"program of 100 MB: `{command}` at most {{}} of the memory of XProf's"
+                " memory_viewer", 0.2, "times", _program(command, "peak_bytes", less=True),
+            ),
+        )
+    ),
     Limit("service", "1,000 sessions of 64 hosts listed in at most {} s", 1, "s",
           _served("list 1,000")),
     Limit("service", "EnumSessions of 1,000 sessions, warm, at most {} s", 0.1, "s",

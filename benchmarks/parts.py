@@ -65,6 +65,12 @@ PARTS = {
         missing=installed.missing,
     ),
     "lifetimes": Part("lifetimes.py", ("--repeats", "REPEATS"), repeats=5),
+    "programs": Part(
+        "programs.py",
+        ("--peers", "PEERS", "--data", "DATA", "--repeats", "REPEATS"),
+        repeats=5,
+        peers=_XPROF,
+    ),
     "service": Part(
         "service.py",
         ("--peers", "PEERS", "--data", "DATA", "--repeats", "REPEATS"),

@@ -75,6 +75,21 @@ def _install(measured: Any) -> list[str]:
     return [size, "", *table([f"command, file of {measured['file']}"], _RUNS, rows)]
 
 
+def _programs(measured: Any) -> list[str]:
+    theirs = pick(measured, program="XProf")
+    against = [
+        [row["file"], f"`{row['command']}`", *_compared(row, theirs)]
+        for row in measured
+        if theirs is not None and row["program"] == "Peakline"
+    ]
+    every = [[row["file"], f"`{row['command']}`", row["program"], *_runs(row)] for row in measured]
+    return [
+        *table(["program", "question, against XProf's memory_viewer"], _BOTH, against),
+        "",
+        *table(["program", "question", "by"], _RUNS, every),
+    ]
+
+
 def _lifetimes(measured: Any) -> list[str]:
     seconds = measured["seconds"]
     row = {
@@ -200,6 +215,14 @@ SECTIONS = {
         "Lifetimes",
         "Allocations matched with deallocations, on one core (`benchmarks/lifetimes.py`).",
         _lifetimes,
+    ),
+    "programs": Section(
+        "Programs",
+        "A compiled program of 100 MB, a real training step many times over"
+        " (`benchmarks/repeat_program.py`), whole processes taking turns (`benchmarks/programs.py`):"
+        " `peakline programs FILE`, the tool `memory_viewer`, and XProf's memory_viewer of the same"
+        " file. Both memory viewers gave the same peak.",
+        _programs,
     ),
     "service": Section(
         "Service",
