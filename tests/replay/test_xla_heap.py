@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.ending import EndingAt
 
 from kernels import uncompiled
 from peakline.deadline import within
@@ -12,7 +13,6 @@ from peakline.replay import xla_heap
 from peakline.replay.xla_heap import MOST_BYTES, Pieces, pack, read_trace
 from reference import xla_heap as reference
 from reference.xla_heap import ALLOCATE, FREE, SHARE
-from tests.engine.ending import EndingAt
 
 
 def random_events(rng, count, sizes, lifetime):
@@ -77,10 +77,10 @@ def test_what_lives_at_the_same_time_never_overlaps(seed, count, lifetime):
     assert not (in_time & in_space & (of[:, None] != of)).any()
 
 
-@pytest.mark.parametrize("lifetime", [5, 400])
+@pytest.mark.parametrize("lifetime", [5, 200])
 def test_the_source_run_by_python_places_the_same(monkeypatch, lifetime):
     # More pieces than wait for the list by address.
-    trace = read(*random_events(Random(lifetime), 900, SIZES[2], lifetime))
+    trace = read(*random_events(Random(lifetime), 500, SIZES[2], lifetime))
     compiled = pack(trace.pieces, 64)
     monkeypatch.setattr(xla_heap, "place", uncompiled.load("best_fit").place)
     plain = pack(trace.pieces, 64)

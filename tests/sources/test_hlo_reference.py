@@ -88,7 +88,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("programs")
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_programs_that_no_compiler_writes(folder, seed):
     rng = Random(seed)
