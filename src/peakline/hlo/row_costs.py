@@ -94,31 +94,36 @@ class Counting(Costing):
         self.sums: dict[int, Sum] = {}
         self._buffer = programs.data(number)
         self._spans = programs.instruction_spans(number)
-        wanted = {"opcode", "shape", "layout", "computation_id"}
-        listed = programs.read(number, "hlo_instructions", wanted)
-        found = programs.read(number, "hlo_computations")
-        self._of: Int64Array = listed.array("computation_id")
-        self._opcode = listed.names("opcode")
-        self._bounds = np.searchsorted(self._of, np.arange(found.rows + 1))
-        links = programs.read(number, "hlo_operands")
-        data = ~links.array("is_control")
-        self._operand = links.array("operand_id")[data]
-        self._user = links.array("instruction_id")[data]
-        calls = programs.read(number, "hlo_calls")
-        self._caller, self._callee = calls.array("instruction_id"), calls.array("computation_id")
-        every = np.arange(self._of.size + 1)
-        self._operands_of = np.searchsorted(self._user, every)
-        self._calls_of = np.searchsorted(self._caller, every)
-        self._root = np.where(found.is_valid("root_id"), found.array("root_id"), -1)
-        entries = np.flatnonzero(found.array("is_entry"))
-        self._entry = int(entries[0]) if entries.size else -1
+        self._read_instructions(programs, number)
+        self._read_links(programs, number)
         self._program = Program({}, {}, self._entry, is_gpu=self.is_gpu)
         self._stubs: dict[int, Made] = {}
         self._representative = np.arange(self._root.size)
         """Of each computation that is called the first that is the same."""
+        self._hash()
+
+    def _read_instructions(self, programs: Programs, number: int) -> None:
+        wanted = {"opcode", "shape", "layout", "computation_id"}
+        listed = programs.read(number, "hlo_instructions", wanted)
+        found = programs.read(number, "hlo_computations")
+        self._of: AnyArray = listed.array("computation_id").astype(np.int32)
+        self._opcode = listed.names("opcode")
+        self._bounds = _starts(self._of, found.rows)
+        self._root = np.where(found.is_valid("root_id"), found.array("root_id"), -1)
+        entries = np.flatnonzero(found.array("is_entry"))
+        self._entry = int(entries[0]) if entries.size else -1
         shape, layout = (listed.names(name).codes.astype(np.int64) for name in ("shape", "layout"))
         self._shape = shape * (int(layout.max(initial=0)) + 2) + layout + 1
-        self._hash()
+
+    def _read_links(self, programs: Programs, number: int) -> None:
+        links = programs.read(number, "hlo_operands")
+        data = ~links.array("is_control")
+        self._operand = links.array("operand_id")[data].astype(np.int32)
+        self._user = links.array("instruction_id")[data].astype(np.int32)
+        calls = programs.read(number, "hlo_calls")
+        self._caller, self._callee = calls.array("instruction_id"), calls.array("computation_id")
+        self._operands_of = _starts(self._user, self._of.size)
+        self._calls_of = _starts(self._caller, self._of.size)
 
     def _hash(self) -> None:
         """What each instruction is in itself, as a number, and how it is linked to others."""
@@ -131,8 +136,8 @@ class Counting(Costing):
                 inside[some] = _mix(own[some], self._attributes(some, opcode, fields))
                 if fields is not _PLACED:
                     own[some] = inside[some]
-        place = np.arange(rows) - self._bounds[self._of]
-        rank = _ranks(self._user)
+        place = np.arange(rows, dtype=np.int32) - self._bounds[self._of]
+        rank = np.arange(self._user.size, dtype=np.int32) - self._operands_of[self._user]
         self._key = _mix(own, _sums(self._user, _mix(rank, self._shape[self._operand]), rows))
         """Per instruction a hash of what its rule looks at."""
         self._linked = _mix(
@@ -332,6 +337,13 @@ def _sums(at: AnyArray, hashes: UInt64Array, rows: int) -> UInt64Array:
         first = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
         found[at[first]] = np.add.reduceat(hashes, first)
     return found
+
+
+def _starts(parents: AnyArray, rows: int) -> AnyArray:
+    """Where the entries of each of ``rows`` begin, and at the end how many there are; parents
+    ascend.
+    """
+    return np.append(0, np.cumsum(np.bincount(parents, minlength=rows))).astype(np.int32)
 
 
 def _ranks(parents: AnyArray) -> AnyArray:

@@ -35,6 +35,11 @@ class Assignment:
     has several the last counts, as in XProf.
     """
 
+    __retained__ = (
+        "_decoded number _counts size space is_live_out is_donated kind parameter values "
+        "instruction indices index_texts"
+    )
+
     def __init__(self, source: ProgramSource) -> None:
         self._source = source
         flags = (
@@ -86,7 +91,6 @@ class Assignment:
     def buffers(self) -> Columns:
         """Table ``hlo_buffers``."""
         assigned = self._decoded[_ASSIGNED]
-        values = self._decoded[_VALUES]
         row = self.values.rows_of(assigned.array("logical_buffer_id"))
         at = np.flatnonzero((row >= 0) & self._counts[assigned.parent])
         if (np.diff(self.number) < 0).any():
@@ -103,7 +107,7 @@ class Assignment:
             "native_id": self.values.number[row],
             "allocation": self.number[of],
             "offset_bytes": assigned.array("offset").astype(np.int64)[at],
-            "bytes": np.clip(values.array("size").astype(np.int64)[row], 0, _MOST_BYTES),
+            "bytes": np.clip(self.value_bytes.astype(np.int64)[row], 0, _MOST_BYTES),
             "unpadded_bytes": sizes,
             "allocation_bytes": self.size[of],
             "memory_space": self.space[of],
@@ -128,6 +132,11 @@ class Assignment:
     def values(self) -> _Numbers:
         """The values by their number."""
         return _Numbers(self._decoded[_VALUES].array("id").astype(np.int64))
+
+    @property
+    def value_bytes(self) -> AnyArray:
+        """The size that the file says of each value."""
+        return self._decoded[_VALUES].array("size")
 
     @cached_property
     def instruction(self) -> Int64Array:
@@ -204,6 +213,8 @@ def index_text(index: tuple[int, ...]) -> str:
 class _Numbers:
     """Rows by number; of two with one number the last counts."""
 
+    __retained__ = "number _order _sorted"
+
     def __init__(self, number: Int64Array) -> None:
         self.number = number
         self._order = np.argsort(number, kind="stable")
@@ -220,19 +231,16 @@ class _Numbers:
 def read_heap_events(source: ProgramSource) -> Columns:
     """Table ``hlo_heap_events`` of one program."""
     fields = "kind buffer_id computation_name instruction_name share_with_canonical_id"
-    decoded = source.decode(
-        *(f"{_EVENTS}.{name}" for name in fields.split()),
-        *(f"{_VALUES}.{n}" for n in ("id", "size")),
-    )
-    events, values = decoded[_EVENTS], decoded[_VALUES]
-    numbers = _Numbers(values.array("id").astype(np.int64))
+    events = source.decode(*(f"{_EVENTS}.{name}" for name in fields.split()))[_EVENTS]
+    assignment = source.once(Assignment)
+    numbers = assignment.values
     trace = events.parent.astype(np.int64)
     given = events.array("kind")
     kind = np.where((given >= 0) & (given < len(_EVENT_KINDS)), given, 3).astype(np.uint8)
     buffer = events.array("buffer_id").astype(np.int64)
     shared = events.array("share_with_canonical_id").astype(np.int64)
     live, strange = live_bytes(
-        trace, kind, numbers.rows_of(buffer), numbers.rows_of(shared), values.array("size")
+        trace, kind, numbers.rows_of(buffer), numbers.rows_of(shared), assignment.value_bytes
     )
     source.losses["hlo_heap", "events"] = strange
     return Columns(

@@ -13,7 +13,7 @@ from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.formats.hlo_proto.categories import categories_of
 from peakline.formats.hlo_proto.frames import FRAME_ID, Lines
 from peakline.formats.hlo_proto.shapes import Shape
-from peakline.formats.hlo_proto.source import COMPUTATIONS, INSTRUCTIONS, ProgramSource
+from peakline.formats.hlo_proto.source import INSTRUCTIONS, ProgramSource
 from peakline.tables.columns import Column, Columns, Names
 from peakline.wire import Plan, WireTable, decode, joined
 
@@ -22,7 +22,7 @@ _DILATIONS = ("base_dilation", "window_dilation")
 
 def read_computations(source: ProgramSource) -> Columns:
     """Table ``hlo_computations`` of one program."""
-    table = source.computations[COMPUTATIONS]
+    table = source.computations
     rows = np.arange(table.rows)
     of, roots = source.ids.group, source.roots
     counts = np.bincount(of, minlength=table.rows).astype(np.int64)
@@ -173,7 +173,7 @@ class _Instructions:
         calls = source.structure[f"{INSTRUCTIONS}.called_computation_ids"]
         rows = source.called(calls)
         fits = rows >= 0
-        names = source.computations[COMPUTATIONS].spans("name").take(rows[fits])
+        names = source.computations.spans("name").take(rows[fits])
         parent = calls.parent[fits]
         text, spans = joined(source.buffer, names, parent, source.ids.count)
         found = source.strings.of("called")
@@ -249,7 +249,7 @@ def read_operands(source: ProgramSource) -> Columns:
         parts.append((listed.parent.astype(np.int64), _places(listed), rows))
     user, place, operand = (np.concatenate([part[n] for part in parts]) for n in range(3))
     is_control = np.repeat([False, True], [part[0].size for part in parts])
-    order = np.lexsort((place, is_control, user))
+    order = np.arange(user.size) if not parts[1][0].size else np.lexsort((place, is_control, user))
     order = order[operand[order] >= 0]
     return Columns(
         {
@@ -278,8 +278,11 @@ def read_calls(source: ProgramSource) -> Columns:
 
 def _places(listed: WireTable) -> Int64Array:
     """The place of every entry among those of its parent; parents ascend."""
-    first = np.searchsorted(listed.parent, listed.parent)
-    return (np.arange(listed.rows) - first).astype(np.int64)
+    if not listed.rows:
+        return np.zeros(0, np.int64)
+    begins = np.append(True, listed.parent[1:] != listed.parent[:-1])
+    first: Int64Array = np.maximum.accumulate(np.where(begins, np.arange(listed.rows), 0))
+    return np.arange(listed.rows) - first
 
 
 def _texts(codes: Int32Array, texts: Sequence[str | None]) -> Names:

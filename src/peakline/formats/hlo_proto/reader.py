@@ -42,6 +42,7 @@ class HloReader(FileReader):
             named.program_id if named else None,
             named.backend if named else "",
             self._content,
+            self._release,
         )
         self._programs = ProgramTables([stored])
         found = self._programs.read(0, "hlo_modules")
@@ -52,6 +53,11 @@ class HloReader(FileReader):
 
     def _content(self) -> Buffer:
         return proto_of(self._file.buffer, self.format)
+
+    def _release(self) -> None:
+        # From the begin: what was given back may have been read again.
+        self._file.release(0)
+        self._file.release(int(self._file.buffer.size))
 
     def _damage(self) -> Damage:
         """That of the program, and what a file that wraps it lacks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -20,12 +21,18 @@ _MODULE = "hlo_module"
 COMPUTATIONS = f"{_MODULE}.computations"
 INSTRUCTIONS = f"{COMPUTATIONS}.instructions"
 _CODE = "metadata.size_of_generated_code_in_bytes"
+_SEQUENCES = f"{_MODULE}.schedule.sequences"
 _STRUCTURE = (
-    "@span", "id", "opcode", "shape", "operand_ids", "control_predecessor_ids",
-    "called_computation_ids", _CODE,
+    *(f"{COMPUTATIONS}.{name}" for name in ("name", "id", "root_id", "is_fusion_computation")),
+    *(f"{INSTRUCTIONS}.{name}" for name in (
+        "@span", "id", "opcode", "shape", "operand_ids", "control_predecessor_ids",
+        "called_computation_ids", _CODE)),
+    f"{_SEQUENCES}.key",
+    f"{_SEQUENCES}.value.instruction_ids",
 )  # fmt: skip
 _OWN_NAMES = "name"
 ASSIGNMENT = "buffer_assignment"
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +40,15 @@ class StoredProgram:
     """One program, and what is known of it outside its bytes.
 
     ``name`` is what the file calls it, ``program_id`` the number by which events name it, if the
-    file says so, ``backend`` cpu, gpu, tpu or empty. ``load`` gives the bytes of the HloProto.
+    file says so, ``backend`` cpu, gpu, tpu or empty. ``load`` gives the bytes of the HloProto,
+    ``release`` the memory back in which they are: they come again when they are needed.
     """
 
     name: str
     program_id: int | None
     backend: str
     load: Callable[[], Buffer]
+    release: Callable[[], None] | None = None
 
 
 class Strings:
@@ -71,7 +80,7 @@ def _plan(part: str, paths: tuple[str, ...]) -> Plan:
 class ProgramSource:
     """One program while its tables are made. What several of them need is decoded once."""
 
-    __retained__ = "buffer head computations structure ids computation_ids roots stacks schedule"
+    __retained__ = "buffer head structure _made ids computation_ids roots stacks schedule"
 
     def __init__(self, stored: StoredProgram, strings: Strings) -> None:
         self.stored, self.strings = stored, strings
@@ -80,6 +89,7 @@ class ProgramSource:
         """The worst that one of the decodings met."""
         self.losses: dict[tuple[str, str], int] = {}
         """How much of it names nothing or fits nothing, by kind of warning and by what it is."""
+        self._made: dict[Callable[[ProgramSource], object], object] = {}
 
     @cached_property
     def _spans(self) -> dict[str, Spans]:
@@ -103,6 +113,12 @@ class ProgramSource:
             tables |= {f"{part}.{path}" if path else part: t for path, t in found.tables.items()}
             self.damage = max(self.damage, found.damage, key=lambda damage: damage.places)
         return Decoded(self.buffer, tables)
+
+    def once(self, make: Callable[[ProgramSource], Made]) -> Made:
+        """What ``make`` makes of the program, the first time that it is needed."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast("Made", self._made[make])
 
     def names(self, column: str, spans: Spans, *, empty: bool = True) -> Names:
         """Texts of a column; an empty one is null where there can be none that is ``empty``."""
@@ -129,17 +145,11 @@ class ProgramSource:
         return ModuleHead(name, entry, number, decoded[ASSIGNMENT].rows > 0)
 
     @cached_property
-    def computations(self) -> Decoded:
-        """Numbers and names of the computations, without their instructions."""
-        fields = ("name", "id", "root_id", "is_fusion_computation")
-        return self.decode(*(f"{COMPUTATIONS}.{field}" for field in fields))
-
-    @cached_property
     def entry(self) -> int:
         """The row of the computation that the program begins with, -1 without any: that of its
         number, else of its name, else the last.
         """
-        table = self.computations[COMPUTATIONS]
+        table = self.computations
         fits = table.array("id") == self.head.entry_id
         if not fits.any():
             names = table.spans("name").texts(self.buffer)
@@ -149,8 +159,15 @@ class ProgramSource:
 
     @cached_property
     def structure(self) -> Decoded:
-        """What nearly every table needs of the instructions, from one pass."""
-        return self.decode(*(f"{INSTRUCTIONS}.{name}" for name in _STRUCTURE))
+        """What nearly every table needs of computations, instructions and their order, from one
+        pass.
+        """
+        return self.decode(*_STRUCTURE)
+
+    @property
+    def computations(self) -> WireTable:
+        """Numbers and names of the computations."""
+        return self.structure[COMPUTATIONS]
 
     @property
     def code_bytes(self) -> int:
@@ -162,12 +179,12 @@ class ProgramSource:
     def ids(self) -> Places:
         """The rows of instructions by their number."""
         table = self.structure[INSTRUCTIONS]
-        return Places(table.parent, table.array("id").astype(np.int64))
+        return Places(table.parent, table.array("id").astype(np.int64, copy=False))
 
     @cached_property
     def roots(self) -> Int64Array:
         """The instruction that is the result of each computation, -1 where it names none."""
-        table = self.computations[COMPUTATIONS]
+        table = self.computations
         return self.ids.rows(np.arange(table.rows), table.array("root_id").astype(np.int64))
 
     @cached_property
@@ -197,16 +214,15 @@ class ProgramSource:
     @cached_property
     def computation_ids(self) -> Places:
         """The rows of computations by their number."""
-        table = self.computations[COMPUTATIONS]
+        table = self.computations
         return Places(np.zeros(table.rows, np.int32), table.array("id").astype(np.int64))
 
     @cached_property
     def schedule(self) -> Int64Array:
         """Per instruction its place in the order of its computation, -1 without one."""
-        sequences = f"{_MODULE}.schedule.sequences"
-        decoded = self.decode(f"{sequences}.key", f"{sequences}.value.instruction_ids")
-        entries, values = decoded[sequences], decoded[f"{sequences}.value"]
-        listed = decoded[f"{sequences}.value.instruction_ids"]
+        decoded = self.structure
+        entries, values = decoded[_SEQUENCES], decoded[f"{_SEQUENCES}.value"]
+        listed = decoded[f"{_SEQUENCES}.value.instruction_ids"]
         of = self.computation_ids.rows(
             np.zeros(listed.rows, np.int32),
             entries.array("key").astype(np.int64)[values.parent[listed.parent]],
@@ -243,18 +259,18 @@ class Places:
         self.count = int(number.size)
         self.group, self.number = group, number
         # By number, then group; of two that are the same the first row counts.
-        self._order = np.argsort(number, kind="stable")
+        self._order = np.argsort(number, kind="stable").astype(np.int32)
         self._sorted = number[self._order]
         self._is_distinct = bool((self._sorted[1:] != self._sorted[:-1]).all())
         if not self._is_distinct:
-            self._order = np.lexsort((np.arange(number.size), group, number))
+            self._order = np.lexsort((np.arange(number.size), group, number)).astype(np.int32)
 
     def anywhere(self, number: Int64Array) -> Int64Array:
         """The first row of each number, whatever its group; -1 where there is none."""
         if not self.count:
             return np.full(number.size, -1, np.int64)
         at = np.minimum(np.searchsorted(self._sorted, number), self.count - 1)
-        return np.where(self._sorted[at] == number, self._order[at], -1)
+        return np.where(self._sorted[at] == number, self._order[at], np.int64(-1))
 
     def rows(self, group: AnyArray, number: Int64Array) -> Int64Array:
         """The row of each number in its group, -1 where there is none."""
@@ -268,6 +284,6 @@ class Places:
             # Few share one number: one step after the other through those that do.
             while (more := (low < high) & (groups[np.minimum(low, self.count - 1)] < group)).any():
                 low += more
-            found = np.where(low < high, self._order[np.minimum(low, self.count - 1)], -1)
+            found = np.where(low < high, self._order[np.minimum(low, self.count - 1)], np.int64(-1))
         fits = self.group[found] == group
         return np.where((found >= 0) & fits, found, -1)

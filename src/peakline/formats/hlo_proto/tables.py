@@ -17,7 +17,6 @@ from peakline.formats.hlo_proto.instructions import (
     read_operands,
 )
 from peakline.formats.hlo_proto.source import (
-    COMPUTATIONS,
     INSTRUCTIONS,
     ProgramSource,
     StoredProgram,
@@ -36,7 +35,7 @@ _READ: dict[str, Callable[[ProgramSource, AbstractSet[str] | None], Columns]] = 
     "hlo_operands": lambda source, _: read_operands(source),
     "hlo_calls": lambda source, _: read_calls(source),
     "hlo_frames": lambda source, _: read_frames(source),
-    "hlo_buffers": lambda source, _: Assignment(source).buffers(),
+    "hlo_buffers": lambda source, _: source.once(Assignment).buffers(),
     "hlo_heap_events": lambda source, _: read_heap_events(source),
 }
 _ROW_NUMBERS = {
@@ -129,6 +128,8 @@ class ProgramTables(Programs):
         )
         for (kind, what), count in source.losses.items():
             self._losses[kind, number, what] = count
+        if source.stored.release is not None:
+            source.stored.release()
         return found
 
     def _warn(self, warnings: Warnings) -> None:
@@ -152,8 +153,8 @@ _DETAILS = {
 
 def _module(source: ProgramSource) -> Columns:
     """Table ``hlo_modules`` of one program: a row."""
-    head, stored, table = source.head, source.stored, source.computations[COMPUTATIONS]
-    sums = Assignment(source).sums() if head.is_assigned else {}
+    head, stored, table = source.head, source.stored, source.computations
+    sums = source.once(Assignment).sums() if head.is_assigned else {}
     entry = np.array([source.entry])
     entry_name = table.spans("name").take(entry).texts(source.buffer) if table.rows else [""]
     facts = {
