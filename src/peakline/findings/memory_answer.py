@@ -175,7 +175,7 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
         step=step,
         ops=_op_use(profile),
         facts=lambda: read_pass_facts(profile),
-        programs=frozenset(name.partition("(")[0] for name, _ in profile.hlo_modules()),
+        programs=_program_names(profile),
         failures=failures,
     )
     limits = limits_of(profile)
@@ -186,6 +186,12 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
         for peak in answer.allocators
     )
     return replace(answer, allocators=peaks)
+
+
+def _program_names(profile: Profile) -> frozenset[str]:
+    programs = profile.programs()
+    names = () if programs is None else map(programs.name, range(len(programs)))
+    return frozenset(name.partition("(")[0] for name in names)
 
 
 def _op_use(profile: Profile) -> OpUse | None:

@@ -20,6 +20,8 @@ from peakline.tables.once import once
 if TYPE_CHECKING:
     from peakline.schema import HloInstructionProto, HloProto, ShapeProto
 
+_MOST_BYTES = 2**31
+
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
@@ -77,10 +79,18 @@ def modules_of(profile: Profile) -> tuple[Module, ...]:
 
 
 def _read(profile: Profile) -> Iterator[Module]:
-    for name, data in profile.hlo_modules():
-        module = read_module(data, name)
+    programs = profile.programs()
+    if programs is None:
+        return
+    for number in range(len(programs)):
+        data = programs.data(number)
+        # Messages end at 2 GiB (protobuf.dev/programming-guides/encoding).
+        fits = data.size < _MOST_BYTES
+        module = read_module(data.tobytes(), programs.label(number)) if fits else None
         if module is None:
-            profile.warn("hlo_unreadable", "compiled programs that are no HloProto", once=True)
+            profile.warn(
+                "hlo_unreadable", "compiled programs that are no HloProto, or of 2 GiB", once=True
+            )
             continue
         if module.unknown:
             profile.warn(

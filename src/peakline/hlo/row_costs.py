@@ -235,11 +235,18 @@ class Counting(Costing):
 
         from peakline.schema import HloInstructionProto
 
+        opcode = self._opcode[row] or ""
         try:
-            return HloInstructionProto.FromString(self._spans.bytes(self._buffer, row))
+            if opcode != "constant":
+                return HloInstructionProto.FromString(self._spans.bytes(self._buffer, row))
+            # Without its value, which may be gigabytes.
+            made = HloInstructionProto(opcode=opcode)
+            shape = decode(self._buffer, _plan(("shape",)), self._spans.take(np.array([row])))[""]
+            made.shape.ParseFromString(shape.spans("shape").bytes(self._buffer, 0))
         except DecodeError:
             self.guessed += 1
-            return HloInstructionProto(opcode=self._opcode[row] or "")
+            made = HloInstructionProto(opcode=opcode)
+        return made
 
     def _made(self, row: int) -> Made:
         made = Made(self._proto(row))
