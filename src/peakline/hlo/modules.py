@@ -7,9 +7,9 @@ a warning, and never more than that.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
@@ -18,9 +18,11 @@ from peakline.tables import Profile
 from peakline.tables.once import once
 
 if TYPE_CHECKING:
-    from peakline.schema import HloInstructionProto, HloProto, ShapeProto
+    from peakline.schema import HloInstructionProto, HloModuleProto, HloProto, ShapeProto
 
 _MOST_BYTES = 2**31
+Lost = Callable[[str, str, int], object]
+"""Takes a kind of warning, its detail and how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +43,37 @@ class Instruction:
     controls: tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class Module:
-    """A compiled program. ``program_id`` is None where the profile does not say it.
+    """A compiled program, read when something of it is wanted: of a profile's programs few run.
 
-    ``instructions`` holds all of them by name, those of called computations too; of two with one
-    name the first counts. ``unknown`` counts operands and calls that name nothing.
+    ``program_id`` is None where the profile does not say it. A program that cannot be read has no
+    instructions, and is reported by ``lost`` as ``hlo_unreadable``, operands and calls that name
+    nothing as ``hlo_reference``.
     """
 
-    name: str
-    program_id: int | None
-    instructions: dict[str, Instruction]
-    unknown: int
-    data: bytes
+    def __init__(
+        self, name: str, program_id: int | None, load: Callable[[], bytes], lost: Lost
+    ) -> None:
+        self.name, self.program_id = name, program_id
+        self._load, self._lost = load, lost
+
+    @property
+    def data(self) -> bytes:
+        """The serialized HloProto."""
+        return self._load()
+
+    @cached_property
+    def instructions(self) -> dict[str, Instruction]:
+        """All of them by name, those of called computations too; of two with one name the first."""
+        proto = parse_program(self.data)
+        if proto is None:
+            self._lost("hlo_unreadable", "compiled programs that are no HloProto, or of 2 GiB", 1)
+            return {}
+        found, unknown = _instructions(proto.hlo_module)
+        if unknown:
+            detail = "operands and calls of compiled programs that name nothing"
+            self._lost("hlo_reference", detail, unknown)
+        return found
 
 
 def parse_program(data: bytes) -> HloProto | None:
@@ -70,47 +90,31 @@ def parse_program(data: bytes) -> HloProto | None:
 
 @once
 def modules_of(profile: Profile) -> tuple[Module, ...]:
-    """The programs that the profile holds, in its order; read once.
+    """The programs that the profile holds, in its order.
 
-    A program that cannot be read counts in the warning ``hlo_unreadable``, an operand or a call
-    that names nothing in ``hlo_reference``. Raises InputError when the profile cannot be read.
+    Raises InputError when the profile cannot be read.
     """
-    return tuple(_read(profile))
+    return tuple(_modules(profile))
 
 
-def _read(profile: Profile) -> Iterator[Module]:
+def _modules(profile: Profile) -> Iterator[Module]:
     programs = profile.programs()
     if programs is None:
         return
-    for number in range(len(programs)):
+
+    def load(number: int) -> bytes:
         data = programs.data(number)
         # Messages end at 2 GiB (protobuf.dev/programming-guides/encoding).
-        fits = data.size < _MOST_BYTES
-        module = read_module(data.tobytes(), programs.label(number)) if fits else None
-        if module is None:
-            profile.warn(
-                "hlo_unreadable", "compiled programs that are no HloProto, or of 2 GiB", once=True
-            )
-            continue
-        if module.unknown:
-            profile.warn(
-                "hlo_reference",
-                "operands and calls of compiled programs that name nothing",
-                module.unknown,
-                once=True,
-            )
-        yield module
+        return data.tobytes() if data.size < _MOST_BYTES else b"\0"
+
+    for number in range(len(programs)):
+        (row,) = programs.read(number, "hlo_modules").to_pylist()
+        lost = partial(profile.warn, once=True)
+        yield Module(row["name"], row["program_id"], partial(load, number), lost)
 
 
-def read_module(data: bytes, name: str = "") -> Module | None:
-    """The program of a serialized HloProto; None where the bytes are none.
-
-    ``name`` is what the profile calls it, with the program's id in parentheses.
-    """
-    proto = parse_program(data)
-    if proto is None:
-        return None
-    module = proto.hlo_module
+def _instructions(module: HloModuleProto) -> tuple[dict[str, Instruction], int]:
+    """The instructions of a program by name, and how many operands and calls name nothing."""
     known = {computation.id for computation in module.computations}
     instructions: dict[str, Instruction] = {}
     unknown = 0
@@ -130,12 +134,7 @@ def read_module(data: bytes, name: str = "") -> Module | None:
                 source, operands, controls,
             )  # fmt: skip
             instructions.setdefault(made.name, one)
-    return Module(module.name, _program_id(name), instructions, unknown, data)
-
-
-def _program_id(name: str) -> int | None:
-    found = re.search(r"\((\d{1,20})\)$", name)
-    return int(found[1]) if found else None
+    return instructions, unknown
 
 
 def category_of(made: HloInstructionProto, shapes: Mapping[int, ShapeProto]) -> str:

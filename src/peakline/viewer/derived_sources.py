@@ -326,14 +326,15 @@ class _Symbols:
         from peakline.hlo.modules import modules_of
 
         self._modules = {
-            module.program_id: module.instructions
+            module.program_id: module
             for module in reversed(modules_of(profile))
             if module.program_id is not None
         }
 
     def of(self, program: int | None, op: str) -> tuple[str, str]:
         """The framework's name of the op, and its file and line; empty where nobody knows."""
-        found = self._modules.get(program, {}).get(op) if program is not None else None
+        module = self._modules.get(program) if program is not None else None
+        found = module.instructions.get(op) if module is not None else None
         if found is None:
             return "", ""
         return f"{found.op_name}:{found.op_type}", found.source.rsplit("/", 1)[-1]

@@ -4,7 +4,7 @@ from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
-from peakline.hlo.modules import category_of, modules_of, read_module
+from peakline.hlo.modules import Module, category_of, modules_of
 from peakline.xprof.rules.programs import is_sound
 
 
@@ -23,14 +23,19 @@ def a_module():
     return made
 
 
+def module_of(data):
+    """A program, and what it reports as lost."""
+    lost = []
+    return Module("jit_f", 17, lambda: data, lambda *entry: lost.append(entry)), lost
+
+
 def test_instructions_by_name():
-    module = read_module(a_module().data, "jit_f(17)")
-    assert (module.name, module.program_id) == ("jit_f", 17)
+    module, lost = module_of(a_module().data)
     fusion = module.instructions["loop_fusion"]
     assert (fusion.opcode, fusion.category, fusion.operands) == ("fusion", "loop fusion", ("x",))
     assert (fusion.op_name, fusion.source) == ("jit(f)/tanh", "model.py:7")
     assert module.instructions["tanh.1"].opcode == "tanh"
-    assert module.unknown == 0
+    assert lost == []
 
 
 @each_row(
@@ -62,7 +67,9 @@ def test_what_names_nothing_is_counted():
     instruction = made.proto.hlo_module.computations[1].instructions[1]
     instruction.operand_ids.append(999)
     instruction.called_computation_ids.append(998)
-    assert read_module(made.data).unknown == 2
+    module, lost = module_of(made.data)
+    assert len(module.instructions) == 4
+    assert [(kind, count) for kind, _, count in lost] == [("hlo_reference", 2)]
 
 
 def test_damaged_programs_are_warnings(opened):
@@ -74,7 +81,8 @@ def test_damaged_programs_are_warnings(opened):
         entry = metadata.message.event_metadata[metadata.event_id(name)]
         metadata.add_stats(entry, {"Hlo Proto": data})
     profile = opened(space)
-    assert [module.program_id for module in modules_of(profile)] == [1]
+    found = {module.program_id: len(module.instructions) for module in modules_of(profile)}
+    assert found == {1: 4, 2: 0}
     told = {warning.kind: warning.count for warning in profile.warnings}
     assert told == {"hlo_reference": 1, "hlo_unreadable": 1}
 
