@@ -6,6 +6,7 @@ parameters.
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING, Literal
 
 from peakline.errors import UsageError
@@ -67,15 +68,17 @@ def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str
         raise UsageError(f"{profile.path}: no compiled programs")
     if parameters.type in ("graph", "json", "adj_nodes", "custom_call"):
         return answer_graph(profile, number, parameters, output_format)
-    data = programs.data(number).tobytes()
-    return data if parameters.type == "pb" else _text(profile, data, parameters)
+    if parameters.type == "pb":
+        return programs.data(number).tobytes()
+    return _text(profile, number, parameters)
 
 
-def _text(profile: Profile, data: bytes, parameters: GraphViewerParameters) -> bytes:
+def _text(profile: Profile, number: int, parameters: GraphViewerParameters) -> bytes:
     from peakline.errors import InputError
     from peakline.hlo.modules import parse_program
 
-    proto = parse_program(data)
+    programs = profile.programs()
+    proto = None if programs is None else parse_program(programs.data(number).tobytes())
     if proto is None:
         raise InputError(f"{profile.path}: the program is no HloProto")
     return program_text(proto, parameters)
@@ -91,7 +94,11 @@ def program_text(proto: HloProto, parameters: GraphViewerParameters) -> bytes:
 
     is_short = parameters.type == "short_txt"
     options = PrintOptions(short=is_short, large=not is_short, metadata=parameters.show_metadata)
-    return "".join(module_text(proto.hlo_module, options)).encode("utf-8", "replace")
+    out = BytesIO()
+    for part in module_text(proto.hlo_module, options):
+        out.write(part.encode("utf-8", "replace"))
+    # Without a copy: nothing else writes.
+    return out.getvalue()
 
 
 TOOL = Tool(
