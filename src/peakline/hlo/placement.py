@@ -6,8 +6,6 @@ the message and in no table: allocations in whole, layouts of tuples, columns of
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -18,6 +16,7 @@ import numpy as np
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.hlo.source_lines import SourceLine, SourceLines
+from peakline.tables.columns import Names
 from peakline.wire import Buffer, Interner, Plan, WireTable, decode
 
 if TYPE_CHECKING:
@@ -33,84 +32,92 @@ _EVENTS = f"{_TRACES}.events"
 _FLAGS = (
     "is_entry_computation_parameter", "maybe_live_out", "is_thread_local", "is_constant", "is_tuple"
 )  # fmt: skip
-_CATEGORIES = ("Parameter", "Output", "Thread-local", "Constant", "Temporary")
+CATEGORIES = ("Parameter", "Output", "Thread-local", "Constant", "Temporary")
 """What an allocation is for, in XProf's words: by the first of `_FLAGS` that it has, else the last
 (``hlo_proto_to_memory_visualization_utils.cc``)."""
 
 
-Numbers = Sequence[int]
-"""Numbers one by one, without an object for each."""
-
-
 @dataclass(frozen=True, eq=False)
 class Allocations:
-    """Allocations by their number: sizes in bytes, the memory space, what they are for.
+    """Allocations by their number: sizes in bytes, the memory space, what they are for (a place in
+    `CATEGORIES`).
 
     ``first`` is of each the first of its `Values`, and at the end how many of these there are.
     """
 
-    number: Numbers
-    bytes: Numbers
+    number: Int64Array
+    bytes: Int64Array
     space: Int64Array
-    is_parameter: list[bool]
-    is_live_out: list[bool]
-    is_thread_local: list[bool]
-    is_tuple: list[bool]
-    category: list[str]
-    first: Numbers
+    is_parameter: BoolArray
+    is_live_out: BoolArray
+    is_thread_local: BoolArray
+    is_tuple: BoolArray
+    category: Int64Array
+    first: Int64Array
 
-    def values(self, row: int) -> range:
-        """The rows of the values that lie in an allocation."""
-        return range(self.first[row], self.first[row + 1])
+    def values(self, rows: AnyArray) -> tuple[Int64Array, Int64Array]:
+        """The rows of the values that lie in some allocations, one allocation after the other, and
+        for each the place of its allocation in ``rows``.
+        """
+        begin, end = self.first[rows], self.first[rows + 1]
+        return _ranges(begin, end), np.repeat(np.arange(rows.size), end - begin)
 
-    def is_indefinite(self, row: int) -> bool:
-        """Whether an allocation holds its memory from the beginning to the end."""
-        return self.category[row] != _CATEGORIES[-1]
+    @cached_property
+    def is_indefinite(self) -> BoolArray:
+        """Which allocations hold their memory from the beginning to the end."""
+        found: BoolArray = self.category != len(CATEGORIES) - 1
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
     """Values in the order of the allocations they lie in; sizes and offsets in bytes.
 
-    ``instruction`` is a row of `Placement.instructions`, -1 where a value names none. ``own`` is
-    the row that counts for a value: of several with one number the last, -1 where the program has
-    none of that number.
+    ``instruction`` is a row of `Placement.instructions`, -1 where a value names none. ``path`` is
+    the place in the instruction's result, a row of ``paths``, of which the first is all of it.
+    ``own`` is the row that counts for a value: of several with one number the last, -1 where the
+    program has none of that number.
     """
 
-    number: Numbers
-    allocation: Numbers
-    offset: Numbers
-    assigned_bytes: Numbers
-    bytes: Numbers
-    space: Numbers
-    instruction: Numbers
-    index: list[tuple[int, ...]]
-    own: Numbers
+    number: Int64Array
+    allocation: Int64Array
+    offset: Int64Array
+    assigned_bytes: Int64Array
+    bytes: Int64Array
+    space: Int64Array
+    instruction: Int64Array
+    path: Int64Array
+    paths: list[tuple[int, ...]]
+    own: Int64Array
 
 
 @dataclass(frozen=True, eq=False)
 class Events:
     """One simulated heap: what happens (the ``kind`` as in ``peakline.kernels.heap_layout``) to
-    which value, at which instruction.
+    which value, at which instruction (a row of `Placement.event_names`).
 
     ``value`` and ``shared_with`` are rows of `Values` that count, -1 for those without a place.
     """
 
-    kind: list[int]
-    value: list[int]
-    shared_with: list[int]
-    instruction: list[str]
+    kind: Int64Array
+    value: Int64Array
+    shared_with: Int64Array
+    instruction: Int64Array
 
 
 @dataclass(frozen=True, eq=False)
 class Instructions:
-    """The instructions that define values; ``op_name`` is what the framework calls each."""
+    """The instructions that define values; ``op_name`` is what the framework calls each, -1 where
+    it has no metadata. ``shape`` and ``line`` are rows of ``shapes`` and ``lines``.
+    """
 
-    name: list[str]
-    opcode: list[str]
-    op_name: list[str]
-    shape: list[Shape]
-    source: list[SourceLine | None]
+    name: Names
+    opcode: Names
+    op_name: Names
+    shape: Int64Array
+    shapes: list[Shape]
+    line: Int64Array
+    lines: list[SourceLine | None]
 
 
 class Placement:
@@ -133,17 +140,16 @@ class Placement:
         parents = self._decoded[_ASSIGNED].parent
         counts = np.bincount(parents, minlength=table.rows)[rows]
         flags = [table.array(name).astype(np.bool_)[rows] for name in _FLAGS]
-        kind = np.select(flags[:4], range(4), 4)
         return Allocations(
-            number=_compact(_numbers(table, "index", rows)),
-            bytes=_compact(_numbers(table, "size", rows)),
+            number=_numbers(table, "index", rows),
+            bytes=_numbers(table, "size", rows),
             space=_numbers(table, "color", rows),
-            is_parameter=flags[0].tolist(),
-            is_live_out=flags[1].tolist(),
-            is_thread_local=flags[2].tolist(),
-            is_tuple=flags[4].tolist(),
-            category=[_CATEGORIES[one] for one in kind.tolist()],
-            first=_compact(np.append(0, np.cumsum(counts))),
+            is_parameter=flags[0],
+            is_live_out=flags[1],
+            is_thread_local=flags[2],
+            is_tuple=flags[4],
+            category=np.select(flags[:4], range(4), 4),
+            first=np.append(0, np.cumsum(counts)),
         )
 
     @cached_property
@@ -168,28 +174,34 @@ class Placement:
         rows, allocation, number = self._assigned
         value = _last_rows(table.array("id"), number)
         sizes, spaces = (np.append(_numbers(table, name), 0)[value] for name in ("size", "color"))
+        path, paths = self._paths
         return Values(
-            number=_compact(number),
-            allocation=_compact(allocation),
-            offset=_compact(_numbers(assigned, "offset", rows)),
-            assigned_bytes=_compact(_numbers(assigned, "size", rows)),
-            bytes=_compact(sizes),
-            space=_compact(spaces),
-            instruction=_compact(np.append(self._definers[0], -1)[value]),
-            index=[self._indices.get(one, ()) for one in value.tolist()],
-            own=_compact(np.where(value >= 0, _last_rows(number, number), -1)),
+            number=number,
+            allocation=allocation,
+            offset=_numbers(assigned, "offset", rows),
+            assigned_bytes=_numbers(assigned, "size", rows),
+            bytes=sizes,
+            space=spaces,
+            instruction=np.append(self._definers[0], -1)[value],
+            path=np.append(path, 0)[value],
+            paths=paths,
+            own=np.where(value >= 0, _last_rows(number, number), -1),
         )
 
     @cached_property
-    def _indices(self) -> dict[int, tuple[int, ...]]:
-        """Where in its instruction's result each value is that is not all of it."""
+    def _paths(self) -> tuple[Int64Array, list[tuple[int, ...]]]:
+        """Where in its instruction's result each value is, as a row of the distinct places."""
         places = self._decoded[f"{_VALUES}.defined_at"]
         listed = self._decoded[f"{_VALUES}.defined_at.shape_index"]
         found: dict[int, tuple[int, ...]] = {}
         rows = places.parent[listed.parent].tolist()
         for row, place in zip(rows, listed.array("value").tolist(), strict=True):
             found[row] = (*found.get(row, ()), place)
-        return found
+        numbers: dict[tuple[int, ...], int] = {(): 0}
+        path = np.zeros(self._decoded[_VALUES].rows, np.int64)
+        for row, place_in in found.items():
+            path[row] = numbers.setdefault(place_in, len(numbers))
+        return path, list(numbers)
 
     @cached_property
     def _definers(self) -> tuple[Int64Array, Int64Array]:
@@ -222,43 +234,61 @@ class Placement:
         decoded = decode(self.data, _instruction_plan(), spans)
         head, meta = decoded[""], decoded["metadata"]
         shapes = Shapes()
-        codes = shapes.add(self.data, head.spans("shape")).tolist()
-        op_name = [""] * head.rows
-        source: list[SourceLine | None] = [None] * head.rows
+        shape = shapes.add(self.data, head.spans("shape"))
+        op_name, ops = np.full(head.rows, -1, np.int32), _texts(self.data, meta, "op_name")
+        op_name[meta.parent] = ops.codes
+        line = np.zeros(head.rows, np.int64)
+        line[meta.parent], lines = self._lines(meta)
+        return Instructions(
+            name=_texts(self.data, head, "name"),
+            opcode=_texts(self.data, head, "opcode"),
+            op_name=Names(op_name, ops.values),
+            shape=shape.astype(np.int64),
+            shapes=shapes.shapes,
+            line=line,
+            lines=lines,
+        )
+
+    def _lines(self, meta: WireTable) -> tuple[Int64Array, list[SourceLine | None]]:
+        """Which line of the user's program each metadata names, as a row of these; the first is
+        none.
+        """
+        files = _texts(self.data, meta, "source_file")
+        codes = files.codes.astype(np.int64)
+        for name in ("source_line", "stack_frame_id"):
+            known, place = np.unique(meta.array(name), return_inverse=True)
+            codes = np.unique(codes * known.size + place, return_inverse=True)[1]
+        first = np.unique(codes, return_index=True)[1]
         lines = SourceLines(self.data)
         rows = zip(
-            meta.parent.tolist(),
-            _texts(self.data, meta, "op_name"),
-            _texts(self.data, meta, "source_file"),
-            meta.array("source_line").tolist(),
-            meta.array("stack_frame_id").tolist(),
+            files.codes[first].tolist(),
+            meta.array("source_line")[first].tolist(),
+            meta.array("stack_frame_id")[first].tolist(),
             strict=True,
         )
-        for row, op, file, line, stack in rows:
-            op_name[row], source[row] = op, lines.line(file, line, stack)
-        return Instructions(
-            _texts(self.data, head, "name"),
-            _texts(self.data, head, "opcode"),
-            op_name,
-            [shapes.shapes[code] for code in codes],
-            source,
-        )
+        return codes + 1, [None, *(lines.line(files.values[file], *where) for file, *where in rows)]
+
+    @cached_property
+    def event_names(self) -> Names:
+        """The instruction of each event of every heap."""
+        return _texts(self.data, self._decoded[_EVENTS], "instruction_name")
 
     @cached_property
     def heaps(self) -> list[Events]:
         """The simulated heaps, in the order of the file; some may be empty."""
         table = self._decoded[_EVENTS]
         bounds = np.searchsorted(table.parent, np.arange(self._decoded[_TRACES].rows + 1)).tolist()
-        names = _texts(self.data, table, "instruction_name")
-        kind = table.array("kind").tolist()
-        own = np.append(np.asarray(self.values.own, np.int64), -1)
-        value, shared = (
-            own[_last_rows(self._assigned[2], table.array(name))].tolist()
-            for name in ("buffer_id", "share_with_canonical_id")
+        own = np.append(self.values.own, -1)
+        columns = (
+            _numbers(table, "kind"),
+            *(
+                own[_last_rows(self._assigned[2], table.array(name))]
+                for name in ("buffer_id", "share_with_canonical_id")
+            ),
+            self.event_names.codes.astype(np.int64),
         )
         return [
-            Events(kind[begin:end], value[begin:end], shared[begin:end], names[begin:end])
-            for begin, end in pairwise(bounds)
+            Events(*(column[begin:end] for column in columns)) for begin, end in pairwise(bounds)
         ]
 
 
@@ -292,16 +322,9 @@ def _numbers(table: WireTable, name: str, rows: AnyArray | slice = slice(None)) 
     return table.array(name)[rows].astype(np.int64)
 
 
-def _texts(buffer: Buffer, table: WireTable, name: str) -> list[str]:
-    """The texts of a column; equal ones are one object."""
+def _texts(buffer: Buffer, table: WireTable, name: str) -> Names:
     found = Interner()
-    codes = found.add(buffer, table.spans(name)).tolist()
-    values = found.values
-    return [values[code] for code in codes]
-
-
-def _compact(numbers: Int64Array) -> Numbers:
-    return array("q", numbers.astype(np.int64).tobytes())
+    return Names(found.add(buffer, table.spans(name)), found.texts())
 
 
 def _ranges(begin: AnyArray, end: AnyArray) -> Int64Array:

@@ -1,29 +1,35 @@
 """The memory viewer's answer as XProf's JSON (``memory_viewer_preprocess.proto``).
 
 What is zero or empty is left out, as protobuf's JSON does; numbers of 64 bits are texts. It is
-written piece by piece: the answer about a large program has some hundred thousand small objects.
+written from columns, some thousand objects at a time: the answer about a large program has some
+hundred thousand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from io import BytesIO
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property, partial
+from io import SEEK_END, BytesIO
 from json.encoder import encode_basestring as quoted
-from typing import TypeVar
 
+import numpy as np
+
+from peakline.arrays import AnyArray, Float64Array, Int64Array
 from peakline.deadline import check_deadline
+from peakline.hlo.placement import CATEGORIES
+from peakline.hlo.source_lines import SourceLine
+from peakline.tables.columns import Names
+from peakline.toolbox.json_rows import escaped, lists, member, numbers, objects, same, texts
 from peakline.toolbox.written import quoted_csv
-from peakline.tools.memory_viewer.drawing import Block, blocks_of
+from peakline.tools.memory_viewer.colours import COLOURS
+from peakline.tools.memory_viewer.drawing import ALLOCATION_COLOUR, Blocks, blocks_of, spans_by_row
 from peakline.tools.memory_viewer.view import SMALL_BYTES, View, allocations_in, index_text
+from peakline.wire.encode import Messages, Spans, encode
 
 _MIB = 1 << 20
-_CHUNK = 4096
-_EMPTY = '""'
+_BLOCK = 1 << 12
 _SIZE = "logicalBufferSizeMib"
 _ATTRIBUTES = ("entry computation parameter", "may-be live out", "reusable")
-_Item = TypeVar("_Item")
 
 
 def answer_json(view: View) -> bytes:
@@ -36,65 +42,75 @@ def answer_csv(view: View) -> bytes:
     header = "instruction kind opcode shape bytes unpadded_bytes op_name source_file source_line"
     known, values = view.placement.allocations, view.placement.values
     instructions = view.placement.instructions
+    order = view.by_size(view.shown_bytes.tolist())
+    shown = view.shown[order]
+    columns = (
+        shown, known.category[values.allocation[shown]], values.instruction[shown],
+        view.shown_bytes[order], view.shapes.bytes[shown],
+    )  # fmt: skip
     rows: list[tuple[object, ...]] = []
-    for at in view.by_size([size for _, size in view.shown]):
-        row, size = view.shown[at]
-        instruction = values.instruction[row]
+    for row, category, instruction, size, unpadded in zip(*map(_items, columns), strict=True):
         defined = instruction >= 0
-        line = instructions.source[instruction] if defined else None
+        line = instructions.lines[instructions.line[instruction]] if defined else None
         rows.append((
-            view.name_of(row), known.category[values.allocation[row]],
+            view.name_of(row), CATEGORIES[category],
             instructions.opcode[instruction] if defined else "", view.shapes.text(row), size,
-            view.shapes.bytes(row), instructions.op_name[instruction] if defined else "",
+            unpadded, instructions.op_name[instruction] if defined else "",
             line.file if line else "", line.line if line else "",
         ))  # fmt: skip
     return quoted_csv(header.split(), rows)
 
 
-class _Mib(dict[int, str]):
-    """Sizes in bytes as texts of MiB."""
-
-    def __missing__(self, size: int) -> str:
-        found = self[size] = repr(size / _MIB)
-        return found
+def _items(column: Int64Array) -> list[int]:
+    found: list[int] = column.tolist()
+    return found
 
 
-class _Quoted(dict[str, str]):
-    """Texts that occur often, in quotes."""
+class _Column:
+    """Texts of rows inside the quotes of JSON; none of a row of -1."""
 
-    def __missing__(self, text: str) -> str:
-        found = self[text] = quoted(text)
-        return found
+    def __init__(self, codes: AnyArray, distinct: Messages) -> None:
+        self._codes, self._distinct = np.append(codes.astype(np.int64), -1), distinct
+
+    @classmethod
+    def of(cls, names: Names) -> _Column:
+        return cls(names.codes, escaped(names.values))
+
+    def at(self, rows: AnyArray) -> Spans:
+        return self._distinct.at(self._codes[rows])
 
 
 class _Writer:
-    """One answer; texts that occur in many objects are made once."""
+    """One answer."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self._out = BytesIO()
-        self._values, self._instructions = view.placement.values, view.placement.instructions
-        self._sources: dict[int, str] = {}
-        self._sizes, self._quoted = _Mib(), _Quoted()
-        self._shapes = [self._quoted[shape.text_with_layout] for shape in self._instructions.shape]
+        self._values = view.placement.values
+        known = view.placement.instructions
+        self._names, self._ops = _Column.of(known.name), _Column.of(known.op_name)
+        self._opcodes = _Column.of(known.opcode)
+        self._sources = _Column(known.line, texts(map(_source, known.lines)))
+        self._paths = _Column(self._values.path, texts(map(index_text, self._values.paths)))
+        self._shapes = _Column(view.shapes.code, escaped(view.shapes.texts))
+        self._categories = texts(CATEGORIES)
 
     def answer(self) -> bytes:
         view, curve, place = self._view, self._view.curve, self._view.placement
         self._write("{" + _member("moduleName", place.name)[1:])
         self._write(_member("entryComputationName", place.entry))
         lasting = view.lasting_bytes / _MIB
-        self._list("heapSizes", curve.bytes, lambda size: repr(size / _MIB + lasting))
-        self._list("unpaddedHeapSizes", curve.unpadded_bytes, lambda n: repr(n / _MIB + lasting))
-        self._list("hloInstructionNames", curve.instructions, quoted)
+        self._list("heapSizes", (_mib(curve.bytes) + lasting).tolist())
+        self._list("unpaddedHeapSizes", (_mib(curve.unpadded_bytes) + lasting).tolist())
+        self._rows("hloInstructionNames", np.array(curve.instructions, np.int64), self._events)
         self._write(_number("peakHeapMib", curve.peak / _MIB + lasting))
         self._write(_number("peakUnpaddedHeapMib", curve.unpadded_peak / _MIB + lasting))
         self._write(_number("peakHeapSizePosition", curve.position))
         self._peak()
-        spans = curve.spans.items()
-        self._list("logicalBufferSpans", spans, self._span, "{}")
+        self._rows("logicalBufferSpans", np.array(list(curve.spans), np.int64), self._spans, "{}")
         self._sums()
-        self._list("indefiniteLifetimes", view.listed, self._allocation)
-        self._list("bufferBlocks", (block for block, _ in blocks_of(view)), self._block)
+        self._rows("indefiniteLifetimes", view.listed, self._allocations)
+        self._rows("bufferBlocks", np.arange(self._drawn.row.size), self._blocks)
         self._write("}")
         # Without a copy: nothing else writes.
         return self._out.getvalue()
@@ -102,212 +118,225 @@ class _Writer:
     def _write(self, text: str) -> None:
         self._out.write(text.encode("utf-8", "replace"))
 
-    def _list(
-        self,
-        name: str,
-        items: Iterable[_Item],
-        text: Callable[[_Item], str],
-        ends: str = "[]",
+    def _list(self, name: str, items: Sequence[float]) -> None:
+        """A member that lists numbers, left out where there are none."""
+        if items:
+            self._write(f',"{name}":[{",".join(map(repr, items))}]')
+
+    def _rows(
+        self, name: str, rows: Int64Array, made: Callable[[Int64Array], Messages], ends: str = "[]"
     ) -> None:
-        """A member that lists something, left out where there is nothing."""
-        is_first = True
-        for part in _parts(map(text, items)):
-            check_deadline()
-            self._write((f',"{name}":{ends[0]}' if is_first else ",") + ",".join(part))
-            is_first = False
-        if not is_first:
-            self._write(ends[1])
+        """A member that lists what is ``made`` of rows, each with a comma behind it."""
+        if rows.size:
+            self._write(f',"{name}":{ends[0]}')
+            for part in _parts(rows):
+                self._out.write(made(part).view)
+            self._close(ends[1])
+
+    def _close(self, end: str) -> None:
+        """Put the end of a list in the place of its last comma."""
+        self._out.seek(-1, SEEK_END)
+        self._write(end)
+
+    def _events(self, names: Int64Array) -> Messages:
+        parts = [same('"', names.size), self._event_names.at(names), same('",', names.size)]
+        return encode(names.size, parts)
+
+    @cached_property
+    def _event_names(self) -> Messages:
+        return escaped(self._view.placement.event_names.values)
 
     # What is live at the peak.
 
     def _peak(self) -> None:
-        view, objects, sizes, pooled = self._view, list[str](), list[int](), 0
-        for row, size in view.shown:
-            if size < SMALL_BYTES:
-                pooled += size
-            else:
-                objects.append(self._object(len(objects), row, size))
-                sizes.append(size)
+        view = self._view
+        is_large = view.shown_bytes >= SMALL_BYTES
+        shown, sizes = view.shown[is_large], view.shown_bytes[is_large].tolist()
+        pooled = sum(view.shown_bytes[~is_large].tolist())
+        if not (sizes or pooled):
+            return
+        self._write(',"maxHeap":[')
+        bounds = [np.array([self._out.tell()])]
+        for numbered in _parts(np.arange(shown.size)):
+            made = self._objects(numbered, shown[numbered], view.shown_bytes[is_large][numbered])
+            bounds.append(made.bounds[1:] + self._out.tell())
+            self._out.write(made.view)
         if pooled:
             label = f'"label":"small (<{SMALL_BYTES} bytes)","logicalBufferId":-1'
-            objects.append(f'{{"numbered":{len(objects)},{label}{self._mib(_SIZE, pooled)}}}')
+            self._write(f'{{"numbered":{len(sizes)},{label},"{_SIZE}":{pooled / _MIB!r}}},')
+            bounds.append(np.array([self._out.tell()]))
             sizes.append(pooled)
-        order = view.by_size(sizes)
-        place = [0] * len(order)
-        for at, number in enumerate(order):
-            place[number] = at
-        self._list("maxHeap", objects, str)
-        self._list("maxHeapBySize", order, objects.__getitem__)
-        self._list("maxHeapToBySize", place, str)
-        self._list("bySizeToMaxHeap", order, str)
+        self._close("]")
+        order = np.array(view.by_size(sizes))
+        self._rows("maxHeapBySize", order, partial(self._again, np.concatenate(bounds)))
+        self._list("maxHeapToBySize", np.argsort(order).tolist())
+        self._list("bySizeToMaxHeap", order.tolist())
 
-    def _object(self, number: int, row: int, size: int) -> str:
+    def _objects(self, numbered: Int64Array, rows: Int64Array, sizes: Int64Array) -> Messages:
         view, values = self._view, self._values
-        instruction = values.instruction[row]
-        name = op = opcode = _EMPTY
-        if instruction >= 0:
-            known = self._instructions
-            name, op = quoted(known.name[instruction]), self._quoted[known.op_name[instruction]]
-            opcode = self._quoted[known.opcode[instruction]]
-        shape = self._shape(row)
-        category = view.placement.allocations.category[values.allocation[row]]
-        index = values.index[row]
-        shown = f'{name[:-1]}{index_text(index)}"' if index else name
-        return (
-            f'{{"numbered":{number},"label":{name[:-1]}: {shape[1:-1]} # {op[1:]}'
-            f"{_number('logicalBufferId', view.label_id(values.number[row]))}"
-            f"{self._mib(_SIZE, size)}{self._mib('unpaddedShapeMib', view.shapes.bytes(row))}"
-            f"{_text('instructionName', shown)}{_text('shapeString', shape)}"
-            f'{_text("tfOpName", op)},"groupName":"{category}"{_text("opCode", opcode)}'
-            f"{self._source(instruction)}}}"
+        instruction = values.instruction[rows]
+        name, op = self._names.at(instruction), self._ops.at(instruction)
+        shape, category = self._shapes.at(rows), view.placement.allocations.category
+        every = np.ones(rows.size, np.bool_)
+        return objects(
+            rows.size,
+            member("numbered", "{}", numbers(numbered, zero="0")),
+            member("label", '"{}: {} # {}"', name, shape, op, present=every),
+            member("logicalBufferId", "{}", numbers(view.label_id(values.number[rows]))),
+            member(_SIZE, "{}", numbers(sizes, _mib_text)),
+            member("unpaddedShapeMib", "{}", numbers(view.shapes.bytes[rows], _mib_text)),
+            member("instructionName", '"{}{}"', name, self._paths.at(rows)),
+            member("shapeString", '"{}"', shape),
+            member("tfOpName", '"{}"', op),
+            member("groupName", '"{}"', self._categories.at(category[values.allocation[rows]])),
+            member("opCode", '"{}"', self._opcodes.at(instruction)),
+            member("sourceInfo", "{}", self._sources.at(instruction)),
         )
 
-    def _mib(self, name: str, size: int) -> str:
-        return f',"{name}":{self._sizes[size]}' if size else ""
+    def _again(self, bounds: Int64Array, rows: Int64Array) -> Messages:
+        """Objects that the answer has already, between ``bounds``."""
+        written = np.frombuffer(self._out.getbuffer(), np.uint8)
+        spans = Spans(written, bounds[rows], bounds[rows + 1] - 1)
+        return encode(rows.size, [spans, same(",", rows.size)])
 
-    def _shape(self, row: int) -> str:
-        """The shape of a value, in quotes."""
-        instruction = self._values.instruction[row]
-        if instruction >= 0 and not self._values.index[row]:
-            return self._shapes[instruction]
-        return self._quoted[self._view.shapes.text(row)]
+    def _spans(self, rows: Int64Array) -> Messages:
+        number = numbers(self._view.label_id(self._values.number[rows]), zero="0")
+        start, limit = (numbers(ends[rows]) for ends in self._ends)
+        span = objects(rows.size, member("start", "{}", start), member("limit", "{}", limit)).at(
+            np.arange(rows.size)
+        )
+        return encode(rows.size, [same('"', rows.size), number, same('":', rows.size), span])
 
-    def _source(self, instruction: int) -> str:
-        line = self._instructions.source[instruction] if instruction >= 0 else None
-        if line is None:
-            return ""
-        # Equal lines are one object, which stays as long as the instructions do.
-        found = self._sources.get(id(line))
-        if found is None:
-            members = (
-                _member("fileName", line.file),
-                _number("lineNumber", line.line),
-                _member("stackFrame", line.stack),
-            )
-            found = self._sources[id(line)] = f',"sourceInfo":{_object(members)}'
-        return found
-
-    def _span(self, item: tuple[int, tuple[int, int]]) -> str:
-        row, (start, limit) = item
-        number = self._view.label_id(self._values.number[row])
-        return f'"{number}":{_object((_number("start", start), _number("limit", limit)))}'
+    @cached_property
+    def _ends(self) -> tuple[Int64Array, Int64Array]:
+        return spans_by_row(self._view.curve.spans, self._values.own.size)
 
     # Allocations.
 
     def _sums(self) -> None:
         view, known = self._view, self._view.placement.allocations
-        parameters = reserved = outputs = total = 0
-        for row in allocations_in(view.placement, view.space):
-            size = known.bytes[row]
-            parameters += size * known.is_parameter[row]
-            reserved += size * (known.is_thread_local[row] or known.is_tuple[row])
-            outputs += size * known.is_live_out[row]
-            # Of threads, not of the program; so XLA (``ComputeTotalAllocationBytes``).
-            total += size * (not known.is_thread_local[row])
+        here = allocations_in(view.placement, view.space)
         scoped, instruction = view.scoped
-        for name, size in (
-            ("entryComputationParametersMib", parameters),
-            ("nonReusableMib", reserved),
-            ("maybeLiveOutMib", outputs),
-            ("totalBufferAllocationMib", total),
-            ("indefiniteBufferAllocationMib", view.indefinite_bytes),
-            ("maxScopedVmemAllocationMib", scoped),
+        for name, counted in (
+            ("entryComputationParametersMib", known.is_parameter),
+            ("nonReusableMib", known.is_thread_local | known.is_tuple),
+            ("maybeLiveOutMib", known.is_live_out),
+            # Of threads, not of the program; so XLA (``ComputeTotalAllocationBytes``).
+            ("totalBufferAllocationMib", ~known.is_thread_local),
         ):
-            self._write(_number(name, size / _MIB))
+            self._write(_number(name, sum(known.bytes[here[counted[here]]].tolist()) / _MIB))
+        self._write(_number("indefiniteBufferAllocationMib", view.indefinite_bytes / _MIB))
+        self._write(_number("maxScopedVmemAllocationMib", scoped / _MIB))
         self._write(_member("maxScopedVmemInstructionName", instruction))
 
-    def _allocation(self, row: int) -> str:
-        known = self._view.placement.allocations
-        texts, shapes = self._values_in(known.values(row))
-        listed = ",".join(texts)
-        common = shapes[0] if shapes and shapes.count(shapes[0]) == len(shapes) else _EMPTY
-        number = known.number[row]
-        flags = known.is_parameter[row], known.is_live_out[row]
-        attributes = _attributes(*flags, not (known.is_thread_local[row] or known.is_tuple[row]))
-        return _object(
-            (
-                f',"id":"{number}"' if number else "",
-                self._mib("sizeMib", known.bytes[row]),
-                f',"attributes":[{attributes}]' if attributes else "",
-                f',"logicalBuffers":[{listed}]' if listed else "",
-                _text("commonShape", common),
-            )
+    def _allocations(self, rows: Int64Array) -> Messages:
+        known, code = self._view.placement.allocations, self._view.shapes.code
+        flags = (
+            known.is_parameter, known.is_live_out, ~(known.is_thread_local | known.is_tuple)
+        )  # fmt: skip
+        flagged = (np.stack(flags)[:, rows] << np.arange(len(flags))[:, None]).sum(axis=0)
+        values, place = known.values(rows)
+        counts = np.bincount(place, minlength=rows.size)
+        # The shape that all its values have.
+        shape = np.full(rows.size, -1)
+        shape[place] = values
+        differ = code[values] != code[shape[place]]
+        shape[place[differ]] = -1
+        return objects(
+            rows.size,
+            member("id", '"{}"', numbers(known.number[rows])),
+            member("sizeMib", "{}", numbers(known.bytes[rows], _mib_text)),
+            member("attributes", "[{}]", _attributes().at(flagged)),
+            member("logicalBuffers", "[{}]", lists(self._places(values), counts)),
+            member("commonShape", '"{}"', self._shapes.at(shape)),
         )
 
-    def _values_in(self, rows: range) -> tuple[list[str], list[str]]:
-        """The values in an allocation, and their shapes in quotes."""
-        values, sizes, names = self._values, self._sizes, self._instructions.name
-        texts, shapes = [], []
-        for row in rows:
-            # A value that has several places is what its last one says.
-            known, size, number = values.own[row], values.assigned_bytes[row], values.number[row]
-            instruction = values.instruction[known] if known >= 0 else -1
-            is_plain = instruction >= 0 and not values.index[known]
-            if not (is_plain and size and number and names[instruction]):
-                shapes.append(self._shape(known) if known >= 0 else _EMPTY)
-                texts.append(self._value(row, shapes[-1]))
-                continue
-            # Nearly all of them: nothing is left out.
-            shape = self._shapes[instruction]
-            shapes.append(shape)
-            texts.append(
-                f'{{"id":"{number}","shape":{shape},"sizeMib":{sizes[size]},'
-                f'"hloName":{quoted(names[instruction])}}}'
-            )
-        return texts, shapes
-
-    def _value(self, row: int, shape: str) -> str:
+    def _places(self, rows: Int64Array) -> Messages:
+        """Values where they lie in an allocation."""
         values = self._values
-        number, known = values.number[row], values.own[row]
-        name = index = ""
-        if known >= 0:
-            instruction = values.instruction[known]
-            name = self._instructions.name[instruction] if instruction >= 0 else ""
-            name = _member("hloName", name)
-            if values.index[known]:
-                index = ",".join(f'"{place}"' for place in values.index[known])
-                index = f',"shapeIndex":[{index}]'
-        size = self._mib("sizeMib", values.assigned_bytes[row])
-        if not number:
-            return _object((_text("shape", shape), size, name, index))
-        return f'{{"id":"{number}"{_text("shape", shape)}{size}{name}{index}}}'
-
-    def _block(self, block: Block) -> str:
-        row = block.row
-        more, number, name = "", -1, quoted(block.category)
-        if row >= 0:
-            instruction = self._values.instruction[row]
-            op = self._instructions.op_name[instruction] if instruction >= 0 else ""
-            number = self._view.label_id(self._values.number[row])
-            name = quoted(self._view.name_of(row))
-            more = (
-                f"{_text('shapeString', self._shape(row))}{_text('tfOpName', self._quoted[op])}"
-                f"{_number('unpaddedSize', float(self._view.shapes.bytes(row)))}"
-                f"{self._source(instruction)}"
-            )
-        places = (("startStep", block.start), ("endStep", block.end))
-        return (
-            f'{{"color":"{block.colour}","category":"{block.category}"{_text("name", name)}'
-            f"{_number('logicalBufferId', number)}{_number('offset', float(block.offset))}"
-            f"{_number('size', float(block.bytes))}{''.join([_number(*one) for one in places])}"
-            f"{more}}}"
+        return objects(
+            rows.size,
+            member("id", '"{}"', numbers(values.number[rows])),
+            member("shape", '"{}"', self._shapes.at(rows)),
+            member("sizeMib", "{}", numbers(values.assigned_bytes[rows], _mib_text)),
+            member("hloName", '"{}"', self._names.at(values.instruction[rows])),
+            member("shapeIndex", '["{}"]', self._indices.at(values.path[rows])),
         )
+
+    @cached_property
+    def _indices(self) -> Messages:
+        return texts('","'.join(map(str, path)) for path in self._values.paths)
+
+    @cached_property
+    def _drawn(self) -> Blocks:
+        return blocks_of(self._view)
+
+    def _blocks(self, at: Int64Array) -> Messages:
+        view, drawn, values = self._view, self._drawn, self._values
+        row, category = drawn.row[at], drawn.category[at]
+        is_value = row >= 0
+        instruction = np.append(values.instruction, -1)[row]
+        number = view.label_id(np.append(values.number, -1)[row])
+        whole = self._categories.at(np.where(is_value, -1, category))
+        unpadded = np.append(view.shapes.bytes, 0)[row]
+        return objects(
+            at.size,
+            member("color", '"{}"', _colours().at(drawn.colour[at] + 1)),
+            member("category", '"{}"', self._categories.at(category)),
+            member("name", '"{}{}{}"', whole, self._names.at(instruction), self._paths.at(row)),
+            member("logicalBufferId", "{}", numbers(number)),
+            member("offset", "{}", numbers(drawn.offset[at], repr)),
+            member("size", "{}", numbers(drawn.bytes[at], _float_text)),
+            member("startStep", "{}", numbers(drawn.start[at])),
+            member("endStep", "{}", numbers(drawn.end[at])),
+            member("shapeString", '"{}"', self._shapes.at(row)),
+            member("tfOpName", '"{}"', self._ops.at(instruction)),
+            member("unpaddedSize", "{}", numbers(unpadded, _float_text)),
+            member("sourceInfo", "{}", self._sources.at(instruction)),
+        )
+
+
+def _parts(rows: Int64Array) -> Iterator[Int64Array]:
+    for begin in range(0, rows.size, _BLOCK):
+        check_deadline()
+        yield rows[begin : begin + _BLOCK]
 
 
 @cache
-def _attributes(*flags: bool) -> str:
-    """What an allocation is, by whether each of `_ATTRIBUTES` fits."""
-    return ",".join(quoted(text) for text, fits in zip(_ATTRIBUTES, flags, strict=True) if fits)
+def _attributes() -> Messages:
+    """What an allocation is: a bit for each of `_ATTRIBUTES` that fits."""
+    return texts(
+        ",".join(quoted(text) for bit, text in enumerate(_ATTRIBUTES) if flags >> bit & 1)
+        for flags in range(1 << len(_ATTRIBUTES))
+    )
 
 
-def _parts(texts: Iterator[str]) -> Iterator[list[str]]:
-    while part := list(islice(texts, _CHUNK)):
-        yield part
+@cache
+def _colours() -> Messages:
+    return texts((ALLOCATION_COLOUR, *COLOURS))
 
 
-def _text(name: str, text: str) -> str:
-    """As `_member`, of a text in quotes."""
-    return f',"{name}":{text}' if text != _EMPTY else ""
+def _mib(sizes: Sequence[int]) -> Float64Array:
+    return np.array(sizes, np.float64) / _MIB
+
+
+def _mib_text(size: int) -> str:
+    return repr(size / _MIB)
+
+
+def _float_text(number: int) -> str:
+    return repr(float(number))
+
+
+def _source(line: SourceLine | None) -> str:
+    if line is None:
+        return ""
+    members = (
+        _member("fileName", line.file),
+        _number("lineNumber", line.line),
+        _member("stackFrame", line.stack),
+    )
+    return "{" + "".join(members)[1:] + "}"
 
 
 def _member(name: str, text: str) -> str:
@@ -317,7 +346,3 @@ def _member(name: str, text: str) -> str:
 
 def _number(name: str, number: float) -> str:
     return f',"{name}":{number!r}' if number else ""
-
-
-def _object(members: Iterable[str]) -> str:
-    return "{" + "".join(members)[1:] + "}"

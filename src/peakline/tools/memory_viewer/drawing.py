@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
+
+from peakline.arrays import BoolArray, Float64Array, Int64Array
 from peakline.tools.memory_viewer.colours import COLOURS
 from peakline.tools.memory_viewer.view import SMALL_BYTES, View
 
@@ -21,7 +24,7 @@ _MARGIN_INCHES = 0.02
 _LINE_HEIGHT, _LETTER_WIDTH = 1.2, 0.55
 _FONT_SHARE, _SMALLEST_FONT, _LARGEST_FONT = 0.6, 8.0, 14.0
 _ELLIPSIS = "..."
-_ALLOCATION_COLOUR, _ALLOCATION_FILL = "#ffffff", "#ffffffff"
+ALLOCATION_COLOUR, _ALLOCATION_FILL = "#ffffff", "#ffffffff"
 _HEAD = (
     "graph G {\n epsilon=0.5 \n inputscale=72 \n "
     'node [shape=box,style=filled,fontname="Arial",margin="0.02,0.02"];\n  '
@@ -33,29 +36,31 @@ _NOISE = (
 """A node of nothing, which frees Graphviz from a bad arrangement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A value while it is live, or (``row`` -1) all of an allocation; in bytes and events.
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Values while they are live, and (``row`` -1) allocations in whole; in bytes and events.
 
-    ``note`` is what is to know of it, a fact a line.
+    ``allocation`` is that of the picture, ``category`` a place in `CATEGORIES`, ``colour`` one in
+    `COLOURS`, -1 for that of allocations. ``is_drawn`` says which are not smaller than a point.
     """
 
-    row: int
-    category: str
-    offset: int
-    bytes: int
-    start: int
-    end: int
-    colour: str
-    note: str
-    label: str
+    row: Int64Array
+    allocation: Int64Array
+    category: Int64Array
+    offset: Float64Array
+    bytes: Int64Array
+    start: Int64Array
+    end: Int64Array
+    colour: Int64Array
+    is_drawn: BoolArray
 
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """A block that is large enough to be seen, in points, with the text that fits into it."""
+    """A block that is large enough to be seen, in points, with the text that fits into it;
+    ``note`` is what is to know of it, a fact a line.
+    """
 
-    block: Block
     x: float
     y: float
     width: float
@@ -63,70 +68,116 @@ class Rectangle:
     font: float
     label: str
     fill: str
+    note: str
 
 
-def blocks_of(view: View) -> Iterator[tuple[Block, Rectangle | None]]:
-    """Every block, and how it is drawn: not where it is smaller than a point.
+def blocks_of(view: View) -> Blocks:
+    """Every block: of each allocation itself, then its values.
 
     Colours follow those of the list of what is live at the peak; what is not in it gets the next.
     """
     known, values = view.placement.allocations, view.placement.values
-    height = sum(known.bytes[row] for row, _ in view.drawn)
-    if not height or not view.steps:
-        return
-    scale = _SIDE / view.steps, _SIDE / height
-    names = view.placement.instructions.name
-    colour_of = _colours(view)
-    spans = view.curve.blocks
-    drawn = 0
-    for allocation, base in view.drawn:
-        rows, size = known.values(allocation), known.bytes[allocation]
-        note = f"buffer_allocation_id:{known.number[allocation]}\nsize:{size}\n"
-        category = known.category[allocation]
-        whole = Block(
-            -1, category, base, size, 0, view.steps, _ALLOCATION_COLOUR,
-            f"{note}buffer_counts:{len(rows)}\n", "",
-        )  # fmt: skip
-        found = _rectangle(whole, scale, _ALLOCATION_FILL)
-        drawn += found is not None
-        yield whole, found
-        for at in rows:
-            row = values.own[at]
-            if row not in spans:
-                continue
-            start, end = spans[row]
-            instruction = values.instruction[row]
-            name = names[instruction] if instruction >= 0 else ""
-            colour = COLOURS[colour_of.get(row, drawn) % len(COLOURS)]
+    scale = _scale(view)
+    drawn = np.array([row for row, _ in view.drawn if any(scale)], np.int64)
+    at, place = known.values(drawn)
+    starts, ends = spans_by_row(view.curve.blocks, values.own.size)
+    is_live = starts[values.own[at]] >= 0
+    # An allocation comes before its values.
+    place = np.append(np.arange(drawn.size), place[is_live])
+    order = np.argsort(place, kind="stable")
+    place, row = place[order], np.append(np.full(drawn.size, -1), values.own[at[is_live]])[order]
+    allocation, is_value = drawn[place], row >= 0
+    size = np.where(is_value, np.append(values.bytes, 0)[row], known.bytes[allocation])
+    start, end = starts[row], ends[row]
+    start[~is_value], end[~is_value] = 0, view.steps
+    is_drawn = ((end - start) * scale[0] >= 1) & (size * scale[1] >= 1)
+    owner = np.where(is_value, np.append(values.allocation, 0)[row], allocation)
+    return Blocks(
+        row=row,
+        allocation=allocation,
+        category=known.category[owner],
+        offset=_offsets(view, place, np.where(is_value, np.append(values.offset, 0)[row], 0)),
+        bytes=size,
+        start=start,
+        end=end,
+        colour=np.where(is_value, _colours(view, row, np.cumsum(is_drawn) - is_drawn), -1),
+        is_drawn=is_drawn,
+    )
+
+
+def _offsets(view: View, place: Int64Array, offset: Int64Array) -> Float64Array:
+    """Places in the picture, of offsets in the allocations drawn there."""
+    # Those of a damaged program may be beyond 64 bits.
+    bases = [base for _, base in view.drawn]
+    pairs = zip(place.tolist(), offset.tolist(), strict=True)
+    return np.array([bases[at] + one for at, one in pairs], np.float64)
+
+
+def spans_by_row(spans: dict[int, tuple[int, int]], rows: int) -> tuple[Int64Array, Int64Array]:
+    """Begin and end of each row's span, -1 where it has none; the last is that of row -1."""
+    found = np.full((2, rows + 1), -1)
+    found[:, list(spans)] = np.array(list(spans.values()), np.int64).reshape(-1, 2).T
+    return found[0], found[1]
+
+
+def _scale(view: View) -> tuple[float, float]:
+    """Points of an event and of a byte."""
+    sizes = view.placement.allocations.bytes
+    height = sum(sizes[[row for row, _ in view.drawn]].tolist())
+    return (_SIDE / view.steps, _SIDE / height) if height and view.steps else (0.0, 0.0)
+
+
+def _colours(view: View, rows: Int64Array, drawn: Int64Array) -> Int64Array:
+    """The colour of each row's value: by its place in what is shown at the peak, else by how many
+    are ``drawn`` before it.
+    """
+    large = view.shown[view.shown_bytes >= SMALL_BYTES]
+    number = np.full(view.placement.values.own.size + 1, -1)
+    number[large] = np.arange(large.size)
+    found = number[rows]
+    return np.where(found < 0, drawn, found) % len(COLOURS)
+
+
+def _rectangles(view: View) -> Iterator[Rectangle]:
+    blocks, scale = blocks_of(view), _scale(view)
+    names, known = view.placement.instructions.name, view.placement.allocations
+    for at in np.flatnonzero(blocks.is_drawn).tolist():
+        row = int(blocks.row[at])
+        if row < 0:
+            allocation = int(blocks.allocation[at])
+            count = int(known.first[allocation + 1] - known.first[allocation])
             note = (
-                f"buffer_id:{values.number[row]}\nhlo_op:{name}\nshape:{view.shapes.text(row)}\n"
-                f"size:{values.bytes[row]}\nunpadded_size:{view.shapes.bytes(row)}\n"
-                f"offset:{values.offset[row]}\nspan:({start},{end})"
+                f"buffer_allocation_id:{known.number[allocation]}\n"
+                f"size:{known.bytes[allocation]}\nbuffer_counts:{count}\n"
             )
-            block = Block(
-                row, known.category[values.allocation[row]], base + values.offset[row],
-                values.bytes[row], start, end, colour, note, name,
-            )  # fmt: skip
-            found = _rectangle(block, scale, colour)
-            drawn += found is not None
-            yield block, found
+            yield _rectangle(blocks, at, scale, "", note)
+        else:
+            instruction = int(view.placement.values.instruction[row])
+            name = names[instruction] or "" if instruction >= 0 else ""
+            yield _rectangle(blocks, at, scale, name, _note(view, blocks, at, name))
 
 
-def _colours(view: View) -> dict[int, int]:
-    """The number of the colour of each value that is shown at the peak."""
-    large = [row for row, size in view.shown if size >= SMALL_BYTES]
-    return {row: number for number, row in enumerate(large)}
+def _note(view: View, blocks: Blocks, at: int, name: str) -> str:
+    """What is to know of a value."""
+    values, row = view.placement.values, int(blocks.row[at])
+    return (
+        f"buffer_id:{values.number[row]}\nhlo_op:{name}\nshape:{view.shapes.text(row)}\n"
+        f"size:{values.bytes[row]}\nunpadded_size:{view.shapes.bytes[row]}\n"
+        f"offset:{values.offset[row]}\nspan:({blocks.start[at]},{blocks.end[at]})"
+    )
 
 
-def _rectangle(block: Block, scale: tuple[float, float], fill: str) -> Rectangle | None:
-    width, height = (block.end - block.start) * scale[0], block.bytes * scale[1]
-    if width < 1 or height < 1:
-        return None
+def _rectangle(
+    blocks: Blocks, at: int, scale: tuple[float, float], name: str, note: str
+) -> Rectangle:
+    start, end, size = (int(column[at]) for column in (blocks.start, blocks.end, blocks.bytes))
+    width, height = (end - start) * scale[0], size * scale[1]
     font = min(max(height * _FONT_SHARE, _SMALLEST_FONT), _LARGEST_FONT)
-    x = (block.start + (block.end - block.start) / 2) * scale[0]
-    y = (block.offset + block.bytes / 2) * scale[1]
-    label = _fitting(block.label, width, height, font)
-    return Rectangle(block, x, y, width, height, font, label, fill)
+    x = (start + (end - start) / 2) * scale[0]
+    y = (float(blocks.offset[at]) + size / 2) * scale[1]
+    colour = int(blocks.colour[at])
+    fill = _ALLOCATION_FILL if colour < 0 else COLOURS[colour]
+    return Rectangle(x, y, width, height, font, _fitting(name, width, height, font), fill, note)
 
 
 def _fitting(label: str, width: float, height: float, font: float) -> str:
@@ -147,7 +198,7 @@ def as_dot(view: View, *, noise: bool = False, quote: Callable[[str], str] | Non
     """The picture for Graphviz; empty where there is nothing to draw. ``quote`` escapes a text."""
     quote = quote or dot_text
     lines = [
-        f'"{number}" [tooltip="{quote(r.block.note)}", pos="{r.x:.2f},{r.y:.2f}!", '
+        f'"{number}" [tooltip="{quote(r.note)}", pos="{r.x:.2f},{r.y:.2f}!", '
         f'width="{r.width / _POINTS_PER_INCH:.4f}", height="{r.height / _POINTS_PER_INCH:.4f}", '
         f'fixedsize=true, color="{r.fill}", fontsize={r.font:.1f}, label="{quote(r.label)}"];'
         for number, r in enumerate(_rectangles(view))
@@ -162,10 +213,6 @@ def as_dot(view: View, *, noise: bool = False, quote: Callable[[str], str] | Non
 def _has_room(view: View) -> bool:
     sizes = view.placement.allocations.bytes
     return bool(view.steps and any(sizes[row] for row, _ in view.drawn))
-
-
-def _rectangles(view: View) -> Iterator[Rectangle]:
-    return (rectangle for _, rectangle in blocks_of(view) if rectangle is not None)
 
 
 def dot_text(text: str) -> str:
@@ -196,7 +243,7 @@ def _svg(drawn: Rectangle) -> str:
         f"{escape(drawn.label)}</text>"
     )
     return (
-        f'<g><title>{escape(drawn.block.note)}</title><rect x="{x:.2f}" y="{y:.2f}" '
+        f'<g><title>{escape(drawn.note)}</title><rect x="{x:.2f}" y="{y:.2f}" '
         f'width="{drawn.width:.2f}" height="{drawn.height:.2f}" fill="{drawn.fill}"/>'
         f"{label if drawn.label else ''}</g>\n"
     )

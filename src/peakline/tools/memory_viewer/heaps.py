@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,34 +35,34 @@ def view_of(profile: Profile, programs: Programs, number: int, space: int) -> Vi
     known = placement.allocations
     here = allocations_in(placement, space)
     heaps = [(events, _replay(events, placement)) for events in _heaps(placement, space)]
-    owner = placement.values.allocation
-    by_heap = {owner[row] for _, heap in heaps for row in heap.value.tolist() if row >= 0}
-    lasting = [row for row in here if not known.is_thread_local[row] and row not in by_heap]
-    listed = [row for row in here if known.is_indefinite(row) or row not in by_heap]
-    largest = {row: _largest(placement, row) for row in lasting}
-    empty = [row for row in lasting if largest[row] < 0]
-    lasting = [row for row in lasting if largest[row] >= 0]
-    unknown = sum(not known.is_indefinite(row) for row in lasting)
+    by_heap = np.zeros(known.number.size, np.bool_)
+    for _, heap in heaps:
+        by_heap[placement.values.allocation[heap.value[heap.value >= 0]]] = True
+    lasting = here[~(known.is_thread_local | by_heap)[here]]
+    listed = here[(known.is_indefinite | ~by_heap)[here]]
+    largest = _largest(placement)[lasting]
+    empty = int(np.count_nonzero(largest < 0))
+    lasting, largest = lasting[largest >= 0], largest[largest >= 0]
+    unknown = int(np.count_nonzero(~known.is_indefinite[lasting]))
     _warn(profile, placement, space, [heap for _, heap in heaps], unknown)
     if empty:
-        profile.warn("no_values", "allocations in which no value lies: not counted", len(empty))
+        profile.warn("no_values", "allocations in which no value lies: not counted", empty)
     curve = _curve(heaps, placement, shapes)
-    size = sum(known.bytes[row] for row in lasting)
-    shown = [(largest[row], known.bytes[row]) for row in lasting]
-    drawn, base = [], 0
-    for row in here:
-        if row in by_heap:
-            drawn.append((row, base))
-            base += known.bytes[row]
+    sizes = known.bytes[lasting]
+    size = sum(sizes.tolist())
+    live, live_bytes = np.array(curve.live, np.int64).reshape(-1, 2).T
+    drawn = here[by_heap[here]]
+    bases = accumulate(known.bytes[drawn].tolist(), initial=0)
     return View(
-        placement, space, shapes, curve, size, size, [*shown, *curve.live], listed, drawn,
+        placement, space, shapes, curve, size, size, np.append(largest, live),
+        np.append(sizes, live_bytes), listed, list(zip(drawn.tolist(), bases, strict=False)),
         max(len(curve.bytes) - 1, 0), largest_scoped(programs, number, space), by_size,
     )  # fmt: skip
 
 
 def by_size(sizes: Sequence[int]) -> list[int]:
     """The order of sizes, the largest first; equal ones as they came."""
-    return sorted(range(len(sizes)), key=lambda at: -sizes[at])
+    return sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
 
 
 def _warn(
@@ -93,30 +94,28 @@ def _warn(
 def _heaps(placement: Placement, space: int) -> list[Events]:
     """The heaps of the temporaries of a memory space: that of the first value that has a place."""
     known, owner = placement.allocations, placement.values.allocation
-    found = []
-    for events in placement.heaps:
-        first = next((row for row in events.value if row >= 0), -1)
-        if first >= 0:
-            allocation = owner[first]
-            if int(known.space[allocation]) == space and not known.is_indefinite(allocation):
-                found.append(events)
+    is_wanted = (known.space == space) & ~known.is_indefinite
+    return [
+        events
+        for events in placement.heaps
+        if is_wanted[owner[events.value[events.value >= 0][:1]]].any()
+    ]
+
+
+def _largest(placement: Placement) -> Int64Array:
+    """The largest value that lies in each allocation, the last of several; -1 where none does."""
+    values = placement.values
+    rows = np.flatnonzero(values.own == np.arange(values.own.size))
+    rows = rows[np.argsort(values.bytes[rows], kind="stable")]
+    found = np.full(placement.allocations.number.size, -1)
+    found[values.allocation[rows]] = rows
     return found
 
 
-def _largest(placement: Placement, allocation: int) -> int:
-    """The largest value that lies in an allocation, the last of several; -1 where none does."""
-    values = placement.values
-    rows = (row for row in placement.allocations.values(allocation) if values.own[row] == row)
-    return max(rows, key=lambda row: (values.bytes[row], row), default=-1)
-
-
 def _replay(events: Events, placement: Placement) -> Replay:
-    kind, value, shared = (
-        np.array(column, np.int64) for column in (events.kind, events.value, events.shared_with)
-    )
-    is_known = (kind >= ALLOCATE) & (kind <= SHARE)
-    size = np.asarray(placement.values.bytes, np.int64)
-    return Replay(np.where(is_known, kind, STRANGE).astype(np.uint8), value, shared, size)
+    is_known = (events.kind >= ALLOCATE) & (events.kind <= SHARE)
+    kind = np.where(is_known, events.kind, STRANGE).astype(np.uint8)
+    return Replay(kind, events.value, events.shared_with, placement.values.bytes)
 
 
 def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: ValueShapes) -> Curve:
@@ -125,23 +124,24 @@ def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: Val
     total = sum(heap.peak for _, heap in heaps)
     unpadded = [_before(heap.curve_of(_unpadded(heap, shapes))) for _, heap in heaps]
     at_peak = [
-        sizes[heap.peak_event + 1] if heap.peak else 0
-        for sizes, (_, heap) in zip(unpadded, heaps, strict=True)
+        curve[heap.peak_event + 1] if heap.peak else 0
+        for curve, (_, heap) in zip(unpadded, heaps, strict=True)
     ]
     best, position, live = -1, 0, []
+    sizes = placement.values.bytes.tolist()
     for number, (events, heap) in enumerate(heaps):
         base, rest = len(found.bytes), total - heap.peak
         rest_unpadded = sum(at_peak) - at_peak[number]
         found.bytes.extend(size + rest for size in _before(heap.curve))
         found.unpadded_bytes.extend(size + rest_unpadded for size in unpadded[number])
-        found.instructions.extend([*events.instruction, ""])
+        found.instructions.extend([*events.instruction.tolist(), -1])
         for name in ("spans", "blocks"):
             spans: dict[int, tuple[int, int]] = getattr(heap.uses, name)
             shown: dict[int, tuple[int, int]] = getattr(found, name)
             shown.update((row, (start + base, end + base)) for row, (start, end) in spans.items())
         if heap.peak > best:
             best, position = heap.peak, base + heap.peak_event
-        live += [(row, placement.values.bytes[root]) for row, root in heap.live()]
+        live += [(row, sizes[root]) for row, root in heap.live()]
     return replace(found, peak=total, unpadded_peak=sum(at_peak), position=position, live=live)
 
 
@@ -152,7 +152,6 @@ def _before(curve: Int64Array) -> list[int]:
 
 def _unpadded(heap: Replay, shapes: ValueShapes) -> Int64Array:
     """The bytes of the heap's values without padding."""
-    found = np.zeros(heap.size.size, np.int64)
-    for row in np.unique(heap.value[heap.value >= 0]).tolist():
-        found[row] = shapes.bytes(row)
+    found, rows = np.zeros(heap.size.size, np.int64), heap.value[heap.value >= 0]
+    found[rows] = shapes.bytes[rows]
     return found

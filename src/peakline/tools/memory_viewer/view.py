@@ -9,6 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from peakline.arrays import Int64Array
+
 if TYPE_CHECKING:
     from peakline.formats.hlo_proto.shapes import Shape
     from peakline.hlo.placement import Placement
@@ -21,7 +25,8 @@ SMALL_BYTES = 16384
 @dataclass(frozen=True, eq=False)
 class Curve:
     """What simulated heaps say: bytes before each of their events and after the last, with the
-    instruction of each; the peak, and the event that reaches it.
+    instruction of each (a row of `Placement.event_names`, -1 for none); the peak, and the event
+    that reaches it.
 
     ``live`` are the values at the peak, rows of `Values`, with the bytes each stands for. ``spans``
     says per value the event it begins with and the one that ends it; ``blocks`` between which ones
@@ -30,7 +35,7 @@ class Curve:
 
     bytes: list[int] = field(default_factory=list)
     unpadded_bytes: list[int] = field(default_factory=list)
-    instructions: list[str] = field(default_factory=list)
+    instructions: list[int] = field(default_factory=list)
     peak: int = 0
     unpadded_peak: int = 0
     position: int = 0
@@ -44,11 +49,12 @@ class View:
     """The memory of a program in one memory space.
 
     ``lasting_bytes`` is what is held from the beginning to the end, ``indefinite_bytes`` what
-    allocations of it take; ``shown`` are the values at the peak with their bytes, what lasts
-    first. ``listed`` are the allocations that last, ``drawn`` those of temporaries with the place
-    where each begins in the picture, ``steps`` how wide it is. ``scoped`` is the largest piece of
-    fast memory that an instruction takes while it runs, with its name. ``by_size`` gives the order
-    of sizes, the largest first; ``label_id`` makes a value's number one that the answer can hold.
+    allocations of it take; ``shown`` are the values at the peak, what lasts first, and
+    ``shown_bytes`` their bytes. ``listed`` are the allocations that last, ``drawn`` those of
+    temporaries with the place where each begins in the picture, ``steps`` how wide it is.
+    ``scoped`` is the largest piece of fast memory that an instruction takes while it runs, with its
+    name. ``by_size`` gives the order of sizes, the largest first; ``label_id`` makes of values'
+    numbers those of the answer.
     """
 
     placement: Placement
@@ -57,63 +63,58 @@ class View:
     curve: Curve
     lasting_bytes: int
     indefinite_bytes: int
-    shown: Sequence[tuple[int, int]]
-    listed: Sequence[int]
+    shown: Int64Array
+    shown_bytes: Int64Array
+    listed: Int64Array
     drawn: Sequence[tuple[int, int]]
     steps: int
     scoped: tuple[int, str]
     by_size: Callable[[list[int]], list[int]]
-    label_id: Callable[[int], int] = int
+    label_id: Callable[[Int64Array], Int64Array] = np.asarray
 
     def name_of(self, row: int) -> str:
         """The instruction that defines a value, with the value's place in its result."""
-        values, known = self.placement.values, self.placement.instructions
-        instruction, index = values.instruction[row], values.index[row]
-        name = known.name[instruction] if instruction >= 0 else ""
-        return name + index_text(index) if index else name
+        values, names = self.placement.values, self.placement.instructions.name
+        instruction, path = int(values.instruction[row]), values.paths[values.path[row]]
+        return (names[instruction] or "" if instruction >= 0 else "") + index_text(path)
 
 
 class ValueShapes:
-    """Text and bytes of the values' shapes, which ``part`` takes from those of instructions."""
+    """Text and bytes of the values' shapes, which ``part`` takes from those of instructions.
+
+    ``code`` is of each value a row of ``texts`` (type, dimensions and layout; the first is empty,
+    for what is not known), ``bytes`` its size without padding.
+    """
 
     def __init__(
         self, placement: Placement, part: Callable[[Shape, tuple[int, ...]], Shape | None]
     ) -> None:
-        self._values, self._shapes = placement.values, placement.instructions.shape
-        self._part = part
-        self._known: dict[tuple[int, tuple[int, ...]], tuple[str, int]] = {}
+        values, instructions = placement.values, placement.instructions
+        shape = np.append(instructions.shape, -1)[values.instruction]
+        pairs = np.where(shape < 0, -1, shape * len(values.paths) + values.path)
+        known, place = np.unique(pairs, return_inverse=True)
+        codes, sizes = {"": 0}, []
+        for pair in known.tolist():
+            whole, path = divmod(pair, len(values.paths))
+            found = None
+            if pair >= 0:
+                found = instructions.shapes[whole]
+                found = part(found, values.paths[path]) if path else found
+            text, size = ("", 0) if found is None else (found.text_with_layout, found.bytes)
+            sizes.append((codes.setdefault(text, len(codes)), size))
+        self.code, self.bytes = np.array(sizes, np.int64).reshape(-1, 2)[place].T
+        self.texts: list[str] = list(codes)
 
     def text(self, row: int) -> str:
-        """Type, dimensions and layout of a value; empty where they are not known."""
-        return self._of(row)[0]
-
-    def bytes(self, row: int) -> int:
-        """Bytes of a value without padding."""
-        instruction = self._values.instruction[row]
-        if instruction >= 0 and not self._values.index[row]:
-            return self._shapes[instruction].bytes
-        return self._of(row)[1]
-
-    def _of(self, row: int) -> tuple[str, int]:
-        instruction = self._values.instruction[row]
-        if instruction < 0:
-            return "", 0
-        shape, index = self._shapes[instruction], self._values.index[row]
-        if not index:
-            return shape.text_with_layout, shape.bytes
-        key = id(shape), index
-        if key not in self._known:
-            part = self._part(shape, index)
-            self._known[key] = ("", 0) if part is None else (part.text_with_layout, part.bytes)
-        return self._known[key]
+        """The text of one value."""
+        return self.texts[int(self.code[row])]
 
 
 def index_text(index: tuple[int, ...]) -> str:
-    """A place in a tuple as XLA writes it: ``{1,0}``."""
-    return f"{{{','.join(map(str, index))}}}"
+    """A place in a tuple as XLA writes it: ``{1,0}``, empty for the whole."""
+    return f"{{{','.join(map(str, index))}}}" if index else ""
 
 
-def allocations_in(placement: Placement, space: int) -> list[int]:
+def allocations_in(placement: Placement, space: int) -> Int64Array:
     """The rows of the allocations of a memory space, by number."""
-    found: list[int] = (placement.allocations.space == space).nonzero()[0].tolist()
-    return found
+    return np.flatnonzero(placement.allocations.space == space)

@@ -7,6 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import check_deadline
 from peakline.errors import InputError
 from peakline.hlo.placement import Events, Placement
@@ -40,20 +43,20 @@ def view_of(profile: Profile, programs: Programs, number: int, space: int) -> Vi
                 "without compatible=xprof it is shown"
             ) from error
     lasting = _lasting(placement, here)
-    shown = [(row, placement.values.bytes[row]) for _, row in lasting] if space == 0 else []
-    indefinite = [
-        row for row in here if known.is_indefinite(row) and not known.is_thread_local[row]
-    ]
-    taken = sum(known.bytes[row] for row in indefinite)
+    shown = lasting if space == 0 else lasting[:0]
+    indefinite = here[(known.is_indefinite & ~known.is_thread_local)[here]]
+    taken = sum(known.bytes[indefinite].tolist())
+    live, live_bytes = np.array(curve.live, np.int64).reshape(-1, 2).T
     drawn, steps = _drawn(placement, here, heap_of)
     return View(
         placement, space, shapes, curve,
-        sum(known.bytes[row] for row, _ in lasting), taken, [*shown, *curve.live], indefinite,
+        sum(known.bytes[placement.values.allocation[lasting]].tolist()), taken,
+        np.append(shown, live), np.append(placement.values.bytes[shown], live_bytes), indefinite,
         drawn, steps, largest_scoped(programs, number, space), order_descending, _int32,
     )  # fmt: skip
 
 
-def _int32(number: int) -> int:
+def _int32(number: Int64Array) -> Int64Array:
     return (number + 2**31) % 2**32 - 2**31
 
 
@@ -62,70 +65,71 @@ def _last_part(shape: Shape, index: tuple[int, ...]) -> Shape:
     return shape.parts[index[-1]] if 0 <= index[-1] < len(shape.parts) else shape
 
 
-def _is_known(placement: Placement, row: int) -> bool:
-    """Whether XProf knows a value: one whose instruction the program has."""
-    return row >= 0 and placement.values.instruction[row] >= 0
+def _is_known(placement: Placement) -> BoolArray:
+    """Which values XProf knows: those whose instruction the program has; the last, of row -1, is
+    not.
+    """
+    return np.append(placement.values.instruction, -1) >= 0
 
 
 def _heap_of_allocations(placement: Placement) -> dict[int, int]:
     """The heap of each allocation: the last whose first event is about a value that lies in it."""
     found: dict[int, int] = {}
+    is_known = _is_known(placement)
     for at, events in enumerate(placement.heaps):
-        row = events.value[0] if events.value else -1
-        if _is_known(placement, row):
-            found[placement.values.allocation[row]] = at
+        first = events.value[:1]
+        for allocation in placement.values.allocation[first[is_known[first]]].tolist():
+            found[allocation] = at
     return found
 
 
-def _chosen_heap(placement: Placement, space: int, here: list[int], heap_of: dict[int, int]) -> int:
+def _chosen_heap(
+    placement: Placement, space: int, here: Int64Array, heap_of: dict[int, int]
+) -> int:
     """The heap that is shown: of the first allocation of temporaries that has one, else the one
     with most events about values of the memory space, -1 for none.
     """
-    known, values = placement.allocations, placement.values
-    for row in here:
-        if not known.is_indefinite(row) and row in heap_of:
+    values = placement.values
+    for row in here[~placement.allocations.is_indefinite[here]].tolist():
+        if row in heap_of:
             return heap_of[row]
     best, most = -1, 0
+    is_here = _is_known(placement) & (np.append(values.space, space) == space)
     for at, events in enumerate(placement.heaps):
-        rows = (row for row in events.value if _is_known(placement, row))
-        count = sum(values.space[row] == space for row in rows)
+        count = int(np.count_nonzero(is_here[events.value]))
         if count > most:
             best, most = at, count
     return best
 
 
-def _lasting(placement: Placement, here: list[int]) -> list[tuple[int, int]]:
-    """The allocations that last, but for those of threads, each with its largest value, the first
-    of several; not those whose values are empty.
+def _lasting(placement: Placement, here: Int64Array) -> Int64Array:
+    """Of each allocation that lasts, but for those of threads, the largest value, the first of
+    several; not of those whose values are empty.
     """
     known, values = placement.allocations, placement.values
-    found = []
-    for allocation in here:
-        if not known.is_indefinite(allocation) or known.is_thread_local[allocation]:
-            continue
-        best, size = -1, 0
-        for at in known.values(allocation):
-            row = values.own[at]
-            if _is_known(placement, row) and values.bytes[row] > size:
-                best, size = row, values.bytes[row]
-        if best >= 0:
-            found.append((values.allocation[best], best))
+    chosen = here[(known.is_indefinite & ~known.is_thread_local)[here]]
+    at, place = known.values(chosen)
+    row = values.own[at]
+    size = np.where(_is_known(placement)[row], np.append(values.bytes, 0)[row], 0)
+    order = np.lexsort((-np.arange(size.size), size, place))
+    last = order[np.append(place[order][1:] != place[order][:-1], True)[: order.size]]
+    found: Int64Array = row[last[size[last] > 0]]
     return found
 
 
 def _drawn(
-    placement: Placement, here: list[int], heap_of: dict[int, int]
+    placement: Placement, here: Int64Array, heap_of: dict[int, int]
 ) -> tuple[list[tuple[int, int]], int]:
     """The allocations of temporaries that have a heap with the places where XProf draws them, and
     the steps.
     """
     known = placement.allocations
     drawn, base, steps = [], 0, 0
-    for row in here:
-        if not known.is_indefinite(row) and row in heap_of:
+    for row in here[~known.is_indefinite[here]].tolist():
+        if row in heap_of:
             drawn.append((row, base))
-            base += known.bytes[row]
-            steps = max(steps, len(placement.heaps[heap_of[row]].kind))
+            base += int(known.bytes[row])
+            steps = max(steps, placement.heaps[heap_of[row]].kind.size)
     return drawn, steps
 
 
@@ -135,15 +139,17 @@ class _FailsError(Exception):
 
 @dataclass(eq=False)
 class _Replay:
-    """A heap while it is replayed, by row of values.
+    """A heap while it is replayed, by row of values, of which each has its bytes, with padding and
+    without, and whether it `_is_known`.
 
     ``held`` are the values in use, in the order in which they came to be, one that came to be twice
     twice; ``display`` says by which another one is shown, that took over its memory when nothing
     was in use of it.
     """
 
-    placement: Placement
-    shapes: ValueShapes
+    sizes: list[int]
+    unpadded_sizes: list[int]
+    is_known: list[bool]
     bytes: int = 0
     unpadded: int = 0
     uses: dict[int, int] = field(default_factory=dict)
@@ -159,7 +165,7 @@ class _Replay:
     def step(self, at: int, event: tuple[int, int, int], last: int) -> None:
         """One event; ``last`` is the number of the last one."""
         kind, row, other = event
-        if not _is_known(self.placement, row):
+        if not self.is_known[row]:
             return
         self.seen.add(row)
         if kind == ALLOCATE:
@@ -175,7 +181,7 @@ class _Replay:
             if row in self.spans and row in self.canonical:
                 self.spans[row] = self.spans[row][0], at
         elif kind == SHARE:
-            if _is_known(self.placement, other) and self._share(row, other) == 1:
+            if self.is_known[other] and self._share(row, other) == 1:
                 root = self._root(other)
                 self.display[root] = row
                 self.spans[row] = at, last
@@ -210,25 +216,28 @@ class _Replay:
         self.held[self.grown] = row
         self.places.setdefault(row, []).append(self.grown)
         self.grown += 1
-        self.bytes += self.placement.values.bytes[row]
-        self.unpadded += self.shapes.bytes(row)
+        self.bytes += self.sizes[row]
+        self.unpadded += self.unpadded_sizes[row]
 
     def _shrink(self, row: int, at: int) -> None:
         for place in self.places.pop(row, ()):
             del self.held[place]
-        self.bytes -= self.placement.values.bytes[row]
+        self.bytes -= self.sizes[row]
         if self.bytes < 0:
             raise _FailsError("more of its heap is freed than there was")
-        self.unpadded -= self.shapes.bytes(row)
+        self.unpadded -= self.unpadded_sizes[row]
         if row in self.spans and row not in self.display:
             self.spans[row] = self.spans[row][0], at
 
 
 def _curve(events: Events, placement: Placement, shapes: ValueShapes) -> Curve:
     """One heap, replayed; once more up to its peak for what is live then."""
-    whole, last = _Replay(placement, shapes), len(events.kind) - 1
+    values = placement.values
+    columns = values.bytes.tolist(), shapes.bytes.tolist(), _is_known(placement).tolist()
+    rows = list(zip(*map(_items, (events.kind, events.value, events.shared_with)), strict=True))
+    whole, last = _Replay(*columns), len(rows) - 1
     sizes, unpadded, peak, unpadded_peak, position = [0], [0], 0, 0, -1
-    for at, event in enumerate(zip(events.kind, events.value, events.shared_with, strict=True)):
+    for at, event in enumerate(rows):
         if at % _CHECK_EVERY == 0:
             check_deadline()
         whole.step(at, event, last)
@@ -236,15 +245,19 @@ def _curve(events: Events, placement: Placement, shapes: ValueShapes) -> Curve:
         unpadded.append(whole.unpadded)
         if whole.bytes > peak:
             peak, unpadded_peak, position = whole.bytes, whole.unpadded, at
-    if len({placement.values.allocation[row] for row in whole.seen}) != 1:
+    if np.unique(values.allocation[list(whole.seen)]).size != 1:
         raise _FailsError("its heap has values of several allocations, or of none")
-    at_peak = _Replay(placement, shapes)
-    rows = zip(events.kind, events.value, events.shared_with, strict=True)
-    for at, event in zip(range(position + 1), rows, strict=False):
+    at_peak = _Replay(*columns)
+    for at, event in enumerate(rows[: position + 1]):
         at_peak.step(at, event, last)
     shown = [at_peak.display.get(row, row) for row in at_peak.held.values()] if peak else []
     spans = {row: span for row, span in whole.spans.items() if row in whole.seen}
     return Curve(
-        sizes, unpadded, [*events.instruction, ""], peak, unpadded_peak, max(position, 0),
-        [(row, placement.values.bytes[row]) for row in shown], spans, spans,
+        sizes, unpadded, [*events.instruction.tolist(), -1], peak, unpadded_peak,
+        max(position, 0), [(row, columns[0][row]) for row in shown], spans, spans,
     )  # fmt: skip
+
+
+def _items(column: Int64Array) -> list[int]:
+    found: list[int] = column.tolist()
+    return found

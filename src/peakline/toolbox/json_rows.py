@@ -1,0 +1,86 @@
+"""JSON objects from columns: many of one kind at once, without a Python object for each.
+
+An object is put together member by member, as protobuf messages are (`peakline.wire.encode`): each
+distinct text is escaped once, then every member of every row is written where it belongs. A member
+whose text is empty is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from json.encoder import encode_basestring
+from typing import Any
+
+import numpy as np
+
+from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.wire.encode import Messages, Spans, encode
+
+_OPEN, _END = ord("{"), b"},"
+
+
+def texts(values: Iterable[str]) -> Messages:
+    """Texts as UTF-8, one after the other; a lone surrogate becomes a question mark."""
+    parts = list(values)
+    text = "".join(parts)
+    sizes = map(len, parts if text.isascii() else (_utf8(part) for part in parts))
+    data = np.frombuffer(bytearray(_utf8(text)), np.uint8)
+    return Messages(data, np.cumsum([0, *sizes], dtype=np.int64))
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def escaped(values: Iterable[str]) -> Messages:
+    """Texts as they stand inside the quotes of JSON."""
+    return texts([encode_basestring(value)[1:-1] for value in values])
+
+
+def numbers(values: AnyArray, text: Callable[[Any], str] = str, zero: str = "") -> Spans:
+    """The number in each row as ``text`` makes it of a Python number, ``zero`` for 0."""
+    known, place = np.unique(values, return_inverse=True)
+    return texts([text(value) if value else zero for value in known.tolist()]).at(place)
+
+
+def same(text: str, rows: int | BoolArray) -> Spans:
+    """The same text in so many rows, or in those of a mask."""
+    data = np.frombuffer(_utf8(text), np.uint8)
+    size = np.full(rows, data.size, np.int64) if isinstance(rows, int) else rows * data.size
+    return Spans(data, np.zeros(size.size, np.int64), size)
+
+
+def member(name: str, value: str, *parts: Spans, present: BoolArray | None = None) -> list[Spans]:
+    """A member with a comma before it, where ``present``: else where any part of it has a text.
+
+    ``value`` says what stands around the parts, as for `str.format`: ``"{}: {}"``.
+    """
+    if present is None:
+        size = np.zeros(parts[0].first.size, np.int64)
+        for part in parts:
+            part.measure(size)
+        present = size > 0
+    before, *behind = f',"{name}":{value}'.split("{}")
+    found = [same(before, present)]
+    for part, after in zip(parts, behind, strict=True):
+        found += [part, same(after, present)] if after else [part]
+    return found
+
+
+def objects(rows: int, *members: Iterable[Spans]) -> Messages:
+    """An object of each row, with a comma behind it."""
+    every = [part for one in members for part in one]
+    sizes = np.zeros(rows, np.int64)
+    for part in every:
+        part.measure(sizes)
+    # The comma before its first member is where an object opens.
+    found = encode(rows, [same("{", sizes == 0), *every, same(_END.decode(), rows)])
+    found.data[found.bounds[:-1]] = _OPEN
+    return found
+
+
+def lists(objects: Messages, counts: Int64Array) -> Spans:
+    """What stands inside the brackets of lists with so many objects each."""
+    first = np.append(0, np.cumsum(counts))
+    found = objects.of(first)
+    return Spans(found.data, found.first, np.maximum(found.end - 1, found.first))
