@@ -253,13 +253,15 @@ class Placement:
         """Which line of the user's program each metadata names, as a row of these; the first is
         none.
         """
+        from peakline.formats.hlo_proto.stack_index import StackIndex
+
         files = _texts(self.data, meta, "source_file")
         codes = files.codes.astype(np.int64)
         for name in ("source_line", "stack_frame_id"):
             known, place = np.unique(meta.array(name), return_inverse=True)
             codes = np.unique(codes * known.size + place, return_inverse=True)[1]
         first = np.unique(codes, return_index=True)[1]
-        lines = SourceLines(self.data)
+        lines = SourceLines(StackIndex(self._decoded))
         rows = zip(
             files.codes[first].tolist(),
             meta.array("source_line")[first].tolist(),
@@ -294,12 +296,15 @@ class Placement:
 
 @cache
 def _plan() -> Plan:
+    from peakline.formats.hlo_proto.stack_index import STACK_PATHS
+
     value = "id size color defined_at.instruction_id defined_at.instruction_name"
     return Plan(
         schema.shape("xla.HloProto"),
         (
             "hlo_module.name",
             "hlo_module.entry_computation_name",
+            *STACK_PATHS,
             *(f"{_VALUES}.{name}" for name in f"{value} defined_at.shape_index".split()),
             *(f"{_ALLOCATIONS}.{name}" for name in ("index", "size", "color", *_FLAGS)),
             *(f"{_ASSIGNED}.{name}" for name in ("logical_buffer_id", "offset", "size")),

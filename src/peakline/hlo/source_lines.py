@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from peakline.formats.hlo_proto.stack_index import StackIndex
-    from peakline.wire import Buffer
 
 _NOWHERE = ":-1:-1"
 _MOST_DIGITS = 12
@@ -24,12 +22,12 @@ class SourceLine:
 
 
 class SourceLines:
-    """The lines of one serialized HloProto (``GetSourceInfo`` in
+    """The lines of one program, with its call stacks (``GetSourceInfo`` in
     ``xprof/utils/hlo_module_utils.cc``).
     """
 
-    def __init__(self, data: Buffer) -> None:
-        self._data = data
+    def __init__(self, index: StackIndex) -> None:
+        self._index = index
         self._stacks: dict[int, str] = {}
         self._known: dict[tuple[str, int, int], SourceLine | None] = {}
 
@@ -52,12 +50,6 @@ class SourceLines:
                 for place in places
             )
         return self._stacks[frame]
-
-    @cached_property
-    def _index(self) -> StackIndex:
-        from peakline.formats.hlo_proto.stack_index import StackIndex
-
-        return StackIndex.of(self._data)
 
 
 def _innermost(stack: str) -> SourceLine | None:

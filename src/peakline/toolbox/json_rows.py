@@ -7,16 +7,18 @@ whose text is empty is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring
-from typing import Any
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.wire.encode import Messages, Spans, encode
+from peakline.wire.strings import Texts
 
-_OPEN, _END = ord("{"), b"},"
+_OPEN = ord("{")
+_PLAIN = bytes(code for code in range(ord(" "), 128) if chr(code) not in '"\\')
+"""What needs no escaping."""
 
 
 def texts(values: Iterable[str]) -> Messages:
@@ -32,15 +34,22 @@ def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def escaped(values: Iterable[str]) -> Messages:
+def escaped(values: Sequence[str]) -> Messages:
     """Texts as they stand inside the quotes of JSON."""
+    if isinstance(values, Texts):
+        data, spans = values.spans()
+        if not data.tobytes().translate(None, _PLAIN):
+            return Messages(data, np.append(spans.start, data.size))
     return texts([encode_basestring(value)[1:-1] for value in values])
 
 
-def numbers(values: AnyArray, text: Callable[[Any], str] = str, zero: str = "") -> Spans:
-    """The number in each row as ``text`` makes it of a Python number, ``zero`` for 0."""
+def numbers(values: AnyArray, zero: str = "") -> Spans:
+    """The number in each row, ``zero`` for 0."""
     known, place = np.unique(values, return_inverse=True)
-    return texts([text(value) if value else zero for value in known.tolist()]).at(place)
+    parts = list(map(repr, known.tolist()))
+    for at in np.flatnonzero(known == 0).tolist():
+        parts[at] = zero
+    return texts(parts).at(place)
 
 
 def same(text: str, rows: int | BoolArray) -> Spans:
@@ -74,7 +83,7 @@ def objects(rows: int, *members: Iterable[Spans]) -> Messages:
     for part in every:
         part.measure(sizes)
     # The comma before its first member is where an object opens.
-    found = encode(rows, [same("{", sizes == 0), *every, same(_END.decode(), rows)])
+    found = encode(rows, [same("{", sizes == 0), *every, same("},", rows)])
     found.data[found.bounds[:-1]] = _OPEN
     return found
 

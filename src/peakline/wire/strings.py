@@ -146,6 +146,10 @@ class Texts(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._strings.values)
 
+    def spans(self) -> tuple[Buffer, Spans]:
+        """Their bytes, as `Interner.spans`."""
+        return self._strings.spans()
+
 
 def joined(
     buffer: Buffer,

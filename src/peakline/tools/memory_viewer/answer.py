@@ -183,8 +183,8 @@ class _Writer:
             member("numbered", "{}", numbers(numbered, zero="0")),
             member("label", '"{}: {} # {}"', name, shape, op, present=every),
             member("logicalBufferId", "{}", numbers(view.label_id(values.number[rows]))),
-            member(_SIZE, "{}", numbers(sizes, _mib_text)),
-            member("unpaddedShapeMib", "{}", numbers(view.shapes.bytes[rows], _mib_text)),
+            member(_SIZE, "{}", numbers(sizes / _MIB)),
+            member("unpaddedShapeMib", "{}", numbers(view.shapes.bytes[rows] / _MIB)),
             member("instructionName", '"{}{}"', name, self._paths.at(rows)),
             member("shapeString", '"{}"', shape),
             member("tfOpName", '"{}"', op),
@@ -245,7 +245,7 @@ class _Writer:
         return objects(
             rows.size,
             member("id", '"{}"', numbers(known.number[rows])),
-            member("sizeMib", "{}", numbers(known.bytes[rows], _mib_text)),
+            member("sizeMib", "{}", numbers(known.bytes[rows] / _MIB)),
             member("attributes", "[{}]", _attributes().at(flagged)),
             member("logicalBuffers", "[{}]", lists(self._places(values), counts)),
             member("commonShape", '"{}"', self._shapes.at(shape)),
@@ -258,7 +258,7 @@ class _Writer:
             rows.size,
             member("id", '"{}"', numbers(values.number[rows])),
             member("shape", '"{}"', self._shapes.at(rows)),
-            member("sizeMib", "{}", numbers(values.assigned_bytes[rows], _mib_text)),
+            member("sizeMib", "{}", numbers(values.assigned_bytes[rows] / _MIB)),
             member("hloName", '"{}"', self._names.at(values.instruction[rows])),
             member("shapeIndex", '["{}"]', self._indices.at(values.path[rows])),
         )
@@ -285,13 +285,13 @@ class _Writer:
             member("category", '"{}"', self._categories.at(category)),
             member("name", '"{}{}{}"', whole, self._names.at(instruction), self._paths.at(row)),
             member("logicalBufferId", "{}", numbers(number)),
-            member("offset", "{}", numbers(drawn.offset[at], repr)),
-            member("size", "{}", numbers(drawn.bytes[at], _float_text)),
+            member("offset", "{}", numbers(drawn.offset[at])),
+            member("size", "{}", numbers(drawn.bytes[at].astype(np.float64))),
             member("startStep", "{}", numbers(drawn.start[at])),
             member("endStep", "{}", numbers(drawn.end[at])),
             member("shapeString", '"{}"', self._shapes.at(row)),
             member("tfOpName", '"{}"', self._ops.at(instruction)),
-            member("unpaddedSize", "{}", numbers(unpadded, _float_text)),
+            member("unpaddedSize", "{}", numbers(unpadded.astype(np.float64))),
             member("sourceInfo", "{}", self._sources.at(instruction)),
         )
 
@@ -318,14 +318,6 @@ def _colours() -> Messages:
 
 def _mib(sizes: Sequence[int]) -> Float64Array:
     return np.array(sizes, np.float64) / _MIB
-
-
-def _mib_text(size: int) -> str:
-    return repr(size / _MIB)
-
-
-def _float_text(number: int) -> str:
-    return repr(float(number))
 
 
 def _source(line: SourceLine | None) -> str:

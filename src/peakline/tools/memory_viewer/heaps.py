@@ -132,13 +132,15 @@ def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: Val
     for number, (events, heap) in enumerate(heaps):
         base, rest = len(found.bytes), total - heap.peak
         rest_unpadded = sum(at_peak) - at_peak[number]
-        found.bytes.extend(size + rest for size in _before(heap.curve))
-        found.unpadded_bytes.extend(size + rest_unpadded for size in unpadded[number])
+        found.bytes.extend([size + rest for size in _before(heap.curve)])
+        found.unpadded_bytes.extend([size + rest_unpadded for size in unpadded[number]])
         found.instructions.extend([*events.instruction.tolist(), -1])
         for name in ("spans", "blocks"):
             spans: dict[int, tuple[int, int]] = getattr(heap.uses, name)
             shown: dict[int, tuple[int, int]] = getattr(found, name)
-            shown.update((row, (start + base, end + base)) for row, (start, end) in spans.items())
+            if base:
+                spans = {row: (start + base, end + base) for row, (start, end) in spans.items()}
+            shown.update(spans)
         if heap.peak > best:
             best, position = heap.peak, base + heap.peak_event
         live += [(row, sizes[root]) for row, root in heap.live()]
