@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import check_deadline
 from peakline.formats.hlo_proto.buffers import live_bytes
 from peakline.kernels.heap_layout import ALLOCATE, FREE, SHARE
+from peakline.kernels.heap_trace import live_spans
 from peakline.tables.columns import Columns, Names
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ TEMPORARY = "temporary"
 _KINDS = {"allocation": ALLOCATE, "deallocation": FREE, "share": SHARE}
 STRANGE = 3
 """The kind of an event that is none of those."""
-_CHECK_EVERY = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +55,22 @@ class LiveSet:
         )
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Uses:
-    """When the values of a heap are live: by value the event that begins it and the one that frees
-    it, one more than there are where none does.
+    """When the values of a heap are live: a row per value, in the order in which they begin.
 
-    ``spans`` are those of the value itself. Of values that share memory one at a time is shown in
-    ``blocks``: the last that was put there. ``holder`` is by value the one whose memory it uses,
-    ``count`` by such a one how many use it at the end, ``strange`` how many events do not fit those
-    before.
+    ``spans`` has of each the event that begins it and the one that frees it, one more than there
+    are where none does. Of values that share memory one at a time is shown in ``blocks`` (-1 for
+    one that never is): the last that was put there. ``root`` is the value whose memory each uses at
+    the end, ``users`` how many use that then, ``strange`` how many events do not fit those before.
     """
 
-    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
-    blocks: dict[int, tuple[int, int]] = field(default_factory=dict)
-    holder: dict[int, int] = field(default_factory=dict)
-    count: dict[int, int] = field(default_factory=dict)
-    strange: int = 0
-
-    def root(self, value: int) -> int:
-        """The value whose memory a value uses; on the way every pointer is halved."""
-        holder = self.holder
-        while (above := holder.get(value, value)) != value:
-            holder[value] = value = holder.get(above, above)
-        return value
+    value: Int64Array
+    spans: Int64Array
+    blocks: Int64Array
+    root: Int64Array
+    users: Int64Array
+    strange: int
 
 
 class Replay:
@@ -117,50 +110,41 @@ class Replay:
     @cached_property
     def uses(self) -> Uses:
         """When the values are live."""
-        found, top = Uses(), dict[int, int]()
-        spans, blocks, count, end = found.spans, found.blocks, found.count, self.kind.size
-        rows = zip(self.kind.tolist(), self.value.tolist(), self.shared.tolist(), strict=True)
-        for at, (kind, value, other) in enumerate(rows):
-            if at % _CHECK_EVERY == 0:
-                check_deadline()
-            if value < 0 or kind not in (ALLOCATE, FREE, SHARE) or (kind == SHARE and other < 0):
-                found.strange += 1
-                continue
-            root = found.root(other if kind == SHARE else value)
-            users = count.get(root, 0)
-            if (kind == FREE and users <= 0) or (kind == ALLOCATE and users > 0):
-                found.strange += 1
-            elif kind == FREE:
-                count[root] = users - 1
-                if users == 1:
-                    blocks[top[root]] = blocks[top[root]][0], at
-                spans[value] = spans.get(value, (at, at))[0], at
-            else:
-                root = root if kind == SHARE else value
-                found.holder[value] = root
-                count[root] = count.get(root, 0) + 1
-                if count[root] > 1:
-                    blocks[top[root]] = blocks[top[root]][0], at
-                top[root] = value
-                spans[value] = blocks[value] = at, end
-        return found
+        check_deadline()
+        known, code = np.unique(
+            np.concatenate([[-1], self.value, self.shared]), return_inverse=True
+        )
+        # The first one is that of nothing.
+        value, shared = code[1:].reshape(2, -1) - 1
+        count, holder, top, order = np.zeros((4, known.size), np.int64)
+        holder[:] = np.arange(known.size)
+        spans, blocks = np.full((2, known.size, 2), -1)
+        strange, found = live_spans(
+            self.kind, value, shared, count, holder, top, spans, blocks, order
+        )
+        while ((above := holder[holder]) != holder).any():
+            holder = above
+        rows = order[:found]
+        root = holder[rows]
+        return Uses(
+            known[rows + 1], spans[rows], blocks[rows], known[root + 1], count[root], strange
+        )
 
-    def live(self) -> list[tuple[int, int]]:
+    def live(self) -> tuple[Int64Array, Int64Array]:
         """What is live at the peak, in the order in which it began: per piece of memory the value
         that was last put there, and the one whose memory it is.
         """
-        if not self.peak:
-            return []
         # Whose memory a value uses can change later, where events do not fit.
-        until = slice(self.peak_event + 1)
+        until = slice(self.peak_event + 1 if self.peak else 0)
         uses = Replay(self.kind[until], self.value[until], self.shared[until], self.size).uses
-        held: dict[int, tuple[int, int]] = {}
-        for value, (start, end) in uses.spans.items():
-            root = uses.root(value)
-            # Where one is freed twice, another one that shares its memory is not freed any more.
-            if end == until.stop and uses.count.get(root, 0) > 0:
-                held[root] = max(held.get(root, (-1, value)), (start, value))
-        return [(value, root) for root, (_, value) in held.items()]
+        # Where one is freed twice, another one that shares its memory is not freed any more.
+        rows = np.flatnonzero((uses.spans[:, 1] == until.stop) & (uses.users > 0))
+        root, first, place = np.unique(uses.root[rows], return_index=True, return_inverse=True)
+        latest = np.argsort(uses.spans[rows, 0])
+        value = np.zeros(root.size, np.int64)
+        value[place[latest]] = uses.value[rows[latest]]
+        order = np.argsort(first)
+        return value[order], root[order]
 
 
 class Heap(Replay):
@@ -178,7 +162,7 @@ class Heap(Replay):
 
     def live_set(self, definer: Int64Array) -> LiveSet:
         """What is live at the peak; ``definer`` are the instructions that define the values."""
-        rows, holders = np.array(self.live(), np.int64).reshape(-1, 2).T
+        rows, holders = self.live()
         kind = Names.constant(TEMPORARY, rows.size)
         return LiveSet(self.size[holders], rows, definer[rows], kind)
 
@@ -192,8 +176,7 @@ class Heap(Replay):
         place = np.full(max(names.max(initial=-1), instruction.max(initial=-1)) + 2, -1)
         place[names[::-1]] = self._memory.order[::-1]
         at = np.append(place[instruction], -1)
-        spans = np.array(list(self.uses.spans.values()), np.int64).reshape(-1, 2)
-        return np.array(list(self.uses.spans), np.int64), at[spans[:, 0]], at[spans[:, 1]]
+        return self.uses.value, *at[self.uses.spans].T
 
     @property
     def heap_bytes(self) -> int:

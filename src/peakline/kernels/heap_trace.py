@@ -5,9 +5,9 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
-    from peakline.kernels.heap_layout import FREE, SHARE
+    from peakline.kernels.heap_layout import ALLOCATE, FREE, SHARE
 
-__all__ = ["replay"]
+__all__ = ["live_spans", "replay"]
 
 
 @cython.cfunc
@@ -77,3 +77,60 @@ def replay(
                 bytes_live += size[own]
             live[at] = bytes_live
     return strange
+
+
+def live_spans(
+    kind: cython.const[cython.uchar][::1],
+    value: cython.const[cython.longlong][::1],
+    shared_with: cython.const[cython.longlong][::1],
+    uses: cython.longlong[::1],
+    holder: cython.longlong[::1],
+    top: cython.longlong[::1],
+    spans: cython.longlong[:, ::1],
+    blocks: cython.longlong[:, ::1],
+    order: cython.longlong[::1],
+) -> tuple[int, int]:
+    """When the values are live, by the events that `replay` takes; returns how many do not fit
+    those before, and how many values have a span: ``order`` begins with them, as they begin.
+
+    ``spans`` has of each value the event that begins it and the one that frees it, one more than
+    there are where none does; ``blocks`` between which ones it is the last that was put into its
+    memory. Both are -1 at first. ``top`` is room for a number per value.
+    """
+    at: cython.longlong
+    own: cython.longlong
+    root: cython.longlong
+    strange: cython.longlong = 0
+    found: cython.longlong = 0
+    last: cython.longlong = kind.shape[0]
+    with cython.nogil:
+        for at in range(last):
+            own = value[at]
+            root = shared_with[at] if kind[at] == SHARE else own
+            if own < 0 or root < 0 or kind[at] > SHARE:
+                strange += 1
+                continue
+            root = _holder(holder, root)
+            if (kind[at] == FREE and uses[root] <= 0) or (kind[at] == ALLOCATE and uses[root] > 0):
+                strange += 1
+                continue
+            if spans[own, 0] < 0:
+                spans[own, 0] = at
+                order[found] = own
+                found += 1
+            if kind[at] == FREE:
+                uses[root] -= 1
+                spans[own, 1] = at
+                if uses[root] == 0:
+                    blocks[top[root], 1] = at
+                continue
+            if kind[at] == ALLOCATE:
+                root = own
+            holder[own] = root
+            uses[root] += 1
+            if uses[root] > 1:
+                blocks[top[root], 1] = at
+            top[root] = own
+            spans[own, 0] = blocks[own, 0] = at
+            spans[own, 1] = blocks[own, 1] = last
+    return strange, found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property, partial
-from io import SEEK_END, BytesIO
+from io import SEEK_CUR, BytesIO
 from json.encoder import encode_basestring as quoted
 
 import numpy as np
@@ -28,6 +28,9 @@ from peakline.wire.encode import Messages, Spans, encode
 
 _MIB = 1 << 20
 _BLOCK = 1 << 12
+_ROOM = 64 << 20
+"""Bytes that an answer begins with, not in use before they are written: one that grows from nothing
+leaves holes in memory as large."""
 _SIZE = "logicalBufferSizeMib"
 _ATTRIBUTES = ("entry computation parameter", "may-be live out", "reusable")
 
@@ -85,7 +88,7 @@ class _Writer:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._out = BytesIO()
+        self._out = BytesIO(bytes(_ROOM))
         self._values = view.placement.values
         known = view.placement.instructions
         self._names, self._ops = _Column.of(known.name), _Column.of(known.op_name)
@@ -112,6 +115,7 @@ class _Writer:
         self._rows("indefiniteLifetimes", view.listed, self._allocations)
         self._rows("bufferBlocks", np.arange(self._drawn.row.size), self._blocks)
         self._write("}")
+        self._out.truncate()
         # Without a copy: nothing else writes.
         return self._out.getvalue()
 
@@ -135,7 +139,7 @@ class _Writer:
 
     def _close(self, end: str) -> None:
         """Put the end of a list in the place of its last comma."""
-        self._out.seek(-1, SEEK_END)
+        self._out.seek(-1, SEEK_CUR)
         self._write(end)
 
     def _events(self, names: Int64Array) -> Messages:

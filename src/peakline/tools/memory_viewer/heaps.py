@@ -127,8 +127,7 @@ def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: Val
         curve[heap.peak_event + 1] if heap.peak else 0
         for curve, (_, heap) in zip(unpadded, heaps, strict=True)
     ]
-    best, position, live = -1, 0, []
-    sizes = placement.values.bytes.tolist()
+    best, position, live = -1, 0, list[tuple[int, int]]()
     for number, (events, heap) in enumerate(heaps):
         base, rest = len(found.bytes), total - heap.peak
         rest_unpadded = sum(at_peak) - at_peak[number]
@@ -136,14 +135,14 @@ def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: Val
         found.unpadded_bytes.extend([size + rest_unpadded for size in unpadded[number]])
         found.instructions.extend([*events.instruction.tolist(), -1])
         for name in ("spans", "blocks"):
-            spans: dict[int, tuple[int, int]] = getattr(heap.uses, name)
-            shown: dict[int, tuple[int, int]] = getattr(found, name)
-            if base:
-                spans = {row: (start + base, end + base) for row, (start, end) in spans.items()}
-            shown.update(spans)
+            spans: Int64Array = getattr(heap.uses, name)
+            has_one = spans[:, 0] >= 0
+            ends = map(tuple, (spans[has_one] + base).tolist())
+            getattr(found, name).update(zip(heap.uses.value[has_one].tolist(), ends, strict=True))
         if heap.peak > best:
             best, position = heap.peak, base + heap.peak_event
-        live += [(row, sizes[root]) for row, root in heap.live()]
+        rows, roots = heap.live()
+        live += zip(rows.tolist(), placement.values.bytes[roots].tolist(), strict=True)
     return replace(found, peak=total, unpadded_peak=sum(at_peak), position=position, live=live)
 
 
