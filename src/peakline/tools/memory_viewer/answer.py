@@ -22,8 +22,14 @@ from peakline.tables.columns import Names
 from peakline.toolbox.json_rows import escaped, lists, member, numbers, objects, same, texts
 from peakline.toolbox.written import quoted_csv
 from peakline.tools.memory_viewer.colours import COLOURS
-from peakline.tools.memory_viewer.drawing import ALLOCATION_COLOUR, Blocks, blocks_of, spans_by_row
-from peakline.tools.memory_viewer.view import SMALL_BYTES, View, allocations_in, index_text
+from peakline.tools.memory_viewer.drawing import ALLOCATION_COLOUR, Blocks, blocks_of
+from peakline.tools.memory_viewer.view import (
+    SMALL_BYTES,
+    View,
+    allocations_in,
+    index_text,
+    spans_by_row,
+)
 from peakline.wire.encode import Messages, Spans, encode
 
 _MIB = 1 << 20
@@ -110,7 +116,8 @@ class _Writer:
         self._write(_number("peakUnpaddedHeapMib", curve.unpadded_peak / _MIB + lasting))
         self._write(_number("peakHeapSizePosition", curve.position))
         self._peak()
-        self._rows("logicalBufferSpans", np.array(list(curve.spans), np.int64), self._spans, "{}")
+        first = np.sort(np.unique(curve.spans[:, 0], return_index=True)[1])
+        self._rows("logicalBufferSpans", curve.spans[first, 0], self._spans, "{}")
         self._sums()
         self._rows("indefiniteLifetimes", view.listed, self._allocations)
         self._rows("bufferBlocks", np.arange(self._drawn.row.size), self._blocks)

@@ -15,7 +15,7 @@ import numpy as np
 
 from peakline.arrays import BoolArray, Float64Array, Int64Array
 from peakline.tools.memory_viewer.colours import COLOURS
-from peakline.tools.memory_viewer.view import SMALL_BYTES, View
+from peakline.tools.memory_viewer.view import SMALL_BYTES, View, spans_by_row
 
 _SIDE = 4096
 """Points of the picture, each way."""
@@ -111,13 +111,6 @@ def _offsets(view: View, place: Int64Array, offset: Int64Array) -> Float64Array:
     bases = [base for _, base in view.drawn]
     pairs = zip(place.tolist(), offset.tolist(), strict=True)
     return np.array([bases[at] + one for at, one in pairs], np.float64)
-
-
-def spans_by_row(spans: dict[int, tuple[int, int]], rows: int) -> tuple[Int64Array, Int64Array]:
-    """Begin and end of each row's span, -1 where it has none; the last is that of row -1."""
-    found = np.full((2, rows + 1), -1)
-    found[:, list(spans)] = np.array(list(spans.values()), np.int64).reshape(-1, 2).T
-    return found[0], found[1]
 
 
 def _scale(view: View) -> tuple[float, float]:

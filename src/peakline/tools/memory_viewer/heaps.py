@@ -18,7 +18,13 @@ from peakline.hlo.heap import STRANGE, Replay
 from peakline.hlo.placement import Events, Placement
 from peakline.kernels.heap_layout import ALLOCATE, SHARE
 from peakline.tools.memory_viewer.scoped import largest_scoped
-from peakline.tools.memory_viewer.view import Curve, ValueShapes, View, allocations_in
+from peakline.tools.memory_viewer.view import (
+    Curve,
+    ValueShapes,
+    View,
+    allocations_in,
+    no_spans,
+)
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -127,6 +133,7 @@ def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: Val
         curve[heap.peak_event + 1] if heap.peak else 0
         for curve, (_, heap) in zip(unpadded, heaps, strict=True)
     ]
+    spans, blocks = [no_spans()], [no_spans()]
     best, position, live = -1, 0, list[tuple[int, int]]()
     for number, (events, heap) in enumerate(heaps):
         base, rest = len(found.bytes), total - heap.peak
@@ -134,16 +141,19 @@ def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: Val
         found.bytes.extend([size + rest for size in _before(heap.curve)])
         found.unpadded_bytes.extend([size + rest_unpadded for size in unpadded[number]])
         found.instructions.extend([*events.instruction.tolist(), -1])
-        for name in ("spans", "blocks"):
-            spans: Int64Array = getattr(heap.uses, name)
-            has_one = spans[:, 0] >= 0
-            ends = map(tuple, (spans[has_one] + base).tolist())
-            getattr(found, name).update(zip(heap.uses.value[has_one].tolist(), ends, strict=True))
+        spans.append(np.column_stack([heap.uses.value, heap.uses.spans + base]))
+        has_block = heap.uses.blocks[:, 0] >= 0
+        blocks.append(
+            np.column_stack([heap.uses.value[has_block], heap.uses.blocks[has_block] + base])
+        )
         if heap.peak > best:
             best, position = heap.peak, base + heap.peak_event
         rows, roots = heap.live()
         live += zip(rows.tolist(), placement.values.bytes[roots].tolist(), strict=True)
-    return replace(found, peak=total, unpadded_peak=sum(at_peak), position=position, live=live)
+    return replace(
+        found, peak=total, unpadded_peak=sum(at_peak), position=position, live=live,
+        spans=np.concatenate(spans), blocks=np.concatenate(blocks),
+    )  # fmt: skip
 
 
 def _before(curve: Int64Array) -> list[int]:

@@ -22,6 +22,11 @@ SMALL_BYTES = 16384
 ``hlo_to_tools_data.cc``)."""
 
 
+def no_spans() -> Int64Array:
+    """Spans of no value."""
+    return np.zeros((0, 3), np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Curve:
     """What simulated heaps say: bytes before each of their events and after the last, with the
@@ -29,8 +34,9 @@ class Curve:
     that reaches it.
 
     ``live`` are the values at the peak, rows of `Values`, with the bytes each stands for. ``spans``
-    says per value the event it begins with and the one that ends it; ``blocks`` between which ones
-    it is drawn: of values that share memory one at a time.
+    has rows of a value, the event it begins with and the one that ends it; ``blocks`` between which
+    ones it is drawn: of values that share memory one at a time. Of two about one value the last
+    counts.
     """
 
     bytes: list[int] = field(default_factory=list)
@@ -40,8 +46,8 @@ class Curve:
     unpadded_peak: int = 0
     position: int = 0
     live: list[tuple[int, int]] = field(default_factory=list)
-    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
-    blocks: dict[int, tuple[int, int]] = field(default_factory=dict)
+    spans: Int64Array = field(default_factory=no_spans)
+    blocks: Int64Array = field(default_factory=no_spans)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +114,13 @@ class ValueShapes:
     def text(self, row: int) -> str:
         """The text of one value."""
         return self.texts[int(self.code[row])]
+
+
+def spans_by_row(spans: Int64Array, rows: int) -> tuple[Int64Array, Int64Array]:
+    """Begin and end of each value's span, -1 where it has none; the last is that of row -1."""
+    start, end = np.full((2, rows + 1), -1)
+    start[spans[:, 0]], end[spans[:, 0]] = spans[:, 1], spans[:, 2]
+    return start, end
 
 
 def index_text(index: tuple[int, ...]) -> str:

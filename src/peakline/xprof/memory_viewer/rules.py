@@ -251,7 +251,8 @@ def _curve(events: Events, placement: Placement, shapes: ValueShapes) -> Curve:
     for at, event in enumerate(rows[: position + 1]):
         at_peak.step(at, event, last)
     shown = [at_peak.display.get(row, row) for row in at_peak.held.values()] if peak else []
-    spans = {row: span for row, span in whole.spans.items() if row in whole.seen}
+    rows_of_spans = [(row, *span) for row, span in whole.spans.items() if row in whole.seen]
+    spans = np.array(rows_of_spans, np.int64).reshape(-1, 3)
     return Curve(
         sizes, unpadded, [*events.instruction.tolist(), -1], peak, unpadded_peak,
         max(position, 0), [(row, columns[0][row]) for row in shown], spans, spans,
