@@ -120,8 +120,34 @@ class Instructions:
     lines: list[SourceLine | None]
 
 
+@dataclass(frozen=True, eq=False)
 class Placement:
-    """The buffer assignment of one program; ``name`` and ``entry`` are the module's."""
+    """The buffer assignment of one program; ``name`` and ``entry`` are the module's.
+
+    ``heaps`` are the simulated heaps, in the order of the file; some may be empty. ``event_names``
+    has the instruction of each event of all of them.
+    """
+
+    name: str
+    entry: str
+    allocations: Allocations
+    values: Values
+    instructions: Instructions
+    heaps: list[Events]
+    event_names: Names
+
+    @classmethod
+    def of(cls, programs: Programs, number: int) -> Placement:
+        """That of one program."""
+        read = _Reader(programs, number)
+        return cls(
+            read.name, read.entry, read.allocations, read.values, read.instructions, read.heaps,
+            read.event_names,
+        )  # fmt: skip
+
+
+class _Reader:
+    """The parts of a `Placement`, from the message, which is not held any longer than this."""
 
     def __init__(self, programs: Programs, number: int) -> None:
         self.data: Buffer = programs.data(number)

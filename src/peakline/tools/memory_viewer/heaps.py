@@ -36,7 +36,7 @@ _HEAP_DETAIL = "events of a compiled program's heap that do not fit those before
 
 def view_of(profile: Profile, programs: Programs, number: int, space: int) -> View:
     """What is to be shown of a program; what had to be guessed is warned of."""
-    placement = Placement(programs, number)
+    placement = Placement.of(programs, number)
     shapes = ValueShapes(placement, lambda shape, index: shape.at(index))
     known = placement.allocations
     here = allocations_in(placement, space)

@@ -28,7 +28,7 @@ _CHECK_EVERY = 4096
 
 def view_of(profile: Profile, programs: Programs, number: int, space: int) -> View:
     """What XProf shows of a program; raises InputError where it fails."""
-    placement = Placement(programs, number)
+    placement = Placement.of(programs, number)
     known, shapes = placement.allocations, ValueShapes(placement, _last_part)
     here = allocations_in(placement, space)
     heap_of = _heap_of_allocations(placement)
