@@ -109,8 +109,8 @@ class _Writer:
         self._write("{" + _member("moduleName", place.name)[1:])
         self._write(_member("entryComputationName", place.entry))
         lasting = view.lasting_bytes / _MIB
-        self._list("heapSizes", (_mib(curve.bytes) + lasting).tolist())
-        self._list("unpaddedHeapSizes", (_mib(curve.unpadded_bytes) + lasting).tolist())
+        self._rows("heapSizes", _mib(curve.bytes) + lasting, _sizes)
+        self._rows("unpaddedHeapSizes", _mib(curve.unpadded_bytes) + lasting, _sizes)
         self._rows("hloInstructionNames", np.array(curve.instructions, np.int64), self._events)
         self._write(_number("peakHeapMib", curve.peak / _MIB + lasting))
         self._write(_number("peakUnpaddedHeapMib", curve.unpadded_peak / _MIB + lasting))
@@ -129,15 +129,15 @@ class _Writer:
     def _write(self, text: str) -> None:
         self._out.write(text.encode("utf-8", "replace"))
 
-    def _list(self, name: str, items: Sequence[float]) -> None:
-        """A member that lists numbers, left out where there are none."""
-        if items:
-            self._write(f',"{name}":[{",".join(map(repr, items))}]')
+    def _list(self, name: str, items: Sequence[int]) -> None:
+        self._write(f',"{name}":[{",".join(map(str, items))}]')
 
     def _rows(
-        self, name: str, rows: Int64Array, made: Callable[[Int64Array], Messages], ends: str = "[]"
+        self, name: str, rows: AnyArray, made: Callable[[AnyArray], Messages], ends: str = "[]"
     ) -> None:
-        """A member that lists what is ``made`` of rows, each with a comma behind it."""
+        """A member that lists what is ``made`` of rows, each with a comma behind it; left out where
+        there are none.
+        """
         if rows.size:
             self._write(f',"{name}":{ends[0]}')
             for part in _parts(rows):
@@ -307,7 +307,11 @@ class _Writer:
         )
 
 
-def _parts(rows: Int64Array) -> Iterator[Int64Array]:
+def _sizes(sizes: Float64Array) -> Messages:
+    return encode(sizes.size, [numbers(sizes, zero="0.0"), same(",", sizes.size)])
+
+
+def _parts(rows: AnyArray) -> Iterator[AnyArray]:
     for begin in range(0, rows.size, _BLOCK):
         check_deadline()
         yield rows[begin : begin + _BLOCK]
