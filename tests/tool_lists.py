@@ -15,6 +15,6 @@ EVENT_TOOLS = tools_for("events")
 ALLOCATOR_TOOLS = tools_for("allocator_events", "memory_snapshots")
 MEMORY_TOOLS = sorted({*ALLOCATOR_TOOLS} - {*EVENT_TOOLS})
 XSPACE_TOOLS = sorted([*EVENT_TOOLS, *MEMORY_TOOLS])
-PROGRAM_TOOLS = sorted({*tools_for("hlo_modules", "graphs", "nodes", "edges")} - {*XSPACE_TOOLS})
+PROGRAM_TOOLS = sorted({*tools_for("hlo_modules")} - {*XSPACE_TOOLS})
 """Those of compiled programs, which profiles of JAX hold; programs are graphs, too."""
 JAX_TOOLS = sorted([*EVENT_TOOLS, *PROGRAM_TOOLS])

@@ -21,7 +21,7 @@ LATER = {
     "xla.MeshProto": (3,),
     "xla.NamedShardingProto": (8,),
     "xla.OpMetadata": (20,),
-    "xla.OriginalValueProto": (3,),
+    "xla.OriginalValueProto": (2, 3),
 }
 BEHIND = {
     "tensorflow": (
@@ -34,6 +34,8 @@ BEHIND = {
         "xla.NamedShardingProto, enum xla.NamedShardingProto.ReductionOpProto: ",
         "xla.PrecisionConfig, enum xla.PrecisionConfig.Algorithm: ",
     ),
+    # Of this one ours has only what stands inside.
+    "xprof": ("tensorflow.profiler.OpMetrics, ",),
     # XProf's is ahead: the field that older programs have is gone.
     "xprof_library": ("xla.CollectiveDeviceListProto, ",),
 }

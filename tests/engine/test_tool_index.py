@@ -96,7 +96,7 @@ def test_tools_that_no_host_has(engine, tmp_path):
 @pytest.mark.parametrize(
     ("source", "tools"),
     [
-        (RUN, sorted([*MEMORY_TOOLS, *tools_for("nodes", "op_runs", "op_times")])),
+        (RUN, sorted([*MEMORY_TOOLS, *tools_for("nodes", "op_runs", "op_times"), "op_stats"])),
         (GRAPH, ["graph", "op_stats"]),
         (DATA / "memory_log/eager_default_allocator.log.gz", ALLOCATOR_TOOLS),
         (DATA / "chrome_trace/noleak.pt.trace.json.gz", XSPACE_TOOLS),

@@ -43,15 +43,18 @@ def test_runs_are_names_in_falling_order(get):
 
 
 def test_tools_and_hosts_of_a_run(get):
-    first = [
-        "overview_page", "trace_viewer@", "input_pipeline_analyzer", "memory_profile", "pod_viewer",
-        "framework_op_stats",
+    order = [
+        "overview_page", "trace_viewer@", "graph_viewer", "op_profile", "input_pipeline_analyzer",
+        "memory_profile", "memory_viewer", "roofline_model", "pod_viewer", "framework_op_stats",
+        "hlo_stats",
     ]  # fmt: skip
-    rest = sorted({*XSPACE_TOOLS} - {*first, "trace_viewer"})
-    assert get("run_tools", run=CNN).json() == [*first, *rest]
-    rest = sorted([*rest, *PROGRAM_TOOLS])
-    without = [tool for tool in [*first, *rest] if tool not in MEMORY_TOOLS]
-    assert get("run_tools", run=NESTED).json() == without
+    for run, tools in (
+        (CNN, XSPACE_TOOLS),
+        (NESTED, {*XSPACE_TOOLS, *PROGRAM_TOOLS} - {*MEMORY_TOOLS}),
+    ):
+        first = [tool for tool in order if tool in tools]
+        rest = sorted({*tools} - {*first, "trace_viewer"})
+        assert get("run_tools", run=run).json() == [*first, *rest]
     hosts = [{"hostname": "localhost_47507"}, {"hostname": "localhost_56665"}]
     assert get("hosts", run=TWO, tag="memory_profile").json() == hosts
     assert get("hosts", run=TWO).json() == hosts

@@ -210,10 +210,11 @@ def compare_tensorboard(paths: Sequence[str]) -> Peer:
 
 
 def compare_xprof() -> Peer:
-    """XProf's one module of a message of ours."""
-    module = importlib.import_module("xprof.protobuf.memory_profile_pb2")
+    """XProf's modules of messages of ours."""
     peer = Peer()
-    peer.compare(module.DESCRIPTOR.pool, [module.DESCRIPTOR.name])
+    for name in ("memory_profile", "op_metrics"):
+        module = importlib.import_module(f"xprof.protobuf.{name}_pb2")
+        peer.compare(module.DESCRIPTOR.pool, [module.DESCRIPTOR.name])
     return peer
 
 

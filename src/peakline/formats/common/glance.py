@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_OF_PROGRAMS = frozenset(("graphs", "nodes", "edges"))
-"""Tables that are made of those of programs where a file has no graphs of its own."""
 _PLAIN = ".xplane.pb"
 
 
@@ -15,7 +13,7 @@ def possible_tables(path: str) -> frozenset[str] | None:
         return None
     from peakline.formats.xplane.reader import TABLES
 
-    return TABLES | _OF_PROGRAMS
+    return TABLES
 
 
 def missing_tables(path: str) -> frozenset[str]:
@@ -28,7 +26,7 @@ def missing_tables(path: str) -> frozenset[str]:
     has_memory = presence.may_name_memory_events(path)
     has_programs = presence.may_hold_programs(path)
     return (frozenset() if has_memory else presence.MEMORY_TABLES) | (
-        frozenset() if has_programs else PROGRAM_TABLES | _OF_PROGRAMS
+        frozenset() if has_programs else PROGRAM_TABLES
     )
 
 

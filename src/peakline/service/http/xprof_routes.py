@@ -33,11 +33,19 @@ _WHOLE_TRACE, _STREAMED_TRACE = "trace_viewer", "trace_viewer@"
 _FIRST = (
     "overview_page",
     _STREAMED_TRACE,
+    "graph_viewer",
+    "op_profile",
     "input_pipeline_analyzer",
     "kernel_stats",
     "memory_profile",
+    "memory_viewer",
+    "roofline_model",
+    "perf_counters",
     "pod_viewer",
     "framework_op_stats",
+    "hlo_stats",
+    "inference_profile",
+    "megascale_stats",
 )
 """XProf's order, of the tools that both have; others follow by name."""
 

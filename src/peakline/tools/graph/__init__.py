@@ -56,6 +56,6 @@ TOOL = Tool(
     doc="Nodes and edges of a graph, what each node cost in a step, and its critical path.",
     parameters=GraphParameters,
     formats=("json", "dot", "text"),
-    shows=(("nodes",), ("op_runs",)),
+    shows=(("nodes",), ("op_runs",), ("hlo_modules",)),
     run=_run,
 )

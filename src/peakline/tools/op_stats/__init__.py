@@ -219,11 +219,17 @@ def _beside(path: str) -> Iterable[str]:
     return [other for other in dict.fromkeys(found) if Path(other) != file]
 
 
+def _has_own(profile: Profile) -> bool:
+    """Whether there are ops of a framework: the nodes of compiled programs are none."""
+    return profile.programs() is None or profile.has_rows("op_runs")
+
+
 TOOL = Tool(
     name="op_stats",
     doc="What ops cost by name, data flow, type or source line, and advice (tfprof).",
     parameters=OpStatsParameters,
     formats=("json", "proto", "text"),
     shows=(("nodes",), ("op_runs", "op_times")),
+    looks=_has_own,
     run=_run,
 )
