@@ -224,15 +224,17 @@ class ProgramAnswer:
         known = found.instruction >= 0
         size, code = found.bytes[known], texts.codes.astype(np.int64)
         number = np.zeros(code.size, np.int64) if numbers is None else numbers
+        lines, line = np.unique(number, return_inverse=True)
+        keys, place = np.unique(code * max(lines.size, 1) + line, return_inverse=True)
+        counts = np.bincount(place, minlength=keys.size)
+        bytes_of = np.zeros(keys.size, np.int64)
+        np.add.at(bytes_of, place, size)
         sums: dict[str, list[int]] = {}
-        keys, place = np.unique(np.stack([code, number]), axis=1, return_inverse=True)
-        counts = np.bincount(place.ravel(), minlength=keys.shape[1])
-        bytes_of = np.zeros(keys.shape[1], np.int64)
-        np.add.at(bytes_of, place.ravel(), size)
-        for (text, line), count, total in zip(
-            keys.T.tolist(), counts.tolist(), bytes_of.tolist(), strict=True
+        for key, count, total in zip(
+            keys.tolist(), counts.tolist(), bytes_of.tolist(), strict=True
         ):
-            name = label(texts.values[text], line) if text >= 0 else ""
+            text, at = divmod(key, max(lines.size, 1))
+            name = label(texts.values[text], int(lines[at])) if text >= 0 else ""
             if name:
                 one = sums.setdefault(name, [0, 0])
                 one[0], one[1] = one[0] + count, one[1] + total

@@ -104,11 +104,10 @@ class _Instructions:
         self._source = source
         self.rows = np.arange(source.ids.count) if rows is None else rows
         """The rows of the table that these are."""
+        self._is_whole = rows is None
         common = source.structure[INSTRUCTIONS]
-        self._opcodes, self._shapes = (
-            spans if rows is None else spans.take(rows)
-            for spans in (common.spans("opcode"), common.spans("shape"))
-        )
+        shapes = common.spans("shape")
+        self._shapes = shapes if rows is None else shapes.take(rows)
         self._decoded, self._prefix = source.structure, f"{INSTRUCTIONS}."
         if rows is None and paths:
             self._decoded = source.decode(*(f"{INSTRUCTIONS}.{path}" for path in paths))
@@ -143,7 +142,8 @@ class _Instructions:
         return self._text("name")
 
     def opcode(self) -> Names:
-        return self._source.names("opcode", self._opcodes)
+        found = self._source.opcodes
+        return found if self._is_whole else found.take(self.rows)
 
     def fusion_kind(self) -> Names:
         return self._text("fusion_kind", empty=False)

@@ -80,7 +80,7 @@ def _plan(part: str, paths: tuple[str, ...]) -> Plan:
 class ProgramSource:
     """One program while its tables are made. What several of them need is decoded once."""
 
-    __retained__ = "buffer head structure _made ids computation_ids roots stacks schedule"
+    __retained__ = "buffer head structure opcodes _made ids computation_ids roots stacks schedule"
 
     def __init__(self, stored: StoredProgram, strings: Strings) -> None:
         self.stored, self.strings = stored, strings
@@ -168,6 +168,11 @@ class ProgramSource:
     def computations(self) -> WireTable:
         """Numbers and names of the computations."""
         return self.structure[COMPUTATIONS]
+
+    @cached_property
+    def opcodes(self) -> Names:
+        """The opcode of every instruction."""
+        return self.names("opcode", self.structure[INSTRUCTIONS].spans("opcode"))
 
     @property
     def code_bytes(self) -> int:
