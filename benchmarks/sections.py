@@ -220,7 +220,8 @@ SECTIONS = {
         "Programs",
         "A compiled program of 100 MB, a real training step many times over"
         " (`benchmarks/repeat_program.py`), whole processes taking turns"
-        " (`benchmarks/programs.py`): `peakline programs FILE`, the tool `memory_viewer`, and XProf's memory_viewer of the same"
+        " (`benchmarks/programs.py`): `peakline programs FILE`, the tool `memory_viewer`, and"
+        " XProf's memory_viewer of the same"
         " file. Both memory viewers gave the same peak.",
         _programs,
     ),
