@@ -16,6 +16,7 @@ from peakline.formats.xplane.presence import (
     has_memory_events,
     may_hold_programs,
     may_name_memory_events,
+    names_in,
 )
 from peakline.schema import XSpace
 
@@ -70,6 +71,24 @@ def test_a_name_across_two_blocks_is_found(asked, monkeypatch):
     for size in range(18, 120):
         monkeypatch.setattr(presence, "_BLOCK", size)
         assert asked(space.SerializeToString())
+
+
+@pytest.mark.parametrize("block", [8, 17, 1 << 16])
+def test_of_several_names_those_that_stand_there_are_found(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(presence, "_HEAD", 64)
+    monkeypatch.setattr(presence, "_BLOCK", block)
+    space = XSpace()
+    space.planes.add(name="/host:CPU").event_metadata[1].name = "a ProcessBatch"
+    other = space.planes.add(name="/device:TPU:0")
+    other.lines.add(name="inline")
+    other.stat_metadata[1].name = "graph"
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    names = {b"Process", b"graph", b"inline", b"nowhere"}
+    assert names_in(str(path), names) == {b"Process", b"graph"}
+    assert len(names_in(str(path), names, first=True)) == 1
+    path.write_bytes(b"text")
+    assert names_in(str(path), names) == names
 
 
 def test_lines_are_not_searched(asked):

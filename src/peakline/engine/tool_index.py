@@ -14,8 +14,8 @@ from peakline.engine.profile_cache import ProfileCache
 from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError
 from peakline.formats.common.glance import (
     may_have_gpus,
-    may_name,
     missing_tables,
+    names_in,
     possible_tables,
 )
 from peakline.repository import HostFile, Session
@@ -136,7 +136,7 @@ class ToolIndex:
             if wanted <= before.asked:
                 return before
             wanted |= before.asked
-        ruled_out = _ruled_out(file) & wanted
+        ruled_out = _ruled_out(file, wanted) & wanted
         if ruled_out == wanted:
             return _Seen(file, stamp, frozenset(), wanted)
         try:
@@ -182,11 +182,17 @@ def _with_marks() -> tuple[Tool, ...]:
     return tuple(tool for tool in map(find_tool, tool_names()) if tool.marks)
 
 
-def _ruled_out(file: HostFile) -> frozenset[str]:
-    """The tools that a short look at the bytes shows the file not to have, without opening it."""
+def _ruled_out(file: HostFile, wanted: frozenset[str]) -> frozenset[str]:
+    """The tools that a short look at the bytes shows the file not to have, without opening it; of
+    those that name marks only ``wanted`` ones are looked for.
+    """
     tables = possible_tables(file.path)
     if tables is None:
         return frozenset()
     missing = _tools_of(tables) - _tools_of(tables - missing_tables(file.path))
-    missing |= {tool.name for tool in _with_marks() if not may_name(file.path, tool.marks)}
+    marked = [tool for tool in _with_marks() if tool.name in wanted]
+    if marked:
+        # All in one look: a session can have thousands of hosts.
+        found = names_in(file.path, {mark for tool in marked for mark in tool.marks})
+        missing |= {tool.name for tool in marked if found.isdisjoint(tool.marks)}
     return missing if may_have_gpus(file.path) else missing | _TOOLS_OF_GPUS

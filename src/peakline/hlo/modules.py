@@ -104,7 +104,7 @@ def _modules(profile: Profile) -> Iterator[Module]:
 
     def load(number: int) -> bytes:
         data = programs.data(number)
-        # Messages end at 2 GiB (protobuf.dev/programming-guides/encoding).
+        # Messages end at 2 GiB (protobuf.dev/programming-guides/encoding); zero begins none.
         return data.tobytes() if data.size < _MOST_BYTES else b"\0"
 
     for number in range(len(programs)):

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from peakline.toolbox.parameters import XprofParameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import Column, DataTable, Value, tables_csv, tables_json
+from peakline.tools.hlo_stats import HloStatsParameters
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -80,21 +80,8 @@ _PEAKS = 2
 _MARK = Column("rate_above_peak", "string", "Rates above the peak of the device")
 
 
-class RooflineModelParameters(XprofParameters):
-    """The parameters; text is accepted for every value."""
-
-    program: str | None = parameter(
-        None, description="only this program: its id, its name or name(id)", max_length=4096
-    )
-    category: str | None = parameter(
-        None, description="only instructions of this category", max_length=4096
-    )
-    exclude_idle: bool = parameter(
-        default=False, description="shares of the time of ops, not of all time"
-    )
-    deduplicated: bool = parameter(
-        default=False, description="instructions that are duplicates of one another as one row"
-    )
+class RooflineModelParameters(HloStatsParameters):
+    """The parameters, those of `hlo_stats`; text is accepted for every value."""
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,14 @@ def missing_tables(path: str) -> frozenset[str]:
     )
 
 
-def may_name(path: str, names: Iterable[str]) -> bool:
-    """False when none of ``names`` surely stands in the metadata of the local file."""
+def names_in(path: str, names: Iterable[str]) -> frozenset[str]:
+    """Which of ``names`` may stand in the metadata of the local file."""
     from peakline.formats.xplane import presence
 
-    return not path.endswith(_PLAIN) or presence.may_name(path, names)
+    if not path.endswith(_PLAIN):
+        return frozenset(names)
+    found = presence.names_in(path, (name.encode() for name in names))
+    return frozenset(name.decode() for name in found)
 
 
 def may_have_gpus(path: str) -> bool:

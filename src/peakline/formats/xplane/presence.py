@@ -75,22 +75,27 @@ def may_name_memory_events(path: str) -> bool:
     all bytes, are passed over, and of the rest nothing is decoded. True, too, for what is
     compressed, damaged, cannot be read, or may have another format.
     """
-    return _may_name(path, _MEMORY_NAMES)
+    return bool(names_in(path, _MEMORY_NAMES, first=True))
 
 
-def may_name(path: str, names: Iterable[str]) -> bool:
-    """False when the local file ``path`` is surely a plain XSpace whose metadata has none of
-    ``names``, not even as a part of a name.
+def names_in(path: str, names: Iterable[bytes], *, first: bool = False) -> frozenset[bytes]:
+    """Which of ``names`` may stand in the metadata of the local file ``path``, also as a part of
+    another name; with ``first`` one that is found is enough.
 
-    As cheap as `may_name_memory_events`, and true where that is.
+    As cheap as `may_name_memory_events`, and all of them where that cannot say.
     """
-    return _may_name(path, tuple(name.encode() for name in names))
+    wanted, found = frozenset(names), set[bytes]()
+    overlap = max(map(len, wanted), default=1) - 1
 
+    def look(piece: Piece, size: int) -> bool:
+        for at, end in _metadata(piece, size):
+            for block in _blocks(piece, at, end, overlap):
+                found.update(name for name in wanted - found if name in block)
+                if found == wanted or (first and found):
+                    return False
+        return False
 
-def _may_name(path: str, names: tuple[bytes, ...]) -> bool:
-    return _may(
-        path, lambda piece, size: any(_stands(piece, *at, names) for at in _metadata(piece, size))
-    )
+    return wanted if _may(path, look) else frozenset(found)
 
 
 def may_have_gpus(path: str) -> bool:
@@ -160,17 +165,16 @@ def _after_lines(piece: Piece, at: int, end: int) -> int:
     return at
 
 
-def _stands(piece: Piece, at: int, end: int, names: tuple[bytes, ...]) -> bool:
-    """Whether one of the names stands somewhere between; a block at a time."""
-    overlap = max(map(len, names)) - 1
+def _blocks(piece: Piece, at: int, end: int, overlap: int) -> Iterator[bytes]:
+    """The bytes between, a block at a time; a block begins with the last ``overlap`` bytes of the
+    one before.
+    """
     while at < end:
         check_deadline()
         block = piece(at, min(_BLOCK, end - at))
         if not block:
             raise OddError  # cut short in the meantime
-        if any(name in block for name in names):
-            return True
+        yield block
         if at + len(block) >= end:
-            return False
+            return
         at += max(len(block) - overlap, 1)
-    return False
