@@ -129,16 +129,13 @@ def walk(
     width: cython.const[cython.schar][::1],
     base: cython.const[cython.longlong][::1],
     capacity: cython.const[cython.longlong][::1],
-    low: cython.longlong[::1],
-    high: cython.longlong[::1],
-    fill: cython.bint,
     damage: cython.longlong[::1],
 ) -> bool:
     """Walk messages from ``state`` to the stop position, or until ``pause_after`` bytes passed.
 
     ``spec``/``nodes``/``descendants``/``lut`` ... ``ids_at`` come from a plan for this ``phase``.
-    ``rows`` holds the row counter of every table, in and out. With ``fill`` rows are stored, else
-    only counted and the range of every column is widened. Returns True when every root is done.
+    ``rows`` holds the row counter of every table, in and out: more than ``capacity`` where some
+    found no room. Returns True when every root is done.
     """
     root: cython.longlong
     i: cython.longlong
@@ -262,7 +259,7 @@ def walk(
                             at_row = cells[ready_cells + nodes[n * N_WIDTH + N_ROW_CELL]] - 1
                             if at_row < 0:
                                 continue
-                        if fill and at_row >= capacity[n]:
+                        if at_row >= capacity[n]:
                             continue
                         first, cell = (
                             nodes[n * N_WIDTH + N_COLUMN],
@@ -271,10 +268,7 @@ def walk(
                         for c in range(first, first + nodes[n * N_WIDTH + N_COLUMNS]):
                             value = cells[cell]
                             cell += 1
-                            if not fill:
-                                low[c] = min(low[c], value)
-                                high[c] = max(high[c], value)
-                            elif width[c] == 8:
+                            if width[c] == 8:
                                 out64[base[c] + at_row] = value
                             elif width[c] == 4:
                                 out32[base[c] + at_row] = signed32(value)
@@ -526,9 +520,7 @@ def walk(
                                 dead = cells[at_cells + nodes[n * N_WIDTH + N_ROW_CELL]] - 1
                                 if dead >= 0 and nodes[n * N_WIDTH + N_PHASE] == phase:
                                     c = nodes[n * N_WIDTH + N_COLUMN]
-                                    if not fill:
-                                        low[c] = -1
-                                    elif dead < capacity[n]:
+                                    if dead < capacity[n]:
                                         if width[c] == 8:
                                             out64[base[c] + dead] = -1
                                         else:

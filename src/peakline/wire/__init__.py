@@ -1,6 +1,7 @@
 """Protobuf wire bytes to NumPy columns: one table-driven kernel, plans made from messages."""
 
-from peakline.wire.decode import ahead, as_buffer, decode, on_all_cores, threads
+from peakline.wire.decode import ahead, as_buffer, decode, on_all_cores
+from peakline.wire.pieces import threads
 from peakline.wire.plan import Plan
 from peakline.wire.stream import Part, stream
 from peakline.wire.strings import Interner, joined

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -10,51 +11,19 @@ from peakline.arrays import AnyArray, BoolArray
 from peakline.kernels import layout as L
 from peakline.wire.plan import Plan
 from peakline.wire.tables import Spans, Union, WireColumn, WireTable
-from peakline.wire.walker import I64, Store
+from peakline.wire.walker import I64
 
 
-def narrow_dtypes(plan: Plan, low: I64, high: I64) -> list[np.dtype[Any]]:
-    """The narrowest useful type of every column, given the values that occur."""
-    dtypes: list[np.dtype[Any]] = []
-    info = np.iinfo(np.int32)
-    for index, table in enumerate(plan.tables):
-        for c, column in enumerate(table.columns):
-            dtype = np.dtype(column.dtype)
-            lo, hi = (
-                int(low[plan.arrays.column_of[index] + c]),
-                int(high[plan.arrays.column_of[index] + c]),
-            )
-            empty = lo > hi
-            if column.role == "case":
-                dtype = np.dtype(np.uint8 if empty or hi < 256 else np.int32)
-            elif dtype == np.int64 and (empty or (lo >= info.min and hi <= info.max)):
-                dtype = np.dtype(np.int32)
-            elif dtype == np.uint64 and (empty or (lo >= 0 and hi < 1 << 32)):
-                dtype = np.dtype(np.uint32)
-            dtypes.append(dtype)
-    return dtypes
+class Stored(Protocol):
+    """What holds columns: a `Store`."""
 
-
-def stream_dtypes(plan: Plan) -> list[np.dtype[Any]]:
-    """Types that hold whatever atoms of less than 2 GiB, and containers of any size, contain."""
-    dtypes: list[np.dtype[Any]] = []
-    for index, table in enumerate(plan.tables):
-        kept = plan.arrays.filter_column(index)
-        for c, column in enumerate(table.columns):
-            dtype = np.dtype(column.dtype)
-            if c == 0 or (column.role == "length" and plan.arrays.nodes[index, L.N_PHASE] == 1):
-                dtype = np.dtype(np.int32)
-            elif column.role == "case":
-                dtype = np.dtype(np.uint8 if plan.arrays.fields <= 256 else np.int32)
-            elif c == kept[0] and kept[1] <= 256:
-                dtype = np.dtype(np.uint8)
-            dtypes.append(dtype)
-    return dtypes
+    def column(self, column: int, rows: slice, dtype: np.dtype[Any]) -> AnyArray:
+        """Rows of one column as ``dtype``."""
 
 
 def assemble(
     plan: Plan,
-    stores: list[Store],
+    stores: Sequence[Stored],
     rows: I64,
     dtypes: list[np.dtype[Any]],
     *,
@@ -70,7 +39,7 @@ def assemble(
         store = stores[int(plan.arrays.nodes[index, L.N_PHASE])]
         count = slice(0, int(rows[index]))
 
-        def get(c: int, index: int = index, store: Store = store, count: slice = count) -> Any:
+        def get(c: int, index: int = index, store: Stored = store, count: slice = count) -> Any:
             column = plan.arrays.column_of[index] + c
             return store.column(column, count, dtypes[column])
 

@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
 
-from peakline.arrays import BoolArray
-from peakline.deadline import check_deadline, checked
+from peakline.arrays import AnyArray
+from peakline.deadline import checked
 from peakline.kernels import layout as L
-from peakline.wire.assemble import assemble, narrow_dtypes
+from peakline.wire.assemble import assemble
+from peakline.wire.column_types import DType, fits
+from peakline.wire.pieces import PIECE_BYTES, Walk, Walked, threads
 from peakline.wire.plan import Plan
 from peakline.wire.tables import Buffer, Damage, Decoded, Spans
-from peakline.wire.walker import (
-    I64,
-    Piece,
-    Skeleton,
-    Store,
-    as_damage,
-    bounds_of,
-    new_damage,
-    new_ranges,
-    run_walk,
-)
+from peakline.wire.walker import EVERYWHERE, I64, Skeleton, as_damage
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-PIECE_BYTES = 2 << 20
-"""How much of a container one thread decodes at a time: small enough to stay in its cache."""
-
-
-def threads() -> int:
-    """The cores this process may use."""
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+_MARGIN = 1.2
+"""How much more room is made than the rows so far let expect; what stays untouched takes none."""
 
 
 def as_buffer(data: bytes | bytearray | memoryview | Any) -> Buffer:
@@ -49,47 +34,86 @@ def as_buffer(data: bytes | bytearray | memoryview | Any) -> Buffer:
 
 
 def decode(buf: Buffer, plan: Plan, spans: Spans | None = None) -> Decoded:
-    """Decode the whole buffer (or each of ``spans``) into exactly sized, narrow columns.
+    """Decode the whole buffer (or each of ``spans``) into narrow columns.
 
-    Counts first, so that memory is allocated once and in the narrowest type that holds what
-    occurs (int32 for int64 columns whose values fit, uint32 likewise). Uses every core. Ends at
-    the deadline, as `check_deadline`.
+    They have the narrowest type that holds what occurs (int32 for int64 columns whose values fit,
+    uint32 likewise). Uses every core. Ends at the deadline, as `check_deadline`.
     """
-    bounds = bounds_of(buf, spans)
-    skeleton = Skeleton(plan, buf, bounds, PIECE_BYTES)
-    pieces: list[Piece] = []
-    while not skeleton.done:
-        check_deadline()
-        pieces.append(skeleton.next_piece())
-    atoms = plan.arrays.nodes[:, L.N_PHASE] == 1
-    rows = np.where(atoms, 0, skeleton.state.rows)
-    low, high = new_ranges(plan)
+    walk = Walk(buf, plan, spans, PIECE_BYTES)
+    atoms = _Growing(plan, walk)
     damage = Damage()
-    counted = on_all_cores(lambda piece: _count(plan, buf, bounds, piece, atoms), pieces)
-    bases = []
-    for got, lo, hi, harm in counted:
-        bases.append(rows.copy())
-        rows = rows + np.where(atoms, got, 0)
-        np.minimum(low, lo, out=low)
-        np.maximum(high, hi, out=high)
-        damage = damage + harm
-    _container_ranges(plan, skeleton, low, high)
-    dtypes = narrow_dtypes(plan, low, high)
-    widths = np.array([d.itemsize for d in dtypes], np.int8)
-    store = Store(plan, np.where(atoms, rows, 0), widths)
-
-    def fill(job: tuple[Piece, I64, I64]) -> None:
-        piece, base, got = job
-        state = piece.state.copy()
-        state.rows = np.where(atoms, base, state.rows)
-        part = copy(store)
-        part.capacity = np.where(atoms, base + got, 0)
-        run_walk(plan, buf, bounds, state, 1, piece.stop, 0, part, None, new_damage())
-
-    jobs = [(p, b, c[0]) for p, b, c in zip(pieces, bases, counted, strict=True)]
-    on_all_cores(fill, jobs)
-    tables = assemble(plan, [skeleton.store, store], rows, dtypes)
+    for one in walk.pieces():
+        atoms.add(one)
+        damage = damage + one.damage
+    skeleton = walk.skeleton
+    rows = np.where(walk.is_atom, atoms.rows, skeleton.state.rows)
+    dtypes = _container_types(plan, skeleton)
+    tables = assemble(plan, [skeleton.store, atoms], rows, dtypes)
     return Decoded(buf, tables, as_damage(skeleton.damage) + damage)
+
+
+class _Growing:
+    """The columns of atoms, piece after piece, each in the narrowest type that holds its values."""
+
+    def __init__(self, plan: Plan, walk: Walk) -> None:
+        self._plan, self._is_atom, self._size = plan, walk.is_atom, walk.size
+        self.rows = np.zeros(len(plan.tables), np.int64)
+        self._bytes = 0
+        self._is_small = walk.end <= np.iinfo(np.int32).max
+        self._arrays: list[AnyArray] = [np.zeros(0, dtype) for dtype in plan.types.narrow]
+
+    def column(self, column: int, rows: slice, dtype: object = None) -> AnyArray:  # noqa: ARG002
+        """Rows of one column, in its own type; as `Store.column`."""
+        return self._arrays[column][rows]
+
+    def add(self, one: Walked) -> None:
+        """The rows of one more piece."""
+        self._bytes += one.piece.atom_bytes
+        is_last = one.piece.stop[0] == EVERYWHERE
+        bases = self.rows
+        self.rows = bases + one.rows
+        for index in one.rows.nonzero()[0].tolist():
+            at, count = int(bases[index]), int(one.rows[index])
+            room = at + count
+            if not is_last:
+                room = int(room * _MARGIN * max(self._size / max(self._bytes, 1), 1))
+            first = self._plan.arrays.column_of[index]
+            for column in range(first, first + len(self._plan.tables[index].columns)):
+                values = one.store.column(column, slice(0, count), one.dtypes[column])
+                if column == first:
+                    values = self._parents(index, values, one, bases)
+                self._put(column, at, room, values)
+
+    def _parents(self, index: int, local: AnyArray, one: Walked, bases: I64) -> AnyArray:
+        """The rows of parents in the whole: those of atoms are numbered within the piece."""
+        table = self._plan.tables[index]
+        recursion = table.find("@parent_table")
+        if recursion >= 0:
+            column = self._plan.arrays.column_of[index] + recursion
+            above = one.store.column(column, slice(0, local.size), one.dtypes[column])
+            base = bases[above]
+        elif table.parent < 0 or not bases[table.parent]:
+            return local
+        else:
+            base = bases[table.parent]
+        found: AnyArray = local.astype(np.int64) + base
+        if local.min() < 0:
+            found[local < 0] = -1
+        return found
+
+    def _put(self, column: int, at: int, room: int, values: AnyArray) -> None:
+        array = self._arrays[column]
+        dtype, types = array.dtype, self._plan.types
+        if dtype not in (values.dtype, types.exact[column]):
+            is_offset = self._is_small and types.is_start[column]
+            if not (is_offset or fits(values, dtype)):
+                dtype = types.exact[column]
+        end = at + values.size
+        if end > array.size or dtype != array.dtype:
+            grown = np.empty(max(end, room if end > array.size else array.size), dtype)
+            grown[:at] = array[:at]
+            self._arrays[column] = array = grown
+        array[at:end] = values
 
 
 def on_all_cores(work: Callable[[Job], Result], jobs: list[Job]) -> list[Result]:
@@ -115,21 +139,17 @@ def ahead(parts: Iterator[Result], depth: int) -> Iterator[Result]:
         pool.shutdown(cancel_futures=True)
 
 
-def _count(
-    plan: Plan, buf: Buffer, bounds: tuple[I64, I64], piece: Piece, atoms: BoolArray
-) -> tuple[I64, I64, I64, Damage]:
-    state, damage, ranges = piece.state.copy(), new_damage(), new_ranges(plan)
-    state.rows = np.where(atoms, 0, state.rows)
-    run_walk(plan, buf, bounds, state, 1, piece.stop, 0, None, ranges, damage)
-    return state.rows, *ranges, as_damage(damage)
-
-
-def _container_ranges(plan: Plan, skeleton: Skeleton, low: I64, high: I64) -> None:
+def _container_types(plan: Plan, skeleton: Skeleton) -> list[DType]:
+    """The narrowest types that hold what is in the containers."""
+    dtypes = list(plan.types.narrow)
     for index, table in enumerate(plan.tables):
-        if plan.arrays.nodes[index, L.N_PHASE] == 0 and skeleton.state.rows[index]:
-            for c in range(len(table.columns)):
-                column = plan.arrays.column_of[index] + c
-                values = skeleton.store.column(
-                    column, slice(0, int(skeleton.state.rows[index])), np.int64
-                )
-                low[column], high[column] = values.min(), values.max()
+        count = int(skeleton.state.rows[index])
+        if plan.arrays.nodes[index, L.N_PHASE] == 0 and count:
+            first = plan.arrays.column_of[index]
+            for column in range(first, first + len(table.columns)):
+                exact = plan.types.exact[column]
+                if dtypes[column] != exact:
+                    values = skeleton.store.column(column, slice(0, count), exact)
+                    if not fits(values, dtypes[column]):
+                        dtypes[column] = exact
+    return dtypes

@@ -33,6 +33,7 @@ from peakline.arrays import Int64Array
 from peakline.kernels import layout as L
 from peakline.schema.shapes import FieldShape, MessageShape, OneofShape
 from peakline.wire.arrays import FieldSpec, PlanColumn, PlanTable, frame_order, lay_out
+from peakline.wire.column_types import ColumnTypes
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -281,6 +282,7 @@ class Plan:
                     path = self.tables[field_spec.child].path
                     raise ValueError(f"{path!r} recurs inside an atomic message")
         self.arrays = lay_out(self.tables, specs, self.containers, keep)
+        self.types = ColumnTypes.of(self.tables, self.arrays)
 
 
 def _column_at(table: PlanTable, column: PlanColumn) -> int:

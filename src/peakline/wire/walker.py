@@ -15,7 +15,6 @@ from peakline.wire.tables import Buffer, Damage, Spans
 
 I64 = Int64Array
 EVERYWHERE = int(np.iinfo(np.int64).max)
-_NONE8, _NONE32, _NONE64 = (np.zeros(0, t) for t in (np.uint8, np.int32, np.int64))
 
 
 @dataclass
@@ -80,23 +79,18 @@ class Store:
 
 def run_walk(
     plan: Plan, buf: Buffer, spans: tuple[I64, I64], state: State, phase: int,
-    stop: tuple[int, int], pause: int, store: Store | None,
-    ranges: tuple[I64, I64] | None, damage: I64,
+    stop: tuple[int, int], pause: int, store: Store, damage: I64,
 ) -> bool:  # fmt: skip
-    """One call of the kernel; counts when there is no ``store``."""
+    """One call of the kernel."""
     saved = np.zeros((L.MAX_DEPTH, len(plan.tables)), np.int64)
-    low, high = ranges if ranges is not None else (_NONE64, _NONE64)
-    fill, arrays = store is not None, plan.arrays
+    arrays = plan.arrays
     done = walk(
         buf, spans[0], spans[1],
         arrays.fields, arrays.spec.reshape(-1), arrays.nodes.reshape(-1),
         arrays.descendants, *arrays.filters,
         state.where, state.stack.reshape(-1), state.cells, state.rows, saved,
         phase, stop[0], stop[1], pause,
-        store.arena if store else _NONE8, store.out32 if store else _NONE32,
-        store.out64 if store else _NONE64, store.widths if store else _NONE8.view(np.int8),
-        store.base if store else _NONE64, store.capacity if store else _NONE64,
-        low, high, fill, damage,
+        store.arena, store.out32, store.out64, store.widths, store.base, store.capacity, damage,
     )  # fmt: skip
     return bool(done)
 
@@ -146,7 +140,7 @@ class Skeleton:
         while True:
             self.done = run_walk(
                 self.plan, self.buf, self.spans, self.state, 0, (EVERYWHERE, EVERYWHERE),
-                self.cut, self.store, None, self.damage,
+                self.cut, self.store, self.damage,
             )  # fmt: skip
             if not (self.state.rows[self._containers] > self.capacity[self._containers]).any():
                 break
@@ -179,9 +173,3 @@ def bounds_of(buf: Buffer, spans: Spans | None) -> tuple[I64, I64]:
     if starts.size and (starts.min() < 0 or ends.max() > buf.size or (ends < starts).any()):
         raise ValueError("a span reaches outside the buffer")
     return starts, ends
-
-
-def new_ranges(plan: Plan) -> tuple[I64, I64]:
-    """An empty range of values for every column, for a walk that counts."""
-    info = np.iinfo(np.int64)
-    return np.full(plan.arrays.columns, info.max), np.full(plan.arrays.columns, info.min)
