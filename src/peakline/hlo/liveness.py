@@ -76,7 +76,7 @@ def compute_need(programs: Programs, number: int) -> Need | None:
 class _Walk:
     def __init__(self, programs: Programs, number: int) -> None:
         table = programs.read(number, "hlo_instructions", _WANTED)
-        computations = programs.read(number, "hlo_computations")
+        computations = programs.read(number, "hlo_computations", frozenset())
         links = programs.read(number, "hlo_operands")
         data = ~links.array("is_control")
         calls = programs.read(number, "hlo_calls")

@@ -99,7 +99,7 @@ class ProgramMemory:
     @cached_property
     def order(self) -> Int64Array:
         """Per instruction its place in the order of the program; see `program_order`."""
-        computations = self._programs.read(self.number, "hlo_computations")
+        computations = self._programs.read(self.number, "hlo_computations", frozenset())
         calls = self._programs.read(self.number, "hlo_calls")
         wanted = {"opcode", "computation_id", "schedule_index"}
         instructions = self._programs.read(self.number, "hlo_instructions", wanted)

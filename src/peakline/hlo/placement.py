@@ -17,6 +17,7 @@ from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.hlo.source_lines import SourceLine, SourceLines
 from peakline.tables.columns import Names
+from peakline.tables.programs import INSTRUCTIONS
 from peakline.wire import Buffer, Interner, Plan, WireTable, decode
 
 if TYPE_CHECKING:
@@ -31,6 +32,15 @@ _TRACES = f"{_ASSIGNMENT}.heap_simulator_traces"
 _EVENTS = f"{_TRACES}.events"
 _FLAGS = (
     "is_entry_computation_parameter", "maybe_live_out", "is_thread_local", "is_constant", "is_tuple"
+)  # fmt: skip
+_PATHS = (
+    *(f"{_VALUES}.{name}" for name in (
+        "id", "size", "color", "defined_at.instruction_id", "defined_at.instruction_name",
+        "defined_at.shape_index")),
+    *(f"{_ALLOCATIONS}.{name}" for name in ("index", "size", "color", *_FLAGS)),
+    *(f"{_ASSIGNED}.{name}" for name in ("logical_buffer_id", "offset", "size")),
+    *(f"{_EVENTS}.{name}" for name in (
+        "kind", "buffer_id", "instruction_name", "share_with_canonical_id")),
 )  # fmt: skip
 CATEGORIES = ("Parameter", "Output", "Thread-local", "Constant", "Temporary")
 """What an allocation is for, in XProf's words: by the first of `_FLAGS` that it has, else the last
@@ -140,10 +150,12 @@ class Placement:
     def of(cls, programs: Programs, number: int) -> Placement:
         """That of one program."""
         read = _Reader(programs, number)
-        return cls(
+        found = cls(
             read.name, read.entry, read.allocations, read.values, read.instructions, read.heaps,
             read.event_names,
         )  # fmt: skip
+        programs.release(number)
+        return found
 
 
 class _Reader:
@@ -152,7 +164,7 @@ class _Reader:
     def __init__(self, programs: Programs, number: int) -> None:
         self.data: Buffer = programs.data(number)
         self._programs, self._number = programs, number
-        self._decoded = decode(self.data, _plan())
+        self._decoded = programs.parts(number, _PATHS)
         module = self._decoded["hlo_module"]
         self.name, self.entry = (
             "".join(module.spans(field).texts(self.data)[-1:])
@@ -237,8 +249,7 @@ class _Reader:
         Files of before 2022 name the instruction by its name.
         """
         places = self._decoded[f"{_VALUES}.defined_at"]
-        every = self._programs.read(self._number, "hlo_instructions", frozenset())
-        row = _last_rows(every.array("native_id"), places.array("instruction_id"))
+        row = _last_rows(self._decoded[INSTRUCTIONS].array("id"), places.array("instruction_id"))
         named = (row < 0) & (places.spans("instruction_name").length > 0)
         if named.any():
             texts = self._programs.read(self._number, "hlo_instructions", {"name"}).names("name")
@@ -256,7 +267,7 @@ class _Reader:
         """The instructions that define values."""
         from peakline.formats.hlo_proto.shapes import Shapes
 
-        spans = self._programs.instruction_spans(self._number).take(self._definers[1])
+        spans = self._decoded[INSTRUCTIONS].spans("@span").take(self._definers[1])
         decoded = decode(self.data, _instruction_plan(), spans)
         head, meta = decoded[""], decoded["metadata"]
         shapes = Shapes()
@@ -318,26 +329,6 @@ class _Reader:
         return [
             Events(*(column[begin:end] for column in columns)) for begin, end in pairwise(bounds)
         ]
-
-
-@cache
-def _plan() -> Plan:
-    from peakline.formats.hlo_proto.stack_index import STACK_PATHS
-
-    value = "id size color defined_at.instruction_id defined_at.instruction_name"
-    return Plan(
-        schema.shape("xla.HloProto"),
-        (
-            "hlo_module.name",
-            "hlo_module.entry_computation_name",
-            *STACK_PATHS,
-            *(f"{_VALUES}.{name}" for name in f"{value} defined_at.shape_index".split()),
-            *(f"{_ALLOCATIONS}.{name}" for name in ("index", "size", "color", *_FLAGS)),
-            *(f"{_ASSIGNED}.{name}" for name in ("logical_buffer_id", "offset", "size")),
-            *(f"{_EVENTS}.{name}" for name in (
-                "kind", "buffer_id", "instruction_name", "share_with_canonical_id")),
-        ),
-    )  # fmt: skip
 
 
 @cache

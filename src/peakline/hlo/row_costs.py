@@ -20,7 +20,8 @@ from peakline.hlo.cost import NOTHING, Cost, Costing
 from peakline.hlo.cost_rules import prepare
 from peakline.hlo.program import Made, Program, Sum
 from peakline.tables.once import once
-from peakline.wire import Interner, Plan, Spans, decode
+from peakline.tables.programs import INSTRUCTIONS
+from peakline.wire import Interner, Plan, Spans, WireTable, decode
 
 if TYPE_CHECKING:
     from peakline.schema import HloInstructionProto
@@ -93,7 +94,8 @@ class Counting(Costing):
         self.guessed = 0
         self.sums: dict[int, Sum] = {}
         self._buffer = programs.data(number)
-        self._spans = programs.instruction_spans(number)
+        self._instructions = programs.parts(number, ())[INSTRUCTIONS]
+        self._spans = self._instructions.spans("@span")
         self._read_instructions(programs, number)
         self._read_links(programs, number)
         self._program = Program({}, {}, self._entry, is_gpu=self.is_gpu)
@@ -105,7 +107,7 @@ class Counting(Costing):
     def _read_instructions(self, programs: Programs, number: int) -> None:
         wanted = {"opcode", "shape", "layout", "computation_id"}
         listed = programs.read(number, "hlo_instructions", wanted)
-        found = programs.read(number, "hlo_computations")
+        found = programs.read(number, "hlo_computations", frozenset())
         self._of: AnyArray = listed.array("computation_id").astype(np.int32)
         self._opcode = listed.names("opcode")
         self._bounds = _starts(self._of, found.rows)
@@ -153,16 +155,20 @@ class Counting(Costing):
         """A hash of attributes of some instructions of an opcode."""
         if opcode == "custom-call":
             fields = (*fields, *_OF_LIBRARIES)
-        decoded = decode(self._buffer, _plan(fields), self._spans.take(some))
+        known, lists = self._instructions.columns, dict[str, WireTable]()
+        columns = {field: known[field].take(some) for field in fields if field in known}
+        if len(columns) < len(fields):
+            decoded = decode(self._buffer, _plan(fields), self._spans.take(some))
+            columns, lists = decoded[""].columns, decoded.tables
         found: list[AnyArray] = []
         for field in fields:
-            column = decoded[""].columns.get(field)
+            column = columns.get(field)
             if isinstance(column, Spans):
                 found.append(Interner().add(self._buffer, column))
             elif isinstance(column, np.ndarray):
                 found.append(column)
             else:
-                listed = decoded[field]
+                listed = lists[field]
                 each = _mix(_ranks(listed.parent), listed.array("value"))
                 found.append(_sums(listed.parent, each, some.size))
         return _mix(*found)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from peakline.arrays import Int64Array, UInt8Array
     from peakline.tables.columns import Columns
-    from peakline.wire import Spans
+    from peakline.wire import Decoded
+
+INSTRUCTIONS = "hlo_module.computations.instructions"
+"""What `Programs.parts` calls the messages of instructions."""
 
 
 class Programs(ABC):
@@ -39,6 +43,10 @@ class Programs(ABC):
         """The bytes of its HloProto."""
 
     @abstractmethod
+    def release(self, number: int) -> None:
+        """Give the memory of `data` back, as far as its bytes come again when they are needed."""
+
+    @abstractmethod
     def read(self, number: int, table: str, columns: AbstractSet[str] | None = None) -> Columns:
         """The rows of one program of a ``hlo_`` table, at least ``columns`` of those that are not
         derived. Row numbers begin with 0; ``module_id`` is left out. Names of instructions have the
@@ -50,7 +58,8 @@ class Programs(ABC):
         """Some ``rows`` of ``hlo_instructions`` of one program, in their order, as `read`."""
 
     @abstractmethod
-    def instruction_spans(self, number: int) -> Spans:
-        """Where the message of each instruction lies in `data`, in the order of
-        ``hlo_instructions``.
+    def parts(self, number: int, paths: Sequence[str]) -> Decoded:
+        """What stands in `data` and in no table: what ``paths`` name of ``buffer_assignment``, as
+        decoded, and of ``hlo_module`` its names, its stack frames, and where the message of each
+        instruction lies (``@span``), in the order of ``hlo_instructions``.
         """

@@ -13,7 +13,7 @@ from json.encoder import encode_basestring
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
-from peakline.wire.encode import Messages, Spans, encode
+from peakline.wire.encode import Decimals, Messages, Spans, encode
 from peakline.wire.strings import Texts
 
 _OPEN = ord("{")
@@ -44,7 +44,11 @@ def escaped(values: Sequence[str]) -> Messages:
 
 
 def numbers(values: AnyArray, zero: str = "") -> Spans:
-    """The number in each row, ``zero`` for 0."""
+    """The number in each row, ``zero`` for 0: nothing by default, or how 0 is written."""
+    if values.dtype.kind in "iu":
+        shown = np.ones(values.size, np.bool_) if zero else values != 0
+        found = encode(values.size, [Decimals(values, shown)])
+        return found.of(np.arange(values.size + 1))
     known, place = np.unique(values, return_inverse=True)
     parts = list(map(repr, known.tolist()))
     for at in np.flatnonzero(known == 0).tolist():

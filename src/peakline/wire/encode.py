@@ -13,7 +13,13 @@ from typing import Protocol
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt8Array
-from peakline.kernels.wire_writing import number_sizes, put_numbers, put_spans
+from peakline.kernels.wire_writing import (
+    decimal_sizes,
+    number_sizes,
+    put_decimals,
+    put_numbers,
+    put_spans,
+)
 from peakline.wire.tables import varint
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
@@ -58,6 +64,21 @@ class Number:
     def put(self, out: UInt8Array, at: Int64Array) -> None:
         """Tag and number."""
         put_numbers(self._values, self._present, self._tag, out, at)
+
+
+class Decimals:
+    """The number of each row in base 10, as text, where ``present``."""
+
+    def __init__(self, values: AnyArray, present: BoolArray) -> None:
+        self._values, self._present = values.astype(np.int64), present
+
+    def measure(self, sizes: Int64Array) -> None:
+        """Digits and sign."""
+        decimal_sizes(self._values, self._present, sizes)
+
+    def put(self, out: UInt8Array, at: Int64Array) -> None:
+        """Digits and sign."""
+        put_decimals(self._values, self._present, out, at)
 
 
 @dataclass(frozen=True, eq=False)

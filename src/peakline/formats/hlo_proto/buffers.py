@@ -179,11 +179,10 @@ class Assignment:
 
     def _shapes(self, row: Int64Array, instruction: Int64Array) -> tuple[Names, Int64Array]:
         """Text and bytes of each value's shape."""
-        spans = self._source.structure[INSTRUCTIONS].spans("shape")
         known = self._source.strings.shapes
         of = np.full(row.size, -1, np.int64)
         defined = instruction >= 0
-        of[defined] = known.add(self._source.buffer, spans.take(instruction[defined]))
+        of[defined] = self._source.shapes[instruction[defined]]
         places: list[Shape | None] = list(known.shapes)
         code: dict[tuple[int, tuple[int, ...]], int] = {}
         inside = np.isin(row, np.fromiter(self.indices, np.int64, len(self.indices)))

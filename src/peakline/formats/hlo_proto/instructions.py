@@ -20,18 +20,21 @@ from peakline.wire import Plan, WireTable, decode, joined
 _DILATIONS = ("base_dilation", "window_dilation")
 
 
-def read_computations(source: ProgramSource) -> Columns:
-    """Table ``hlo_computations`` of one program."""
+def read_computations(source: ProgramSource, columns: AbstractSet[str] | None = None) -> Columns:
+    """Table ``hlo_computations`` of one program: without names where ``columns`` has none."""
     table = source.computations
     rows = np.arange(table.rows)
     of, roots = source.ids.group, source.roots
     counts = np.bincount(of, minlength=table.rows).astype(np.int64)
     ordered = np.bincount(of[source.schedule >= 0], minlength=table.rows)
+    names: dict[str, Column] = {}
+    if columns is None or "name" in columns:
+        names["name"] = source.names("computation", table.spans("name"))
     return Columns(
         {
             "computation_id": rows,
             "native_id": table.array("id").astype(np.int64),
-            "name": source.names("computation", table.spans("name")),
+            **names,
             "is_entry": rows == source.entry,
             "is_fusion": table.array("is_fusion_computation").astype(np.bool_),
             "instructions": counts,
@@ -45,11 +48,8 @@ def read_computations(source: ProgramSource) -> Columns:
 _PATHS = {
     "name": ("name",),
     "opcode": (),
-    "category": (
-        "fusion_kind",
-        *(f"window.dimensions.{name}" for name in _DILATIONS),
-    ),
-    "fusion_kind": ("fusion_kind",),
+    "category": (*(f"window.dimensions.{name}" for name in _DILATIONS),),
+    "fusion_kind": (),
     "called": (),
     "target": ("custom_call_target",),
     "op_name": ("metadata.op_name",),
@@ -60,8 +60,8 @@ _PATHS = {
     "shape": (),
     "layout": (),
     "bytes": (),
-    "parameter_number": ("parameter_number",),
-    "tuple_index": ("tuple_index",),
+    "parameter_number": (),
+    "tuple_index": (),
 }
 
 
@@ -106,8 +106,6 @@ class _Instructions:
         """The rows of the table that these are."""
         self._is_whole = rows is None
         common = source.structure[INSTRUCTIONS]
-        shapes = common.spans("shape")
-        self._shapes = shapes if rows is None else shapes.take(rows)
         self._decoded, self._prefix = source.structure, f"{INSTRUCTIONS}."
         if rows is None and paths:
             self._decoded = source.decode(*(f"{INSTRUCTIONS}.{path}" for path in paths))
@@ -146,7 +144,9 @@ class _Instructions:
         return found if self._is_whole else found.take(self.rows)
 
     def fusion_kind(self) -> Names:
-        return self._text("fusion_kind", empty=False)
+        kinds = self._source.structure[INSTRUCTIONS].spans("fusion_kind")
+        listed = kinds if self._is_whole else kinds.take(self.rows)
+        return self._source.names("fusion_kind", listed, empty=False)
 
     def target(self) -> Names:
         return self._text("custom_call_target", empty=False)
@@ -166,7 +166,8 @@ class _Instructions:
     def _number_of(self, opcode: str) -> tuple[Int64Array, BoolArray]:
         is_one = self.opcode().per_row(opcode.__eq__, np.bool_)
         field = "parameter_number" if opcode == "parameter" else "tuple_index"
-        return self._table.array(field).astype(np.int64), is_one
+        numbers = self._source.structure[INSTRUCTIONS].array(field)
+        return numbers[self.rows].astype(np.int64), is_one
 
     def called(self) -> Names:
         source = self._source
@@ -184,8 +185,7 @@ class _Instructions:
     # Shapes.
 
     def _codes(self) -> tuple[Int32Array, list[Shape]]:
-        shapes = self._source.strings.shapes
-        return shapes.add(self._source.buffer, self._shapes), shapes.shapes
+        return self._source.shapes[self.rows], self._source.strings.shapes.shapes
 
     def shape(self) -> Names:
         codes, shapes = self._codes()
@@ -211,13 +211,9 @@ class _Instructions:
         changed = np.flatnonzero(opcodes.per_row("bitcast-convert".__eq__, np.bool_))
         if changed.size:
             first = self._source.first_operand(self.rows[changed])
-            shapes = self._source.strings.shapes
-            spans = self._source.structure[INSTRUCTIONS].spans("shape")
-            own, other = (
-                shapes.add(self._source.buffer, spans.take(rows))
-                for rows in (self.rows[changed], np.maximum(first, 0))
-            )
-            ranks = np.array([len(shape.dimensions) for shape in shapes.shapes])
+            codes, shapes = self._source.shapes, self._source.strings.shapes.shapes
+            own, other = (codes[rows] for rows in (self.rows[changed], np.maximum(first, 0)))
+            ranks = np.array([len(shape.dimensions) for shape in shapes])
             rank[changed] = (first >= 0) & (ranks[own] != ranks[other])
         return categories_of(opcodes, self.fusion_kind(), dilated[0], dilated[1], rank)
 
@@ -249,16 +245,13 @@ def read_operands(source: ProgramSource) -> Columns:
         parts.append((listed.parent.astype(np.int64), _places(listed), rows))
     user, place, operand = (np.concatenate([part[n] for part in parts]) for n in range(3))
     is_control = np.repeat([False, True], [part[0].size for part in parts])
-    order = np.arange(user.size) if not parts[1][0].size else np.lexsort((place, is_control, user))
-    order = order[operand[order] >= 0]
-    return Columns(
-        {
-            "instruction_id": user[order],
-            "place": place[order],
-            "operand_id": operand[order],
-            "is_control": is_control[order],
-        }
+    found = Columns(
+        {"instruction_id": user, "place": place, "operand_id": operand, "is_control": is_control}
     )
+    if is_control.any():
+        found = found.take(np.lexsort((place, is_control, user)))
+    known = found.array("operand_id") >= 0
+    return found if known.all() else found.take(known)
 
 
 def read_calls(source: ProgramSource) -> Columns:

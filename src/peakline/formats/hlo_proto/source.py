@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from peakline import schema
-from peakline.arrays import AnyArray, Int64Array
+from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.graph_def.source import submessages
 from peakline.formats.hlo_proto.shapes import Shapes
 from peakline.formats.hlo_proto.stack_index import STACK_PATHS, StackIndex
@@ -23,10 +23,12 @@ INSTRUCTIONS = f"{COMPUTATIONS}.instructions"
 _CODE = "metadata.size_of_generated_code_in_bytes"
 _SEQUENCES = f"{_MODULE}.schedule.sequences"
 _STRUCTURE = (
+    *(f"{_MODULE}.{name}" for name in ("name", "entry_computation_name", "entry_computation_id")),
+    *STACK_PATHS,
     *(f"{COMPUTATIONS}.{name}" for name in ("name", "id", "root_id", "is_fusion_computation")),
     *(f"{INSTRUCTIONS}.{name}" for name in (
         "@span", "id", "opcode", "shape", "operand_ids", "control_predecessor_ids",
-        "called_computation_ids", _CODE)),
+        "called_computation_ids", "parameter_number", "tuple_index", "fusion_kind", _CODE)),
     f"{_SEQUENCES}.key",
     f"{_SEQUENCES}.value.instruction_ids",
 )  # fmt: skip
@@ -80,7 +82,9 @@ def _plan(part: str, paths: tuple[str, ...]) -> Plan:
 class ProgramSource:
     """One program while its tables are made. What several of them need is decoded once."""
 
-    __retained__ = "buffer head structure opcodes _made ids computation_ids roots stacks schedule"
+    __retained__ = (
+        "buffer head structure opcodes shapes _made ids computation_ids roots stacks schedule"
+    )
 
     def __init__(self, stored: StoredProgram, strings: Strings) -> None:
         self.stored, self.strings = stored, strings
@@ -114,6 +118,15 @@ class ProgramSource:
             self.damage = max(self.damage, found.damage, key=lambda damage: damage.places)
         return Decoded(self.buffer, tables)
 
+    def parts(self, *paths: str) -> Decoded:
+        """What the paths name of the assignment, beside `structure`."""
+        return Decoded(self.buffer, {**self.structure.tables, **self.decode(*paths).tables})
+
+    def release(self) -> None:
+        """Give the memory of its bytes back until they are needed again."""
+        if self.stored.release is not None:
+            self.stored.release()
+
     def once(self, make: Callable[[ProgramSource], Made]) -> Made:
         """What ``make`` makes of the program, the first time that it is needed."""
         if make not in self._made:
@@ -132,17 +145,13 @@ class ProgramSource:
     @cached_property
     def head(self) -> ModuleHead:
         """What the module says of itself."""
-        decoded = self.decode(
-            f"{_MODULE}.name", f"{_MODULE}.entry_computation_name",
-            f"{_MODULE}.entry_computation_id", f"{ASSIGNMENT}.@",
-        )  # fmt: skip
-        module = decoded[_MODULE]
+        module = self.structure[_MODULE]
         name, entry = (
             (module.spans(field).texts(self.buffer) or [""])[0]
             for field in ("name", "entry_computation_name")
         )
         number = int(module.array("entry_computation_id").sum())
-        return ModuleHead(name, entry, number, decoded[ASSIGNMENT].rows > 0)
+        return ModuleHead(name, entry, number, len(self._spans[ASSIGNMENT]) > 0)
 
     @cached_property
     def entry(self) -> int:
@@ -159,9 +168,7 @@ class ProgramSource:
 
     @cached_property
     def structure(self) -> Decoded:
-        """What nearly every table needs of computations, instructions and their order, from one
-        pass.
-        """
+        """What nearly every table needs of the module, from one pass over it."""
         return self.decode(*_STRUCTURE)
 
     @property
@@ -173,6 +180,12 @@ class ProgramSource:
     def opcodes(self) -> Names:
         """The opcode of every instruction."""
         return self.names("opcode", self.structure[INSTRUCTIONS].spans("opcode"))
+
+    @cached_property
+    def shapes(self) -> Int32Array:
+        """The shape of every instruction, as a place in those of `strings`."""
+        spans = self.structure[INSTRUCTIONS].spans("shape")
+        return self.strings.shapes.add(self.buffer, spans)
 
     @property
     def code_bytes(self) -> int:
@@ -195,7 +208,7 @@ class ProgramSource:
     @cached_property
     def stacks(self) -> StackIndex:
         """The call stacks of the module."""
-        return StackIndex(self.decode(*STACK_PATHS))
+        return StackIndex(self.structure)
 
     def called(self, calls: WireTable) -> Int64Array:
         """The computation of every call, -1 where it names none."""

@@ -17,7 +17,6 @@ from peakline.formats.hlo_proto.instructions import (
     read_operands,
 )
 from peakline.formats.hlo_proto.source import (
-    INSTRUCTIONS,
     ProgramSource,
     StoredProgram,
     Strings,
@@ -26,11 +25,11 @@ from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.programs import Programs
 from peakline.tables.reader import Warnings
 from peakline.tables.tables import TABLES, columns_of_rows, empty_columns, whole_table
-from peakline.wire import Buffer, Damage, Spans
+from peakline.wire import Buffer, Damage, Decoded
 
 _READ: dict[str, Callable[[ProgramSource, AbstractSet[str] | None], Columns]] = {
     "hlo_modules": lambda source, _: _module(source),
-    "hlo_computations": lambda source, _: read_computations(source),
+    "hlo_computations": lambda source, columns: read_computations(source, columns),  # noqa: PLW0108
     "hlo_instructions": lambda source, columns: read_instructions(source, columns),  # noqa: PLW0108
     "hlo_operands": lambda source, _: read_operands(source),
     "hlo_calls": lambda source, _: read_calls(source),
@@ -78,6 +77,10 @@ class ProgramTables(Programs):
         """The bytes of its HloProto."""
         return self._source(number).buffer
 
+    def release(self, number: int) -> None:
+        """Give the memory of its bytes back."""
+        self._source(number).release()
+
     def read(self, number: int, table: str, columns: AbstractSet[str] | None = None) -> Columns:
         """The rows of one program of a table."""
         return self._read(self._source(number), number, table, columns)
@@ -86,9 +89,12 @@ class ProgramTables(Programs):
         """Some rows of ``hlo_instructions`` of one program."""
         return read_instructions(self._source(number), columns, rows)
 
-    def instruction_spans(self, number: int) -> Spans:
-        """Where the message of each instruction lies."""
-        return self._source(number).structure[INSTRUCTIONS].spans("@span")
+    def parts(self, number: int, paths: Sequence[str]) -> Decoded:
+        """What the paths name of the buffer assignment, beside the structure of the module."""
+        source = self._source(number)
+        found = source.parts(*paths)
+        source.release()
+        return found
 
     def table(self, table: str, warnings: Warnings, columns: AbstractSet[str] | None) -> Columns:
         """The rows of all programs of a table."""
@@ -128,8 +134,7 @@ class ProgramTables(Programs):
         )
         for (kind, what), count in source.losses.items():
             self._losses[kind, number, what] = count
-        if source.stored.release is not None:
-            source.stored.release()
+        source.release()
         return found
 
     def _warn(self, warnings: Warnings) -> None:

@@ -33,7 +33,7 @@ from peakline.tools.memory_viewer.view import (
 from peakline.wire.encode import Messages, Spans, encode
 
 _MIB = 1 << 20
-_BLOCK = 1 << 12
+_BLOCK = 1 << 14
 _ROOM = 64 << 20
 """Bytes that an answer begins with, not in use before they are written: one that grows from nothing
 leaves holes in memory as large."""

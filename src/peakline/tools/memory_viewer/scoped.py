@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from peakline import schema
+from peakline.tables.programs import INSTRUCTIONS
 from peakline.wire import Plan, decode
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def largest_scoped(programs: Programs, number: int, space: int) -> tuple[int, st
     payloads = shared["hlo_module.payloads"].spans("value")
     paths = ("name", "backend_config", "backend_config_payload.value", "backend_config_payload.id?")
     plan = Plan(schema.shape("xla.HloInstructionProto"), paths)
-    decoded = decode(data, plan, programs.instruction_spans(number))
+    decoded = decode(data, plan, programs.parts(number, ())[INSTRUCTIONS].spans("@span"))
     head, indirect = decoded[""], decoded["backend_config_payload"]
     configs = head.spans("backend_config")
     texts = {

@@ -71,8 +71,8 @@ def is_sound(module: HloModuleProto) -> bool:
         known.add(computation.id)
         names.update(made.name for made in computation.instructions)
     count = sum(len(computation.instructions) for computation in module.computations)
-    is_told = module.HasField("host_program_shape") and module.entry_computation_id in known
-    return is_told and len(names) == count
+    has_shape = module.HasField("host_program_shape") and module.entry_computation_id in known
+    return has_shape and len(names) == count
 
 
 def _holds(computation: HloComputationProto, known: set[int]) -> bool:
