@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
+from peakline.hlo.attention import attention_cost
 from peakline.hlo.fusion import SumOf, fusion
 from peakline.hlo.program import (
     CONVOLUTIONS,
@@ -311,6 +312,12 @@ def _custom_call(made: Made, sum_of: SumOf, program: Program) -> None:
         made.flops = product(made.operands[0].shape, result, [int(one) for one in numbers])
     elif target in CONVOLUTIONS:
         made.flops = convolved(made, result)
+    elif (attention := attention_cost(made)) is not None:
+        made.flops, made.transcendentals = attention
+        workspace = [size_of(part) for _, part in leaves(made.shape) if kind_of(part) == "u8"]
+        made.out = {(): whole_size_of(made.shape) - sum(workspace)}
+        made.bytes = float(sum(made.read.values()) + made.out[()])
+        return
     else:
         untouched(made, sum_of, program)
         return
