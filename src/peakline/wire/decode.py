@@ -22,8 +22,10 @@ from peakline.wire.walker import EVERYWHERE, I64, Skeleton, as_damage
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-_MARGIN = 1.2
-"""How much more room is made than the rows so far let expect; what stays untouched takes none."""
+_MARGIN, _MOST_GROWTH = 1.2, 8
+"""How much more room is made than the rows so far let expect, and how many times the rows so far at
+most. What stays untouched takes none.
+"""
 
 
 def as_buffer(data: bytes | bytearray | memoryview | Any) -> Buffer:
@@ -56,7 +58,7 @@ class _Growing:
     """The columns of atoms, piece after piece, each in the narrowest type that holds its values."""
 
     def __init__(self, plan: Plan, walk: Walk) -> None:
-        self._plan, self._is_atom, self._size = plan, walk.is_atom, walk.size
+        self._plan, self._size = plan, walk.size
         self.rows = np.zeros(len(plan.tables), np.int64)
         self._bytes = 0
         self._is_small = walk.end <= np.iinfo(np.int32).max
@@ -76,7 +78,8 @@ class _Growing:
             at, count = int(bases[index]), int(one.rows[index])
             room = at + count
             if not is_last:
-                room = int(room * _MARGIN * max(self._size / max(self._bytes, 1), 1))
+                more = max(self._size / max(self._bytes, 1), 1)
+                room = int(room * min(more * _MARGIN, _MOST_GROWTH))
             first = self._plan.arrays.column_of[index]
             for column in range(first, first + len(self._plan.tables[index].columns)):
                 values = one.store.column(column, slice(0, count), one.dtypes[column])

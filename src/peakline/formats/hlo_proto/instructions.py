@@ -48,7 +48,7 @@ def read_computations(source: ProgramSource, columns: AbstractSet[str] | None = 
 _PATHS = {
     "name": ("name",),
     "opcode": (),
-    "category": (*(f"window.dimensions.{name}" for name in _DILATIONS),),
+    "category": tuple(f"window.dimensions.{name}" for name in _DILATIONS),
     "fusion_kind": (),
     "called": (),
     "target": ("custom_call_target",),
