@@ -1,70 +1,84 @@
 """What a program without a buffer assignment needs, from the order of its instructions alone.
 
-A result is live from the instruction that makes it to the last one that uses it or what stands for
-it: tuples and their parts, bitcasts, loops and what they carry hold no memory of their own
+A value is an array that an instruction makes, of several results each. It is live from there to the
+last instruction that uses it or what stands for it: tuples and their parts, bitcasts, loops and
+what they carry, and the ends of copies and collectives hold no memory of their own
 (``xla/service/hlo_dataflow_analysis.cc``). An instruction that computes element by element, or
-updates a slice, writes over an operand that nothing needs any more, if that has room. How XLA packs
-what is live, and what else it shares, is not known: the peak is computed, and can be off.
+updates or sorts what it is given, writes over an operand of the same size that nothing needs any
+more (``CanShareOperandBufferWithUser`` there). How XLA packs what is live, and what else it shares,
+is not known: the peak is computed, and can be off.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from peakline import schema
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
-from peakline.formats.hlo_proto.element_types import width_of
-from peakline.wire import Plan, decode
+from peakline.formats.hlo_proto.shapes import MOST_BYTES, Shape, Shapes
+from peakline.wire import Decoded, Plan, decode
 
 if TYPE_CHECKING:
-    from peakline.arrays import AnyArray, UInt8Array
+    from peakline.arrays import AnyArray
     from peakline.tables.programs import Programs
 
 _SAME = frozenset(
-    "add-dependency after-all all-gather-done all-reduce-done async-done async-update bitcast "
-    "collective-permute-done copy-done domain opt-barrier optimization-barrier recv-done send-done "
-    "while".split()
+    "add-dependency all-reduce-done async-update bitcast domain opt-barrier optimization-barrier "
+    "recv-done send-done while".split()
 )
 """Opcodes whose result is their first operand."""
-_IN_PLACE = ELEMENTWISE | {"dynamic-update-slice", "scatter"}
+_STARTS = {
+    "copy-start": (0, 1), "all-gather-start": (1, 0), "async-start": (1, 0),
+    "collective-permute-start": (1, 0), "recv": (0, -1), "send": (-1, 0),
+}  # fmt: skip
+"""Which part of the result is new, and which stands for the operand; the rest holds no memory."""
+_DONE = {
+    "copy-done": 0, "all-gather-done": 1, "async-done": 1, "collective-permute-done": 1,
+}  # fmt: skip
+"""Opcodes whose result is that part of their operand."""
+_OVER_ONE = {"dynamic-update-slice": 0, "scatter": 0, "triangular-solve": 1}
+"""Opcodes that write over that operand only."""
 _INSIDE = frozenset(("while", "call", "conditional", "async-start"))
 """Opcodes whose called computations need memory while they run."""
-_WANTED = frozenset(
-    ("opcode", "shape", "layout", "computation_id", "schedule_index", "fusion_kind", "tuple_index")
-)
+_WANTED = frozenset(("opcode", "computation_id", "schedule_index", "fusion_kind", "tuple_index"))
 _ALIASES = "hlo_module.input_output_alias.entries"
-_ELSEWHERE = re.compile(r"S\([1-9]")
-"""What is not in the device's main memory."""
-_ARRAY = re.compile(r"([a-z]\w*)\[([\d,<=]*)\]")
-_MOST_BYTES = 2**62
+_INSTRUCTIONS = "hlo_module.computations.instructions"
 Place: TypeAlias = "int | list[Place]"
-"""The row that holds a result, or those of a tuple's parts; -1 for nothing."""
+"""The number of the value that lies there, or those of a tuple's parts; -1 for nothing."""
+
+
+class Value(NamedTuple):
+    """An array: the row of the instruction that makes it, where in its result, bytes, shape."""
+
+    row: int
+    path: tuple[int, ...]
+    bytes: int
+    shape: str
 
 
 @dataclass
 class Need:
-    """What a computation needs beside what it is given: ``bytes`` at most at one time, and the rows
-    that hold memory then, with their sizes. ``parameters`` and ``constants`` are those of the entry
-    computation, which hold memory all the time; ``outputs`` are the rows that make its results.
+    """What a computation needs beside what it is given: ``bytes`` at most at one time, and the
+    values that hold memory then. ``parameters`` are those of the entry computation, ``constants``
+    those of every computation that runs: they hold memory all the time. ``outputs`` are results.
     """
 
     bytes: int = 0
-    live: list[tuple[int, int]] = field(default_factory=list)
-    parameters: list[tuple[int, int]] = field(default_factory=list)
-    constants: list[tuple[int, int]] = field(default_factory=list)
-    outputs: frozenset[int] = frozenset()
+    live: list[Value] = field(default_factory=list)
+    parameters: list[Value] = field(default_factory=list)
+    constants: list[Value] = field(default_factory=list)
+    outputs: frozenset[Value] = frozenset()
 
     @property
     def whole_bytes(self) -> int:
         """What the program needs at most at one time."""
-        always = sum(size for _, size in (*self.parameters, *self.constants))
-        return min(self.bytes + always, _MOST_BYTES)
+        always = sum(value.bytes for value in (*self.parameters, *self.constants))
+        return min(self.bytes + always, MOST_BYTES)
 
 
 def compute_need(programs: Programs, number: int) -> Need | None:
@@ -78,13 +92,9 @@ class _Walk:
         table = programs.read(number, "hlo_instructions", _WANTED)
         computations = programs.read(number, "hlo_computations", frozenset())
         links = programs.read(number, "hlo_operands")
-        data = ~links.array("is_control")
+        is_data = ~links.array("is_control")
         calls = programs.read(number, "hlo_calls")
         self._opcode = [opcode or "" for opcode in table.names("opcode").to_list()]
-        shapes = table.names("shape")
-        sizes = np.array([*map(_bytes, shapes.values), 0])[shapes.codes]
-        elsewhere = table.names("layout").per_row(_ELSEWHERE.search, np.bool_)
-        self._size: list[int] = np.where(elsewhere, 0, sizes).tolist()
         self._fusion = table.names("fusion_kind").to_list()
         self._part: list[int] = table.array("tuple_index").tolist()
         of = table.array("computation_id")
@@ -92,7 +102,7 @@ class _Walk:
         bounds = np.searchsorted(of[order], np.arange(computations.rows + 1)).tolist()
         self._order, self._bounds = order, bounds
         self._operands = _Groups(
-            links.array("instruction_id")[data], links.array("operand_id")[data]
+            links.array("instruction_id")[is_data], links.array("operand_id")[is_data]
         )
         self._calls = _Groups(calls.array("instruction_id"), calls.array("computation_id"))
         known = computations.is_valid("root_id")
@@ -101,8 +111,15 @@ class _Walk:
         self._entry = entries[0] if entries else -1
         scheduled = computations.array("is_scheduled")
         self.is_ordered = bool(entries) and bool(scheduled[self._entry])
+        self._values: list[Value] = []
+        self._constants: list[Value] = []
         self._inside: dict[int, Need] = {}
-        self._donated = _donated(programs.data(number))
+        data = programs.data(number)
+        decoded = decode(data, _plan(), None)
+        shapes = Shapes()
+        self._shape: list[int] = shapes.add(data, decoded[_INSTRUCTIONS].spans("shape")).tolist()
+        self._shapes = shapes.shapes
+        self._donated = _donated(decoded)
 
     def need(self) -> Need:
         """What the entry computation needs, what it calls included."""
@@ -117,7 +134,9 @@ class _Walk:
                 for row in self._rows(computation):
                     if self._opcode[row] in _INSIDE:
                         waiting += [(callee, False) for callee in self._calls.of(row)]
-        return self._inside[self._entry]
+        found = self._inside[self._entry]
+        found.constants = self._constants
+        return found
 
     def _rows(self, computation: int) -> list[int]:
         rows: list[int] = self._order[
@@ -128,32 +147,38 @@ class _Walk:
     def _sweep(self, computation: int) -> Need:
         """Go through the instructions in order."""
         rows, is_entry = self._rows(computation), computation == self._entry
+        first = len(self._values)
         places: dict[int, Place] = {}
+        made: list[range] = []
         last: dict[int, int] = {}
         for at, row in enumerate(rows):
+            before = len(self._values)
             places[row] = self._place(row, places)
-            for operand in self._operands.of(row):
-                if self._opcode[row] not in ("tuple", "get-tuple-element"):
+            made.append(range(before, len(self._values)))
+            if self._opcode[row] not in ("tuple", "get-tuple-element"):
+                for operand in self._operands.of(row):
                     last.update(dict.fromkeys(_flat(places.get(operand, -1)), at))
-        result = places.get(self._root[computation], rows[-1] if rows else -1)
+        result = places.get(self._root[computation], places[rows[-1]] if rows else -1)
         found, results = Need(), set(_flat(result))
-        size = {row: self._size[row] for row in rows if places[row] == row}
-        fixed = {row for row in size if self._opcode[row] in ("parameter", "constant")}
+        own = range(first, len(self._values))
+        given = {one for one in own if self._opcode[self._values[one].row] == "parameter"}
+        lasting = {one for one in own if self._opcode[self._values[one].row] == "constant"}
+        self._constants += [self._values[one] for one in sorted(lasting)]
+        fixed = given | lasting
         if is_entry:
-            for opcode, part in (("parameter", found.parameters), ("constant", found.constants)):
-                part += [(row, size[row]) for row in size if self._opcode[row] == opcode]
-            found.outputs = frozenset(results - fixed)
+            found.parameters = [self._values[one] for one in sorted(given)]
+            found.outputs = frozenset(self._values[one] for one in results - fixed)
             # A donated parameter's memory is taken over; other results stay to the end.
-            fixed |= {row for index in self._donated for row in _flat(_part(result, index))}
+            fixed |= {one for index in self._donated for one in _flat(_part(result, index))}
             last.update(dict.fromkeys(results, len(rows)))
         else:
             # The caller holds the memory of what it gets back.
             fixed |= results
-        self._fill(rows, places, size, last, fixed, found)
+        self._fill(rows, made, places, last, fixed, found)
         return found
 
     def _fill(
-        self, rows: Sequence[int], places: dict[int, Place], size: dict[int, int],
+        self, rows: Sequence[int], made: Sequence[range], places: dict[int, Place],
         last: dict[int, int], fixed: set[int], found: Need,
     ) -> None:  # fmt: skip
         """The most that is live of what is neither given nor given back."""
@@ -161,13 +186,16 @@ class _Walk:
         live: dict[int, int] = {}
         total = 0
         for at, row in enumerate(rows):
-            if places[row] == row and row not in fixed:
-                reused = self._written_over(row, at, places, live, last)
+            for value in made[at]:
+                if value in fixed:
+                    continue
+                size = self._values[value].bytes
+                reused = self._written_over(value, at, places, live, last)
                 if reused is not None:
                     total -= live.pop(reused)
-                live[row] = size[row]
-                total += size[row]
-                ends.setdefault(last.get(row, at), []).append(row)
+                live[value] = size
+                total += size
+                ends.setdefault(last.get(value, at), []).append(value)
             inside = max(
                 (self._inside[callee] for callee in self._calls.of(row) if callee in self._inside),
                 key=lambda need: need.bytes,
@@ -176,39 +204,68 @@ class _Walk:
             here = total + (inside.bytes if inside is not None else 0)
             if here > found.bytes:
                 found.bytes = here
-                found.live = [*live.items(), *(inside.live if inside is not None else ())]
+                found.live = [self._values[value] for value in live]
+                found.live += inside.live if inside is not None else ()
             for gone in ends.pop(at, ()):
                 total -= live.pop(gone, 0)
 
     def _written_over(
-        self, row: int, at: int, places: dict[int, Place], live: dict[int, int],
+        self, value: int, at: int, places: dict[int, Place], live: dict[int, int],
         last: dict[int, int],
     ) -> int | None:  # fmt: skip
-        """An operand whose memory the result takes over."""
-        is_loop = self._opcode[row] == "fusion" and self._fusion[row] == "kLoop"
-        if not (is_loop or self._opcode[row] in _IN_PLACE):
+        """An operand whose memory the value takes over."""
+        row, path, size, _ = self._values[value]
+        opcode, operands = self._opcode[row], self._operands.of(row)
+        if opcode == "sort":
+            number = path[0] if path else 0
+            operands = operands[number : number + 1]
+        elif opcode in _OVER_ONE:
+            operands = operands[_OVER_ONE[opcode] : _OVER_ONE[opcode] + 1]
+        elif opcode not in ELEMENTWISE and (opcode, self._fusion[row]) != ("fusion", "kLoop"):
             return None
-        for operand in self._operands.of(row):
+        for operand in operands:
             place = places.get(operand, -1)
             if isinstance(place, list):
                 continue
-            if last.get(place) == at and live.get(place, -1) == self._size[row]:
+            if last.get(place) == at and live.get(place, -1) == size:
                 return place
         return None
 
+    # Where results lie.
+
     def _place(self, row: int, places: dict[int, Place]) -> Place:
-        opcode, operands = self._opcode[row], self._operands.of(row)
+        opcode = self._opcode[row]
+        operands = [places.get(operand, -1) for operand in self._operands.of(row)]
         if opcode == "tuple":
-            return [places.get(operand, -1) for operand in operands]
+            return operands
         if opcode in _SAME:
-            return places.get(operands[0], -1) if operands else -1
-        if opcode == "get-tuple-element" and operands:
-            whole = places.get(operands[0], -1)
-            part = self._part[row]
-            if isinstance(whole, list):
-                return whole[part] if 0 <= part < len(whole) else -1
-            return whole
-        return row
+            return operands[0] if operands else -1
+        if opcode == "get-tuple-element" or opcode in _DONE:
+            part = _DONE.get(opcode, self._part[row])
+            return _part(operands[0], (part,)) if operands else -1
+        shape = self._shapes[self._shape[row]]
+        if opcode in _STARTS and shape.kind == "tuple":
+            return self._started(row, shape, operands)
+        return self._new(row, (), shape)
+
+    def _started(self, row: int, shape: Shape, operands: list[Place]) -> Place:
+        """What an asynchronous start gives: what it makes, and its operands."""
+        new, same = _STARTS[self._opcode[row]]
+        parts: list[Place] = [-1 for _ in shape.parts]
+        for number, part in enumerate(shape.parts):
+            if number == new:
+                parts[number] = self._new(row, (number,), part)
+            elif number == same and operands:
+                parts[number] = operands if part.kind == "tuple" else operands[0]
+        return parts
+
+    def _new(self, row: int, path: tuple[int, ...], shape: Shape) -> Place:
+        if shape.kind == "tuple":
+            return [self._new(row, (*path, n), part) for n, part in enumerate(shape.parts)]
+        is_elsewhere = shape.layout is not None and shape.layout.memory_space
+        size = 0 if is_elsewhere else shape.bytes
+        self._values.append(Value(row, path, size, shape.text))
+        return len(self._values) - 1
 
 
 def _part(place: Place, index: Sequence[int]) -> Place:
@@ -220,12 +277,11 @@ def _part(place: Place, index: Sequence[int]) -> Place:
     return place
 
 
-def _donated(data: UInt8Array) -> list[tuple[int, ...]]:
+def _donated(decoded: Decoded) -> list[tuple[int, ...]]:
     """Where in the program's result a parameter's memory is taken over
     (``HloInputOutputAliasProto``).
     """
     entries = f"{_ALIASES}.output_shape_index"
-    decoded = decode(data, _plan(), None)
     indices: list[list[int]] = [[] for _ in range(decoded[_ALIASES].rows)]
     listed = decoded[entries]
     for row, number in zip(listed.parent.tolist(), listed.array("value").tolist(), strict=True):
@@ -235,29 +291,21 @@ def _donated(data: UInt8Array) -> list[tuple[int, ...]]:
 
 @cache
 def _plan() -> Plan:
-    return Plan(schema.shape("xla.HloProto"), (f"{_ALIASES}.@", f"{_ALIASES}.output_shape_index"))
+    fields = f"{_ALIASES}.@", f"{_ALIASES}.output_shape_index", f"{_INSTRUCTIONS}.shape"
+    return Plan(schema.shape("xla.HloProto"), fields)
 
 
 def _flat(place: Place) -> Iterator[int]:
-    """The rows of a place, -1 left out."""
-    waiting = [place]
+    """The values of a place, -1 left out. Tuples may hold one another many times."""
+    waiting, seen = [place], set[int]()
     while waiting:
         one = waiting.pop()
         if isinstance(one, list):
-            waiting += one
+            if id(one) not in seen:
+                seen.add(id(one))
+                waiting += one
         elif one >= 0:
             yield one
-
-
-def _bytes(shape: str) -> int:
-    """Bytes of all arrays of a shape."""
-    total = 0
-    for kind, sizes in _ARRAY.findall(shape):
-        count = 1
-        for size in sizes.replace("<=", "").split(","):
-            count = min(count * int(size or 1), _MOST_BYTES)
-        total = min(total + count * width_of(kind), _MOST_BYTES)
-    return total
 
 
 class _Groups:

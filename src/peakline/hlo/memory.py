@@ -7,6 +7,7 @@ left, as the simulated heap says that placed them (``xla/service/buffer_assignme
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
 
 if TYPE_CHECKING:
-    from peakline.hlo.liveness import Need
+    from peakline.hlo.liveness import Need, Value
     from peakline.tables import Profile
     from peakline.tables.programs import Programs
 
@@ -84,12 +85,10 @@ class ProgramMemory:
         if self.need is None:
             return self._programs.read(self.number, "hlo_buffers")
         need = self.need
-        parts = {"parameter": need.parameters, "constant": need.constants}
-        rows = [(row, size, kind) for kind, part in parts.items() for row, size in part]
-        rows += [
-            (row, size, _OUTPUT if row in need.outputs else TEMPORARY) for row, size in need.live
-        ]
-        return _computed(self._programs, self.number, [row for row in rows if row[1]])
+        found = [(value, "parameter") for value in need.parameters]
+        found += [(value, "constant") for value in need.constants]
+        found += [(one, _OUTPUT if one in need.outputs else TEMPORARY) for one in need.live]
+        return _computed([one for one in found if one[0].bytes])
 
     @cached_property
     def instructions(self) -> Columns:
@@ -278,11 +277,11 @@ class ProgramMemory:
         )
 
 
-def _computed(programs: Programs, number: int, rows: list[tuple[int, int, str]]) -> Columns:
-    """As ``hlo_buffers``, of instructions that hold memory: row, bytes and kind of each."""
-    instruction = np.array([row for row, _, _ in rows], np.int64)
-    size = np.array([size for _, size, _ in rows], np.int64)
-    shape = programs.instructions(number, instruction, {"shape"}).names("shape")
+def _computed(found: Sequence[tuple[Value, str]]) -> Columns:
+    """As ``hlo_buffers``, of values that hold memory and the kind of each."""
+    instruction = np.array([value.row for value, _ in found], np.int64)
+    size = np.array([value.bytes for value, _ in found], np.int64)
+    index = [f"{{{','.join(map(str, one.path))}}}" if one.path else "" for one, _ in found]
     nothing = np.zeros(instruction.size, np.int64)
     return Columns(
         {
@@ -293,10 +292,10 @@ def _computed(programs: Programs, number: int, rows: list[tuple[int, int, str]])
             "unpadded_bytes": size,
             "allocation_bytes": size,
             "memory_space": nothing,
-            "kind": Names.encode([kind for _, _, kind in rows]),
+            "kind": Names.encode([kind for _, kind in found]),
             "instruction_id": instruction,
-            "shape_index": Names.constant("", instruction.size),
-            "shape": shape,
+            "shape_index": Names.encode(index),
+            "shape": Names.encode([value.shape for value, _ in found]),
         }
     )
 

@@ -1,0 +1,94 @@
+"""What a program without a buffer assignment needs: a second reader finds the same, and XLA's own
+assignment is near.
+"""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.analysis.timing.programs import Maker, f32
+from tests.reference.hlo_liveness import Liveness
+from tests.reference.random_programs import random_program
+
+import peakline
+from peakline.hlo.memory import memory_of
+from peakline.schema import HloProto
+
+DATA = Path(__file__).parents[1] / "data"
+DUMPED = sorted(DATA.rglob("*after_optimizations.hlo.pb"))
+SPACES = sorted((DATA / "sessions").glob("jax*/**/*.xplane.pb*"))
+
+
+def computed(folder, proto):
+    """The whole bytes and the live set that are computed of a program without its assignment."""
+    proto.ClearField("buffer_assignment")
+    path = folder / "program.hlo.pb"
+    path.write_bytes(proto.SerializeToString())
+    with peakline.open(path) as profile:
+        memory = memory_of(profile, 0)
+        assert memory.found_by == "schedule"
+        columns = ("instruction_id", "shape_index", "bytes", "kind")
+        rows = [
+            memory.buffers.names(name).to_list()
+            if name in ("shape_index", "kind")
+            else memory.buffers.array(name).tolist()
+            for name in columns
+        ]
+        assert sum(one.bytes for one in memory.live) == memory.peak_bytes
+        return memory.peak_bytes, sorted(zip(*rows, strict=True))
+
+
+def check(folder, proto):
+    expected = Liveness(proto)
+    found = computed(folder, proto)
+    assert found == (expected.whole, expected.live)
+    return found[0]
+
+
+def check_near(folder, memory, proto):
+    """What is computed is less than XLA's peak only by outputs that are not made yet, constants in
+    fusions and tables of tuples; and it is more only by scalars.
+    """
+    assert memory.found_by in ("heap trace", "no temporaries", "allocations")
+    found = check(folder, proto)
+    lasting = sum(int(memory.module.array(f"{one}_bytes")[0]) for one in ("output", "constant"))
+    assert memory.peak_bytes - lasting <= found <= memory.peak_bytes + 28
+
+
+@pytest.mark.parametrize("path", DUMPED, ids=lambda path: path.name)
+def test_programs_that_xla_dumped(tmp_path, path):
+    with peakline.open(path) as profile:
+        check_near(tmp_path, memory_of(profile, 0), HloProto.FromString(path.read_bytes()))
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.name)
+def test_programs_of_a_profile(tmp_path, path):
+    with peakline.open(path) as profile:
+        programs = profile.programs()
+        for number in range(len(programs)):
+            proto = HloProto.FromString(bytes(programs.data(number)))
+            check_near(tmp_path, memory_of(profile, number), proto)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("programs")
+
+
+def test_tuples_of_the_same_tuples_are_gone_through_once(tmp_path):
+    made = Maker()
+    main = made.computation("main")
+    one = made.add(main, "iota", f32(4))
+    for _ in range(100):
+        one = made.add(main, "tuple", f32(), one, one)
+    made.add(main, "custom-call", f32(2), one)
+    numbers = [one.id for one in main.instructions]
+    made.proto.hlo_module.schedule.sequences[main.id].instruction_ids.extend(numbers)
+    assert computed(tmp_path, made.proto)[0] == 24
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2**32))
+def test_programs_at_random(folder, seed):
+    check(folder, random_program(seed))
