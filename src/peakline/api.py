@@ -141,26 +141,30 @@ def open(  # noqa: A001 (used as peakline.open, like gzip.open)
 
     ``session`` (default: the newest) and ``host`` choose where ``path`` holds more than one.
     ``programs`` is where the compiled programs are: a directory of XLA dumps, a file of one program
-    or another profile; they stand in place of those in ``path``.
+    or another profile; they stand in place of those in ``path``. Without it a profile that has none
+    gets those that XLA dumped into the same directory ``path``.
     With ``strict``, anything lost or guessed while reading raises StrictError. A gzip file may
     expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB). Raises
     NotFoundError when nothing is there, InputError when it cannot be read.
     """
     from peakline.formats import open_reader
-    from peakline.repository import resolve
+    from peakline.repository import dumped_in, resolve
     from peakline.tables.derived import DERIVED
 
     file = resolve(os.fspath(path), session=session, host=host)
     reader = open_reader(file, max_unpacked_bytes=max_unpacked_bytes)
-    if programs is not None:
-        from peakline.formats.common.with_programs import with_programs
+    try:
+        if programs is None and file != os.fspath(path) and dumped_in(path):
+            programs = None if reader.programs() else path
+        if programs is not None:
+            from peakline.formats.common.with_programs import with_programs
 
-        try:
-            other = open_reader(resolve(os.fspath(programs)), max_unpacked_bytes=max_unpacked_bytes)
+            place = dumped_in(programs) or resolve(os.fspath(programs))
+            other = open_reader(place, max_unpacked_bytes=max_unpacked_bytes)
             reader = with_programs(reader, other)
-        except BaseException:
-            reader.close()
-            raise
+    except BaseException:
+        reader.close()
+        raise
     return Profile(reader, strict=strict, derived=DERIVED)
 
 

@@ -180,7 +180,7 @@ def _baseline(path: str, reading: Reading) -> MemoryState:
                 return read_baseline(bytes(file.buffer), path)
         finally:
             file.close()
-    with reading.open_file(place) as profile:
+    with reading.open_file(place, path) as profile:
         return with_programs(state_of(profile.memory()), profile)
 
 

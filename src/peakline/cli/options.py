@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
@@ -98,16 +99,22 @@ class Reading:
     def find(self, path: str) -> str | Session:
         """The file that ``path`` means, or the session where it means several hosts.
 
-        As `peakline.repository.resolve_hosts`. That the newest of several sessions was taken is
-        one line on standard error.
+        As `peakline.repository.resolve_hosts`. That the newest of several sessions was taken, or
+        that logs beside dumps were not read, is one line on standard error.
         """
-        from peakline.repository import resolve_hosts
+        from peakline.repository import dumped_in, logs_in, resolve_hosts
 
         def note(newest: Session, count: int) -> None:
-            text = f"{path}: session {newest.name}, the newest of {count}"
-            print(f"peakline: {one_line(text)}", file=sys.stderr)
+            _note(f"{path}: session {newest.name}, the newest of {count}")
 
-        return resolve_hosts(path, self.session, self.host, newest=note)
+        found = resolve_hosts(path, self.session, self.host, newest=note)
+        if found == path and dumped_in(path) and (logs := logs_in(path)):
+            more = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
+            _note(
+                f"{path}: only the dumped programs are read; a log beside them{more} with its "
+                f"buffers: peakline memory {shlex.quote(logs[0])} --programs {shlex.quote(path)}"
+            )
+        return found
 
     def file(self, path: str, *, choose: str = "choose one with --host") -> str:
         """The one file that ``path`` means; of several hosts a UsageError names them and says how
@@ -119,10 +126,24 @@ class Reading:
 
     def open(self, path: str, *, choose: str = "choose one with --host") -> Profile:
         """`peakline.open`, with what `file` says of the path."""
-        return self.open_file(self.file(path, choose=choose))
+        return self.open_file(self.file(path, choose=choose), path)
 
-    def open_file(self, file: str) -> Profile:
-        """`peakline.open` for a path that is known to be a file's."""
+    def open_file(self, file: str, path: str) -> Profile:
+        """`peakline.open` for the ``file`` that ``path`` means. Where that is a directory in which
+        programs were dumped, a profile that has none gets those, which is one line.
+        """
+        profile = self._open(file, self.programs)
+        if self.programs is not None or path == file:
+            return profile
+        from peakline.repository import dumped_in
+
+        if dumped_in(path) is None or profile.programs():
+            return profile
+        profile.close()
+        _note(f"{path}: the profile has no compiled programs; it is read with those dumped there")
+        return self._open(file, path)
+
+    def _open(self, file: str, programs: str | None) -> Profile:
         import peakline
 
         if self.programs == "-":
@@ -131,8 +152,12 @@ class Reading:
             file,
             strict=self.strict,
             max_unpacked_bytes=self.max_unpacked,
-            programs=self.programs,
+            programs=programs,
         )
+
+
+def _note(text: str) -> None:
+    print(f"peakline: {one_line(text)}", file=sys.stderr)
 
 
 _Verb = Callable[..., None]
@@ -191,7 +216,7 @@ def answer_hosts(
     """
     found = reading.find(path)
     if isinstance(found, str):
-        with reading.open_file(found) as profile:
+        with reading.open_file(found, path) as profile:
             document = document_of(profile)
             print_warnings(w for w in profile.warnings if w.kind not in besides)
         if document is not None:
@@ -205,7 +230,7 @@ def answer_hosts(
     shown = 0
     for file in found.hosts():
         try:
-            with reading.open_file(file.path) as profile:
+            with reading.open_file(file.path, path) as profile:
                 if not json:
                     print(f"{chr(10) if shown else ''}host {one_line(file.host)}")
                 document = document_of(profile)

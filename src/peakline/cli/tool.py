@@ -94,7 +94,7 @@ def tool(
         _deliver(joined.content, output, force=force, sources=[f.path for f in found.hosts()])
         return
     file = only_file(found, "choose one with --host")
-    with reading.open_file(file) as profile:
+    with reading.open_file(file, path) as profile:
         content = run_tool(profile, name, parameters, format).content
         print_warnings(profile.warnings)
         source = profile.path
@@ -112,7 +112,7 @@ def _list(path: str | None, reading: Reading, output: str | None, *, force: bool
         lines = Engine(max_unpacked_bytes=reading.max_unpacked).tools(found)
         sources = [file.path for file in found.hosts()]
     else:
-        with reading.open_file(found) as profile:
+        with reading.open_file(found, path) as profile:
             lines = available_tools(profile)
             print_warnings(profile.warnings)
             sources = [profile.path]

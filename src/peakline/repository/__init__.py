@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peakline.repository.beside import dumped_in, logs_in
 from peakline.repository.creating import NewSession
 from peakline.repository.files import Extent, HostFile, extent_of
 from peakline.repository.layout import Found, Repository, Rule, Session
@@ -21,10 +22,12 @@ __all__ = [
     "Session",
     "check_name",
     "check_output",
+    "dumped_in",
     "extent_of",
     "host_file_name",
     "hosts",
     "is_url",
+    "logs_in",
     "only_file",
     "resolve",
     "resolve_hosts",

@@ -40,7 +40,8 @@ def resolve(
     """The one file that ``path`` means.
 
     ``path`` is a file (any name; ``-`` is standard input), a session directory, a log directory,
-    or a saved model's directory; or a URL of one of them. ``session`` defaults to the newest and
+    a directory of XLA dumps without a session in it, or a saved model's directory; or a URL of one
+    of them. ``session`` defaults to the newest and
     may be a nested run (``train/ID``), ``host`` defaults to the only one. Raises UsageError when
     several hosts leave a choice or a name is no name, NotFoundError when there is no such path,
     session or host, InputError when a directory holds no session or cannot be read.
@@ -108,9 +109,11 @@ def resolve_hosts(
         if session not in (None, name):
             raise UsageError(f"{path}: is a session; --session needs a log directory")
         return _file_or_session(Session(name, name, place, options), found, host)
-    if session is None and host is None and not is_url(place) and _is_dump(place):
+    repository = Repository(place, **options)
+    is_dump = session is None and host is None and not is_url(place) and _is_dump(place)
+    if is_dump and not repository.runs():
         return path
-    chosen, count = _choose_session(path, Repository(place, **options), session)
+    chosen, count = _choose_session(path, repository, session)
     if newest is not None and session is None and count > 1:
         newest(chosen, count)
     return _file_or_session(chosen, hosts(chosen.path, storage_options=options), host)
