@@ -21,6 +21,7 @@ import numpy as np
 from peakline import schema
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.formats.hlo_proto.shapes import MOST_BYTES, Shape, Shapes
+from peakline.tables.programs import INSTRUCTIONS
 from peakline.wire import Decoded, Plan, decode
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ _INSIDE = frozenset(("while", "call", "conditional", "async-start"))
 """Opcodes whose called computations need memory while they run."""
 _WANTED = frozenset(("opcode", "computation_id", "schedule_index", "fusion_kind", "tuple_index"))
 _ALIASES = "hlo_module.input_output_alias.entries"
-_INSTRUCTIONS = "hlo_module.computations.instructions"
 Place: TypeAlias = "int | list[Place]"
 """The number of the value that lies there, or those of a tuple's parts; -1 for nothing."""
 
@@ -115,11 +115,11 @@ class _Walk:
         self._constants: list[Value] = []
         self._inside: dict[int, Need] = {}
         data = programs.data(number)
-        decoded = decode(data, _plan(), None)
         shapes = Shapes()
-        self._shape: list[int] = shapes.add(data, decoded[_INSTRUCTIONS].spans("shape")).tolist()
+        spans = programs.parts(number, ())[INSTRUCTIONS].spans("shape")
+        self._shape: list[int] = shapes.add(data, spans).tolist()
         self._shapes = shapes.shapes
-        self._donated = _donated(decoded)
+        self._donated = _donated(decode(data, _plan()))
 
     def need(self) -> Need:
         """What the entry computation needs, what it calls included."""
@@ -291,8 +291,7 @@ def _donated(decoded: Decoded) -> list[tuple[int, ...]]:
 
 @cache
 def _plan() -> Plan:
-    fields = f"{_ALIASES}.@", f"{_ALIASES}.output_shape_index", f"{_INSTRUCTIONS}.shape"
-    return Plan(schema.shape("xla.HloProto"), fields)
+    return Plan(schema.shape("xla.HloProto"), (f"{_ALIASES}.@", f"{_ALIASES}.output_shape_index"))
 
 
 def _flat(place: Place) -> Iterator[int]:

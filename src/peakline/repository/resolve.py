@@ -41,10 +41,10 @@ def resolve(
 
     ``path`` is a file (any name; ``-`` is standard input), a session directory, a log directory,
     a directory of XLA dumps without a session in it, or a saved model's directory; or a URL of one
-    of them. ``session`` defaults to the newest and
-    may be a nested run (``train/ID``), ``host`` defaults to the only one. Raises UsageError when
-    several hosts leave a choice or a name is no name, NotFoundError when there is no such path,
-    session or host, InputError when a directory holds no session or cannot be read.
+    of them. ``session`` defaults to the newest and may be a nested run (``train/ID``), ``host``
+    defaults to the only one. Raises UsageError when several hosts leave a choice or a name is no
+    name, NotFoundError when there is no such path, session or host, InputError when a directory
+    holds no session or cannot be read.
     """
     found = resolve_hosts(path, session, host, storage_options=storage_options)
     return only_file(found, "choose one with --host")
