@@ -35,7 +35,7 @@ class HloReader(FileReader):
 
     def __init__(self, file: SourceFile, form: str) -> None:
         super().__init__(file, form)
-        self._is_reported = False
+        self._reported = Damage()
         named = program_of(re.split(r"[/\\]", self.path)[-1])
         stored = StoredProgram(
             "",
@@ -77,13 +77,19 @@ class HloReader(FileReader):
     ) -> Columns:
         """Read one table."""
         found = self._programs.table(table, warnings, columns)
-        harm = Damage() if self._is_reported else self._damage()
-        if harm:
-            self._is_reported = True
-            if harm.missing_bytes:
-                warn_of_cut(warnings, harm.missing_bytes, self._file.buffer.size)
-            warn_of_damage(warnings, harm, harm.places - bool(harm.missing_bytes))
+        self._warn(warnings)
         return found
+
+    def _warn(self, warnings: Warnings) -> None:
+        """Report the damage that no table met before: each meets what is in its own messages."""
+        harm, before = self._damage(), self._reported
+        if harm.places <= before.places:
+            return
+        self._reported = harm
+        if harm.missing_bytes and not before.missing_bytes:
+            warn_of_cut(warnings, harm.missing_bytes, self._file.buffer.size)
+        places = [one.places - bool(one.missing_bytes) for one in (harm, before)]
+        warn_of_damage(warnings, harm, places[0] - places[1])
 
     def duration_ps(self) -> int:
         """0: a program has no time."""
