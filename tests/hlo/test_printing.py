@@ -3,6 +3,7 @@
 import pytest
 from tests.each_row import each_row
 
+from peakline.hlo.messages import ModuleParts
 from peakline.hlo.printing import LONG, SHORT, PrintOptions, module_text
 from peakline.hlo.printing.proto_text import proto_text
 from peakline.hlo.printing.quoting import as_value, quoted, sound_name
@@ -38,7 +39,7 @@ def made(opcode, *operands, shape=None, **fields):
 
 
 def text(module, options=SHORT):
-    return "".join(module_text(module, options))
+    return "".join(module_text(ModuleParts.of(module), options))
 
 
 def line(module, options=SHORT):

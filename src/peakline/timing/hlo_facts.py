@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.formats.hlo_proto.stack_index import StackIndex
-from peakline.hlo.modules import category_of, parse_program
+from peakline.hlo.messages import read_module
+from peakline.hlo.modules import category_of
 from peakline.hlo.printing.alone import InstructionLines
 from peakline.tables import Profile
 from peakline.timing.device_programs import Programs
@@ -68,9 +69,9 @@ class _Program:
     """One compiled program; without data one of nothing."""
 
     def __init__(self, data: bytes | None) -> None:
-        proto = None if data is None else parse_program(data)
+        parts = None if data is None else read_module(data)
         self._stacks = None if data is None else StackIndex.of(np.frombuffer(data, np.uint8))
-        self._texts = None if proto is None else InstructionLines(proto.hlo_module)
+        self._texts = None if parts is None else InstructionLines(parts)
 
     def described(self, name: str, facts: OpFacts) -> OpFacts:
         """What a GPU's op is by its instruction; nothing is known of the line of any other."""

@@ -4,6 +4,7 @@ from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
+from peakline.hlo.messages import ModuleParts
 from peakline.hlo.modules import Module, category_of, modules_of
 from peakline.xprof.rules.programs import is_sound
 
@@ -105,7 +106,7 @@ def last(module):
 
 
 def test_a_whole_program():
-    assert is_sound(program())
+    assert is_sound(ModuleParts.of(program()))
 
 
 @each_row(
@@ -130,4 +131,4 @@ def test_a_whole_program():
 def test_what_it_refuses(damage):
     module = program()
     damage(module)
-    assert not is_sound(module)
+    assert not is_sound(ModuleParts.of(module))

@@ -1,8 +1,8 @@
 """HLO text: a compiled program as XLA writes it (``HloModule::Print`` in openxla/xla).
 
 The text is of the message: what XLA refuses to read is written as far as it can be. Nothing here
-recurses with the program, and the text comes in pieces, so that one of a million instructions
-needs no second copy of itself.
+recurses with the program. The text comes in pieces, of one computation after the other, so that
+those of a million instructions need neither all of their messages nor a second copy of the text.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from peakline.hlo.printing.module import ALONE, printer_of
 
 if TYPE_CHECKING:
+    from peakline.hlo.messages import ModuleParts
     from peakline.hlo.printing.instructions import Printer
-    from peakline.schema import HloInstructionProto, HloModuleProto
+    from peakline.schema import HloInstructionProto
 
 _LONGEST = 1_000_000
 
@@ -20,13 +21,13 @@ _LONGEST = 1_000_000
 class InstructionLines:
     """The instructions of a program by name; of several with one name the first counts."""
 
-    def __init__(self, module: HloModuleProto) -> None:
-        self._module = module
-        self._printer = printer_of(module, ALONE)
+    def __init__(self, parts: ModuleParts) -> None:
+        self._parts = parts
+        self._printer = printer_of(parts, ALONE)
         self._inside: dict[int, Printer] = {}
         self._of: dict[str, tuple[HloInstructionProto, int]] = {}
         self._bodies: dict[int, Sequence[HloInstructionProto]] = {}
-        for place, computation in enumerate(module.computations):
+        for place, computation in enumerate(parts.computations):
             self._bodies[computation.id] = computation.instructions
             for made in computation.instructions:
                 self._of.setdefault(made.name, (made, place))
@@ -43,7 +44,7 @@ class InstructionLines:
         made, place = self._of[name]
         if place not in self._inside:
             self._inside[place] = copy(self._printer)
-            self._inside[place].enter(self._module.computations[place])
+            self._inside[place].enter(self._parts.computations[place])
         line = "".join(self._inside[place].instruction(made, ""))
         return line.removesuffix("\n")[:_LONGEST]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from peakline.hlo.printing.devices import sharding_text
 from peakline.hlo.printing.metadata import is_shown, metadata_text, payload_of
 from peakline.hlo.printing.order import LOW, called, local
 from peakline.hlo.printing.origins import origin_text
+from peakline.hlo.printing.outline import MAIN_THREAD, Threads
 from peakline.hlo.printing.quoting import as_value, braced, sound_name
 from peakline.hlo.printing.shapes import Shapes, numbered
 
@@ -39,24 +39,7 @@ _APPLIED = frozenset(
 _ASYNC = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
 _WORDS = {"while": ("condition", "body"), "select-and-scatter": ("select", "scatter")}
 _FEEDS = {"infeed": "infeed_config=", "outfeed": "outfeed_config="}
-MAIN_THREAD = "main"
-
-
 _QUEUES = re.compile(rb'"wait_on_operation_queues"\s*:\s*\[\s*\]\s*,')
-
-
-@dataclass(frozen=True)
-class Threads:
-    """On which thread each computation runs, main where nothing is said; ``forced`` are those
-    whose asynchronous instructions run on the same one.
-    """
-
-    names: Mapping[int, str]
-    forced: AbstractSet[int]
-
-    def of(self, number: int) -> str:
-        """The thread of a computation."""
-        return self.names.get(number, MAIN_THREAD)
 
 
 @dataclass(frozen=True)

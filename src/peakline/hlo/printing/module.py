@@ -6,16 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.instructions import (
-    MAIN_THREAD,
-    Printer,
-    Threads,
-    backend_text,
-    frontend_text,
-)
+from peakline.hlo.messages import ModuleParts
+from peakline.hlo.printing.instructions import Printer, backend_text, frontend_text
 from peakline.hlo.printing.metadata import stack_frames
-from peakline.hlo.printing.order import called, computations_in_order, instructions_in_order
+from peakline.hlo.printing.order import instructions_in_order
 from peakline.hlo.printing.origins import array_text
+from peakline.hlo.printing.outline import MAIN_THREAD, Outline
 from peakline.hlo.printing.quoting import braced, quoted, sound_name
 from peakline.hlo.printing.shapes import numbered, with_layout, without_layout
 
@@ -50,26 +46,31 @@ _DEEPEST = 20
 """Levels of programs within programs."""
 
 
-def module_text(module: HloModuleProto, options: PrintOptions, depth: int = 0) -> Iterator[str]:
+def module_text(parts: ModuleParts, options: PrintOptions, depth: int = 0) -> Iterator[str]:
     """The text of a program, in pieces; ``depth`` levels within another one."""
-    tab = "  " * depth
+    tab, module = "  " * depth, parts.head
     yield from _header(module, tab)
     yield from _recovery(module, depth)
     if options.metadata and module.HasField("stack_frame_index"):
         yield from stack_frames(module.stack_frame_index)
     yield "\n\n"
-    printer = printer_of(module, options)
-    for one in computations_in_order(module):
+    outline = Outline(parts.computations)
+    printer = _printer(parts, outline, options)
+    for place in outline.in_order():
+        one = parts.computations[place]
         if not printer.is_inline(one.id):
             yield from _computation(module, one, printer, tab)
             yield "\n\n"
 
 
-def printer_of(module: HloModuleProto, options: PrintOptions) -> Printer:
+def printer_of(parts: ModuleParts, options: PrintOptions) -> Printer:
     """What writes the instructions of a program."""
-    inline = _written_inline(module)
-    names = {one.id: sound_name(one.name) for one in module.computations}
-    return Printer(options, names, inline, execution_threads(module), module.payloads)
+    return _printer(parts, Outline(parts.computations), options)
+
+
+def _printer(parts: ModuleParts, outline: Outline, options: PrintOptions) -> Printer:
+    inline = outline.written_inline()
+    return Printer(options, outline.names, inline, outline.threads(), parts.head.payloads)
 
 
 def _header(module: HloModuleProto, tab: str) -> Iterator[str]:
@@ -121,7 +122,7 @@ def _recovery(module: HloModuleProto, depth: int) -> Iterator[str]:
         if one.HasField("recovery_module"):
             yield f',\n{tab}"\n'
             # Only what the program itself says is escaped, line by line.
-            for piece in module_text(one.recovery_module, _RECOVERY, depth + 2):
+            for piece in module_text(ModuleParts.of(one.recovery_module), _RECOVERY, depth + 2):
                 yield "\n".join(quoted(line)[1:-1] for line in piece.split("\n"))
             yield f'\n{tab}"'
         yield "\n"
@@ -131,55 +132,6 @@ def _recovery(module: HloModuleProto, depth: int) -> Iterator[str]:
 def _layouts(shape: ProgramShapeProto) -> str:
     given = numbered([with_layout(one) for one in shape.parameters])
     return f"({given})->{with_layout(shape.result)}"
-
-
-def _written_inline(module: HloModuleProto) -> list[HloComputationProto]:
-    """Computations of one instruction that asynchronous ones stand for."""
-    started = {
-        number
-        for one in module.computations
-        for made in one.instructions
-        if made.opcode == "async-start"
-        for number in made.called_computation_ids
-    }
-    return [one for one in module.computations if one.id in started and _is_single(one)]
-
-
-def _is_single(one: HloComputationProto) -> bool:
-    """Whether a computation is one instruction and its parameters."""
-    roots = [made for made in one.instructions if made.opcode != "parameter"] or one.instructions
-    return any(made.id == one.root_id for made in one.instructions) and all(
-        made.id == one.root_id or made.opcode == "parameter" for made in roots
-    )
-
-
-def execution_threads(module: HloModuleProto) -> Threads:
-    """The threads of the computations.
-
-    What an asynchronous instruction calls, and what that calls, runs on the thread of the
-    instruction; of nested ones the outermost decides, because XLA reads it last.
-    """
-    names = {one.id: one.execution_thread for one in module.computations if one.execution_thread}
-    starts: list[tuple[int, str]] = []
-    calls: dict[int, list[int]] = {}
-    for one in module.computations:
-        starts.extend(
-            (made.called_computation_ids[0], made.async_execution_thread or MAIN_THREAD)
-            for made in one.instructions
-            if made.opcode == "async-start" and made.called_computation_ids
-        )
-    for one in module.computations if starts else ():
-        calls[one.id] = [number for made in one.instructions for number in called(made)]
-    forced: set[int] = set()
-    for first, thread in reversed(starts):
-        waiting = [first]
-        while waiting:
-            number = waiting.pop()
-            if number not in forced and number in calls:
-                forced.add(number)
-                names[number] = thread
-                waiting.extend(calls[number])
-    return Threads(names, forced)
 
 
 def _computation(

@@ -1,12 +1,12 @@
-"""The order in which XLA writes computations and their instructions."""
+"""The order in which XLA writes the instructions of a computation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from peakline.schema import HloComputationProto, HloInstructionProto, HloModuleProto
+    from peakline.schema import HloComputationProto, HloInstructionProto
 
 LOW = 0xFFFF_FFFF
 """The part of an id that is the number within the computation."""
@@ -31,49 +31,6 @@ def called(made: HloInstructionProto) -> Sequence[int]:
     asynchronous one calls none.
     """
     return () if made.opcode in _LATER else made.called_computation_ids
-
-
-def computations_in_order(module: HloModuleProto) -> list[HloComputationProto]:
-    """The computations, callees first (``HloModule::MakeComputationPostOrder``).
-
-    Those that nothing outside a circle of calls reaches come last.
-    """
-    by_id = {one.id: one for one in module.computations}
-    ids = sorted(by_id)
-    calls = {number: _calls(by_id[number], by_id) for number in ids}
-    inner = {callee for groups in calls.values() for group in groups for callee in group}
-    seen: set[int] = set()
-    order: list[int] = []
-    for root in [*(number for number in ids if number not in inner), *ids]:
-        if root not in seen:
-            seen.add(root)
-            order.extend(_below(root, calls, seen))
-    return [by_id[number] for number in order]
-
-
-def _calls(one: HloComputationProto, known: dict[int, HloComputationProto]) -> list[list[int]]:
-    """What each instruction that calls something calls."""
-    groups = []
-    for made in one.instructions:
-        ids = called(made)
-        if ids and (group := [number for number in ids if number in known]):
-            groups.append(group)
-    return groups
-
-
-def _below(root: int, calls: dict[int, list[list[int]]], seen: set[int]) -> Iterator[int]:
-    waiting = [(root, iter(calls[root]))]
-    while waiting:
-        number, groups = waiting[-1]
-        group = next(groups, None)
-        if group is None:
-            waiting.pop()
-            yield number
-            continue
-        for callee in reversed(group):
-            if callee not in seen:
-                seen.add(callee)
-                waiting.append((callee, iter(calls[callee])))
 
 
 def instructions_in_order(

@@ -1,6 +1,7 @@
 """A message as protobuf's text format, as C++ writes it (``TextFormat::Printer``).
 
 The writer of protobuf's Python runtime writes floats otherwise, and the whole text at once.
+Fields that the schema does not know are left out.
 """
 
 from __future__ import annotations
@@ -12,24 +13,62 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor import FieldDescriptor as Field
 
+from peakline import schema
+from peakline.hlo.messages import BYTES, LARGE, WireField, fields, messages_below
 from peakline.hlo.printing.quoting import quoted
+from peakline.wire import Buffer, as_buffer
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor
     from google.protobuf.message import Message
 
 _SINGLE = struct.Struct("<f")
 
 
-def proto_text(message: Message, indent: str = "") -> Iterator[str]:
-    """Lines of ``name: value``; fields that the schema does not know are left out."""
+def stored_text(data: bytes | Buffer, kind: str, without: str = "") -> Iterator[str]:
+    """The text of a serialized message by its full name; of a large one there are only parts at a
+    time. ``without`` is the full name of a field that is left out.
+
+    Raises DecodeError where the bytes are none.
+    """
+    yield from _stored(as_buffer(data).data, schema.descriptor(kind), "", without)
+
+
+def _stored(data: memoryview, kind: Descriptor, indent: str, without: str) -> Iterator[str]:
+    made = schema.message(kind.full_name)
+    if len(data) <= LARGE:
+        yield from proto_text(made.FromString(data.tobytes()), indent, without)
+        return
+    below, found = messages_below(kind), dict[int, list[WireField]]()
+    for one in fields(data):
+        found.setdefault(one.number, []).append(one)
+    for number, listed in sorted(found.items()):
+        if number not in below:
+            rest = b"".join(data[one.begin : one.end] for one in listed)
+            yield from proto_text(made.FromString(rest), indent, without)
+            continue
+        field = kind.fields_by_number[number]
+        parts = [data[one.start : one.end] for one in listed if one.wire == BYTES]
+        if len(parts) > 1 and not _is_repeated(field):
+            parts = [memoryview(b"".join(parts))]
+        for part in parts if field.full_name != without else ():
+            yield f"{indent}{field.name} {{\n"
+            yield from _stored(part, below[number], f"{indent}  ", without)
+            yield f"{indent}}}\n"
+
+
+def proto_text(message: Message, indent: str = "", without: str = "") -> Iterator[str]:
+    """Lines of ``name: value``; ``without`` is the full name of a field that is left out."""
     for field, value in message.ListFields():
         kind = field.message_type
+        if field.full_name == without:
+            continue
         if kind is not None and kind.GetOptions().map_entry:
             yield from _map(field, value, indent)
         elif kind is not None:
             for item in value if _is_repeated(field) else (value,):
                 yield f"{indent}{field.name} {{\n"
-                yield from proto_text(item, f"{indent}  ")
+                yield from proto_text(item, f"{indent}  ", without)
                 yield f"{indent}}}\n"
         else:
             text, name = _writer(field), f"{indent}{field.name}: "

@@ -9,15 +9,18 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, Literal
 
-from peakline.errors import UsageError
+from peakline.errors import InputError, UsageError
 from peakline.toolbox.parameters import XprofParameters, parameter
 from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
-    from peakline.schema import HloProto
-    from peakline.tables import Profile
+    from collections.abc import Iterable
 
-__all__ = ["TOOL", "GraphViewerParameters", "format_of", "program_text"]
+    from peakline.hlo.messages import ModuleParts
+    from peakline.tables import Profile
+    from peakline.wire import Buffer
+
+__all__ = ["TOOL", "GraphViewerParameters", "format_of", "message_text", "program_text"]
 
 _FORMATS = {"pb": "proto", "short_txt": "text", "long_txt": "text", "pbtxt": "text"}
 
@@ -70,32 +73,51 @@ def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str
         return answer_graph(profile, number, parameters, output_format)
     if parameters.type == "pb":
         return programs.data(number).tobytes()
-    return _text(profile, number, parameters)
+    return _text(profile, programs.data(number), parameters)
 
 
-def _text(profile: Profile, number: int, parameters: GraphViewerParameters) -> bytes:
-    from peakline.errors import InputError
-    from peakline.hlo.modules import parse_program
+def _text(profile: Profile, data: Buffer, parameters: GraphViewerParameters) -> bytes:
+    from peakline.hlo.messages import read_module
 
-    programs = profile.programs()
-    proto = None if programs is None else parse_program(programs.data(number).tobytes())
-    if proto is None:
-        raise InputError(f"{profile.path}: the program is no HloProto")
-    return program_text(proto, parameters)
-
-
-def program_text(proto: HloProto, parameters: GraphViewerParameters) -> bytes:
-    """The text of a program that ``type`` names."""
     if parameters.type == "pbtxt":
-        from peakline.hlo.printing.proto_text import proto_text
+        return message_text(profile, data)
+    parts = read_module(data)
+    if parts is None:
+        raise _unreadable(profile)
+    return program_text(parts, parameters)
 
-        return "".join(proto_text(proto)).encode()
+
+def message_text(profile: Profile, data: Buffer, without: str = "") -> bytes:
+    """A serialized HloProto of a profile as text, but for a field of the full name ``without``.
+
+    Raises InputError where the bytes are none.
+    """
+    from google.protobuf.message import DecodeError
+
+    from peakline.hlo.printing.proto_text import stored_text
+
+    try:
+        return _joined(stored_text(data, "xla.HloProto", without))
+    except DecodeError:
+        raise _unreadable(profile) from None
+
+
+def _unreadable(profile: Profile) -> InputError:
+    return InputError(f"{profile.path}: the program is no HloProto")
+
+
+def program_text(parts: ModuleParts, parameters: GraphViewerParameters) -> bytes:
+    """The text of a program that ``type`` names."""
     from peakline.hlo.printing import PrintOptions, module_text
 
     is_short = parameters.type == "short_txt"
     options = PrintOptions(short=is_short, large=not is_short, metadata=parameters.show_metadata)
+    return _joined(module_text(parts, options))
+
+
+def _joined(parts: Iterable[str]) -> bytes:
     out = BytesIO()
-    for part in module_text(proto.hlo_module, options):
+    for part in parts:
         out.write(part.encode("utf-8", "replace"))
     # Without a copy: nothing else writes.
     return out.getvalue()

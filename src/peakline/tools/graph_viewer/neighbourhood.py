@@ -180,13 +180,13 @@ class _Graph:
         row = self.instruction(name)
         if self.made.names("opcode")[row] != "custom-call":
             raise UsageError(f"graph_viewer: {name!r} is no custom call").quoting(repr(name))
-        from peakline.hlo.modules import parse_program
+        from peakline.hlo.messages import read_module
 
         programs = self.profile.programs()
-        proto = parse_program(programs.data(self.number).tobytes()) if programs else None
+        parts = read_module(programs.data(self.number)) if programs else None
         every = (
             made
-            for computation in (proto.hlo_module.computations if proto else ())
+            for computation in (parts.computations if parts else ())
             for made in computation.instructions
         )
         wanted = self.names[row]

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str) -> bytes:
     from peakline.xprof.rules.programs_by_name import find_program
-    from peakline.xprof.rules.reading import as_read, as_taken
+    from peakline.xprof.rules.reading import NOT_TAKEN, as_read
 
     number = find_program(profile, parameters.module_name, parameters.program_id, _node(parameters))
     programs = profile.programs()
     if programs is None:
         raise NotFoundError(f"{profile.path}: no compiled programs")
-    data = programs.data(number).tobytes()
+    data = programs.data(number)
     if parameters.type == "pb":
-        return data
+        return data.tobytes()
     if parameters.type == "json":
         raise UsageError("graph_viewer: XProf has no JSON of a program")
     if parameters.type == "pbtxt":
-        return ours.program_text(as_taken(data), parameters)
+        return ours.message_text(profile, data, NOT_TAKEN)
     if parameters.type == "custom_call":
         # XProf 2.24.2 does not know it: it writes the long text with metadata.
         parameters = replace(parameters, type="long_txt", show_metadata=True)
@@ -36,10 +36,10 @@ def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str
     if parameters.type in ("short_txt", "long_txt"):
         return ours.program_text(read, parameters)
     if parameters.type == "graph":
-        return _drawn(read.hlo_module, parameters, output_format)
+        return _drawn(read.whole(), parameters, output_format)
     from peakline.xprof.graph_viewer.adjacent import adjacent_nodes
 
-    return adjacent_nodes(read.hlo_module, parameters.node_name)
+    return adjacent_nodes(read.whole(), parameters.node_name)
 
 
 def _drawn(module: HloModuleProto, parameters: GraphViewerParameters, output_format: str) -> bytes:

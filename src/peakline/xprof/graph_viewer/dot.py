@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.errors import InputError
+from peakline.hlo.messages import ModuleParts
 from peakline.hlo.modules import category_of
 from peakline.hlo.printing import PrintOptions
 from peakline.hlo.printing.module import printer_of
@@ -67,7 +68,7 @@ class Drawing:
         self._module, self._computation, self._shown = module, computation, shown
         self._label = label
         self._with_config, self._with_fusions = with_config, with_fusions
-        self._printer = printer_of(module, PrintOptions(metadata=True))
+        self._printer = printer_of(ModuleParts.of(module), PrintOptions(metadata=True))
         self._nodes: dict[Instruction, int] = {}
         self._root = 0
         self._next = 1

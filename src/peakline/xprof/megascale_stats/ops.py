@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from peakline.hlo.modules import parse_program
+from peakline.hlo.messages import read_module
 from peakline.hlo.program import leaves, size_of
 from peakline.timing.tpu_ops import is_op_line, types_of
 from peakline.trace.events import Trace, trace_of
@@ -174,16 +174,15 @@ class _Programs:
         return None if self._programs is None else self._programs.program_id(number)
 
     def _ops(self, number: int) -> tuple[str, dict[str, Op]]:
-        data = b"" if self._programs is None else self._programs.data(number).tobytes()
-        proto = parse_program(data)
-        if proto is None or (self._compatible and not is_sound(proto.hlo_module)):
+        parts = None if self._programs is None else read_module(self._programs.data(number))
+        if parts is None or (self._compatible and not is_sound(parts)):
             return "", {}
         found: dict[str, Op] = {}
-        for computation in proto.hlo_module.computations:
+        for computation in parts.computations:
             for made in computation.instructions:
                 if made.opcode in OPCODES:
                     found.setdefault(made.name, _op(made))
-        return proto.hlo_module.name, found
+        return parts.head.name, found
 
 
 def _op(made: HloInstructionProto) -> Op:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.hlo.cost import Cost, costs_of
-from peakline.hlo.modules import Module, parse_program
+from peakline.hlo.messages import read_module
+from peakline.hlo.modules import Module
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp, Programs
 from peakline.xprof.rules.hlo_cost import GpuCosting
 
 if TYPE_CHECKING:
-    from peakline.schema import HloComputationProto, HloModuleProto
+    from peakline.hlo.messages import ModuleParts
+    from peakline.schema import HloComputationProto
 
 _OPCODES = ELEMENTWISE | frozenset(
     """
@@ -38,8 +40,8 @@ class XprofPrograms(Programs):
 
     def takes(self, module: Module) -> bool:
         """Whether XLA takes a program."""
-        proto = parse_program(module.data)
-        return proto is not None and is_sound(proto.hlo_module)
+        parts = read_module(module.data)
+        return parts is not None and is_sound(parts)
 
     def costs(self, module: Module) -> dict[str, Cost]:
         """The cost of every instruction of a program by XProf's rule, by name."""
@@ -57,7 +59,7 @@ def xprof_programs(profile: Profile) -> XprofPrograms:
     return XprofPrograms(profile)
 
 
-def is_sound(module: HloModuleProto) -> bool:
+def is_sound(parts: ModuleParts) -> bool:
     """Whether XProf 2.24.2 knows a program: it leaves out what XLA refuses.
 
     Instructions and computations must stand behind what they use, under names and ids of their
@@ -65,13 +67,14 @@ def is_sound(module: HloModuleProto) -> bool:
     """
     known: set[int] = set()
     names: set[str] = set()
-    for computation in module.computations:
+    count = 0
+    for computation in parts.computations:
         if computation.id in known or not _holds(computation, known):
             return False
         known.add(computation.id)
         names.update(made.name for made in computation.instructions)
-    count = sum(len(computation.instructions) for computation in module.computations)
-    has_shape = module.HasField("host_program_shape") and module.entry_computation_id in known
+        count += len(computation.instructions)
+    has_shape = parts.head.HasField("host_program_shape") and parts.head.entry_computation_id in known
     return has_shape and len(names) == count
 
 

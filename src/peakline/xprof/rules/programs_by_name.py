@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.errors import NotFoundError, UsageError
-from peakline.hlo.modules import parse_program
+from peakline.hlo.messages import read_module
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -42,10 +42,10 @@ def find_program(profile: Profile, module_name: str, program_id: str, node_name:
 
 def _with_node(programs: Programs, name: str) -> list[int]:
     for number in range(len(programs)):
-        proto = parse_program(programs.data(number).tobytes())
-        if proto is not None and any(
+        parts = read_module(programs.data(number))
+        if parts is not None and any(
             made.name == name
-            for computation in proto.hlo_module.computations
+            for computation in parts.computations
             for made in computation.instructions
         ):
             return [number]

@@ -4,73 +4,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import InputError
-from peakline.hlo.modules import parse_program
+from peakline.hlo.messages import ModuleParts, read_module
 from peakline.xprof.rules.programs import is_sound
 from peakline.xprof.rules.schedules import is_schedule_sound
 
 if TYPE_CHECKING:
-    from peakline.schema import HloModuleProto, HloProto, OpSharding, StackFrameIndexProto
+    from peakline.schema import HloComputationProto, OpSharding, StackFrameIndexProto
+    from peakline.wire import Buffer
+
+NOT_TAKEN = "xla.CollectiveDeviceListProto.iota_replica_group_list"
+"""A field that XProf's messages lack: the groups of devices that messages of 2024 and 2025 say as a
+transposed range.
+"""
 _NONE = -1
 """The number of a frame that is not taken."""
 
 
-def as_read(data: bytes) -> HloProto:
-    """A serialized HloProto with its program as XLA has it after reading it.
+def as_read(data: bytes | Buffer) -> ModuleParts:
+    """The program of a serialized HloProto as XLA has it after reading it.
 
     It takes over only the stack frames that instructions name, in the order in which they do.
     Raises InputError where the bytes are none, or XLA refuses the program.
     """
-    proto = as_taken(data)
-    if not is_sound(proto.hlo_module) or not is_schedule_sound(proto.hlo_module):
-        raise InputError("XLA does not take this program; without compatible=xprof it is shown")
-    for module in _modules(proto):
-        _read(module)
-    return proto
-
-
-def as_taken(data: bytes) -> HloProto:
-    """A serialized HloProto as XProf's messages have it, which lack a field: the groups of devices
-    that messages of 2024 and 2025 say as a transposed range.
-
-    Raises InputError where the bytes are none.
-    """
-    proto = parse_program(data)
-    if proto is None:
+    parts = read_module(data)
+    if parts is None:
         raise InputError("the program is no HloProto")
-    for module in _modules(proto):
-        for computation in module.computations:
-            for made in computation.instructions:
-                if made.collective_device_list.HasField("iota_replica_group_list"):
-                    made.collective_device_list.ClearField("iota_replica_group_list")
-    return proto
-
-
-def _modules(proto: HloProto) -> Iterator[HloModuleProto]:
-    """The program, and those within it by which values are made again."""
-    waiting = [proto.hlo_module]
+    if not is_sound(parts) or not is_schedule_sound(parts):
+        raise InputError("XLA does not take this program; without compatible=xprof it is shown")
+    waiting = [parts.head]
     while waiting:
-        module = waiting.pop()
-        yield module
-        entries = module.original_value_recovery_table.entries
-        waiting.extend(one.recovery_module for one in entries if one.HasField("recovery_module"))
+        entries = waiting.pop().original_value_recovery_table.entries
+        inner = [one.recovery_module for one in entries if one.HasField("recovery_module")]
+        waiting.extend(inner)
+        for module in inner:
+            _read(ModuleParts.of(module))
+    return _read(parts)
 
 
-def _read(module: HloModuleProto) -> None:
+def _read(parts: ModuleParts) -> ModuleParts:
+    """A program as XLA has it, but for those within it by which values are made again."""
+    module = parts.head
     frames = _Frames(module.stack_frame_index)
-    for computation in module.computations:
-        for made in computation.instructions:
-            if made.HasField("metadata") and made.metadata.stack_frame_id:
-                made.metadata.stack_frame_id = frames.taken(made.metadata.stack_frame_id)
-            if made.HasField("sharding"):
-                _say_reduction(made.sharding)
+    parts = parts.changed(partial(_change, frames))
+    # Frames are numbered as computations come: all of them, before the first is shown.
+    deque(parts.computations, 0)
     if frames.made.stack_frames:
         module.stack_frame_index.CopyFrom(frames.made)
     else:
         module.ClearField("stack_frame_index")
+    return parts
+
+
+def _change(frames: _Frames, computation: HloComputationProto) -> None:
+    for made in computation.instructions:
+        if made.collective_device_list.HasField("iota_replica_group_list"):
+            made.collective_device_list.ClearField("iota_replica_group_list")
+        if made.HasField("metadata") and made.metadata.stack_frame_id:
+            made.metadata.stack_frame_id = frames.taken(made.metadata.stack_frame_id)
+        if made.HasField("sharding"):
+            _say_reduction(made.sharding)
 
 
 def _say_reduction(whole: OpSharding) -> None:

@@ -5,34 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.module import execution_threads
 from peakline.hlo.printing.order import local
+from peakline.hlo.printing.outline import Outline
 
 if TYPE_CHECKING:
-    from peakline.schema import HloComputationProto, HloModuleProto
+    from peakline.hlo.messages import ModuleParts
+    from peakline.schema import HloComputationProto
 
 
-def is_schedule_sound(module: HloModuleProto) -> bool:
+def is_schedule_sound(parts: ModuleParts) -> bool:
     """Whether every computation that is no fusion's has its instructions in an order, each once and
     behind its operands; of each thread all or none.
     """
-    if not module.HasField("schedule"):
+    if not parts.head.HasField("schedule"):
         return True
-    sequences = module.schedule.sequences
-    fused = {one.id for one in module.computations if one.is_fusion_computation}
-    fused |= {
-        number
-        for one in module.computations
-        for made in one.instructions
-        if made.opcode == "fusion"
-        for number in made.called_computation_ids
-    }
-    by_id = {one.id: one for one in module.computations}
-    threads = execution_threads(module)
+    sequences = parts.head.schedule.sequences
+    fused: set[int] = set()
+    for one in parts.computations:
+        if one.is_fusion_computation:
+            fused.add(one.id)
+        for made in one.instructions:
+            if made.opcode == "fusion":
+                fused.update(made.called_computation_ids)
+    outline = Outline(parts.computations)
+    threads = outline.threads()
     scheduled = {threads.of(number) for number in sequences}
-    wanted = {number for number in by_id if number not in fused and threads.of(number) in scheduled}
-    return set(sequences) == wanted and all(
-        _is_sound(by_id[number], sequences[number].instruction_ids) for number in wanted
+    wanted = {
+        number: place
+        for number, place in outline.places.items()
+        if number not in fused and threads.of(number) in scheduled
+    }
+    return set(sequences) == wanted.keys() and all(
+        _is_sound(parts.computations[place], sequences[number].instruction_ids)
+        for number, place in wanted.items()
     )
 
 

@@ -1,0 +1,101 @@
+"""Programs of many computations: of their messages only some are there at a time."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.each_row import each_row
+
+from peakline.hlo import messages
+from peakline.hlo.messages import ModuleParts, read_module
+from peakline.hlo.printing import LONG, PrintOptions, module_text, proto_text
+from peakline.schema import HloProto
+
+DUMPS = Path(__file__).parent.parent / "data/hlo"
+PROGRAM = DUMPS / "module_0012.jit_chunk_attention.cpu_after_optimizations.hlo.pb"
+SIZE = 12 << 20
+
+ANSWER = """
+import re, sys
+from pathlib import Path
+import peakline
+words = dict(word.split("=") for word in sys.argv[3:])
+with peakline.open(sys.argv[1]) as profile:
+    answer = profile.tool(sys.argv[2], **words)
+most = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]
+print(len(answer.content), most)
+"""
+
+
+def repeated(size):
+    """A real program with its largest computation again and again, up to so many bytes."""
+    made = HloProto.FromString(PROGRAM.read_bytes())
+    one = max(made.hlo_module.computations, key=lambda one: len(one.instructions))
+    again = type(one).FromString(one.SerializeToString())
+    for number in range(size // again.ByteSize()):
+        again.id, again.name = 10_000 + number, f"again.{number}"
+        made.hlo_module.computations.append(again)
+    return made.SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    path = tmp_path_factory.mktemp("large") / "large.hlo.pb"
+    path.write_bytes(repeated(SIZE))
+    return path
+
+
+def run(path, tool, *words):
+    """Bytes of an answer, and the most memory of the process that made it."""
+    command = [sys.executable, "-c", ANSWER, path, tool, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    size, peak = map(int, done.stdout.split())
+    return size, peak << 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no measure of a process's memory")
+@pytest.mark.parametrize("kind", ["short_txt", "long_txt", "pbtxt"])
+def test_a_text_needs_little_more_than_program_and_answer(large, kind):
+    few, least = run(PROGRAM, "graph_viewer", f"type={kind}")
+    size, most = run(large, "graph_viewer", f"type={kind}")
+    assert size > 10 * few
+    assert most - least - size < 5 * SIZE
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    """Reads small programs as it does large ones."""
+    monkeypatch.setattr(messages, "LARGE", 0)
+    monkeypatch.setattr(proto_text, "LARGE", 0)
+
+
+@pytest.mark.usefixtures("in_parts")
+@pytest.mark.parametrize("path", sorted(DUMPS.glob("*.hlo.pb")), ids=lambda path: path.name[:30])
+def test_the_texts_are_those_of_the_whole_message(path):
+    data = path.read_bytes()
+    whole, parts = HloProto.FromString(data), read_module(data)
+    assert parts.head != whole.hlo_module
+    assert "".join(proto_text.stored_text(data, "xla.HloProto")) == "".join(
+        proto_text.proto_text(whole)
+    )
+    for options in (LONG, PrintOptions(metadata=True)):
+        shown = [
+            "".join(module_text(p, options)) for p in (parts, ModuleParts.of(whole.hlo_module))
+        ]
+        assert shown[0] == shown[1]
+    assert parts.whole() == whole.hlo_module
+
+
+@pytest.mark.usefixtures("in_parts")
+@each_row(
+    "damage",
+    [
+        lambda data: data[:-1],
+        lambda data: data + b"\x0b",
+        lambda data: data.replace(b"parameter", b"param\xffter", 1),
+        lambda _: b"\x0a\x80",
+    ],
+)
+def test_damage_is_noticed_before_anything_is_shown(damage):
+    assert read_module(damage(PROGRAM.read_bytes())) is None
