@@ -89,6 +89,17 @@ def test_a_computation_runs_where_it_is_called_first(tmp_path):
         assert program_order(*tables).tolist() == [0, 1, 2]
 
 
+def test_the_condition_of_a_loop_runs_before_its_body(tmp_path):
+    made = Maker()
+    body, condition = made.computation("body"), made.computation("condition")
+    made.add(body, "parameter", f32(1))
+    made.add(condition, "parameter", f32(1))
+    main = made.computation("main")
+    made.add(main, "while", f32(1), calls=(body, condition))
+    with opened(tmp_path, made) as profile:
+        assert memory_of(profile, 0).order.tolist() == [1, 0, 2]
+
+
 def test_calls_in_a_circle_end(tmp_path):
     made = Maker()
     one, other = made.computation("one"), made.computation("other")

@@ -89,7 +89,8 @@ class Reference:
             for row in sorted(mine, key=lambda row: self.place.get(row, -1)):
                 one = self.instructions[row][2]
                 if one.opcode in ("while", "call", "conditional", "async-start", "async-update"):
-                    for number in one.called_computation_ids:
+                    called_ids = list(one.called_computation_ids)
+                    for number in called_ids[::-1] if one.opcode == "while" else called_ids:
                         called = self.computation_of.get(number)
                         if called is not None and called not in seen:
                             visit(called)

@@ -15,7 +15,7 @@ or are fused."""
 def program_order(computations: Columns, instructions: Columns, calls: Columns) -> Int64Array:
     """Per instruction its place in the order of the whole program, -1 for what is fused or applied.
 
-    The instructions of a loop's body come before the loop itself, once each
+    The instructions of a loop's condition and body come before the loop itself, once each
     (``FlattenSchedule`` in ``xla/hlo/utils/hlo_live_range.cc``). A computation without a schedule
     runs in the order of the file. ``instructions`` needs ``computation_id``, ``opcode`` and
     ``schedule_index``; all three tables are those of one program.
@@ -28,6 +28,7 @@ def program_order(computations: Columns, instructions: Columns, calls: Columns) 
     order = np.lexsort((instructions.array("schedule_index"), of))
     bounds = np.searchsorted(of[order], np.arange(computations.rows + 1))
     runs = instructions.names("opcode").per_row(_CONTROL_FLOW.__contains__, np.bool_)
+    is_loop = instructions.names("opcode").per_row("while".__eq__, np.bool_)
     caller, called = calls.array("instruction_id"), calls.array("computation_id")
     first_call = np.searchsorted(caller, np.arange(of.size + 1))
     rows: list[Int64Array] = []
@@ -51,7 +52,9 @@ def program_order(computations: Columns, instructions: Columns, calls: Columns) 
         rows.append(listed[done:stop])
         waiting.append((listed, stops, stop, at + 1))
         row = int(listed[stop])
-        waiting += called[first_call[row] : first_call[row + 1]][::-1].tolist()
+        inside = called[first_call[row] : first_call[row + 1]].tolist()
+        # A loop's condition, listed behind its body, runs first.
+        waiting += inside if is_loop[row] else inside[::-1]
     every = np.concatenate(rows)
     place[every] = np.arange(every.size)
     return place
