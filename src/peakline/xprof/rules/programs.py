@@ -74,7 +74,9 @@ def is_sound(parts: ModuleParts) -> bool:
         known.add(computation.id)
         names.update(made.name for made in computation.instructions)
         count += len(computation.instructions)
-    has_shape = parts.head.HasField("host_program_shape") and parts.head.entry_computation_id in known
+    has_shape = (
+        parts.head.HasField("host_program_shape") and parts.head.entry_computation_id in known
+    )
     return has_shape and len(names) == count
 
 
