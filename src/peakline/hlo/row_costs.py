@@ -114,8 +114,10 @@ class Counting(Costing):
         self._root = np.where(found.is_valid("root_id"), found.array("root_id"), -1)
         entries = np.flatnonzero(found.array("is_entry"))
         self._entry = int(entries[0]) if entries.size else -1
-        shape, layout = (listed.names(name).codes.astype(np.int64) for name in ("shape", "layout"))
-        self._shape = shape * (int(layout.max(initial=0)) + 2) + layout + 1
+        shape, layout = (listed.names(name).codes for name in ("shape", "layout"))
+        both = shape.astype(np.int64) * (int(layout.max(initial=0)) + 2) + layout + 1
+        is_small = both.max(initial=0) <= np.iinfo(np.int32).max
+        self._shape: AnyArray = both.astype(np.int32) if is_small else both
 
     def _read_links(self, programs: Programs, number: int) -> None:
         links = programs.read(number, "hlo_operands")

@@ -74,7 +74,7 @@ def read_instructions(
     """
     wanted = _PATHS.keys() if columns is None else columns & _PATHS.keys()
     made = _Instructions(source, sorted({path for name in wanted for path in _PATHS[name]}), rows)
-    schedule = source.schedule[made.rows]
+    schedule = source.schedule[made.rows].astype(np.int64)
     data: dict[str, Column] = {
         "instruction_id": made.rows,
         "computation_id": source.ids.group[made.rows].astype(np.int64),

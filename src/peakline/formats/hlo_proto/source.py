@@ -236,7 +236,7 @@ class ProgramSource:
         return Places(np.zeros(table.rows, np.int32), table.array("id").astype(np.int64))
 
     @cached_property
-    def schedule(self) -> Int64Array:
+    def schedule(self) -> Int32Array:
         """Per instruction its place in the order of its computation, -1 without one."""
         decoded = self.structure
         entries, values = decoded[_SEQUENCES], decoded[f"{_SEQUENCES}.value"]
@@ -246,7 +246,7 @@ class ProgramSource:
             entries.array("key").astype(np.int64)[values.parent[listed.parent]],
         )
         rows = self.ids.rows(of, listed.array("value").astype(np.int64))
-        places = np.full(self.ids.count, -1, np.int64)
+        places = np.full(self.ids.count, -1, np.int32)
         order = np.arange(listed.rows) - np.searchsorted(listed.parent, listed.parent)
         places[rows[rows >= 0]] = order[rows >= 0]
         return places
