@@ -32,9 +32,9 @@ _Result = TypeVar("_Result")
 PIECE_BYTES = 2 << 20
 """How much of a container one thread decodes at a time: small enough to stay in its cache."""
 _FEW_ROWS = 1 << 12
-_BYTES_PER_ROW = 8
-"""What room is made for in a piece of more than `_FEW_ROWS` bytes. A row can be one byte: a piece
-that has more rows is walked again, with room for them.
+_BYTES_PER_ROW = 128
+"""What room is made for at first in a piece of more than `_FEW_ROWS` bytes. A row can be one byte:
+a piece that has more rows is walked again, with room for them, which later ones have at once.
 """
 _MOST_BYTES = np.iinfo(np.int32).max
 """What lengths and rows within a piece of the usual types can count."""
@@ -70,6 +70,8 @@ class Walk:
         self.skeleton = Skeleton(plan, buf, self._bounds, piece_bytes)
         self.is_atom = plan.arrays.nodes[:, L.N_PHASE] == 1
         self._spare: list[Store] = []
+        self._room = np.zeros(len(plan.tables), np.int64)
+        """What pieces so far had, and some more."""
 
     @property
     def size(self) -> int:
@@ -124,7 +126,9 @@ class Walk:
             rows = np.where(self.is_atom, state.rows, 0)
             if (rows <= store.capacity).all():
                 break
-            store = Store(plan, rows + (rows >> 2), store.widths)
+            room = rows + (rows >> 2)
+            store = Store(plan, room, store.widths)
+            self._room = np.maximum(self._room, room)
         is_usual = store.widths is plan.types.piece_widths
         dtypes = plan.types.piece if is_usual else plan.types.exact
         return Walked(piece, rows, as_damage(damage), store, dtypes)
@@ -138,7 +142,8 @@ class Walk:
             widths = self._plan.types.piece_widths
         most = min(piece.atom_bytes, self._piece_bytes)
         room = min(piece.atom_bytes, max(most // _BYTES_PER_ROW, _FEW_ROWS))
-        return Store(self._plan, np.where(self.is_atom, room, 0), widths)
+        rooms = np.where(self.is_atom, np.maximum(self._room, room), 0)
+        return Store(self._plan, rooms, widths)
 
 
 def _at_once(work: Callable[..., _Result], *arguments: object) -> Future[_Result]:
