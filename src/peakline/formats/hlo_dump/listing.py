@@ -18,7 +18,7 @@ _XPROF = re.compile(r"(?P<name>.+?)(?:\((?P<id>\d{1,20})\))?\.hlo_proto\.pb$", r
 _PROTOS = (".hlo.pb", ".hlo_snapshot.pb")
 _TEXT = ".txt"
 _ASSIGNMENT = "-buffer-assignment"
-_REPORT = "-memory-usage-report"
+_RANGES = "-live-range"
 _FINAL = "after_optimizations"
 
 
@@ -31,6 +31,7 @@ class DumpedProgram:
     backend: str
     path: str
     assignment: str | None = None
+    live_ranges: str | None = None
 
 
 def backend_of(stage: str) -> str:
@@ -77,18 +78,16 @@ def listed(directory: str) -> list[DumpedProgram]:
         if found is None:
             continue
         stem = file.removesuffix(_TEXT)
-        if stem != file and stem.endswith((_ASSIGNMENT, _REPORT)):
-            continue
         number = re.match(r"module_(\d+)\.", file)
         rank = _FINAL in file, not file.endswith(_TEXT), file
-        text = f"{stem}{_ASSIGNMENT}{_TEXT}"
-        assignment = text if stem != file and text in have else None
+        texts = (f"{stem}{one}{_TEXT}" for one in (_ASSIGNMENT, _RANGES))
+        beside = [one if stem != file and one in have else None for one in texts]
         made = DumpedProgram(
             found.name,
             found.program_id,
             found.backend,
             str(Path(directory) / file),
-            str(Path(directory) / assignment) if assignment else None,
+            *(str(Path(directory) / one) if one else None for one in beside),
         )
         key = found.name, int(number[1]) if number else file
         if key not in best or best[key][0] < rank:

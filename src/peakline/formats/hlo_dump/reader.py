@@ -44,7 +44,7 @@ class DumpReader(Reader):
         from peakline.formats.hlo_proto.reader import content_of
 
         try:
-            return content_of(program.path, program.assignment)
+            return content_of(program.path, program.assignment, program.live_ranges)
         except InputError as error:
             self._unreadable[program.path] = str(error)
             return np.zeros(0, np.uint8)

@@ -109,9 +109,9 @@ def proto_of(buffer: Buffer, form: str) -> Buffer:
     return buffer
 
 
-def content_of(path: str, assignment: str | None = None) -> Buffer:
-    """The bytes of the HloProto that a file holds, whatever its form; a text goes with that of its
-    buffer ``assignment``.
+def content_of(path: str, assignment: str | None = None, live_ranges: str | None = None) -> Buffer:
+    """The bytes of the HloProto that a file holds, whatever its form; a text goes with those of its
+    buffer ``assignment`` and of when its values are live.
 
     Raises InputError for a file that holds none.
     """
@@ -119,21 +119,27 @@ def content_of(path: str, assignment: str | None = None) -> Buffer:
     form = recognise(file.head).format
     if form == "hlo_text":
         with closing(file):
-            return _translated(file.buffer.tobytes(), assignment)
+            return _translated(file.buffer.tobytes(), assignment, live_ranges)
     if form not in ("hlo_proto", "hlo_module", "hlo_snapshot"):
         file.close()
         raise InputError(f"{path}: holds no compiled program")
     return proto_of(file.buffer, form)
 
 
-def _translated(text: bytes, assignment: str | None) -> Buffer:
-    """The HloProto of a text, and of that of its buffer assignment."""
+def _translated(text: bytes, assignment: str | None, live_ranges: str | None) -> Buffer:
+    """The HloProto of a text, and of those beside it."""
     from peakline.formats.hlo_text.module import translate_module
     from peakline.formats.hlo_text.program import translate_assignment
 
     program, _ = translate_module(text)
     if assignment is not None:
-        with closing(SourceFile(assignment)) as file:
-            more, _ = translate_assignment(file.buffer.tobytes(), program)
+        more, _ = translate_assignment(
+            _text_of(assignment), program, _text_of(live_ranges) if live_ranges else None
+        )
         program += bytes([_ASSIGNMENT << 3 | 2]) + varint(len(more)) + more
     return as_buffer(program)
+
+
+def _text_of(path: str) -> bytes:
+    with closing(SourceFile(path)) as file:
+        return file.buffer.tobytes()

@@ -2,13 +2,14 @@
 
 ``xla/service/buffer_assignment.cc`` in openxla/xla writes it: ``BufferAllocation::ToString`` what
 begins with ``BufferAssignment:``, ``HloValue::ToString`` the values behind ``Used values:``, which
-newer versions write into a file of their own. The text has no lifetimes: the message has no heap
-simulator traces.
+newer versions write into a file of their own. The text has no lifetimes: a third file has them
+(`live_range`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from peakline.deadline import checked
@@ -149,7 +150,12 @@ def _index(text: bytes | None) -> tuple[int, ...]:
     return tuple(int(one[:18]) for one in (text or b"{}")[1:-1].split(b",") if one)
 
 
-def assignment_proto(found: Assignment, ids: dict[bytes, int], warnings: Warnings) -> bytes:
+def assignment_proto(
+    found: Assignment,
+    ids: dict[bytes, int],
+    warnings: Warnings,
+    traces: Sequence[Mapping[str, Value]] = (),
+) -> bytes:
     """BufferAssignmentProto of an assignment to instructions with these ``ids`` by name.
 
     A value of no such instruction has its name instead, as old files do, and is counted.
@@ -170,6 +176,7 @@ def assignment_proto(found: Assignment, ids: dict[bytes, int], warnings: Warning
     fields: dict[str, Value] = {
         "logical_buffers": [logical[number] for number in sorted(logical)],
         "buffer_allocations": [*allocations],
+        "heap_simulator_traces": [*traces],
     }
     return pack("xla.BufferAssignmentProto", fields)
 

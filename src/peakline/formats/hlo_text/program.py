@@ -14,6 +14,7 @@ from peakline.formats.hlo_text.assignment import (
 from peakline.formats.hlo_text.computation import Computation
 from peakline.formats.hlo_text.fields import Fields
 from peakline.formats.hlo_text.header import MODULE
+from peakline.formats.hlo_text.live_range import heap_trace, read_live_ranges
 from peakline.formats.hlo_text.losses import Losses
 from peakline.formats.hlo_text.packing import Value, message, pack, utf8
 from peakline.formats.hlo_text.scan import INSTRUCTION, BrokenText
@@ -29,17 +30,22 @@ _USED_VALUES = b"Used values:"
 _MOST_ELEMENTS, _DEEPEST = 10_000, 30
 
 
-def translate_assignment(text: bytes | str, module: bytes | None = None) -> tuple[bytes, Warnings]:
+def translate_assignment(
+    text: bytes | str, module: bytes | None = None, live_ranges: bytes | None = None
+) -> tuple[bytes, Warnings]:
     """A ``-buffer-assignment.txt`` or ``-memory-usage-report.txt`` as xla.BufferAssignmentProto,
     and what was lost on the way.
 
     Values are tied to the instructions of ``module``, the bytes of an xla.HloProto; without it to
-    those of `translate_program`. Raises InputError where there is nothing to read.
+    those of `translate_program`. With the text of ``live_ranges`` it has the heaps of temporaries.
+    Raises InputError where there is nothing to read.
     """
     found, warnings = _read(text)
+    live = read_live_ranges(live_ranges or b"")
+    traces = [trace for one in found.allocations if (trace := heap_trace(one, live))["events"]]
     if module is None:
-        return assignment_proto(found, _Program(found).ids, warnings), warnings
-    return assignment_proto(found, ids_of(module), warnings), warnings
+        return assignment_proto(found, _Program(found).ids, warnings, traces), warnings
+    return assignment_proto(found, ids_of(module), warnings, traces), warnings
 
 
 def translate_program(text: bytes | str, name: str = "") -> tuple[bytes, Warnings]:
@@ -49,7 +55,9 @@ def translate_program(text: bytes | str, name: str = "") -> tuple[bytes, Warning
     found, warnings = _read(text)
     program = _Program(found)
     assigned = assignment_proto(found, program.ids, warnings)
-    return message(1, program.module(name)) + message(3, assigned), warnings
+    module = message(1, program.module(name))
+    # A file of values alone says nothing of memory.
+    return module + message(3, assigned) if found.allocations else module, warnings
 
 
 def module_name(path: str) -> str:
