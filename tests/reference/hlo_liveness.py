@@ -36,6 +36,7 @@ class Held:
     start: int
     end: int
     is_counted: bool = True
+    lent_until: int = -1
 
 
 class Liveness:
@@ -83,6 +84,12 @@ class Liveness:
                     value.end = place
         result = results[computation.root_id]
         self.hold(number, values, result, len(order))
+        if number == self.module.entry_computation_id:
+            for entry in self.module.input_output_alias.entries:
+                for one in computation.instructions:
+                    if (one.opcode, one.parameter_number) == ("parameter", entry.parameter_number):
+                        part = at(results[one.id], entry.parameter_shape_index)
+                        lend(part, at(result, entry.output_shape_index))
         # Who computes in place ends the value that it writes over, one place earlier.
         for place, which in enumerate(order):
             one = by_id[which]
@@ -91,10 +98,13 @@ class Liveness:
                     if (
                         new.is_counted
                         and isinstance(operand, Held)
-                        and operand.is_counted
+                        and (operand.is_counted or new.end <= operand.lent_until)
                         and operand.end == place
                         and operand.bytes == new.bytes
                     ):
+                        # What lies in memory of others is lent in turn.
+                        new.lent_until, new.is_counted = operand.lent_until, operand.is_counted
+                        operand.lent_until = -1
                         operand.end = place - 1
                         break
         best: tuple[int, list[Held]] = (0, [])
@@ -165,6 +175,12 @@ class Liveness:
             case "all-gather-done" | "collective-permute-done" | "async-done":
                 return operands[0][1]
         return make(one.shape)
+
+
+def lend(value: Any, result: Any) -> None:
+    """Let what is given be written over until the result that has its memory is made."""
+    if isinstance(value, Held) and isinstance(result, Held) and value is not result:
+        value.lent_until = result.start
 
 
 def over(one: Any, path: tuple[int, ...]) -> list[int]:

@@ -33,10 +33,14 @@ class _Program:
                 entry = self.proto.hlo_module.input_output_alias.entries.add(
                     parameter_number=parameter
                 )
-                while isinstance(shape, list) and shape:
-                    part = rng.randrange(len(shape))
-                    entry.output_shape_index.append(part)
-                    shape = shape[part]
+                self.walk(shape, entry.output_shape_index)
+                self.walk(parameters[parameter], entry.parameter_shape_index)
+
+    def walk(self, shape: Shape, path: Any) -> None:
+        """Add to ``path`` what leads to an array of the shape."""
+        while isinstance(shape, list) and shape:
+            path.append(self.rng.randrange(len(shape)))
+            shape = shape[path[-1]]
 
     def number(self) -> int:
         self.last += 1

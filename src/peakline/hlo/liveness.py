@@ -5,8 +5,9 @@ last instruction that uses it or what stands for it: tuples and their parts, bit
 what they carry, and the ends of copies and collectives hold no memory of their own
 (``xla/service/hlo_dataflow_analysis.cc``). An instruction that computes element by element, or
 updates or sorts what it is given, writes over an operand of the same size that nothing needs any
-more (``CanShareOperandBufferWithUser`` there). How XLA packs what is live, and what else it shares,
-is not known: the peak is computed, and can be off.
+more (``CanShareOperandBufferWithUser`` there), also over a donated parameter, until the result is
+made that has its memory. How XLA packs what is live, and what else it shares, is not known: the
+peak is computed, and can be off.
 """
 
 from __future__ import annotations
@@ -46,8 +47,13 @@ _OVER_ONE = {"dynamic-update-slice": 0, "scatter": 0, "triangular-solve": 1}
 """Opcodes that write over that operand only."""
 _INSIDE = frozenset(("while", "call", "conditional", "async-start"))
 """Opcodes whose called computations need memory while they run."""
-_WANTED = frozenset(("opcode", "computation_id", "schedule_index", "fusion_kind", "tuple_index"))
+_WANTED = frozenset(
+    "opcode computation_id schedule_index fusion_kind tuple_index parameter_number".split()
+)
 _ALIASES = "hlo_module.input_output_alias.entries"
+_PARAMETER = "parameter_shape_index"
+_NOWHERE = (-1,)
+Path: TypeAlias = tuple[int, ...]
 Place: TypeAlias = "int | list[Place]"
 """The number of the value that lies there, or those of a tuple's parts; -1 for nothing."""
 
@@ -56,7 +62,7 @@ class Value(NamedTuple):
     """An array: the row of the instruction that makes it, where in its result, bytes, shape."""
 
     row: int
-    path: tuple[int, ...]
+    path: Path
     bytes: int
     shape: str
 
@@ -97,6 +103,7 @@ class _Walk:
         self._opcode = [opcode or "" for opcode in table.names("opcode").to_list()]
         self._fusion = table.names("fusion_kind").to_list()
         self._part: list[int] = table.array("tuple_index").tolist()
+        self._number: list[int] = table.array("parameter_number").tolist()
         of = table.array("computation_id")
         order = np.lexsort((table.array("schedule_index"), of))
         bounds = np.searchsorted(of[order], np.arange(computations.rows + 1)).tolist()
@@ -169,19 +176,30 @@ class _Walk:
             found.parameters = [self._values[one] for one in sorted(given)]
             found.outputs = frozenset(self._values[one] for one in results - fixed)
             # A donated parameter's memory is taken over; other results stay to the end.
-            fixed |= {one for index in self._donated for one in _flat(_part(result, index))}
+            fixed |= {one for at, _ in self._donated for one in _flat(_part(result, at))}
             last.update(dict.fromkeys(results, len(rows)))
         else:
             # The caller holds the memory of what it gets back.
             fixed |= results
-        self._fill(rows, made, places, last, fixed, found)
+        makes = {value: at for at, values in enumerate(made) for value in values}
+        lent: dict[int, tuple[int, int]] = {}
+        of_result = {parameter: at for at, parameter in self._donated}
+        for one in given if is_entry else ():
+            row, path, size, _ = self._values[one]
+            then = _part(result, of_result.get((self._number[row], path), _NOWHERE))
+            if isinstance(then, int) and then in makes and then != one:
+                lent[one] = size, makes[then]
+        self._fill(rows, made, places, last, fixed, lent, found)
         return found
 
     def _fill(
         self, rows: Sequence[int], made: Sequence[range], places: dict[int, Place],
-        last: dict[int, int], fixed: set[int], found: Need,
+        last: dict[int, int], fixed: set[int], lent: dict[int, tuple[int, int]],
+        found: Need,
     ) -> None:  # fmt: skip
-        """The most that is live of what is neither given nor given back."""
+        """The most that is live of what is neither given nor given back, nor lies in what is
+        ``lent``: by the value in it, memory of others that may be written over, and until when.
+        """
         ends: dict[int, list[int]] = {}
         live: dict[int, int] = {}
         total = 0
@@ -190,7 +208,10 @@ class _Walk:
                 if value in fixed:
                     continue
                 size = self._values[value].bytes
-                reused = self._written_over(value, at, places, live, last)
+                reused = self._written_over(value, at, places, live, lent, last)
+                if reused in lent:
+                    lent[value] = lent.pop(reused)
+                    continue
                 if reused is not None:
                     total -= live.pop(reused)
                 live[value] = size
@@ -211,7 +232,7 @@ class _Walk:
 
     def _written_over(
         self, value: int, at: int, places: dict[int, Place], live: dict[int, int],
-        last: dict[int, int],
+        lent: dict[int, tuple[int, int]], last: dict[int, int],
     ) -> int | None:  # fmt: skip
         """An operand whose memory the value takes over."""
         row, path, size, _ = self._values[value]
@@ -227,7 +248,10 @@ class _Walk:
             place = places.get(operand, -1)
             if isinstance(place, list):
                 continue
-            if last.get(place) == at and live.get(place, -1) == size:
+            if last.get(place) != at:
+                continue
+            of_others, until = lent.get(place, (-1, -1))
+            if live.get(place, -1) == size or (of_others == size and last.get(value, at) <= until):
                 return place
         return None
 
@@ -259,7 +283,7 @@ class _Walk:
                 parts[number] = operands if part.kind == "tuple" else operands[0]
         return parts
 
-    def _new(self, row: int, path: tuple[int, ...], shape: Shape) -> Place:
+    def _new(self, row: int, path: Path, shape: Shape) -> Place:
         if shape.kind == "tuple":
             return [self._new(row, (*path, n), part) for n, part in enumerate(shape.parts)]
         is_elsewhere = shape.layout is not None and shape.layout.memory_space
@@ -277,21 +301,30 @@ def _part(place: Place, index: Sequence[int]) -> Place:
     return place
 
 
-def _donated(decoded: Decoded) -> list[tuple[int, ...]]:
-    """Where in the program's result a parameter's memory is taken over
-    (``HloInputOutputAliasProto``).
+def _donated(decoded: Decoded) -> list[tuple[Path, tuple[int, Path]]]:
+    """Where in the program's result a parameter's memory is taken over, and which part of which
+    parameter (``HloInputOutputAliasProto``).
     """
-    entries = f"{_ALIASES}.output_shape_index"
-    indices: list[list[int]] = [[] for _ in range(decoded[_ALIASES].rows)]
-    listed = decoded[entries]
+    outputs, parameters = (
+        _paths(decoded, f"{_ALIASES}.{name}") for name in ("output_shape_index", _PARAMETER)
+    )
+    numbers = decoded[_ALIASES].array("parameter_number").tolist()
+    return [*zip(outputs, zip(numbers, parameters, strict=True), strict=True)]
+
+
+def _paths(decoded: Decoded, field: str) -> list[Path]:
+    """The numbers of a repeated field, by alias."""
+    found: list[list[int]] = [[] for _ in range(decoded[_ALIASES].rows)]
+    listed = decoded[field]
     for row, number in zip(listed.parent.tolist(), listed.array("value").tolist(), strict=True):
-        indices[row].append(number)
-    return [tuple(index) for index in indices]
+        found[row].append(number)
+    return [*map(tuple, found)]
 
 
 @cache
 def _plan() -> Plan:
-    return Plan(schema.shape("xla.HloProto"), (f"{_ALIASES}.@", f"{_ALIASES}.output_shape_index"))
+    names = "parameter_number", "output_shape_index", _PARAMETER
+    return Plan(schema.shape("xla.HloProto"), [f"{_ALIASES}.{name}" for name in names])
 
 
 def _flat(place: Place) -> Iterator[int]:
