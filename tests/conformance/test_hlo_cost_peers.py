@@ -11,9 +11,12 @@ import subprocess
 import pytest
 
 import peakline
+from peakline.formats.hlo_proto.source import StoredProgram
+from peakline.formats.hlo_proto.tables import ProgramTables
 from peakline.hlo.cost import cost_program, costs_of
 from peakline.hlo.modules import Module, modules_of, parse_program
 from peakline.schema import HloProto
+from peakline.wire import as_buffer
 from peakline.xprof.rules.hlo_cost import GpuCosting
 from tests.conformance.hlo_texts import TEXTS
 from tests.conformance.peer import PROGRAMS, peers_python
@@ -91,7 +94,8 @@ def compare(rows, programs):
 
 
 def module_of(program):
-    return Module("", None, lambda: program, lambda *_: None)
+    stored = StoredProgram("", None, "", lambda: as_buffer(program))
+    return Module(ProgramTables([stored]), 0, lambda *_: None)
 
 
 def ran_once(path, programs):
@@ -228,5 +232,7 @@ def test_real_profiles_are_as_in_xprof(live_xprof):
     for path in live_xprof.spaces:
         if "gpu" in path.parent.name:
             with peakline.open(path) as profile:
-                programs = {str(module.program_id): module.data for module in modules_of(profile)}
+                programs = {
+                    str(module.program_id): module.data.tobytes() for module in modules_of(profile)
+                }
             assert compare(rows_of(live_xprof.ask("hlo_stats", path)), programs) > 0, path

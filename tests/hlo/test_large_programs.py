@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
+from tests.reference.xspace_builder import SpaceBuilder
 
 from peakline.hlo import messages
 from peakline.hlo.messages import ModuleParts, read_module
@@ -61,6 +63,30 @@ def test_a_text_needs_little_more_than_program_and_answer(large, kind):
     size, most = run(large, "graph_viewer", f"type={kind}")
     assert size > 10 * few
     assert most - least - size < 5 * SIZE
+
+
+def ran(path, data):
+    """A profile of a GPU that ran a fusion of a program a few times."""
+    space = SpaceBuilder()
+    plane = space.plane("/host:metadata")
+    program = plane.message.event_metadata[plane.event_id("jit_f(7)")]
+    plane.add_stats(program, {"Hlo Proto": data})
+    line = space.plane("/device:GPU:0").line("Stream")
+    computations = HloProto.FromString(data).hlo_module.computations
+    names = (made.name for one in computations[-8:] for made in one.instructions)
+    for number, name in enumerate(islice(dict.fromkeys(names), 20)):
+        line.event("kernel", number * 1000, 500, {"hlo_op": name, "program_id": 7})
+    path.write_bytes(space.space.SerializeToString())
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no measure of a process's memory")
+@pytest.mark.parametrize("tool", ["hlo_stats", "op_profile"])
+def test_ops_that_ran_need_little_of_their_program(tmp_path, large, tool):
+    _, least = run(ran(tmp_path / "small.xplane.pb", PROGRAM.read_bytes()), tool)
+    size, most = run(ran(tmp_path / "large.xplane.pb", large.read_bytes()), tool)
+    assert size > 1000
+    assert most - least < 10 * SIZE
 
 
 @pytest.fixture

@@ -7,18 +7,25 @@ a warning, and never more than that.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.formats.hlo_proto.categories import category_of as category_by
-from peakline.tables import Profile
+from peakline.hlo.instruction_index import InstructionIndex
+from peakline.hlo.messages import ModuleParts, read_module
+from peakline.tables import Names, Profile
 from peakline.tables.once import once
+from peakline.wire import Buffer, as_buffer
 
 if TYPE_CHECKING:
-    from peakline.schema import HloInstructionProto, HloModuleProto, HloProto, ShapeProto
+    from peakline.schema import HloInstructionProto, HloProto, ShapeProto
+    from peakline.tables.programs import Programs
 
 _MOST_BYTES = 2**31
 Lost = Callable[[str, str, int], object]
@@ -46,34 +53,85 @@ class Instruction:
 class Module:
     """A compiled program, read when something of it is wanted: of a profile's programs few run.
 
-    ``program_id`` is None where the profile does not say it. A program that cannot be read has no
-    instructions, and is reported by ``lost`` as ``hlo_unreadable``, operands and calls that name
-    nothing as ``hlo_reference``.
+    ``program_id`` is None where the profile does not say it, ``number`` that of the program in
+    ``programs``. A program that cannot be read has no instructions, and is reported by ``lost`` as
+    ``hlo_unreadable``, operands and calls that name nothing as ``hlo_reference``.
     """
 
-    def __init__(
-        self, name: str, program_id: int | None, load: Callable[[], bytes], lost: Lost
-    ) -> None:
-        self.name, self.program_id = name, program_id
-        self._load, self._lost = load, lost
+    def __init__(self, programs: Programs, number: int, lost: Lost) -> None:
+        (row,) = programs.read(number, "hlo_modules").to_pylist()
+        self.name: str = row["name"]
+        self.program_id: int | None = row["program_id"]
+        self.number = number
+        self._programs, self._lost = programs, lost
 
     @property
-    def data(self) -> bytes:
-        """The serialized HloProto."""
-        return self._load()
+    def data(self) -> Buffer:
+        """The serialized HloProto; of none where it is larger than messages can be."""
+        data = self._programs.data(self.number)
+        # Messages end at 2 GiB (protobuf.dev/programming-guides/encoding); zero begins none.
+        return data if data.size < _MOST_BYTES else as_buffer(b"\0")
+
+    def parts(self) -> ModuleParts | None:
+        """The message, read anew; None where the bytes are none."""
+        return read_module(self.data)
 
     @cached_property
-    def instructions(self) -> dict[str, Instruction]:
-        """All of them by name, those of called computations too; of two with one name the first."""
-        proto = parse_program(self.data)
-        if proto is None:
+    def index(self) -> InstructionIndex | None:
+        """Where its instructions are; None where it cannot be read."""
+        parts = self.parts()
+        if parts is None:
             self._lost("hlo_unreadable", "compiled programs that are no HloProto, or of 2 GiB", 1)
-            return {}
-        found, unknown = _instructions(proto.hlo_module)
-        if unknown:
+            return None
+        if unknown := _unknown(parts):
             detail = "operands and calls of compiled programs that name nothing"
             self._lost("hlo_reference", detail, unknown)
-        return found
+        return InstructionIndex(self._programs, self.number)
+
+    @cached_property
+    def instructions(self) -> Mapping[str, Instruction]:
+        """All of them by name, those of called computations too; of two with one name the first."""
+        return {} if self.index is None else _Instructions(self.index)
+
+    def origins(self, opcode: str | None = None) -> set[tuple[str, str]]:
+        """The framework's ops (name and type) for which instructions were made, of one opcode or
+        of all.
+        """
+        if self.index is None:
+            return set()
+        wanted = {"opcode", "op_name", "op_type"}
+        listed = self._programs.read(self.number, "hlo_instructions", wanted)
+        if opcode is not None:
+            listed = listed.take(listed.names("opcode").per_row(opcode.__eq__, np.bool_))
+        columns = [listed.names(name) for name in ("op_name", "op_type")]
+        codes = np.unique(np.stack([column.codes for column in columns]), axis=1)
+        names, types = (
+            Names(some, column.values).to_list()
+            for some, column in zip(codes, columns, strict=True)
+        )
+        return {(name or "", kind or "") for name, kind in zip(names, types, strict=True)}
+
+
+class _Instructions(Mapping[str, "Instruction"]):
+    """The instructions of a program; one is made when it is wanted."""
+
+    def __init__(self, index: InstructionIndex) -> None:
+        self._index = index
+        self._made: dict[str, Instruction] = {}
+
+    def __getitem__(self, name: str) -> Instruction:
+        if name not in self._made:
+            row = self._index.row(name)
+            if row is None:
+                raise KeyError(name)
+            self._made[name] = _instruction(self._index, row)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index.names())
+
+    def __len__(self) -> int:
+        return len(self._index.names())
 
 
 def parse_program(data: bytes) -> HloProto | None:
@@ -99,42 +157,39 @@ def modules_of(profile: Profile) -> tuple[Module, ...]:
 
 def _modules(profile: Profile) -> Iterator[Module]:
     programs = profile.programs()
-    if programs is None:
-        return
-
-    def load(number: int) -> bytes:
-        data = programs.data(number)
-        # Messages end at 2 GiB (protobuf.dev/programming-guides/encoding); zero begins none.
-        return data.tobytes() if data.size < _MOST_BYTES else b"\0"
-
-    for number in range(len(programs)):
-        (row,) = programs.read(number, "hlo_modules").to_pylist()
-        lost = partial(profile.warn, once=True)
-        yield Module(row["name"], row["program_id"], partial(load, number), lost)
+    if programs is not None:
+        for number in range(len(programs)):
+            yield Module(programs, number, partial(profile.warn, once=True))
 
 
-def _instructions(module: HloModuleProto) -> tuple[dict[str, Instruction], int]:
-    """The instructions of a program by name, and how many operands and calls name nothing."""
-    known = {computation.id for computation in module.computations}
-    instructions: dict[str, Instruction] = {}
+def _unknown(parts: ModuleParts) -> int:
+    """How many operands and calls of a program name nothing."""
+    called: Counter[int] = Counter()
+    known: set[int] = set()
     unknown = 0
-    for computation in module.computations:
-        names = {made.id: made.name for made in computation.instructions}
-        shapes = {made.id: made.shape for made in computation.instructions}
+    for computation in parts.computations:
+        known.add(computation.id)
+        ids = {made.id for made in computation.instructions}
         for made in computation.instructions:
-            before = len(made.operand_ids) + len(made.control_predecessor_ids)
-            operands = tuple(names[i] for i in made.operand_ids if i in names)
-            controls = tuple(names[i] for i in made.control_predecessor_ids if i in names)
-            unknown += before - len(operands) - len(controls)
-            unknown += sum(number not in known for number in made.called_computation_ids)
-            meta = made.metadata
-            source = f"{meta.source_file}:{meta.source_line}" if meta.source_file else ""
-            one = Instruction(
-                made.name, made.opcode, category_of(made, shapes), meta.op_name, meta.op_type,
-                source, operands, controls,
-            )  # fmt: skip
-            instructions.setdefault(made.name, one)
-    return instructions, unknown
+            unknown += sum(number not in ids for number in made.operand_ids)
+            unknown += sum(number not in ids for number in made.control_predecessor_ids)
+            called.update(made.called_computation_ids)
+    return unknown + sum(count for number, count in called.items() if number not in known)
+
+
+def _instruction(index: InstructionIndex, row: int) -> Instruction:
+    made = index.message(row)
+    rows = index.inputs(row, control=False)
+    # The shapes of operands matter to the kind of one opcode, and of it only the first.
+    first = rows[:1] if made.opcode == "bitcast-convert" else ()
+    shapes = {one.id: one.shape for one in map(index.message, first)}
+    meta = made.metadata
+    source = f"{meta.source_file}:{meta.source_line}" if meta.source_file else ""
+    controls = map(index.name, index.inputs(row, control=True))
+    return Instruction(
+        made.name, made.opcode, category_of(made, shapes), meta.op_name, meta.op_type, source,
+        tuple(map(index.name, rows)), tuple(controls),
+    )  # fmt: skip
 
 
 def category_of(made: HloInstructionProto, shapes: Mapping[int, ShapeProto]) -> str:

@@ -8,6 +8,7 @@ these are linked, both of 64 bits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -57,6 +58,7 @@ _DEEPEST = 1000
 class RowCosts:
     """Costs of one execution per instruction, in the order of ``hlo_instructions``.
 
+    ``distinct`` are the costs that occur, ``code`` says which of them are an instruction's;
     ``total`` is that of the entry computation; ``guessed`` counts instructions that were not as
     they should be and cost nothing here.
     """
@@ -66,6 +68,8 @@ class RowCosts:
     bytes_accessed: AnyArray
     total: Cost
     guessed: int
+    code: Int64Array
+    distinct: Sequence[Cost]
 
 
 @once
@@ -328,7 +332,7 @@ class Counting(Costing):
         total = [0.0] * len(NOTHING)
         for number, times in zip(numbers.tolist(), many.tolist(), strict=True):
             total = [one + times * more for one, more in zip(total, found[number], strict=True)]
-        return RowCosts(columns[0], columns[1], columns[2], Cost(*total), self.guessed)
+        return RowCosts(columns[0], columns[1], columns[2], Cost(*total), self.guessed, code, found)
 
 
 def _mix(*columns: AnyArray) -> UInt64Array:

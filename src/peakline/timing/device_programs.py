@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array
-from peakline.hlo.cost import NOTHING, Cost, costs_of
+from peakline.hlo.cost import NOTHING, Cost
 from peakline.hlo.modules import Instruction, Module, modules_of
+from peakline.hlo.row_costs import row_costs
 from peakline.tables import Names, Profile
 from peakline.timing.op_names import UNKNOWN, parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
@@ -43,10 +44,10 @@ class Programs:
     """The compiled programs of a profile by id, and the costs of their instructions."""
 
     def __init__(self, profile: Profile) -> None:
+        self._profile = profile
         self._modules: dict[int | None, Module] = {}
         for module in filter(self.takes, modules_of(profile)):
             self._modules.setdefault(module.program_id, module)
-        self._costs: dict[int, dict[str, Cost]] = {}
         self._arguments: dict[int, frozenset[str]] = {}
 
     def find(self, program: int, name: str) -> Instruction | None:
@@ -54,18 +55,21 @@ class Programs:
         module = self._modules.get(program)
         return None if module is None else module.instructions.get(name)
 
-    def data(self, program: int) -> bytes | None:
-        """The HloProto of a program, serialized; None for one that is not there."""
-        module = self._modules.get(program)
-        return None if module is None else module.data
+    def module(self, program: int) -> Module | None:
+        """A program by its id; None for one that is not there."""
+        return self._modules.get(program)
 
     def takes(self, module: Module) -> bool:  # noqa: ARG002
         """Whether a program counts."""
         return True
 
-    def costs(self, module: Module) -> dict[str, Cost]:
-        """The cost of every instruction of a program, by name."""
-        return costs_of(module.data)
+    def module_cost(self, module: Module, name: str) -> Cost:
+        """What one run of an instruction of a program costs."""
+        row = None if module.index is None else module.index.row(name)
+        if row is None:
+            return NOTHING
+        costs = row_costs(self._profile, module.number)
+        return costs.distinct[int(costs.code[row])]
 
     def op(self, program: int, name: str, flops: int, moved: int) -> DeviceOp | None:
         """The op that an instruction is; one of a program that is not there stands for itself.
@@ -99,20 +103,14 @@ class Programs:
         if made.op_type or "/" in made.op_name:
             return False
         if program not in self._arguments:
-            every = self._modules[program].instructions.values()
-            self._arguments[program] = frozenset(
-                one.op_name for one in every if one.opcode == "parameter"
-            )
+            origins = self._modules[program].origins("parameter")
+            self._arguments[program] = frozenset(name for name, _ in origins)
         return made.op_name in self._arguments[program]
 
     def cost(self, program: int, name: str) -> Cost:
-        """What one run of it costs."""
+        """What one run of an instruction costs."""
         module = self._modules.get(program)
-        if module is None:
-            return NOTHING
-        if program not in self._costs:
-            self._costs[program] = self.costs(module)
-        return self._costs[program].get(name, NOTHING)
+        return NOTHING if module is None else self.module_cost(module, name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from peakline.formats.hlo_proto.stack_index import StackIndex
-from peakline.hlo.messages import read_module
-from peakline.hlo.modules import category_of
+from peakline.hlo.modules import Module, category_of
 from peakline.hlo.printing.alone import InstructionLines
 from peakline.tables import Profile
 from peakline.timing.device_programs import Programs
@@ -47,7 +44,7 @@ class _Programs:
 
     def _of(self, op: OpMetrics) -> _Program:
         if op.program not in self._programs:
-            self._programs[op.program] = _Program(self._known.data(op.program))
+            self._programs[op.program] = _Program(self._known.module(op.program))
         return self._programs[op.program]
 
     def instruction(self, op: OpMetrics) -> OpMetrics:
@@ -66,12 +63,15 @@ class _Programs:
 
 
 class _Program:
-    """One compiled program; without data one of nothing."""
+    """One compiled program; without a module one of nothing."""
 
-    def __init__(self, data: bytes | None) -> None:
-        parts = None if data is None else read_module(data)
-        self._stacks = None if data is None else StackIndex.of(np.frombuffer(data, np.uint8))
-        self._texts = None if parts is None else InstructionLines(parts)
+    def __init__(self, module: Module | None) -> None:
+        self._stacks = self._texts = None
+        if module is None:
+            return
+        self._stacks, index = StackIndex.of(module.data), module.index
+        if index is not None and (parts := module.parts()) is not None:
+            self._texts = InstructionLines(parts, index)
 
     def described(self, name: str, facts: OpFacts) -> OpFacts:
         """What a GPU's op is by its instruction; nothing is known of the line of any other."""

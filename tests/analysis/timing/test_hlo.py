@@ -4,8 +4,11 @@ from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
+from peakline.formats.hlo_proto.source import StoredProgram
+from peakline.formats.hlo_proto.tables import ProgramTables
 from peakline.hlo.messages import ModuleParts
 from peakline.hlo.modules import Module, category_of, modules_of
+from peakline.wire import as_buffer
 from peakline.xprof.rules.programs import is_sound
 
 
@@ -27,7 +30,8 @@ def a_module():
 def module_of(data):
     """A program, and what it reports as lost."""
     lost = []
-    return Module("jit_f", 17, lambda: data, lambda *entry: lost.append(entry)), lost
+    stored = StoredProgram("jit_f", 17, "", lambda: as_buffer(data))
+    return Module(ProgramTables([stored]), 0, lambda *entry: lost.append(entry)), lost
 
 
 def test_instructions_by_name():

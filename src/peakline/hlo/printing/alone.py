@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.module import ALONE, printer_of
+from peakline import schema
+from peakline.hlo.printing.instructions import ASYNC
+from peakline.hlo.printing.module import ALONE, printer
+from peakline.hlo.printing.outline import Outline
 
 if TYPE_CHECKING:
+    from peakline.hlo.instruction_index import InstructionIndex
     from peakline.hlo.messages import ModuleParts
-    from peakline.hlo.printing.instructions import Printer
     from peakline.schema import HloInstructionProto
 
 _LONGEST = 1_000_000
@@ -21,36 +23,42 @@ _LONGEST = 1_000_000
 class InstructionLines:
     """The instructions of a program by name; of several with one name the first counts."""
 
-    def __init__(self, parts: ModuleParts) -> None:
-        self._parts = parts
-        self._printer = printer_of(parts, ALONE)
-        self._inside: dict[int, Printer] = {}
-        self._of: dict[str, tuple[HloInstructionProto, int]] = {}
-        self._bodies: dict[int, Sequence[HloInstructionProto]] = {}
-        for place, computation in enumerate(parts.computations):
-            self._bodies[computation.id] = computation.instructions
-            for made in computation.instructions:
-                self._of.setdefault(made.name, (made, place))
+    def __init__(self, parts: ModuleParts, index: InstructionIndex) -> None:
+        self._computations, self._index = parts.computations, index
+        self._outline = Outline(parts.computations)
+        self._printer = printer(parts, self._outline, ALONE)
 
     def find(self, name: str) -> HloInstructionProto | None:
         """The instruction of a name."""
-        found = self._of.get(name)
-        return None if found is None else found[0]
+        row = self._index.row(name)
+        return None if row is None else self._index.message(row)
 
     def text(self, name: str) -> str:
         """Its line, of which a million letters are shown; empty for a name that there is not."""
-        if name not in self._of:
+        row = self._index.row(name)
+        if row is None:
             return ""
-        made, place = self._of[name]
-        if place not in self._inside:
-            self._inside[place] = copy(self._printer)
-            self._inside[place].enter(self._parts.computations[place])
-        line = "".join(self._inside[place].instruction(made, ""))
-        return line.removesuffix("\n")[:_LONGEST]
+        # Of its computation the line needs what the instruction uses, and what it was started by.
+        near = schema.HloComputationProto(id=self._outline.ids[self._index.computation(row)])
+        made = near.instructions.add()
+        made.CopyFrom(self._index.message(row))
+        seen, waiting = {row}, [row]
+        while waiting:
+            current = waiting.pop()
+            used = self._index.inputs(current, control=False)
+            for each in [*used, *self._index.inputs(current, control=True)]:
+                if each not in seen:
+                    seen.add(each)
+                    near.instructions.append(self._index.message(each))
+                    if near.instructions[-1].opcode in ASYNC:
+                        waiting.append(each)
+        self._printer.enter(near)
+        return "".join(self._printer.instruction(made, "")).removesuffix("\n")[:_LONGEST]
 
     def parts(self, name: str) -> Sequence[HloInstructionProto]:
         """The instructions that a fusion consists of."""
         made = self.find(name)
         if made is None or made.opcode != "fusion" or not made.called_computation_ids:
             return ()
-        return self._bodies.get(made.called_computation_ids[0], ())
+        place = self._outline.places.get(made.called_computation_ids[0])
+        return () if place is None else self._computations[place].instructions

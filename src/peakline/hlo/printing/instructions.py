@@ -36,7 +36,7 @@ _APPLIED = frozenset(
     call map reduce-window reduce all-reduce reduce-scatter all-reduce-start scatter sort scan
     """.split()
 )
-_ASYNC = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
+ASYNC = {"async-start": "-start", "async-update": "-update", "async-done": "-done"}
 _WORDS = {"while": ("condition", "body"), "select-and-scatter": ("select", "scatter")}
 _FEEDS = {"infeed": "infeed_config=", "outfeed": "outfeed_config="}
 _QUEUES = re.compile(rb'"wait_on_operation_queues"\s*:\s*\[\s*\]\s*,')
@@ -115,10 +115,10 @@ class Printer:
     def _opcode(self, made: HloInstructionProto) -> str:
         if made.opcode in OLD_COMPARISONS:
             return "compare"
-        if made.opcode not in _ASYNC:
+        if made.opcode not in ASYNC:
             return made.opcode
         single = self._single(made)
-        return single.made.opcode + _ASYNC[made.opcode] if single else made.opcode
+        return single.made.opcode + ASYNC[made.opcode] if single else made.opcode
 
     def _single(self, made: HloInstructionProto) -> _Single | None:
         """The one instruction that an asynchronous one starts, updates or ends."""
@@ -127,7 +127,7 @@ class Printer:
                 ids = made.called_computation_ids
                 return self._inline.get(ids[0]) if ids else None
             operand = self._made.get(local(made.operand_ids[0])) if made.operand_ids else None
-            if operand is None or operand.opcode not in _ASYNC:
+            if operand is None or operand.opcode not in ASYNC:
                 return None
             made = operand
         return None

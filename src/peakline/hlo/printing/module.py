@@ -55,20 +55,21 @@ def module_text(parts: ModuleParts, options: PrintOptions, depth: int = 0) -> It
         yield from stack_frames(module.stack_frame_index)
     yield "\n\n"
     outline = Outline(parts.computations)
-    printer = _printer(parts, outline, options)
+    writer = printer(parts, outline, options)
     for place in outline.in_order():
         one = parts.computations[place]
-        if not printer.is_inline(one.id):
-            yield from _computation(module, one, printer, tab)
+        if not writer.is_inline(one.id):
+            yield from _computation(module, one, writer, tab)
             yield "\n\n"
 
 
 def printer_of(parts: ModuleParts, options: PrintOptions) -> Printer:
     """What writes the instructions of a program."""
-    return _printer(parts, Outline(parts.computations), options)
+    return printer(parts, Outline(parts.computations), options)
 
 
-def _printer(parts: ModuleParts, outline: Outline, options: PrintOptions) -> Printer:
+def printer(parts: ModuleParts, outline: Outline, options: PrintOptions) -> Printer:
+    """As `printer_of`, of a program whose outline is there."""
     inline = outline.written_inline()
     return Printer(options, outline.names, inline, outline.threads(), parts.head.payloads)
 

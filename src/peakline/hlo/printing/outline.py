@@ -33,14 +33,15 @@ class Threads:
 class Outline:
     """Names, calls and threads of the computations, from one pass over their messages.
 
-    ``names`` and ``places`` are by id; of several computations with one id the last counts.
+    ``ids`` are in their order; ``names`` and ``places`` by id: of several computations with one id
+    the last counts.
     """
 
     def __init__(self, computations: Sequence[HloComputationProto]) -> None:
         self._computations = computations
         self.names: dict[int, str] = {}
         self.places: dict[int, int] = {}
-        self._ids: list[int] = []
+        self.ids: list[int] = []
         self._calls: dict[int, list[list[int]]] = {}
         """What each instruction that calls something calls, by computation."""
         self._threads: dict[int, str] = {}
@@ -51,7 +52,7 @@ class Outline:
 
     def _add(self, place: int, one: HloComputationProto) -> None:
         number = one.id
-        self._ids.append(number)
+        self.ids.append(number)
         self.names[number] = sound_name(one.name)
         self.places[number] = place
         if one.execution_thread:
@@ -103,7 +104,7 @@ class Outline:
         """Computations of one instruction that asynchronous ones stand for."""
         found = (
             self._computations[place]
-            for place, number in enumerate(self._ids)
+            for place, number in enumerate(self.ids)
             if number in self._started
         )
         return [one for one in found if _is_single(one)]

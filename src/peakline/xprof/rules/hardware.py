@@ -141,9 +141,9 @@ def number_in(stats: Mapping[str, str], name: str) -> float:
 
 def _is_training(profile: Profile) -> bool:
     return any(
-        is_gradient(instruction.op_name, instruction.op_type)
+        is_gradient(op_name, op_type)
         for module in modules_of(profile)
-        for instruction in module.instructions.values()
+        for op_name, op_type in module.origins()
     )
 
 

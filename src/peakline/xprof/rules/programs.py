@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
-from peakline.hlo.cost import Cost, costs_of
-from peakline.hlo.messages import read_module
+from peakline.hlo.cost import NOTHING, Cost, costs_of
 from peakline.hlo.modules import Module
 from peakline.tables import Profile
 from peakline.tables.once import once
@@ -38,14 +37,20 @@ _OPCODES = ELEMENTWISE | frozenset(
 class XprofPrograms(Programs):
     """Those that XLA takes, with XProf's costs; an instruction of another is no op."""
 
+    def __init__(self, profile: Profile) -> None:
+        super().__init__(profile)
+        self._costs: dict[int, dict[str, Cost]] = {}
+
     def takes(self, module: Module) -> bool:
         """Whether XLA takes a program."""
-        parts = read_module(module.data)
+        parts = module.parts()
         return parts is not None and is_sound(parts)
 
-    def costs(self, module: Module) -> dict[str, Cost]:
-        """The cost of every instruction of a program by XProf's rule, by name."""
-        return costs_of(module.data, GpuCosting)
+    def module_cost(self, module: Module, name: str) -> Cost:
+        """What one run of an instruction of a program costs by XProf's rule."""
+        if module.number not in self._costs:
+            self._costs[module.number] = costs_of(module.data.tobytes(), GpuCosting)
+        return self._costs[module.number].get(name, NOTHING)
 
     def op(self, program: int, name: str, flops: int, moved: int) -> DeviceOp | None:
         """The op that an instruction is; None where its program is not there."""
