@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline import schema
+from peakline.tables.programs import INSTRUCTIONS
 
 if TYPE_CHECKING:
     from peakline.schema import HloInstructionProto
@@ -22,7 +23,7 @@ class InstructionIndex:
 
     def __init__(self, programs: Programs, number: int) -> None:
         self._buffer = programs.data(number)
-        self._spans = programs.instruction_spans(number)
+        self._spans = programs.parts(number, ())[INSTRUCTIONS].spans("@span")
         listed = programs.read(number, "hlo_instructions", _WANTED)
         self._names = listed.names("name")
         self._computation = listed.array("computation_id")
