@@ -33,15 +33,10 @@ _EVENTS = f"{_TRACES}.events"
 _FLAGS = (
     "is_entry_computation_parameter", "maybe_live_out", "is_thread_local", "is_constant", "is_tuple"
 )  # fmt: skip
-_PATHS = (
-    *(f"{_VALUES}.{name}" for name in (
-        "id", "size", "color", "defined_at.instruction_id", "defined_at.instruction_name",
-        "defined_at.shape_index")),
-    *(f"{_ALLOCATIONS}.{name}" for name in ("index", "size", "color", *_FLAGS)),
-    *(f"{_ASSIGNED}.{name}" for name in ("logical_buffer_id", "offset", "size")),
-    *(f"{_EVENTS}.{name}" for name in (
-        "kind", "buffer_id", "instruction_name", "share_with_canonical_id")),
-)  # fmt: skip
+_PATHS = tuple(
+    f"{_EVENTS}.{name}"
+    for name in ("kind", "buffer_id", "instruction_name", "share_with_canonical_id")
+)
 CATEGORIES = ("Parameter", "Output", "Thread-local", "Constant", "Temporary")
 """What an allocation is for, in XProf's words: by the first of `_FLAGS` that it has, else the last
 (``hlo_proto_to_memory_visualization_utils.cc``)."""

@@ -59,7 +59,8 @@ class Programs(ABC):
 
     @abstractmethod
     def parts(self, number: int, paths: Sequence[str]) -> Decoded:
-        """What stands in `data` and in no table: what ``paths`` name of ``buffer_assignment``, as
-        decoded, and of ``hlo_module`` its names, its stack frames, and where the message of each
-        instruction lies (``@span``), in the order of ``hlo_instructions``.
+        """What stands in `data` and in no table, as decoded: of ``hlo_module`` its names, its stack
+        frames, and where the message of each instruction lies (``@span``), in the order of
+        ``hlo_instructions``; of ``buffer_assignment`` values and allocations, and what ``paths``
+        name.
         """

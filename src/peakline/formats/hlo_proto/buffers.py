@@ -8,7 +8,14 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.formats.hlo_proto.shapes import Shape
-from peakline.formats.hlo_proto.source import ASSIGNMENT, INSTRUCTIONS, ProgramSource
+from peakline.formats.hlo_proto.source import (
+    ALLOCATIONS,
+    ASSIGNED,
+    ASSIGNMENT,
+    INSTRUCTIONS,
+    VALUES,
+    ProgramSource,
+)
 from peakline.kernels.heap_trace import replay
 from peakline.tables.columns import Column, Columns, Names
 from peakline.wire import WireTable
@@ -19,9 +26,6 @@ KINDS = ("parameter", "output", "thread-local", "constant", "temporary")
 (``hlo_proto_to_memory_visualization_utils.cc``)."""
 _HOST_SPACE = 5
 """The memory space of the host (``Layout::kHostMemorySpace`` in ``xla/layout.h``)."""
-_VALUES = f"{ASSIGNMENT}.logical_buffers"
-_ALLOCATIONS = f"{ASSIGNMENT}.buffer_allocations"
-_ASSIGNED = f"{_ALLOCATIONS}.assigned"
 _TRACES = f"{ASSIGNMENT}.heap_simulator_traces"
 _EVENTS = f"{_TRACES}.events"
 _EVENT_KINDS = ("allocation", "deallocation", "share")
@@ -41,19 +45,8 @@ class Assignment:
     )
 
     def __init__(self, source: ProgramSource) -> None:
-        self._source = source
-        flags = (
-            "index size color is_thread_local is_entry_computation_parameter is_constant "
-            "parameter_number is_parameter_aliased_with_output maybe_live_out"
-        )
-        self._decoded = source.decode(
-            *(f"{_VALUES}.{name}" for name in (
-                "id", "size", "defined_at.instruction_id", "defined_at.instruction_name",
-                "defined_at.shape_index")),
-            *(f"{_ALLOCATIONS}.{name}" for name in flags.split()),
-            *(f"{_ASSIGNED}.{name}" for name in ("logical_buffer_id", "offset", "size")),
-        )  # fmt: skip
-        allocations = self._decoded[_ALLOCATIONS]
+        self._source, self._decoded = source, source.places
+        allocations = self._decoded[ALLOCATIONS]
         self.number = allocations.array("index").astype(np.int64)
         # Of several with one number the last counts, as in XProf.
         self._counts = _Numbers(self.number).rows_of(self.number) == np.arange(self.number.size)
@@ -90,7 +83,7 @@ class Assignment:
 
     def buffers(self) -> Columns:
         """Table ``hlo_buffers``."""
-        assigned = self._decoded[_ASSIGNED]
+        assigned = self._decoded[ASSIGNED]
         row = self.values.rows_of(assigned.array("logical_buffer_id"))
         at = np.flatnonzero((row >= 0) & self._counts[assigned.parent])
         if (np.diff(self.number) < 0).any():
@@ -131,12 +124,12 @@ class Assignment:
     @cached_property
     def values(self) -> _Numbers:
         """The values by their number."""
-        return _Numbers(self._decoded[_VALUES].array("id").astype(np.int64))
+        return _Numbers(self._decoded[VALUES].array("id").astype(np.int64))
 
     @property
     def value_bytes(self) -> AnyArray:
         """The size that the file says of each value."""
-        return self._decoded[_VALUES].array("size")
+        return self._decoded[VALUES].array("size")
 
     @cached_property
     def instruction(self) -> Int64Array:
@@ -144,7 +137,7 @@ class Assignment:
 
         It is named by its number, in files of before 2022 by its name.
         """
-        places = self._decoded[f"{_VALUES}.defined_at"]
+        places = self._decoded[f"{VALUES}.defined_at"]
         found = np.full(self.values.number.size, -1, np.int64)
         ids = places.array("instruction_id").astype(np.int64)
         rows = self._source.ids.anywhere(ids)
@@ -161,8 +154,8 @@ class Assignment:
     @cached_property
     def indices(self) -> dict[int, tuple[int, ...]]:
         """The place in its instruction's result of each value that is not the whole of it."""
-        places = self._decoded[f"{_VALUES}.defined_at"]
-        listed = self._decoded[f"{_VALUES}.defined_at.shape_index"]
+        places = self._decoded[f"{VALUES}.defined_at"]
+        listed = self._decoded[f"{VALUES}.defined_at.shape_index"]
         found: dict[int, list[int]] = {}
         rows = places.parent[listed.parent].tolist()
         for row, place in zip(rows, listed.array("value").tolist(), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import chain
 from typing import TypeVar, cast
 
 import numpy as np
@@ -34,6 +35,18 @@ _STRUCTURE = (
 )  # fmt: skip
 _OWN_NAMES = "name"
 ASSIGNMENT = "buffer_assignment"
+VALUES = f"{ASSIGNMENT}.logical_buffers"
+ALLOCATIONS = f"{ASSIGNMENT}.buffer_allocations"
+ASSIGNED = f"{ALLOCATIONS}.assigned"
+_PLACES = (
+    *(f"{VALUES}.{name}" for name in (
+        "id", "size", "color", "defined_at.instruction_id", "defined_at.instruction_name",
+        "defined_at.shape_index")),
+    *(f"{ALLOCATIONS}.{name}" for name in (
+        "index", "size", "color", "is_thread_local", "is_tuple", "is_entry_computation_parameter",
+        "is_constant", "parameter_number", "is_parameter_aliased_with_output", "maybe_live_out")),
+    *(f"{ASSIGNED}.{name}" for name in ("logical_buffer_id", "offset", "size")),
+)  # fmt: skip
 Made = TypeVar("Made")
 
 
@@ -82,9 +95,7 @@ def _plan(part: str, paths: tuple[str, ...]) -> Plan:
 class ProgramSource:
     """One program while its tables are made. What several of them need is decoded once."""
 
-    __retained__ = (
-        "buffer head structure opcodes shapes _made ids computation_ids roots stacks schedule"
-    )
+    __retained__ = "buffer head structure places opcodes shapes _made ids computation_ids roots stacks schedule"
 
     def __init__(self, stored: StoredProgram, strings: Strings) -> None:
         self.stored, self.strings = stored, strings
@@ -119,8 +130,9 @@ class ProgramSource:
         return Decoded(self.buffer, tables)
 
     def parts(self, *paths: str) -> Decoded:
-        """What the paths name of the assignment, beside `structure`."""
-        return Decoded(self.buffer, {**self.structure.tables, **self.decode(*paths).tables})
+        """What the paths name of the assignment, beside `structure` and `places`."""
+        parts = self.structure, self.places, self.decode(*paths)
+        return Decoded(self.buffer, dict(chain.from_iterable(p.tables.items() for p in parts)))
 
     def release(self) -> None:
         """Give the memory of its bytes back until they are needed again."""
@@ -170,6 +182,11 @@ class ProgramSource:
     def structure(self) -> Decoded:
         """What nearly every table needs of the module, from one pass over it."""
         return self.decode(*_STRUCTURE)
+
+    @cached_property
+    def places(self) -> Decoded:
+        """The values of the assignment, its allocations, and which lie where."""
+        return self.decode(*_PLACES)
 
     @property
     def computations(self) -> WireTable:

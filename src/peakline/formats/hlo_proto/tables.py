@@ -90,7 +90,7 @@ class ProgramTables(Programs):
         return read_instructions(self._source(number), columns, rows)
 
     def parts(self, number: int, paths: Sequence[str]) -> Decoded:
-        """What the paths name of the buffer assignment, beside the structure of the module."""
+        """The structure of the module, the assignment, and what the paths name beside them."""
         source = self._source(number)
         found = source.parts(*paths)
         source.release()
