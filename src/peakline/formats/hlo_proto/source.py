@@ -95,7 +95,10 @@ def _plan(part: str, paths: tuple[str, ...]) -> Plan:
 class ProgramSource:
     """One program while its tables are made. What several of them need is decoded once."""
 
-    __retained__ = "buffer head structure places opcodes shapes _made ids computation_ids roots stacks schedule"
+    __retained__ = (
+        "buffer head structure places opcodes shapes ids computation_ids roots stacks schedule "
+        "_made"
+    )
 
     def __init__(self, stored: StoredProgram, strings: Strings) -> None:
         self.stored, self.strings = stored, strings
