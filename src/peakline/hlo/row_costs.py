@@ -106,7 +106,7 @@ class Counting(Costing):
         self._stubs: dict[int, Made] = {}
         self._representative = np.arange(self._root.size)
         """Of each computation that is called the first that is the same."""
-        self._hash()
+        self._hash(programs, number)
 
     def _read_instructions(self, programs: Programs, number: int) -> None:
         wanted = {"opcode", "shape", "layout", "computation_id"}
@@ -133,7 +133,7 @@ class Counting(Costing):
         self._operands_of = _starts(self._user, self._of.size)
         self._calls_of = _starts(self._caller, self._of.size)
 
-    def _hash(self) -> None:
+    def _hash(self, programs: Programs, number: int) -> None:
         """What each instruction is in itself, as a number, and how it is linked to others."""
         rows = self._of.size
         own = _mix(self._opcode.codes, self._shape)
@@ -144,10 +144,13 @@ class Counting(Costing):
                 inside[some] = _mix(own[some], self._attributes(some, opcode, fields))
                 if fields is not _PLACED:
                     own[some] = inside[some]
+        # Attributes lie everywhere in the program: what follows needs few of its bytes.
+        programs.release(number)
         place = np.arange(rows, dtype=np.int32) - self._bounds[self._of]
         rank = np.arange(self._user.size, dtype=np.int32) - self._operands_of[self._user]
         self._key = _mix(own, _sums(self._user, _mix(rank, self._shape[self._operand]), rows))
         """Per instruction a hash of what its rule looks at."""
+        del own
         self._linked = _mix(
             inside, place, _sums(self._user, _mix(rank, place[self._operand]), rows)
         )
