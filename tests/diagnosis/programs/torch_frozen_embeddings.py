@@ -56,7 +56,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
             return x + self.down(F.gelu(self.up(self.norm2(x))))
 
     class TextClassifier(nn.Module):
-        def __init__(self, words=40000, classes=16, width=128, depth=1):
+        def __init__(self, words=60000, classes=16, width=128, depth=1):
             super().__init__()
             self.tokens = FrozenEmbedding(words, width)
             self.blocks = nn.ModuleList(Block(width, 4) for _ in range(depth))
@@ -70,7 +70,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
 
     model = TextClassifier()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    ids, topics = torch.randint(40000, (16, 32)), torch.randint(16, (16,))
+    ids, topics = torch.randint(60000, (16, 32)), torch.randint(16, (16,))
 
     def training_step():
         loss = F.cross_entropy(model(ids), topics)
