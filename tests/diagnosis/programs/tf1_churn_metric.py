@@ -11,7 +11,7 @@ from tests.diagnosis.pair import Pair
 PAIR = Pair(
     fault="the rank metric is a Python function that compares pairs in a loop, in each step",
     about="time",
-    kind="host_callback|dominant_op|python_work|host_bound",
+    kind="host_callback|expensive_op|python_work|host_bound",
     culprit="PyFunc|rank_metric",
     environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
 )

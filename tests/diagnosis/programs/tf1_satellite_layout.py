@@ -11,7 +11,7 @@ from tests.diagnosis.pair import Pair
 PAIR = Pair(
     fault="each block turns its tensors from channels first to channels last and back",
     about="time",
-    kind="dominant_op|time_in_copies",
+    kind="expensive_op|time_in_copies",
     culprit="Transpose|to_channels",
     environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
 )

@@ -13,7 +13,7 @@ from tests.diagnosis.tensorflow_files import take_profile
 PAIR = Pair(
     fault="the table is float64 as NumPy made it, and so are all layers",
     about="time",
-    kind="wide_data_type",
+    kind="float64",
     culprit="double|float64|DT_DOUBLE",
     savings="precision",
     environment={"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPU_ALLOCATOR_USE_BFC": "1"},

@@ -13,7 +13,7 @@ from tests.diagnosis.tensorflow_files import take_profile
 PAIR = Pair(
     fault="a checkpoint of all weights is saved at each fifth step, while training waits",
     about="time",
-    kind="step_variation|dominant_op|host_bound",
+    kind="step_variation|expensive_op|host_bound",
     culprit="SaveV2|MergeV2Checkpoints|checkpoint",
     magnitude=5,
     environment={"TF_ENABLE_ONEDNN_OPTS": "0"},

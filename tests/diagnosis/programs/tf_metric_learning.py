@@ -12,7 +12,7 @@ from tests.diagnosis.tensorflow_files import take_profile
 PAIR = Pair(
     fault="all similarities of each anchor are sorted where only the highest is used",
     about="time",
-    kind="dominant_op",
+    kind="expensive_op",
     culprit="TopKV2|hard_negatives/sort",
     environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
 )

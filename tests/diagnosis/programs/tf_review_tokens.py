@@ -12,7 +12,7 @@ from tests.diagnosis.tensorflow_files import take_profile
 PAIR = Pair(
     fault="the model lowers, cleans, splits and hashes the text of the reviews in each step",
     about="time",
-    kind="dominant_op|input_bound|host_bound",
+    kind="expensive_op|input_bound|host_bound",
     culprit="StringLower|RegexReplace|StringSplit|StringToHashBucket|tokenize",
 )
 

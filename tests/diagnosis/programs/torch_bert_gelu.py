@@ -11,7 +11,7 @@ from tests.diagnosis.programs._torch_trace import write_trace
 PAIR = Pair(
     fault="GELU is written out as eight elementwise ops, with a power, instead of the fused op",
     about="time",
-    kind="unfused_elementwise|dominant_op|tiny_ops",
+    kind="unfused_elementwise|expensive_op|tiny_ops",
     culprit=r"\bgelu\b|aten::(pow|tanh)|TanhBackward0|PowBackward0|BertIntermediate",
     line=r"gelu|BertIntermediate",
     is_held_out=False,

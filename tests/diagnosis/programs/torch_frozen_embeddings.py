@@ -10,7 +10,7 @@ from tests.diagnosis.programs._torch_trace import write_trace
 PAIR = Pair(
     fault="the whole float16 table is cast to float32 in every step, to look up 512 rows",
     about="time",
-    kind="dominant_op|time_in_copies|churn|redundant_copy|huge_temporary",
+    kind="expensive_op|time_in_copies|churn|redundant_copy|huge_temporary",
     culprit=r"aten::(to|_to_copy|copy_)|FrozenEmbedding",
     line=r"FrozenEmbedding|train\.py.*forward",
     savings="precision|temporary|duplicate",

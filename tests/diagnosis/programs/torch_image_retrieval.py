@@ -10,7 +10,7 @@ from tests.diagnosis.programs._torch_trace import write_trace
 PAIR = Pair(
     fault="the whole similarity matrix is sorted to take the first 8 of each row",
     about="time",
-    kind="dominant_op",
+    kind="expensive_op",
     culprit=r"aten::(sort|argsort)\b",
 )
 

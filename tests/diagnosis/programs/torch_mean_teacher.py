@@ -11,7 +11,7 @@ from tests.diagnosis.programs._torch_trace import write_trace
 PAIR = Pair(
     fault="the student's whole state_dict is deep-copied in every step to move the teacher",
     about="time",
-    kind="time_in_copies|python_work|dominant_op|redundant_copy|churn|host_bound|tiny_ops",
+    kind="time_in_copies|python_work|expensive_op|redundant_copy|churn|host_bound|tiny_ops",
     culprit=r"deepcopy|update_teacher|aten::(copy_|clone)",
     line=r"deepcopy|update_teacher",
 )

@@ -15,7 +15,7 @@ PAIR = Pair(
     line=r"train\.py.*euclidean_dist",
     savings="temporary|recompute",
     # The same tensors are the time of the step too.
-    faulty_allowed=(r"(dominant_op|unfused_elementwise|churn).*(sub|pow|sum|mul)",),
+    faulty_allowed=(r"(expensive_op|unfused_elementwise|churn).*(sub|pow|sum|mul)",),
 )
 
 

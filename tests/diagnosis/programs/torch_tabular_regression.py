@@ -10,7 +10,7 @@ from tests.diagnosis.programs._torch_trace import write_trace
 PAIR = Pair(
     fault="NumPy's float64 is carried through: the data and the model are double",
     about="time",
-    kind="wide_data_type",
+    kind="float64",
     culprit=r"double|float64|aten::(addmm|mm|linear)",
 )
 
