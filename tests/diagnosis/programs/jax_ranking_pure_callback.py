@@ -68,8 +68,8 @@ def record(folder: Path, *, faulty: bool) -> dict:
     for step in range(24):
         if step == 20:
             jax.profiler.start_trace(folder, profiler_options=quiet_options(jax))
-        documents = random.standard_normal((128, 100, 40)).astype(np.float32)
-        gains = random.integers(0, 4, (128, 100)).astype(np.float32)
+        documents = random.standard_normal((256, 40, 40)).astype(np.float32)
+        gains = random.integers(0, 4, (256, 40)).astype(np.float32)
         began = time.perf_counter()
         with jax.profiler.StepTraceAnnotation("train", step_num=step):
             train_on(model, optimizer, documents, gains).block_until_ready()
