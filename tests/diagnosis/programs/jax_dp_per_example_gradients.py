@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
         flat, unravel = ravel_pytree(total)
         return unravel(flat + 0.8 * jax.random.normal(key, flat.shape))
 
-    @jax.jit
+    @functools.partial(jax.jit, donate_argnums=0)
     def dp_sgd_step(params, x, y, key):
         grads = private_gradients(params, x, y, key)
         return jax.tree.map(lambda p, g: p - 0.1 * g / x.shape[0], params, grads)

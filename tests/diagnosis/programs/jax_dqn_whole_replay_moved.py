@@ -1,7 +1,8 @@
-"""Train a DQN with a target network from a replay buffer of frames, without step marks."""
+"""Train a DQN with a target network from a replay buffer of frames."""
 
 from __future__ import annotations
 
+import functools
 import time
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
         frames = replay.frames
         return frames[rows], replay.actions[rows], replay.rewards[rows], frames[rows + 1]
 
-    @jax.jit
+    @functools.partial(jax.jit, donate_argnums=(0, 2))
     def update_q(online, target, opt_state, frames, actions, rewards, after):
         best = network.apply(target, after).max(axis=-1)
 
@@ -80,7 +81,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
 
     replay = ReplayBuffer(15_000, 48, np.random.default_rng(0))
     online = network.init(jax.random.key(0), jnp.zeros((1, 48 * 48), jnp.uint8))
-    target, opt_state = online, tx.init(online)
+    target, opt_state = jax.tree.map(jnp.copy, online), tx.init(online)
     seconds = []
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 1
@@ -91,7 +92,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
         online, opt_state = update_q(online, target, opt_state, *sample(replay))
         jax.block_until_ready(online)
         if update % 25 == 24:
-            target = online
+            target = jax.tree.map(jnp.copy, online)
         seconds.append(time.perf_counter() - began)
     jax.profiler.stop_trace()
     next(folder.rglob("*.json.gz")).unlink()

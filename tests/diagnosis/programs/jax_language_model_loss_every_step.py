@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import time
 from pathlib import Path
@@ -54,7 +55,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
     params = model.init(jax.random.key(0), jnp.zeros((1, 8), jnp.int32))["params"]
     state = TrainState.create(apply_fn=model.apply, params=params, tx=optax.adam(1e-3))
 
-    @jax.jit
+    @functools.partial(jax.jit, donate_argnums=0)
     def train_step(state, batch):
         def loss_fn(params):
             logits = state.apply_fn({"params": params}, batch[:, :-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
     net = PoseNet()
     tx = optax.sgd(0.05)
 
-    @jax.jit
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
     def update_model(params, opt_state, batch, mask):
         def masked_error(params):
             error = jnp.square(net.apply(params, batch, mask) - batch).mean(axis=-1)

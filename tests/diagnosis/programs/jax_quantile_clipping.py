@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -55,7 +56,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
     def loss_fn(params, batch):
         return optax.l2_loss(forward(params, batch.x), batch.y).mean()
 
-    @jax.jit
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
     def make_step(params, opt_state, batch):
         grads = jax.grad(loss_fn)(params, batch)
         updates, opt_state = optimizer.update(grads, opt_state, params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
             ranks = 1.0 + (scores[:, None, :] > scores[:, :, None]).sum(axis=-1)
         return 1.0 / jnp.log2(1.0 + ranks)
 
-    @nnx.jit
+    @functools.partial(nnx.jit, donate_argnums=(0, 1))
     def train_on(model, optimizer, documents, gains):
         def loss_fn(model):
             scores = model(documents)

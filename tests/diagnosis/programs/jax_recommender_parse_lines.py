@@ -64,8 +64,8 @@ def record(folder: Path, *, faulty: bool) -> dict:
         first, second, third = jax.random.split(key, 3)
         return {
             "table": 0.01 * jax.random.normal(first, (args.buckets, 16)),
-            "w1": 0.05 * jax.random.normal(second, (16 * 32, 64)),
-            "w2": 0.05 * jax.random.normal(third, (64, 1)),
+            "w1": 0.05 * jax.random.normal(second, (16 * 32, 384)),
+            "w2": 0.05 * jax.random.normal(third, (384, 1)),
         }
 
     def click_loss(params, ids, label):

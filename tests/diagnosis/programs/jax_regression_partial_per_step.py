@@ -45,7 +45,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
         grads = jax.grad(mse)(layers, x, y)
         return jax.tree.map(lambda p, g: p - lr * (g + decay * p), layers, grads)
 
-    jitted = jax.jit(functools.partial(sgd_update, decay=1e-4))
+    jitted = jax.jit(functools.partial(sgd_update, decay=1e-4), donate_argnums=0)
     random = np.random.default_rng(3)
     table = random.standard_normal((20_000, 64)).astype(np.float32)
     target = table[:, :8].sum(axis=1)
@@ -58,7 +58,8 @@ def record(folder: Path, *, faulty: bool) -> dict:
             rate = 1e-3 * min(1.0, (step + 1) / 40)
             with jax.profiler.StepTraceAnnotation("step", step_num=step):
                 if faulty:
-                    update = jax.jit(functools.partial(sgd_update, lr=rate, decay=1e-4))
+                    step_fn = functools.partial(sgd_update, lr=rate, decay=1e-4)
+                    update = jax.jit(step_fn, donate_argnums=0)
                     layers = update(layers, table[rows], target[rows])
                 else:
                     layers = jitted(layers, table[rows], target[rows], rate)

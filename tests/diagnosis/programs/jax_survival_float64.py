@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
             at_risk = jnp.log(jnp.cumsum(jnp.exp(risk)))
             return -jnp.sum((risk - at_risk) * events) / events.sum()
 
-    @jax.jit
+    @functools.partial(jax.jit, donate_argnums=0)
     def descend(weights, table, events):
         value, slopes = jax.value_and_grad(CoxNetwork.partial_likelihood)(weights, table, events)
         return [w - (0.01 * s).astype(w.dtype) for w, s in zip(weights, slopes, strict=True)], value

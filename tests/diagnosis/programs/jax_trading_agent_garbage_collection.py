@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import random
 import time
@@ -71,7 +72,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
             return -jnp.mean(chosen * rewards)
 
         @staticmethod
-        @jax.jit
+        @functools.partial(jax.jit, donate_argnums=0)
         def policy_gradient(layers, *trades):
             grads = jax.grad(Agent.objective)(layers, *trades)
             return [layer - 0.01 * grad for layer, grad in zip(layers, grads, strict=True)]
