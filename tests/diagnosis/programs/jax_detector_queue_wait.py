@@ -13,8 +13,8 @@ PAIR = Pair(
     fault="one loader thread reads records one after another, and each step waits at its queue",
     about="time",
     kind=r"input_bound|lock_wait|host_bound|idle_between_steps",
-    culprit=r"queue|next_batch|BatchLoader|acquire|wait|__next__|read_record",
-    line=r"queue\.py|__next__|next_batch|train\.py|acquire|wait",
+    culprit=r"queue|next_batch|BatchLoader|acquire|__next__|read_record",
+    line=r"queue\.py|__next__|train\.py:(62|102)|acquire",
 )
 
 

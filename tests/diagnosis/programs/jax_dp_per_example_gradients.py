@@ -13,7 +13,7 @@ PAIR = Pair(
     about="memory",
     kind=r"huge_temporary|accumulated_in_step",
     culprit=r"vmap|clipped|private|512,\s*\d+",
-    line=r"private_gradients|train\.py|clipped",
+    line=r"private_gradients|sum_of_clipped|train\.py:4[1-7]|clipped",
     savings=r"temporary|batch|pieces|recompute|fuse",
 )
 

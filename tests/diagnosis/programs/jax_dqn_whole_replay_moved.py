@@ -12,8 +12,8 @@ PAIR = Pair(
     fault="each update moves the whole replay buffer to the device to take 64 frames of it",
     about="time",
     kind=r"time_in_copies|host_bound|input_bound|host_sync",
-    culprit=r"sample|device_put|DevicePut|H2D|jnp\.array|ReplayBuffer|array_constructors",
-    line=r"sample|train\.py|array",
+    culprit=r"\bsample\b|\bstage\b|device_put|DevicePut|H2D|jnp\.array|array_constructors",
+    line=r"\bsample\b|train\.py:64|array_constructors",
 )
 
 

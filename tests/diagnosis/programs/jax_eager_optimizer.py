@@ -12,7 +12,7 @@ PAIR = Pair(
     about="time",
     kind=r"tiny_ops|launch_bound|host_bound|unfused_elementwise|python_work",
     culprit=r"adam_update|tree_map|multiply|update_weight|sqrt|true_divide",
-    line=r"adam_update|update_weight|train\.py",
+    line=r"adam_update|update_weight|train\.py:2[4-9]",
 )
 
 

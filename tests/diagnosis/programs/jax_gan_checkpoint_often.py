@@ -13,8 +13,8 @@ PAIR = Pair(
     fault="each fourth step writes a compressed checkpoint while the loop waits",
     about="time",
     kind=r"step_variation|host_bound|idle_between_steps",
-    culprit=r"checkpoint|save|pickle|gzip|compress|after_step",
-    line=r"save_checkpoint|after_step|CheckpointHook|gzip|compress|train\.py",
+    culprit=r"checkpoint|pickle|gzip|compress|after_step",
+    line=r"save_checkpoint|after_step|gzip|compress|train\.py:(31|38|112)",
     magnitude=4,
 )
 

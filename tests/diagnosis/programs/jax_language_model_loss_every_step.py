@@ -13,8 +13,8 @@ PAIR = Pair(
     fault="float(loss) in every step, so that the host never prepares a batch while a step runs",
     about="time",
     kind=r"host_sync|host_bound|idle_between_steps",
-    culprit=r"float|__float__|train_epoch|loss|_value|block",
-    line=r"train_epoch|train\.py|_value|__float__",
+    culprit=r"__float__|float\(|train_epoch|_value\b|np\.asarray",
+    line=r"train_epoch|train\.py:74|_value\b|__float__",
     environment={"NPROC": "1"},
     is_held_out=False,
 )

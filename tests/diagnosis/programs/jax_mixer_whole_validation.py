@@ -14,7 +14,7 @@ PAIR = Pair(
     about="memory",
     kind=r"peak_in_evaluation|peak_outside_steps|peak_in_one_step|huge_temporary",
     culprit=r"evaluate|eval_step|predict|1536,",
-    line=r"evaluate|eval_step|train\.py",
+    line=r"evaluate|eval_step|train\.py:(63|73)",
     savings=r"batch|temporary|pieces|fuse|precision",
 )
 

@@ -13,7 +13,7 @@ PAIR = Pair(
     about="time",
     kind=r"host_callback|host_bound|python_work|dominant_op",
     culprit=r"callback|lambda_weights|ranks_of",
-    line=r"ranks_of|lambda_weights|train\.py|callback",
+    line=r"ranks_of|lambda_weights|train\.py:49|callback",
 )
 
 

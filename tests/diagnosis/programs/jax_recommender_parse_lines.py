@@ -14,7 +14,7 @@ PAIR = Pair(
     about="time",
     kind=r"input_bound|host_bound|python_work|idle_between_steps",
     culprit=r"parse_line|read_batch|json|loads|decode",
-    line=r"parse_line|read_batch|train\.py",
+    line=r"parse_line|read_batch|train\.py:(32|94)",
 )
 
 

@@ -11,8 +11,8 @@ PAIR = Pair(
     fault="the restored checkpoint stays on the device beside the state that was made from it",
     about="memory",
     kind=r"redundant_copy|held_after_use|peak_outside_steps",
-    culprit=r"restore_checkpoint|main|resume|train\.py",
-    line=r"restore_checkpoint|train\.py",
+    culprit=r"restore_checkpoint|train\.py:5[12]",
+    line=r"restore_checkpoint|train\.py:5[12]",
     savings=r"older_copy|duplicate|copy|held|release",
     magnitude=13_110_008,  # weights and two moments of Adam
 )

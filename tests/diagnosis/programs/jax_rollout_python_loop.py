@@ -11,8 +11,8 @@ PAIR = Pair(
     fault="each episode calls a compiled step of the simulation from Python, step by step",
     about="time",
     kind=r"launch_bound|tiny_ops|host_bound|python_work|idle_between_steps|host_sync",
-    culprit=r"rollout|env_step|play_episodes|PjitFunction",
-    line=r"rollout|train\.py|env_step",
+    culprit=r"rollout|env_step|play_episodes",
+    line=r"",
 )
 
 

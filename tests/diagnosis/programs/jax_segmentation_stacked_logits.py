@@ -11,8 +11,8 @@ PAIR = Pair(
     fault="the scan over micro-batches returns their logits, all of which are live at its end",
     about="memory",
     kind=r"accumulated_in_step|huge_temporary|held_after_use|wide_output",
-    culprit=r"logits|scan|while|micro|accumulate|8,\s*4,\s*64,\s*64,\s*21",
-    line=r"micro_step|accumulate|train\.py",
+    culprit=r"logits|scan|while|micro_step|8,\s*4,\s*64,\s*64,\s*21",
+    line=r"micro_step|accumulate|train\.py:(6[4-8]|71)",
     savings=r"temporary|output|recompute|batch|older|precision",
     magnitude=8 * 4 * 64 * 64 * 21 * 4,
 )

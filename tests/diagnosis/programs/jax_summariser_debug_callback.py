@@ -13,7 +13,7 @@ PAIR = Pair(
     about="time",
     kind=r"host_callback|host_bound|python_work|dominant_op|time_in_copies",
     culprit=r"callback|log_activations|histogram",
-    line=r"log_activations|histogram|train\.py|callback",
+    line=r"log_activations|histogram|train\.py:(31|54)|callback",
     is_held_out=False,
 )
 

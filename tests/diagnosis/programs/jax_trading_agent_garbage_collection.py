@@ -16,8 +16,8 @@ PAIR = Pair(
     fault="gc.collect() after each step walks all the trades in memory",
     about="time",
     kind=r"python_work|host_bound|idle_between_steps",
-    culprit=r"gc\b|collect|garbage|learn",
-    line=r"collect|learn|train\.py",
+    culprit=r"gc[ .]collect|garbage.collection",
+    line=r"gc[ .]collect|\blearn\b|train\.py:90",
     is_held_out=False,
 )
 

@@ -12,7 +12,7 @@ PAIR = Pair(
     about="memory",
     kind=r"huge_temporary|one_pass",
     culprit=r"attention|softmax|scores|bhqk|1024,\s*1024",
-    line=r"attend|CausalSelfAttention|train\.py",
+    line=r"attend|CausalSelfAttention|train\.py:3[3-6]",
     savings=r"temporary|recompute|fuse|pieces|precision|batch",
     # The scores take most of the program whatever their number of layers.
     faulty_allowed=(r"one_pass: ",),
