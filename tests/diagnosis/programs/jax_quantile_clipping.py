@@ -12,7 +12,7 @@ from tests.diagnosis.pair import Pair
 PAIR = Pair(
     fault="gradients are clipped at a quantile of all their entries, which sorts them each step",
     about="time",
-    kind=r"dominant_op",
+    kind=r"expensive_op",
     culprit=r"sort|quantile|percentile",
     line=r"clip_by_quantile|update_fn|quantile|train\.py:3[67]",
     is_held_out=False,

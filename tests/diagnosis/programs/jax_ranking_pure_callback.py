@@ -11,7 +11,7 @@ from tests.diagnosis.pair import Pair
 PAIR = Pair(
     fault="the ranks come from a pure_callback to NumPy in each step",
     about="time",
-    kind=r"host_callback|host_bound|python_work|dominant_op",
+    kind=r"host_callback|host_bound|python_work|expensive_op",
     culprit=r"callback|lambda_weights|ranks_of",
     line=r"ranks_of|lambda_weights|train\.py:49|callback",
 )

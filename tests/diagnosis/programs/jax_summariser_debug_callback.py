@@ -11,7 +11,7 @@ from tests.diagnosis.pair import Pair
 PAIR = Pair(
     fault="a debug callback sends every layer's activations to a NumPy histogram in each step",
     about="time",
-    kind=r"host_callback|host_bound|python_work|dominant_op|time_in_copies",
+    kind=r"host_callback|host_bound|python_work|expensive_op|time_in_copies",
     culprit=r"callback|log_activations|histogram",
     line=r"log_activations|histogram|train\.py:(31|54)|callback",
     is_held_out=False,

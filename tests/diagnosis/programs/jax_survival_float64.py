@@ -11,7 +11,7 @@ from tests.diagnosis.pair import Pair
 PAIR = Pair(
     fault="with jax_enable_x64 on, float64 tables make the whole network compute in float64",
     about="time",
-    kind=r"wide_data_type",
+    kind=r"float64_memory",
     culprit=r"f64|float64|double",
     line=r"",
     savings=r"precision",
