@@ -1,1 +1,1 @@
-"""Programs with one planted fault and their healthy twins, and what a right diagnosis says of them."""
+"""Programs with one planted fault, their healthy twins, and what a right diagnosis says."""

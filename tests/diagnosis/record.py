@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import importlib
-import json
 import os
 import shutil
 import subprocess
@@ -63,6 +62,8 @@ def _stored(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
         return
     whole = source.read_bytes()
+    if whole.startswith(b"\x1f\x8b"):
+        whole = gzip.decompress(whole)
     Path(f"{target}.gz").write_bytes(gzip.compress(whole, 9, mtime=0))
 
 
@@ -76,7 +77,7 @@ def main() -> None:
     for name in options.names or names():
         for variant in VARIANTS:
             record(name, variant, options.into)
-            print(name, variant, flush=True)
+            sys.stdout.write(f"{name} {variant}\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What Peakline says of a pair, and whether it is right: from its JSON alone, as anyone reads it."""
+"""What Peakline says of a pair, and whether it is right: from its JSON alone."""
 
 from __future__ import annotations
 
@@ -181,7 +181,9 @@ def _comes_true(pair: Pair, best: dict, faulty: dict, healthy: dict) -> tuple[bo
 
 
 def _peak(memory: dict) -> int:
-    return max((part["peak_bytes"] for part in memory.get("allocators", [])), default=0)
+    """The peak of the allocators; where none recorded anything what the programs need."""
+    parts = memory.get("allocators") or memory.get("programs") or []
+    return max((part["peak_bytes"] for part in parts), default=0)
 
 
 def _numbers(node: object) -> list[float]:

@@ -24,6 +24,7 @@ _ROOTS = [
 
 # What lies in the folders of samples is known by its name; the first that fits counts.
 _NAMES = (
+    (r"truth\.json$", ""),
     (r"\.xplane\.pb$", "xplane"),
     (r"tfprof_profile|\.zip$", ""),
     (r"\.hlo\.pb$", "hlo_proto"),
