@@ -155,3 +155,17 @@ def allocator_text(name: str | None) -> str:
 def counted(number: int, what: str) -> str:
     """``3 buffers``, ``1 buffer``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def ordinal(number: int) -> str:
+    """``1st``, ``12th``."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if 10 <= number % 100 <= 20 else ending}"
+
+
+_NUMBER = re.compile(r"(?:[ #;:_-]*[0-9]+)+$")
+
+
+def population_of(name: str) -> str:
+    """What a step is called without its number: ``train`` of ``train 170``."""
+    return _NUMBER.sub("", name)

@@ -1,0 +1,108 @@
+"""What a call does that keeps the thread of a training loop: waits, reads, writes, copies.
+
+Known by the words of the frameworks, of Python's library and of NumPy; what is in no list is work.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+
+from peakline.trace.frames import frame_of
+
+
+class Call(IntEnum):
+    """What an event says that its caller does."""
+
+    WORK = 0
+    READ = 1
+    """A value is read from the device, which first has to finish what it is doing."""
+    TRANSFER = 2
+    """A tensor is copied to a device, or between two."""
+    SLEEP = 3
+    LOCK = 4
+    """A thread waits for another: a lock, an event, a queue, a join, a pipe."""
+    FILE = 5
+    """A file, or an archive, is written."""
+    PRINT = 6
+    COLLECT = 7
+    """Python collects garbage."""
+    COPY = 8
+    """An object is copied with all that it refers to."""
+
+
+WORDS = {
+    Call.WORK: "Python code",
+    Call.READ: "reading values of the device",
+    Call.TRANSFER: "copies to the device",
+    Call.SLEEP: "sleep",
+    Call.LOCK: "waiting for another thread",
+    Call.FILE: "writing files",
+    Call.PRINT: "printing",
+    Call.COLLECT: "garbage collection",
+    Call.COPY: "deep copies",
+}
+"""What a person calls them."""
+
+_FRAMEWORK = {
+    Call.READ: frozenset(
+        "__float__ __int__ __bool__ __index__ __complex__ __array__ __format__ _value item tolist "
+        "numpy _numpy _numpy_internal block_until_ready device_get _to_np "
+        "_single_device_array_to_np_array_did_copy is_nonzero".split()
+    ),
+    Call.TRANSFER: frozenset(
+        "device_put device_put_sharded device_put_replicated _device_put_impl batched_device_put "
+        "shard_args pin_memory convert_to_eager_tensor stage".split()
+    ),
+    Call.FILE: frozenset(
+        "save save_checkpoint save_weights save_model save_file write_record write_file "
+        "save_pretrained torch_save _save".split()
+    ),
+}
+_ANY = {
+    Call.READ: frozenset("item tolist".split()),
+    Call.SLEEP: frozenset("sleep usleep nanosleep".split()),
+    Call.LOCK: frozenset(
+        "acquire acquire_lock wait wait_for join select poll epoll_wait recv recv_bytes flock "
+        "lockf kevent _wait_for_tstate_lock".split()
+    ),
+    Call.FILE: frozenset(
+        "write writelines fsync fdatasync flush dump savez savez_compressed save savetxt savefig "
+        "to_csv to_parquet copyfile replace_file write_record write_bytes write_text".split()
+    ),
+    Call.PRINT: frozenset(("print", "emit")),
+    Call.COPY: frozenset(("deepcopy",)),
+}
+_QUEUE = frozenset(("get", "put"))
+_EVENTS = (
+    (Call.READ, re.compile(
+        r"aten::(?:item|_local_scalar_dense|is_nonzero)$|np\.asarray\(jax\.Array\)|"
+        r"(?:cu|cuda|hip)\w*Synchronize|\bblock_until_ready\b"
+    )),
+    (Call.TRANSFER, re.compile(r"DevicePut|BatchedDevicePut|(?:cuda|hip)MemcpyAsync$")),
+    (Call.FILE, re.compile(r"(?:.*:)?(?:SaveV2|SaveSlices|MergeV2Checkpoints|WriteFile)$")),
+    (Call.PRINT, re.compile(r"(?:.*:)?(?:PrintV2|Print)$")),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 16)
+def call_of(name: str) -> Call:
+    """What an event called so does; `WORK` for the program's own frames and for all else."""
+    frame = frame_of(name)
+    if frame is None:
+        return next((call for call, known in _EVENTS if known.match(name)), Call.WORK)
+    if frame.whose == "program":
+        return Call.WORK
+    function = frame.function.rpartition(".")[2]
+    if function == "collect" and (not frame.file or frame.file.endswith("gc.py")):
+        return Call.COLLECT
+    if function in _QUEUE and (frame.file.endswith("queue.py") or "ueue" in frame.function):
+        return Call.LOCK
+    if frame.whose == "framework":
+        for call, functions in _FRAMEWORK.items():
+            if function in functions:
+                return call
+        if frame.file:
+            return Call.WORK
+    return next((call for call, functions in _ANY.items() if function in functions), Call.WORK)

@@ -1,0 +1,187 @@
+"""What profilers record of an op's inputs: their shapes and element types."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from peakline.arrays import BoolArray, Int32Array, Int64Array
+from peakline.tables import Profile
+from peakline.tables.once import once
+from peakline.trace.events import trace_of
+
+DIMS, STRIDES, _TYPES = "Input Dims", "Input Strides", "Input type"
+"""PyTorch's, with ``record_shapes``."""
+_FLOATING = re.compile(r'"(?:c10::)?(?:complex<)?(float|double|Half|BFloat16|Float8\w*)>?"')
+_TENSOR = re.compile(
+    r'"(?:c10::)?(?:float|double|Half|BFloat16|int|long int|long|short|char|signed char|'
+    r'unsigned char|bool|complex<\w+>|Float8\w*)"'
+)
+
+
+@dataclass(frozen=True, eq=False)
+class OpInputs:
+    """Per event of the trace the code of its shapes and of its types, -1 where none is known."""
+
+    shape: Int32Array
+    shapes: tuple[str, ...]
+    types: Int32Array
+    type_texts: tuple[str, ...]
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether any shape is."""
+        return bool(self.shapes)
+
+    def dims(self, events: Int64Array) -> Int32Array:
+        """The code of the shape of each event's largest input, -1 where none is known."""
+        return self.shape[events] if self.shape.size else np.full(events.size, -1, np.int32)
+
+    def dims_text(self, code: int) -> str:
+        """``[256, 512]``; empty for -1."""
+        return self.shapes[code] if code >= 0 else ""
+
+    @cached_property
+    def has_tensor(self) -> BoolArray:
+        """Per event whether the type of an input that is a tensor is known."""
+        table = [bool(_TENSOR.search(text)) for text in self.type_texts]
+        found: BoolArray = np.array([*table, False], np.bool_)[self.types]
+        return found
+
+    @cached_property
+    def is_float64(self) -> BoolArray:
+        """Per event whether all inputs that are tensors of floating point are float64.
+
+        A number that is given to an op is a tensor of float64 too, beside those of other types.
+        """
+        table = [set(_FLOATING.findall(text)) == {"double"} for text in self.type_texts]
+        found: BoolArray = np.array([*table, False], np.bool_)[self.types]
+        return found
+
+
+@once
+def inputs_of(profile: Profile) -> OpInputs:
+    """The inputs of all events, read once.
+
+    Raises InputError when the profile cannot be read.
+    """
+    trace = trace_of(profile)
+    none = np.full(trace.size, -1, np.int32)
+    if (
+        trace.source != "events"
+        or not profile.has_categories
+        or "event_stats" not in profile.tables
+    ):
+        return OpInputs(none, (), none, ())
+    stats = profile.typed_stats(frozenset((DIMS, _TYPES)))
+    names, texts = stats.names("name"), stats.names("text")
+    place = trace.places(stats.array("event_id"))
+    found = []
+    for name in (DIMS, _TYPES):
+        mine = (names.codes == names.code_of(name)) & (place >= 0)
+        codes, known = np.unique(texts.codes[mine], return_inverse=True)
+        words = [texts.values[code] if code >= 0 else "" for code in codes.tolist()]
+        words = [_largest(word) for word in words] if name == DIMS else words
+        distinct = {word: number for number, word in enumerate(dict.fromkeys(words))}
+        number = np.array([distinct[word] for word in words], np.int32)
+        column = none.copy()
+        column[place[mine]] = number[known] if number.size else number
+        found.append((column, tuple(distinct)))
+    return OpInputs(*found[0], *found[1])
+
+
+@once
+def texts_of(profile: Profile, stat: str) -> tuple[Int32Array, tuple[str, ...]]:
+    """Per event the code of the text of a ``stat``, -1 where none is recorded; and the texts."""
+    trace = trace_of(profile)
+    found = np.full(trace.size, -1, np.int32)
+    if trace.source != "events" or "event_stats" not in profile.tables:
+        return found, ()
+    stats = profile.typed_stats(frozenset((stat,)))
+    texts = stats.names("text")
+    place = trace.places(stats.array("event_id"))
+    mine = (place >= 0) & (texts.codes >= 0)
+    found[place[mine]] = texts.codes[mine]
+    return found, tuple(texts.values)
+
+
+def elements_read(dims: str, strides: str) -> int:
+    """How many numbers the largest input holds: what is expanded (stride 0) is there once.
+
+    ``dims`` and ``strides`` are lists of lists as PyTorch writes them; 0 where they are none.
+    """
+    import json
+
+    try:
+        shapes, steps = json.loads(dims), json.loads(strides or "[]")
+    except ValueError:
+        return 0
+    most = 0
+    for number, shape in enumerate(shapes if isinstance(shapes, list) else ()):
+        own = steps[number] if isinstance(steps, list) and number < len(steps) else []
+        if not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
+            continue
+        is_whole = not isinstance(own, list) or len(own) != len(shape)
+        sides = shape if is_whole else [a for a, b in zip(shape, own, strict=True) if b]
+        most = max(most, int(np.prod(np.array(sides, np.float64))) if shape else 0)
+    return most
+
+
+@once
+def all_dims_of(profile: Profile) -> tuple[Int32Array, tuple[str, ...]]:
+    """Per event the code of the shapes of all its inputs that are tensors, -1 where none is known;
+    and the texts, ``[8, 64], [64, 4]``.
+
+    Raises InputError when the profile cannot be read.
+    """
+    trace = trace_of(profile)
+    found = np.full(trace.size, -1, np.int32)
+    if (
+        trace.source != "events"
+        or not profile.has_categories
+        or "event_stats" not in profile.tables
+    ):
+        return found, ()
+    stats = profile.typed_stats(frozenset((DIMS,)))
+    texts = stats.names("text")
+    place = trace.places(stats.array("event_id"))
+    mine = (place >= 0) & (texts.codes >= 0)
+    codes, known = np.unique(texts.codes[mine], return_inverse=True)
+    words = [_tensors(texts.values[code]) for code in codes.tolist()]
+    distinct = {word: number for number, word in enumerate(dict.fromkeys(filter(None, words)))}
+    number = np.array([distinct.get(word, -1) for word in words], np.int32)
+    found[place[mine]] = number[known] if number.size else number
+    return found, tuple(distinct)
+
+
+def _tensors(dims: str) -> str:
+    """The shapes of inputs that are tensors with dimensions: a number has none."""
+    import json
+
+    try:
+        shapes = json.loads(dims)
+    except ValueError:
+        return ""
+    if not isinstance(shapes, list):
+        return ""
+    return ", ".join(str(shape) for shape in shapes if isinstance(shape, list) and shape)
+
+
+def _largest(dims: str) -> str:
+    """Of the shapes of all inputs, a list of lists, the one with most elements."""
+    import json
+
+    try:
+        shapes = json.loads(dims)
+    except ValueError:
+        return ""
+    best, most = "", 0
+    for shape in shapes if isinstance(shapes, list) else ():
+        if isinstance(shape, list) and shape and all(isinstance(size, int) for size in shape):
+            size = int(np.prod(np.array(shape, np.float64)))
+            if size > most:
+                best, most = str(shape), size
+    return best

@@ -1,0 +1,147 @@
+"""Kinds of work that ops do, by their types: sorting, strings, casts, moving data, arithmetic.
+
+Types are those of TensorFlow (``tensorflow/core/ops``), JAX's primitives, XLA's opcodes, and
+PyTorch's operators (``aten/src/ATen/native/native_functions.yaml``).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+
+
+class Work(IntEnum):
+    """What an op does."""
+
+    OTHER = 0
+    SORT = 1
+    STRING = 2
+    PRINT = 3
+    CALLBACK = 4
+    CAST = 5
+    LAYOUT = 6
+    GATHER = 7
+    ELEMENTWISE = 8
+    MATMUL = 9
+    RANDOM = 10
+    FILE = 11
+
+
+WORDS = {
+    Work.SORT: "sorting",
+    Work.STRING: "work on strings",
+    Work.PRINT: "printing",
+    Work.CALLBACK: "calls from the program back into Python",
+    Work.CAST: "casts between types",
+    Work.LAYOUT: "copies and transposes",
+    Work.GATHER: "gathering and scattering single elements",
+    Work.ELEMENTWISE: "element-wise arithmetic",
+    Work.MATMUL: "matrix products and convolutions",
+    Work.RANDOM: "making random numbers",
+    Work.FILE: "writing files",
+}
+"""What a person calls them."""
+
+_WORDS = {
+    Work.SORT: (
+        "sort sortv2 topk topkv2 top_k approx_top_k argsort unique uniquev2 uniquewithcounts "
+        "uniquewithcountsv2 nthelement kthvalue msort unique_dim unique_consecutive _unique2 "
+        "_unique uniqueconsecutive searchsorted bucketize median nanmedian quantile mode lexsort "
+        "sort_stable topk_outputs argmaxmin unsafe_sort setdiff1d listdiff histc"
+    ),
+    Work.STRING: (
+        "asstring stringjoin stringsplit stringsplitv2 stringformat stringlower stringupper "
+        "stringlength stringstrip stringngrams stringtohashbucket stringtohashbucketfast "
+        "stringtohashbucketstrong stringtonumber substr reducejoin regexreplace regexfullmatch "
+        "staticregexreplace staticregexfullmatch unicodedecode unicodedecodewithoffsets "
+        "unicodeencode unicodescript unicodetranscode unsortedsegmentjoin decodebase64 "
+        "encodebase64 decodecsv decoderaw decodejsonexample parseexample parseexamplev2 "
+        "parsesingleexample parsetensor lookuptablefind lookuptablefindv2"
+    ),
+    Work.PRINT: "print printv2 logmessage assert",
+    Work.CALLBACK: (
+        "pyfunc eagerpyfunc pyfuncstateless pure_callback io_callback debug_callback "
+        "outside_call xla_python_cpu_callback xla_python_gpu_callback "
+        "xla_ffi_python_cpu_callback xla_ffi_python_gpu_callback debug_print "
+        "xla_ffi_partitioned_python_cpu_callback"
+    ),
+    Work.CAST: "cast convert_element_type convert _to_copy to bitcast_convert bitcast_convert_type",
+    Work.LAYOUT: (
+        "transpose conjugatetranspose copy contiguous clone permute_copy copy_ _copy "
+        "tensorcopy reverse reversev2 roll flip "
+        "depthtospace spacetodepth dataformatvecpermute channel_shuffle pixel_shuffle"
+    ),
+    Work.GATHER: (
+        "gather gatherv2 gathernd resourcegather resourcegathernd scatter scatternd scatterupdate "
+        "scatteradd scatternd_update tensorscatterupdate tensorscatteradd resourcescatteradd "
+        "resourcescatterupdate resourcescatternd resourcescatterndupdate unsortedsegmentsum "
+        "segmentsum booleanmask where nonzero index index_put index_put_ _index_put_impl_ "
+        "index_select index_add index_add_ index_copy_ masked_select masked_scatter take put_ "
+        "scatter_add scatter_add_ scatter_ scatter_reduce scatter-add take_along_dim "
+        "dynamicpartition dynamicstitch paralleldynamicstitch gather_backward index_backward "
+        "embedding_dense_backward"
+    ),
+    Work.ELEMENTWISE: (
+        "add addv2 sub mul div realdiv truediv neg abs sign square sqrt rsqrt exp log log1p expm1 "
+        "tanh sigmoid relu relu6 elu selu gelu softplus softsign erf erfc pow maximum minimum max "
+        "min floor ceil round sin cos tan atan atan2 asin acos sinh cosh reciprocal addcmul "
+        "addcdiv lerp clamp clamp_min clamp_max biasadd tanhgrad sigmoidgrad relugrad rsqrtgrad "
+        "sqrtgrad squareddifference selectv2 greater less equal logical_and logical_or "
+        "integer_pow logistic subtract multiply divide power negate exponential rem mod fmod "
+        "threshold_backward tanh_backward sigmoid_backward silu hardtanh leaky_relu mish rsub "
+        "_foreach_mul _foreach_add masked_fill logical_not where_self select_n"
+    ),
+    Work.MATMUL: (
+        "matmul batchmatmul batchmatmulv2 batchmatmulv3 conv2d conv3d conv1d "
+        "depthwiseconv2dnative conv2dbackpropinput conv2dbackpropfilter mm addmm bmm baddbmm "
+        "linear convolution _convolution mkldnn_convolution convolution_backward einsum "
+        "dot dot_general conv_general_dilated _fusedmatmul _fusedconv2d mv addmv addbmm "
+        "convolution_overrideable tensordot mkldnn_linear cublas_gemm __cublas$gemm gemm ger outer"
+    ),
+    Work.RANDOM: (
+        "randomuniform randomstandardnormal truncatednormal statelessrandomuniform "
+        "statelessrandomuniformv2 statelessrandomnormal statelessrandomnormalv2 randomuniformint "
+        "multinomial normal_ uniform_ random_ bernoulli_ exponential_ randperm rng_bit_generator "
+        "threefry2x32 random_bits native_dropout"
+    ),
+    Work.FILE: "savev2 saveslices mergev2checkpoints writefile writesummary writescalarsummary",
+}
+_TYPES = {word: work for work, words in _WORDS.items() for word in words.split()}
+_NUMBER = re.compile(r"(?:[._](?:\d+|clone|remat\d*))+$")
+_FUSION = re.compile(r"_fusion$")
+
+
+@lru_cache(maxsize=1 << 15)
+def work_of(name: str, op_type: str) -> Work:
+    """What an op does, by its type, else by its name (``aten::sort``, ``sort.5``)."""
+    known = _TYPES.get(_plain(op_type)) if op_type else None
+    if known is not None:
+        return known
+    if op_type:
+        return Work.OTHER
+    space, found, inner = name.partition("::")
+    if found and space == "aten":
+        plain = inner.lower()
+        return _TYPES.get(plain) or _TYPES.get(plain.rstrip("_")) or Work.OTHER
+    if found or "(" in name:
+        return Work.OTHER
+    plain = _NUMBER.sub("", name.lstrip("%")).lower()
+    if _FUSION.search(plain) or plain.startswith("wrapped_"):
+        return _of_fusion(_FUSION.sub("", plain).removeprefix("wrapped_"))
+    return _TYPES.get(plain) or _TYPES.get(plain.replace("-", "_")) or Work.OTHER
+
+
+def _of_fusion(parts: str) -> Work:
+    """What a fusion does, which XLA names after the last of what is in it: only what moves or
+    converts says so, unless it gathers.
+    """
+    known = _TYPES.get(parts)
+    works = {known} if known else {_TYPES.get(one, Work.OTHER) for one in parts.split("_")}
+    if Work.GATHER in works:
+        return Work.GATHER
+    return works.pop() if len(works) == 1 else Work.OTHER
+
+
+def _plain(op_type: str) -> str:
+    return op_type.lower().replace("-", "_")

@@ -1,0 +1,49 @@
+"""What an op does, by its type or its name."""
+
+from tests.each_row import each_row
+
+from peakline.trace.work_classes import WORDS, Work, work_of
+
+
+@each_row(
+    ("name", "op_type", "work"),
+    [
+        ("x/sorting", "TopKV2", Work.SORT),
+        ("aten::argsort", "", Work.SORT),
+        ("aten::sort", "", Work.SORT),
+        ("sort.5", "", Work.SORT),
+        ("a", "AsString", Work.STRING),
+        ("a", "PrintV2", Work.PRINT),
+        ("a", "EagerPyFunc", Work.CALLBACK),
+        ("pure_callback.3", "", Work.CALLBACK),
+        ("aten::_to_copy", "", Work.CAST),
+        ("convert.12", "", Work.CAST),
+        ("a", "convert_element_type", Work.CAST),
+        ("transpose.1.clone", "", Work.LAYOUT),
+        ("aten::clone", "", Work.LAYOUT),
+        ("aten::index_put_", "", Work.GATHER),
+        ("a", "scatter-add", Work.GATHER),
+        ("aten::mul_", "", Work.ELEMENTWISE),
+        ("a", "AddV2", Work.ELEMENTWISE),
+        ("aten::addmm", "", Work.MATMUL),
+        ("dot.7", "", Work.MATMUL),
+        ("aten::randperm", "", Work.RANDOM),
+        ("a", "SaveV2", Work.FILE),
+        # A fusion is named for the last of what is in it: only what moves or converts says so.
+        ("wrapped_transpose", "", Work.LAYOUT),
+        ("copy_transpose_fusion.2", "", Work.LAYOUT),
+        ("gather_add_fusion", "", Work.GATHER),
+        ("add_convert_fusion", "", Work.OTHER),
+        # A type that is not known says that it is none of these, whatever the name is.
+        ("sort", "MyOwnOp", Work.OTHER),
+        ("ProfilerStep::sort", "", Work.OTHER),
+        ("sort(train.py)", "", Work.OTHER),
+        ("", "", Work.OTHER),
+    ],
+)
+def test_the_kind_of_work(name, op_type, work):
+    assert work_of(name, op_type) == work
+
+
+def test_every_kind_has_words():
+    assert set(WORDS) == set(Work) - {Work.OTHER}
