@@ -26,6 +26,8 @@ def test_every_sample(tensorflow):
         for path in sorted(folder.rglob("*"))
         if "run_metadata" in str(path.relative_to(folder.parent))
         and path.name.endswith((".pb", ".pb.gz"))
+        # Those have no recorded answers: what they are for is their findings.
+        and "diagnosis" not in path.parts
     ]
     assert len(runs) >= 3
     for path in runs:

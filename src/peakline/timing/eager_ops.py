@@ -19,7 +19,7 @@ ONE_BY_ONE = 20
 """Ops run one by one in a step; a program that is compiled as a whole still runs a few: it draws a
 batch, reads the loss."""
 
-OVERHEAD = 0.50
+OVERHEAD = 0.35
 """... and so much of the step is spent neither in ops nor in waiting, but in getting from one op to
 the next."""
 
@@ -30,10 +30,11 @@ _WORK = ("KernelAndDeviceFunc::Run", "ExecutorState::Process", "ThunkExecutor::E
 _OPS = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EagerOps:
     """``per_step`` ops in each, of whose time ``work_ps`` is in ops and ``lost_ps`` (a ``share``)
-    between them. ``ops`` are those that run most often, and how many times a step.
+    between them. ``ops`` are those that run most often, and how many times a step, ``calls`` their
+    places in the trace.
     """
 
     per_step: float
@@ -41,6 +42,7 @@ class EagerOps:
     lost_ps: int
     share: float
     ops: tuple[tuple[str, float], ...]
+    calls: AnyArray
 
 
 def eager_ops_of(profile: Profile, facts: StepFacts) -> EagerOps | None:
@@ -74,7 +76,7 @@ def eager_ops_of(profile: Profile, facts: StepFacts) -> EagerOps | None:
         (called(trace.name.values[int(codes[place])]), int(counts[place]) / facts.count)
         for place in most
     )
-    return EagerOps(each, busy, lost, share, ops)
+    return EagerOps(each, busy, lost, share, ops, calls)
 
 
 def called(name: str) -> str:

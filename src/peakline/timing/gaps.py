@@ -31,6 +31,9 @@ waits for something else."""
 LONG_STALL, LEAST_STALL_PS = 10, 10**9
 """A wait between two steps is a long stall from ten times the median and a millisecond on."""
 
+_RUNS, _NAMED = 0.01, 3
+"""What runs between the steps for this share of the time there is named, so many at most."""
+
 FEW_STALLS, MOST_STALLED = 0.25, 0.5
 """... named one by one where at most a quarter of the steps has one before it and together they
 are half of all time between the steps."""
@@ -144,3 +147,33 @@ def stalls_of(facts: StepFacts, gaps: AnyArray, usual: int) -> AnyArray:
     first = np.unique(stall[order], return_index=True)[1]
     longest: AnyArray = rows[order[first]]
     return longest[np.argsort(-gaps[longest], kind="stable")]
+
+
+def runs_between(profile: Profile, facts: StepFacts) -> list[str]:
+    """What threads of the host run between the steps, the names with most self time first."""
+    from peakline.timing.eager_ops import called
+    from peakline.timing.frame_work import callee_title
+    from peakline.timing.slow_steps import own_in
+    from peakline.trace.activity_names import is_marker
+    from peakline.trace.events import HOST, nesting_of, trace_of
+
+    gap, end = facts.part("gap_before_ps"), facts.part("start_ps")
+    rows = np.flatnonzero((gap > 0) & (facts.number > 0))
+    rows = rows[np.argsort(end[rows], kind="stable")]
+    trace = trace_of(profile)
+    if not rows.size or not trace.size:
+        return []
+    begin = np.maximum(end[rows] - gap[rows], np.append(0, end[rows][:-1]))
+    events, own = own_in(nesting_of(profile), begin, end[rows])
+    on_host = [trace.planes[line.plane].kind == HOST for line in trace.lines]
+    mine = np.array(on_host, np.bool_)[trace.lines_of(events)]
+    codes = trace.name.codes[events[mine]]
+    totals = np.bincount(codes[codes >= 0], own[mine][codes >= 0], len(trace.name.values))
+    found: list[str] = []
+    for code in np.argsort(-totals, kind="stable").tolist():
+        if totals[code] < _RUNS * int(gap[rows].sum()) or len(found) == _NAMED:
+            break
+        name = trace.name.values[code]
+        if not is_marker(name):
+            found.append(callee_title(called(name)))
+    return found

@@ -10,6 +10,7 @@ time: while a prefetching iterator waits, the one below it works on a thread of 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,6 +62,9 @@ class Stage:
     blocking_ps: int
     is_bottleneck: bool = False
     why: str = ""
+
+
+_OPENED = re.compile(r"\[\d+\](?=::)")
 
 
 @dataclass(eq=False)
@@ -124,7 +128,8 @@ def _named(trace: Trace) -> list[_Calls]:
     kinds: dict[int, tuple[str, str]] = {}
     for code, name in enumerate(trace.name.values):
         if name.startswith(_ITERATOR):
-            kinds[code] = name, _PREPROCESSING
+            # Repeat and interleave number the iterators that they open one after the other.
+            kinds[code] = _OPENED.sub("", name), _PREPROCESSING
         elif name.startswith(_LOADER):
             kinds[code] = name, _OTHER
         elif "InfeedEnqueue" in name and is_enqueue(parse_op_name(name).op_type):
@@ -137,10 +142,13 @@ def _named(trace: Trace) -> list[_Calls]:
     codes = trace.name.codes[events]
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(mask.size + 1))
+    parts: dict[tuple[str, str], list[Int64Array]] = {}
+    for code, stage in kinds.items():
+        if bounds[code + 1] > bounds[code]:
+            parts.setdefault(stage, []).append(events[order[bounds[code] : bounds[code + 1]]])
     return [
-        _Calls(name, events[order[bounds[code] : bounds[code + 1]]], category)
-        for code, (name, category) in kinds.items()
-        if bounds[code + 1] > bounds[code]
+        _Calls(name, np.sort(np.concatenate(own)), category)
+        for (name, category), own in parts.items()
     ]
 
 

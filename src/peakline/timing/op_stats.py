@@ -70,7 +70,7 @@ def op_times(profile: Profile, *, by_type: bool = False) -> OpTimes:
     found: list[OpTime] = []
     device = framework_executions(profile)
     costs = _costs(profile, device)
-    found += _spread(DEVICE, _joined(profile, device), costs, by_type=by_type)
+    found += _spread(DEVICE, joined_runs(profile, device), costs, by_type=by_type)
     found += _spread(HOST, host_executions(profile), None, by_type=by_type)
     found.sort(key=lambda op: (op.side != DEVICE, -op.self_ps, op.op, op.op_type))
     total = {side: sum(op.self_ps for op in found if op.side == side) for side in (HOST, DEVICE)}
@@ -92,8 +92,10 @@ def _costs(profile: Profile, runs: Executions) -> tuple[list[float], list[float]
     )
 
 
-def _joined(profile: Profile, runs: Executions) -> Executions:
-    """With what one run of an op launched on devices as one run of it."""
+def joined_runs(profile: Profile, runs: Executions) -> Executions:
+    """``runs`` on devices with what one run of an op launched as one run of it, which is where the
+    first of these stands.
+    """
     if not runs.event.size:
         return runs
     host, cause = host_executions(profile), launching_runs(profile)[runs.event]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray
 from peakline.tables import Profile
 from peakline.tables.joins import ranges
+from peakline.timing.op_names import EAGER
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS, SLOW, WARM_UP, StepFacts
+from peakline.timing.step_threads import step_threads_of
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity, is_marker
 from peakline.trace.events import Nesting, nesting_of, trace_of
+from peakline.trace.frames import Frame, frame_of
 from peakline.trace.nesting import self_times
 
 _DOES = np.full(len(Activity), 1.0)
@@ -30,6 +34,15 @@ _NORMAL = 1.4826
 TURN_PS = 10 * 10**9
 """... and 10 ms more, unless slow steps come at even distances: for so long the system may give a
 core to somebody else."""
+
+HALF, ALONE = 0.5, 0.1
+"""A function says why steps are slow when it takes half of what they take longer; it runs in them
+alone when it runs in others at most a tenth as often."""
+
+_OP = "::"
+"""In the names of PyTorch's ops, and of C++ functions: no name that a program gives."""
+FEW = 0.34
+"""What more than a third of the steps do is usual."""
 
 SLOW_COMPILE = 0.5
 """A step more than half of whose extra time is compilation is none of them."""
@@ -61,7 +74,9 @@ class SlowSteps:
     ``rows`` are theirs in `StepFacts`, the slowest first; ``median_ps`` is that of all,
     ``slow_median_ps`` their own. ``lost_ps`` is what they take longer together, ``share`` that by
     the time of all. ``beyond`` says per part how much longer it takes, ``period`` the distance
-    between them where it is always the same.
+    between them where it is always the same. ``function`` is the one of the program that takes
+    ``function_ps`` longer in a slow step, at least half of all it takes longer, and ``is_alone``
+    says that it runs in slow steps alone; None where no frame says it.
     """
 
     rows: AnyArray
@@ -73,6 +88,9 @@ class SlowSteps:
     beyond: dict[str, float]
     period: int | None
     longest: Longer | None
+    function: Frame | None = None
+    function_ps: int = 0
+    is_alone: bool = False
 
     @property
     def most(self) -> str:
@@ -107,8 +125,18 @@ def slow_steps_of(
     lost = float(extra[slow].sum())
     share = lost / float(wall.sum()) if slow.any() else 0.0
     if share < (varies if np.count_nonzero(slow) > 1 else once):
-        return None
+        # Where all steps differ, some may still do what the others do not.
+        more = _does_more(profile, rows, wall)
+        if more is None:
+            return None
+        slow = more
+        median = float(np.median(wall[~slow]))
+        lost = float((wall[slow] - median).sum())
+        share = lost / float(wall.sum())
+        if share < varies:
+            return None
     at = np.flatnonzero(slow)
+    function = function_of(profile, facts.part("start_ps")[rows], slow, lost / max(at.size, 1))
     return SlowSteps(
         rows=rows[at][np.argsort(-wall[at], kind="stable")],
         steps=rows.size,
@@ -119,7 +147,89 @@ def slow_steps_of(
         beyond={name: float((facts.part(name)[rows[at]] - usual[name]).sum()) for name in PARTS},
         period=_period(at),
         longest=longest_of(profile, facts.part("start_ps")[rows], facts.part("end_ps")[rows], slow),
+        **function,
     )
+
+
+def function_of(
+    profile: Profile, start: AnyArray, is_slow: BoolArray, extra_ps: float
+) -> dict[str, Any]:
+    """The outermost function of the program that only slow steps run and that takes at least half
+    of the ``extra_ps`` of one; else the innermost that takes so much longer in them.
+
+    ``start`` are the beginnings of all steps, in order of time.
+    """
+    threads = step_threads_of(profile)
+    if threads is None or not threads.has_steps:
+        return {}
+    order = np.argsort(start, kind="stable")
+    nearest = order[np.maximum(np.searchsorted(start[order], threads.begin, "right") - 1, 0)]
+    slow = is_slow[nearest]
+    if not slow.any() or slow.all():
+        return {}
+    # What the program marked says it where no frame does.
+    chosen = threads.frame == np.arange(threads.event.size)
+    if not threads.has_frames:
+        marks = [not is_marker(name) and _OP not in name for name in threads.names.values]
+        chosen = np.array([*marks, False], np.bool_)[threads.code]
+    frames = np.flatnonzero(chosen)
+    codes, place = np.unique(threads.code[frames], return_inverse=True)
+    event = threads.event[frames]
+    took = (threads.trace.end[event] - threads.trace.start[event]).astype(np.float64)
+    mine = slow[threads.step[frames]]
+    means = [
+        (np.bincount(place[part], took[part], codes.size) / count,
+         np.bincount(place[part], minlength=codes.size) / count)
+        for part, count in ((mine, slow.sum()), (~mine, (~slow).sum()))
+    ]  # fmt: skip
+    (slow_ps, slow_runs), (usual_ps, usual_runs) = means
+    excess = slow_ps - usual_ps
+    much = excess >= HALF * extra_ps
+    never = usual_runs <= ALONE * slow_runs
+    alone = much & never
+    if not threads.has_frames:
+        # A mark may be set in every step, and hold nothing in most.
+        alone |= much & (usual_ps <= ALONE * slow_ps)
+    if alone.any():
+        best = int(np.where(alone, excess, 0).argmax())
+    elif much.any() and threads.has_frames:
+        # Each holds the next: the one with least is the innermost.
+        best = int(np.where(much, excess, np.inf).argmin())
+    else:
+        return {}
+    name = threads.names.values[int(codes[best])]
+    return {
+        "function": frame_of(name) or Frame("", 0, name, "program"),
+        "function_ps": round(float(excess[best])),
+        "is_alone": bool(never[best]),
+    }
+
+
+def _does_more(profile: Profile, rows: AnyArray, wall: AnyArray) -> BoolArray | None:
+    """Which steps do what the others do not: a function of the program, or what it marked, that
+    takes at least half of the median step. None without any.
+    """
+    threads = step_threads_of(profile)
+    if threads is None or not threads.has_steps or threads.steps != rows.size:
+        return None
+    event = threads.event
+    took = threads.trace.end[event] - threads.trace.start[event]
+    much = HALF * float(np.median(wall))
+    found: BoolArray | None = None
+    most = 0.0
+    for code in np.unique(threads.code[took >= much]).tolist():
+        name = threads.names.values[code] if code >= 0 else ""
+        if not name or is_marker(name) or _OP in name:
+            continue
+        mine = threads.code == code
+        each = np.bincount(threads.step[mine], took[mine], rows.size)
+        long = each >= much
+        # The others do not run it; of what a program marks, it may return at once there.
+        least = 0.0 if frame_of(name) is not None else ALONE * float(np.median(each[long]))
+        is_apart = bool((each[~long] <= least).all())
+        if 2 <= np.count_nonzero(long) <= FEW * rows.size and is_apart and each.sum() > most:
+            most, found = float(each.sum()), long
+    return found
 
 
 def _period(at: AnyArray) -> int | None:
@@ -146,7 +256,7 @@ def longest_of(
     for chosen in (np.flatnonzero(is_slow), np.flatnonzero(~is_slow)):
         some = chosen[np.linspace(0, chosen.size - 1, min(chosen.size, _WINDOWS)).astype(np.int64)]
         events, own = own_in(nesting_of(profile), begin[some], end[some])
-        codes = trace.name.codes[events]
+        codes = _op_codes(profile, events)
         times.append(np.bincount(codes, own, names) / some.size)
         weighed.append(np.bincount(codes, own * _DOES[activity[events]], names) / some.size)
         runs.append(np.bincount(codes, minlength=names) / some.size)
@@ -158,6 +268,25 @@ def longest_of(
         if not is_marker(name):
             return Longer(name, round(extra[code]), float(runs[0][code]), float(runs[1][code]))
     return None
+
+
+def _op_codes(profile: Profile, events: AnyArray) -> AnyArray:
+    """The name that each event counts for: its own, or of the runtime's own work within an op that
+    is run eagerly that op's.
+    """
+    trace = trace_of(profile)
+    eager = np.array([*(name.startswith(EAGER) for name in trace.name.values), False], np.bool_)
+    codes = trace.name.codes[events].copy()
+    if not eager.any():
+        return codes
+    parent, does = nesting_of(profile).parent, activity_of(profile)
+    above = np.where(does[events] == Activity.HOST, parent[events], -1)
+    while (above >= 0).any():
+        here = np.maximum(above, 0)
+        is_op = (above >= 0) & eager[trace.name.codes[here]]
+        codes[is_op] = trace.name.codes[here[is_op]]
+        above = np.where((above >= 0) & ~is_op, parent[here], -1)
+    return codes
 
 
 def own_in(nesting: Nesting, begin: AnyArray, end: AnyArray) -> tuple[AnyArray, AnyArray]:

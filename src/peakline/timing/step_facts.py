@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,8 +10,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array
 from peakline.tables import Columns, Profile
 from peakline.tables.once import once
-
-_NUMBER = re.compile(r"(?:[ #;:_-]*[0-9]+)+$")
+from peakline.text import population_of
 
 PARTS = {
     "compute_ps": "device compute",
@@ -236,8 +234,3 @@ def step_facts_of(profile: Profile) -> StepFacts:
     number = np.arange(table.rows) - (first[device] if used.size else 0)
     found_by = table.names("found_by")[0] if table.rows else None
     return StepFacts(table, devices, device.astype(np.int64), number, cut_off, found_by)
-
-
-def population_of(name: str) -> str:
-    """What a step is called without its number: ``train`` of ``train 170``."""
-    return _NUMBER.sub("", name)

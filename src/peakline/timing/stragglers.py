@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,10 @@ OFTEN_BEHIND = 0.75
 WORKS_LONGER = 0.5
 """It computes and copies longer than the median of the others, by so much of what they wait or
 more; a stage of a pipeline may just communicate less."""
+
+SLOWER = 1.5
+"""Of hosts that do not wait for each other one stands out when its steps take so many times as
+long."""
 
 _WORK = ("compute_ps", "device_to_device_ps", "device_to_host_ps", "host_to_device_ps")
 
@@ -53,6 +57,17 @@ class HostSteps:
     clock: HostClock
 
 
+@dataclass(frozen=True)
+class HostStraggler:
+    """The host that the others wait for. ``work_ps`` is how long it works in the median step,
+    without what it communicates; ``works_longer`` says that this is what the others wait for.
+    """
+
+    straggler: Straggler
+    work_ps: int
+    works_longer: bool
+
+
 def host_steps_of(profile: Profile) -> HostSteps | None:
     """The steps of a host, None without steps.
 
@@ -79,6 +94,49 @@ def host_straggler(hosts: Sequence[tuple[str, HostSteps]]) -> Straggler | None:
             for host, steps in hosts
         ]
     )
+
+
+def longer_host(hosts: Sequence[tuple[str, HostSteps]]) -> HostStraggler | None:
+    """The straggler of `host_straggler`, and whether it works longer than the others."""
+    import numpy as np
+
+    from peakline.timing.variation import host_steps
+
+    works = {}
+    for host, steps in hosts:
+        own = host_steps(steps.times, host)
+        works[host] = float(np.median(own.end - own.begin - own.communication))
+    found = host_straggler(hosts)
+    if found is None:
+        return _slower_host(works, hosts)
+    others = [work for host, work in works.items() if host != found.name]
+    longer = works[found.name] - float(np.median(others))
+    own_work = round(works[found.name])
+    return HostStraggler(found, own_work, longer >= WORKS_LONGER * found.behind_ps)
+
+
+def _slower_host(
+    works: Mapping[str, float], hosts: Sequence[tuple[str, HostSteps]]
+) -> HostStraggler | None:
+    """The host whose steps take much longer than the others', where nothing shows that they wait
+    for each other: hosts that work for themselves.
+    """
+    import numpy as np
+
+    from peakline.timing.variation import Straggler
+
+    if len(works) < 2:
+        return None
+    name = max(works, key=lambda host: works[host])
+    usual = float(np.median([work for host, work in works.items() if host != name]))
+    if works[name] < SLOWER * usual or usual <= 0:
+        return None
+    steps = next(one.times.rows for host, one in hosts if host == name)
+    behind = works[name] - usual
+    found = Straggler(
+        name, "steps", steps, round(behind), round(behind * steps), behind / works[name], 1.0
+    )
+    return HostStraggler(found, round(works[name]), works_longer=True)
 
 
 def behind_of(profile: Profile, facts: StepFacts) -> Behind | None:

@@ -1,0 +1,67 @@
+"""Findings of time that no other file makes by hand: callbacks, and hosts that work longer."""
+
+from tests.analysis.timing.traces import HOST_PLANE, profile_of
+from tests.each_row import each_row
+
+from peakline.findings.kinds.straggler import of_hosts
+from peakline.findings.time_answer import answer_time
+from peakline.timing.stragglers import HostStraggler
+from peakline.timing.variation import Straggler
+
+MS = 10**9
+CALL = "model/PyFunc:PyFunc"
+
+
+def job(length):
+    """Eight steps of 100 ms that call back for so long."""
+    line, steps = [], []
+    for number in range(8):
+        at = 100 * number
+        steps.append((f"train {number}", at * MS, (at + 100) * MS))
+        line.append((*steps[-1], number))
+        line.append((CALL, (at + 10) * MS, (at + 10 + length) * MS))
+        line.append(("$train.py:9 parse", (at + 11) * MS, (at + 9 + length) * MS))
+        line.append(("model/MatMul:MatMul", (at + 50) * MS, (at + 90) * MS))
+    return profile_of({HOST_PLANE: {"main": line}}, steps)
+
+
+def of_kind(profile, kind):
+    return [finding for finding in answer_time(profile).findings if finding.kind == kind]
+
+
+@each_row(("length", "severity"), [(30, "warning"), (10, "info")])
+def test_host_callback(length, severity):
+    (finding,) = of_kind(job(length), "host_callback")
+    assert finding.severity == severity
+    assert finding.title == (
+        f"{length}% of the step time goes to calls from the program back into Python: "
+        "model/PyFunc (1 times a step), which runs parse (train.py:9)"
+    )
+    assert (finding.evidence["op_type"], finding.evidence["line"]) == ("PyFunc", 9)
+    assert of_kind(job(4), "host_callback") == []
+
+
+def straggler(**more):
+    given = {
+        "name": "host b", "share": 0.2, "often": 0.9, "behind_ps": 10, "waited_ps": 8,
+        "evidence": "communication", "steps": 5,
+    }  # fmt: skip
+    return Straggler(**(given | more))
+
+
+def test_a_host_that_works_longer():
+    finding = of_hosts(HostStraggler(straggler(), 50, works_longer=True), 3)
+    assert (finding.kind, finding.severity) == ("straggler", "warning")
+    assert finding.title == (
+        "host b works longer than the other 2 in 90% of the steps, and they wait for it: 20% of "
+        "the step time"
+    )
+    assert (finding.evidence["work_ps"], finding.evidence["gain_share"]) == (50, 0.2)
+
+
+@each_row(
+    ("more", "works_longer"),
+    [({}, False), ({"share": 0.04}, True), ({"often": 0.7}, True)],
+)
+def test_a_host_that_is_last_by_chance(more, works_longer):
+    assert of_hosts(HostStraggler(straggler(**more), 50, works_longer=works_longer), 3) is None
