@@ -6,10 +6,11 @@ The records are matched, measured and named once; every analysis reads the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peakline.arrays import BoolArray
 from peakline.deadline import check_deadline
+from peakline.memory.at_peak import AtPeak, buffers_at_peak
 from peakline.memory.churn import AllocatorChurn, find_churn
 from peakline.memory.deferred import Deferred, find_deferred
 from peakline.memory.fragmentation import Fragmentation, find_fragmentation
@@ -18,7 +19,7 @@ from peakline.memory.growth import AllocatorGrowth, find_growth
 from peakline.memory.lifetimes import match_lifetimes
 from peakline.memory.marks import Marks, find_marks
 from peakline.memory.op_use import OpUse
-from peakline.memory.peak import AllocatorPeak, find_peaks
+from peakline.memory.peak import AllocatorPeak, Descriptions, find_peaks
 from peakline.memory.savings import Saving, find_savings
 from peakline.memory.signatures import History, read_history
 from peakline.memory.single_pass import PassFacts
@@ -31,7 +32,8 @@ class MemoryDetails:
 
     ``peak`` is the one that the answer is about, ``deferred`` None where it is certain. ``growth``
     is None without steps, ``fragmentation`` where no buffer has an address. ``grown``
-    is what deserves attention of the former. ``savings`` are those at the peak, most bytes first.
+    is what deserves attention of the former. ``savings`` are those at the peak, most bytes first;
+    ``at_peak`` are the buffers there.
     """
 
     peak: AllocatorPeak
@@ -41,6 +43,7 @@ class MemoryDetails:
     fragmentation: Fragmentation | None
     churn: AllocatorChurn
     savings: tuple[Saving, ...]
+    at_peak: AtPeak | None = None
 
     @property
     def allocator(self) -> str:
@@ -57,19 +60,30 @@ def read_details(
     ops: OpUse | None = None,
     facts: Callable[[], PassFacts] | None = None,
     programs: Collection[str] = (),
+    describe: Callable[[History], Descriptions | None] | None = None,
 ) -> tuple[History, tuple[MemoryDetails, ...]]:
     """All analyses of ``allocator_events`` (in time order), and what they read.
 
-    ``allocator`` selects one allocator; the peak is that of the records that are ``eligible``. The
+    ``allocator`` selects one allocator; the peak is that of the records that are ``eligible``.
+    ``describe`` gives what is known of buffers besides the columns of their records. The
     others are those of `peakline.findings.memory_answer.explain_memory`. Raises NotFoundError for
     an unknown allocator.
     """
     lifetimes = match_lifetimes(events)
     check_deadline()
-    peaks = find_peaks(events, allocator=allocator, eligible=eligible, lifetimes=lifetimes)
+    history = read_history(events, lifetimes)
+    if describe is not None:
+        history = replace(history, descriptions=describe(history))
+    check_deadline()
+    peaks = find_peaks(
+        events,
+        allocator=allocator,
+        eligible=eligible,
+        lifetimes=lifetimes,
+        descriptions=history.descriptions,
+    )
     deferred = [find_deferred(events, peak, lifetimes, eligible) for peak in peaks]
     check_deadline()
-    history = read_history(events, lifetimes)
     names = lifetimes.allocators
     marks: list[Marks | None] = [None] * len(names)
     wanted = [names.index(peak.allocator) for peak in peaks]
@@ -84,18 +98,23 @@ def read_details(
         growth = find_growth(history, number, marks[number], facts)
         grown = Grown() if growth is None else find_grown(history, growth)
         check_deadline()
+        counted = history.measured if eligible is None else history.measured & eligible
+        growing = signatures_held(history, number, grown)
+        at_peak = buffers_at_peak(history, number, marks[number], counted, growing)
         savings = find_savings(
             history,
             number,
             marks[number],
             fragmentation,
             ops=ops,
-            eligible=eligible,
-            growing=signatures_held(history, number, grown),
+            counted=counted,
+            found=at_peak,
             programs=programs,
         )
         details.append(
-            MemoryDetails(peak, bounds, growth, grown, fragmentation, churn[number], savings)
+            MemoryDetails(
+                peak, bounds, growth, grown, fragmentation, churn[number], savings, at_peak
+            )
         )
     return history, tuple(details)
 

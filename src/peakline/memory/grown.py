@@ -44,7 +44,7 @@ REAL = 0.5
 """The memory in use must have grown by this share of what the signatures grew by."""
 SETTLED_STEPS = 2
 """Memory rose once when so many steps went by since without a rise, ..."""
-SAME_WORK = 0.5
+SAME_WORK = 0.3
 """... and when at least `WORKED` steps before it allocated this share of what later ones do: what
 a program makes before it begins to train is no surprise."""
 WORKED = 3

@@ -53,7 +53,11 @@ def memory_at(
         if own.any():
             chosen[until - 1 - int(own[::-1].argmax())] = True
     return find_peaks(
-        history.events, allocator=allocator, eligible=chosen, lifetimes=history.lifetimes
+        history.events,
+        allocator=allocator,
+        eligible=chosen,
+        lifetimes=history.lifetimes,
+        descriptions=history.descriptions,
     )
 
 
@@ -110,6 +114,7 @@ def _explain(history: History, allocator: int, rows: Int64Array, group: list[int
         allocator=history.lifetimes.allocators[allocator],
         eligible=chosen,
         lifetimes=history.lifetimes,
+        descriptions=history.descriptions,
     )
     events = history.events
     own = rows[sorted(group)]

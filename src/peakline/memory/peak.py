@@ -17,11 +17,12 @@ measured by the running sum of its live buffers; then only those rows occur.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
 from peakline.deadline import checked
 from peakline.errors import NotFoundError
 from peakline.kernels.memory_layout import ALLOCATION
@@ -35,6 +36,8 @@ RESERVED = "(reserved)"
 UNATTRIBUTED = "(unattributed)"
 
 _LABELS = ("op", "region_type", "data_type", "shape")
+DESCRIBED = ("category", "module", "function", "input_shape")
+"""What only some formats say of a buffer, which is no column of their records."""
 
 _found: WeakKeyDictionary[Lifetimes, dict[tuple[int, int], AllocatorPeak]] = WeakKeyDictionary()
 """The peaks of whole profiles, by the allocator's number and the peak's record: a profile of very
@@ -43,10 +46,11 @@ many ops takes long to explain, and moments near the peak need the peak again.""
 
 @dataclass(frozen=True, slots=True)
 class PeakBuffer:
-    """Buffers live at the peak that share op, region, type, shape and step of allocation.
+    """Buffers live at the peak that share op, region, type, shape and step of allocation, and what
+    their category is, which module and function made them, and of what shape the op's input was.
 
     ``bytes`` is the sum of their allocated bytes, ``count`` how many they are: 0 for the three
-    rows without a real op. What a record did not say is the empty string, or None for the step.
+    rows without a real op. What is not known is the empty string, or None for the step.
     """
 
     op: str
@@ -56,6 +60,23 @@ class PeakBuffer:
     bytes: int
     count: int
     start_step: int | None
+    category: str = ""
+    module: str = ""
+    function: str = ""
+    input_shape: str = ""
+
+    @property
+    def described(self) -> tuple[str, ...]:
+        """What `DESCRIBED` names."""
+        return self.category, self.module, self.function, self.input_shape
+
+
+class Descriptions(Protocol):
+    """What is known of buffers besides the columns of their records."""
+
+    def of(self, rows: IntpArray) -> list[tuple[AnyArray, list[str]]]:
+        """For each of `DESCRIBED` a number for each of the records ``rows``, and what it means."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -87,13 +108,36 @@ class AllocatorPeak:
     unexplained_deallocations: int
 
     def as_json(self) -> dict[str, object]:
-        """The shape of one of ``allocators`` in ``peakline memory --json``."""
+        """The shape of one of ``allocators`` in ``peakline memory --json``.
+
+        Columns of `DESCRIBED` that no buffer has are left out, and ``categories`` with the first.
+        """
         shape = {f.name: getattr(self, f.name) for f in fields(self)[:_JSON_FIELDS]}
+        unknown = {
+            name for name in DESCRIBED if not any(getattr(one, name) for one in self.peak_buffers)
+        }
         shape["peak_buffers"] = [
-            {f.name: getattr(buffer, f.name) for f in fields(buffer)}
+            {f.name: getattr(buffer, f.name) for f in fields(buffer) if f.name not in unknown}
             for buffer in self.peak_buffers
         ]
+        if categories := self.categories:
+            whole = max(self.peak_bytes, 1)
+            shape["categories"] = [
+                {"category": name, "bytes": size, "share": round(size / whole, 6)}
+                for name, size in categories.items()
+            ]
         return shape
+
+    @property
+    def categories(self) -> dict[str, int]:
+        """The bytes of each category, most first, with those of none as the empty one; nothing
+        where no buffer has one.
+        """
+        found: dict[str, int] = {}
+        for buffer in self.peak_buffers:
+            found[buffer.category] = found.get(buffer.category, 0) + buffer.bytes
+        order = sorted(found.items(), key=lambda one: (not one[0], -one[1], one[0]))
+        return dict(order) if any(found) else {}
 
 
 _JSON_FIELDS = 1 + [f.name for f in fields(AllocatorPeak)].index("peak_buffers")
@@ -105,13 +149,14 @@ def find_peaks(
     allocator: str | None = None,
     eligible: BoolArray | None = None,
     lifetimes: Lifetimes | None = None,
+    descriptions: Descriptions | None = None,
 ) -> tuple[AllocatorPeak, ...]:
     """The peak of every allocator of ``allocator_events`` (in time order), by allocator name.
 
     ``allocator`` selects the named one. ``eligible`` marks the records that may be the peak
     (default: all); an allocator without one is left out, and the counts stay those of the whole
-    profile. ``lifetimes`` are those of `match_lifetimes` where they are known already. Raises
-    NotFoundError for an allocator without records.
+    profile. ``lifetimes`` are those of `match_lifetimes` where they are known already;
+    ``descriptions`` set rows apart further. Raises NotFoundError for an allocator without records.
     """
     if lifetimes is None:
         lifetimes = match_lifetimes(events)
@@ -127,7 +172,7 @@ def find_peaks(
     keys = [(number, int(moments[number])) for number in wanted]
     if all(key in known for key in keys):
         return tuple(known[key] for key in keys)
-    groups = _live_groups(events, lifetimes, moments)
+    groups = _live_groups(events, lifetimes, moments, descriptions)
     # Rows that stand for memory from before the profile are no records of the file.
     made_up = events.array("is_before") & events.is_valid("is_before")
     made_up &= lifetimes.kind == ALLOCATION
@@ -183,19 +228,23 @@ def _explain(events: Columns, name: str, usage: Usage, buffers: list[PeakBuffer]
     )
 
 
-def _order(buffer: PeakBuffer) -> tuple[int, str, str, str, str, int]:
+def _order(buffer: PeakBuffer) -> tuple[object, ...]:
     step = -1 if buffer.start_step is None else buffer.start_step
     labels = buffer.op, buffer.region_type, buffer.data_type, buffer.shape
-    return (-buffer.bytes, *labels, step)
+    return (-buffer.bytes, *labels, step, *buffer.described)
 
 
 def _live_groups(
-    events: Columns, lifetimes: Lifetimes, moments: Int64Array
+    events: Columns,
+    lifetimes: Lifetimes,
+    moments: Int64Array,
+    descriptions: Descriptions | None,
 ) -> list[list[PeakBuffer]]:
     """Per allocator, the groups of buffers live after record ``moments[allocator]``."""
     rows = lifetimes.live_after(moments)
     # Equal strings may have several codes, and a null label is shown as an empty one.
     labels = [events.names(name).take(rows).grouped() for name in _LABELS]
+    more = [] if descriptions is None else descriptions.of(rows)
     known = events.is_valid("step_id")[rows]
     steps, step_codes = np.unique(
         np.where(known, events.array("step_id")[rows], 0), return_inverse=True
@@ -208,6 +257,7 @@ def _live_groups(
     keys: list[AnyArray] = [lifetimes.allocator[rows], op_codes]
     keys += [np.where(ops, -1, codes) for codes, _ in labels[1:]]
     keys.append(np.where(ops, -1, step_codes))
+    keys += [np.where(ops, -1, codes) for codes, _ in more]
     combined = np.zeros(rows.size, np.int64)
     bound = 1
     for key in keys:
@@ -226,8 +276,11 @@ def _live_groups(
     found: list[list[PeakBuffer]] = [[] for _ in lifetimes.allocators]
     known_steps: list[int | None] = [*steps.tolist(), None]
     op, region, data_type, shape = ([*texts, ""] for _, texts in labels)
+    texts = [[*texts, ""] for _, texts in more]
     columns = (values.tolist() for values in (*(key[first] for key in keys), sizes, counts))
-    for owner, a, b, c, d, step, size, count in checked(zip(*columns, strict=True)):
+    for owner, a, b, c, d, step, *others, size, count in checked(zip(*columns, strict=True)):
         labelled = op[a], region[b], data_type[c], shape[d]
-        found[owner].append(PeakBuffer(*labelled, size, count, known_steps[step]))
+        described = (values[code] for values, code in zip(texts, others, strict=True))
+        row = PeakBuffer(*labelled, size, count, known_steps[step], *described)
+        found[owner].append(row)
     return found

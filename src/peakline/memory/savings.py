@@ -16,15 +16,11 @@ from peakline.arrays import BoolArray
 from peakline.deadline import check_deadline, checked
 from peakline.kernels.memory_layout import ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.kernels.savings import peaks_without
+from peakline.memory.at_peak import AtPeak
 from peakline.memory.fragmentation import Fragmentation
 from peakline.memory.marks import Marks
 from peakline.memory.op_use import OpUse
-from peakline.memory.savings_candidates import (
-    AtPeak,
-    Candidate,
-    buffers_at_peak,
-    find_candidates,
-)
+from peakline.memory.savings_candidates import Candidate, find_candidates
 from peakline.memory.signatures import History
 from peakline.text import size_text
 
@@ -77,7 +73,8 @@ class Saving:
     lowers what the allocator takes, not the peak in use). ``bytes`` is how much, at most what the
     buffers under the peak hold, ``peak_after`` the peak that would be left. ``rows`` are
     the buffers at the peak behind it, by signature. ``cost_ps`` is what making them again takes,
-    None where the profile does not time ops.
+    None where the profile does not time ops. What comes true lies between ``lower_bytes`` and
+    ``bytes``: a part of what goes may be needed in smaller pieces. ``codes`` are the signatures.
     """
 
     kind: str
@@ -88,6 +85,8 @@ class Saving:
     rows: tuple[Mapping[str, object], ...]
     suggestion: str
     cost_ps: int | None = None
+    lower_bytes: int = 0
+    codes: tuple[int, ...] = ()
 
 
 def find_savings(
@@ -96,22 +95,20 @@ def find_savings(
     marks: Marks | None,
     fragmentation: Fragmentation | None = None,
     *,
+    counted: BoolArray,
+    found: AtPeak | None,
     ops: OpUse | None = None,
-    eligible: BoolArray | None = None,
-    growing: BoolArray | None = None,
     programs: Collection[str] = (),
 ) -> tuple[Saving, ...]:
     """What would lower the peak of ``history.lifetimes.allocators[allocator]``, most bytes first.
 
-    ``eligible`` marks the records that can be the peak (default: all). ``ops`` says how long ops
-    take and when what they made was read; without it a buffer counts as unused from its beginning
-    to its end. ``growing`` marks the signatures that have a finding of growth, which says what to
-    do about them: they are no saving (`peakline.memory.grown.signatures_held`).
+    ``found`` are the buffers at the peak, ``counted`` marks the records that can be the peak.
+    ``ops`` says how long ops take and when what they made was read; without it a buffer counts as
+    unused from its beginning to its end. Signatures that have a finding of growth, which says what
+    to do about them, are no saving.
     ``programs`` are the names of the compiled programs that the file holds. Nothing
     that saves less than 5 % of the peak is given, nor ``fragmentation`` that is not harmful.
     """
-    counted = history.measured if eligible is None else history.measured & eligible
-    found = buffers_at_peak(history, allocator, marks, counted, growing)
     if found is None or not found.rows.size:
         return ()
     uses = ops or OpUse()
@@ -131,6 +128,7 @@ def find_savings(
                     for pin in fragmentation.pins.pins[:_ROWS]
                 ),
                 _SUGGESTIONS["fragmentation"],
+                lower_bytes=size,
             )
         )
     worth = [saving for saving in savings if saving.bytes >= max(WORTH * found.peak, 1)]
@@ -180,9 +178,10 @@ def _work_out(
         if count > 1 and not candidate.has_count:
             title = f"{count} x {title}"
         if candidate.kind == "recompute":
-            op = history.signatures[candidate.codes[0]].op
-            one = ops.costs.get(op)
-            cost = None if one is None else one * count
+            costs = [ops.costs.get(history.signatures[code].op) for code in candidate.codes]
+            cost = None if None in costs else sum(one or 0 for one in costs)
+            if cost is not None and len(candidate.codes) == 1:
+                cost *= count
         savings.append(
             Saving(
                 candidate.kind,
@@ -193,6 +192,8 @@ def _work_out(
                 _rows(history, found, mine),
                 _SUGGESTIONS[candidate.kind],
                 cost,
+                max(saved - candidate.remains, 0),
+                candidate.codes,
             )
         )
     return savings

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import BoolArray, Int32Array, Int64Array
+from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import checked
 from peakline.kernels.memory_layout import ALL, ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
+from peakline.memory.at_peak import AtPeak
 from peakline.memory.marks import Marks
 from peakline.memory.op_use import OpUse
 from peakline.memory.peak import BEFORE_PROFILE
 from peakline.memory.signatures import History, dimensions, split_by
 from peakline.memory.variables import find_variables, updates_variables
 from peakline.tables.joins import summed
+from peakline.text import size_text
 
 SHORT = 0.15
 """A temporary is freed within this share of the records of a step, ..."""
@@ -34,6 +36,8 @@ SHARED = 0.25
 """A leading dimension is that of the batch when buffers with it take this share of the peak."""
 SHARED_OPS = 3
 """... made by so many ops, with other dimensions that differ."""
+PIECES = 2
+"""What is computed in pieces is so in two at least: one of them is there at a time."""
 _LONGEST = 2**62
 """A leading dimension that is longer is none."""
 
@@ -42,37 +46,9 @@ _EACH = 6
 _LOOKED_AT = 4 * _EACH
 """... of so many signatures, for some cannot be done without."""
 
+_LASTING = frozenset(("parameter", "optimizer state", "gradient", "input"))
+"""Categories (`peakline.memory.categories`) of buffers that no forward pass makes."""
 _UNRECORDED = " (when it is used is not recorded)"
-
-
-@dataclass(frozen=True, eq=False)
-class AtPeak:
-    """The buffers at the peak: rows of their allocations, sorted out by signature.
-
-    ``starts`` are the first records of the steps, ascending (empty without steps), ``step`` and
-    ``own_step`` the numbers of the buffers' steps and of the peak's; ``has_finding`` marks those
-    whose signature has a finding of growth.
-    """
-
-    allocator: int
-    row: int
-    peak: int
-    starts: Int64Array
-    rows: Int64Array
-    bytes: Int64Array
-    codes: Int32Array
-    age: Int64Array
-    left: Int64Array
-    step: Int64Array
-    is_freed: BoolArray
-    has_finding: BoolArray
-    own_step: int
-    has_ends: bool
-
-    def by_code(self, chosen: BoolArray | slice = slice(None)) -> tuple[Int32Array, Int64Array]:
-        """The signatures of the ``chosen`` buffers, ascending, and their bytes."""
-        codes, place = np.unique(self.codes[chosen], return_inverse=True)
-        return codes, summed(place, self.bytes[chosen], codes.size)
 
 
 @dataclass(frozen=True)
@@ -81,7 +57,8 @@ class Candidate:
 
     ``codes`` are their signatures; ``which`` of their buffers are meant is `ALL`, `ALL_BUT_ONE`,
     those `OF_THE_STEP` that runs or those `FROM_BEFORE` it. ``has_count`` says that the title is of
-    all of them, not of one.
+    all of them, not of one. ``remains`` are the bytes that may be needed all the same: of what is
+    computed in pieces one piece, of what is recomputed one layer's.
     """
 
     kind: str
@@ -91,6 +68,7 @@ class Candidate:
     denominator: int = 1
     which: int = ALL
     has_count: bool = False
+    remains: int = 0
 
 
 def find_candidates(
@@ -113,56 +91,6 @@ def find_candidates(
     return candidates
 
 
-def buffers_at_peak(
-    history: History,
-    allocator: int,
-    marks: Marks | None,
-    counted: BoolArray,
-    growing: BoolArray | None = None,
-) -> AtPeak | None:
-    """The buffers at the largest memory in use after a ``counted`` record; None without any.
-
-    ``growing`` marks the signatures that have a finding of growth.
-    """
-    lifetimes = history.lifetimes
-    own_rows = history.rows_of(allocator)
-    mine = counted[own_rows]
-    if not mine.any():
-        return None
-    ordinal = int(np.where(mine, history.used[own_rows], -1).argmax())
-    row = int(own_rows[ordinal])
-    moments = np.full(len(lifetimes.allocators), -1, np.int64)
-    moments[allocator] = row
-    rows = lifetimes.live_after(moments)
-    ends = lifetimes.end[rows].astype(np.int64)
-    is_freed = ends >= 0
-    ends = np.where(is_freed, ends, history.rows)
-    starts = np.zeros(0, np.int64) if marks is None else np.append(marks.start, marks.rows)
-
-    codes = history.signatures.codes[rows]
-
-    def step_of(at: Int64Array) -> Int64Array:
-        return np.searchsorted(starts, at, "right") - 1
-
-    # Ages are in the allocator's own records: others' are no measure of its time.
-    return AtPeak(
-        allocator=allocator,
-        row=row,
-        peak=int(history.used[row]),
-        starts=starts,
-        rows=rows,
-        bytes=history.allocated[rows],
-        codes=codes,
-        age=ordinal - np.searchsorted(own_rows, rows),
-        left=np.searchsorted(own_rows, ends) - ordinal,
-        step=step_of(rows),
-        is_freed=is_freed,
-        has_finding=np.zeros(rows.size, np.bool_) if growing is None else growing[codes],
-        own_step=int(step_of(np.array([row]))[0]),
-        has_ends=bool((lifetimes.begin[own_rows] >= 0).any()),
-    )
-
-
 def _records_per_step(history: History, found: AtPeak, marks: Marks | None) -> int:
     """How many records of the allocator a step has: the median; without steps a tenth of all."""
     own = history.rows_of(found.allocator)
@@ -175,42 +103,89 @@ def _records_per_step(history: History, found: AtPeak, marks: Marks | None) -> i
 def _temporaries(
     history: History, found: AtPeak, marks: Marks | None, programs: Collection[str]
 ) -> list[Candidate]:
-    """Short-lived buffers at the peak: each signature, and all that share type and shape."""
+    """Temporaries at the peak, all of one type and shape together: those of the forward pass and
+    their gradients, at the peak and at any other time.
+
+    Where no shape is recorded, those of one size. Buffers of compiled programs stay apart.
+    """
+    signatures = history.signatures
     records = _records_per_step(history, found, marks)
     brief = found.age + found.left <= max(SHORT * records, min(SHORT_RECORDS, 0.5 * records))
     brief &= found.is_freed
     # A signature of which some buffer lives on is no temporary.
     brief &= ~np.isin(found.codes, found.codes[~brief])
+    of_program = np.array([_is_of_program(op, programs) for op in signatures.ops], np.bool_)
+    is_program = of_program[signatures.op[found.codes]]
     candidates = [
-        Candidate(
-            "program" if _is_of_program(history.signatures[code].op, programs) else "temporary",
-            (code,),
-            history.signatures[code].title,
-        )
-        for code in _largest(found, brief)
+        Candidate("program", (code,), signatures[code].title)
+        for code in _largest(found, brief & is_program)
     ]
-    signatures = history.signatures
-    codes = np.unique(found.codes[brief])
-    codes = codes[signatures.shape[codes] > 0]
-    pairs = np.stack([signatures.data_type[codes], signatures.shape[codes]])
-    forms, form_of = np.unique(pairs, axis=1, return_inverse=True)
-    counts = np.bincount(form_of.ravel(), minlength=forms.shape[1])
-    mine = np.flatnonzero(brief & np.isin(found.codes, codes))
-    form = form_of.ravel()[np.searchsorted(codes, found.codes[mine])]
-    totals = summed(form, found.bytes[mine], counts.size)
-    totals[counts < 2] = 0
-    for place in np.argsort(-totals, kind="stable")[:_EACH].tolist():
-        if totals[place]:
-            together = codes[form_of.ravel() == place]
-            one = signatures[int(together[0])]
-            title = f"{together.size} ops' {one.data_type} {one.shape}"
-            buffers = int(np.isin(found.codes, together).sum())
-            if buffers > together.size:
-                title += f", {buffers} buffers"
-            candidates.append(
-                Candidate("temporary", tuple(together.tolist()), title, has_count=True)
+    passing = _ends_in_its_step(history, found)
+    passing &= (signatures.allocator == found.allocator) & ~of_program[signatures.op]
+    passing[found.codes[found.has_finding]] = False
+    passing[found.codes[~_can_be_made_again(history, found)]] = False
+    forms = _forms(history)
+    mine = passing[found.codes]
+    own, place = np.unique(forms[found.codes[mine]], return_inverse=True)
+    totals = summed(place, found.bytes[mine], own.size)
+    for form in own[np.argsort(-totals, kind="stable")[:_EACH]].tolist():
+        codes = np.flatnonzero(passing & (forms == form))
+        here = int(np.isin(found.codes, codes).sum())
+        candidates.append(
+            Candidate(
+                "temporary",
+                tuple(codes.tolist()),
+                _group_title(history, codes, here),
+                has_count=True,
+                remains=-(-_largest_of(found, forms[found.codes] == form) // PIECES),
             )
+        )
     return candidates
+
+
+def _largest_of(found: AtPeak, chosen: BoolArray) -> int:
+    """The bytes of the largest of the ``chosen`` buffers at the peak."""
+    return int(found.bytes[chosen].max(initial=0))
+
+
+def _forms(history: History) -> Int64Array:
+    """Per signature a number for its type and shape; for its type and size without a shape."""
+    signatures = history.signatures
+    keys = np.stack([signatures.data_type, signatures.shape, signatures.size])
+    found: Int64Array = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+    return found
+
+
+def _ends_in_its_step(history: History, found: AtPeak) -> BoolArray:
+    """Per signature whether all of its buffers end in the step that made them; without steps
+    whether all end.
+    """
+    own = history.rows_of(found.allocator)
+    made = own[history.signatures.codes[own] >= 0]
+    ends = history.lifetimes.end[made].astype(np.int64)
+    stays = (ends < 0) | history.was_there[made]
+    if not found.starts.size:
+        # Without steps what lives for half of all records is no temporary.
+        stays |= np.searchsorted(own, ends) - np.searchsorted(own, made) > own.size // 2
+    if found.starts.size:
+        begun = np.searchsorted(found.starts, made, "right")
+        stays |= (begun == 0) | (begun != np.searchsorted(found.starts, ends, "right"))
+    passing = np.zeros(len(history.signatures), np.bool_)
+    passing[history.signatures.codes[made]] = True
+    passing[history.signatures.codes[made[stays]]] = False
+    return passing
+
+
+def _group_title(history: History, codes: Int64Array, here: int) -> str:
+    """``pairwise/Sub float [512, 512, 32]``, or how many ops make buffers of the form."""
+    one = history.signatures[int(codes[0])]
+    if codes.size == 1:
+        return one.title if here < 2 else f"{here} x {one.title}"
+    what = " ".join(part for part in (one.data_type, one.shape) if part)
+    if one.bytes is not None:
+        what = f"{what} buffers of {size_text(one.bytes)}".strip()
+    title = f"{codes.size} ops' {what}"
+    return f"{title}, {here} at once" if here > 1 else title
 
 
 def _is_of_program(op: str, programs: Collection[str]) -> bool:
@@ -238,13 +213,16 @@ def _held(history: History, found: AtPeak, marks: Marks | None, ops: OpUse) -> l
     code = int(history.signatures.codes[found.row])
     is_updating = code >= 0 and updates_variables(history.signatures[code].op)
     candidates: dict[str, list[Candidate]] = {"recompute": [], "offload": []}
+    passing: list[int] = []
+    again = across & ~older & _can_be_made_again(history, found)
     for code in codes:
         signature = history.signatures[code]
         if signature.op == BEFORE_PROFILE:
             continue
         mine = across & (found.codes == code)
         stays = not signature.op or signature.region_type.startswith("persist")
-        if not stays and not updates_variables(signature.op) and (mine & ~older).any():
+        if not stays and not updates_variables(signature.op) and (mine & again).any():
+            passing.append(code)
             candidates["recompute"].append(
                 Candidate("recompute", (code,), signature.title, which=OF_THE_STEP)
             )
@@ -256,7 +234,29 @@ def _held(history: History, found: AtPeak, marks: Marks | None, ops: OpUse) -> l
             title = signature.title + ("" if is_recorded else _UNRECORDED)
             which = ALL if stays else FROM_BEFORE
             candidates["offload"].append(Candidate("offload", (code,), title, which=which))
-    return [one for kind in candidates.values() for one in kind[:_EACH]]
+    found_all = [one for kind in candidates.values() for one in kind[:_EACH]]
+    if len(passing) > 1:
+        mine = np.isin(found.codes, passing) & again
+        count, largest = int(mine.sum()), int(found.bytes[mine].max(initial=0))
+        title = f"{count} buffers that {len(passing)} ops made early in the step"
+        found_all.append(
+            Candidate(
+                "recompute", tuple(passing), title, which=OF_THE_STEP, has_count=True,
+                remains=largest,
+            )
+        )  # fmt: skip
+    return found_all
+
+
+def _can_be_made_again(history: History, found: AtPeak) -> BoolArray:
+    """Which buffers a forward pass may make again: no gradients, weights or state, where the format
+    says which those are.
+    """
+    if history.descriptions is None:
+        return np.ones(found.rows.size, np.bool_)
+    codes, categories = history.descriptions.of(found.rows)[0]
+    stays = [category in _LASTING for category in categories]
+    return ~np.array(stays, np.bool_)[codes]
 
 
 def _unused(history: History, found: AtPeak, ops: OpUse) -> tuple[Int64Array, Int64Array]:
@@ -311,7 +311,13 @@ def _older(history: History, found: AtPeak, marks: Marks | None) -> list[Candida
 def _batch(history: History, found: AtPeak) -> list[Candidate]:
     """The leading dimension that most bytes at the peak share."""
     signatures = history.signatures
-    codes, sums = found.by_code(~found.has_finding)
+    # Weights, their gradients and what an optimizer holds do not shrink with the batch.
+    held = _held_shapes(history, found)
+    is_weight = np.isin(signatures.shape[found.codes], held)
+    codes, sums = found.by_code(~found.has_finding & ~is_weight)
+    if not codes.size:
+        return []
+    sides = {size for form in held.tolist() for size in (dimensions(signatures.shapes[form]) or ())}
     forms, form_of = np.unique(signatures.shape[codes], return_inverse=True)
     shapes = [dimensions(signatures.shapes[form]) or (0,) for form in checked(forms.tolist())]
     # Not a dimension that a file only claims.
@@ -323,7 +329,7 @@ def _batch(history: History, found: AtPeak) -> list[Candidate]:
             break
         mine = size_of == place
         others = {shapes[form][1:] for form in np.unique(form_of[mine]).tolist()}
-        if sizes[place] < 2 or len(others) < 2:
+        if sizes[place] < 2 or len(others) < 2 or int(sizes[place]) in sides:
             continue
         if np.unique(signatures.op[codes[mine]]).size >= SHARED_OPS:
             title = f"half of the leading dimension {sizes[place]}"
@@ -331,6 +337,17 @@ def _batch(history: History, found: AtPeak) -> list[Candidate]:
                 Candidate("smaller_batch", tuple(codes[mine].tolist()), title, 1, 2, has_count=True)
             ]
     return []
+
+
+def _held_shapes(history: History, found: AtPeak) -> Int64Array:
+    """The shapes of what stays from step to step: weights, and all of the same shape."""
+    signatures = history.signatures
+    stays = history.was_there[found.rows] | (found.step < found.own_step) | ~found.is_freed
+    regions = [text.startswith("persist") for text in signatures.region_types]
+    stays |= np.array(regions, np.bool_)[signatures.region_type[found.codes]]
+    shapes = np.unique(signatures.shape[found.codes[stays]])
+    ranks = [len(dimensions(signatures.shapes[form]) or ()) for form in shapes.tolist()]
+    return shapes[np.array(ranks, np.int64) > 0].astype(np.int64)
 
 
 def _largest(found: AtPeak, chosen: BoolArray, most: int = _EACH) -> list[int]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.usage import reported_bytes
 from peakline.tables.columns import Columns, Names
 from peakline.text import size_text
+
+if TYPE_CHECKING:
+    from peakline.memory.peak import Descriptions
 
 _SHAPE = re.compile(r"\s*[\[(](.*)[\])]\s*", re.DOTALL)
 
@@ -138,7 +142,7 @@ class History:
     ``events`` is ``allocator_events`` in time order. Per record: ``allocated`` and ``requested``
     are the bytes of the buffer it begins (requested is never more; where it is not known it is
     the same), 0 where it begins none. ``reports`` says per allocator whether it reported its
-    bytes in use.
+    bytes in use. ``descriptions`` are what is known of buffers besides, where the format has it.
     """
 
     events: Columns
@@ -147,6 +151,7 @@ class History:
     allocated: Int64Array
     requested: Int64Array
     reports: BoolArray
+    descriptions: Descriptions | None = None
 
     @property
     def rows(self) -> int:

@@ -1,0 +1,138 @@
+"""What a large temporary is: an intermediate that a fused or rearranged computation never makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from peakline.arrays import IntpArray
+from peakline.memory.at_peak import AtPeak
+from peakline.memory.op_events import OpEvents
+from peakline.memory.origins import Origins
+from peakline.memory.signatures import History, dimensions
+from peakline.trace.work_classes import Work, work_of
+
+BLOWN_UP = 4.0
+"""A temporary is blown up when it is so many times as large as the largest buffer of another form,
+..."""
+BROADCASTS = 2.0
+"""... or so many times as large as the largest input of its op, where that is recorded."""
+
+ATTENTION = "the whole attention matrix"
+ONE_HOT = "one-hot vectors"
+PATCHES = "all patches of an image (im2col)"
+DENSE = "a dense gradient of an embedding"
+PER_EXAMPLE = "a gradient for each example"
+BROADCAST = "a broadcast intermediate"
+
+_ONE_HOT = frozenset(("onehot", "one_hot", "scatter_", "scatter"))
+_PATCHES = frozenset(("im2col", "unfold", "extractimagepatches", "extractvolumepatches", "col2im"))
+_DENSE = frozenset((
+    "embedding_dense_backward", "unsortedsegmentsum", "embedding_backward", "scatternd",
+    "index_put_", "_index_put_impl_", "tensorscatteradd",
+))  # fmt: skip
+_JOINS = frozenset(("concat", "concatv2", "cat", "stack", "pack", "tile", "pad", "padv2"))
+"""What is as large as all its inputs together, or was meant to be."""
+_SOFTMAX = frozenset(("softmax", "_softmax", "_softmax_backward_data", "softmax_backward_data"))
+_BATCHED = frozenset(("bmm", "baddbmm", "matmul", "batchmatmul", "batchmatmulv2", "batchmatmulv3",
+                      "einsum"))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Materialised:
+    """``what`` it is, and the record of its first buffer in the step: who makes it."""
+
+    what: str
+    first: int
+
+
+def materialised(
+    history: History,
+    found: AtPeak,
+    codes: tuple[int, ...],
+    types: Mapping[str, str],
+    origins: Origins | None,
+    ops: OpEvents | None,
+) -> Materialised | None:
+    """What the temporaries of the signatures ``codes`` are, None for those that a model needs:
+    results of products and convolutions, and what has their shape.
+
+    ``types`` has the types of ops by name.
+    """
+    own = history.rows_of(found.allocator)
+    mine = own[np.isin(history.signatures.codes[own], codes)]
+    if not mine.size:
+        return None
+    if found.starts.size:
+        step = np.searchsorted(found.starts, mine, "right") - 1
+        inside = mine[step == found.own_step]
+        mine = inside if inside.size else mine
+    made = [_type(history, int(row), types, origins) for row in _one_of_each(history, mine)]
+    first = int(mine[0])
+    root = made[0]
+    if root in _PATCHES or any(one in _PATCHES for one in made):
+        return Materialised(PATCHES, first)
+    if root in _ONE_HOT:
+        return Materialised(ONE_HOT, first)
+    if root in _DENSE:
+        return Materialised(DENSE, first)
+    if any(one in _BATCHED for one in made) and any(one in _SOFTMAX for one in made):
+        return Materialised(ATTENTION, first) if _is_square(history, first) else None
+    # A product of that shape is what the model needs, whatever else has its shape.
+    if any(work_of("", one) == Work.MATMUL for one in made):
+        return None
+    if root in _JOINS or not _is_blown_up(history, found, first, codes, ops):
+        return None
+    return Materialised(BROADCAST, first)
+
+
+def _one_of_each(history: History, rows: IntpArray) -> list[int]:
+    """The first record of each signature, in order of time."""
+    first = np.unique(history.signatures.codes[rows], return_index=True)[1]
+    found: list[int] = rows[np.sort(first)].tolist()
+    return found
+
+
+def _type(history: History, row: int, types: Mapping[str, str], origins: Origins | None) -> str:
+    """The type of the op that made a buffer, in lower case: the outermost of nested ones."""
+    op = history.signatures[int(history.signatures.codes[row])].op
+    stack = None if origins is None else origins.of(np.array([row]))[0]
+    if stack is not None and stack.types and not stack.ops:
+        return stack.types[0]
+    if stack is not None and stack.ops:
+        inner = [one for one in stack.ops if one.startswith("aten::")]
+        outer = inner[-1] if inner else op
+        return outer.removeprefix("aten::").lower()
+    known = types.get(op, "")
+    if known:
+        return known.lower()
+    last = op.rpartition("/")[2].partition("::")[2] or op.rpartition("/")[2]
+    # Which of several it is (Softmax_1) says nothing; the version (BatchMatMulV2) is the type's.
+    return re.sub(r"_\d+$", "", last).lower()
+
+
+def _is_square(history: History, row: int) -> bool:
+    """Whether the last two dimensions are equal, as far as the shape is recorded."""
+    signature = history.signatures[int(history.signatures.codes[row])]
+    sides = dimensions(signature.shape)
+    return not sides or (len(sides) > 2 and sides[-1] == sides[-2])
+
+
+def _is_blown_up(
+    history: History, found: AtPeak, first: int, codes: tuple[int, ...], ops: OpEvents | None
+) -> bool:
+    """Whether it is much larger than what its op reads, else than any buffer of another form."""
+    size = int(history.requested[first])
+    if ops is not None and ops.inputs.is_recorded:
+        read = ops.elements_read(first)
+        if read:
+            wide = 8 if bool(ops.is_float64[first]) else 4
+            return size >= BROADCASTS * wide * read
+    own = history.rows_of(found.allocator)
+    others = own[
+        (history.signatures.codes[own] >= 0) & ~np.isin(history.signatures.codes[own], codes)
+    ]
+    return size >= BLOWN_UP * int(history.requested[others].max(initial=0))

@@ -1,0 +1,74 @@
+"""What a large temporary is, by the op that makes it, its shape and what else there is."""
+
+from tests.analysis.histories import history, steps_at
+from tests.analysis.records import alloc, free
+from tests.analysis.stacks import origins
+from tests.each_row import each_row
+
+from peakline.memory.at_peak import buffers_at_peak
+from peakline.memory.marks import find_marks
+from peakline.memory.materialised import (
+    ATTENTION,
+    BROADCAST,
+    DENSE,
+    ONE_HOT,
+    PATCHES,
+    materialised,
+)
+
+MIB = 1 << 20
+
+
+def what(*ops, shape="[64, 64]", types=None, stacks=None, others=MIB):
+    """What the temporaries of these ops are; beside them there is a weight."""
+    rows = [alloc(1, others, op="weight", shape="[3]")]
+    rows += [
+        alloc(10 + n, 8 * MIB, op=op, shape=shape, **({} if stacks is None else {"stack_id": n}))
+        for n, op in enumerate(ops)
+    ]
+    rows += [free(10 + n) for n in range(len(ops))]
+    made = history(rows)
+    marks = find_marks(made, 0, steps_at(0, len(rows)))
+    found = buffers_at_peak(made, 0, marks, made.measured)
+    codes = tuple(
+        number for number in range(len(made.signatures)) if made.signatures[number].op in ops
+    )
+    who = None if stacks is None else origins(stacks, rows)
+    said = materialised(made, found, codes, types or {}, who, None)
+    return None if said is None else said.what
+
+
+@each_row(
+    ("ops", "shape", "expected"),
+    [
+        (["loss/one_hot"], "[64, 9]", ONE_HOT),
+        (["model/ExtractImagePatches"], "[64, 9]", PATCHES),
+        (["grad/UnsortedSegmentSum"], "[64, 9]", DENSE),
+        (["a/BatchMatMulV2", "a/Softmax"], "[8, 64, 64]", ATTENTION),
+        (["a/BatchMatMulV2", "a/Softmax"], "[8, 64, 9]", None),
+        (["a/einsum", "a/softmax"], "", ATTENTION),
+        (["distances/sub"], "[64, 64, 9]", BROADCAST),
+        # What a model needs: the result of a product, and what is as large as its inputs together.
+        (["model/MatMul"], "[64, 9]", None),
+        (["model/Relu", "model/MatMul"], "[64, 9]", None),
+        (["model/concat_1"], "[64, 9]", None),
+        (["model/Tile"], "[64, 9]", None),
+    ],
+)
+def test_what_it_is(ops, shape, expected):
+    assert what(*ops, shape=shape) == expected
+
+
+def test_it_is_much_larger_than_what_else_there_is():
+    assert what("distances/sub", others=2 * MIB) == BROADCAST
+    assert what("distances/sub", others=3 * MIB) is None
+
+
+def test_types_say_more_than_names():
+    assert what("x", types={"x": "OneHot"}) == ONE_HOT
+    assert what("one_hot", types={"one_hot": "MatMul"}) is None
+
+
+def test_the_outermost_op_of_a_stack_says_it():
+    assert what("aten::copy_", stacks=[["aten::copy_", "aten::one_hot"]]) == ONE_HOT
+    assert what("x", stacks=[[("at::_ops::im2col::call(at::Tensor)", "??", 0)]]) == PATCHES
