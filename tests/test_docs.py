@@ -9,9 +9,12 @@ from importlib import import_module
 import pytest
 
 from peakline.cli.main import app
+from peakline.findings.catalogue import kinds
 from peakline.tables.tables import TABLES
 from peakline.tools import find_tool, tool_names
 from tests.each_row import each_row
+
+_WHOLE = re.DOTALL | re.MULTILINE
 
 
 def _section(page: str, title: str) -> str:
@@ -72,6 +75,15 @@ def test_every_verb_is_in_the_interfaces_and_the_readme(page):
     for name, _ in _commands()[1:]:
         assert f"`{name}" in interfaces, name
         assert name in readme, name
+
+
+@each_row("name", kinds())
+def test_every_kind_of_finding_has_a_section(page, name):
+    found = re.search(rf"^### `{name}`\n(.*?)(?=^##|^# |\Z)", page("docs/findings.md"), _WHOLE)
+    assert found, f"no section about {name}"
+    assert re.search(r"^> \S", found.group(1), re.MULTILINE), "no example"
+    bullets = re.findall(r"^- \*\*(\w+)\*\*: ", found.group(1), re.MULTILINE)
+    assert bullets == ["From", "Silent", "TensorFlow", "JAX", "PyTorch"]
 
 
 @each_row("name", tool_names())

@@ -2,8 +2,16 @@
 
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader
+from tests.sources.chrome_traces import opened
 
-from peakline.findings.recording_advice import to_explain_time, to_mark_steps, to_record_memory
+from peakline.findings.recording_advice import (
+    to_explain_time,
+    to_mark_steps,
+    to_place_memory,
+    to_place_ops,
+    to_place_time,
+    to_record_memory,
+)
 from peakline.tables.profile import Profile
 
 STEP = "torch/profiler/profiler.py(1236): step"
@@ -64,3 +72,30 @@ def test_how_to_record_memory(names, says):
 
 def test_a_format_without_events():
     assert to_record_memory(Profile(FakeReader({}))) == ""
+
+
+@each_row(
+    ("events", "memory", "ops"),
+    [
+        ([{"name": "aten::mm"}], 1, ["record_shapes=True", "with_stack=True"]),
+        ([{"name": "aten::mm", "args": {"Input Dims": [[2, 3]]}}], 1, ["with_stack=True"]),
+        ([{"name": "aten::mm"}, {"name": "train.py(3): f"}], 0,
+         ["record_shapes=True", "with_stack=True"]),
+        ([{"name": "aten::mm", "args": {"Input Dims": [[2]]}}, {"name": "nn.Module: Net_0"},
+          {"name": "train.py(3): f"}], 0, []),
+        # No trace of PyTorch.
+        ([{"name": "x"}], 0, []),
+    ],
+)  # fmt: skip
+def test_what_else_a_trace_of_pytorch_could_have(tmp_path, events, memory, ops):
+    more = {"ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "cat": "cpu_op"}
+    profile = opened(tmp_path, {"traceEvents": [more | one for one in events]})
+    assert bool(to_place_memory(profile)) == bool(to_place_time(profile)) == bool(memory)
+    lines = to_place_ops(profile)
+    assert len(lines) == len(ops)
+    assert all(word in line for word, line in zip(ops, lines, strict=True))
+
+
+def test_what_is_no_trace_lacks_no_setting_of_a_profiler():
+    assert to_place_ops(profile("aten::mm")) == ()
+    assert to_place_memory(profile("aten::mm")) == ""

@@ -202,7 +202,7 @@ def test_every_host_of_a_session(peakline, verb):
     assert heads == ["host localhost_47507", "host localhost_56665"]
     assert run.out.endswith("\n\nno host keeps the others waiting\n")
     told = json.loads(peakline(verb, MULTIHOST, "--json").out)
-    assert list(told) == ["hosts", "straggler"]
+    assert list(told) == ["hosts", "findings", "straggler"]
     alone = json.loads(peakline(verb, MULTIHOST, "--host", "localhost_56665", "--json").out)
     assert told["hosts"][1] == alone
 

@@ -91,8 +91,8 @@ class Said:
 
     @cached_property
     def findings_of_memory(self) -> Document:
-        """The tool ``memory_findings``."""
-        return self.tool("memory_findings") or {"findings": [], "growth": []}
+        """The tool ``memory_findings``: without records too, for what programs alone say."""
+        return json.loads(self.profile.tool("memory_findings", format="json").content)
 
     @cached_property
     def live(self) -> Document | None:

@@ -19,15 +19,20 @@ if TYPE_CHECKING:
     from peakline.findings.finding import Finding
     from peakline.findings.kind import Kind
 
-_ORDER = (
-    ("out_of_memory",),
-    ("accounting", "near_capacity", "fragmentation_at_peak"),
-    ("deferred_frees",),
-    ("leak", "one_pass", "cache", "step_up", "sawtooth",
-     "fragmentation", "huge_temporary", "churn"),
-    ("input_bound", "host_bound", "launch_bound", "communication_not_overlapped",
-     "idle_between_steps", "time_in_copies", "straggler", "step_variation", "recompilation"),
-)  # fmt: skip
+_ORDER = tuple(
+    tuple(line.split())
+    for line in """
+    out_of_memory
+    accounting near_capacity fragmentation_at_peak
+    peak_outside_steps peak_in_evaluation peak_in_one_step
+    deferred_frees
+    leak one_pass cache step_up sawtooth fragmentation huge_temporary redundant_copy \
+    optimizer_state held_after_use rounding accumulated_in_step float64_memory churn
+    input_bound host_bound host_sync python_work lock_wait host_callback launch_bound \
+    communication_not_overlapped idle_between_steps time_in_copies expensive_op tiny_ops \
+    unfused_elementwise float64_compute straggler step_variation recompilation
+    """.strip().splitlines()
+)
 """Findings of memory that stand in one line come allocator by allocator; kinds that are in none
 come last, by name."""
 _LINE = {name: line for line, names in enumerate(_ORDER) for name in names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from peakline.findings.kind import SIGNATURE, Column, about_signature, columns
+from peakline.findings.kind import ORIGIN, SIGNATURE, Column, about_signature, columns
 from peakline.text import allocator_text
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ FORECAST_STEPS = 100_000
 """A capacity that is further away than this is not spoken of."""
 
 COLUMNS: dict[str, Column] = columns(
-    *SIGNATURE, "scope", "buffer_bytes", "forms", "pattern", "since_step", "since_step_name",
-    "bytes_per_step", "kept_bytes", "held_bytes", "rises", "confidence", "steps", "steps_found_by",
-    "steps_detail", "peak_bytes",
+    *SIGNATURE, *ORIGIN, "scope", "buffer_bytes", "forms", "pattern", "since_step",
+    "since_step_name", "bytes_per_step", "kept_bytes", "held_bytes", "rises", "confidence",
+    "steps", "steps_found_by", "steps_detail", "peak_bytes",
 )  # fmt: skip
 
 

@@ -101,6 +101,12 @@ COMMON = {
     "step": "Step",
     "wall_ps": "Time",
     "share": "Share of the time",
+    "function": "Function",
+    "file": "File",
+    "line": "Line",
+    "module": "Module",
+    "path": "Path",
+    "callee": "What it calls",
     "gain_ps": "Would save",
     "gain_share": "Would save of the run",
 }
@@ -108,6 +114,10 @@ COMMON = {
 
 SIGNATURE = ("allocator", "op", "region_type", "data_type", "shape")
 """The columns of evidence that say which buffers it is about."""
+
+
+ORIGIN = ("function", "file", "line", "module", "path", "callee")
+"""The columns that say whose code made the buffers that a finding is about."""
 
 
 def about_signature(signature: Signature) -> dict[str, object]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from peakline.findings.recording_advice import to_record_memory
+from peakline.findings.recording_advice import to_place_memory, to_record_memory
 from peakline.tables.once import once
 from peakline.text import allocator_text
 from peakline.trace.steps import Steps
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from peakline.findings.finding import Finding
     from peakline.memory.details import MemoryDetails
     from peakline.memory.oom import FailedMoment
+    from peakline.memory.op_events import OpEvents
     from peakline.memory.op_use import OpUse
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.origins import Origins
+    from peakline.memory.peak import AllocatorPeak, Descriptions
     from peakline.memory.signatures import History
     from peakline.memory.single_pass import PassFacts
     from peakline.tables import Profile
@@ -42,7 +45,9 @@ class MemoryAnswer:
     ``details`` are the analyses behind the findings, one per entry of ``allocators``; ``history``
     is what they all read, the records matched, measured and named. Both are empty where the
     profile holds no records. ``nothing`` is one line for a profile without anything about memory,
-    ``to_record`` how to record it, empty where that is not known.
+    ``to_record`` how to record it, or what else to record, empty where that is not known.
+    ``of_programs`` says that the
+    findings are those of compiled programs.
     """
 
     allocators: tuple[AllocatorPeak, ...]
@@ -53,6 +58,7 @@ class MemoryAnswer:
     history: History | None = None
     nothing: str = ""
     to_record: str = ""
+    of_programs: bool = False
 
 
 def answer_memory(
@@ -94,6 +100,7 @@ def explain_memory(
     facts: Callable[[], PassFacts] | None = None,
     programs: Collection[str] = (),
     failures: tuple[FailedMoment, ...] = (),
+    profile: Profile | None = None,
 ) -> MemoryAnswer:
     """Explain the peaks of ``allocator_events`` (in time order), and what stands out about them.
 
@@ -102,8 +109,9 @@ def explain_memory(
     churn stay those of the whole profile. ``ops`` is what executions of ops say, where the file
     has any (`peakline.memory.op_use.read_op_use`); ``facts`` gives what it says of passes over
     layers (`peakline.memory.single_pass.read_pass_facts`); ``programs`` are the names of the
-    compiled programs in it, ``failures`` when allocations failed. Raises NotFoundError for an
-    unknown allocator or step.
+    compiled programs in it, ``failures`` when allocations failed; of ``profile`` the call stacks
+    and the executions of ops are read where it has them. Raises NotFoundError for an unknown
+    allocator or step.
     """
     number = None if step is None else Steps.of(steps).find(step)
     if events.rows == 0:
@@ -113,6 +121,7 @@ def explain_memory(
     from peakline.memory.usage import without_implausible
 
     events, implausible = without_implausible(events)
+    behind = _Behind(profile, events.rows)
     history, details = read_details(
         events,
         steps,
@@ -121,33 +130,105 @@ def explain_memory(
         ops=ops,
         facts=facts,
         programs=programs,
+        describe=behind.describe,
     )
     peaks = tuple(one.peak for one in details)
     notices = [notice for peak in peaks for notice in _notices(peak)]
     if implausible:
         detail = "records with a size below 0 or above 2^48 bytes, which is taken as unknown"
         notices.append(Notice("implausible_size", implausible, detail))
-    answer = _findings_only(failures, number, details)
+    answer = _findings_only(failures, number, details, history, behind)
     return replace(answer, allocators=peaks, notices=tuple(notices), history=history)
+
+
+@dataclass(frozen=True, eq=False)
+class _Behind:
+    """What ``profile`` has besides its ``records`` of memory, each read once and where it is used.
+
+    Nothing without a profile.
+    """
+
+    profile: Profile | None
+    records: int
+
+    @cached_property
+    def stacks(self) -> Columns | None:
+        """The table of that name, None where it is empty."""
+        found = None if self.profile is None else self.profile.columns_or_empty("stacks")
+        return found if found is not None and found.rows else None
+
+    @cached_property
+    def runs(self) -> OpEvents | None:
+        """The executions of ops around the records."""
+        from peakline.memory.op_events import op_events_of
+
+        # Without records that were left out, rows of the history are those of the table.
+        if self.profile is None or self.records != self.profile.columns("allocator_events").rows:
+            return None
+        return op_events_of(self.profile)
+
+    @cached_property
+    def steps(self) -> Steps | None:
+        """The steps that are marked."""
+        return None if self.profile is None else Steps.of(self.profile.columns_or_empty("steps"))
+
+    def origins(self, history: History) -> Origins | None:
+        """The call stacks of the records."""
+        if self.stacks is None:
+            return None
+        from peakline.memory.described import Described
+        from peakline.memory.origins import Origins
+
+        if isinstance(history.descriptions, Described):
+            return history.descriptions.origins
+        return Origins(self.stacks, history)
+
+    def describe(self, history: History) -> Descriptions | None:
+        """What stacks and ops say of the buffers of a job of PyTorch: a trace of its profiler, or a
+        snapshot of its allocator.
+        """
+        origins = self.origins(history)
+        is_torch = self.profile is not None and (
+            self.profile.has_categories or "segments" in self.profile.tables
+        )
+        if origins is None or not is_torch:
+            return None
+        from peakline.memory.described import Described
+
+        return Described(origins, self.runs, self.steps)
 
 
 def _findings_only(
     failures: tuple[FailedMoment, ...],
     step: int | None,
     details: tuple[MemoryDetails, ...] = (),
+    history: History | None = None,
+    behind: _Behind | None = None,
 ) -> MemoryAnswer:
     if not (failures or details):
         return MemoryAnswer((), (), (), step)
     from peakline.findings.catalogue import memory_findings
     from peakline.findings.context import MemoryContext
+    from peakline.findings.memory_lines import with_lines
 
-    found = memory_findings(MemoryContext(details, failures))
+    context = MemoryContext(details, failures, history)
+    if behind is not None and behind.profile is not None and history is not None:
+        from peakline.memory.element_types import float64_ops
+        from peakline.trace.op_types import op_types_of
+
+        # The time's findings need it when the records may be released already.
+        float64_ops(behind.profile)
+        types = partial(op_types_of, behind.profile)
+        context = MemoryContext(
+            details, failures, history, behind.origins(history), behind.runs, behind.steps, types
+        )
+    found = with_lines(memory_findings(context), context)
     return MemoryAnswer((), tuple(found), (), step, details)
 
 
 def _warned(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> MemoryAnswer:
     """``answer``, with what it had to guess counted in the profile's warnings."""
-    if not (answer.allocators or answer.findings):
+    if not (answer.allocators or answer.findings) or answer.of_programs:
         where = "this profile" if answer.step is None else f"step {step}"
         nothing = f"no memory events in {where}"
         how = to_record_memory(profile) if answer.step is None else ""
@@ -158,13 +239,14 @@ def _warned(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> 
         # A log's reader has counted its untracked records, and their bytes, already.
         if not (notice.kind == "untracked_allocation" and "untracked" in known):
             profile.warn(notice.kind, notice.detail, notice.count, once=True)
-    return answer
+    return replace(answer, to_record=to_place_memory(profile)) if answer.allocators else answer
 
 
 def _answer(profile: Profile, allocator: str | None, step: str | None) -> MemoryAnswer:
     failures = failures_of(profile)
     if not ("allocator_events" in profile.tables and profile.columns("allocator_events").rows):
-        return _findings_only(failures, None)
+        answer = _findings_only(failures, None)
+        return answer if failures or allocator else _of_programs(profile, answer)
     from peakline.memory.oom import limits_of
     from peakline.memory.single_pass import read_pass_facts
 
@@ -177,6 +259,7 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
         facts=lambda: read_pass_facts(profile),
         programs=_program_names(profile),
         failures=failures,
+        profile=profile,
     )
     limits = limits_of(profile)
     peaks = tuple(
@@ -186,6 +269,19 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
         for peak in answer.allocators
     )
     return replace(answer, allocators=peaks)
+
+
+def _of_programs(profile: Profile, answer: MemoryAnswer) -> MemoryAnswer:
+    """What the compiled programs of a profile say, in which no allocator recorded anything."""
+    if not profile.programs():
+        return answer
+    from peakline.findings.catalogue import memory_findings
+    from peakline.findings.context import MemoryContext
+    from peakline.findings.program_findings import find_program_findings
+
+    found = tuple(find_program_findings(profile))
+    context = MemoryContext(program_findings=found)
+    return replace(answer, findings=tuple(memory_findings(context)), of_programs=bool(found))
 
 
 def _program_names(profile: Profile) -> frozenset[str]:

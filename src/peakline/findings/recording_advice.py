@@ -26,6 +26,11 @@ _STEP = re.compile(r"(?:.*/)?torch/profiler/profiler\.py\(\d+\): step")
 """The frame of torch.profiler's `step()`, which `with_stack=True` records."""
 _PYTHON = re.compile(r"\$.*\.py:\d+ .*|.*\.py\(\d+\): .*", re.DOTALL)
 """A call of Python: XLA's tracer writes `$file.py:3 f`, PyTorch's `file.py(3): f`."""
+_MODULE = "nn.Module: "
+_MODULES = (
+    "record with with_stack=True to see which module ran an op (with_modules=True does so for "
+    "TorchScript only)"
+)
 _MARKS = {
     _TORCH: "mark them with the step() of torch.profiler and a schedule= (without one step() "
     "records none)",
@@ -38,7 +43,8 @@ _EXPLAINS = {
     _TORCH: "with_stack=True of torch.profiler",
     _JAX: "python_tracer_level=1 and host_tracer_level=3 of jax.profiler.ProfileOptions",
     _TENSORFLOW: "python_tracer_level=1 and host_tracer_level=3 of "
-    "tf.profiler.experimental.ProfilerOptions",
+    "tf.profiler.experimental.ProfilerOptions (TensorFlow 2.21 ignores both: mark what the host "
+    "does with tf.profiler.experimental.Trace)",
 }
 
 
@@ -79,6 +85,42 @@ def to_record_memory(profile: Profile) -> str:
             "where oneDNN is chosen, or TF_ENABLE_ONEDNN_OPTS=1 chooses it"
         )
     return ""
+
+
+def to_place_memory(profile: Profile) -> str:
+    """What would show whose buffers those of a trace of PyTorch are; empty for another profile, and
+    where nothing is missing.
+    """
+    return _with_stack(profile, "see which module and line allocated a buffer")
+
+
+def to_place_time(profile: Profile) -> str:
+    """What would show whose time that of a trace of PyTorch is; else as `to_place_memory`."""
+    return _with_stack(profile, "see which line of the program takes the time")
+
+
+def to_place_ops(profile: Profile) -> tuple[str, ...]:
+    """What would show where the ops of a trace of PyTorch run and on what; nothing for another
+    profile, and where nothing is missing.
+    """
+    if not _is_kineto(profile):
+        return ()
+    stats = profile.columns_or_empty("event_stats")
+    shapes = "Input Dims" in stats.names("name").values
+    missing = "" if shapes else "record with record_shapes=True to see which shapes an op ran on"
+    modules = any(name.startswith(_MODULE) for name in _names(profile))
+    other = "" if modules else _MODULES
+    return tuple(filter(None, (missing, other)))
+
+
+def _with_stack(profile: Profile, why: str) -> str:
+    if not _is_kineto(profile) or any(_PYTHON.fullmatch(name) for name in _names(profile)):
+        return ""
+    return f"record with with_stack=True to {why}"
+
+
+def _is_kineto(profile: Profile) -> bool:
+    return profile.has_categories and _recorder(_names(profile)) == _TORCH
 
 
 def to_record_programs(profile: Profile) -> str:

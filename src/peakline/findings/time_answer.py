@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.findings.recording_advice import to_explain_time, to_mark_steps
+from peakline.findings.recording_advice import to_explain_time, to_mark_steps, to_place_time
 from peakline.tables.once import once
 from peakline.timing.step_facts import PARTS, StepFacts, step_facts_of
 
@@ -154,7 +154,8 @@ def _answer(profile: Profile) -> TimeAnswer:
         shows = ("device_time", "events", "op_runs")
         if not any(name in profile.tables and profile.has_rows(name) for name in shows):
             return TimeAnswer(facts, None, devices, (), NO_TIME)
-        found, marks = _findings(profile, facts), (to_mark_steps(profile),)
+        found = _findings(profile, facts)
+        marks = tuple(filter(None, (to_mark_steps(profile), to_place_time(profile))))
         return TimeAnswer(facts, None, devices, found, NOTHING, to_record=marks)
     main = facts.main
     wall = main.part("wall_ps")
@@ -167,10 +168,11 @@ def _answer(profile: Profile) -> TimeAnswer:
     several = facts.populations if len(facts.populations) > 1 else ()
     by_name = tuple((name, _times(facts.only(name).part("wall_ps"))) for name in several)
     is_unexplained = main.share("unknown_ps", "idle_ps") >= UNEXPLAINED
-    how = (to_explain_time(profile),) if is_unexplained else ()
+    # Either is one line about the same setting.
+    how = to_explain_time(profile) if is_unexplained else to_place_time(profile)
     return TimeAnswer(
         facts, _times(wall), devices, _findings(profile, facts),
-        by_device=by_device, by_name=by_name, to_record=how,
+        by_device=by_device, by_name=by_name, to_record=(how,) if how else (),
         utilisation=_utilisation(profile, main),
     )  # fmt: skip
 

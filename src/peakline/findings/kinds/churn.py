@@ -1,7 +1,7 @@
 """One buffer is allocated and freed hundreds of times in a step."""
 
 from peakline.findings.context import Findings, MemoryContext
-from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
+from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, about_signature, columns
 from peakline.text import allocator_text, size_text
 
 KIND = Kind(
@@ -12,7 +12,13 @@ KIND = Kind(
     severity="info",
     section="churn",
     columns=columns(
-        *SIGNATURE, "scope", "allocations_per_step", "bytes_per_step", "most_live", "peak_bytes"
+        *SIGNATURE,
+        *ORIGIN,
+        "scope",
+        "allocations_per_step",
+        "bytes_per_step",
+        "most_live",
+        "peak_bytes",
     ),
 )
 

@@ -1,6 +1,7 @@
 """Enough was free, but in pieces: which small long-lived buffers lie between them."""
 
 from peakline.findings.context import Findings, MemoryContext
+from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
 from peakline.text import allocator_text, size_text
 
@@ -11,7 +12,8 @@ KIND = Kind(
     phrase="free memory lies in pieces",
     severity="warning",
     section="fragmentation",
-    columns=columns(
+    columns=FRAME
+    | columns(
         *SIGNATURE, "scope", "free_bytes", "largest_hole_bytes", "time_ps", "bytes", "count",
         "since_ps",
         pins="Small buffers between the pieces",
@@ -21,6 +23,9 @@ KIND = Kind(
         asked_bytes="Requested",
         asked_by="Requested by",
         wasted_bytes="Needed only because of the pieces",
+        segments="Segments taken",
+        forced="Of them while enough was free",
+        reserved_bytes="Reserved",
         peak_bytes="Most in use at known addresses",
     ),
     saves="wasted_bytes",
@@ -31,6 +36,7 @@ _ROWS = 10
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator in which free pieces were too small when memory was needed in one."""
+    yield from _segments(context)
     for found in (one.fragmentation for one in context.allocators):
         if found is None or found.worst is None or found.pins is None or not found.is_harmful:
             continue
@@ -62,5 +68,47 @@ def find(context: MemoryContext) -> Findings:
                 pin.signature.as_row()
                 | {"count": pin.count, "bytes": pin.bytes, "since_ps": pin.since_ps}
                 for pin in pins.pins[:_ROWS]
+            ),
+        )
+
+
+def _segments(context: MemoryContext) -> Findings:
+    """Of each caching allocator that took more from its device while enough was free."""
+    from peakline.memory.segments_taken import segments_taken
+
+    history = context.history
+    if history is None:
+        return
+    for one in context.allocators:
+        number = history.lifetimes.allocators.index(one.allocator)
+        found = segments_taken(history, number)
+        if found is None:
+            continue
+        op, _, _ = found.ops[0]
+        evidence: dict[str, object] = {
+            "allocator": one.allocator,
+            "op": op,
+            "segments": found.segments,
+            "forced": found.forced,
+            "reserved_bytes": found.reserved_bytes,
+            "wasted_bytes": min(found.forced_bytes, found.reserved_bytes - found.used_bytes),
+            "peak_bytes": found.used_bytes,
+        }
+        where = ""
+        if context.origins is not None:
+            sizes = history.events.array("allocated_bytes")[found.rows]
+            frame = context.origins.function(found.rows, sizes)
+            evidence |= of_frame(frame)
+            where = f", in {frame.title}" if frame is not None else ""
+        yield KIND.finding(
+            f"{allocator_text(one.allocator)}: {size_text(found.reserved_bytes)} are reserved for "
+            f"at most {size_text(found.used_bytes)} in use: {found.forced} of {found.segments} "
+            f"segments were taken while enough was free, in pieces too small, most for {op}{where}",
+            evidence,
+            "Make sizes the same from step to step (pad batches to a few lengths, the longest "
+            "first), or let segments grow: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+            tuple(
+                {"op": name, "bytes": size, "count": count}
+                for name, size, count in found.ops[:_ROWS]
             ),
         )

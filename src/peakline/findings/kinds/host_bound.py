@@ -1,6 +1,7 @@
 """The device waits for the host; without a device, ops are run one by one."""
 
 from peakline.findings.context import Findings, TimeContext
+from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, gain_of, rows_by_step
 from peakline.text import time_text
@@ -17,6 +18,7 @@ KIND = Kind(
     much=0.25,
     section="steps",
     columns=COLUMNS
+    | FRAME
     | columns("host_compute_ps", "idle_ps", "ops_per_step", "work_ps", "op", "times_a_step")
     | columns("compile_ps", "span_ps", "busy_ps", "not_launched_ps", "being_launched_ps")
     | columns("waits_for_other_work_ps", "unexplained_ps", "longest_idle_ps"),
@@ -67,25 +69,30 @@ def _waiting(context: TimeContext) -> Findings:
 def _one_by_one(context: TimeContext) -> Findings:
     """Most of a step goes to getting from one op to the next."""
     from peakline.timing.eager_ops import eager_ops_of
+    from peakline.timing.frame_work import function_around
 
     facts = context.facts
     found = eager_ops_of(context.profile, facts)
     if found is None:
         return
+    frame = function_around(context.profile, found.calls)
+    where = "" if frame is None else f", in {frame.title}"
     yield KIND.finding(
         f"{found.per_step:.0f} ops a step are run one by one: {found.share:.0%} of the time goes "
-        "to getting from one to the next",
+        f"to getting from one to the next; most often {found.ops[0][0]}{where}",
         {
             "steps": facts.count,
             "ops_per_step": found.per_step,
             "wall_ps": facts.wall_ps,
             "work_ps": found.work_ps,
+            "op": found.ops[0][0],
+            **of_frame(frame),
             **gain_of(facts, found.share, found.lost_ps),
         },
         "Compile the whole step as one function (tf.function, jax.jit), so that Python runs once a "
         "step instead of once an op.",
         tuple({"op": op, "times_a_step": times} for op, times in found.ops),
-        severity="warning",
+        severity="warning" if found.share >= MOSTLY else "info",
     )
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.kind import SIGNATURE, Kind, columns
+from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, columns
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from peakline.findings.context import Findings, MemoryContext
+    from peakline.findings.finding import Finding
+    from peakline.memory.details import MemoryDetails
     from peakline.memory.savings import Saving
 
 KIND = Kind(
@@ -19,46 +23,97 @@ KIND = Kind(
     severity="warning",
     section="peak",
     columns=columns(
-        *SIGNATURE, "scope", "bytes", "count", "since_ps", "peak_bytes",
+        *SIGNATURE, *ORIGIN, "scope", "bytes", "count", "since_ps", "peak_bytes",
+        what="What it is",
+        program="Program",
         saved_bytes="Saves",
+        least_saved_bytes="Saves at least",
         peak_after_bytes="Peak without it",
     ),
     saves="saved_bytes",
 )  # fmt: skip
 
-HUGE = 0.5
+HUGE = 0.35
 """One kind of temporary makes the peak when the peak would be lower by this share without it."""
-HUGE_BYTES = 64 * 1024
-"""... and that is worth a word only from so many bytes on."""
+HUGE_PROGRAM = 0.5
+"""... and so much without what a compiled program takes as a whole, which nothing takes apart."""
+HUGE_BYTES = 1 << 20
+"""... and that is worth a word only from so many bytes on, ..."""
+HUGE_CAPACITY = 1e-4
+"""... and from this share of the device's capacity."""
+
+ADVICE = {
+    "the whole attention matrix": "Use fused attention, which never makes it: "
+    "scaled_dot_product_attention (PyTorch), jax.nn.dot_product_attention, "
+    "keras.layers.MultiHeadAttention with flash attention; or attend in blocks.",
+    "one-hot vectors": "Use the indices: sparse cross entropy, a gather (embedding lookup) in "
+    "place of a product with one-hot vectors, a segment sum in place of its transpose.",
+    "all patches of an image (im2col)": "Use a convolution, or work on some patches at a time.",
+    "a dense gradient of an embedding": "Make the gradient sparse (nn.Embedding(sparse=True), "
+    "tf.IndexedSlices left as they are), so that only the rows that were used are stored.",
+    "a gradient for each example": "Work on some examples at a time (lax.map with batch_size, a "
+    "loop over micro-batches), or sum the gradients where only the sum is needed.",
+    "a broadcast intermediate": "Compute it in pieces, or in a form that needs no such "
+    "intermediate: a matrix product in place of broadcasting (|a-b|^2 = a^2 + b^2 - 2ab, "
+    "torch.cdist, einsum), a fused op, a compiler (jit_compile=True, torch.compile).",
+}
 
 
 def find(context: MemoryContext) -> Findings:
-    """Of each allocator the first such saving."""
+    """Of each allocator the first such saving; of compiled programs the largest temporaries."""
+    yield from (one for one in context.program_findings if one.kind == KIND.name)
+    from peakline.memory.materialised import materialised
+
     for one in context.allocators:
-        saving = next(filter(_is_huge, one.savings), None)
-        if saving is None:
-            continue
-        before = saving.bytes + saving.peak_after
-        # The op that made the first and largest of them is the one to change.
-        row = saving.rows[0]
-        are = "are" if sum(int(str(row["count"])) for row in saving.rows) > 1 else "is"
-        yield KIND.finding(
-            f"{allocator_text(saving.allocator)}: without {saving.title}, which {are} freed at "
-            f"once, the peak would be {size_text(saving.peak_after)} instead of "
-            f"{size_text(before)}",
-            {
-                "allocator": saving.allocator,
-                **{name: row[name] for name in SIGNATURE[1:]},
-                "bytes": row["bytes"],
-                "saved_bytes": saving.bytes,
-                "peak_bytes": before,
-                "peak_after_bytes": saving.peak_after,
-            },
-            saving.suggestion,
-            saving.rows,
-        )
+        for saving in one.savings:
+            if saving.kind not in {"temporary", "program"} or not _is_huge(one, saving):
+                continue
+            first, what = None, ""
+            if saving.kind == "temporary" and context.history is not None and one.at_peak:
+                found = materialised(
+                    context.history, one.at_peak, saving.codes, context.op_types(),
+                    context.origins, context.op_events,
+                )  # fmt: skip
+                if found is None:
+                    continue
+                first, what = found.first, found.what
+            yield _finding(context, saving, first, what)
+            break
 
 
-def _is_huge(saving: Saving) -> bool:
-    least = max(HUGE * (saving.bytes + saving.peak_after), HUGE_BYTES)
-    return saving.kind in {"temporary", "program"} and saving.bytes >= least
+def _finding(context: MemoryContext, saving: Saving, first: int | None, what: str) -> Finding:
+    before = saving.bytes + saving.peak_after
+    # The op that made the first and largest of them is the one to change.
+    row: Mapping[str, object] = saving.rows[0]
+    by = ""
+    if first is not None and context.history is not None:
+        signatures = context.history.signatures
+        one = signatures[int(signatures.codes[first])]
+        row = {**one.as_row(), "bytes": saving.rows[0]["bytes"]}
+        by = f", first made by {one.op}" if one.op and one.op not in saving.title else ""
+    are = "are" if sum(int(str(one["count"])) for one in saving.rows) > 1 else "is"
+    which = f" ({what}{by})" if what else ""
+    return KIND.finding(
+        f"{allocator_text(saving.allocator)}: without {saving.title}{which}, which {are} "
+        f"freed in the same step, the peak would be {size_text(saving.peak_after)} instead of "
+        f"{size_text(before)}",
+        {
+            "allocator": saving.allocator,
+            **{name: row[name] for name in SIGNATURE[1:]},
+            "what": what,
+            "bytes": row["bytes"],
+            "saved_bytes": saving.bytes,
+            "least_saved_bytes": saving.lower_bytes,
+            "peak_bytes": before,
+            "peak_after_bytes": saving.peak_after,
+        },
+        ADVICE.get(what, saving.suggestion),
+        saving.rows,
+    )
+
+
+def _is_huge(one: MemoryDetails, saving: Saving) -> bool:
+    capacity = one.peak.capacity_bytes or 0
+    share = HUGE if saving.kind == "temporary" else HUGE_PROGRAM
+    least = max(share * (saving.bytes + saving.peak_after), HUGE_BYTES, HUGE_CAPACITY * capacity)
+    return saving.bytes >= least

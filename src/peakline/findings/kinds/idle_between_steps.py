@@ -25,13 +25,13 @@ KIND = Kind(
     much=0.15,
     section="steps",
     columns=COLUMNS
-    | columns("gap_ps", "median_gap_ps", "longest_gap_ps", "stalls")
+    | columns("gap_ps", "median_gap_ps", "longest_gap_ps", "stalls", runs="What runs there")
     | columns("idle_from_ps", "idle_before_ps"),
     saves="gain_share",
 )
 
-HOST_BETWEEN = 0.50
-"""Without a device the program may do anything between the steps it marks; said where it is most
+HOST_BETWEEN = 0.25
+"""Without a device the program may do anything between the steps it marks; said where it is much
 of the time and nothing is seen to run, for information only."""
 
 _STALLS = 3
@@ -41,7 +41,7 @@ def find(context: TimeContext) -> Findings:
     """At most one; waiting for input counts as that."""
     import numpy as np
 
-    from peakline.timing.gaps import stalls_of
+    from peakline.timing.gaps import runs_between, stalls_of
 
     facts = context.facts
     if facts.count < 2 or not facts.period_ps:
@@ -53,9 +53,12 @@ def find(context: TimeContext) -> Findings:
         return
     usual = int(np.median(gaps[facts.number > 0]))
     stalls = stalls_of(facts, gaps, usual)
+    runs = runs_between(context.profile, facts)
+    beside = f"; what runs there: {', '.join(runs)}" if runs else ""
     who = "the device is idle" if facts.has_device else "no op runs"
     yield KIND.finding(
-        f"{who} between the steps for {share:.0%} of the time: {_how(facts, gaps, usual, stalls)}",
+        f"{who} between the steps for {share:.0%} of the time: "
+        f"{_how(facts, gaps, usual, stalls)}{beside}",
         {
             "steps": facts.count,
             "devices": len(facts.devices),
@@ -63,6 +66,7 @@ def find(context: TimeContext) -> Findings:
             "median_gap_ps": usual,
             "longest_gap_ps": int(gaps.max()),
             "stalls": int(stalls.size),
+            "runs": runs,
             **gain_of(facts, share, gap),
         },
         "Move what runs between the steps off the training loop: write checkpoints and logs on "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.findings.frames import FRAME, about_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, TimeContext
     from peakline.tables import Profile
+    from peakline.timing.frame_work import FrameWork
 
 STAGE = ("stage", "category", "occurrences", "self_ps", "wait_ps", "is_bottleneck")
 
@@ -23,7 +25,7 @@ KIND = Kind(
     least=0.05,
     much=0.20,
     section="input",
-    columns=COLUMNS | columns("input_wait_ps", "between_steps_ps", "bottleneck", *STAGE),
+    columns=COLUMNS | FRAME | columns("input_wait_ps", "between_steps_ps", "bottleneck", *STAGE),
     saves="gain_share",
 )
 
@@ -40,20 +42,30 @@ def find(context: TimeContext) -> Findings:
         return
     stages = _stages(context.profile)
     slowest = next((str(stage["stage"]) for stage in stages if stage["is_bottleneck"]), "")
+    function = _function(context)
+    doing = "" if function is None else f"; the time goes to {function.frame.title}"
     which = f"; {_short(slowest)} holds the pipeline up" if slowest else ""
     yield KIND.finding(
-        f"{share:.0%} of the time training waits for input{which}",
+        f"{share:.0%} of the time training waits for input{which}{doing}",
         {
             "steps": facts.count,
             "wall_ps": facts.wall_ps // facts.lanes,
             "input_wait_ps": inside // facts.lanes,
             "between_steps_ps": between // facts.lanes,
             "bottleneck": slowest,
+            **({} if function is None else about_frame(function)),
             **gain_of(facts, share, inside + between),
         },
         advice(slowest),
         tuple(stages[:_ROWS]),
     )
+
+
+def _function(context: TimeContext) -> FrameWork | None:
+    """The function of the program that makes the input meanwhile, where frames were recorded."""
+    idle = context.idle
+    found = [] if idle is None else idle.by_function(idle.is_input)
+    return found[0] if found and found[0].share >= KIND.least else None
 
 
 def _stages(profile: Profile) -> list[dict[str, object]]:

@@ -1,6 +1,7 @@
 """Programs are compiled after the first two steps, and which they are."""
 
 from peakline.findings.context import Findings, TimeContext
+from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
 
@@ -14,7 +15,9 @@ KIND = Kind(
     least=0.05,
     much=0.20,
     section="steps",
-    columns=COLUMNS | columns("compiling_steps", "programs", "compile_ps"),
+    columns=COLUMNS
+    | FRAME
+    | columns("compiling_steps", "programs", "compile_ps", changed="What changed"),
     saves="gain_share",
 )
 
@@ -23,33 +26,44 @@ def find(context: TimeContext) -> Findings:
     """At most one, with the programs whose compilation took longest."""
     import numpy as np
 
+    from peakline.timing.compiled import first_calls_ps, programs_compiled, what_changed
     from peakline.timing.step_facts import WARM_UP
 
     facts = context.facts
     late = facts.number >= WARM_UP
-    compiles, wall = facts.part("compile_ps"), facts.part("wall_ps")
+    compiles, wall = facts.part("compile_ps").copy(), facts.part("wall_ps")
+    if not compiles[late].any():
+        return
+    every = np.flatnonzero(late)
+    first_calls = first_calls_ps(context.profile, facts, every)
+    compiles[every] = np.minimum(compiles[every] + first_calls, wall[every])
     whole, lost = int(wall[late].sum()), int(compiles[late].sum())
     share = lost / whole if whole else 0.0
     if share < KIND.least:
         return
-    from peakline.timing.compiled import programs_compiled
-
     rows = np.flatnonzero(late & (compiles >= KIND.least * wall) & (compiles > 0))
     steps = int(np.unique(facts.part("step_id")[rows]).size)
     later = int(np.unique(facts.part("step_id")[late]).size)
     order = rows[np.argsort(-compiles[rows], kind="stable")][:ROWS]
-    programs = programs_compiled(context.profile, facts, np.flatnonzero(late))
+    programs = programs_compiled(context.profile, facts, every)
+    changed = what_changed(context.profile, [one.name for one in programs[:1]])
+    first = programs[0] if programs else None
+    where = None if first is None else first.function or first.caller
     yield KIND.finding(
         f"{steps} of {later} steps after the first {WARM_UP} compile "
-        f"{', '.join(programs) or 'a program'}: {share:.0%} of their time",
+        f"{'; '.join(one.title for one in programs) or 'a program'}: {share:.0%} of their time"
+        f"{'; ' if changed else ''}{changed}",
         {
             "steps": facts.count,
             "compiling_steps": steps,
-            "programs": programs,
+            "programs": [one.title for one in programs],
+            "changed": changed,
+            **of_frame(where),
             "compile_ps": lost // facts.lanes,
             "share": share,
             "gain_ps": lost // facts.lanes,
-            "gain_share": lost / facts.wall_ps,
+            # The steps after the first are what the rest of the run is made of.
+            "gain_share": share,
         },
         "Give every call the same shapes and types: pad batches to one length or to a few, drop "
         "the last short one, pass numbers that change as arrays instead of Python values, and set "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
-from peakline.text import time_text
+from peakline.text import ordinal, time_text
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, TimeContext
@@ -23,12 +25,15 @@ KIND = Kind(
     much=0.20,
     section="steps",
     columns=COLUMNS
+    | FRAME
     | columns("median_ps", "slow_steps", "slow_median_ps", "period_steps", "most", "most_share")
     | columns("longest", "longest_extra_ps", "compute_ps", "communication_ps")
     | columns("device_to_device_ps", "device_to_host_ps", "host_to_device_ps", "input_wait_ps")
     | columns("compile_ps", "launch_ps", "host_compute_ps", "idle_ps", "unknown_ps"),
     saves="gain_share",
 )
+
+_REFILL = re.compile(r"Iterator::.*Repeat.*Shuffle")
 
 VARIES_ONCE = 0.10
 """A single slow step may be an accident."""
@@ -45,14 +50,14 @@ def find(context: TimeContext) -> Findings:
         return
     count, median, longest = slow.rows.size, round(slow.median_ps), slow.longest
     part = min(slow.beyond[slow.most] / slow.lost_ps, 1.0)
-    when = f", every {_ordinal(slow.period)}" if slow.period else ""
+    when = f", every {ordinal(slow.period)}" if slow.period else ""
     # Else the reader wonders why it is not the median above.
     differs = time_text(median) != time_text(facts.median_ps)
     without = f" without the first {WARM_UP}" if differs else ""
     yield KIND.finding(
         f"{count} of {slow.steps} steps {'takes' if count == 1 else 'take'} "
         f"{slow.slow_median_ps / slow.median_ps:.1f} times the median "
-        f"({time_text(median)}{without}){when}: {slow.share:.0%} of the time",
+        f"({time_text(median)}{without}){when}: {slow.share:.0%} of the time{_because(slow)}",
         {
             "steps": facts.count,
             "slow_steps": int(count),
@@ -63,6 +68,7 @@ def find(context: TimeContext) -> Findings:
             "most_share": part,
             "longest": None if longest is None else longest.name,
             "longest_extra_ps": None if longest is None else longest.extra_ps,
+            **of_frame(slow.function),
             "share": slow.share,
             "gain_ps": round(slow.lost_ps),
             "gain_share": slow.share,
@@ -79,20 +85,40 @@ def find(context: TimeContext) -> Findings:
     )
 
 
-def _ordinal(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if 10 <= number % 100 <= 20 else ending}"
+def _because(slow: SlowSteps) -> str:
+    """What makes them slow, in the title, where something says it."""
+    from peakline.timing.frame_work import callee_title
+    from peakline.timing.slow_steps import ALONE, HALF
+
+    if slow.function is not None:
+        only = "which the others do not run" if slow.is_alone else "which takes longer in them"
+        return f", in {slow.function.title}, {only}"
+    longer = slow.longest
+    if longer is None or longer.extra_ps < HALF * slow.lost_ps / slow.rows.size:
+        return ""
+    only = "which the others do not run" if longer.usual_runs <= ALONE * longer.runs else ""
+    return f", in {callee_title(longer.name)}{', ' if only else ''}{only}"
 
 
 def _advice(slow: SlowSteps, share: float, part: str, *, has_device: bool) -> str:
+    if slow.function is not None and slow.is_alone:
+        return (
+            f"{slow.function.title} takes {time_text(slow.function_ps)} of a slow step: do it less "
+            "often, on another thread, or apart from the training (checkpoints: asynchronously)."
+        )
     if slow.most == "unknown_ps" or (slow.most == "idle_ps" and has_device):
         what = "the device waits" if has_device else "no op runs"
         return (
             f"For {share:.0%} of what they take longer {what} and no event says why: look for "
-            "what happens every so many steps (a checkpoint, an evaluation, a log, garbage "
-            "collection), and do it on another thread or less often."
+            "what happens every so many steps (a checkpoint, an evaluation, a log, gc.collect()), "
+            "and do it on another thread or less often."
         )
     where = f"{share:.0%} of what they take longer is {part}"
+    if slow.longest is not None and _REFILL.search(slow.longest.name):
+        return (
+            f"{where}: the shuffle buffer is filled again for each epoch, as it lies below repeat: "
+            "put repeat before shuffle, make buffer_size smaller, or shuffle the files."
+        )
     if slow.most == "input_wait_ps":
         return f"{where}: prefetch more batches, so that a slow read does not stop the training."
     longer = slow.longest

@@ -1,9 +1,17 @@
-"""One device works longer, and the others wait for it."""
+"""One device, or host, works longer, and the others wait for it."""
 
-from peakline.findings.context import Findings, TimeContext
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS
-from peakline.timing.stragglers import BEHIND
+from peakline.timing.stragglers import BEHIND, OFTEN_BEHIND
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.finding import Finding
+    from peakline.timing.stragglers import HostStraggler
 
 # How long the others wait for it, as a share of the step time.
 KIND = Kind(
@@ -18,6 +26,39 @@ KIND = Kind(
     columns=COLUMNS | columns("often", "evidence", "behind_ps", "work_ps", "communication_ps"),
     saves="gain_share",
 )
+
+
+def of_hosts(found: HostStraggler, hosts: int) -> Finding | None:
+    """The host that the others wait for because it works longer; None where it does not matter."""
+    one = found.straggler
+    if one.share < KIND.least or one.often < OFTEN_BEHIND or not found.works_longer:
+        return None
+    if one.evidence == "steps":
+        title = (
+            f"the steps of {one.name} take {found.work_ps / (found.work_ps - one.behind_ps):.1f} "
+            f"times as long as those of the other {hosts - 1}"
+        )
+    else:
+        title = (
+            f"{one.name} works longer than the other {hosts - 1} in {one.often:.0%} of the steps, "
+            f"and they wait for it: {one.share:.0%} of the step time"
+        )
+    return KIND.finding(
+        title,
+        {
+            "device": one.name,
+            "steps": one.steps,
+            "often": one.often,
+            "evidence": one.evidence,
+            "behind_ps": one.behind_ps,
+            "work_ps": found.work_ps,
+            "share": one.share,
+            "gain_ps": one.waited_ps,
+            "gain_share": one.share,
+        },
+        "Give every host the same amount of work (equal shards, padded or sorted batches, files of "
+        "the same size), and compare its input, its clock and its neighbours with the others'.",
+    )
 
 
 def find(context: TimeContext) -> Findings:

@@ -1,8 +1,9 @@
 """The device waits for copies from or to the host, or from another device."""
 
 from peakline.findings.context import Findings, TimeContext
+from peakline.findings.frames import FRAME, about_frame
 from peakline.findings.kind import Kind, columns
-from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
+from peakline.findings.steps import COLUMNS, evidence_of, gain_of, rows_by_step
 
 # Copies while the device does not compute: XProf's bounds for output are 5 % and 20 %.
 KIND = Kind(
@@ -15,9 +16,13 @@ KIND = Kind(
     much=0.20,
     section="steps",
     columns=COLUMNS
+    | FRAME
     | columns("device_to_device_ps", "device_to_host_ps", "host_to_device_ps", "most"),
     saves="gain_share",
 )
+
+HOST_LEAST, HOST_MUCH = 0.10, 0.40
+"""On a CPU every batch is copied once, which of a small model is a quarter of the time."""
 
 _ADVICE = {
     "device_to_device_ps": "Keep what is used together on one device, and place or shard tensors "
@@ -35,13 +40,16 @@ _OFFLOADED = (
 
 
 def find(context: TimeContext) -> Findings:
-    """At most one, of steps with a device."""
+    """At most one: of steps with a device, or of XLA on a CPU."""
     from peakline.timing.gaps import sum_of
     from peakline.timing.step_facts import PARTS
 
+    if not context.facts.has_device:
+        yield from _on_host(context)
+        return
     facts, parts = context.facts, tuple(_ADVICE)
     share = facts.share(*parts)
-    if not facts.has_device or share < KIND.least:
+    if share < KIND.least:
         return
     most = max(parts, key=facts.total)
     is_tpu = most != "device_to_device_ps" and all("TPU" in name for name in facts.devices)
@@ -50,4 +58,37 @@ def find(context: TimeContext) -> Findings:
         evidence_of(facts, share, facts.total(*parts), *parts) | {"most": most.removesuffix("_ps")},
         _OFFLOADED if is_tpu else _ADVICE[most],
         rows_by_step(facts, sum_of(facts, *parts), *parts),
+    )
+
+
+def _on_host(context: TimeContext) -> Findings:
+    """Arrays of Python are copied into memory of XLA's."""
+    from peakline.timing.host_transfers import transfers_of
+    from peakline.trace.calls import Call
+
+    ops = context.ops
+    found = None if ops is None or ops.side != "host" else transfers_of(ops)
+    if ops is None or found is None or not ops.wall_ps:
+        return
+    share = found.ps / ops.wall_ps
+    if share < HOST_LEAST:
+        return
+    idle = context.idle
+    calls = [] if idle is None else idle.by_function(idle.call == Call.TRANSFER)
+    work = calls[0] if calls else None
+    where = "" if work is None else f", called in {work.frame.title} by {work.callee}"
+    whole = "step time" if ops.has_steps else "profile's time"
+    yield KIND.finding(
+        f"{share:.0%} of the {whole} arrays of Python are copied for compiled programs "
+        f"({found.name}){where}",
+        {
+            "steps": ops.steps,
+            "wall_ps": ops.wall_ps,
+            "most": found.name,
+            **({} if work is None else about_frame(work)),
+            **gain_of(context.facts, share, found.ps),
+        },
+        "Copy what does not change once, before the loop, and send only what a step uses: index on "
+        "the host, or keep the data on the device and send indices.",
+        severity="warning" if share >= HOST_MUCH else "info",
     )

@@ -36,6 +36,7 @@ def details_json(details: MemoryDetails, peak: AllocatorPeak) -> dict[str, objec
                 "kind": saving.kind,
                 "title": saving.title,
                 "bytes": saving.bytes,
+                "lower_bytes": saving.lower_bytes,
                 "peak_after_bytes": saving.peak_after,
                 "cost_ps": saving.cost_ps,
                 "suggestion": saving.suggestion,

@@ -1,0 +1,58 @@
+"""A step adds up buffers of many turns of a loop, and frees them together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, about_signature, columns
+from peakline.text import allocator_text, size_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, MemoryContext
+
+KIND = Kind(
+    "accumulated_in_step",
+    __doc__,
+    about="memory",
+    phrase="a step adds up what each turn of a loop makes",
+    severity="warning",
+    section="peak",
+    columns=columns(
+        *SIGNATURE, *ORIGIN, "scope", "buffer_bytes", "count", "peak_bytes",
+        held_bytes="Added up", saved_bytes="Saves",
+    ),
+    saves="saved_bytes",
+)  # fmt: skip
+
+
+def find(context: MemoryContext) -> Findings:
+    """Of each allocator with steps, each signature that the step of the peak adds up."""
+    from peakline.memory.composition import added_up, gradients
+
+    history = context.history
+    if history is None:
+        return
+    for one in context.allocators:
+        if one.at_peak is None:
+            continue
+        backward = (
+            gradients(history) if context.op_events is None else context.op_events.is_backward
+        )
+        for found in added_up(history, one.at_peak, backward):
+            signature = history.signatures[found.code]
+            turns = int(found.rows.size)
+            yield KIND.finding(
+                f"{allocator_text(one.allocator)}: {turns} x {signature.title} are held until the "
+                f"end of the step, {size_text(found.bytes)} of the peak, one of each turn of a "
+                "loop" + (" with a backward pass" if found.has_passes else ""),
+                {
+                    **about_signature(signature),
+                    "buffer_bytes": signature.bytes,
+                    "count": turns,
+                    "held_bytes": found.bytes,
+                    "saved_bytes": found.bytes - found.bytes // turns,
+                    "peak_bytes": one.peak.peak_bytes,
+                },
+                "Reduce each to the number that is needed before the next turn (argmax, sum, "
+                "loss.item(), detach().cpu()), in place of a list of whole tensors.",
+            )

@@ -1,0 +1,104 @@
+"""One kind of work that seldom is what a model is for takes much of the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.findings.frames import FRAME, where_of
+from peakline.findings.kind import Kind, columns
+from peakline.findings.steps import COLUMNS, gain_of
+from peakline.trace.work_classes import WORDS, Work
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.finding import Finding
+    from peakline.timing.step_ops import StepOps
+
+KIND = Kind(
+    "expensive_op",
+    __doc__,
+    about="time",
+    phrase="one kind of op takes the step",
+    severity="warning",
+    section="steps",
+    columns=COLUMNS
+    | FRAME
+    | columns("op", "op_type", work="Kind of work", times_a_step="Times a step", op_ps="Time"),
+    saves="gain_share",
+)
+
+_SHARES = {
+    Work.SORT: (0.10, 0.25),
+    Work.STRING: (0.10, 0.25),
+    Work.PRINT: (0.05, 0.15),
+    Work.CAST: (0.12, 0.25),
+    Work.LAYOUT: (0.15, 0.30),
+    Work.GATHER: (0.35, 0.60),
+    Work.RANDOM: (0.40, 0.60),
+}
+"""From which share of the steps each is said, and from which it is an alarm: some casts, copies
+and gathers are in every model, a model of embeddings gathers most of the time, and what runs on
+made-up data makes it of random numbers."""
+_ADVICE = {
+    Work.SORT: "Sort less: top_k in place of a sort, argmax for one value, a bound on the number "
+    "of values, a hash or a segment sum in place of unique; or do it when the data are made.",
+    Work.STRING: "Turn strings into numbers once, when the data are made, or in the input pipeline "
+    "on other threads (tf.data map with num_parallel_calls).",
+    Work.PRINT: "Print every hundredth step, outside of the compiled function.",
+    Work.CAST: "Cast once, where the data come in, and keep one type: weights and inputs in the "
+    "type of the computation (mixed precision policy, autocast around the whole forward pass).",
+    Work.LAYOUT: "Choose one layout for the whole model (NCHW or NHWC, channels_last, batch "
+    "first), make what is used again contiguous once, and drop clones of what is not written to.",
+    Work.GATHER: "Gather whole rows in place of single elements, sort or batch the indices, or "
+    "express it as slices, masks or a matrix product.",
+    Work.RANDOM: "Make random numbers once for several steps, with a cheaper generator (Philox, "
+    "jax_default_prng_impl=rbg), or in the input pipeline.",
+}
+_ROWS = 10
+
+
+def find(context: TimeContext) -> Findings:
+    """One for each such kind of work."""
+    ops = context.ops
+    if ops is None or not ops.wall_ps:
+        return
+    for work, (least, much) in _SHARES.items():
+        chosen = (ops.work == work) & ~ops.is_inner
+        lost = ops.alone_ps(chosen)
+        share = lost / ops.wall_ps
+        if share >= least:
+            yield _finding(context, ops, work, lost, is_much=share >= much)
+
+
+def _finding(
+    context: TimeContext, ops: StepOps, work: Work, lost: int, *, is_much: bool
+) -> Finding:
+    from peakline.timing.frame_work import function_around
+
+    chosen = (ops.work == work) & ~ops.is_inner
+    found = ops.by_op(chosen)
+    share = lost / ops.wall_ps
+    name, op_type, _, times = found[0]
+    frame = function_around(context.profile, ops.event[chosen])
+    where, source = where_of(context, ops, chosen, frame)
+    more = f" and {len(found) - 1} others" if len(found) > 1 else ""
+    whole = "step time" if ops.has_steps else "profile's time"
+    return KIND.finding(
+        f"{share:.0%} of the {whole} goes to {WORDS[work]}: {name}{more}{where}",
+        {
+            "steps": ops.steps,
+            "wall_ps": ops.wall_ps,
+            "work": WORDS[work],
+            "op": name,
+            "op_type": op_type,
+            "times_a_step": round(times, 1),
+            **source,
+            **gain_of(context.facts, share, lost * context.facts.lanes),
+        },
+        _ADVICE[work],
+        tuple(
+            {"op": op, "op_type": kind, "times_a_step": round(each, 1), "op_ps": whole_ps}
+            for op, kind, whole_ps, each in found[:_ROWS]
+        ),
+        severity="warning" if is_much else "info",
+    )

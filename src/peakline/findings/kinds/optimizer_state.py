@@ -1,0 +1,61 @@
+"""The state of an optimizer is in memory twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.findings.frames import FRAME, of_frame
+from peakline.findings.kind import Kind, columns
+from peakline.text import allocator_text, size_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, MemoryContext
+
+KIND = Kind(
+    "optimizer_state",
+    __doc__,
+    about="memory",
+    phrase="an optimizer's state exists twice",
+    severity="warning",
+    section="peak",
+    columns=FRAME
+    | columns(
+        "allocator", "op", "count", "peak_bytes", "saved_bytes",
+        made_by="Made by", since="First made in", again="Made again in",
+    ),
+    saves="saved_bytes",
+)  # fmt: skip
+
+
+def find(context: MemoryContext) -> Findings:
+    """Of each allocator whose buffers have call stacks."""
+    from peakline.memory.composition import second_states
+
+    history = context.history
+    if history is None or context.origins is None:
+        return
+    for one in context.allocators:
+        if one.at_peak is None:
+            continue
+        found = second_states(history, one.at_peak, context.origins)
+        if found is None:
+            continue
+        library = found.stack.library
+        made_by = library.title if library is not None else found.title
+        yield KIND.finding(
+            f"{allocator_text(one.allocator)}: the state of the optimizer is there twice: "
+            f"{found.rows.size} buffers, {size_text(found.bytes)}, made again by {made_by}"
+            + (f", called in {found.stack.program.title}" if found.stack.program else ""),
+            {
+                "allocator": one.allocator,
+                "op": found.op,
+                "made_by": made_by,
+                "count": int(found.rows.size),
+                "saved_bytes": found.bytes,
+                "peak_bytes": one.peak.peak_bytes,
+                **of_frame(found.stack.program),
+            },
+            "Make the optimizer once, and add parameters to it (add_param_group); where a new one "
+            "takes its place, drop the old one and all that holds it (schedulers, closures, "
+            "checkpointers) before its first step.",
+        )

@@ -1,0 +1,36 @@
+"""Memory is fullest outside of the steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.findings.kind import Kind
+from peakline.findings.lone_peaks import COLUMNS, findings_of
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, MemoryContext
+
+KIND = Kind(
+    "peak_outside_steps",
+    __doc__,
+    about="memory",
+    phrase="the peak is outside of the steps",
+    severity="warning",
+    section="peak",
+    columns=COLUMNS,
+    saves="saved_bytes",
+)
+
+
+def find(context: MemoryContext) -> Findings:
+    """Of each allocator whose steps are known."""
+    from peakline.memory.lone_peaks import OUTSIDE
+
+    yield from findings_of(
+        context,
+        KIND,
+        OUTSIDE,
+        "Make the data and the weights piece by piece, in the type in which they stay, and "
+        "free what only the preparation needs before the first step (a dataset in place of "
+        "one large constant, generators, del).",
+    )

@@ -1,0 +1,60 @@
+"""A second copy of weights or gradients is held at the peak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.findings.frames import FRAME, of_frame
+from peakline.findings.kind import Kind, columns
+from peakline.text import allocator_text, size_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, MemoryContext
+
+KIND = Kind(
+    "redundant_copy",
+    __doc__,
+    about="memory",
+    phrase="a second copy is held",
+    severity="warning",
+    section="peak",
+    columns=FRAME
+    | columns(
+        "allocator", "op", "region_type", "shape", "count", "bytes", "peak_bytes", "program",
+        copy_bytes="The copy", original="What it is a copy of", made_by="Made by",
+    ),
+    saves="copy_bytes",
+)  # fmt: skip
+
+
+def find(context: MemoryContext) -> Findings:
+    """Of each allocator whose buffers have call stacks, each copy; of compiled programs what they
+    make anew and could overwrite.
+    """
+    from peakline.memory.composition import second_copies
+
+    yield from (one for one in context.program_findings if one.kind == KIND.name)
+    if context.history is None or context.origins is None:
+        return
+    for one in context.allocators:
+        if one.at_peak is None:
+            continue
+        for found in second_copies(context.history, one.at_peak, context.origins):
+            copy, original = found.copy, found.original
+            count = int(copy.rows.size)
+            yield KIND.finding(
+                f"{allocator_text(one.allocator)}: {size_text(copy.bytes)} are a second copy: "
+                f"{count} buffers made by {copy.title}, of the sizes of what {original.title} made",
+                {
+                    "allocator": one.allocator,
+                    "op": copy.op,
+                    "made_by": copy.title,
+                    "original": original.title,
+                    "count": count,
+                    "copy_bytes": copy.bytes,
+                    "peak_bytes": one.peak.peak_bytes,
+                    **of_frame(copy.stack.program),
+                },
+                "Work in place (torch._foreach_mul_, clip_grad_norm_, donated arguments), hold the "
+                "copy on the host or on disk (a checkpoint), or make it of one tensor at a time.",
+            )

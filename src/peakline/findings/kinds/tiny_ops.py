@@ -1,0 +1,120 @@
+"""The same small ops run hundreds of times in a step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.findings.frames import FRAME, of_frame
+from peakline.findings.kind import Kind, columns
+from peakline.findings.steps import COLUMNS
+from peakline.text import time_text
+
+if TYPE_CHECKING:
+    from peakline.arrays import BoolArray
+    from peakline.findings.context import Findings, TimeContext
+    from peakline.timing.step_ops import StepOps
+
+KIND = Kind(
+    "tiny_ops",
+    __doc__,
+    about="time",
+    phrase="a loop runs small ops over and over",
+    severity="warning",
+    least=0.30,
+    much=0.50,
+    section="steps",
+    columns=COLUMNS
+    | FRAME
+    | columns("op", "ops_per_step", "median_ps", "times_a_step", loop_ps="Time in the loops"),
+    saves="gain_share",
+)
+
+MANY = 100
+"""Fewer runs in a step are no alarm."""
+_WORTH = 0.75
+"""Of the time of such a loop at least so much goes to running ops at all, and not to their work."""
+_IDLE = 0.25
+"""With a device they cost something only where it waits for so much of the steps."""
+_OPTIMIZER = 0.25
+"""An optimizer takes much of a step from this share on."""
+_ROWS = 10
+
+
+def find(context: TimeContext) -> Findings:
+    """At most two, with the ops that run most often: of loops, and of an optimizer."""
+    from peakline.timing.elementwise import in_optimizer
+    from peakline.timing.frame_work import function_around
+    from peakline.timing.step_ops import step_ops_of
+    from peakline.timing.tiny_ops import tiny_ops_of
+
+    facts = context.facts
+    if facts.has_device and facts.share("launch_ps", "host_compute_ps", "idle_ps") < _IDLE:
+        return
+    ops = step_ops_of(context.profile, of_host=True)
+    if ops is None or not ops.wall_ps:
+        return
+    optimizer = in_optimizer(context.profile, ops)
+    yield from _optimizer(ops, optimizer)
+    found = tiny_ops_of(ops, optimizer)
+    if found is None:
+        return
+    share = found.loop_ps / ops.wall_ps
+    if share < KIND.least:
+        return
+    frame = function_around(context.profile, found.events)
+    where = "" if frame is None else f", in {frame.title}"
+    # What a person wrote are the ops of the forward pass; their gradients run as often.
+    written = [name for name, _ in found.ops if not name.startswith("autograd::")]
+    names = ", ".join((written or [name for name, _ in found.ops])[:3])
+    each, whole = (" a step", "step time") if ops.has_steps else ("", "profile's time")
+    is_much = share >= KIND.much and found.per_step >= MANY
+    yield KIND.finding(
+        f"{found.per_step:,.0f} small ops{each} ({names}), {time_text(found.median_ps)} each, "
+        f"take {share:.0%} of the {whole}{where}",
+        {
+            "steps": ops.steps,
+            "wall_ps": ops.wall_ps,
+            "op": (written or [found.ops[0][0]])[0],
+            "ops_per_step": round(found.per_step, 1),
+            "median_ps": found.median_ps,
+            "loop_ps": found.loop_ps,
+            **of_frame(frame),
+            "share": share,
+            "gain_ps": int(_WORTH * found.loop_ps),
+            "gain_share": _WORTH * share,
+        },
+        "Work on all items at once: one op over a whole axis in place of a loop over its parts "
+        "(a batched product, cumsum, unfold, vmap, tf.vectorized_map), or compile the loop "
+        "(torch.compile, tf.function with jit_compile, jax.jit with lax.scan).",
+        tuple({"op": op, "times_a_step": round(times, 1)} for op, times in found.ops[:_ROWS]),
+        severity="warning" if is_much else "info",
+    )
+
+
+def _optimizer(ops: StepOps, inside: BoolArray) -> Findings:
+    """An optimizer goes from tensor to tensor with an op for each part of its formula."""
+    outer = inside & ops.is_outermost
+    per_step = int(outer.sum()) / ops.steps / ops.lanes
+    share = ops.covered_ps(outer) / ops.wall_ps
+    if share < _OPTIMIZER or per_step < MANY * (1 if ops.has_steps else ops.steps):
+        return
+    found = ops.by_op(outer)
+    names = ", ".join(name for name, _, _, _ in found[:3])
+    each, whole = (" a step", "step time") if ops.has_steps else ("", "profile's time")
+    yield KIND.finding(
+        f"the optimizer's step (Optimizer.step) takes {share:.0%} of the {whole} in "
+        f"{per_step:,.0f} ops{each}: {names}",
+        {
+            "steps": ops.steps,
+            "wall_ps": ops.wall_ps,
+            "op": found[0][0],
+            "ops_per_step": round(per_step, 1),
+            "share": share,
+            "gain_ps": int(_WORTH * share * ops.wall_ps),
+            "gain_share": _WORTH * share,
+        },
+        "Use one op for all tensors: fused=True or foreach=True of PyTorch's optimizers, "
+        "torch._foreach_* in one of your own; or torch.compile its step.",
+        tuple({"op": op, "times_a_step": round(times, 1)} for op, _, _, times in found[:_ROWS]),
+        severity="info",
+    )
