@@ -75,7 +75,7 @@ def test_the_json(peakline, two):
     ]  # fmt: skip
     assert document["time"] is None
     assert (document["before"]["path"], document["after"]["path"]) == (before, after)
-    assert document["findings"] == {"new": [], "gone": []}
+    assert document["findings"] == {"new": [], "gone": [], "worse": []}
     assert document["warnings"] == {"before": [], "after": []}
     (allocator,) = document["allocators"]
     groups = allocator.pop("groups")
@@ -130,7 +130,7 @@ def test_hostile_names_are_shown_as_text(peakline, two):
 def test_both_from_standard_input(peakline):
     run = peakline("diff", "-", "-")
     assert (run.code, run.out) == (2, "")
-    assert "only one of the two profiles can come from standard input" in run.err
+    assert "only one of the profiles can come from standard input" in run.err
 
 
 def test_strict_looks_at_both(peakline, two):
@@ -187,8 +187,14 @@ def test_a_profile_without_memory(peakline, root, sessions):
 
 def test_sessions_and_hosts_of_each(peakline, sessions):
     multi = sessions / "tf2_multihost"
-    run = peakline("diff", multi, multi)
+    run = peakline("diff", multi, multi, "--json")
+    assert run.code == 0
+    document = json.loads(run.out)
+    assert [one["host"] for one in document["hosts"]] == ["localhost_47507", "localhost_56665"]
+    assert (document["only_before"], document["only_after"]) == ([], [])
+    run = peakline("diff", multi, multi, "--host-after", "localhost_47507")
     assert run.code == 2
+    assert "--host-before" in run.err
     run = peakline(
         "diff", multi, multi, "--json",
         "--host-before", "localhost_47507", "--host-after", "localhost:56665",

@@ -68,7 +68,7 @@ def test_every_verb_answers_for_several_hosts_or_names_them(peakline, sessions, 
         (("report", place, "-o", tmp_path / "x.html"), "choose one with --host"),
         (("check", place, "--max-peak", "1GB"), "choose one with --host"),
         (("tool", "trace_viewer", place), "choose one with --host"),
-        (("diff", place, place), "choose one with --host-before"),
+        (("diff", place, sessions / "tf2_cnn"), "choose one with --host-before"),
         (("diff", sessions / "tf2_cnn", place), "choose one with --host-after"),
         (("check", sessions / "tf2_cnn", "--baseline", place), "name the file of one"),
     ):

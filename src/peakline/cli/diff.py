@@ -1,14 +1,24 @@
-"""``peakline diff``: what changed between two profiles."""
+"""``peakline diff``: what changed between two profiles, or over a series of them."""
 
 from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from peakline.cli.options import Argument, Reading, json_option, max_unpacked_option, strict_option
-from peakline.errors import UsageError
+from peakline.errors import InputError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
+from peakline.text import one_line
+
+if TYPE_CHECKING:
+    from peakline.repository import Session
 
 _STDIN = "-"
+_NUMBER = re.compile(r"(\d+)")
 
 
 @click.command()
@@ -17,7 +27,13 @@ _STDIN = "-"
     cls=Argument,
     help="The earlier profile: a file, a session or a log directory.",
 )
-@click.argument("after", cls=Argument, help="The later profile, of the same format or another.")
+@click.argument(
+    "after",
+    cls=Argument,
+    nargs=-1,
+    help="The later profile, of the same format or another; several are a series in order of time. "
+    "Without one BEFORE is a folder of profiles, in the order of their names.",
+)
 @click.option(
     "--allocator", metavar="NAME", help="Only the allocator of that name in either profile."
 )
@@ -31,7 +47,7 @@ _STDIN = "-"
 @max_unpacked_option
 def diff(
     before: str,
-    after: str,
+    after: tuple[str, ...],
     allocator: str | None,
     session_before: str | None,
     session_after: str | None,
@@ -43,36 +59,129 @@ def diff(
     strict: bool,
     max_unpacked: int | None,
 ) -> None:
-    """Say what changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings."""
+    """Say what changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings.
+
+    Of more than two profiles the first is compared with the last, and what grows over all of them
+    is a finding.
+    """
     from peakline.compare.comparison import compare_profiles, profile_state
+    from peakline.compare.series import series_of
     from peakline.findings.memory_answer import NOTHING
     from peakline.findings.time_answer import NO_STEPS
     from peakline.memory.allocator_names import recorded_name
+    from peakline.repository import only_file
 
-    if before == after == _STDIN:
-        raise UsageError("only one of the two profiles can come from standard input")
+    paths = [before, *after] if after else _in_folder(before)
+    if paths.count(_STDIN) > 1:
+        raise UsageError("only one of the profiles can come from standard input")
     if json and markdown:
         raise UsageError("--json or --markdown, not both")
+    readings = [
+        Reading(
+            session_after if place else session_before,
+            host_after if place else host_before,
+            strict,
+            max_unpacked,
+        )
+        for place in range(len(paths))
+    ]
+    sessions = [reading.find(path) for reading, path in zip(readings, paths, strict=True)]
+    if len(paths) == 2 and not any(isinstance(one, str) for one in sessions):
+        _diff_hosts(paths, readings, sessions, allocator, json=json, markdown=markdown)
+        return
     states = []
-    for path, session, host, which in (
-        (before, session_before, host_before, "before"),
-        (after, session_after, host_after, "after"),
-    ):
-        reading = Reading(session, host, strict, max_unpacked)
-        with reading.open(path, choose=f"choose one with --host-{which}") as profile:
+    for place, (path, reading, found) in enumerate(zip(paths, readings, sessions, strict=True)):
+        which = "after" if place else "before"
+        file = only_file(found, f"choose one with --host-{which}")
+        with reading.open_file(file, path) as profile:
             allocator = recorded_name(profile, allocator)
             # An allocator that is named asks about memory alone.
             states.append(profile_state(profile, with_time=allocator is None))
-    found = compare_profiles(*states, allocator=allocator)
+    compared = compare_profiles(states[0], states[-1], allocator=allocator)
+    series = series_of(states) if len(states) > 2 else None
+    if json:
+        print_json(compared.as_json() | ({} if series is None else {"series": series.as_json()}))
+    elif markdown:
+        from peakline.render.markdown.diff import comparison_markdown
+
+        print(comparison_markdown(compared, series), end="")
+    else:
+        from peakline.render.terminal.diff import print_diff
+
+        print_diff(compared, series)
+    for state in states:
+        print_warnings(w for w in state.warnings if w.kind not in {NOTHING, NO_STEPS})
+
+
+def _diff_hosts(
+    paths: list[str],
+    readings: list[Reading],
+    sessions: list[str | Session],
+    allocator: str | None,
+    *,
+    json: bool,
+    markdown: bool,
+) -> None:
+    """Compare each host of two sessions with itself."""
+    from peakline.compare.comparison import profile_state
+    from peakline.compare.hosts import HostStates, compare_hosts, straggler_of
+    from peakline.timing.stragglers import host_steps_of
+
+    both = []
+    for path, reading, session in zip(paths, readings, sessions, strict=True):
+        states, steps = {}, []
+        for file in () if isinstance(session, str) else session.hosts():
+            with reading.open_file(file.path, path) as profile:
+                states[file.host] = profile_state(profile, with_time=allocator is None)
+                if (own := host_steps_of(profile)) is not None:
+                    steps.append((file.host, own))
+        both.append(HostStates(states, straggler_of(steps)))
+    found = compare_hosts(*both, allocator=allocator)
+    if not found.hosts:
+        raise UsageError(
+            "the sessions have no host in common: choose with --host-before and --host-after"
+        )
     if json:
         print_json(found.as_json())
     elif markdown:
         from peakline.render.markdown.diff import comparison_markdown
 
-        print(comparison_markdown(found), end="")
+        for host, one in found.hosts.items():
+            print(f"## {one_line(host)}\n\n{comparison_markdown(one)}", end="")
     else:
-        from peakline.render.terminal.diff import print_diff
+        from peakline.render.terminal.diff import print_hosts_diff
 
-        print_diff(found)
-    for state in states:
-        print_warnings(w for w in state.warnings if w.kind not in {NOTHING, NO_STEPS})
+        print_hosts_diff(found)
+
+
+def _in_folder(path: str) -> list[str]:
+    """The profiles of a folder in the order of their names, numbers by their size."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise UsageError(f"one profile has no difference: give another one after {path}")
+    files = [str(file) for file in folder.iterdir() if file.is_file() and file.name[0] != "."]
+    profiles = [file for file in sorted(files, key=_natural) if _is_profile(file)]
+    if len(profiles) < 2:
+        raise UsageError(f"{path} holds fewer than two profiles: give them one by one")
+    if len(profiles) < len(files):
+        print(
+            f"peakline: {path}: {len(files) - len(profiles)} files are no profiles, and left out",
+            file=sys.stderr,
+        )
+    return profiles
+
+
+def _is_profile(path: str) -> bool:
+    """Whether some reader takes the file."""
+    import peakline
+
+    try:
+        peakline.open(path).close()
+    except InputError:
+        return False
+    return True
+
+
+def _natural(path: str) -> list[tuple[int, str]]:
+    """``heap.10`` comes after ``heap.9``."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(path)]

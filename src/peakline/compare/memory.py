@@ -18,12 +18,14 @@ from peakline.compare.state import (
     Kind,
     MemoryState,
     groups_of,
+    purposes_of,
     rates_of,
     state_of,
 )
 from peakline.errors import NotFoundError
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.worse import is_worse
 
 _DESCRIBED, _SILENT = 0.5, 0.1
 """A column that one profile has for half of its bytes at the peak or more, and the other for less
@@ -92,17 +94,19 @@ class AllocatorDiff:
 class MemoryDiff:
     """What changed between two memory answers.
 
-    A finding is new or gone by its kind, its allocator and the op it names, whatever its numbers.
+    A finding is new or gone by its kind, its allocator and the op it names, whatever its numbers;
+    one that both have is worse when it says that more is lost (`peakline.findings.worse`).
     """
 
     allocators: tuple[AllocatorDiff, ...]
     new_findings: tuple[Finding, ...] = ()
     gone_findings: tuple[Finding, ...] = ()
+    worse_findings: tuple[Finding, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing changed."""
-        findings = self.new_findings or self.gone_findings
+        findings = self.new_findings or self.gone_findings or self.worse_findings
         return not findings and all(one.is_empty for one in self.allocators)
 
     def only(self, allocator: str) -> MemoryDiff:
@@ -121,7 +125,12 @@ class MemoryDiff:
         def mine(findings: Iterable[Finding]) -> tuple[Finding, ...]:
             return tuple(one for one in findings if one.evidence.get("allocator") in wanted)
 
-        return MemoryDiff(tuple(kept), mine(self.new_findings), mine(self.gone_findings))
+        return MemoryDiff(
+            tuple(kept),
+            mine(self.new_findings),
+            mine(self.gone_findings),
+            mine(self.worse_findings),
+        )
 
     def as_json(self) -> dict[str, object]:
         """The shape of ``peakline diff --json``."""
@@ -130,6 +139,7 @@ class MemoryDiff:
             "findings": {
                 "new": [finding.as_json() for finding in self.new_findings],
                 "gone": [finding.as_json() for finding in self.gone_findings],
+                "worse": [finding.as_json() for finding in self.worse_findings],
             },
         }
 
@@ -166,7 +176,20 @@ def compare(before: MemoryAnswer | MemoryState, after: MemoryAnswer | MemoryStat
         tuple(found),
         without(new.findings, map(renamed, old.findings), _key),
         without(old.findings, map(_key, new.findings), renamed),
+        worse(old.findings, new.findings, renamed, _key),
     )
+
+
+def worse(
+    before: Iterable[Finding],
+    after: Iterable[Finding],
+    key_before: Callable[[Finding], tuple[object, ...]],
+    key: Callable[[Finding], tuple[object, ...]],
+) -> tuple[Finding, ...]:
+    """The findings of ``after`` that ``before`` has too, and that say that more is lost."""
+    known = {key_before(finding): finding for finding in before}
+    shared = ((known.get(key(finding)), finding) for finding in after)
+    return tuple(new for old, new in shared if old is not None and is_worse(old, new))
 
 
 def without(
@@ -247,4 +270,5 @@ def _blank(state: AllocatorState, column: str) -> AllocatorState:
             (blank(row.kind), row.bytes_per_step, row.count_per_step) for row in state.churn
         ),
         kinds=None if state.kinds is None else frozenset(map(blank, state.kinds)),
+        purposes=purposes_of((blank(kind), one) for kind, one in state.purposes.items()),
     )

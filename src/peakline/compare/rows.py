@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from peakline.compare.matching import KindPair
-from peakline.compare.state import SPECIAL, AllocatorState, Group, Kind, Rate
+from peakline.compare.state import NO_PURPOSE, SPECIAL, AllocatorState, Group, Kind, Purpose, Rate
 from peakline.memory.signatures import dimensions
 from peakline.text import size_text, time_text
 
@@ -24,7 +24,8 @@ class GroupDiff:
     earlier one where it differs. ``change`` is one of ``new`` and ``gone`` (nowhere in the other
     profile, as far as that says), ``now at the peak`` and ``no longer at the peak``, ``renamed``,
     ``shape``, ``data type``, ``region``, ``count`` (more or fewer buffers), ``pieces`` (the same
-    buffers, handed out in pieces of another size), ``bytes``.
+    buffers, handed out in pieces of another size), ``bytes``. ``purpose`` is that of the later
+    profile, or of the earlier one where the later has none.
     """
 
     kind: Kind
@@ -34,6 +35,7 @@ class GroupDiff:
     after_bytes: int
     before_count: int
     after_count: int
+    purpose: Purpose = NO_PURPOSE
 
     @property
     def delta_bytes(self) -> int:
@@ -64,6 +66,7 @@ class GroupDiff:
             "after_count": self.after_count,
             "change": self.change,
             "was": None if self.was is None else self.was.as_json(),
+            **{name: text for name, text in self.purpose._asdict().items() if text},
         }
 
 
@@ -154,10 +157,15 @@ def group_rows(
             0 if now is None else now.bytes,
             0 if was is None else was.count,
             0 if now is None else now.count,
+            _purpose(after, other) or _purpose(before, one) or NO_PURPOSE,
         )
         if (was or now) and (row.delta_bytes or row.was or row.before_count != row.after_count):
             found.append(row)
     return tuple(sorted(found, key=lambda row: (-abs(row.delta_bytes), row.kind)))
+
+
+def _purpose(state: AllocatorState | None, kind: Kind | None) -> Purpose | None:
+    return None if state is None or kind is None else state.purposes.get(kind)
 
 
 def _change(

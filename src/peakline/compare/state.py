@@ -6,7 +6,7 @@ in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from peakline.memory.details import MemoryDetails
 from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE, SURE
 from peakline.memory.growth import AllocatorGrowth
 from peakline.memory.pattern import MIN_RISES
-from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED, AllocatorPeak
+from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED, AllocatorPeak, PeakBuffer
 from peakline.memory.signatures import Signature, normal_shape, scope_of
 from peakline.text import allocator_text
 
@@ -63,6 +63,18 @@ class Kind(NamedTuple):
         return self._asdict()
 
 
+class Purpose(NamedTuple):
+    """What buffers of a kind are for and which module made them, where all that live at the peak
+    agree; else the empty string.
+    """
+
+    category: str
+    module: str
+
+
+NO_PURPOSE = Purpose("", "")
+
+
 @dataclass(frozen=True)
 class Group:
     """Buffers of one kind that live at the peak: their bytes together, and how many they are."""
@@ -102,7 +114,7 @@ class AllocatorState:
     the allocator's own or (``fragmentation_rebuilt``) made from addresses. ``peak_unknown`` says
     why the peak is not known, empty where it is. ``kinds`` are all kinds that the profile has,
     at the peak or not; None where only those at the peak are known. ``steps`` is how many steps
-    the profile has.
+    the profile has. ``purposes`` are those of kinds at the peak, where any is known.
     """
 
     allocator: str
@@ -119,6 +131,7 @@ class AllocatorState:
     allocated_per_step: float | None = None
     churn: tuple[Rate, ...] = field(default=(), repr=False)
     kinds: frozenset[Kind] | None = field(default=None, repr=False)
+    purposes: Mapping[Kind, Purpose] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -183,6 +196,16 @@ def rates_of(rows: Iterable[tuple[Kind, float, float]]) -> tuple[Rate, ...]:
     return tuple(sorted(found, key=lambda rate: (-rate.bytes_per_step, rate.kind)))
 
 
+def purposes_of(rows: Iterable[tuple[Kind, Purpose]]) -> dict[Kind, Purpose]:
+    """What all rows of a kind agree about; nothing where nothing is known."""
+    found: dict[Kind, Purpose] = {}
+    for kind, one in rows:
+        known = found.get(kind, one)
+        same = (a if a == b else "" for a, b in zip(known, one, strict=True))
+        found[kind] = Purpose(*same)
+    return found if any(map(any, found.values())) else {}
+
+
 def _added_up(rows: Iterable[tuple[Kind, _N, _N]]) -> Iterator[tuple[Kind, _N, _N]]:
     sums: dict[Kind, tuple[_N, _N]] = {}
     for kind, size, count in rows:
@@ -200,12 +223,7 @@ def _allocator(peak: AllocatorPeak, detail: MemoryDetails) -> AllocatorState:
         allocator=peak.allocator,
         peak_bytes=peak.peak_bytes,
         groups=groups_of(
-            (
-                Kind(buffer.op, buffer.region_type, buffer.data_type, normal_shape(buffer.shape)),
-                buffer.bytes,
-                buffer.count,
-            )
-            for buffer in peak.peak_buffers
+            (_kind_of(buffer), buffer.bytes, buffer.count) for buffer in peak.peak_buffers
         ),
         peak_unknown=_peak_unknown(peak),
         reported=peak.reported,
@@ -227,7 +245,15 @@ def _allocator(peak: AllocatorPeak, detail: MemoryDetails) -> AllocatorState:
         if detail.churn.steps
         else (),
         kinds=_kinds(detail.churn.signatures),
+        purposes=purposes_of(
+            (_kind_of(buffer), Purpose(buffer.category, buffer.module))
+            for buffer in peak.peak_buffers
+        ),
     )
+
+
+def _kind_of(buffer: PeakBuffer) -> Kind:
+    return Kind(buffer.op, buffer.region_type, buffer.data_type, normal_shape(buffer.shape))
 
 
 def _peak_unknown(peak: AllocatorPeak) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.compare.matching import stem_of
-from peakline.compare.memory import without
+from peakline.compare.memory import without, worse
 from peakline.compare.op_changes import SIDES, OpChange, SelfTimes, op_changes, self_times
 from peakline.findings.finding import Finding
 from peakline.findings.time_answer import StepTimes
@@ -96,7 +96,8 @@ class TimeDiff:
     Mann-Whitney U test, 0 to 1), None with too few steps. ``parts`` are those that differ, the
     largest difference first: together they make that of the mean step. ``ops`` are those whose own
     time differs by what matters, per step where ``by_step``, else over the whole profiles. A
-    finding is new or gone by its kind and what it is about. ``notes`` are one line each.
+    finding is new or gone by its kind and what it is about, ``worse_findings`` are of both and say
+    that more is lost. ``notes`` are one line each.
     """
 
     before: TimeState
@@ -106,6 +107,7 @@ class TimeDiff:
     ops: tuple[OpChange, ...]
     new_findings: tuple[Finding, ...]
     gone_findings: tuple[Finding, ...]
+    worse_findings: tuple[Finding, ...]
     notes: tuple[str, ...]
 
     @property
@@ -119,7 +121,8 @@ class TimeDiff:
         return (
             self.before.times == self.after.times
             and self.before.between_ps == self.after.between_ps
-            and not (self.parts or self.ops or self.new_findings or self.gone_findings)
+            and not (self.parts or self.ops or self.worse_findings)
+            and not (self.new_findings or self.gone_findings)
         )
 
     def others_ps(self, side: str) -> tuple[int, int]:
@@ -148,6 +151,7 @@ class TimeDiff:
             "findings": {
                 "new": [finding.as_json() for finding in self.new_findings],
                 "gone": [finding.as_json() for finding in self.gone_findings],
+                "worse": [finding.as_json() for finding in self.worse_findings],
             },
             "notes": list(self.notes),
         }
@@ -199,6 +203,7 @@ def compare_time(before: TimeState, after: TimeState) -> TimeDiff | None:
         ops,
         without(after.findings, map(_key, before.findings), _key),
         without(before.findings, map(_key, after.findings), _key),
+        worse(before.findings, after.findings, _key, _key),
         tuple(_notes(before, after, chance)),
     )
 

@@ -67,7 +67,7 @@ def facts_text(facts: ProfileFacts) -> str:
 
 
 def findings_of(found: Comparison, which: str) -> list[Finding]:
-    """The findings that are ``new`` or ``gone``, of memory, then of time."""
+    """The findings that are ``new``, ``worse`` or ``gone``, of memory, then of time."""
     of_time = [] if found.time is None else getattr(found.time, f"{which}_findings")
     return [*getattr(found.memory, f"{which}_findings"), *of_time]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from peakline.compare.comparison import Comparison, ProfileState
+from peakline.compare.series import Series
+from peakline.findings.finding import Finding
 from peakline.render.document.diff import findings_of, memory_part, time_part
 from peakline.render.document.model import Table, capital
 from peakline.render.document.program_diff import program_parts
@@ -11,8 +13,9 @@ from peakline.render.markdown.text import code, folded, markdown_table, table_li
 _ROWS = 8
 
 
-def comparison_markdown(found: Comparison) -> str:
-    """The two profiles, their figures side by side, what changed behind them, and findings.
+def comparison_markdown(found: Comparison, series: Series | None = None) -> str:
+    """The two profiles, their figures side by side, what changed behind them, and findings; of a
+    ``series`` what grows over all of its profiles.
 
     The text ends with a line break and takes some kilobytes, whatever the profiles' size.
     """
@@ -42,16 +45,26 @@ def comparison_markdown(found: Comparison) -> str:
         for note in part.notes
     ]
     lines += ["", *(f"- {code(note)}" for note in notes)] if notes else []
-    for finding in findings_of(found, "new"):
-        lines += ["", f"**New {finding.severity}**: {code(finding.title)}"]
-        lines += ["", code(finding.suggestion)]
+    for which in ("new", "worse"):
+        for finding in findings_of(found, which):
+            lines += _finding(which, finding)
     for finding in findings_of(found, "gone"):
         lines += ["", f"**Gone {finding.severity}**: {code(finding.title)}"]
     for part in parts:
         for table in part.tables:
             of = "" if part.title == "time" else f" of {part.title}"
             lines += _folded(f"{capital(table.title)}{of}", table)
+    if series is not None:
+        lines += ["", f"Over all {len(series.paths)} profiles:"]
+        for finding in series.findings:
+            lines += _finding("grows", finding)
+        lines += [] if series.growing else ["", "Nothing grows from each to the next."]
     return "\n".join(lines) + "\n"
+
+
+def _finding(which: str, finding: Finding) -> list[str]:
+    title = f"**{capital(which)} {finding.severity}**: {code(finding.title)}"
+    return ["", title, "", code(finding.suggestion)]
 
 
 def _profile(state: ProfileState) -> str:

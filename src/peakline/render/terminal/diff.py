@@ -8,6 +8,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from peakline.compare.comparison import Comparison
+from peakline.compare.hosts import HostsComparison
+from peakline.compare.series import Series
+from peakline.findings.finding import Finding
 from peakline.render.document.diff import Part, facts_text, findings_of, memory_part, time_part
 from peakline.render.document.model import Fact
 from peakline.render.document.program_diff import program_parts
@@ -16,8 +19,11 @@ from peakline.render.terminal.time_parts import fitted_table
 from peakline.text import one_line
 
 
-def print_diff(found: Comparison) -> None:
-    """Print, per allocator, the figures of both profiles and why they differ; then time."""
+def print_diff(found: Comparison, series: Series | None = None) -> None:
+    """Print, per allocator, the figures of both profiles and why they differ; then time.
+
+    Of a ``series`` what grows over all of its profiles comes last.
+    """
     sides = (("before", found.before), ("after", found.after))
     parts: list[RenderableType] = [
         Text(one_line(f"{side:6}  {facts_text(state.facts)}")) for side, state in sides
@@ -34,13 +40,38 @@ def print_diff(found: Comparison) -> None:
             parts += _part(part)
         if found.time is not None:
             parts += _part(time_part(found.time))
-        for which in ("new", "gone"):
+        for which in ("new", "worse", "gone"):
             for finding in findings_of(found, which):
-                title = one_line(f"{which}: {finding.severity}: {finding.title}")
-                parts += ["", Text(title, style="bold yellow")]
-                if which == "new":
-                    parts.append(indented(Text(one_line(finding.suggestion))))
+                parts += _finding(which, finding, with_advice=which != "gone")
+    if series is not None:
+        parts += ["", Text(f"over all {len(series.paths)} profiles", style="bold")]
+        if not series.growing:
+            parts.append(indented(Text("nothing grows from each to the next")))
+        for finding in series.findings:
+            parts += _finding("grows", finding, with_advice=True)
     show(parts)
+
+
+def print_hosts_diff(found: HostsComparison) -> None:
+    """Print the difference of each host, then which hosts keep the others waiting."""
+    for place, (host, one) in enumerate(found.hosts.items()):
+        show(([""] if place else []) + [Text(one_line(f"host {host}"), style="bold")])
+        print_diff(one)
+    parts: list[RenderableType] = []
+    for side, hosts in (("before", found.only_before), ("after", found.only_after)):
+        if hosts:
+            parts += ["", Text(one_line(f"only {side}: {', '.join(hosts)}"))]
+    for which in ("new", "worse", "gone"):
+        for finding in found.findings(which):
+            parts += _finding(which, finding, with_advice=which != "gone")
+    show(parts)
+
+
+def _finding(which: str, finding: Finding, *, with_advice: bool) -> Iterator[RenderableType]:
+    yield ""
+    yield Text(one_line(f"{which}: {finding.severity}: {finding.title}"), style="bold yellow")
+    if with_advice:
+        yield indented(Text(one_line(finding.suggestion)))
 
 
 def _part(part: Part) -> Iterator[RenderableType]:
