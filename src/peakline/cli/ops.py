@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -15,9 +15,12 @@ from peakline.cli.options import (
     path_argument,
     reading_options,
 )
+from peakline.errors import UsageError
 
 if TYPE_CHECKING:
     from peakline.tables import Columns
+
+By = Literal["module", "shape"]
 
 _COLUMN = {
     "self": "self_ps",
@@ -43,6 +46,12 @@ _COLUMN = {
     default="self",
     help="The largest first: by self time, total time, runs, ...",
 )
+@click.option(
+    "--by",
+    type=click.Choice(["module", "shape"]),
+    help="Of a trace of PyTorch: the time of each module's ops, or of each op by the shapes of its "
+    "inputs.",
+)
 @reading_options(
     click.option("--kernels", is_flag=True, help="GPU kernels instead of ops."), json_option
 )
@@ -50,18 +59,26 @@ def ops(
     path: str,
     top: int | None,
     sort: str,
+    by: By | None,
     reading: Reading,
     *,
     kernels: bool,
     json: bool,
 ) -> None:
     """List the ops that take most time, of the devices and of the host."""
+    if by and kernels:
+        raise UsageError("--by is about ops, --kernels about kernels; give one of them")
+    if by == "module" and sort in {"median", "max"}:
+        raise UsageError(f"--by module has no {sort}: sort by self, total or count")
 
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
-            return ops_document(profile, kernels=kernels, sort=sort, top=top)
-        from peakline.render.terminal.ops import print_kernels, print_ops
+            return ops_document(profile, kernels=kernels, sort=sort, top=top, by=by)
+        from peakline.render.terminal.ops import print_kernels, print_ops, print_ops_by
 
+        if by is not None:
+            print_ops_by(profile, _rows_by(profile, by, sort), by, top)
+            return None
         table = _sorted(profile, sort, kernels=kernels)
         (print_kernels if kernels else print_ops)(profile, table, top)
         return None
@@ -70,13 +87,31 @@ def ops(
 
 
 def ops_document(
-    profile: peakline.Profile, *, kernels: bool = False, sort: str = "self", top: int | None = None
+    profile: peakline.Profile,
+    *,
+    kernels: bool = False,
+    sort: str = "self",
+    top: int | None = None,
+    by: By | None = None,
 ) -> dict[str, object]:
     """What ``peakline ops --json`` prints for ``profile``."""
+    from peakline.findings.recording_advice import to_place_ops
+
+    missing: dict[str, object] = {} if kernels else {"to_record": list(to_place_ops(profile))}
+    if by is not None:
+        found = _rows_by(profile, by, sort)[:top]
+        return answer_document(profile, {"modules" if by == "module" else "ops": found, **missing})
     table = _sorted(profile, sort, kernels=kernels)
     rows = table.to_pylist() if table is not None else []
     rows = rows if top is None else rows[:top]
-    return answer_document(profile, {"kernels" if kernels else "ops": rows})
+    return answer_document(profile, {"kernels" if kernels else "ops": rows, **missing})
+
+
+def _rows_by(profile: peakline.Profile, by: By, sort: str) -> list[dict[str, Any]]:
+    """The rows, the largest first."""
+    from peakline.timing.op_places import rows_by
+
+    return sorted(rows_by(profile, by), key=lambda row: -row[_COLUMN[sort]])
 
 
 def _sorted(profile: peakline.Profile, sort: str, *, kernels: bool) -> Columns | None:

@@ -222,7 +222,8 @@ def answer_hosts(
         if document is not None:
             print_json(document)
         return
-    from peakline.timing.stragglers import host_steps_of, host_straggler
+    from peakline.findings.kinds.straggler import of_hosts
+    from peakline.timing.stragglers import host_steps_of, longer_host
 
     documents: list[Document] = []
     failures: list[PeaklineError] = []
@@ -249,7 +250,10 @@ def answer_hosts(
         raise failures[0]
     told: Document = {"hosts": documents}
     if with_straggler:
-        straggler = host_straggler(parts)
+        longer = longer_host(parts)
+        straggler = None if longer is None else longer.straggler
+        finding = None if longer is None else of_hosts(longer, len(parts))
+        told["findings"] = [] if finding is None else [finding.as_json()]
         told["straggler"] = None if straggler is None else asdict(straggler)
         if not json:
             print(f"\n{one_line(straggler_text(straggler, len(parts)))}")
@@ -264,6 +268,12 @@ def straggler_text(straggler: Straggler | None, hosts: int) -> str:
             "no host keeps the others waiting"
             if hosts > 1
             else "fewer than two hosts have steps: which one the others wait for is not known"
+        )
+    if straggler.evidence == "steps":
+        return (
+            f"straggler: the steps of {straggler.name} take longest, "
+            f"{time_text(straggler.behind_ps)} more than the others' in the median step; nothing "
+            "shows that the others wait for it"
         )
     how = (
         "it is in collectives for the shortest time"

@@ -12,6 +12,7 @@ from peakline.figures.drawn import DrawnAllocator
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.memory.peak import AllocatorPeak
 from peakline.render.document import memory as said
+from peakline.render.document.live import category_table, live_rows, live_table
 from peakline.render.document.model import Table, capital, text_of
 from peakline.render.document.profile import labels_of, profile_text
 from peakline.tables import Profile
@@ -86,8 +87,11 @@ def _answered(profile: Profile) -> list[str]:
         title = "held by" if moment else "live at the peak"
         if len(peaks) > 1:
             title += f" of {allocator_text(peaks[0].allocator)}"
-        rows = said.live_rows(peaks[0].peak_buffers, labels)
-        parts.append(_drawn(said.live_table(rows, title, _ROWS).numbers_first()))
+        categories = category_table(peaks[0])
+        if categories.rows:
+            parts.append(_drawn(categories))
+        rows = live_rows(peaks[0].peak_buffers, labels)
+        parts.append(_drawn(live_table(rows, title, _ROWS).numbers_first()))
     parts.append(_findings(answer))
     warnings = [warning for warning in profile.warnings if warning.kind != NOTHING]
     told = [f"{w.detail} ({w.count:,})" if w.count > 1 else w.detail for w in warnings]
@@ -98,7 +102,7 @@ def _needs(profile: Profile) -> list[str]:
     """What compiled programs need, where no record says what is in memory."""
     from peakline.findings.program_memory import device_needs
     from peakline.render.document.program_memory import devices_text, needs_by_program
-    from peakline.render.document.programs import live_table
+    from peakline.render.document.programs import live_table as program_table
 
     groups = needs_by_program(device_needs(profile))
     parts = []
@@ -110,7 +114,7 @@ def _needs(profile: Profile) -> list[str]:
         parts.append(_line(f"{where}: {text}" if where else text))
     if groups:
         program = max((group[0] for group in groups), key=lambda one: one.bytes).program
-        table = replace(live_table(program, _ROWS), rest=()).without_empty()
+        table = replace(program_table(program, _ROWS), rest=()).without_empty()
         parts.append(_drawn(table.numbers_first()))
     return parts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from peakline.findings.memory_answer import MemoryAnswer
@@ -11,18 +11,15 @@ from peakline.memory.churn import AllocatorChurn
 from peakline.memory.details import MemoryDetails
 from peakline.memory.growth import AllocatorGrowth
 from peakline.memory.moments import HighMoment
-from peakline.memory.peak import AllocatorPeak, PeakBuffer
+from peakline.memory.peak import AllocatorPeak
 from peakline.memory.reserved import Reserved
 from peakline.memory.savings import Saving
-from peakline.memory.signatures import History, normal_shape
+from peakline.memory.signatures import History
 from peakline.render.document.model import Fact, Row, Table, columns_of, value_of
 from peakline.render.document.profile import step_phrase, step_text
 from peakline.tables import Profile
-from peakline.text import counted, shares_text, size_text, time_text
+from peakline.text import counted, size_text, time_text
 
-_ROWS = 20
-_NAMED, _NAMELESS = 3, 2
-"""Buffers of one kind are one row when they come from so many steps with a name, or without."""
 _WITHOUT_OPS = (
     "the dump has sizes alone; TensorFlow lists a step's tensors by op with "
     "RunOptions(report_tensor_allocations_upon_oom=True)"
@@ -210,73 +207,6 @@ def _handed_out(churn: AllocatorChurn, unit: str) -> list[Fact]:
     return [Fact("allocated", round(per_step), "bytes", note)]
 
 
-@dataclass
-class LiveRow:
-    """One line of what was live: ``what`` is op, region, type and shape."""
-
-    bytes: int
-    count: int
-    what: tuple[str, str, str, str]
-    step: str
-
-
-def live_rows(buffers: Iterable[PeakBuffer], labels: Mapping[int, str]) -> list[LiveRow]:
-    """The rows; those of many steps, or of nameless ones (an eager program's calls), in one."""
-    rows: list[LiveRow] = []
-    groups: dict[tuple[tuple[str, str, str, str], bool], list[LiveRow]] = {}
-    for buffer in buffers:
-        shape = normal_shape(buffer.shape)
-        what = (buffer.op or "(no op)", buffer.region_type, buffer.data_type, shape)
-        step = buffer.start_step
-        row = LiveRow(buffer.bytes, buffer.count, what, step_text(step, labels))
-        if step is None:
-            rows.append(row)
-        else:
-            is_named = labels.get(step, "") not in {"", str(step)}
-            groups.setdefault((what, is_named), []).append(row)
-    for (what, is_named), group in groups.items():
-        if len(group) < (_NAMED if is_named else _NAMELESS):
-            rows += group
-            continue
-        size, count = sum(row.bytes for row in group), sum(row.count for row in group)
-        rows.append(LiveRow(size, count, what, f"{len(group)} steps"))
-    return sorted(rows, key=lambda row: -row.bytes)
-
-
-def live_table(rows: Sequence[LiveRow], title: str, most: int = _ROWS) -> Table:
-    """What was live, the first rows; their shares add up with that of the others.
-
-    A region that all of them have is in the title.
-    """
-    regions = {row.what[1] for row in rows}
-    is_one = len(rows) > 1 and len(regions) == 1 and regions != {""}
-    if is_one:
-        title += f" (region {regions.pop()})"
-    hidden = rows[most:]
-    rest = sum(row.bytes for row in hidden)
-    shares = shares_text([*(row.bytes for row in rows[:most]), rest])
-    columns = columns_of(
-        op="name",
-        size="bytes",
-        share="share",
-        count="count",
-        region="form",
-        type="form",
-        shape="form",
-        step="",
-    )
-    cells = [
-        (op, row.bytes, share, row.count or "", "" if is_one else region, *form, row.step)
-        for row, share in zip(rows[:most], shares, strict=False)
-        for op, region, *form in [row.what]
-    ]
-    left: Row = ()
-    if hidden:
-        many = f"{len(hidden):,} more rows"
-        left = (many, rest, shares[-1], sum(row.count for row in hidden), "", "", "", "")
-    return Table(title, columns, cells, left).without_empty()
-
-
 def worth_saving(savings: Iterable[Saving], peak: AllocatorPeak) -> list[Saving]:
     """The savings that are shown, most bytes first.
 
@@ -290,11 +220,14 @@ def worth_saving(savings: Iterable[Saving], peak: AllocatorPeak) -> list[Saving]
 
 
 def savings_table(worth: Sequence[Saving]) -> Table:
-    """What would lower the peak."""
-    columns = columns_of(saves="bytes", peak_then="bytes", how="", what="name")
+    """What would lower the peak, and where it differs how much of that is sure."""
+    is_sure = all(one.lower_bytes == one.bytes for one in worth)
+    sure = {} if is_sure else {"at_least": "bytes"}
+    columns = columns_of(saves="bytes", **sure, peak_then="bytes", how="", what="name")
     rows = [
         (
             one.bytes,
+            *(() if is_sure else (one.lower_bytes,)),
             one.peak_after,
             HOW[one.kind] + ("" if one.cost_ps is None else f", {time_text(one.cost_ps)}"),
             one.title,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,16 @@ _OPS = (
     *columns_of(self_time="run_ps", share="figure", total="run_ps"),
     *_SPREAD,
     *columns_of("type", "op"),
+)
+_MODULES = (
+    *columns_of(self_time="run_ps", share="figure", total="run_ps"),
+    Column("runs", "count"),
+    Column("module", "name"),
+)
+_SHAPES = (
+    *columns_of(self_time="run_ps", share="figure", total="run_ps"),
+    *_SPREAD,
+    *columns_of("op", inputs="form"),
 )
 _KERNELS = (
     *columns_of(total="run_ps", share="figure"),
@@ -48,6 +58,48 @@ def _ops_of(side: str, table: Columns, most: int) -> Table:
         for row, share in _first(table, "self_ps", most)
     ]
     return Table(title, _OPS, rows, _rest(table, most))
+
+
+def by_module_tables(rows: Sequence[dict[str, Any]], most: int) -> dict[str, Table]:
+    """The modules whose ops take time on the devices, then on the host; ``rows`` stand in order."""
+    return _by_side(rows, most, "module", _MODULES, _module_cells)
+
+
+def by_shape_tables(rows: Sequence[dict[str, Any]], most: int) -> dict[str, Table]:
+    """The ops by the shapes of their inputs, of the devices, then of the host, in order."""
+    return _by_side(rows, most, "op and shape", _SHAPES, _shape_cells)
+
+
+def _by_side(
+    rows: Sequence[dict[str, Any]],
+    most: int,
+    what: str,
+    columns: Sequence[Column],
+    cells: Callable[[dict[str, Any], str], Row],
+) -> dict[str, Table]:
+    found = {}
+    for side in ("device", "host"):
+        mine = [row for row in rows if row["side"] == side]
+        if not mine:
+            continue
+        sizes = [row["self_ps"] for row in mine]
+        shares = shares_text([*sizes[:most], sum(sizes[most:])])
+        made = [cells(row, share) for row, share in zip(mine[:most], shares, strict=False)]
+        whole = short_time_text(sum(sizes))
+        title = f"{side} by {what}: {whole} of self time, {_SUMMED[side]}"
+        left = (len(mine) - most,) if len(mine) > most else ()
+        found[side] = Table(title, columns, made, left)
+    return found
+
+
+def _module_cells(row: dict[str, Any], share: str) -> Row:
+    module = row["module"] or "(no module)"
+    return (row["self_ps"], share, row["total_ps"], row["occurrences"], module)
+
+
+def _shape_cells(row: dict[str, Any], share: str) -> Row:
+    spread = (row[name] for name in ("occurrences", "median_ps", "p95_ps", "max_ps"))
+    return (row["self_ps"], share, row["total_ps"], *spread, row["op"], row["input_shape"])
 
 
 def kernels_table(table: Columns, most: int) -> Table:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from peakline.memory.peak import AllocatorPeak
-from peakline.render.document.memory import LiveRow, live_rows, live_table
+from peakline.render.document.live import LiveRow, category_table, live_rows, live_table
 from peakline.render.document.model import Table, Value, columns_of
 from peakline.render.html.context import Part
 from peakline.render.html.html import Child, Markup, code, join, tag
@@ -69,6 +69,9 @@ def composition(part: Part) -> Markup | None:
         )
     elif equivalent:
         told.append(equivalent)
+    categories = category_table(peak)
+    if categories.rows:
+        told.append(context.tables.write(categories))
     told.append(_ops(part, rows))
     return join(told)
 

@@ -12,9 +12,11 @@ from peakline.findings.program_memory import program_at_peak
 from peakline.memory.allocator_names import shown_names
 from peakline.render.document import memory as said
 from peakline.render.document.finding import pieces_text, screen_table
+from peakline.render.document.live import category_table, live_rows, live_table, narrower
 from peakline.render.document.model import Fact, Table
 from peakline.render.document.profile import labels_of, profile_text, step_phrase
 from peakline.render.terminal.screen import drawn, drawn_facts, indented, show
+from peakline.render.terminal.time_parts import fitted_table, fitting, screen_width
 from peakline.text import allocator_text, counted, one_line, size_text, time_text
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ def print_memory(
         parts += _allocator(profile, peak, detail, answer, labels, moment=moment)
     others = [finding for finding in answer.findings if finding not in errors]
     parts += _findings(others, answer, labels, names)
+    if answer.to_record:
+        parts += ["", Text(answer.to_record)]
     show(parts)
 
 
@@ -77,6 +81,11 @@ def print_memory_at(
         parts += [*_name(one, names), drawn_facts(facts)]
         parts += _live(one, labels, "live then")
     show(parts)
+
+
+def print_findings(profile: Profile, answer: MemoryAnswer) -> None:
+    """Print what compiled programs say where no allocator recorded anything."""
+    show(_findings(answer.findings, answer, {}, shown_names(profile)))
 
 
 def heading(profile: Profile, *, moment: bool = False) -> Text:
@@ -150,8 +159,16 @@ def _allocator(
 
 
 def _live(peak: AllocatorPeak, labels: Mapping[int, str], title: str) -> Sequence[RenderableType]:
-    table = said.live_table(said.live_rows(peak.peak_buffers, labels), title)
-    parts = _titled(table)
+    categories = category_table(peak)
+    parts = _titled(categories) if categories.rows else []
+    table = live_table(live_rows(peak.peak_buffers, labels), title)
+    choices = [one.numbers_first() for one in narrower(table)]
+    width = screen_width()
+    if len(choices) == 1 or width is None:
+        parts += _titled(table)
+    else:
+        shown = fitted_table(fitting(choices), longest=width)
+        parts += ["", indented(Text(one_line(table.title))), shown]
     if table.rest:
         size = size_text(float(table.rest[1] or 0))
         parts.append(indented(Text(f"and {table.rest[0]}, {size} (all with --json)")))

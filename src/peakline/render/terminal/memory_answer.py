@@ -58,6 +58,10 @@ def show_memory(
             from peakline.render.terminal.program_memory import print_needs
 
             print_needs(needs)
+        if answer.findings:
+            from peakline.render.terminal.memory import print_findings
+
+            print_findings(profile, answer)
     elif at_ps is not None:
         from peakline.render.terminal.memory import print_memory_at
 
@@ -91,6 +95,7 @@ def memory_document(profile: Profile, answer: MemoryAnswer | None = None) -> dic
         "programs": [need_document(need) for need in device_needs(profile)],
         "failed_programs": [failure_document(one) for one in explained_failures(profile)],
         "findings": [finding.as_json() for finding in answer.findings],
+        "to_record": [answer.to_record] if answer.to_record else [],
         "warnings": warnings_document(profile.warnings),
     }
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.text import Text
 
+from peakline.findings.recording_advice import to_place_ops
 from peakline.render.document.model import Table
-from peakline.render.document.ops import NARROW_WITHOUT, RUNS, kernels_table, ops_tables
+from peakline.render.document.ops import (
+    NARROW_WITHOUT,
+    RUNS,
+    by_module_tables,
+    by_shape_tables,
+    kernels_table,
+    ops_tables,
+)
 from peakline.render.terminal.screen import indented, show
 from peakline.render.terminal.time_parts import fitted_table, profile_line, screen_width
 from peakline.text import counted
@@ -32,7 +40,30 @@ def print_ops(profile: Profile, table: Columns | None, top: int | None) -> None:
         parts += _table(one, "op", {"total"})
     if "device" in sides:
         parts += ["", Text(RUNS)]
-    show(parts if sides else [*parts, "", Text("no ops in this profile")])
+    if not sides:
+        parts += ["", Text("no ops in this profile")]
+    show([*parts, *_to_record(profile)])
+
+
+def print_ops_by(
+    profile: Profile, rows: list[dict[str, Any]], by: Literal["module", "shape"], top: int | None
+) -> None:
+    """Print the time of ops by module or by the shapes of their inputs; ``rows`` stand in order."""
+    parts: list[RenderableType] = [profile_line(profile, moment=not profile.duration_ps)]
+    tables = (by_module_tables if by == "module" else by_shape_tables)(rows, top or _ROWS)
+    for one in tables.values():
+        # Two columns of names need the room of the numbers.
+        without = set() if by == "module" else {"total", "median"}
+        parts += _table(one, "module" if by == "module" else "row", without)
+    if not tables:
+        what = "modules" if by == "module" else "shapes of inputs"
+        parts += ["", Text(f"no {what} of ops in this profile")]
+    show([*parts, *_to_record(profile)])
+
+
+def _to_record(profile: Profile) -> list[RenderableType]:
+    lines = to_place_ops(profile)
+    return ["", *(Text(line) for line in lines)] if lines else []
 
 
 def print_kernels(profile: Profile, table: Columns | None, top: int | None) -> None:
