@@ -1,8 +1,9 @@
 # Everything runs from the installed package, never from src/. `make help` lists the targets.
 #
-# Stamp files under .venv and .venv-peers remember what was installed: a second run is quick, a
-# changed source is built and installed again. A .venv that holds a developer's editable install
-# is kept; the targets here put the built wheel in its place (`make develop` puts it back).
+# Stamp files under .venv, .venv-peers and .venv-frameworks remember what was installed: a second
+# run is quick, a changed source is built and installed again. A .venv that holds a developer's
+# editable install is kept; the targets here put the built wheel in its place (`make develop` puts
+# it back).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -16,6 +17,8 @@ VENV := .venv
 PEERS := .venv-peers
 PY := $(VENV)/bin/python
 PEERS_PY := $(PEERS)/bin/python
+FRAMEWORKS := .venv-frameworks
+FRAMEWORKS_PY := $(FRAMEWORKS)/bin/python
 PEERS_ENV := PEAKLINE_PEERS_PYTHON="$(CURDIR)/$(PEERS_PY)"
 PIP := -m pip --disable-pip-version-check --quiet
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile
@@ -33,12 +36,16 @@ MINUTES ?= 60
 PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2.21.0 \
     pytest==9.2.0
 
+# What the pairs of tests/diagnosis are recorded with; RECORD=1 records all of them again.
+FRAMEWORK_PACKAGES := tensorflow-cpu==2.21.0 jax==0.10.2 flax optax torch==2.13.0
+RECORD ?=
+
 SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -path '*.egg-info*' \
     -not -name '*.so' -not -name '*.pxd' -print) src/peakline/kernels/bits.pxd \
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers protobuf pythons bench schema docs format develop clean FORCE
+.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons bench schema docs format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -70,6 +77,10 @@ conformance: $(VENV)/.dev $(PEERS)/.installed  ## compare with the real XProf, T
 answers: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## record the peers' answers about the samples again
 	rm -rf tests/data/answers
 	$(PEERS_ENV) PEAKLINE_RECORD_ANSWERS=1 $(PY) -m pytest -k recorded tests/conformance
+
+diagnosis: $(VENV)/.dev $(VENV)/.installed $(if $(RECORD),$(FRAMEWORKS)/.packages)  ## score the findings on programs with planted faults, RECORD=1 records them again
+	$(if $(RECORD),$(FRAMEWORKS_PY) tests/diagnosis/record.py)
+	$(PY) -m tests.diagnosis.score
 
 protobuf: $(VENV)/.python  ## the schema under every supported protobuf runtime
 	scripts/check_protobuf_versions.sh
@@ -138,6 +149,12 @@ $(NODE)/.typescript-$(TYPESCRIPT):
 $(PEERS)/.packages: Makefile | $(VENV)/.python
 	test -x $(PEERS_PY) || $(PYTHON) -m venv $(PEERS)
 	$(PEERS_PY) $(PIP) install $(PEER_PACKAGES) && echo "peers installed in $$SECONDS s"
+	touch $@
+
+$(FRAMEWORKS)/.packages: Makefile | $(VENV)/.python
+	test -x $(FRAMEWORKS_PY) || $(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS_PY) $(PIP) install $(FRAMEWORK_PACKAGES) \
+	    && echo "frameworks installed in $$SECONDS s"
 	touch $@
 
 # Without dependencies: the pins of the peers and ours never meet.
