@@ -17,10 +17,13 @@ def run() -> None:
     parser.add_argument("--open", action="store_true", help="only those that are not held out")
     parser.add_argument("--held-out", action="store_true", help="only those that are")
     parser.add_argument("--figures", action="store_true", help="no lines, only the figures")
+    parser.add_argument("--round", type=int, help="only those of this round")
     options = parser.parse_args()
     chosen = options.names or names()
     if options.open or options.held_out:
         chosen = [name for name in chosen if pair_of(name).is_held_out == options.held_out]
+    if options.round:
+        chosen = [name for name in chosen if pair_of(name).round == options.round]
     with ProcessPoolExecutor() as pool:
         scores = list(pool.map(score, chosen))
     out = sys.stdout
