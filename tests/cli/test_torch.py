@@ -56,6 +56,30 @@ def test_rows_fit_the_terminal(peakline, write, monkeypatch, width, heads):
     assert max(map(len, lines[at + 1 : at + 8])) <= width
 
 
+@each_row(
+    ("group", "first"),
+    [
+        ("category", {"key": "activation", "bytes": 1004}),
+        ("module", {"key": "Linear_0"}),
+        ("function", {"key": "forward (model.py:3)"}),
+        ("input_shape", {"key": "[8, 4]"}),
+    ],
+)
+def test_live_memory_by_what_buffers_are_for(peakline, write, group, first):
+    path = write(torch_jobs.training())
+    question = ("tool", "live_memory", path, "-p")
+    whole = json.loads(peakline(*question, f"group={group}").out)
+    assert whole["is_described"]
+    assert sum(row["bytes"] for row in whole["rows"]) == whole["bytes_in_use"]
+    (row,) = [row for row in whole["rows"] if row["key"] == first["key"]]
+    assert row.items() >= first.items()
+    only = json.loads(peakline(*question, f"{group}={row['key']}").out)
+    assert only["rows_bytes"] == row["bytes"]
+    assert {one[group] for one in only["rows"]} == {row["key"]}
+    found = json.loads(peakline(*question, f"search={row['key'].upper()}").out)
+    assert found["rows_bytes"] >= row["bytes"]
+
+
 def test_memory_in_json(peakline, write):
     (one,) = json.loads(peakline("memory", write(torch_jobs.training()), "--json").out)[
         "allocators"

@@ -71,6 +71,7 @@ def test_the_default_is_the_peak():
         "step_id": None,
         "step_name": None,
         "is_peak": True,
+        "is_described": False,
         "group": "buffer",
         "columns": [],
         "rows": [
@@ -81,6 +82,7 @@ def test_the_default_is_the_peak():
                 "region_type": "",
                 "data_type": "half",
                 "shape": "[2, 3]",
+                **dict.fromkeys(("category", "module", "function", "input_shape"), ""),
                 "bytes": 30,
                 "requested_bytes": None,
                 "count": 1,

@@ -64,6 +64,18 @@ class AllocatorDiff:
         return after - before
 
     @property
+    def categories(self) -> list[tuple[str, int, int]]:
+        """Category, bytes at the peak before and after, of those that changed, most first; nothing
+        where not both profiles say what buffers are for.
+        """
+        if not (self.before and self.after and self.before.categories and self.after.categories):
+            return []
+        old, new = self.before.categories, self.after.categories
+        rows = [(one, old.get(one, 0), new.get(one, 0)) for one in {**new, **old}]
+        changed = [row for row in rows if row[1] != row[2]]
+        return sorted(changed, key=lambda row: -abs(row[2] - row[1]))
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing changed."""
         if self.before is None or self.after is None:
@@ -83,6 +95,15 @@ class AllocatorDiff:
             "before": None if self.before is None else self.before.as_json(),
             "after": None if self.after is None else self.after.as_json(),
             "peak_delta_bytes": self.peak_delta_bytes,
+            "categories": [
+                {
+                    "category": category,
+                    "before_bytes": before,
+                    "after_bytes": after,
+                    "delta_bytes": after - before,
+                }
+                for category, before, after in self.categories
+            ],
             "groups": [group.as_json() for group in self.groups],
             "growth": [rate.as_json() for rate in self.growth],
             "churn": [rate.as_json() for rate in self.churn],

@@ -114,7 +114,8 @@ class AllocatorState:
     the allocator's own or (``fragmentation_rebuilt``) made from addresses. ``peak_unknown`` says
     why the peak is not known, empty where it is. ``kinds`` are all kinds that the profile has,
     at the peak or not; None where only those at the peak are known. ``steps`` is how many steps
-    the profile has. ``purposes`` are those of kinds at the peak, where any is known.
+    the profile has. ``purposes`` are those of kinds at the peak, ``categories`` the bytes of each
+    category there; both are empty where nothing is known.
     """
 
     allocator: str
@@ -132,6 +133,7 @@ class AllocatorState:
     churn: tuple[Rate, ...] = field(default=(), repr=False)
     kinds: frozenset[Kind] | None = field(default=None, repr=False)
     purposes: Mapping[Kind, Purpose] = field(default_factory=dict, repr=False)
+    categories: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -249,6 +251,7 @@ def _allocator(peak: AllocatorPeak, detail: MemoryDetails) -> AllocatorState:
             (_kind_of(buffer), Purpose(buffer.category, buffer.module))
             for buffer in peak.peak_buffers
         ),
+        categories=peak.categories,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from peakline.findings.recording_advice import to_place_memory, to_record_memory
@@ -14,12 +14,11 @@ from peakline.trace.steps import Steps
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding
+    from peakline.memory.behind import Behind
     from peakline.memory.details import MemoryDetails
     from peakline.memory.oom import FailedMoment
-    from peakline.memory.op_events import OpEvents
     from peakline.memory.op_use import OpUse
-    from peakline.memory.origins import Origins
-    from peakline.memory.peak import AllocatorPeak, Descriptions
+    from peakline.memory.peak import AllocatorPeak
     from peakline.memory.signatures import History
     from peakline.memory.single_pass import PassFacts
     from peakline.tables import Profile
@@ -117,11 +116,12 @@ def explain_memory(
     if events.rows == 0:
         return _findings_only(failures, number)
     # Compiling and loading the kernels takes a moment: only when there is something to explain.
+    from peakline.memory.behind import Behind
     from peakline.memory.details import read_details, records_of_step
     from peakline.memory.usage import without_implausible
 
     events, implausible = without_implausible(events)
-    behind = _Behind(profile, events.rows)
+    behind = Behind(profile, events.rows)
     history, details = read_details(
         events,
         steps,
@@ -141,69 +141,12 @@ def explain_memory(
     return replace(answer, allocators=peaks, notices=tuple(notices), history=history)
 
 
-@dataclass(frozen=True, eq=False)
-class _Behind:
-    """What ``profile`` has besides its ``records`` of memory, each read once and where it is used.
-
-    Nothing without a profile.
-    """
-
-    profile: Profile | None
-    records: int
-
-    @cached_property
-    def stacks(self) -> Columns | None:
-        """The table of that name, None where it is empty."""
-        found = None if self.profile is None else self.profile.columns_or_empty("stacks")
-        return found if found is not None and found.rows else None
-
-    @cached_property
-    def runs(self) -> OpEvents | None:
-        """The executions of ops around the records."""
-        from peakline.memory.op_events import op_events_of
-
-        # Without records that were left out, rows of the history are those of the table.
-        if self.profile is None or self.records != self.profile.columns("allocator_events").rows:
-            return None
-        return op_events_of(self.profile)
-
-    @cached_property
-    def steps(self) -> Steps | None:
-        """The steps that are marked."""
-        return None if self.profile is None else Steps.of(self.profile.columns_or_empty("steps"))
-
-    def origins(self, history: History) -> Origins | None:
-        """The call stacks of the records."""
-        if self.stacks is None:
-            return None
-        from peakline.memory.described import Described
-        from peakline.memory.origins import Origins
-
-        if isinstance(history.descriptions, Described):
-            return history.descriptions.origins
-        return Origins(self.stacks, history)
-
-    def describe(self, history: History) -> Descriptions | None:
-        """What stacks and ops say of the buffers of a job of PyTorch: a trace of its profiler, or a
-        snapshot of its allocator.
-        """
-        origins = self.origins(history)
-        is_torch = self.profile is not None and (
-            self.profile.has_categories or "segments" in self.profile.tables
-        )
-        if origins is None or not is_torch:
-            return None
-        from peakline.memory.described import Described
-
-        return Described(origins, self.runs, self.steps)
-
-
 def _findings_only(
     failures: tuple[FailedMoment, ...],
     step: int | None,
     details: tuple[MemoryDetails, ...] = (),
     history: History | None = None,
-    behind: _Behind | None = None,
+    behind: Behind | None = None,
 ) -> MemoryAnswer:
     if not (failures or details):
         return MemoryAnswer((), (), (), step)

@@ -121,6 +121,22 @@ def what_is(form: Form, live: Sequence[LiveBuffer]) -> str:
     return BROADCAST if is_blown_up and not is_product and all(names) else ""
 
 
+def _together(form: Form, what: str, live: Sequence[LiveBuffer]) -> tuple[LiveBuffer, ...]:
+    """The values that go with those of a form: with one weight's gradients of each example those of
+    all others.
+    """
+    if what != PER_EXAMPLE:
+        return form.values
+    more = (
+        one
+        for other in forms_of(live, "temporary")
+        if other.sides[:1] == form.sides[:1] and other.shape != form.shape
+        if what_is(other, live) == PER_EXAMPLE
+        for one in other.values
+    )
+    return (*form.values, *more)
+
+
 def _is_apart(name: str) -> bool:
     """Whether an op is one of each example: made by ``vmap``, and not piece by piece in a loop."""
     return "vmap(" in name and "while/body" not in name
@@ -168,22 +184,26 @@ def _huge(need: DeviceNeed, live: Sequence[LiveBuffer]) -> Iterator[Finding]:
         what = what_is(form, live)
         if not what:
             continue
-        first, many = form.first, len(form.values)
-        count = f"{many} x " if many > 1 else ""
+        values = _together(form, what, live)
+        first, size = form.first, sum(one.bytes for one in values)
+        count = f"{len(form.values)} x " if len(form.values) > 1 else ""
+        more = len(values) - len(form.values)
+        others = f" and {more} of other shapes" if more else ""
         yield KIND.finding(
             f"{need.program.label}: {count}{form.shape} of {first.op_name or first.instruction} "
-            f"({what}) hold {size_text(form.bytes)} of the {size_text(need.bytes)} that the "
+            f"({what}){others} hold {size_text(size)} of the {size_text(need.bytes)} that the "
             f"program needs{_where(first)}",
             {
                 **_evidence(need, first),
                 "what": what,
-                "bytes": form.bytes,
-                "saved_bytes": form.bytes,
-                "least_saved_bytes": form.bytes - first.bytes,
-                "peak_after_bytes": need.bytes - form.bytes,
+                "bytes": size,
+                "saved_bytes": size,
+                # One of them may be there at a time.
+                "least_saved_bytes": size - first.bytes,
+                "peak_after_bytes": need.bytes - size,
             },
             ADVICE[what],
-            _rows(form.values),
+            _rows(values),
         )
         return
 
@@ -213,6 +233,8 @@ def _undonated(need: DeviceNeed) -> Iterator[Finding]:
         if advice.kind != "donate" or advice.bytes < least:
             continue
         row = advice.rows[0]
+        # Fewer copies may be live at once, as far as the program's present order says.
+        values = sum(size for one in advice.rows if isinstance(size := one.get("bytes"), int))
         yield KIND.finding(
             f"{need.program.label}: the program makes new copies of what it is given, for "
             f"{size_text(advice.bytes)} of the {size_text(need.bytes)} that it needs: "
@@ -221,7 +243,8 @@ def _undonated(need: DeviceNeed) -> Iterator[Finding]:
                 "allocator": need.device or need.program.name,
                 "op": _made_by(row),
                 "shape": row.get("shape"),
-                "copy_bytes": advice.bytes,
+                "copy_bytes": max(values, advice.bytes),
+                "least_saved_bytes": advice.bytes,
                 "peak_bytes": need.bytes,
                 "program": need.program.label,
             },

@@ -22,6 +22,7 @@ KIND = Kind(
     | columns(
         "allocator", "op", "region_type", "shape", "count", "bytes", "peak_bytes", "program",
         copy_bytes="The copy", original="What it is a copy of", made_by="Made by",
+        least_saved_bytes="Saves at least",
     ),
     saves="copy_bytes",
 )  # fmt: skip

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from peakline.compare.comparison import Comparison
 from peakline.compare.memory import AllocatorDiff
 from peakline.compare.rows import GroupDiff, RateDiff, signed_size, signed_time
-from peakline.compare.state import AllocatorState, Kind
+from peakline.compare.state import NO_PURPOSE, AllocatorState, Kind
 from peakline.compare.time import TimeDiff
 from peakline.findings.finding import Finding
+from peakline.render.document.live import NOT_KNOWN
 from peakline.render.document.model import Row, Table, columns_of
 from peakline.tables.profile_facts import ProfileFacts
 from peakline.text import allocator_text, size_text, time_text
@@ -23,6 +24,8 @@ _LEAST = 0.001
 """A part of the mean step is shown from this share of the longer one on."""
 
 
+_FAR = 100
+"""From so many times on a percentage says no more."""
 _ABSENT = "not there"
 
 
@@ -84,6 +87,7 @@ def memory_part(diff: AllocatorDiff) -> Part:
         title += " (only after)" if one is None else " (only before)"
         return Part(title, [peak], diff.notes, _some(_alone(diff)), is_empty=False)
     tables = _some(
+        _categories(diff),
         changed_table("what changed at the peak", diff.groups[:_ROWS], rest_of(diff.groups)),
         _per_step("what every step leaves", diff.growth, _ROWS),
         _churn(diff, one, other),
@@ -119,7 +123,8 @@ def change_of(
     elif before != after:
         sign = "+" if after > before else ""
         change = f"{sign}{text(after - before)}"
-        change += f" ({after / before - 1:+.1%})" if before > 0 else ""
+        if before > 0 and after <= _FAR * before:
+            change += f" ({after / before - 1:+.1%})"
     return Change(label, prefix + one, other, change, note)
 
 
@@ -209,18 +214,32 @@ def changed_table(
     title: str, rows: Iterable[GroupDiff | RateDiff], rest: Row, delta: str = "change"
 ) -> Table:
     """What changed of each kind of buffers; ``delta`` is the heading of by how much."""
-    columns = columns_of(**{delta: "signed"}, before="bytes", after="bytes", **WHAT, **_HAPPENED)
+    columns = columns_of(
+        **{delta: "signed"}, before="bytes", after="bytes", **WHAT, category="form", module="form",
+        **_HAPPENED,
+    )  # fmt: skip
     cells: list[Row] = [
         (
             signed_size(row.delta_bytes),
             row.before_bytes,
             row.after_bytes,
             *what_cells(row.kind),
+            *(row.purpose if isinstance(row, GroupDiff) else NO_PURPOSE),
             row.text,
         )
         for row in rows
     ]
-    return Table(title, columns, cells, rest)
+    return Table(title, columns, cells, rest).without_empty()
+
+
+def _categories(diff: AllocatorDiff) -> Table:
+    """What the buffers at the two peaks are for."""
+    rows = [
+        (signed_size(after - before), before, after, category or NOT_KNOWN)
+        for category, before, after in diff.categories
+    ]
+    columns = columns_of(change="signed", before="bytes", after="bytes", category="form")
+    return Table("by category", columns, rows)
 
 
 def _churn(diff: AllocatorDiff, one: AllocatorState, other: AllocatorState) -> Table:

@@ -20,7 +20,7 @@ _MODULES = 3
 _INSTANCE = re.compile(r"(.+)_\d+")
 _NODE = re.compile(r"torch::autograd::generated::(\w+)::apply\b")
 """How C++ calls a node of a backward pass: ``AddmmBackward0`` says it all."""
-_UNKNOWN = "not known"
+NOT_KNOWN = "not known"
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def category_table(peak: AllocatorPeak) -> Table:
     found = peak.categories
     shares = shares_text(list(found.values()))
     rows = [
-        (size, share, category or _UNKNOWN)
+        (size, share, category or NOT_KNOWN)
         for (category, size), share in zip(found.items(), shares, strict=True)
     ]
     return Table("by category", columns_of("size", "share", category="form"), rows)

@@ -38,15 +38,17 @@ class LiveMemoryParameters(Parameters):
     allocator: str | None = parameter(
         None, description="of this allocator. Default: the one with the largest peak"
     )
-    group: Literal["buffer", "op", "scope", "region_type", "data_type", "shape", "step"] = (
-        parameter(
-            "buffer", description="a row per buffer, or per op, scope, region_type, ... of buffers"
-        )
-    )
+    group: Literal[
+        "buffer", "op", "scope", "region_type", "data_type", "shape", "category", "module",
+        "function", "input_shape", "step",
+    ] = parameter(
+        "buffer", description="a row per buffer, or per op, scope, region_type, ... of buffers"
+    )  # fmt: skip
     search: str | None = parameter(
         None,
         max_length=_LONGEST_TEXT,
-        description="only buffers with this text in op, region, type or shape, in any case",
+        description="only buffers with this text in op, region, type, shape, category, module or "
+        "function, in any case",
     )
     op: str | None = parameter(None, description="only buffers of this op; empty: of none")
     scope: str | None = parameter(None, description="only buffers of ops directly in this scope")
@@ -56,6 +58,16 @@ class LiveMemoryParameters(Parameters):
     region_type: str | None = parameter(None, description="only buffers of this region")
     data_type: str | None = parameter(None, description="only buffers of this element type")
     shape: str | None = parameter(None, description="only buffers of this shape")
+    category: str | None = parameter(
+        None, description="only buffers of this category (parameter, activation, ...)"
+    )
+    module: str | None = parameter(None, description="only buffers that this module made")
+    function: str | None = parameter(
+        None, description="only buffers that this function of the program made"
+    )
+    input_shape: str | None = parameter(
+        None, description="only buffers of ops whose input has this shape"
+    )
     step: str | None = parameter(
         None,
         pattern=r"^-?[0-9]{0,18}$",
@@ -81,6 +93,7 @@ def _run(profile: Profile, parameters: LiveMemoryParameters, output_format: str)
 
 
 def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, Any]:
+    from peakline.memory.behind import described_records
     from peakline.memory.live import memory_records
     from peakline.memory.oom import limits_of
     from peakline.tools.live_memory.rows import LiveRows, columns_of
@@ -117,6 +130,7 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
         "step_id": None,
         "step_name": None,
         "is_peak": False,
+        "is_described": False,
         "group": parameters.group,
         "columns": list(columns_of(parameters.group, parameters.sort)),
         "rows": [],
@@ -130,12 +144,15 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
     time = records.events.array("time_ps")
     document |= {"start_ps": int(time.min()), "end_ps": int(time.max())}
     document["allocators"] = _allocators(records, limits_of(profile))
+    descriptions = described_records(profile)
+    document["is_described"] = descriptions is not None
     if number is None:
         return document
     document["allocator"] = records.allocators[number]
     if moment is None:
         return document
-    live = LiveRows(records, moment, profile.columns_or_empty("steps"))
+    steps = profile.columns_or_empty("steps")
+    live = LiveRows(records, moment, steps, descriptions)
     document |= {
         "at_ps": moment.time_ps if parameters.at_ps is None else parameters.at_ps,
         "record_ps": moment.time_ps,
@@ -211,7 +228,7 @@ def _scopes(label: str, ops: dict[str, tuple[int, int]]) -> dict[str, list[Any]]
 
 TOOL = Tool(
     name="live_memory",
-    doc="What is in memory at any moment, by buffer, op, scope, region, type, shape or step "
+    doc="What is in memory at any moment, by buffer, op, scope, category, module or step "
     "(docs/live-memory.md).",
     parameters=LiveMemoryParameters,
     formats=("json", "csv"),

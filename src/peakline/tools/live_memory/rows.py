@@ -10,7 +10,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
 from peakline.memory.live import MemoryMoment, MemoryRecords
-from peakline.memory.peak import BEFORE_PROFILE
+from peakline.memory.peak import BEFORE_PROFILE, DESCRIBED, Descriptions
 from peakline.memory.signatures import normal_shape, scope_of
 from peakline.tables import Columns, Names
 from peakline.toolbox.parameters import check_choice
@@ -18,7 +18,9 @@ from peakline.toolbox.parameters import check_choice
 if TYPE_CHECKING:
     from peakline.tools.live_memory import LiveMemoryParameters
 
-_TEXTS = ("op", "scope", "region_type", "data_type", "shape")
+_TEXTS = ("op", "scope", "region_type", "data_type", "shape", *DESCRIBED)
+_SEARCHED = ("op", "region_type", "data_type", "shape", *DESCRIBED)
+"""A scope is a part of its op's name."""
 _CARRIED = ("requested_bytes", "address", "allocation_id", "stream", "stack_id")
 _BUFFER = (
     "record", *_TEXTS, "bytes", "requested_bytes", "count", "start_ps", "end_ps", "start_step",
@@ -80,8 +82,15 @@ class _Numbers:
 class LiveRows:
     """What is live at a moment as columns: the buffers, and after them the remainders."""
 
-    def __init__(self, records: MemoryRecords, moment: MemoryMoment, steps: Columns) -> None:
+    def __init__(
+        self,
+        records: MemoryRecords,
+        moment: MemoryMoment,
+        steps: Columns,
+        descriptions: Descriptions | None = None,
+    ) -> None:
         self._records, self._moment, self._steps = records, moment, steps
+        self._descriptions = descriptions
         self._rows = moment.buffers
         self._rest = len(moment.remainders)
         self.size = self._rows.size + self._rest
@@ -127,12 +136,27 @@ class LiveRows:
             if name == "scope":
                 ops = self._labels("op")
                 self._text[name] = _renamed(ops, scope_of)
+            elif name in DESCRIBED:
+                self._text |= self._described()
             else:
                 names = self._records.events.names(name)
                 extra = list(self._moment.remainders) if name == "op" else [""] * self._rest
                 change = normal_shape if name == "shape" else str
                 self._text[name] = _labels_of(names, self._rows, extra, change)
         return self._text[name]
+
+    def _described(self) -> dict[str, _Labels]:
+        """What is known of the buffers besides their records; of remainders nothing."""
+        if self._descriptions is None:
+            nothing = _Labels(np.zeros(self.size, np.int64), [""])
+            return dict.fromkeys(DESCRIBED, nothing)
+        found = self._descriptions.of(self._rows)
+        return {
+            name: _Labels(
+                np.append(codes, np.full(self._rest, len(texts))).astype(np.int64), [*texts, ""]
+            )
+            for name, (codes, texts) in zip(DESCRIBED, found, strict=True)
+        }
 
     def _special(self) -> BoolArray:
         """The rows that are of no op: remainders, and buffers from before the profile."""
@@ -180,8 +204,7 @@ class LiveRows:
         if parameters.search:
             needle = parameters.search.lower()
             chosen[:] = False
-            # A scope is a part of its op's name.
-            for name in ("op", "region_type", "data_type", "shape"):
+            for name in _SEARCHED:
                 chosen |= self._labels(name).where(lambda text: needle in text.lower())
         if parameters.op is not None:
             chosen &= self._labels("op").where(lambda text: text == parameters.op)

@@ -84,6 +84,15 @@ function facts({ before, after }, withSteps) {
  */
 function tables(one, links) {
   const parts = [];
+  if (one.categories.length) {
+    const rows = one.categories.map((/** @type {any} */ row) => ({ ...row, category: row.category || "not known" }));
+    parts.push(h("h4", {}, "By category"), table("By category", [
+      { key: "category", title: "Category", width: "minmax(8rem, 1fr)" },
+      changeColumn("delta_bytes", "Change", "bytes", bytes, rows),
+      { key: "before_bytes", title: "Before", kind: "bytes" },
+      { key: "after_bytes", title: "After", kind: "bytes" },
+    ], rows));
+  }
   if (one.groups.length) {
     const rows = bySize(one.groups, "delta_bytes").map((row) => ({ ...row, happened: happened(row) }));
     parts.push(h("h4", {}, "What changed at the peak"), table("What changed at the peak", [
@@ -93,6 +102,7 @@ function tables(one, links) {
       { key: "after_bytes", title: "After", kind: "bytes" },
       { key: "happened", title: "What happened", width: "minmax(18rem, 1fr)" },
       ...KINDS,
+      ...PURPOSE.filter(({ key }) => rows.some((row) => row[key])),
     ], rows));
   }
   const rates = /** @type {const} */ ([["growth", "Stays in memory, more or less with every step"],
@@ -127,6 +137,12 @@ const KINDS = [
   { key: "region_type", title: "Region", width: "8.5rem" },
   { key: "data_type", title: "Type", width: "6rem" },
   { key: "shape", title: "Shape", width: "9rem" },
+];
+
+/** @type {readonly Column[]} what they are for, where the profile says it */
+const PURPOSE = [
+  { key: "category", title: "Category", width: "7rem" },
+  { key: "module", title: "Module", width: "9rem" },
 ];
 
 /**

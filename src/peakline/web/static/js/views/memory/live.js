@@ -9,7 +9,7 @@ import { makeBuffer } from "./buffer.js";
 import { makeFacts } from "./facts.js";
 import { Icicle } from "./icicle.js";
 import { columnsOf, isSpecial, stepName } from "./rows.js";
-import { FILTERS, GROUPS } from "./state.js";
+import { DESCRIBED, FILTERS, GROUPS } from "./state.js";
 
 const PAGE = 500;
 const SEARCH_MS = 200;
@@ -30,6 +30,8 @@ export class Live {
   #rows = [];
   /** The moment and allocator that the icicle shows. */
   #drawn = "";
+  /** Whether the profile says what buffers are for. */
+  #isDescribed = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #typing;
 
@@ -47,7 +49,7 @@ export class Live {
     this.facts = makeFacts(context, model, change);
     this.buffer = makeBuffer(context, model, change);
     this.icicle = new Icicle((path) => this.#within(path));
-    this.search = h("input", { type: "search", placeholder: "op, type, shape, region",
+    this.search = h("input", { type: "search", placeholder: "op, type, shape, region, module",
       "aria-label": "Search what is live", spellcheck: "false", oninput: () => this.#type() });
     this.groups = h("div", { class: "row-of groups", role: "group", "aria-label": "Group by" });
     this.chips = h("div", { class: "row-of" });
@@ -109,15 +111,7 @@ export class Live {
     const { state } = this.model;
     // Not while the reader types: that is asked for in a moment.
     if (!this.#typing && this.search.value.trim() !== state.q) this.search.value = state.q;
-    fill(this.groups, h("span", { class: "quiet" }, "By"),
-      Object.entries(GROUPS).map(([name, title]) => h("button", {
-        type: "button", "aria-pressed": String(state.group === name), "data-group": name,
-        onclick: () => {
-          this.change({ group: /** @type {Group} */ (name), sort: "", buffer: null });
-          const pressed = this.groups.querySelector(`[data-group="${name}"]`);
-          if (pressed instanceof HTMLElement) pressed.focus();
-        },
-      }, title)));
+    this.#showGroups();
     fill(this.chips, Object.entries(state.only).map(([name, value]) => h("span", { class: "chip" },
       h("span", {}, `${FILTERS[/** @type {Filter} */ (name)]} `, h("strong", {}, name === "step" ? stepName(Number(value), this.model) : value)),
       h("button", { type: "button", class: "plain", "aria-label": `Remove the filter ${value}`,
@@ -125,6 +119,21 @@ export class Live {
     this.chips.hidden = !Object.keys(state.only).length;
     this.icicle.select(state.only.within ?? "");
     void this.#ask(false);
+  }
+
+  /** What buffers can be put together by, as far as this profile says it of any. */
+  #showGroups() {
+    const { group } = this.model.state;
+    const names = Object.keys(GROUPS).filter((name) => name === group || this.#isDescribed
+      || !(/** @type {readonly string[]} */ (DESCRIBED)).includes(name));
+    fill(this.groups, h("span", { class: "quiet" }, "By"), names.map((name) => h("button", {
+      type: "button", "aria-pressed": String(group === name), "data-group": name,
+      onclick: () => {
+        this.change({ group: /** @type {Group} */ (name), sort: "", buffer: null });
+        const pressed = this.groups.querySelector(`[data-group="${name}"]`);
+        if (pressed instanceof HTMLElement) pressed.focus();
+      },
+    }, GROUPS[/** @type {Group} */ (name)])));
   }
 
   /** @param {boolean} isMore the next rows of the same question */
@@ -145,6 +154,10 @@ export class Live {
         offset: isMore ? this.#rows.length : 0, limit: PAGE, scopes: needsScopes,
       }, signal);
       this.model.moment = data;
+      if (this.#isDescribed !== data.is_described) {
+        this.#isDescribed = data.is_described;
+        this.#showGroups();
+      }
       this.#rows = isMore ? [...this.#rows, ...data.rows] : data.rows;
       fill(this.state);
       this.facts.show(data);

@@ -5,13 +5,18 @@ import { number } from "../../core/address.js";
 /** Ways to put buffers together, as the `live_memory` tool names them. */
 export const GROUPS = /** @type {const} */ ({
   buffer: "Buffer", op: "Op", scope: "Scope", region_type: "Region", data_type: "Type",
-  shape: "Shape", step: "Step",
+  shape: "Shape", category: "Category", module: "Module", function: "Line",
+  input_shape: "Input shape", step: "Step",
 });
+
+/** Those that only some formats have; the answer says so with `is_described`. */
+export const DESCRIBED = /** @type {const} */ (["category", "module", "function", "input_shape"]);
 
 /** What rows can be narrowed down to: parameters of the `live_memory` tool, and of the address. */
 export const FILTERS = /** @type {const} */ ({
   op: "op", within: "in", scope: "directly in", region_type: "region", data_type: "type",
-  shape: "shape", step: "from step",
+  shape: "shape", category: "category", module: "module", function: "line",
+  input_shape: "input shape", step: "from step",
 });
 
 /** @typedef {keyof typeof GROUPS} Group */
