@@ -125,6 +125,16 @@ def test_new_and_gone_findings_are_told_with_their_evidence(page, server):
     part.get_by_role("heading", name="New: 1 finding").wait_for()
 
 
+def test_worse_findings_are_shown(page, server):
+    pair = {"first": "busy_pipeline", "second": "input_bound"}
+    answer = api(server, "compare", **pair)
+    (worse,) = answer["findings"]["worse"] + answer["time"]["findings"]["worse"]
+    open_view(page, server, "/compare", **pair)
+    part = region(page, "Findings")
+    assert part.get_by_role("heading", name="Worse: 1 finding").is_visible()
+    assert worse["title"] in part.inner_text()
+
+
 def test_a_session_and_itself_do_not_differ(page, server):
     open_view(page, server, "/compare", first="tf2_cnn", second="tf2_cnn")
     assert page.get_by_role("heading", name="Nothing changed").is_visible()

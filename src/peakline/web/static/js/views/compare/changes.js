@@ -6,6 +6,8 @@ import { percent, time } from "../../core/format.js";
 /** @typedef {import("../../core/table.js").Column} Column */
 /** A change below this share is neither good nor bad. */
 const LITTLE = 0.005;
+/** From so many times on a percentage says no more. */
+const FAR = 99;
 
 /** @typedef {(value: number | null | undefined) => string} Format */
 
@@ -28,7 +30,8 @@ export function signed(delta, format) {
 export function changeText(before, after, format) {
   const delta = after - before;
   if (!delta) return "no change";
-  return signed(delta, format) + (before ? ` (${signed(delta / before, percent)})` : "");
+  const share = before && delta <= FAR * before ? ` (${signed(delta / before, percent)})` : "";
+  return signed(delta, format) + share;
 }
 
 /**

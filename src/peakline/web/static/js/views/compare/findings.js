@@ -1,4 +1,4 @@
-/** The findings that only one of two sessions has. */
+/** The findings that only one of two sessions has, and those that are worse in the later one. */
 
 import { h } from "../../core/dom.js";
 import { counted } from "../../core/format.js";
@@ -12,12 +12,15 @@ import { evidenceLinks, findingPart } from "../../core/finding.js";
  * @returns {HTMLElement}
  */
 export function findingsPart({ findings, time }, links) {
-  const news = [...findings.new, ...time?.findings.new ?? []];
-  const gone = [...findings.gone, ...time?.findings.gone ?? []];
+  const all = (/** @type {"new" | "worse" | "gone"} */ which) =>
+    [...findings[which], ...time?.findings[which] ?? []];
+  const news = all("new"), worse = all("worse"), gone = all("gone");
   return h("section", { class: "panel", "aria-label": "Findings" },
     h("h2", {}, "Findings"),
-    news.length + gone.length ? h("div", { class: "columns" },
+    news.length + worse.length + gone.length ? h("div", { class: "columns" },
       column(`New: ${counted(news.length, "finding")}`, news, links.after),
+      worse.length > 0
+        && column(`Worse: ${counted(worse.length, "finding")}`, worse, links.after),
       column(`Gone: ${counted(gone.length, "finding")}`, gone, links.before))
       : h("p", { class: "quiet" }, "The same findings before and after, or none."));
 }

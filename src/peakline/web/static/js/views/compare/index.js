@@ -16,6 +16,7 @@ import { isChance, timePart } from "./time.js";
 /** @typedef {import("../../core/finding.js").Link} Link */
 /** @typedef {{before: Link, after: Link}} Links of the two sessions, their hosts kept */
 
+const COMPARED = ["new", "worse", "gone"];
 const ASKED = ["first", "second", "first_host", "second_host"];
 
 /** @param {import("../../shell/context.js").Context} context */
@@ -179,9 +180,18 @@ class CompareView {
 function isUnchanged({ allocators, findings, time: both }) {
   const isQuiet = allocators.every((/** @type {any} */ one) => one.before && one.after
     && !one.peak_delta_bytes && !one.groups.length && !one.growth.length && !one.churn.length);
-  return isQuiet && !findings.new.length && !findings.gone.length && (!both
-    || !both.parts.length && !both.ops.length && !both.findings.new.length
-      && !both.findings.gone.length);
+  return isQuiet && !COMPARED.some((which) => counts(which, findings, both))
+    && (!both || !both.parts.length && !both.ops.length);
+}
+
+/**
+ * How many findings are so, of memory and of time.
+ * @param {string} which
+ * @param {any} findings
+ * @param {any} both
+ */
+function counts(which, findings, both) {
+  return findings[which].length + (both?.findings[which].length ?? 0);
 }
 
 /** @param {any} data */
@@ -200,9 +210,10 @@ function glance({ before, after, allocators, findings, time: both }) {
       facts.push(h("div", {}, h("dt", {}, "Step times"), h("dd", {}, "no more than chance")));
     }
   }
-  const news = findings.new.length + (both?.findings.new.length ?? 0);
-  const gone = findings.gone.length + (both?.findings.gone.length ?? 0);
-  facts.push(h("div", {}, h("dt", {}, "Findings"), h("dd", {}, `${news} new, ${gone} gone`)));
+  const said = COMPARED.map((which) => ({ which, many: counts(which, findings, both) }))
+    .filter(({ which, many }) => many || which !== "worse")
+    .map(({ which, many }) => `${many} ${which}`);
+  facts.push(h("div", {}, h("dt", {}, "Findings"), h("dd", {}, said.join(", "))));
   const more = allocators.length - 4;
   return h("div", { class: "stack" }, h("dl", { class: "facts" }, ...facts),
     more > 0 && h("p", { class: "quiet" }, `${counted(more, "further allocator")} below.`));

@@ -101,8 +101,7 @@ function tables(one, links) {
       { key: "before_bytes", title: "Before", kind: "bytes" },
       { key: "after_bytes", title: "After", kind: "bytes" },
       { key: "happened", title: "What happened", width: "minmax(18rem, 1fr)" },
-      ...KINDS,
-      ...PURPOSE.filter(({ key }) => rows.some((row) => row[key])),
+      ...[...KINDS, ...PURPOSE].filter(known(rows)),
     ], rows));
   }
   const rates = /** @type {const} */ ([["growth", "Stays in memory, more or less with every step"],
@@ -115,7 +114,7 @@ function tables(one, links) {
       changeColumn("delta_bytes_per_step", "Change a step", "bytes", bytes, rows),
       { key: "before_bytes_per_step", title: "Before", kind: "bytes" },
       { key: "after_bytes_per_step", title: "After", kind: "bytes" },
-      ...KINDS,
+      ...KINDS.filter(known(rows)),
     ], rows));
   }
   return parts;
@@ -138,6 +137,15 @@ const KINDS = [
   { key: "data_type", title: "Type", width: "6rem" },
   { key: "shape", title: "Shape", width: "9rem" },
 ];
+
+/**
+ * Whether any row has something in a column.
+ * @param {any[]} rows
+ * @returns {(column: Column) => boolean}
+ */
+function known(rows) {
+  return ({ key }) => rows.some((row) => row[key]);
+}
 
 /** @type {readonly Column[]} what they are for, where the profile says it */
 const PURPOSE = [
