@@ -55,6 +55,32 @@ def test_kernels_are_those_of_the_service(page, server):
     expect_accessible(page)
 
 
+def test_modules_and_shapes_are_those_of_the_tables(page, server):
+    modules = sql(server, "torch_trace", "select * from module_time order by self_ps desc")
+    open_view(page, server, "/session/torch_trace/steps", part="modules")
+    rows = rows_of(page, "Modules")
+    names = [one["module"] or "(no module)" for one in modules]
+    assert [row["Module"] for row in rows] == names
+    assert [number_of(row["Self time"]) for row in rows] == [
+        almost(one["self_ps"]) for one in modules
+    ]
+    page.get_by_label("Search").fill(names[0].lower())
+    wait_for_params(page, q=names[0].lower())
+    fitting = [name for name in names if names[0].lower() in name.lower()]
+    eventually(lambda: [row["Module"] for row in rows_of(page, "Modules")], fitting)
+    expect_accessible(page)
+    shapes = sql(server, "torch_trace", "select * from shape_time order by self_ps desc")
+    open_view(page, server, "/session/torch_trace/steps", part="shapes")
+    first = rows_of(page, "Ops by the shapes of their inputs")[0]
+    assert (first["Op"], first["Shapes of inputs"]) == (shapes[0]["op"], shapes[0]["input_shape"])
+    assert f"{len(shapes)} rows" in page.locator("#main").inner_text()
+
+
+def test_what_to_record_for_modules_is_said(page, server):
+    open_view(page, server, "/session/torch_break/steps", part="modules")
+    assert "with_stack=True" in page.locator("#main").inner_text()
+
+
 def test_runs_of_a_device_s_op_are_not_those_of_the_host(page, server):
     """The op is called as the kernel is, and the histogram has the device's runs alone."""
     (op,) = (one for one in sql(server, "gpus", "from op_stats") if one["op"] == "gemm")

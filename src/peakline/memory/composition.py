@@ -204,7 +204,7 @@ def added_up(
         rows = np.sort(found.rows[new][place == number])
         total = int(history.allocated[rows].sum())
         code = int(history.signatures.codes[rows[0]]) if rows.size else -1
-        passes = _has_passes(own, rows, is_backward)
+        passes = _has_passes(rows, is_backward)
         joined = _join_of(history, found, rows)
         if joined is not None:
             rows = np.append(rows, joined)
@@ -242,12 +242,11 @@ def gradients(history: History) -> BoolArray:
     return found
 
 
-def _has_passes(own: IntpArray, rows: IntpArray, is_backward: BoolArray | None) -> bool | None:
+def _has_passes(rows: IntpArray, is_backward: BoolArray | None) -> bool | None:
     """Whether backward passes ran between most of ``rows``; None where nothing says it."""
     if is_backward is None or not is_backward.any():
         return None
     passed = np.concatenate([[0], np.cumsum(is_backward)])
-    del own
     between = passed[rows[1:]] - passed[rows[:-1] + 1]
     return bool(np.count_nonzero(between) >= 0.8 * (rows.size - 1))
 

@@ -62,6 +62,8 @@ _MADE = (
     ("timing", "device_time", (), _RAN),
     ("timing", "thread_time", (), _RAN),
     ("timing", "op_stats", (), _RAN),
+    ("timing", "module_time", (), _RAN),
+    ("timing", "shape_time", (), _RAN),
     ("timing", "kernels", ("events",), ()),
     ("timing", "input_pipeline", ("events",), ()),
 )

@@ -67,6 +67,26 @@ op_stats: One row per op of a host or a device: how often it ran, and for how lo
     bytes_accessed float64? bytes read and written by all runs, where the profile says it
     is_eager bool? whether it was run one by one instead of as part of a function
 
+module_time: One row per module (nn.Module) whose ops ran, of a host or its devices.
+Only traces of PyTorch with with_stack=True have any; the gradient of an op is of its op's module.
+    side string host or device
+    module string? the innermost module around an op, such as Linear_0; null for ops in none
+    occurrences int64 how many ops ran in the module itself
+    total_ps int64 the self time of its ops, those of the modules in it included
+    self_ps int64 the self time of its ops
+
+shape_time: One row per op of a host or its devices with inputs of the same shapes.
+Only traces of PyTorch with record_shapes=True have any.
+    side string host or device
+    op string name of the op
+    input_shape string? the shapes of its inputs, such as [8, 64], [64, 4]; null where not recorded
+    occurrences int64 how often it ran
+    total_ps int64 how long, what it called included
+    self_ps int64 how long itself
+    median_ps int64 the median run
+    p95_ps int64 of 20 runs 19 took no longer
+    max_ps int64 the longest run
+
 kernels: One row per GPU kernel, its launch dimensions and its op.
     kernel string name of the kernel
     op string? the op that launched it

@@ -8,13 +8,14 @@ kernel the module of the op that launched it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
-from peakline.tables import Profile
+from peakline.tables import Columns, Names, Profile
 from peakline.tables.joins import summed
 from peakline.tables.once import once
 from peakline.timing.device_ops import framework_executions, launching_runs
@@ -132,6 +133,18 @@ def rows_by(profile: Profile, by: By) -> list[dict[str, object]]:
     """
     found = module_times(profile) if by == "module" else shape_times(profile)
     return [asdict(one) for one in found]
+
+
+def columns_from(
+    rows: Sequence[ModuleTime] | Sequence[ShapeTime], texts: Sequence[str], numbers: Sequence[str]
+) -> Columns:
+    """``rows`` as columns; an empty text is null."""
+    return Columns(
+        {
+            **{name: Names.encode([getattr(one, name) or None for one in rows]) for name in texts},
+            **{name: np.array([getattr(one, name) for one in rows], np.int64) for name in numbers},
+        }
+    )
 
 
 def _sides(profile: Profile) -> list[tuple[str, Executions, Int64Array]]:

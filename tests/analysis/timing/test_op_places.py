@@ -36,6 +36,19 @@ def test_shapes_of_inputs(tmp_path):
     assert sum(row.self_ps for row in rows) == op_times(profile).host_ps
 
 
+def test_both_are_tables_of_sql(tmp_path):
+    profile = opened(tmp_path, {"traceEvents": torch_jobs.training(1)})
+    modules = profile.sql("select module, self_ps from module_time").to_pylist()
+    shapes = profile.sql("select op, input_shape, self_ps from shape_time").to_pylist()
+    assert modules == [
+        {"module": row.module or None, "self_ps": row.self_ps} for row in module_times(profile)
+    ]
+    assert shapes == [
+        {"op": row.op, "input_shape": row.input_shape or None, "self_ps": row.self_ps}
+        for row in shape_times(profile)
+    ]
+
+
 def test_kernels_are_of_the_module_of_the_op_that_launched_them(tmp_path):
     trace = torch_jobs.Trace()
     trace.run("nn.Module: Conv2d_0", 0, 20, torch_jobs.MODULE)

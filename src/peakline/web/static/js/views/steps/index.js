@@ -6,6 +6,7 @@ import { Facts } from "./facts.js";
 import { mountInput } from "./input_part.js";
 import { mountKernels } from "./kernels_part.js";
 import { mountOps } from "./ops_part.js";
+import { mountModules, mountShapes } from "./places_part.js";
 import { mountSteps } from "./steps_part.js";
 
 /** @typedef {Record<string, string>} Params */
@@ -19,6 +20,8 @@ import { mountSteps } from "./steps_part.js";
 const PARTS = {
   steps: { title: "Steps", mount: mountSteps },
   ops: { title: "Ops", mount: mountOps },
+  modules: { title: "Modules", mount: mountModules },
+  shapes: { title: "Shapes", mount: mountShapes },
   kernels: { title: "Kernels", mount: mountKernels },
   input: { title: "Input pipeline", mount: mountInput },
   critical: { title: "Critical path", mount: mountCritical },

@@ -1,0 +1,127 @@
+/** Where in a model of PyTorch the time of ops goes: by module, or by the shapes of inputs. */
+
+import { fill, h } from "../../core/dom.js";
+import { counted, time } from "../../core/format.js";
+import { empty, failed, loading, notices } from "../../core/states.js";
+import { DataTable } from "../../core/table.js";
+
+/** @typedef {import("../../core/table.js").Column} Column */
+/**
+ * @typedef {object} Kind
+ * @property {string} table of SQL
+ * @property {string} label
+ * @property {string} key the column that a search is in too
+ * @property {string} missing what to record, where the table has no row
+ * @property {Column[]} columns after the first two
+ */
+
+/** @type {Column[]} */
+const SPENT = [
+  { key: "self_ps", title: "Self time", kind: "time", width: "7rem" },
+  { key: "share", title: "Share", kind: "percent", width: "5rem",
+    help: "of the self time of its side" },
+  { key: "total_ps", title: "Total", kind: "time", width: "7rem" },
+  { key: "occurrences", title: "Runs", kind: "count", width: "6rem" },
+];
+
+/** @type {import("./index.js").MountPart} */
+export const mountModules = placesPart({
+  table: "module_time", label: "Modules", key: "module",
+  missing: "Of PyTorch only: with_stack=True of torch.profiler.profile records which module runs an op.",
+  columns: [
+    { key: "module", title: "Module", width: "minmax(14rem, 1fr)",
+      cell: ({ module }) => module ?? "(no module)" },
+    ...SPENT,
+  ],
+});
+
+/** @type {import("./index.js").MountPart} */
+export const mountShapes = placesPart({
+  table: "shape_time", label: "Ops by the shapes of their inputs", key: "input_shape",
+  missing: "Of PyTorch only: record_shapes=True of torch.profiler.profile records the shapes of inputs.",
+  columns: [
+    { key: "op", title: "Op", width: "minmax(12rem, 1fr)" },
+    { key: "input_shape", title: "Shapes of inputs", width: "minmax(14rem, 1.5fr)" },
+    ...SPENT,
+    { key: "median_ps", title: "Median", kind: "time", width: "6.5rem" },
+    { key: "p95_ps", title: "95th perc.", kind: "time", width: "6.5rem" },
+    { key: "max_ps", title: "Longest", kind: "time", width: "6.5rem" },
+  ],
+});
+
+/**
+ * @param {Kind} kind
+ * @returns {import("./index.js").MountPart}
+ */
+function placesPart({ table, label, key, missing, columns }) {
+  return (facts, body, params, signal) => {
+    const { context } = facts;
+    /** @type {(params: import("./index.js").Params) => void} */
+    let filter = () => undefined;
+    void load();
+    return {
+      update(changed) {
+        params = changed;
+        filter(params);
+      },
+    };
+
+    async function load() {
+      fill(body, loading("Adding up the ops"));
+      try {
+        const answer = await facts.sql(`select * from ${table} order by self_ps desc`);
+        if (signal.aborted) return;
+        if (answer.data.length) {
+          show(answer);
+        } else {
+          fill(body, notices(answer), empty("Not recorded in this profile", missing));
+        }
+      } catch (error) {
+        if (!signal.aborted) fill(body, failed(error, () => void load()));
+      }
+    }
+
+    /** @param {import("../../core/api.js").Answer<any[]>} answer */
+    function show(answer) {
+      /** @type {Record<string, number>} */
+      const whole = {};
+      for (const { side, self_ps: spent } of answer.data) whole[side] = (whole[side] ?? 0) + spent;
+      const sides = Object.keys(whole);
+      const rows = answer.data.map((row) => ({
+        ...row, share: row.self_ps / Math.max(whole[row.side] ?? 0, 1),
+      }));
+      const field = h("input", { type: "search", id: "place-search", size: 32,
+        placeholder: key === "module" ? "module" : "op or shape", spellcheck: "false" });
+      const found = h("span", { class: "quiet", role: "status" });
+      const shown = new DataTable({
+        label, sort: params["sort"] || "-self_ps", height: "max(20rem, calc(100vh - 17rem))",
+        columns: sides.length < 2 ? columns
+          : [{ key: "side", title: "Side", width: "5rem" }, ...columns],
+        onSort: (sort) => context.change({ sort }),
+        nothing: "no row has that",
+      });
+      field.addEventListener("input", () => {
+        context.change({ q: field.value });
+        draw(field.value);
+      });
+      filter = (changed) => {
+        field.value = changed["q"] ?? "";
+        draw(field.value);
+      };
+      fill(body, notices(answer),
+        h("div", { class: "row-of" }, h("label", { for: "place-search" }, "Search"), field, found),
+        shown.element);
+      filter(params);
+
+      /** @param {string} search */
+      function draw(search) {
+        const text = search.toLowerCase();
+        const fitting = rows.filter((row) => !text
+          || [row[key], row.op].some((one) => (one ?? "").toLowerCase().includes(text)));
+        shown.setRows(fitting);
+        found.textContent = `${counted(fitting.length, "row")}, `
+          + `${time(fitting.reduce((sum, row) => sum + row.self_ps, 0))} of self time`;
+      }
+    }
+  };
+}
