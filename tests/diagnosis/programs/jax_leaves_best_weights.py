@@ -10,9 +10,10 @@ PAIR = Pair(
     fault="the callback holds a copy of the best weights and moments on the device",
     about="memory",
     kind=r"step_up|redundant_copy|optimizer_state|held_after_use",
-    culprit=r"RestoreBest|on_epoch_end|on_device|train\.py:(2[89]|3[0-2]|6[89])",
-    line=r"on_epoch_end|on_device|train\.py:(2[89]|3[0-2]|6[89])",
+    culprit=r"RestoreBest|on_epoch_end|on_device|train\.py:(29|3[0-3]|69|70)",
+    line=r"on_epoch_end|on_device|train\.py:(29|3[0-3]|69|70)",
     savings=r"older_copy|duplicate|offload|held|release",
+    magnitude=14_441_288,
     is_held_out=True,
     round=2,
 )
