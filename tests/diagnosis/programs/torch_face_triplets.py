@@ -24,12 +24,12 @@ def record(folder: Path, *, faulty: bool) -> dict:
 
     torch.manual_seed(22)
     torch.set_num_threads(1)
-    config = {"people": 4, "images": 3, "inputs": 512, "margin": 0.2, "dim": 64, "lr": 0.01}
+    config = {"people": 4, "images": 3, "inputs": 1024, "margin": 0.2, "dim": 64, "lr": 0.01}
 
     class EmbeddingNet(nn.Module):
         def __init__(self, inputs, dim):
             super().__init__()
-            self.hidden = nn.Sequential(nn.Linear(inputs, 256), nn.PReLU(), nn.Linear(256, 128))
+            self.hidden = nn.Sequential(nn.Linear(inputs, 512), nn.PReLU(), nn.Linear(512, 128))
             self.fc = nn.Linear(128, dim)
 
         def forward(self, x):

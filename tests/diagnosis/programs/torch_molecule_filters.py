@@ -28,12 +28,12 @@ def record(folder: Path, *, faulty: bool) -> dict:
     torch.set_num_threads(1)
 
     class GaussianSmearing(nn.Module):
-        def __init__(self, start=0.0, stop=5.0, num_gaussians=50):
+        def __init__(self, start=0.0, stop=5.0, num_gaussians=50, width=0.5):
             super().__init__()
             offset = torch.from_numpy(np.linspace(start, stop, num_gaussians))
             if not faulty:
                 offset = offset.float()
-            self.coeff = -0.5 / float(offset[1] - offset[0]) ** 2
+            self.coeff = -0.5 / width**2
             self.register_buffer("offset", offset)
 
         def forward(self, dist):
@@ -63,7 +63,7 @@ def record(folder: Path, *, faulty: bool) -> dict:
             h = self.interaction(self.embedding(z), src, dst, rbf)
             return self.readout(h).sum()
 
-    z, pos = torch.randint(20, (1200,)), torch.rand(1200, 3) * 8
+    z, pos = torch.randint(20, (1200,)), torch.rand(1200, 3) * 3
     src, dst = torch.randint(1200, (2, 16000))
     energy = torch.tensor(-3.0)
     model = SchNet()
