@@ -15,7 +15,7 @@ PAIR = Pair(
     fault="each clip is a gzip file of its own, opened and inflated when its sample is fetched",
     about="time",
     kind="input_bound|host_bound|python_work|idle_between_steps",
-    culprit=r"SpeechCommands|__getitem__|load_waveform|gzip|DataLoader",
+    culprit=r"SpeechCommands|__getitem__|load_waveform|gzip|enumerate\(DataLoader",
     line=r"__getitem__|load_waveform",
     round=2,
 )

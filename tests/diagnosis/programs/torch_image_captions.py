@@ -11,7 +11,7 @@ PAIR = Pair(
     fault="the decoder runs an LSTMCell and the output layer word by word in a Python loop",
     about="time",
     kind="tiny_ops|launch_bound|host_bound|python_work",
-    culprit=r"LSTMCell|lstm_cell|aten::(_?thnn_fused_lstm_cell|sigmoid_?|tanh_?|unsafe_chunk)",
+    culprit=r"lstm_cell|aten::(_?thnn_fused_lstm_cell|sigmoid_?|tanh_?|unsafe_chunk)",
     round=2,
 )
 
