@@ -128,6 +128,9 @@ def _ops(
         op = op_numbers_of_runs(profile, trace, numbers)[event]
         made = [DeviceOp((0, key.name), key.name, key.op_type) for key in numbers.numbers]
         return made, op, frozenset()
+    if not event.size:
+        # Reading what events say of ops takes longest of all.
+        return [], np.zeros(0, np.int32), frozenset()
     rows, names = trace.rows(event), trace.name.take(event)
     if any(plane.name.startswith(_TPU) for plane in trace.planes):
         ops, op = tpu_ops(profile, rows)

@@ -95,9 +95,10 @@ class Idle:
         line = trace.lines_of(event)
         ends = np.searchsorted(line, line[places], "right")
         # Starts ascend within a line only.
+        start, until = trace.start[event], trace.end[event[places]]
         inside = [
-            int(np.searchsorted(trace.start[event[at:end]], trace.end[event[at]])) + at
-            for at, end in zip(places.tolist(), ends.tolist(), strict=True)
+            int(np.searchsorted(start[at:end], last)) + at
+            for at, end, last in zip(places.tolist(), ends.tolist(), until, strict=True)
         ]
         lengths: Int64Array = own[np.array(inside, np.int64)] - own[places]
         return lengths
