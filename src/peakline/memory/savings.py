@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import BoolArray
+from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import check_deadline, checked
 from peakline.kernels.memory_layout import ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.kernels.savings import peaks_without
@@ -145,6 +145,51 @@ def _work_out(
 ) -> list[Saving]:
     if not candidates:
         return []
+    peaks = np.zeros(len(candidates), np.int64)
+    for since in sorted({candidate.since for candidate in candidates}):
+        places = [k for k, candidate in enumerate(candidates) if candidate.since == since]
+        later = counted & (np.arange(counted.size) >= since) if since else counted
+        chosen = [candidates[k] for k in places]
+        peaks[places] = _peaks(history, allocator, found, chosen, later)
+    savings = []
+    for candidate, after in zip(checked(candidates, 4), peaks.tolist(), strict=True):
+        mine = _buffers(history, found, candidate)
+        # Records that do not agree with each other save no more than what lies under the peak.
+        saved = min(found.peak - after, _most(found, candidate, mine))
+        count, cost = int(mine.sum()), None
+        title = candidate.title
+        if count > 1 and not candidate.has_count:
+            title = f"{count} x {title}"
+        if candidate.kind == "recompute":
+            costs = [ops.costs.get(history.signatures[code].op) for code in candidate.codes]
+            cost = None if None in costs else sum(one or 0 for one in costs)
+            if cost is not None and len(candidate.codes) == 1:
+                cost *= count
+        savings.append(
+            Saving(
+                candidate.kind,
+                history.lifetimes.allocators[allocator],
+                saved,
+                found.peak - saved,
+                title,
+                _rows(history, found, mine),
+                _SUGGESTIONS[candidate.kind],
+                cost,
+                max(saved - candidate.remains, 0),
+                candidate.codes,
+            )
+        )
+    return savings
+
+
+def _peaks(
+    history: History,
+    allocator: int,
+    found: AtPeak,
+    candidates: list[Candidate],
+    counted: BoolArray,
+) -> Int64Array:
+    """The largest memory in use that would be left without what each candidate names."""
     lifetimes = history.lifetimes
     in_group = np.zeros((len(history.signatures), len(candidates)), np.bool_)
     for place, candidate in enumerate(candidates):
@@ -168,35 +213,7 @@ def _work_out(
         peaks,
         *np.zeros((3, len(candidates)), np.int64),
     )
-    savings = []
-    for candidate, after in zip(checked(candidates, 4), peaks.tolist(), strict=True):
-        mine = _buffers(history, found, candidate)
-        # Records that do not agree with each other save no more than what lies under the peak.
-        saved = min(found.peak - after, _most(found, candidate, mine))
-        count, cost = int(mine.sum()), None
-        title = candidate.title
-        if count > 1 and not candidate.has_count:
-            title = f"{count} x {title}"
-        if candidate.kind == "recompute":
-            costs = [ops.costs.get(history.signatures[code].op) for code in candidate.codes]
-            cost = None if None in costs else sum(one or 0 for one in costs)
-            if cost is not None and len(candidate.codes) == 1:
-                cost *= count
-        savings.append(
-            Saving(
-                candidate.kind,
-                lifetimes.allocators[allocator],
-                saved,
-                found.peak - saved,
-                title,
-                _rows(history, found, mine),
-                _SUGGESTIONS[candidate.kind],
-                cost,
-                max(saved - candidate.remains, 0),
-                candidate.codes,
-            )
-        )
-    return savings
+    return peaks
 
 
 def _buffers(history: History, found: AtPeak, candidate: Candidate) -> BoolArray:

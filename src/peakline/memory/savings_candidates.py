@@ -15,6 +15,7 @@ from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import checked
 from peakline.kernels.memory_layout import ALL, ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.memory.at_peak import AtPeak
+from peakline.memory.held_outputs import held_outputs
 from peakline.memory.marks import Marks
 from peakline.memory.op_use import OpUse
 from peakline.memory.peak import BEFORE_PROFILE
@@ -58,7 +59,8 @@ class Candidate:
     ``codes`` are their signatures; ``which`` of their buffers are meant is `ALL`, `ALL_BUT_ONE`,
     those `OF_THE_STEP` that runs or those `FROM_BEFORE` it. ``has_count`` says that the title is of
     all of them, not of one. ``remains`` are the bytes that may be needed all the same: of what is
-    computed in pieces one piece, of what is recomputed one layer's.
+    computed in pieces one piece, of what is recomputed one layer's. Records before ``since`` do
+    not count.
     """
 
     kind: str
@@ -69,6 +71,7 @@ class Candidate:
     which: int = ALL
     has_count: bool = False
     remains: int = 0
+    since: int = 0
 
 
 def find_candidates(
@@ -87,7 +90,9 @@ def find_candidates(
         # Where nothing is ever freed, the file is of one moment, and of no time before or after.
         candidates += _temporaries(history, found, marks, programs)
         candidates += _held(history, found, marks, ops)
-        candidates += _older(history, found, marks)
+        older = _older(history, found, marks)
+        candidates += older
+        candidates += _outputs(history, found, {one.codes[0] for one in older})
     return candidates
 
 
@@ -306,6 +311,26 @@ def _older(history: History, found: AtPeak, marks: Marks | None) -> list[Candida
                 Candidate("older_copy", (code,), title, which=ALL_BUT_ONE, has_count=True)
             )
     return candidates[:_EACH]
+
+
+def _outputs(history: History, found: AtPeak, known: Collection[int]) -> list[Candidate]:
+    """What the forward pass of the step before made, and that of this step has made again, but for
+    the signatures ``known``.
+    """
+    mine = held_outputs(history, found) & ~np.isin(found.codes, list(known))
+    codes = _largest(found, mine, _LOOKED_AT)
+    if not codes:
+        return []
+    count = int((mine & (found.codes == codes[0])).sum())
+    others = int((mine & np.isin(found.codes, codes[1:])).sum())
+    title = f"{count} x {history.signatures[codes[0]].title} of the step before"
+    if others:
+        title += f" and {others} more of it"
+    # In the first step those of the step before it are memory from before the profile.
+    since = int(found.starts[1])
+    return [
+        Candidate("older_copy", tuple(codes), title, which=FROM_BEFORE, has_count=True, since=since)
+    ]
 
 
 def _batch(history: History, found: AtPeak) -> list[Candidate]:
