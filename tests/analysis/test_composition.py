@@ -103,7 +103,9 @@ def test_gradients_of_nothing():
 def test_accumulated_in_step():
     every, steps = timed(loop())
     (finding,) = of_kind(profile_with(every, steps), "accumulated_in_step")
-    assert finding.severity == "warning"
+    # Without a backward pass on record each may be what a layer holds.
+    assert finding.severity == "info"
+    assert "or of each layer" in finding.title
     assert finding.evidence["count"] == 6
     assert (finding.evidence["held_bytes"], finding.evidence["saved_bytes"]) == (6 * MIB, 5 * MIB)
     assert (finding.evidence["op"], finding.evidence["shape"]) == ("logits", "[8]")

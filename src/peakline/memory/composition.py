@@ -27,8 +27,6 @@ _GRADIENT = re.compile(r"(?:^|/)(?:gradient_tape|gradients(?:_\d+)?|transpose\(j
 JOINS = frozenset(("concat", "concatv2", "cat", "stack", "pack", "parallelconcat"))
 """Ops whose result is their inputs one after the other."""
 _NUMBERED = re.compile(r"_\d+(?=/|$)")
-_SMALL = 1e-3
-"""Buffers of less than this share of the peak are no evidence."""
 
 _APART = 64
 """So many other records lie between what two optimizers make."""
@@ -58,14 +56,6 @@ class Part:
         return self.op if self.stack.program is None else self.stack.program.title
 
 
-@dataclass(frozen=True, eq=False)
-class SecondCopy:
-    """``copy`` holds buffers of the same sizes as ``original``."""
-
-    copy: Part
-    original: Part
-
-
 def parts_of(history: History, found: AtPeak, origins: Origins) -> list[Part]:
     """The buffers at the peak by the code that made them, most bytes first."""
     stacks = origins.of(found.rows)
@@ -82,38 +72,6 @@ def parts_of(history: History, found: AtPeak, origins: Origins) -> list[Part]:
         op = stacks[places[0]].op or (history.signatures[code].op if code >= 0 else "")
         parts.append(Part(stacks[places[0]], op, found.rows[at], int(found.bytes[at].sum())))
     return sorted(parts, key=lambda part: -part.bytes)
-
-
-def second_copies(history: History, found: AtPeak, origins: Origins) -> list[SecondCopy]:
-    """Copies at the peak whose originals are there too, largest first.
-
-    What calls itself a copy (clone, deepcopy, jnp.copy) and has buffers of the sizes of another
-    part. State of an optimizer has the sizes of the weights too, and is none.
-    """
-    if not origins.has_frames:
-        return []
-    parts = [
-        part
-        for part in parts_of(history, found, origins)
-        if part.bytes >= SAME * COPY_SHARE * found.peak
-    ]
-    sizes = [_sizes(history, part, found.peak) for part in parts]
-    copies = []
-    for place, part in enumerate(parts):
-        stack = part.stack
-        if not stack.is_copy or stack.is_optimizer or stack.is_zeros:
-            continue
-        if part.bytes < COPY_SHARE * found.peak or sizes[place].total() < COPY_BUFFERS:
-            continue
-        whole = sum(size * count for size, count in sizes[place].items())
-        for other, original in enumerate(parts):
-            if other == place or (original.stack.is_copy and original.bytes < part.bytes):
-                continue
-            common = sizes[place] & sizes[other]
-            if sum(size * count for size, count in common.items()) >= SAME * whole > 0:
-                copies.append(SecondCopy(part, original))
-                break
-    return copies
 
 
 def second_states(history: History, found: AtPeak, origins: Origins) -> Part | None:
@@ -148,31 +106,20 @@ def _is_state(history: History, found: AtPeak, origins: Origins) -> list[bool]:
     return [stack.is_optimizer and stack.is_zeros for stack in origins.of(found.rows)]
 
 
-def _sizes(history: History, part: Part, peak: int) -> Counter[int]:
-    """How many buffers of each size; of formats that only give sums, as many as they stand for."""
-    counts = history.events.array("count")[part.rows]
-    known = history.events.is_valid("count")[part.rows]
-    number = np.where(known, np.maximum(counts, 1), 1)
-    size = history.allocated[part.rows] // number
-    found: Counter[int] = Counter()
-    for one, many in zip(size.tolist(), number.tolist(), strict=True):
-        if one * many >= max(_SMALL * peak, 1):
-            found[one] += many
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class AddedUp:
     """Buffers of one signature that a step makes one by one, holds, and frees together.
 
     ``rows`` are those at the peak, in order of time; ``has_passes`` says that a backward pass ran
-    between each two.
+    between each two. ``is_sure`` is false where layers may have made them: where no backward pass
+    is on record, what layers hold (a cache of keys and values each) goes together too.
     """
 
     code: int
     rows: IntpArray
     bytes: int
     has_passes: bool
+    is_sure: bool = True
 
 
 def added_up(
@@ -211,11 +158,11 @@ def added_up(
             total += int(history.allocated[joined])
             result.append(AddedUp(code, rows, total, bool(passes)))
             continue
-        if passes is False or not (passes or _goes_at_once(lifetimes, own, rows)):
+        if passes is False or not (passes or goes_at_once(lifetimes, own, rows)):
             continue
         if not passes and not _is_looped(history, own, rows):
             continue
-        result.append(AddedUp(code, rows, total, bool(passes)))
+        result.append(AddedUp(code, rows, total, bool(passes), is_sure=bool(passes)))
     return sorted(result, key=lambda one: -one.bytes)
 
 
@@ -262,7 +209,7 @@ def _join_of(history: History, found: AtPeak, rows: IntpArray) -> int | None:
     return None
 
 
-def _goes_at_once(lifetimes: Lifetimes, own: IntpArray, rows: IntpArray) -> bool:
+def goes_at_once(lifetimes: Lifetimes, own: IntpArray, rows: IntpArray) -> bool:
     """Whether all are freed, and next to each other."""
     ends = lifetimes.end[rows].astype(np.int64)
     if (ends < 0).any():

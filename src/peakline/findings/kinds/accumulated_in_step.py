@@ -44,7 +44,9 @@ def find(context: MemoryContext) -> Findings:
             yield KIND.finding(
                 f"{allocator_text(one.allocator)}: {turns} x {signature.title} are held until the "
                 f"end of the step, {size_text(found.bytes)} of the peak, one of each turn of a "
-                "loop" + (" with a backward pass" if found.has_passes else ""),
+                "loop"
+                + (" with a backward pass" if found.has_passes else "")
+                + ("" if found.is_sure else ", or of each layer"),
                 {
                     **about_signature(signature),
                     "buffer_bytes": signature.bytes,
@@ -55,4 +57,5 @@ def find(context: MemoryContext) -> Findings:
                 },
                 "Reduce each to the number that is needed before the next turn (argmax, sum, "
                 "loss.item(), detach().cpu()), in place of a list of whole tensors.",
+                severity="" if found.is_sure else "info",
             )

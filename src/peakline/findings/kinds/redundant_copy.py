@@ -32,20 +32,25 @@ def find(context: MemoryContext) -> Findings:
     """Of each allocator whose buffers have call stacks, each copy; of compiled programs what they
     make anew and could overwrite.
     """
-    from peakline.memory.composition import second_copies
+    from peakline.memory.peak import BEFORE_PROFILE
+    from peakline.memory.second_copies import buffers_in, second_copies
 
     yield from (one for one in context.program_findings if one.kind == KIND.name)
-    if context.history is None or context.origins is None:
+    history = context.history
+    if history is None or context.origins is None:
         return
     for one in context.allocators:
         if one.at_peak is None:
             continue
-        for found in second_copies(context.history, one.at_peak, context.origins):
+        for found in second_copies(history, one.at_peak, context.origins):
             copy, original = found.copy, found.original
-            count = int(copy.rows.size)
+            count = buffers_in(history, copy)
+            is_before = original.title == BEFORE_PROFILE
+            are = "a second copy" if found.times == 1 else f"{found.times} more copies"
             yield KIND.finding(
-                f"{allocator_text(one.allocator)}: {size_text(copy.bytes)} are a second copy: "
-                f"{count} buffers made by {copy.title}, of the sizes of what {original.title} made",
+                f"{allocator_text(one.allocator)}: {size_text(copy.bytes)} are {are}: "
+                f"{count} buffers made by {copy.title}, of the sizes of what "
+                + ("was there before the profile" if is_before else f"{original.title} made"),
                 {
                     "allocator": one.allocator,
                     "op": copy.op,
