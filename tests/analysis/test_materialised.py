@@ -19,7 +19,7 @@ from peakline.memory.materialised import (
 MIB = 1 << 20
 
 
-def what(*ops, shape="[64, 64]", types=None, stacks=None, others=MIB):
+def what(*ops, shape="[64, 64, 9]", types=None, stacks=None, others=MIB):
     """What the temporaries of these ops are; beside them there is a weight."""
     rows = [alloc(1, others, op="weight", shape="[3]")]
     rows += [
@@ -53,6 +53,9 @@ def what(*ops, shape="[64, 64]", types=None, stacks=None, others=MIB):
         (["model/Relu", "model/MatMul"], "[64, 9]", None),
         (["model/concat_1"], "[64, 9]", None),
         (["model/Tile"], "[64, 9]", None),
+        # Pairs of numbers may be what is needed, and so are rows that are looked up.
+        (["distances/sub"], "[64, 64]", None),
+        (["words/embedding"], "[64, 32, 9]", None),
     ],
 )
 def test_what_it_is(ops, shape, expected):

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peakline.memory.broadcasts import BLOWN_UP
 from peakline.memory.materialised import (
     ATTENTION,
-    BLOWN_UP,
     BROADCAST,
     ONE_HOT,
     PATCHES,

@@ -10,16 +10,12 @@ import numpy as np
 
 from peakline.arrays import IntpArray
 from peakline.memory.at_peak import AtPeak
+from peakline.memory.broadcasts import LOOKUPS, is_broadcast, is_for_each_pair
+from peakline.memory.composition import gradients
 from peakline.memory.op_events import OpEvents
 from peakline.memory.origins import Origins
 from peakline.memory.signatures import History, dimensions
 from peakline.trace.work_classes import Work, work_of
-
-BLOWN_UP = 4.0
-"""A temporary is blown up when it is so many times as large as the largest buffer of another form,
-..."""
-BROADCASTS = 2.0
-"""... or so many times as large as the largest input of its op, where that is recorded."""
 
 ATTENTION = "the whole attention matrix"
 ONE_HOT = "one-hot vectors"
@@ -27,6 +23,7 @@ PATCHES = "all patches of an image (im2col)"
 DENSE = "a dense gradient of an embedding"
 PER_EXAMPLE = "a gradient for each example"
 BROADCAST = "a broadcast intermediate"
+PAIRS = "rows looked up for each pair of positions"
 
 _ONE_HOT = frozenset(("onehot", "one_hot", "scatter_", "scatter"))
 _PATCHES = frozenset(("im2col", "unfold", "extractimagepatches", "extractvolumepatches", "col2im"))
@@ -79,14 +76,35 @@ def materialised(
         return Materialised(ONE_HOT, first)
     if root in _DENSE:
         return Materialised(DENSE, first)
+    if root in LOOKUPS:
+        # As many rows as are used are what a model needs.
+        is_pairs = is_for_each_pair(history, first, ops) and not _has_product(
+            history, mine, types, origins, ops
+        )
+        return Materialised(PAIRS, first) if is_pairs else None
     if any(one in _BATCHED for one in made) and any(one in _SOFTMAX for one in made):
         return Materialised(ATTENTION, first) if _is_square(history, first) else None
     # A product of that shape is what the model needs, whatever else has its shape.
     if any(work_of("", one) == Work.MATMUL for one in made):
         return None
-    if root in _JOINS or not _is_blown_up(history, found, first, codes, ops):
+    if root in _JOINS or not is_broadcast(history, found, first, codes, ops):
         return None
     return Materialised(BROADCAST, first)
+
+
+def _has_product(
+    history: History,
+    rows: IntpArray,
+    types: Mapping[str, str],
+    origins: Origins | None,
+    ops: OpEvents | None,
+) -> bool:
+    """Whether a product of the forward pass made one of some buffers; the gradient of a product is
+    a product too.
+    """
+    is_backward = gradients(history) if ops is None else ops.is_backward
+    made = _one_of_each(history, rows[~is_backward[rows]])
+    return any(work_of("", _type(history, row, types, origins)) == Work.MATMUL for row in made)
 
 
 def _one_of_each(history: History, rows: IntpArray) -> list[int]:
@@ -119,20 +137,3 @@ def _is_square(history: History, row: int) -> bool:
     signature = history.signatures[int(history.signatures.codes[row])]
     sides = dimensions(signature.shape)
     return not sides or (len(sides) > 2 and sides[-1] == sides[-2])
-
-
-def _is_blown_up(
-    history: History, found: AtPeak, first: int, codes: tuple[int, ...], ops: OpEvents | None
-) -> bool:
-    """Whether it is much larger than what its op reads, else than any buffer of another form."""
-    size = int(history.requested[first])
-    if ops is not None and ops.inputs.is_recorded:
-        read = ops.elements_read(first)
-        if read:
-            wide = 8 if bool(ops.is_float64[first]) else 4
-            return size >= BROADCASTS * wide * read
-    own = history.rows_of(found.allocator)
-    others = own[
-        (history.signatures.codes[own] >= 0) & ~np.isin(history.signatures.codes[own], codes)
-    ]
-    return size >= BLOWN_UP * int(history.requested[others].max(initial=0))

@@ -83,6 +83,10 @@ class OpEvents:
             at = np.where(at >= 0, self.parent[at], -1)
         return found & ~self.is_backward
 
+    def is_within(self, name: str) -> BoolArray:
+        """Which records are of an execution of the op of this name, or of what it calls."""
+        return self._any_around(np.array([*(one == name for one in self.names), False], np.bool_))
+
     def names_around(self, event: int) -> list[str]:
         """The names of an event and of those around it, innermost first."""
         found = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, columns
+from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, about_signature, columns
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ HUGE = 0.35
 """One kind of temporary makes the peak when the peak would be lower by this share without it."""
 HUGE_PROGRAM = 0.5
 """... and so much without what a compiled program takes as a whole, which nothing takes apart."""
-HUGE_BYTES = 1 << 20
+HUGE_BYTES = 4 << 20
 """... and that is worth a word only from so many bytes on, ..."""
 HUGE_CAPACITY = 1e-4
 """... and from this share of the device's capacity."""
@@ -53,6 +53,9 @@ ADVICE = {
     "tf.IndexedSlices left as they are), so that only the rows that were used are stored.",
     "a gradient for each example": "Work on some examples at a time (lax.map with batch_size, a "
     "loop over micro-batches), or sum the gradients where only the sum is needed.",
+    "rows looked up for each pair of positions": "Multiply with the table of distances, and shift "
+    "the products into place (pad, reshape, slice: the skewing of Music Transformer), or add one "
+    "number for each distance to the scores.",
     "a broadcast intermediate": "Compute it in pieces, or in a form that needs no such "
     "intermediate: a matrix product in place of broadcasting (|a-b|^2 = a^2 + b^2 - 2ab, "
     "torch.cdist, einsum), a fused op, a compiler (jit_compile=True, torch.compile).",
@@ -79,6 +82,42 @@ def find(context: MemoryContext) -> Findings:
                 first, what = found.first, found.what
             yield _finding(context, saving, first, what)
             break
+        else:
+            yield from _dense(context, one)
+
+
+def _dense(context: MemoryContext, one: MemoryDetails) -> Findings:
+    """Gradients of embeddings live into the next step, and are no temporaries of one."""
+    from peakline.memory.embedding_gradients import DENSE_OP, dense_gradients
+    from peakline.memory.materialised import DENSE
+
+    history = context.history
+    if history is None or one.at_peak is None or context.op_events is None:
+        return
+    found = dense_gradients(history, one.at_peak, context.op_events)
+    if found is None or not _is_much(one, HUGE, one.at_peak.peak, found.peak_after):
+        return
+    largest = found.rows[int(history.allocated[found.rows].argmax())]
+    signature = history.signatures[int(history.signatures.codes[largest])]
+    before, count = one.at_peak.peak, int(found.rows.size)
+    saved = before - found.peak_after
+    what = f"{count} dense gradients of embeddings" if count > 1 else DENSE
+    yield KIND.finding(
+        f"{allocator_text(one.allocator)}: without {what} ({DENSE_OP}, "
+        f"{size_text(found.bytes)}: rows of the whole table, few of them used), the peak would be "
+        f"{size_text(found.peak_after)} instead of {size_text(before)}",
+        {
+            **about_signature(signature),
+            "what": DENSE,
+            "count": count,
+            "bytes": found.bytes,
+            "saved_bytes": saved,
+            "least_saved_bytes": saved,
+            "peak_bytes": before,
+            "peak_after_bytes": found.peak_after,
+        },
+        ADVICE[DENSE],
+    )
 
 
 def _finding(context: MemoryContext, saving: Saving, first: int | None, what: str) -> Finding:
@@ -113,7 +152,10 @@ def _finding(context: MemoryContext, saving: Saving, first: int | None, what: st
 
 
 def _is_huge(one: MemoryDetails, saving: Saving) -> bool:
-    capacity = one.peak.capacity_bytes or 0
     share = HUGE if saving.kind == "temporary" else HUGE_PROGRAM
-    least = max(share * (saving.bytes + saving.peak_after), HUGE_BYTES, HUGE_CAPACITY * capacity)
-    return saving.bytes >= least
+    return _is_much(one, share, saving.bytes + saving.peak_after, saving.peak_after)
+
+
+def _is_much(one: MemoryDetails, share: float, peak: int, after: int) -> bool:
+    capacity = one.peak.capacity_bytes or 0
+    return peak - after >= max(share * peak, HUGE_BYTES, HUGE_CAPACITY * capacity)
