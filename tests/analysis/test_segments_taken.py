@@ -49,3 +49,20 @@ def test_fragmentation_of_segments():
     assert (finding.evidence["op"], finding.evidence["forced"]) == ("encode", 2)
     assert finding.evidence["wasted_bytes"] == 205 * MIB
     assert of_kind(profile_with(job(1)), "fragmentation") == []
+
+
+def growing(count, *, settles=False):
+    """A small pool in which a tensor grows by each token, or has one of two sizes."""
+    rows = []
+    for number in range(count):
+        size = (5 + (number % 2 if settles else number)) * MIB
+        rows += [segment(20 * MIB, "extend")] if number % 4 == 0 else []
+        rows += [alloc(number, size, op="extend"), free(number)]
+    return rows
+
+
+def test_a_small_pool_counts_where_sizes_never_settle():
+    found = segments_taken(history(growing(12)), 0)
+    assert (found.reserved_bytes, found.used_bytes) == (60 * MIB, 16 * MIB)
+    assert found.ops[0][0] == "extend"
+    assert segments_taken(history(growing(12, settles=True)), 0) is None

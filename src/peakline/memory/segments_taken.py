@@ -21,7 +21,13 @@ RESERVED = 1.5
 FORCED = 0.3
 """... and this share of it was taken while enough was free."""
 LEAST = 64 << 20
-"""... and so many bytes of it: small pools are rounded up to whole segments."""
+"""... and so many bytes of it: small pools are rounded up to whole segments; ..."""
+LEAST_GROWING = 22 << 20
+"""... or so many, where sizes never settle: of each of the two pools one segment may be almost
+empty, which has 2 MiB (kSmallBuffer) or 20 MiB (kLargeBuffer)."""
+NEW_SIZES = 0.1
+"""Sizes never settle where this share of the later requests of an op are of a size that it had not
+requested before: a tensor that grows by each token."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +63,15 @@ def segments_taken(history: History, allocator: int) -> SegmentsTaken | None:
     forced = took[(free >= request) & (request > 0)]
     most, in_use = int(reserved.max()), int(used.max())
     wasted = int(size[forced].sum())
-    if most < RESERVED * in_use or wasted < FORCED * most or most - in_use < LEAST:
+    idle = most - in_use
+    if most < RESERVED * in_use or wasted < FORCED * most or idle < LEAST_GROWING:
         return None
     ops = history.events.names("op")
     codes, place = np.unique(ops.codes[rows[forced]], return_inverse=True)
     totals, counts = summed(place, size[forced], codes.size), np.bincount(place)
     order = np.argsort(-totals, kind="stable").tolist()
+    if idle < LEAST and not _settles_never(history, rows, int(codes[order[0]])):
+        return None
     return SegmentsTaken(
         most, in_use, took.size, forced.size, wasted, rows[forced],
         tuple(
@@ -80,3 +89,11 @@ def _following(allocated: Int64Array, places: Int64Array) -> Int64Array:
     found = np.zeros(places.size, np.int64)
     found[known] = allocated[begun[at[known]]]
     return found
+
+
+def _settles_never(history: History, rows: Int64Array, op: int) -> bool:
+    """Whether an op requests new sizes in the later half of its allocations too."""
+    mine = rows[(history.events.names("op").codes[rows] == op) & (history.requested[rows] > 0)]
+    first = np.unique(history.requested[mine], return_index=True)[1]
+    later = mine.size - mine.size // 2
+    return bool(np.count_nonzero(first >= mine.size // 2) >= NEW_SIZES * max(later, 1))
