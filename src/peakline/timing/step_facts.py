@@ -234,3 +234,12 @@ def step_facts_of(profile: Profile) -> StepFacts:
     number = np.arange(table.rows) - (first[device] if used.size else 0)
     found_by = table.names("found_by")[0] if table.rows else None
     return StepFacts(table, devices, device.astype(np.int64), number, cut_off, found_by)
+
+
+def steps_at(profile: Profile, times: AnyArray) -> Int64Array:
+    """The number of steps of the main population that have begun by each time, of any device.
+
+    Raises InputError when the profile cannot be read.
+    """
+    begins = np.unique(step_facts_of(profile).main.part("start_ps"))
+    return np.searchsorted(begins, times, "right")

@@ -36,9 +36,11 @@ class TinyOps:
     events: Int64Array
 
 
-def tiny_ops_of(ops: StepOps, is_optimizer: BoolArray) -> TinyOps | None:
+def tiny_ops_of(
+    ops: StepOps, is_optimizer: BoolArray, cells: BoolArray | None = None
+) -> TinyOps | None:
     """The ops that repeat, None where none does; those of an optimizer, which go from tensor to
-    tensor, are not looked at.
+    tensor, are not looked at. ``cells`` marks those of a loop over recurrent cells.
     """
     outer = np.flatnonzero(ops.is_outermost & ~is_optimizer)
     outer = outer[
@@ -53,6 +55,8 @@ def tiny_ops_of(ops: StepOps, is_optimizer: BoolArray) -> TinyOps | None:
     line = ops.trace.lines_of(ops.event[outer])
     step = np.searchsorted(ops.begin, ops.trace.start[ops.event[outer]], "right")
     turns = _in_turns(op, line * (ops.steps + 1) + step)
+    if cells is not None:
+        turns |= cells[outer]
     if turns.any() and float(np.median(took[turns])) <= SMALL_PS:
         chosen |= turns
     if not chosen.any():

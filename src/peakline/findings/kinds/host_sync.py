@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, about_frame
+from peakline.findings.frames import FRAME, about_frame, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of
 
@@ -22,16 +22,61 @@ KIND = Kind(
     section="steps",
     columns=COLUMNS
     | FRAME
-    | columns("callee", reads_per_step="Reads a step", idle_ps="Idle after"),
+    | columns(
+        "callee", "times_a_step", reads_per_step="Reads a step", idle_ps="Idle after",
+        read_ps="Time from read to read",
+    ),
     saves="gain_share",
-)
+)  # fmt: skip
 
 ALWAYS = 0.8
 """It is read in every step when it is in this share of the steps."""
+_ROWS = 10
 
 
 def find(context: TimeContext) -> Findings:
-    """At most one, of steps whose host thread shows the reads and whose work runs elsewhere."""
+    """At most one: of values read one by one, else of steps whose host thread shows the reads and
+    whose work runs elsewhere.
+    """
+    found = list(_one_by_one(context)) or list(_waiting(context))
+    yield from found
+
+
+def _one_by_one(context: TimeContext) -> Findings:
+    from peakline.timing.elementwise import in_optimizer
+    from peakline.timing.frame_work import function_around
+    from peakline.timing.step_ops import step_ops_of
+    from peakline.timing.value_reads import READS, value_reads_of
+
+    ops = step_ops_of(context.profile, of_host=True)
+    if ops is None or not any(name in READS for name, _ in ops.keys):
+        return
+    reads = value_reads_of(context.profile, ops, in_optimizer(context.profile, ops))
+    share = 0.0 if reads is None else reads.loop_ps / ops.wall_ps
+    if reads is None or share < KIND.least:
+        return
+    frame = function_around(context.profile, reads.events)
+    where = f", in {frame.title}" if frame is not None else ""
+    names = ", ".join(name for name, _ in reads.ops[:4])
+    yield KIND.finding(
+        f"{reads.per_step:.0f} values are read one by one in each step, which takes {share:.0%} of "
+        f"it{where}: {names}",
+        {
+            "steps": ops.steps,
+            "wall_ps": ops.wall_ps,
+            "reads_per_step": round(reads.per_step, 1),
+            "read_ps": reads.loop_ps,
+            "callee": reads.ops[0][0],
+            **of_frame(frame),
+            **gain_of(context.facts, share, reads.loop_ps * context.facts.lanes),
+        },
+        "Put the values into one tensor (torch.stack, torch._foreach_norm) and read that once, "
+        "every hundredth step; or let them add up on the device.",
+        tuple({"callee": op, "times_a_step": round(times, 1)} for op, times in reads.ops[:_ROWS]),
+    )
+
+
+def _waiting(context: TimeContext) -> Findings:
     from peakline.timing.host_reads import reads_of
 
     idle = context.idle

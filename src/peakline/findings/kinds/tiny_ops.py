@@ -42,6 +42,7 @@ _ROWS = 10
 
 def find(context: TimeContext) -> Findings:
     """At most two, with the ops that run most often: of loops, and of an optimizer."""
+    from peakline.timing.cell_loops import in_cell_loops
     from peakline.timing.elementwise import in_optimizer
     from peakline.timing.frame_work import function_around
     from peakline.timing.step_ops import step_ops_of
@@ -55,7 +56,7 @@ def find(context: TimeContext) -> Findings:
         return
     optimizer = in_optimizer(context.profile, ops)
     yield from _optimizer(ops, optimizer)
-    found = tiny_ops_of(ops, optimizer)
+    found = tiny_ops_of(ops, optimizer, in_cell_loops(context.profile, ops))
     if found is None:
         return
     share = found.loop_ps / ops.wall_ps
@@ -84,8 +85,8 @@ def find(context: TimeContext) -> Findings:
             "gain_share": _WORTH * share,
         },
         "Work on all items at once: one op over a whole axis in place of a loop over its parts "
-        "(a batched product, cumsum, unfold, vmap, tf.vectorized_map), or compile the loop "
-        "(torch.compile, tf.function with jit_compile, jax.jit with lax.scan).",
+        "(a batched product, cumsum, unfold, vmap, tf.vectorized_map; LSTM in place of LSTMCell), "
+        "or compile the loop (torch.compile, tf.function with jit_compile, jax.jit with lax.scan).",
         tuple({"op": op, "times_a_step": round(times, 1)} for op, times in found.ops[:_ROWS]),
         severity="warning" if is_much else "info",
     )
