@@ -203,37 +203,6 @@ def test_a_variables_old_content_cannot_be_dropped_or_moved_before_it_is_replace
     assert of(found, "older_copy") == of(found, "offload") == []
 
 
-def outputs(*, early=True, together=True):
-    """Three steps that each make outputs of one size, which the next frees once it has its own."""
-    rows, first = [], [alloc(50, 1, op="x", shape="[1]"), free(50)] * 30
-    for number in range(3):
-        body = [] if early else first
-        body = body + [alloc(10 * number + n, 40, op="out", shape="[4]") for n in range(4)]
-        if number:
-            gap = [] if together else [alloc(51, 1, op="y", shape="[1]"), free(51)] * 4
-            body += [one for n in range(4) for one in [free(10 * number - 10 + n), *gap]]
-        body += first if early else []
-        filler = [alloc(7, 1, op="tick", shape="[1]"), free(7)] * (60 - len(body) // 2)
-        rows += [
-            row | {"time_ps": 200 * number + n} for n, row in enumerate([*body, *filler][:120])
-        ]
-    return rows
-
-
-def test_outputs_of_the_step_before_are_older_copies():
-    (saving,) = of(savings(outputs(), steps_at(0, 200, 400, 600)), "older_copy")
-    assert saving.title == "4 x out [4] of the step before"
-    assert saving.rows[0]["count"] == 4
-    assert (saving.bytes, saving.peak_after) == (159, 161)
-
-
-def test_what_is_made_late_in_a_step_or_goes_one_by_one_is_state():
-    found = savings(outputs(early=False), steps_at(0, 200, 400, 600))
-    assert of(found, "older_copy") == []
-    found = savings(outputs(together=False), steps_at(0, 200, 400, 600))
-    assert of(found, "older_copy") == []
-
-
 def test_slots_are_not_moved_away_while_the_optimizer_reads_them():
     def at_the_peak(op):
         rows = step(0, [alloc(1, 40, op="zeros", shape="[4]")])

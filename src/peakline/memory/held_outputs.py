@@ -41,7 +41,10 @@ def held_outputs(history: History, found: AtPeak) -> BoolArray:
     if not found.starts.size or found.own_step < 1 or not found.has_ends:
         return chosen
     older = (found.step == found.own_step - 1) & found.is_freed & ~found.has_finding
-    older &= ~history.was_there[found.rows] & _is_made(history, found)
+    older &= ~history.was_there[found.rows]
+    if not older.any():
+        return chosen
+    older &= _is_made(history, found)
     newer = np.unique(found.codes[(found.step == found.own_step) & (found.codes >= 0)])
     older &= np.isin(found.codes, newer) & _is_early(history, found)
     older &= _ends_in_own_step(history, found)

@@ -28,7 +28,8 @@ KIND = Kind(
 
 
 def find(context: MemoryContext) -> Findings:
-    """Of each allocator whose buffers have call stacks."""
+    """Of each allocator: by call stacks, and by the ops that update TensorFlow's variables."""
+    yield from _slots(context)
     from peakline.memory.composition import second_states
 
     history = context.history
@@ -58,4 +59,34 @@ def find(context: MemoryContext) -> Findings:
             "Make the optimizer once, and add parameters to it (add_param_group); where a new one "
             "takes its place, drop the old one and all that holds it (schedulers, closures, "
             "checkpointers) before its first step.",
+        )
+
+
+def _slots(context: MemoryContext) -> Findings:
+    from peakline.memory.optimizer_slots import second_slots
+
+    history = context.history
+    if history is None:
+        return
+    for one in context.allocators:
+        if one.at_peak is None:
+            continue
+        found = second_slots(history, one.at_peak)
+        if found is None:
+            continue
+        first = history.signatures[int(history.signatures.codes[found.rows[0]])]
+        yield KIND.finding(
+            f"{allocator_text(one.allocator)}: the state of the optimizer is there twice: "
+            f"{found.rows.size} buffers of zeros ({first.title} first), where {found.update} needs "
+            f"{found.needed} for these weights",
+            {
+                "allocator": one.allocator,
+                "op": first.op,
+                "made_by": found.update,
+                "count": int(found.rows.size) - found.needed,
+                "saved_bytes": found.saved_bytes,
+                "peak_bytes": one.peak.peak_bytes,
+            },
+            "Build each optimizer over the variables that it updates, and only those "
+            "(optimizer.build(network.trainable_variables)).",
         )
