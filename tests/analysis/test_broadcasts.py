@@ -50,6 +50,10 @@ MATRIX, CUBE = "[[4096, 1], [1, 2048]]", "[[256, 1, 128], [1, 256, 128]]"
         (MATRIX, [(NODE, 20, 40), ("aten::sum", 21, 30, "[[4096, 2048]]")], False),
         # Not larger than what it reads.
         ("[[4096, 2048], [1, 2048]]", [], False),
+        # What says nothing of its result.
+        ("[[99], [98]]", [], True),
+        ("[[-1], [99999999999999999999]]", [], False),
+        ("7", [], True),
     ],
 )
 def test_broadcasts(dims, others, expected):

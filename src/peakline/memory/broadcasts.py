@@ -98,14 +98,15 @@ def _result(name: str, dims: str) -> tuple[int, ...] | None:
         read = json.loads(dims)
     except ValueError:
         return None
-    shapes = [tuple(one) for one in read if isinstance(one, list)]
+    inputs = read if isinstance(read, list) else []
+    shapes = [tuple(one) for one in inputs if isinstance(one, list)]
     if not all(isinstance(side, int) for shape in shapes for side in shape):
         return None
     if name == "embedding" and len(shapes) > 1:
         return shapes[1] + shapes[0][1:]
     try:
         return np.broadcast_shapes(*shapes)
-    except ValueError:
+    except (OverflowError, ValueError):
         return None
 
 
