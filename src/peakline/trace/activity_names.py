@@ -180,10 +180,13 @@ _WAIT = _Rule((
     r"EagerLocalExecute: __(?:inference|forward|backward)_",
     r"\$?(?:time|threading|queue|selectors|socket)\.py.* (?:sleep|wait|join|get|select|acquire)$",
     r"\$(?:\S+ )?(?:sleep|acquire|wait|select|poll|join)$",
+    # With a lock; of context managers written in C no other takes any time.
+    r"\$threading\.py.* (?:__enter__|_acquire_restore)$", r"\$<unknown> __enter__$",
 ), (
     r"(?i:synchroni[sz]e)", r"\bblock_until_ready\b|BlockHostUntil|BlockUntil|\bAwait\b|::Wait\b",
     r"\(wait for completion\)|dependency-wait",
     r"<built-in (?:method|function) (?:_?\w*sleep|acquire|wait|select|poll|join|run_backward)\b",
+    r"<built-in method __enter__ of _thread\.",
     r"\btime\.sleep\b",
 ))  # fmt: skip
 _LAUNCH = _Rule((

@@ -9,7 +9,7 @@ import re
 from enum import IntEnum
 from functools import lru_cache
 
-from peakline.trace.frames import frame_of
+from peakline.trace.frames import Frame, frame_of
 
 
 class Call(IntEnum):
@@ -64,8 +64,8 @@ _ANY = {
     Call.READ: frozenset("item tolist".split()),
     Call.SLEEP: frozenset("sleep usleep nanosleep".split()),
     Call.LOCK: frozenset(
-        "acquire acquire_lock wait wait_for join select poll epoll_wait recv recv_bytes flock "
-        "lockf kevent _wait_for_tstate_lock".split()
+        "acquire acquire_lock wait wait_for select poll epoll_wait recv recv_bytes flock "
+        "lockf kevent sigwait waitpid wait4".split()
     ),
     Call.FILE: frozenset(
         "write writelines fsync fdatasync flush dump savez savez_compressed save savetxt savefig "
@@ -74,7 +74,28 @@ _ANY = {
     Call.PRINT: frozenset(("print", "emit")),
     Call.COPY: frozenset(("deepcopy",)),
 }
-_QUEUE = frozenset(("get", "put"))
+_WAITS_OF = {
+    "threading.py": "__enter__ acquire wait wait_for join _acquire_restore _wait_for_tstate_lock",
+    "queue.py": "get put join",
+    "queues.py": "get put join join_thread",
+    "connection.py": "recv recv_bytes recv_bytes_into poll wait accept _poll _recv _recv_bytes",
+    "pool.py": "get wait join map starmap next",
+    "process.py": "join",
+    "popen_fork.py": "wait poll",
+    "popen_forkserver.py": "poll",
+    "popen_spawn_posix.py": "poll",
+    "synchronize.py": "__enter__ acquire wait wait_for",
+    "managers.py": "_callmethod",
+    "_base.py": "result exception wait result_iterator",
+    "subprocess.py": "wait communicate _wait _try_wait _communicate",
+    "selectors.py": "select",
+}
+"""Functions of Python's library that return when another thread or process lets them: by the files
+of CPython's ``Lib``, ``Lib/multiprocessing`` and ``Lib/concurrent/futures``."""
+_LIBRARY = {file: frozenset(functions.split()) for file, functions in _WAITS_OF.items()}
+_LOCKS = re.compile(r"_thread\.\w*[lL]ock\.__enter__$|_multiprocessing\.SemLock\.__enter__$")
+_QUEUES = re.compile(r"(?:.*\.)?\w*Queue\.(?:get|put)$")
+_FOLDERS = re.compile(r".*[\\/]")
 _EVENTS = (
     (Call.READ, re.compile(
         r"aten::(?:item|_local_scalar_dense|is_nonzero)$|np\.asarray\(jax\.Array\)|"
@@ -97,7 +118,7 @@ def call_of(name: str) -> Call:
     function = frame.function.rpartition(".")[2]
     if function == "collect" and (not frame.file or frame.file.endswith("gc.py")):
         return Call.COLLECT
-    if function in _QUEUE and (frame.file.endswith("queue.py") or "ueue" in frame.function):
+    if _is_wait(frame, function):
         return Call.LOCK
     if frame.whose == "framework":
         for call, functions in _FRAMEWORK.items():
@@ -106,3 +127,17 @@ def call_of(name: str) -> Call:
         if frame.file:
             return Call.WORK
     return next((call for call, functions in _ANY.items() if function in functions), Call.WORK)
+
+
+def _is_wait(frame: Frame, function: str) -> bool:
+    """Whether a frame of a library waits for another thread or process, as no list of functions
+    alone says: by its file, or in C by the type that it is a method of.
+
+    TensorFlow's and JAX's tracer has no type for methods written in C. Of the context managers
+    written in C a lock is the one that takes any time: ``with lock:``.
+    """
+    if frame.file:
+        return function in _LIBRARY.get(_FOLDERS.sub("", frame.file), ())
+    if frame.function == "__enter__":
+        return True
+    return bool(_LOCKS.match(frame.function) or _QUEUES.match(frame.function))

@@ -1,7 +1,10 @@
 """Kinds of work that ops do, by their types: sorting, strings, casts, moving data, arithmetic.
 
 Types are those of TensorFlow (``tensorflow/core/ops``), JAX's primitives, XLA's opcodes, and
-PyTorch's operators (``aten/src/ATen/native/native_functions.yaml``).
+PyTorch's operators (``aten/src/ATen/native/native_functions.yaml``). Linear algebra is named as in
+``tensorflow/core/ops/linalg_ops.cc``, ``jax/_src/lax/linalg.py`` and ``aten/src/ATen/native/
+BatchLinearAlgebra.cpp``, and by the libraries that XLA's custom calls are for
+(``jaxlib/cpu/lapack_kernels.cc``, ``jaxlib/gpu/solver_kernels_ffi.cc``).
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ class Work(IntEnum):
     MATMUL = 9
     RANDOM = 10
     FILE = 11
+    LINALG = 12
+    SOLVE = 13
 
 
 WORDS = {
@@ -40,6 +45,8 @@ WORDS = {
     Work.MATMUL: "matrix products and convolutions",
     Work.RANDOM: "making random numbers",
     Work.FILE: "writing files",
+    Work.LINALG: "decompositions and inverses of matrices",
+    Work.SOLVE: "Cholesky and triangular solves",
 }
 """What a person calls them."""
 
@@ -106,10 +113,39 @@ _WORDS = {
         "threefry2x32 random_bits native_dropout"
     ),
     Work.FILE: "savev2 saveslices mergev2checkpoints writefile writesummary writescalarsummary",
+    Work.LINALG: (
+        "svd batchsvd xlasvd qr xlaqr eig xlaselfadjointeig selfadjointeig selfadjointeigv2 "
+        "batchselfadjointeig batchselfadjointeigv2 lu matrixinverse batchmatrixinverse "
+        "matrixdeterminant batchmatrixdeterminant logmatrixdeterminant matrixexponential "
+        "matrixlogarithm matrixsquareroot matrixsolve batchmatrixsolve matrixsolvels "
+        "batchmatrixsolvels eigh geqrf geqp3 householder_product householderproduct hessenberg "
+        "schur tridiagonal lu_solve lu_unpack lu_pivots_to_permutation lu_factor_ex orgqr ormqr "
+        "_linalg_svd linalg_svd linalg_svdvals linalg_qr linalg_eig linalg_eigvals _linalg_eigvals "
+        "_linalg_eigh linalg_eigh linalg_eigvalsh linalg_inv linalg_inv_ex inverse linalg_pinv "
+        "pinverse linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve _linalg_solve_ex "
+        "linalg_solve linalg_solve_ex linalg_lstsq linalg_matrix_exp matrix_exp linalg_det "
+        "_linalg_det det logdet linalg_slogdet _linalg_slogdet slogdet linalg_matrix_rank "
+        "linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_householder_product "
+        "linalg_tensorinv linalg_tensorsolve linalg_cond nuclear_norm eigendecomposition"
+    ),
+    Work.SOLVE: (
+        "cholesky batchcholesky choleskygrad choleskygradv2 cholesky_inverse cholesky_solve "
+        "cholesky_update triangular_solve matrixtriangularsolve batchmatrixtriangularsolve "
+        "bandedtriangularsolve tridiagonalsolve tridiagonal_solve linalg_cholesky "
+        "linalg_cholesky_ex linalg_solve_triangular"
+    ),
 }
 _TYPES = {word: work for work, words in _WORDS.items() for word in words.split()}
 _NUMBER = re.compile(r"(?:[._](?:\d+|clone|remat\d*))+$")
 _FUSION = re.compile(r"_fusion$")
+_LIBRARY = re.compile(
+    r"(?:lapack|cusolver|hipsolver|rocsolver|magma)_[a-z]"
+    r"|(?:blas|cublas|hipblas|rocblas)_[a-z]*trsm"
+)
+"""A routine of a library of linear algebra, which a custom call of XLA is for:
+``lapack_sgesdd_ffi``, ``cusolver_syevd_ffi``."""
+_OF_TRIANGLES = re.compile(r"_[a-z]?(?:potr[fsi]|trsm|trtr[si])")
+"""Those of Cholesky and of triangular matrices, by LAPACK's names."""
 
 
 @lru_cache(maxsize=1 << 15)
@@ -119,7 +155,7 @@ def work_of(name: str, op_type: str) -> Work:
     if known is not None:
         return known
     if op_type:
-        return Work.OTHER
+        return _of_library(op_type.lower())
     space, found, inner = name.partition("::")
     if found and space == "aten":
         plain = inner.lower()
@@ -129,7 +165,14 @@ def work_of(name: str, op_type: str) -> Work:
     plain = _NUMBER.sub("", name.lstrip("%")).lower()
     if _FUSION.search(plain) or plain.startswith("wrapped_"):
         return _of_fusion(_FUSION.sub("", plain).removeprefix("wrapped_"))
-    return _TYPES.get(plain) or _TYPES.get(plain.replace("-", "_")) or Work.OTHER
+    return _TYPES.get(plain) or _TYPES.get(plain.replace("-", "_")) or _of_library(plain)
+
+
+def _of_library(target: str) -> Work:
+    """What a routine of a library does, by the name that a custom call is for."""
+    if _LIBRARY.match(target) is None:
+        return Work.OTHER
+    return Work.SOLVE if _OF_TRIANGLES.search(target) else Work.LINALG
 
 
 def _of_fusion(parts: str) -> Work:

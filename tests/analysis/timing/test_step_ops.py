@@ -64,6 +64,8 @@ def test_no_op_ran():
         ("aten::clone", 1500, 3000, "copies and transposes"),
         ("aten::index", 3500, 6000, "gathering and scattering single elements"),
         ("aten::randperm", 4000, 6000, "making random numbers"),
+        ("aten::linalg_svd", 1000, 2500, "decompositions and inverses of matrices"),
+        ("aten::linalg_cholesky", 3500, 6000, "Cholesky and triangular solves"),
     ],
 )
 def test_expensive_op(op, least, much, phrase):

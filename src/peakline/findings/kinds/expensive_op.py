@@ -35,10 +35,12 @@ _SHARES = {
     Work.LAYOUT: (0.15, 0.30),
     Work.GATHER: (0.35, 0.60),
     Work.RANDOM: (0.40, 0.60),
+    Work.LINALG: (0.10, 0.25),
+    Work.SOLVE: (0.35, 0.60),
 }
 """From which share of the steps each is said, and from which it is an alarm: some casts, copies
-and gathers are in every model, a model of embeddings gathers most of the time, and what runs on
-made-up data makes it of random numbers."""
+and gathers are in every model, a model of embeddings gathers most of the time, what runs on
+made-up data makes it of random numbers, and a Gaussian process is made of Cholesky and solves."""
 _ADVICE = {
     Work.SORT: "Sort less: top_k in place of a sort, argmax for one value, a bound on the number "
     "of values, a hash or a segment sum in place of unique; or do it when the data are made.",
@@ -53,6 +55,11 @@ _ADVICE = {
     "express it as slices, masks or a matrix product.",
     Work.RANDOM: "Make random numbers once for several steps, with a cheaper generator (Philox, "
     "jax_default_prng_impl=rbg), or in the input pipeline.",
+    Work.LINALG: "Compute less than the whole decomposition: a few rounds of power iteration for "
+    "the largest singular value or eigenvalue, a solve in place of an inverse, Cholesky where the "
+    "matrix is symmetric and positive; or do it every so many steps.",
+    Work.SOLVE: "Factor once and keep the factor for all right-hand sides, in float32, and of "
+    "several small matrices as one batch; or do it every so many steps.",
 }
 _ROWS = 10
 
