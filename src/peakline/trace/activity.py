@@ -33,6 +33,10 @@ NO_WORK = (
 )  # fmt: skip
 """Categories of PyTorch's traces whose events are no work of their line, in lower case."""
 _KERNEL = frozenset(("kernel", "concurrent_kernel"))
+_GET_NEXT = "tf_data_iterator_get_next"
+"""The threads on which ``IteratorGetNext`` of a tf.function waits for a batch, so that none of the
+executor does (``IteratorGetNextOp`` in tensorflow/core/kernels/data/iterator_ops.cc); what other
+threads of tf.data do goes on whether it is waited for or not."""
 _THUNKS = "ThunkExecutor::Execute"
 """What XLA's runtime for CPUs traces wherever it runs a program."""
 _CORRELATION = frozenset(("correlation_id", "correlation"))
@@ -92,7 +96,10 @@ def is_xla_line(line: TraceLine) -> bool:
 def _of_line(line: TraceLine, names: _Table) -> UInt8Array:
     """What the events of a host's thread do, by the code of their name."""
     if line.name.startswith("tf_data"):
-        return np.full(names.size, Activity.INPUT_WORK, np.uint8)
+        does = np.full(names.size, Activity.INPUT_WORK, np.uint8)
+        if line.name.startswith(_GET_NEXT):
+            does[names.of(line.events) == Activity.INPUT_WAIT] = Activity.INPUT_WAIT
+        return does
     if "ompiler" in line.name or "codegen" in line.name:
         return np.full(names.size, Activity.COMPILE, np.uint8)
     table = names.of(line.events)
