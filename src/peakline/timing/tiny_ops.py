@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.timing.loops import Loop, loops_of
 from peakline.timing.step_ops import StepOps
 from peakline.trace.intervals import covered, union
 
@@ -26,7 +27,8 @@ APART_PS = 50 * 10**6
 class TinyOps:
     """``per_step`` runs of ``ops`` (name and times a step, most first), ``events`` in the trace.
 
-    ``loop_ps`` is the time of the loops that they make, ``median_ps`` that of one run.
+    ``loop_ps`` is the time of the loops that they make, ``median_ps`` that of one run. ``loop`` is
+    the loop of a graph that most of them are of, None without one.
     """
 
     per_step: float
@@ -34,6 +36,7 @@ class TinyOps:
     loop_ps: int
     median_ps: int
     events: Int64Array
+    loop: Loop | None = None
 
 
 def tiny_ops_of(
@@ -59,6 +62,9 @@ def tiny_ops_of(
         turns |= cells[outer]
     if turns.any() and float(np.median(took[turns])) <= SMALL_PS:
         chosen |= turns
+    loops = loops_of(ops)
+    for loop in loops:
+        chosen |= loop.events[outer]
     if not chosen.any():
         return None
     mine = np.zeros(ops.event.size, np.bool_)
@@ -71,6 +77,7 @@ def tiny_ops_of(
         _loops_ps(ops, mine),
         round(float(np.median(took[chosen]))),
         ops.event[mine],
+        next((one for one in loops if 2 * one.events[outer].sum() > chosen.sum()), None),
     )
 
 

@@ -25,7 +25,8 @@ KIND = Kind(
     section="steps",
     columns=COLUMNS
     | FRAME
-    | columns("op", "ops_per_step", "median_ps", "times_a_step", loop_ps="Time in the loops"),
+    | columns("op", "ops_per_step", "median_ps", "times_a_step", loop_ps="Time in the loops")
+    | columns(loop="Loop", turns="Turns a step"),
     saves="gain_share",
 )
 
@@ -69,9 +70,17 @@ def find(context: TimeContext) -> Findings:
     names = ", ".join((written or [name for name, _ in found.ops])[:3])
     each, whole = (" a step", "step time") if ops.has_steps else ("", "profile's time")
     is_much = share >= KIND.much and found.per_step >= MANY
+    what = f"{found.per_step:,.0f} small ops{each} ({names})"
+    loop = found.loop
+    if loop is not None:
+        most = ops.by_op(loop.events)
+        longest = ", ".join(name.rpartition("/")[2] for name, _, _, _ in most[:3])
+        what = (
+            f"{loop.turns:,.0f} turns{each} of the loop {loop.name}, of "
+            f"{found.per_step / loop.turns:,.0f} small ops ({longest})"
+        )
     yield KIND.finding(
-        f"{found.per_step:,.0f} small ops{each} ({names}), {time_text(found.median_ps)} each, "
-        f"take {share:.0%} of the {whole}{where}",
+        f"{what}, {time_text(found.median_ps)} each, take {share:.0%} of the {whole}{where}",
         {
             "steps": ops.steps,
             "wall_ps": ops.wall_ps,
@@ -79,6 +88,8 @@ def find(context: TimeContext) -> Findings:
             "ops_per_step": round(found.per_step, 1),
             "median_ps": found.median_ps,
             "loop_ps": found.loop_ps,
+            "loop": loop.name if loop else None,
+            "turns": loop.turns if loop else None,
             **of_frame(frame),
             "share": share,
             "gain_ps": int(_WORTH * found.loop_ps),
