@@ -1,4 +1,4 @@
-"""Loops of TensorFlow's graphs, which run an op at a time for each turn: ``tf.map_fn``, ``tf.scan``,
+"""Loops of TensorFlow's graphs that run op by op for each turn: ``tf.map_fn``, ``tf.scan``,
 ``tf.while_loop``, and a loop of Python over a tensor that autograph made into one.
 
 The executor inlines the body of a loop ``NAME`` as ``NAME/body/_1/...`` and its condition as
@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
-from peakline.tables.joins import summed
 from peakline.timing.step_ops import StepOps
 from peakline.trace.work_classes import Work
 
@@ -49,11 +48,11 @@ class Loop:
     events: BoolArray
 
 
-def loops_of(ops: StepOps) -> list[Loop]:
-    """Loops of many small ops, that with most time first."""
+def loops_of(ops: StepOps) -> tuple[list[Loop], BoolArray]:
+    """Loops of many small ops, that with most time first; and which executions are of any loop."""
     number, names = _numbered(ops)
     if not names:
-        return []
+        return [], np.zeros(ops.event.size, np.bool_)
     loop = np.where(ops.is_hlo, -1, number[ops.op])
     count = np.bincount(ops.op, minlength=len(ops.keys)) / ops.steps / ops.lanes
     took = ops.trace.end[ops.event] - ops.trace.start[ops.event]
@@ -66,7 +65,7 @@ def loops_of(ops: StepOps) -> list[Loop]:
         turns = float(np.median(count[own]))
         if turns >= FEWEST_TURNS and _is_small(ops, own, mine, took):
             found.append((int(took[mine].sum()), Loop(name, turns, mine)))
-    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
+    return [one for _, one in sorted(found, key=lambda pair: -pair[0])], loop >= 0
 
 
 def _is_small(ops: StepOps, own: AnyArray, mine: BoolArray, took: Int64Array) -> bool:
@@ -83,7 +82,8 @@ def _numbered(ops: StepOps) -> tuple[Int64Array, list[str]]:
     scopes = {
         found["loop"]
         for name, op_type in ops.keys
-        if op_type == "NextIteration" and (found := _NEXT.fullmatch(name))
+        if op_type == "NextIteration"
+        and (found := _NEXT.fullmatch(name))
         # The counters of TensorFlow 1's gradients lie beside all other gradients.
         and not _ALL_GRADIENTS.fullmatch(found["loop"])
     }

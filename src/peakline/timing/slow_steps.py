@@ -11,6 +11,7 @@ from peakline.arrays import AnyArray, BoolArray
 from peakline.tables import Profile
 from peakline.tables.joins import ranges
 from peakline.timing.op_names import EAGER
+from peakline.timing.slow_work import ALONE, OnlySlow, only_slow
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS, SLOW, WARM_UP, StepFacts
 from peakline.timing.step_threads import step_threads_of
 from peakline.trace.activity import activity_of
@@ -35,9 +36,8 @@ TURN_PS = 10 * 10**9
 """... and 10 ms more, unless slow steps come at even distances: for so long the system may give a
 core to somebody else."""
 
-HALF, ALONE = 0.5, 0.1
-"""A function says why steps are slow when it takes half of what they take longer; it runs in them
-alone when it runs in others at most a tenth as often."""
+HALF = 0.5
+"""A function says why steps are slow when it takes half of what they take longer."""
 
 _OP = "::"
 """In the names of PyTorch's ops, and of C++ functions: no name that a program gives."""
@@ -76,7 +76,8 @@ class SlowSteps:
     the time of all. ``beyond`` says per part how much longer it takes, ``period`` the distance
     between them where it is always the same. ``function`` is the one of the program that takes
     ``function_ps`` longer in a slow step, at least half of all it takes longer, and ``is_alone``
-    says that it runs in slow steps alone; None where no frame says it.
+    says that it runs in slow steps alone; None where no frame says it. ``only`` is what they run
+    and the others do not, where no function says it.
     """
 
     rows: AnyArray
@@ -91,6 +92,7 @@ class SlowSteps:
     function: Frame | None = None
     function_ps: int = 0
     is_alone: bool = False
+    only: OnlySlow | None = None
 
     @property
     def most(self) -> str:
@@ -108,6 +110,7 @@ def slow_steps_of(
     steps took no time: damage, of which nothing is a multiple.
     """
     rows, wall = facts.slowest_lane()
+    first = wall[:WARM_UP]
     rows, wall = rows[WARM_UP:], wall[WARM_UP:]
     if rows.size < FEWEST_STEPS or facts.is_inferred:
         return None
@@ -136,7 +139,11 @@ def slow_steps_of(
         if share < varies:
             return None
     at = np.flatnonzero(slow)
-    function = function_of(profile, facts.part("start_ps")[rows], slow, lost / max(at.size, 1))
+    # A period may begin in the steps that are left out.
+    early = np.flatnonzero(first >= SLOW * median) - WARM_UP
+    begin, end = facts.part("start_ps")[rows], facts.part("end_ps")[rows]
+    each = lost / max(at.size, 1)
+    function = function_of(profile, begin, slow, each)
     return SlowSteps(
         rows=rows[at][np.argsort(-wall[at], kind="stable")],
         steps=rows.size,
@@ -145,8 +152,9 @@ def slow_steps_of(
         lost_ps=lost,
         share=share,
         beyond={name: float((facts.part(name)[rows[at]] - usual[name]).sum()) for name in PARTS},
-        period=_period(at),
-        longest=longest_of(profile, facts.part("start_ps")[rows], facts.part("end_ps")[rows], slow),
+        period=_period(np.append(early, at)) or _period(at),
+        longest=longest_of(profile, begin, end, slow),
+        only=None if function else only_slow(profile, begin, end, slow, each),
         **function,
     )
 

@@ -45,7 +45,12 @@ def tiny_ops_of(
     """The ops that repeat, None where none does; those of an optimizer, which go from tensor to
     tensor, are not looked at. ``cells`` marks those of a loop over recurrent cells.
     """
-    outer = np.flatnonzero(ops.is_outermost & ~is_optimizer)
+    loops, in_loops = loops_of(ops)
+    # Other loops of a graph, of recurrent nets or of whole steps, take turns for a reason.
+    loop = np.full(ops.event.size, -1, np.int64)
+    for number, one in enumerate(loops):
+        loop[one.events] = number
+    outer = np.flatnonzero(ops.is_outermost & ~is_optimizer & (~in_loops | (loop >= 0)))
     outer = outer[
         np.lexsort((ops.trace.start[ops.event[outer]], ops.trace.lines_of(ops.event[outer])))
     ]
@@ -62,9 +67,7 @@ def tiny_ops_of(
         turns |= cells[outer]
     if turns.any() and float(np.median(took[turns])) <= SMALL_PS:
         chosen |= turns
-    loops = loops_of(ops)
-    for loop in loops:
-        chosen |= loop.events[outer]
+    chosen |= loop[outer] >= 0
     if not chosen.any():
         return None
     mine = np.zeros(ops.event.size, np.bool_)
@@ -74,7 +77,7 @@ def tiny_ops_of(
     return TinyOps(
         float(each.sum()),
         tuple((ops.keys[one][0], float(each[one])) for one in most),
-        _loops_ps(ops, mine),
+        _loops_ps(ops, mine, loop),
         round(float(np.median(took[chosen]))),
         ops.event[mine],
         next((one for one in loops if 2 * one.events[outer].sum() > chosen.sum()), None),
@@ -95,14 +98,33 @@ def _in_turns(op: AnyArray, part: AnyArray) -> BoolArray:
     return found
 
 
-def _loops_ps(ops: StepOps, chosen: BoolArray) -> int:
-    """How long the loops last, per lane: short gaps between two runs count in."""
+def _loops_ps(ops: StepOps, chosen: BoolArray, loop: Int64Array) -> int:
+    """How long the loops last, per lane: short gaps between two runs count in, and between two of
+    one loop of a graph any in which no other op runs.
+    """
     whole = 0
     for lane in range(ops.lanes):
-        event = ops.event[chosen & (ops.lane == lane)]
+        mine = ops.lane == lane
+        event = ops.event[chosen & mine]
         begin, end = union(ops.trace.start[event], ops.trace.end[event])
         if begin.size:
             near = np.where(begin[1:] - end[:-1] <= APART_PS, begin[1:], end[:-1])
-            begin, end = union(begin, np.append(near, end[-1]))
+            more = _in_a_row(ops, mine, loop)
+            begin, end = union(np.append(begin, more[0]), np.concatenate([near, end[-1:], more[1]]))
         whole += int(covered((begin, end), ops.begin, ops.end).sum())
     return whole // ops.lanes
+
+
+def _in_a_row(ops: StepOps, mine: BoolArray, loop: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """From the begin of an op of a loop to that of the next one, where that is of the same loop
+    and step and no other op begins between them.
+    """
+    if not (loop >= 0).any():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    at = np.flatnonzero(mine)
+    start = ops.trace.start[ops.event[at]]
+    order = np.argsort(start, kind="stable")
+    start, one = start[order], loop[at[order]]
+    step = np.searchsorted(ops.begin, start, "right")
+    follows = (one[1:] == one[:-1]) & (one[1:] >= 0) & (step[1:] == step[:-1])
+    return start[:-1][follows], start[1:][follows]

@@ -94,6 +94,7 @@ _WAITS_OF = {
 of CPython's ``Lib``, ``Lib/multiprocessing`` and ``Lib/concurrent/futures``."""
 _LIBRARY = {file: frozenset(functions.split()) for file, functions in _WAITS_OF.items()}
 _LOCKS = re.compile(r"_thread\.\w*[lL]ock\.__enter__$|_multiprocessing\.SemLock\.__enter__$")
+_UNTYPED = frozenset(("__enter__", "get"))
 _QUEUES = re.compile(r"(?:.*\.)?\w*Queue\.(?:get|put)$")
 _FOLDERS = re.compile(r".*[\\/]")
 _EVENTS = (
@@ -134,10 +135,11 @@ def _is_wait(frame: Frame, function: str) -> bool:
     alone says: by its file, or in C by the type that it is a method of.
 
     TensorFlow's and JAX's tracer has no type for methods written in C. Of the context managers
-    written in C a lock is the one that takes any time: ``with lock:``.
+    written in C a lock is the one that takes any time (``lock.__enter__()``), and of what has a
+    method ``get`` a ``SimpleQueue``: a dictionary answers at once.
     """
     if frame.file:
         return function in _LIBRARY.get(_FOLDERS.sub("", frame.file), ())
-    if frame.function == "__enter__":
+    if frame.function in _UNTYPED:
         return True
     return bool(_LOCKS.match(frame.function) or _QUEUES.match(frame.function))

@@ -195,6 +195,16 @@ class TestLines:
         host = {"tf_data_private_threadpool/3": [("PyFunc:PyFunc", 0, 5)]}
         assert activities(profile_of({HOST_PLANE: host})) == {"PyFunc:PyFunc": "INPUT_WORK"}
 
+    def test_a_compiled_function_waits_for_input_on_a_thread_of_the_pipeline(self):
+        wait, stage = "IteratorGetNextOp::DoCompute", "Iterator::Root::Prefetch"
+        events = [(wait, 0, 50), (stage, 5, 45)]
+        host = {"tf_data_iterator_get_next/4": events}
+        found = activities(profile_of({HOST_PLANE: host}))
+        assert found == {wait: "INPUT_WAIT", stage: "INPUT_WORK"}
+        host = {"tf_data_iterator_resource/4": events}
+        found = activities(profile_of({HOST_PLANE: host}))
+        assert set(found.values()) == {"INPUT_WORK"}
+
     def test_a_compiler_thread_compiles(self):
         host = {"tf_PjRtCompilerThreadPool/3": [("algsimp", 0, 5)]}
         assert activities(profile_of({HOST_PLANE: host})) == {"algsimp": "COMPILE"}

@@ -89,6 +89,7 @@ def test_no_text_breaks_a_frame_or_a_call(text):
         ("$threading.py:271 __enter__", Call.LOCK),
         ("$threading.py:283 _acquire_restore", Call.LOCK),
         ("$<unknown> __enter__", Call.LOCK),
+        ("$<unknown> get", Call.LOCK),
         ("<built-in method __enter__ of _thread.lock object at 0x7f>", Call.LOCK),
         ("<built-in method get of _queue.SimpleQueue object at 0x7f>", Call.LOCK),
         ("<built-in method get of dict object at 0x7f>", Call.WORK),

@@ -65,3 +65,33 @@ def test_a_host_that_works_longer():
 )
 def test_a_host_that_is_last_by_chance(more, works_longer):
     assert of_hosts(HostStraggler(straggler(**more), 50, works_longer=works_longer), 3) is None
+
+
+STEP = "EagerLocalExecute: __inference_multi_step_on_iterator_9"
+
+
+def keras(wait, stage="Iterator::Root::Prefetch::Map"):
+    """Eight runs of Keras' training function, 100 ms each, that wait for a batch for so long."""
+    main, waits, works, steps = [], [], [], []
+    for number in range(8):
+        at = 100 * number
+        steps.append((f"train {number}", at * MS, (at + 100) * MS))
+        main.append((*steps[-1], number))
+        main.append((STEP, at * MS, (at + 100) * MS))
+        waits.append(("IteratorGetNextOp::DoCompute", at * MS, (at + wait) * MS, number))
+        waits.append(("Iterator::Root", at * MS, (at + wait) * MS, number))
+        waits.append(("Iterator::Root::Prefetch", at * MS, (at + wait) * MS, number))
+        works.append((stage, at * MS, (at + wait) * MS, number))
+        main.append(("dense/MatMul:MatMul", (at + wait) * MS, (at + 100) * MS))
+    lines = {
+        "main": main, "tf_data_iterator_get_next/7": waits, "tf_data_iterator_resource/8": works
+    }  # fmt: skip
+    return profile_of({HOST_PLANE: lines}, steps)
+
+
+@each_row(("wait", "severity"), [(30, "warning"), (10, "info")])
+def test_a_compiled_function_that_waits_for_its_batch(wait, severity):
+    (finding,) = of_kind(keras(wait), "input_bound")
+    assert finding.severity == severity
+    assert finding.title.startswith(f"{wait}% of the time training waits for input; Map holds")
+    assert of_kind(keras(3), "input_bound") == []

@@ -27,7 +27,8 @@ KIND = Kind(
     columns=COLUMNS
     | FRAME
     | columns("median_ps", "slow_steps", "slow_median_ps", "period_steps", "most", "most_share")
-    | columns("longest", "longest_extra_ps", "compute_ps", "communication_ps")
+    | columns("longest", "longest_extra_ps", only_in_slow="In slow steps alone")
+    | columns("compute_ps", "communication_ps")
     | columns("device_to_device_ps", "device_to_host_ps", "host_to_device_ps", "input_wait_ps")
     | columns("compile_ps", "launch_ps", "host_compute_ps", "idle_ps", "unknown_ps"),
     saves="gain_share",
@@ -68,6 +69,7 @@ def find(context: TimeContext) -> Findings:
             "most_share": part,
             "longest": None if longest is None else longest.name,
             "longest_extra_ps": None if longest is None else longest.extra_ps,
+            "only_in_slow": ", ".join(slow.only.names) if slow.only is not None else None,
             **of_frame(slow.function),
             "share": slow.share,
             "gain_ps": round(slow.lost_ps),
@@ -88,16 +90,20 @@ def find(context: TimeContext) -> Findings:
 def _because(slow: SlowSteps) -> str:
     """What makes them slow, in the title, where something says it."""
     from peakline.timing.frame_work import callee_title
-    from peakline.timing.slow_steps import ALONE, HALF
+    from peakline.timing.slow_steps import HALF
+    from peakline.timing.slow_work import ALONE
 
     if slow.function is not None:
-        only = "which the others do not run" if slow.is_alone else "which takes longer in them"
-        return f", in {slow.function.title}, {only}"
-    longer = slow.longest
-    if longer is None or longer.extra_ps < HALF * slow.lost_ps / slow.rows.size:
+        how = "which the others do not run" if slow.is_alone else "which takes longer in them"
+        return f", in {slow.function.title}, {how}"
+    longer, only = slow.longest, slow.only
+    is_little = longer is None or longer.extra_ps < HALF * slow.lost_ps / slow.rows.size
+    if only is not None and (only.has_function or is_little):
+        return f", in {' and '.join(only.names)}, which the others do not run"
+    if longer is None or is_little:
         return ""
-    only = "which the others do not run" if longer.usual_runs <= ALONE * longer.runs else ""
-    return f", in {callee_title(longer.name)}{', ' if only else ''}{only}"
+    alone = ", which the others do not run" if longer.usual_runs <= ALONE * longer.runs else ""
+    return f", in {callee_title(longer.name)}{alone}"
 
 
 def _advice(slow: SlowSteps, share: float, part: str, *, has_device: bool) -> str:
@@ -105,6 +111,12 @@ def _advice(slow: SlowSteps, share: float, part: str, *, has_device: bool) -> st
         return (
             f"{slow.function.title} takes {time_text(slow.function_ps)} of a slow step: do it less "
             "often, on another thread, or apart from the training (checkpoints: asynchronously)."
+        )
+    if slow.only is not None and slow.only.has_function:
+        return (
+            f"{slow.only.names[0]} and what is run with it take {time_text(slow.only.each_ps)} of "
+            "a slow step, and the others do not run it: do it less often (at the end of an "
+            "epoch), on fewer data, or apart from the training."
         )
     if slow.most == "unknown_ps" or (slow.most == "idle_ps" and has_device):
         what = "the device waits" if has_device else "no op runs"
