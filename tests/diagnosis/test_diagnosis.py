@@ -10,7 +10,7 @@ that the old content is a snapshot."""
 ADVISED = {"torch_micro_batches"}
 """A saving names it, and no finding."""
 ALARMED = {"tf_topics_validation"}
-"""The healthy program waits for its input too, for 40 % of its short steps."""
+"""The healthy program waits for its input too, for half of its short steps."""
 UNSAID = {
     "jax_word2vec_state_not_donated", "tf_news_ranker", "tf_speech_clips",
     "tf_topics_validation", "torch_checkpoint_callback", "jax_eager_optimizer",
