@@ -14,7 +14,7 @@ PAIR = Pair(
     about="time",
     kind=r"python_work|host_bound|idle_between_steps|host_sync",
     culprit=r"save_dynamics|dumps|json|write_text|TrainingDynamics|encode",
-    line=r"save_dynamics|\blog\b|dumps|encode|train\.py",
+    line=r"save_dynamics|\blog\b|dumps|encode",
     round=3,
 )
 

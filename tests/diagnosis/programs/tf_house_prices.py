@@ -11,7 +11,7 @@ from tests.diagnosis.tensorflow_files import take_profile
 PAIR = Pair(
     fault="set_floatx('float64') silenced a warning of types, and made weights and layers float64",
     about="memory",
-    kind="float64_memory",
+    kind="float64_memory|float64_compute",
     culprit="double|float64|DT_DOUBLE",
     savings="precision",
     # The same layers compute in float64 too.

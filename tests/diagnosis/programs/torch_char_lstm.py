@@ -11,8 +11,10 @@ PAIR = Pair(
     fault="the state is not detached: with retain_graph=True all chunks' graphs stay and grow",
     about="memory",
     kind="leak",
-    culprit=r"lstm|CharRNN|rnn\.py|forward|linear|cross_entropy",
-    line=r"forward|rnn\.py|train\.py",
+    culprit=r"lstm|CharRNN|MkldnnRnn|forward|cross_entropy",
+    line=r"forward|\btrain\b",
+    magnitude=8_343_552,  # what a chunk's graph holds, as the profiler counts it
+    tolerance=0.3,
     # Each step goes back through all chunks before it, so it takes longer than the last one.
     faulty_allowed=(r"step_variation", r"one_pass|accumulated_in_step"),
     round=3,
@@ -22,7 +24,7 @@ PAIR = Pair(
 def record(folder: Path, *, faulty: bool) -> dict:
     import torch
     from torch import nn
-    from torch.profiler import ProfilerActivity, profile
+    from torch.profiler import ProfilerActivity, profile, schedule
 
     torch.manual_seed(71)
     torch.set_num_threads(1)
@@ -69,10 +71,11 @@ def record(folder: Path, *, faulty: bool) -> dict:
     times = train(0, 12)
     with profile(
         activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=0, warmup=1, active=6, repeat=1),
         on_trace_ready=lambda prof: write_trace(prof, folder, "characters"),
         profile_memory=True,
         with_stack=True,
         record_shapes=True,
     ) as prof:
-        train(12, 6, prof)
+        train(12, 7, prof)
     return {"step_seconds": median(times), "first_and_last_seconds": times[::11], "steps": 6}
