@@ -18,7 +18,7 @@ FRAMEWORKS = ("jax", "jaxlib", "flax", "optax", "tensorflow", "keras", "orbax", 
 LIBRARIES = ("numpy", "scipy", "absl", "h5py", "google.protobuf")
 OTHERS = frozenset(("test", "tests", "idlelib", "lib2to3", "turtledemo", "site-packages"))
 EVERYDAY = frozenset(
-    "agent attention augment base buffer callback callbacks checkpoint checkpointing "
+    "__init__ agent attention augment base buffer callback callbacks checkpoint checkpointing "
     "checkpoints common config configs core data data_loader dataset datasets decoder embedding "
     "encoder env environment eval evaluate experiment functional functions generator helper "
     "helpers image images io layer layers load loader logger loss losses main memory metric "
@@ -28,7 +28,8 @@ EVERYDAY = frozenset(
     "tools train trainer training transform transformer transforms update util utils vocab "
     "worker writer".split()
 )
-"""Files that many programs have one of: of these only the functions of libraries are theirs."""
+"""Files that many programs have one of: of these only the functions of libraries are theirs.
+What Python has a file of as well is Python's where the function is."""
 PYTHONS = frozenset(("threading",))
 """Files that a framework has too, and that are nearly always Python's own:
 a thread waits there."""
@@ -38,12 +39,16 @@ def main() -> None:
     """Write the list."""
     kinds: dict[str, str] = {}
     functions: dict[str, set[str]] = {}
-    for kind, path in (*_files(LIBRARIES, "library"), *_files(FRAMEWORKS, "framework")):
-        if path.stem not in EVERYDAY:
+    every = (*_files(LIBRARIES, "library"), *_files(FRAMEWORKS, "framework"))
+    own = {path.name for kind, path in every if kind == "framework"}
+    for kind, path in every:
+        is_everyday = path.stem in EVERYDAY
+        if not is_everyday:
             kinds[path.name] = "library" if path.stem in PYTHONS else kind
-            continue
-        known = functions.setdefault(f"{kind} {path.name}", set())
-        known |= _functions(path)
+        is_shared = kind == "library" and path.name in own and path.stem not in PYTHONS
+        if is_everyday or is_shared:
+            known = functions.setdefault(f"{kind} {path.name}", set())
+            known |= _functions(path)
     lines = [
         "# The Python files of the frameworks and of libraries: made by",
         "# scripts/generate_library_files.py. After a colon stand the functions of theirs.",

@@ -101,6 +101,25 @@ def test_huge_temporary(found):
     assert found(program(value("jit(step)/dot_general", "f32[64,9]", 8))) == []
 
 
+def test_one_value_in_other_shapes_is_together(found):
+    big, flat = value("jit(step)/mul", "f32[64,8,9]", 8), value("jit(step)/mul", "f32[64,72]", 8)
+    (finding,) = found(program(big, flat, value("w", "f32[7]", 2, "parameter"), need=30))
+    assert (
+        "f32[64,8,9] of jit(step)/mul (a broadcast intermediate) and 1 of other shapes hold "
+        in (finding.title)
+    )
+    assert finding.evidence["bytes"] == 16 * MIB
+
+
+def test_gradients_of_examples_are_those_of_all_weights(found):
+    weights = value("w", "f32[7,5]", 1, "parameter"), value("v", "f32[5,3]", 1, "parameter")
+    made = [value("jit(step)/vmap(mul)", f"f32[64,{one}]", 8) for one in ("7,5", "5,3")]
+    (finding,) = found(program(*made, *weights))
+    assert finding.evidence["bytes"] == 16 * MIB
+    in_pieces = [value("jit(step)/while/body/vmap(mul)", one.shape, 8) for one in made]
+    assert found(program(*in_pieces, *weights)) == []
+
+
 def test_float64_memory(found):
     weights = value("w", "f64[7]", 3, "parameter")
     (finding,) = found(program(weights, value("jit(step)/mul", "f32[7]", 2)))

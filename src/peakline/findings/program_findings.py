@@ -6,6 +6,7 @@ kinds as those of allocators; their allocator is the device.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,12 +107,14 @@ def what_is(form: Form, live: Sequence[LiveBuffer]) -> str:
     if any(_PATCHES.search(name) for name in names):
         return PATCHES
     weights = {one.sides for one in forms_of(live, "parameter") if len(one.sides) >= 2}
-    if len(sides) >= 3 and sides[1:] in weights and all(map(_is_apart, names)):
-        return PER_EXAMPLE
+    if len(sides) >= 3 and sides[1:] in weights:
+        # Piece by piece in a loop is how it should be.
+        return PER_EXAMPLE if all(map(_is_apart, names)) else ""
     is_square = len(sides) >= 3 and sides[-1] == sides[-2]
     if is_square and any(_SOFTMAX.search(name) for name in names):
         return ATTENTION
-    others = [one.bytes for one in live if one.shape != form.shape]
+    shapes = {one.shape for one in form.values}
+    others = [one.bytes for one in live if one.shape not in shapes]
     is_blown_up = form.first.bytes >= BLOWN_UP * max(others, default=0)
     # What has the shape of an argument is no larger than what it was made of.
     is_blown_up &= all(one.shape != form.shape for one in live if one.kind == "parameter")
@@ -121,16 +124,34 @@ def what_is(form: Form, live: Sequence[LiveBuffer]) -> str:
     return BROADCAST if is_blown_up and not is_product and all(names) else ""
 
 
+def _alike(forms: Sequence[Form]) -> list[Form]:
+    """Forms of one type with as many numbers together: one is the other, reshaped or transposed."""
+    groups: dict[tuple[str, int], list[Form]] = {}
+    for form in forms:
+        kind = form.shape.partition("[")[0]
+        groups.setdefault((kind, math.prod(form.sides)), []).append(form)
+    found = [
+        Form(
+            group[0].shape,
+            sum(form.bytes for form in group),
+            tuple(one for form in group for one in form.values),
+        )
+        for group in groups.values()
+    ]
+    return sorted(found, key=lambda form: -form.bytes)
+
+
 def _together(form: Form, what: str, live: Sequence[LiveBuffer]) -> tuple[LiveBuffer, ...]:
     """The values that go with those of a form: with one weight's gradients of each example those of
     all others.
     """
     if what != PER_EXAMPLE:
         return form.values
+    shapes = {one.shape for one in form.values}
     more = (
         one
         for other in forms_of(live, "temporary")
-        if other.sides[:1] == form.sides[:1] and other.shape != form.shape
+        if other.sides[:1] == form.sides[:1] and other.shape not in shapes
         if what_is(other, live) == PER_EXAMPLE
         for one in other.values
     )
@@ -178,7 +199,7 @@ def _where(value: LiveBuffer) -> str:
 def _huge(need: DeviceNeed, live: Sequence[LiveBuffer]) -> Iterator[Finding]:
     from peakline.findings.kinds.huge_temporary import ADVICE, HUGE, HUGE_BYTES, KIND
 
-    for form in forms_of(live, "temporary"):
+    for form in _alike(forms_of(live, "temporary")):
         if form.bytes < max(HUGE * need.bytes, HUGE_BYTES):
             return
         what = what_is(form, live)
@@ -186,8 +207,9 @@ def _huge(need: DeviceNeed, live: Sequence[LiveBuffer]) -> Iterator[Finding]:
             continue
         values = _together(form, what, live)
         first, size = form.first, sum(one.bytes for one in values)
-        count = f"{len(form.values)} x " if len(form.values) > 1 else ""
-        more = len(values) - len(form.values)
+        same = sum(one.shape == form.shape for one in values)
+        count = f"{same} x " if same > 1 else ""
+        more = len(values) - same
         others = f" and {more} of other shapes" if more else ""
         yield KIND.finding(
             f"{need.program.label}: {count}{form.shape} of {first.op_name or first.instruction} "

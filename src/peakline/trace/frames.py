@@ -136,21 +136,28 @@ def _whose_name(file: str, function: str) -> Whose:
     known = _library_files().get(file)
     if known is None:
         return "program"
-    whose, functions = known
-    if not functions:
-        return whose
-    if function.startswith("<"):
-        return whose  # a lambda's name says nothing
-    for kind, names in functions.items():
+    for kind, names in known.functions.items():
         if function in names:
             return kind
-    return "program"
+    # A lambda's name says nothing.
+    return known.others or (known.first if function.startswith("<") else "program")
+
+
+@dataclass
+class _File:
+    """Whose a file of a name is: which ``functions`` are whose, and whose all ``others`` are, None
+    where many programs have a file of that name. ``first`` is whose the first is.
+    """
+
+    first: Whose
+    others: Whose | None
+    functions: dict[Whose, frozenset[str]]
 
 
 @cache
-def _library_files() -> dict[str, tuple[Whose, dict[Whose, frozenset[str]]]]:
-    """Whose each file is; of those that many programs have one of, which functions are whose."""
-    found: dict[str, tuple[Whose, dict[Whose, frozenset[str]]]] = {}
+def _library_files() -> dict[str, _File]:
+    """Whose each file is."""
+    found: dict[str, _File] = {}
     whose: Whose = "framework"
     text = files("peakline.trace").joinpath("library_files.txt").read_text("utf-8")
     for line in text.splitlines():
@@ -158,7 +165,9 @@ def _library_files() -> dict[str, tuple[Whose, dict[Whose, frozenset[str]]]]:
             whose = "framework" if line == "[framework]" else "library"
         elif line and not line.startswith("#"):
             name, _, functions = line.partition(": ")
-            known = found.setdefault(name, (whose, {}))
+            known = found.setdefault(name, _File(whose, None, {}))
             if functions:
-                known[1][whose] = frozenset(functions.split())
+                known.functions[whose] = frozenset(functions.split())
+            else:
+                known.others = whose
     return found

@@ -41,6 +41,26 @@ def test_host_callback(length, severity):
     assert of_kind(job(4), "host_callback") == []
 
 
+@each_row(("beside", "severity"), [(60, "warning"), (12, "info")])
+def test_an_op_that_runs_beside_others(beside, severity):
+    """A string op has a thread for 20 ms alone, and for so much longer beside the others."""
+    steps, main, other = [], [], []
+    for number in range(8):
+        at = 100 * number
+        steps.append((f"train {number}", at * MS, (at + 100) * MS))
+        main.append((*steps[-1], number))
+        main.append(("model/MatMul:MatMul", (at + 20) * MS, (at + 95) * MS))
+        other.append(("debug/StringFormat:StringFormat", at * MS, (at + 20 + beside) * MS))
+    profile = profile_of({HOST_PLANE: {"main": main, "other": other}}, steps)
+    (finding,) = of_kind(profile, "expensive_op")
+    assert finding.severity == severity
+    much = f", which runs for {20 + beside}% of it, beside others"
+    assert finding.title == (
+        "20% of the step time goes to work on strings: debug/StringFormat"
+        + (much if beside == 60 else "")
+    )
+
+
 def straggler(**more):
     given = {
         "name": "host b", "share": 0.2, "often": 0.9, "behind_ps": 10, "waited_ps": 8,

@@ -23,9 +23,12 @@ KIND = Kind(
     section="steps",
     columns=COLUMNS
     | FRAME
-    | columns("op", "op_type", work="Kind of work", times_a_step="Times a step", op_ps="Time"),
+    | columns(
+        "op", "op_type", work="Kind of work", times_a_step="Times a step", op_ps="Time",
+        runs_share="Runs for",
+    ),
     saves="gain_share",
-)
+)  # fmt: skip
 
 _SHARES = {
     Work.SORT: (0.10, 0.25),
@@ -61,6 +64,8 @@ _ADVICE = {
     Work.SOLVE: "Factor once and keep the factor for all right-hand sides, in float32, and of "
     "several small matrices as one batch; or do it every so many steps.",
 }
+_BESIDE = 2.0
+"""What runs so many times as long as it runs alone runs beside others."""
 _ROWS = 10
 
 
@@ -74,11 +79,14 @@ def find(context: TimeContext) -> Findings:
         lost = ops.alone_ps(chosen)
         share = lost / ops.wall_ps
         if share >= least:
-            yield _finding(context, ops, work, lost, is_much=share >= much)
+            # What runs beside other ops slows them down too.
+            runs = ops.covered_ps(chosen) / ops.wall_ps
+            is_much = share >= much or runs >= _BESIDE * much
+            yield _finding(context, ops, work, lost, runs, is_much=is_much)
 
 
 def _finding(
-    context: TimeContext, ops: StepOps, work: Work, lost: int, *, is_much: bool
+    context: TimeContext, ops: StepOps, work: Work, lost: int, runs: float, *, is_much: bool
 ) -> Finding:
     from peakline.timing.frame_work import function_around
 
@@ -90,8 +98,9 @@ def _finding(
     where, source = where_of(context, ops, chosen, frame)
     more = f" and {len(found) - 1} others" if len(found) > 1 else ""
     whole = "step time" if ops.has_steps else "profile's time"
+    beside = f", which runs for {runs:.0%} of it, beside others" if runs >= _BESIDE * share else ""
     return KIND.finding(
-        f"{share:.0%} of the {whole} goes to {WORDS[work]}: {name}{more}{where}",
+        f"{share:.0%} of the {whole} goes to {WORDS[work]}: {name}{more}{where}{beside}",
         {
             "steps": ops.steps,
             "wall_ps": ops.wall_ps,
@@ -99,6 +108,7 @@ def _finding(
             "op": name,
             "op_type": op_type,
             "times_a_step": round(times, 1),
+            "runs_share": runs,
             **source,
             **gain_of(context.facts, share, lost * context.facts.lanes),
         },
