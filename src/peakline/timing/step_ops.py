@@ -184,9 +184,10 @@ def _windows(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array, in
     all of the profile, and 0.
     """
     facts = step_facts_of(profile).main
+    first, last = trace.span()
+    whole = np.array([first]), np.array([last]), 0
     if not facts.rows:
-        first, last = trace.span()
-        return np.array([first]), np.array([last]), 0
+        return whole
     begin, end, ids = (facts.part(name) for name in ("start_ps", "end_ps", "step_id"))
     if facts.count >= WARM_UP + FEWEST_STEPS:
         late = facts.number >= WARM_UP
@@ -197,7 +198,8 @@ def _windows(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array, in
         mine = np.isin(ids, every)
         begin, end = begin[mine], end[mine]
     begin, end = union(begin, end)
-    return begin, end, every.size
+    # Steps without length, in a damaged file, are none.
+    return (begin, end, every.size) if begin.size else whole
 
 
 def _places(

@@ -192,3 +192,11 @@ def test_types_by_what_ops_put_out():
     profile = profile_of({HOST_PLANE: {"main": events}}, [("train 0", 0, 100)])
     ops = step_ops_of(profile)
     assert not is_float64(profile, ops).any()
+
+
+def test_steps_without_length_are_none():
+    lines = {"a": [("train 0", 50, 50, 0), ("aten::sort", 10, 60, None, "cpu_op")]}
+    profile = profile_of({HOST_PLANE: lines}, [("train 0", 50, 50)], kind="chrome_trace")
+    ops = step_ops_of(profile)
+    assert (ops.has_steps, ops.wall_ps) == (False, 50)
+    assert of_kind(profile, "expensive_op")
