@@ -35,11 +35,46 @@ _ROWS = 10
 
 
 def find(context: TimeContext) -> Findings:
-    """At most one: of values read one by one, else of steps whose host thread shows the reads and
-    whose work runs elsewhere.
+    """At most one: of anomaly detection, which reads a value after each node of a backward pass,
+    else of values read one by one, else of steps whose host thread shows the reads and whose work
+    runs elsewhere.
     """
-    found = list(_one_by_one(context)) or list(_waiting(context))
+    found = list(_anomaly(context)) or list(_one_by_one(context)) or list(_waiting(context))
     yield from found
+
+
+def _anomaly(context: TimeContext) -> Findings:
+    """A switch for debugging: that it is on is enough, whatever its checks take. The stacks that it
+    saves take more, and are in no file.
+    """
+    from peakline.timing.anomaly_checks import anomaly_checks_of
+    from peakline.timing.step_ops import step_ops_of
+
+    ops = step_ops_of(context.profile, of_host=True)
+    checks = None if ops is None or not ops.wall_ps else anomaly_checks_of(context.profile, ops)
+    if ops is None or checks is None:
+        return
+    share = checks.check_ps / ops.wall_ps
+    names = ", ".join(name for name, _ in checks.ops[:4])
+    each, whole = (" in each step", "step time") if ops.has_steps else ("", "profile's time")
+    yield KIND.finding(
+        f"anomaly detection of torch.autograd is on: after {checks.per_step:,.0f} of "
+        f"{checks.nodes:,.0f} nodes of the backward pass{each} the gradients are searched for NaN "
+        f"and the answer is read ({names}), which takes {share:.0%} of the {whole}; each op of the "
+        "forward pass saves its stack besides",
+        {
+            "steps": ops.steps,
+            "wall_ps": ops.wall_ps,
+            "reads_per_step": round(checks.per_step, 1),
+            "read_ps": checks.check_ps,
+            "callee": checks.ops[0][0],
+            **gain_of(context.facts, share, checks.check_ps * context.facts.lanes),
+        },
+        "Turn it off but to find where a NaN comes from: torch.autograd.set_detect_anomaly(False), "
+        "detect_anomaly=False of a Trainer; or check the loss alone, every hundredth step.",
+        tuple({"callee": op, "times_a_step": round(times, 1)} for op, times in checks.ops[:_ROWS]),
+        severity="warning",
+    )
 
 
 def _one_by_one(context: TimeContext) -> Findings:
