@@ -13,6 +13,7 @@ from peakline.memory.materialised import (
     DENSE,
     ONE_HOT,
     PATCHES,
+    REPEATED,
     materialised,
 )
 
@@ -53,6 +54,13 @@ def what(*ops, shape="[64, 64, 9]", types=None, stacks=None, others=MIB):
         (["model/Relu", "model/MatMul"], "[64, 9]", None),
         (["model/concat_1"], "[64, 9]", None),
         (["model/Tile"], "[64, 9]", None),
+        # ... but where an element-wise op reads it.
+        (["model/Tile", "model/mul"], "[64, 64, 9]", BROADCAST),
+        (["model/Tile", "model/mul"], "[64, 9]", None),
+        (["model/Tile", "model/Reshape"], "[64, 64, 9]", None),
+        # What layers make for themselves is no broadcast.
+        (["aten::lstm"], "[64, 64, 9]", None),
+        (["model/CudnnRNNV3"], "[64, 64, 9]", None),
         # Pairs of numbers may be what is needed, and so are rows that are looked up.
         (["distances/sub"], "[64, 64]", None),
         (["words/embedding"], "[64, 32, 9]", None),
@@ -75,3 +83,33 @@ def test_types_say_more_than_names():
 def test_the_outermost_op_of_a_stack_says_it():
     assert what("aten::copy_", stacks=[["aten::copy_", "aten::one_hot"]]) == ONE_HOT
     assert what("x", stacks=[[("at::_ops::im2col::call(at::Tensor)", "??", 0)]]) == PATCHES
+
+
+def joined(shape="[24, 96, 384]", *, repeat="pair/Tile", part="[24, 96, 192]", size=4, ends=False):
+    """What the join of ``shape`` is, of 8 MiB, made while what was repeated lived."""
+    rows = [
+        alloc(1, MIB, op="weight", shape="[3]"),
+        alloc(2, size * MIB, op=repeat, shape=part),
+        *([free(2)] if ends else []),
+        alloc(3, 8 * MIB, op="pair/concat", shape=shape),
+        *([] if ends else [free(2)]),
+        free(3),
+    ]
+    made = history(rows)
+    marks = find_marks(made, 0, steps_at(0, len(rows)))
+    found = buffers_at_peak(made, 0, marks, made.measured)
+    signatures = made.signatures
+    code = next(n for n in range(len(signatures)) if signatures[n].op == "pair/concat")
+    said = materialised(made, found, (code,), {"pair/concat": "ConcatV2"}, None, None)
+    return None if said is None else said.what
+
+
+def test_what_is_repeated_and_joined():
+    assert joined() == REPEATED
+    assert joined(repeat="pair/BroadcastTo") == REPEATED
+    # What is not repeated, is a small part (coordinates of pixels), has other items, or is gone.
+    assert joined(repeat="pair/Relu") is None
+    assert joined(part="[24, 96, 2]", size=1) is None
+    assert joined(part="[96, 24, 192]") is None
+    assert joined("[24, 384]", part="[24, 192]") is None
+    assert joined(ends=True) is None

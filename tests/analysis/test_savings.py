@@ -313,8 +313,19 @@ def test_what_a_model_needs_is_no_huge_temporary():
 
 
 def test_a_small_one_is_no_finding():
-    body = [alloc(2, 4 * MIB - 1, op="sub", shape="[9, 9, 9]"), free(2)]
+    # Of less than half of the peak a word is worth it from 4 MiB on, else from 2 MiB.
+    body = [alloc(2, 2 * MIB - 1, op="sub", shape="[9, 9, 9]"), free(2)]
     assert explain_memory(events(step(0, body)), steps_at(0, 99)).findings == ()
+    assert len(small(3 * MIB, weights=5 * MIB // 2)) == 1
+    assert small(3 * MIB, weights=7 * MIB // 2) == []
+
+
+def small(size, *, weights):
+    """The findings of one temporary, among weights of which none is a quarter of it."""
+    body = [alloc(10 + n, weights // 10, op=f"w{n}", shape=f"[{n}]") for n in range(10)]
+    body += [alloc(2, size, op="sub", shape="[9, 9, 9]"), free(2)]
+    answer = explain_memory(events(step(0, body)), steps_at(0, 99))
+    return [finding for finding in answer.findings if finding.kind == "huge_temporary"]
 
 
 WHICH = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from peakline.memory.broadcasts import LOOKUPS, is_broadcast, is_for_each_pair
 from peakline.memory.composition import gradients
 from peakline.memory.op_events import OpEvents
 from peakline.memory.origins import Origins
+from peakline.memory.repeats import REPEATS, is_elementwise, joins_repeated
 from peakline.memory.signatures import History, dimensions
 from peakline.trace.work_classes import Work, work_of
 
@@ -24,6 +26,7 @@ DENSE = "a dense gradient of an embedding"
 PER_EXAMPLE = "a gradient for each example"
 BROADCAST = "a broadcast intermediate"
 PAIRS = "rows looked up for each pair of positions"
+REPEATED = "what is the same for many items, repeated for each"
 
 _ONE_HOT = frozenset(("onehot", "one_hot", "scatter_", "scatter"))
 _PATCHES = frozenset(("im2col", "unfold", "extractimagepatches", "extractvolumepatches", "col2im"))
@@ -31,7 +34,8 @@ _DENSE = frozenset((
     "embedding_dense_backward", "unsortedsegmentsum", "embedding_backward", "scatternd",
     "index_put_", "_index_put_impl_", "tensorscatteradd",
 ))  # fmt: skip
-_JOINS = frozenset(("concat", "concatv2", "cat", "stack", "pack", "tile", "pad", "padv2"))
+_JOINS = frozenset(("concat", "concatv2", "concatenate", "cat"))
+_AS_LARGE = frozenset(("stack", "pack", "pad", "padv2"))
 """What is as large as all its inputs together, or was meant to be."""
 _SOFTMAX = frozenset(("softmax", "_softmax", "_softmax_backward_data", "softmax_backward_data"))
 _BATCHED = frozenset(("bmm", "baddbmm", "matmul", "batchmatmul", "batchmatmulv2", "batchmatmulv3",
@@ -82,14 +86,22 @@ def materialised(
             history, mine, types, origins, ops
         )
         return Materialised(PAIRS, first) if is_pairs else None
+    if root in _JOINS:
+        # The gradient of a product of what is joined has its shape, and goes with it.
+        is_needed = _has_product(history, mine, types, origins, ops)
+        of_row = partial(_type, history, types=types, origins=origins)
+        is_one = not is_needed and joins_repeated(history, found, first, of_row)
+        return Materialised(REPEATED, first) if is_one else None
     if any(one in _BATCHED for one in made) and any(one in _SOFTMAX for one in made):
         return Materialised(ATTENTION, first) if _is_square(history, first) else None
     # A product of that shape is what the model needs, whatever else has its shape.
     if any(work_of("", one) == Work.MATMUL for one in made):
         return None
-    if root in _JOINS or not is_broadcast(history, found, first, codes, ops):
+    is_repeated = root in REPEATS and any(work_of("", one) == Work.ELEMENTWISE for one in made)
+    if root in _AS_LARGE or not (is_repeated or is_elementwise(root)):
         return None
-    return Materialised(BROADCAST, first)
+    is_one = is_broadcast(history, found, first, codes, ops)
+    return Materialised(BROADCAST, first) if is_one else None
 
 
 def _has_product(

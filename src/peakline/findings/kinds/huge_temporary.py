@@ -39,6 +39,8 @@ HUGE_PROGRAM = 0.5
 """... and so much without what a compiled program takes as a whole, which nothing takes apart."""
 HUGE_BYTES = 4 << 20
 """... and that is worth a word only from so many bytes on, ..."""
+MOST, MOST_BYTES = 0.5, 2 << 20
+"""... or, where it is most of the peak, from so many, ..."""
 HUGE_CAPACITY = 1e-4
 """... and from this share of the device's capacity."""
 
@@ -56,6 +58,9 @@ ADVICE = {
     "rows looked up for each pair of positions": "Multiply with the table of distances, and shift "
     "the products into place (pad, reshape, slice: the skewing of Music Transformer), or add one "
     "number for each distance to the scores.",
+    "what is the same for many items, repeated for each": "Compute with it before it is repeated: "
+    "a product with what is joined is the sum of a product with each part (two weights in place of "
+    "one), and broadcasting adds the smaller one.",
     "a broadcast intermediate": "Compute it in pieces, or in a form that needs no such "
     "intermediate: a matrix product in place of broadcasting (|a-b|^2 = a^2 + b^2 - 2ab, "
     "torch.cdist, einsum), a fused op, a compiler (jit_compile=True, torch.compile).",
@@ -158,4 +163,5 @@ def _is_huge(one: MemoryDetails, saving: Saving) -> bool:
 
 def _is_much(one: MemoryDetails, share: float, peak: int, after: int) -> bool:
     capacity = one.peak.capacity_bytes or 0
-    return peak - after >= max(share * peak, HUGE_BYTES, HUGE_CAPACITY * capacity)
+    least = MOST_BYTES if peak - after > MOST * peak else HUGE_BYTES
+    return peak - after >= max(share * peak, least, HUGE_CAPACITY * capacity)
