@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.findings.frames import of_frame
 from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, about_signature, columns
 from peakline.text import allocator_text, size_text
 
@@ -43,8 +44,15 @@ MOST, MOST_BYTES = 0.5, 2 << 20
 """... or, where it is most of the peak, from so many, ..."""
 HUGE_CAPACITY = 1e-4
 """... and from this share of the device's capacity."""
+OPTIMIZER = 0.20
+"""... and so much without what an optimizer computes for all weights: they, their gradients and
+what Adam holds are four times as much as one such list."""
+STEP = "what an optimizer computes for all weights at once"
 
 ADVICE = {
+    STEP: "Use the fused form of the optimizer, which makes no such lists (fused=True), or the "
+    "one that goes from weight to weight (foreach=False); or update each weight as soon as it has "
+    "its gradient (Tensor.register_post_accumulate_grad_hook).",
     "the whole attention matrix": "Use fused attention, which never makes it: "
     "scaled_dot_product_attention (PyTorch), jax.nn.dot_product_attention, "
     "keras.layers.MultiHeadAttention with flash attention; or attend in blocks.",
@@ -68,11 +76,17 @@ ADVICE = {
 
 
 def find(context: MemoryContext) -> Findings:
-    """Of each allocator the first such saving; of compiled programs the largest temporaries."""
+    """Of each allocator what an optimizer's step makes, else the first such saving; of compiled
+    programs the largest temporaries.
+    """
     yield from (one for one in context.program_findings if one.kind == KIND.name)
     from peakline.memory.materialised import materialised
 
     for one in context.allocators:
+        optimizer = _optimizer(context, one)
+        if optimizer is not None:
+            yield optimizer
+            continue
         for saving in one.savings:
             if saving.kind not in {"temporary", "program"} or not _is_huge(one, saving):
                 continue
@@ -89,6 +103,44 @@ def find(context: MemoryContext) -> Findings:
             break
         else:
             yield from _dense(context, one)
+
+
+def _optimizer(context: MemoryContext, one: MemoryDetails) -> Finding | None:
+    """Where the peak is in a step of an optimizer that goes over all weights at once."""
+    from peakline.memory.optimizer_temporaries import optimizer_temporaries
+
+    history = context.history
+    if history is None or one.at_peak is None:
+        return None
+    found = optimizer_temporaries(history, one.at_peak, context.origins, context.op_events)
+    if found is None or not _is_much(one, OPTIMIZER, one.at_peak.peak, found.peak_after):
+        return None
+    before, stack = one.at_peak.peak, found.stack
+    largest = found.rows[int(history.allocated[found.rows].argmax())]
+    signature = history.signatures[int(history.signatures.codes[largest])]
+    made_by = stack.op or signature.op if stack.library is None else stack.library.title
+    where = f", called in {stack.program.title}" if stack.program is not None else ""
+    saved = before - found.peak_after
+    return KIND.finding(
+        f"{allocator_text(one.allocator)}: without {STEP} ({found.rows.size} buffers, "
+        f"{size_text(found.bytes)}, made by {made_by}{where}), which are freed in the same step of "
+        f"the optimizer, the peak would be {size_text(found.peak_after)} instead of "
+        f"{size_text(before)}",
+        {
+            **about_signature(signature),
+            "what": STEP,
+            "count": int(found.rows.size),
+            "bytes": found.bytes,
+            "saved_bytes": saved,
+            "least_saved_bytes": saved,
+            "peak_bytes": before,
+            "peak_after_bytes": found.peak_after,
+            "callee": made_by,
+            **of_frame(stack.program),
+            **({"path": " > ".join(frame.title for frame in stack.path)} if stack.path else {}),
+        },
+        ADVICE[STEP],
+    )
 
 
 def _dense(context: MemoryContext, one: MemoryDetails) -> Findings:

@@ -1,0 +1,82 @@
+"""What an optimizer's step makes for all weights at once, and what of it is none."""
+
+from tests.analysis.histories import steps_at
+from tests.analysis.records import alloc, free
+from tests.analysis.stacks import of_kind, profile_with
+from tests.each_row import each_row
+
+MIB = 1 << 20
+SIZES = (5 * MIB, 4 * MIB, 3 * MIB, 2 * MIB)
+ADAM = "/v/site-packages/torch/optim/adam.py"
+MAIN = ("train", "/me/train.py", 20)
+BUILD = ["aten::empty", ("build", "/me/train.py", 8), MAIN]
+FOREACH = [("_multi_tensor_adam", ADAM, 611), ("step", ADAM, 246), MAIN]
+EACH = [("_single_tensor_adam", ADAM, 420), ("step", ADAM, 246), MAIN]
+CLEAR = [("zero_grad", "/v/site-packages/torch/optim/optimizer.py", 900), MAIN]
+
+
+def job(stack, *, sizes=SIZES, lives=False, at_once=True, outside=False):
+    """Weights and five steps: a gradient of each weight, then what the optimizer makes with
+    ``stack``: all at once or one by one, freed in its step or only when the next pass has begun.
+    """
+    rows = [alloc(n, size, op="w", stack_id=0) for n, size in enumerate(SIZES)]
+    begins = [len(rows)]
+    for _ in range(5):
+        rows += [alloc(50, MIB, op="act", stack_id=2), free(50)]
+        rows += [alloc(10 + n, size, op="grad", stack_id=2) for n, size in enumerate(SIZES)]
+        made = [alloc(20 + n, size, op="tmp", stack_id=1) for n, size in enumerate(sizes)]
+        gone = [free(20 + n) for n in range(len(sizes))]
+        if not at_once:
+            made, gone = [one for pair in zip(made, gone, strict=True) for one in pair], []
+        rows += made
+        rows += [alloc(51, 1, op="next", stack_id=2), *gone, free(51)] if lives else gone
+        rows += [free(10 + n) for n in range(len(SIZES))]
+        begins.append(len(rows))
+    if outside:
+        rows += [alloc(60, 99 * MIB, op="evaluate", stack_id=2), free(60)]
+        begins.append(len(rows))
+    return profile_with(rows, steps_at(*begins), stacks=[BUILD, stack, [MAIN]])
+
+
+def test_a_foreach_optimizer():
+    (finding,) = of_kind(job(FOREACH), "huge_temporary")
+    assert finding.severity == "warning"
+    assert finding.title.endswith(
+        "without what an optimizer computes for all weights at once (4 buffers, 14.0 MiB, made by "
+        "_multi_tensor_adam (adam.py:611), called in train (train.py:20)), which are freed in the "
+        "same step of the optimizer, the peak would be 28.0 MiB instead of 42.0 MiB"
+    )
+    evidence = finding.evidence
+    assert (evidence["saved_bytes"], evidence["count"], evidence["line"]) == (14 * MIB, 4, 20)
+    assert "fused=True" in finding.suggestion
+
+
+def test_one_that_is_written_by_hand():
+    by_hand = ["aten::mul", ("step", "/v/site-packages/torch/optim/optimizer.py", 484), MAIN]
+    (finding,) = of_kind(job(by_hand), "huge_temporary")
+    assert "made by step (optimizer.py:484)" in finding.title
+    # Equal sizes may be of one weight, unless the function says that it goes over all.
+    equal = (4 * MIB,) * 4
+    assert of_kind(job(by_hand, sizes=equal), "huge_temporary") == []
+    (finding,) = of_kind(job(FOREACH, sizes=equal), "huge_temporary")
+    assert finding.evidence["count"] == 4
+
+
+@each_row(
+    "options",
+    [
+        # From weight to weight, state that lives on, what a later pass frees.
+        {"stack": EACH, "at_once": False},
+        {"stack": FOREACH, "lives": True},
+        # No optimizer, none of its step, and a peak that is elsewhere.
+        {"stack": [("scale", "/me/train.py", 9), MAIN]},
+        {"stack": CLEAR},
+        {"stack": FOREACH, "outside": True},
+        # Little of the peak.
+        {"stack": FOREACH, "sizes": (2 * MIB, MIB, MIB, MIB)},
+    ],
+)
+def test_what_is_none(options):
+    assert not [
+        one for one in of_kind(job(**options), "huge_temporary") if "optimizer" in one.title
+    ]
