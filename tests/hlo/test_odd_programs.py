@@ -60,6 +60,16 @@ def test_sizes_beyond_all_memory_do_not_wrap(tmp_path):
         assert (row["argument_bytes"], row["peak_bytes"]) == (2**62, 2**62)
 
 
+def test_values_without_instructions_take_memory_all_the_time(tmp_path):
+    made = Maker()
+    made.computation("main")
+    assignment = made.proto.buffer_assignment
+    assignment.logical_buffers.add(id=1, size=64).defined_at.instruction_id = 7
+    assignment.buffer_allocations.add(index=0, size=64).assigned.add(logical_buffer_id=1, size=64)
+    with opened(tmp_path, made) as profile:
+        assert profile.table("hlo_modules")["peak_bytes"].to_pylist() == [64]
+
+
 def test_a_fusion_whose_parameter_has_no_number_costs_what_its_parts_do(tmp_path):
     made = Maker()
     fused = made.computation("fused")

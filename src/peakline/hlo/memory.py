@@ -174,7 +174,8 @@ class ProgramMemory:
         rows = np.flatnonzero(here & ~np.isin(buffers.array("allocation"), heaps))
         allocation, size = buffers.array("allocation")[rows], buffers.array("bytes")[rows]
         instruction = self._definer[rows]
-        defined = np.where(instruction >= 0, self.order[instruction], -1) if rows.size else rows
+        defined = np.full(rows.size, -1, np.int64)
+        defined[instruction >= 0] = self.order[instruction[instruction >= 0]]
         by = np.lexsort((defined, size, allocation))
         last = np.append(allocation[by][1:] != allocation[by][:-1], True)[: rows.size]
         found = rows[by[last]]
