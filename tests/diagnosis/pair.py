@@ -19,8 +19,8 @@ class Pair:
     ``tolerance``, a share of it. ``faulty_allowed`` and ``twin_allowed`` are patterns of further
     findings (``kind: title``) that are true of the faulty program and of its twin. ``environment``
     is set for the process that is recorded, before it imports anything. ``is_held_out`` pairs are
-    scored only at the end of building rules. ``round`` is 2 for pairs that were written after the
-    rules, by what is above alone, to measure the rules once more.
+    scored only at the end of building rules. ``round`` is above 1 for pairs that were written after
+    the rules, by what is above alone, to measure the rules once more.
     """
 
     fault: str
