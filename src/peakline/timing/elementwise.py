@@ -37,7 +37,8 @@ class Chains:
 
 def chains_of(profile: Profile, ops: StepOps) -> Chains | None:
     """The chains of element-wise ops, None without any; those of compiled programs are none."""
-    known = np.flatnonzero((ops.work != Work.OTHER) & ~ops.is_inner & ~ops.is_hlo)
+    is_known = (ops.work != Work.OTHER) & (ops.work != Work.REDUCE)
+    known = np.flatnonzero(is_known & ~ops.is_inner & ~ops.is_hlo)
     is_one = ops.work[known] == Work.ELEMENTWISE
     if np.count_nonzero(is_one) < LEAST:
         return None

@@ -31,6 +31,12 @@ class Work(IntEnum):
     FILE = 11
     LINALG = 12
     SOLVE = 13
+    JOIN = 14
+    REDUCE = 15
+    SCAN = 16
+    RESIZE = 17
+    FFT = 18
+    CHECK = 19
 
 
 WORDS = {
@@ -47,6 +53,12 @@ WORDS = {
     Work.FILE: "writing files",
     Work.LINALG: "decompositions and inverses of matrices",
     Work.SOLVE: "Cholesky and triangular solves",
+    Work.JOIN: "joining, padding and repeating arrays",
+    Work.REDUCE: "sums, means and maxima",
+    Work.SCAN: "running sums and products",
+    Work.RESIZE: "resizing and sampling images",
+    Work.FFT: "Fourier transforms",
+    Work.CHECK: "checks of all numbers for NaN and infinity",
 }
 """What a person calls them."""
 
@@ -134,6 +146,42 @@ _WORDS = {
         "bandedtriangularsolve tridiagonalsolve tridiagonal_solve linalg_cholesky "
         "linalg_cholesky_ex linalg_solve_triangular"
     ),
+    Work.JOIN: (
+        "concat concatv2 concatenate concatoffset cat _cat stack pack parallelconcat "
+        "hstack vstack dstack pad padv2 mirrorpad mirrorpadgrad constant_pad_nd reflection_pad1d "
+        "reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d "
+        "tile repeat repeat_interleave pad_sequence block_diag"
+    ),
+    Work.REDUCE: (
+        "sum prod mean all any euclideannorm argmax argmin amax amin aminmax nansum nanmean var "
+        "std var_mean std_mean norm linalg_vector_norm linalg_matrix_norm _foreach_norm logsumexp "
+        "count_nonzero l2loss reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or "
+        "reduce"
+    ),
+    Work.SCAN: (
+        "cumsum cumprod cummax cummin cumlogsumexp cumulativelogsumexp logcumsumexp cumsum_ "
+        "_cummax_helper _cummin_helper _logcumsumexp cumulative_trapezoid"
+    ),
+    Work.RESIZE: (
+        "resizebilinear resizebilineargrad resizebicubic resizebicubicgrad resizenearestneighbor "
+        "resizenearestneighborgrad resizearea scaleandtranslate scaleandtranslategrad "
+        "cropandresize cropandresizegradimage cropandresizegradboxes imageprojectivetransformv2 "
+        "imageprojectivetransformv3 upsample_nearest1d upsample_nearest2d upsample_nearest3d "
+        "upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d "
+        "_upsample_bilinear2d_aa _upsample_bicubic2d_aa upsample_nearest2d_backward "
+        "upsample_bilinear2d_backward upsample_bicubic2d_backward upsample_trilinear3d_backward "
+        "grid_sampler grid_sampler_2d grid_sampler_3d grid_sampler_2d_backward "
+        "grid_sampler_3d_backward"
+    ),
+    Work.FFT: (
+        "fft fft1d fft2d fft3d fftnd ifft ifft1d ifft2d ifft3d ifftnd rfft rfft2d rfft3d rfftnd "
+        "irfft irfft2d irfft3d irfftnd batchfft batchfft2d batchifft batchifft2d fft_fft fft_ifft "
+        "fft_rfft fft_irfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn "
+        "fft_irfftn _fft_r2c _fft_c2r _fft_c2c stft istft"
+    ),
+    Work.CHECK: (
+        "checknumerics checknumericsv2 debugnumericsummary debugnumericsummaryv2 debugnancount"
+    ),
 }
 _TYPES = {word: work for work, words in _WORDS.items() for word in words.split()}
 _NUMBER = re.compile(r"(?:[._](?:\d+|clone|remat\d*))+$")
@@ -183,6 +231,8 @@ def _of_fusion(parts: str) -> Work:
     works = {known} if known else {_TYPES.get(one, Work.OTHER) for one in parts.split("_")}
     if Work.GATHER in works:
         return Work.GATHER
+    if works == {Work.JOIN, Work.LAYOUT}:
+        return Work.JOIN
     return works.pop() if len(works) == 1 else Work.OTHER
 
 

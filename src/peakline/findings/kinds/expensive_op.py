@@ -40,10 +40,17 @@ _SHARES = {
     Work.RANDOM: (0.40, 0.60),
     Work.LINALG: (0.10, 0.25),
     Work.SOLVE: (0.35, 0.60),
+    Work.JOIN: (0.20, 0.40),
+    Work.REDUCE: (0.35, 0.60),
+    Work.SCAN: (0.20, 0.40),
+    Work.RESIZE: (0.35, 0.60),
+    Work.FFT: (0.35, 0.60),
+    Work.CHECK: (0.05, 0.10),
 }
-"""From which share of the steps each is said, and from which it is an alarm: some casts, copies
-and gathers are in every model, a model of embeddings gathers most of the time, what runs on
-made-up data makes it of random numbers, and a Gaussian process is made of Cholesky and solves."""
+"""From which share of the steps each is said, and from which it is an alarm: some casts, copies,
+joins and sums are in every model, a model of embeddings gathers most of the time, what runs on
+made-up data makes it of random numbers, a Gaussian process is made of Cholesky and solves, and
+networks of images and of waves resize and transform."""
 _ADVICE = {
     Work.SORT: "Sort less: top_k in place of a sort, argmax for one value, a bound on the number "
     "of values, a hash or a segment sum in place of unique; or do it when the data are made.",
@@ -63,6 +70,19 @@ _ADVICE = {
     "matrix is symmetric and positive; or do it every so many steps.",
     Work.SOLVE: "Factor once and keep the factor for all right-hand sides, in float32, and of "
     "several small matrices as one batch; or do it every so many steps.",
+    Work.JOIN: "Write into one array that is made once (a ring that wraps around, "
+    "tf.TensorArray, jax.lax.dynamic_update_slice, slices of torch.empty), broadcast in place of "
+    "repeating, and let a convolution pad.",
+    Work.REDUCE: "Reduce once what several results need, over the last dimension in memory, of "
+    "less: every so many steps, or of a sample, where it is for a log.",
+    Work.SCAN: "Over short or few rows a product with a triangular matrix is faster; run it "
+    "along the last dimension in memory; of what is fixed, compute it once.",
+    Work.RESIZE: "Resize when the data are made or in the input pipeline, to fewer pixels, by "
+    "nearest neighbours, or with a strided or transposed convolution.",
+    Work.FFT: "Transform real input with rfft, once for all that use it, in lengths of small prime "
+    "factors; convolve with short filters directly.",
+    Work.CHECK: "Turn the checks off where nothing is searched for "
+    "(tf.debugging.disable_check_numerics), or check the loss alone.",
 }
 _BESIDE = 2.0
 """What runs so many times as long as it runs alone runs beside others."""
