@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import BoolArray, Int64Array
+from peakline.arrays import Int64Array
 from peakline.memory.at_peak import AtPeak
 from peakline.memory.op_events import OpEvents
+from peakline.memory.peak_without import peak_without
 from peakline.memory.signatures import History
 
 DENSE_OP = "aten::embedding_dense_backward"
@@ -55,15 +56,4 @@ def dense_gradients(history: History, found: AtPeak, ops: OpEvents) -> DenseGrad
     every = own[within[own] & np.isin(codes[own], list(used)) & (history.allocated[own] > 0)]
     goes = history.allocated[every] - np.array([used[code] for code in codes[every].tolist()])
     total = int(history.allocated[rows].sum())
-    return DenseGradients(rows, total, _peak_without(history, own, every, goes))
-
-
-def _peak_without(history: History, own: Int64Array, rows: Int64Array, goes: Int64Array) -> int:
-    """The largest memory in use if of each of some buffers so many bytes were not there."""
-    change = np.zeros(history.rows + 1, np.int64)
-    np.add.at(change, rows, goes)
-    ends = history.lifetimes.end[rows].astype(np.int64)
-    np.add.at(change, np.where(ends < 0, history.rows, ends), -goes)
-    left = history.used[own] - np.cumsum(change)[own]
-    counted: BoolArray = history.measured[own]
-    return int(left[counted].max(initial=0))
+    return DenseGradients(rows, total, peak_without(history, found.allocator, every, goes))

@@ -10,6 +10,12 @@ from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
+    from peakline.findings.finding import Finding
+    from peakline.memory.at_peak import AtPeak
+    from peakline.memory.composition import Part
+    from peakline.memory.details import MemoryDetails
+    from peakline.memory.origins import Origins
+    from peakline.memory.signatures import History
 
 KIND = Kind(
     "redundant_copy",
@@ -32,35 +38,85 @@ def find(context: MemoryContext) -> Findings:
     """Of each allocator whose buffers have call stacks, each copy; of compiled programs what they
     make anew and could overwrite.
     """
+    yield from (one for one in context.program_findings if one.kind == KIND.name)
+    history, origins = context.history, context.origins
+    if history is None or origins is None:
+        return
+    for one in context.allocators:
+        if one.at_peak is not None:
+            yield from _second(one, one.at_peak, history, origins)
+            yield from _joined(one, one.at_peak, history, origins)
+
+
+def _second(one: MemoryDetails, at_peak: AtPeak, history: History, origins: Origins) -> Findings:
     from peakline.memory.peak import BEFORE_PROFILE
     from peakline.memory.second_copies import buffers_in, second_copies
 
-    yield from (one for one in context.program_findings if one.kind == KIND.name)
-    history = context.history
-    if history is None or context.origins is None:
-        return
-    for one in context.allocators:
-        if one.at_peak is None:
-            continue
-        for found in second_copies(history, one.at_peak, context.origins):
-            copy, original = found.copy, found.original
-            count = buffers_in(history, copy)
-            is_before = original.title == BEFORE_PROFILE
-            are = "a second copy" if found.times == 1 else f"{found.times} more copies"
-            yield KIND.finding(
-                f"{allocator_text(one.allocator)}: {size_text(copy.bytes)} are {are}: "
-                f"{count} buffers made by {copy.title}, of the sizes of what "
-                + ("was there before the profile" if is_before else f"{original.title} made"),
-                {
-                    "allocator": one.allocator,
-                    "op": copy.op,
-                    "made_by": copy.title,
-                    "original": original.title,
-                    "count": count,
-                    "copy_bytes": copy.bytes,
-                    "peak_bytes": one.peak.peak_bytes,
-                    **of_frame(copy.stack.program),
-                },
-                "Work in place (torch._foreach_mul_, clip_grad_norm_, donated arguments), hold the "
-                "copy on the host or on disk (a checkpoint), or make it of one tensor at a time.",
-            )
+    for found in second_copies(history, at_peak, origins):
+        copy, original = found.copy, found.original
+        count = buffers_in(history, copy)
+        is_before = original.title == BEFORE_PROFILE
+        are = "a second copy" if found.times == 1 else f"{found.times} more copies"
+        yield _finding(
+            one,
+            at_peak,
+            history,
+            copy,
+            f"are {are}: {count} buffers made by {copy.title}, of the sizes of what "
+            + ("was there before the profile" if is_before else f"{original.title} made"),
+            original.title,
+            "Work in place (torch._foreach_mul_, clip_grad_norm_, donated arguments), hold the "
+            "copy on the host or on disk (a checkpoint), or make it of one tensor at a time.",
+        )
+
+
+def _joined(one: MemoryDetails, at_peak: AtPeak, history: History, origins: Origins) -> Findings:
+    from peakline.memory.joined_copies import joined_copies
+    from peakline.memory.second_copies import buffers_in
+
+    for found in joined_copies(history, at_peak, origins):
+        copy = found.part
+        count = buffers_in(history, copy)
+        buffers = "a buffer" if count == 1 else f"{count} buffers"
+        yield _finding(
+            one,
+            at_peak,
+            history,
+            copy,
+            f"are {buffers} made by {copy.title}, {'each ' if count > 1 else ''}as large as "
+            f"{found.what} together",
+            found.what,
+            "Compute from one tensor after the other in place of joining them "
+            "(torch._foreach_norm, a sum of torch.dot, optax.global_norm), let gradients be views "
+            "of the buckets (gradient_as_bucket_view=True), and hold no vector of the step before.",
+        )
+
+
+def _finding(
+    one: MemoryDetails,
+    at_peak: AtPeak,
+    history: History,
+    copy: Part,
+    are: str,
+    original: str,
+    advice: str,
+) -> Finding:
+    from peakline.memory.peak_without import peak_without_signatures
+    from peakline.memory.second_copies import buffers_in
+
+    left = peak_without_signatures(history, at_peak.allocator, copy.rows)
+    return KIND.finding(
+        f"{allocator_text(one.allocator)}: {size_text(copy.bytes)} {are}",
+        {
+            "allocator": one.allocator,
+            "op": copy.op,
+            "made_by": copy.title,
+            "original": original,
+            "count": buffers_in(history, copy),
+            "copy_bytes": copy.bytes,
+            "least_saved_bytes": min(max(at_peak.peak - left, 0), copy.bytes),
+            "peak_bytes": one.peak.peak_bytes,
+            **of_frame(copy.stack.program),
+        },
+        advice,
+    )
