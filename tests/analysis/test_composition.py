@@ -71,6 +71,46 @@ def test_a_join_of_them_counts():
     assert (found.rows.size, found.bytes) == (7, 12 * MIB)
 
 
+def tasks(number=5, *, weights=2, together=True, forward=True, scope="gradient_tape/"):
+    """Turns of a forward and a backward pass, whose gradients are held for a sum of all."""
+    rows, stays = [], []
+    for turn in range(number):
+        if forward:
+            rows += [alloc(1, 64, op="hidden", shape="[4]"), free(1)]
+        for weight in range(weights):
+            key = 10 + turn * weights + weight
+            rows.append(alloc(key, MIB >> weight, op=f"{scope}MatMul_{weight}", shape="[8]"))
+            stays.append(free(key))
+    between = [] if together else [alloc(2, 8, op="x"), free(2)]
+    return rows + [one for end in stays for one in (end, *between)]
+
+
+def gradients_found_in(rows):
+    every, _ = timed(rows)
+    backward = np.array(["MatMul" in row.get("op", "") for row in every])
+    return [one for one in found_in(rows, is_backward=backward) if one.turns != one.rows.size]
+
+
+def test_gradients_of_all_turns_are_added_up_together():
+    (found,) = gradients_found_in(tasks())
+    assert (found.turns, found.rows.size, found.bytes) == (5, 10, 5 * MIB * 3 // 2)
+    assert found.has_passes
+
+
+@each_row(
+    "given",
+    [
+        # No list: in one backward pass, given back one by one, of layers whose ops have one name.
+        {"forward": False},
+        {"together": False},
+        {"number": 3},
+        {"scope": ""},
+    ],
+)
+def test_what_are_no_gradients_of_turns(given):
+    assert gradients_found_in(tasks(**given)) == []
+
+
 def test_passes_between_them():
     rows = loop()
     every, _ = timed(rows)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array, IntpArray
+from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.at_peak import AtPeak
 from peakline.memory.lifetimes import Lifetimes
 from peakline.memory.origins import Origins, Stack
@@ -38,7 +39,9 @@ TOGETHER_SHARE = 0.25
 FEWEST = 3
 """In fewer steps what prepares a run is not distinct from a step of it."""
 RELEASE = 3.0
-"""... and freed with at most so many other records between two of them, are added up for later."""
+"""... and freed with at most so many other records between two of them, ..."""
+ALLOCATED = 0.25
+"""... or with so many allocations, are added up for later."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,14 +113,17 @@ def _is_state(history: History, found: AtPeak, origins: Origins) -> list[bool]:
 class AddedUp:
     """Buffers of one signature that a step makes one by one, holds, and frees together.
 
-    ``rows`` are those at the peak, in order of time; ``has_passes`` says that a backward pass ran
-    between each two. ``is_sure`` is false where layers may have made them: where no backward pass
-    is on record, what layers hold (a cache of keys and values each) goes together too.
+    ``rows`` are those at the peak, in order of time, of ``turns`` turns of a loop; gradients of
+    several weights are added up together, ``code`` is the largest. ``has_passes`` says that a
+    backward pass ran between each two. ``is_sure`` is false where layers may have made them: where
+    no backward pass is on record, what layers hold (a cache of keys and values each) goes together
+    too.
     """
 
     code: int
     rows: IntpArray
     bytes: int
+    turns: int
     has_passes: bool
     is_sure: bool = True
 
@@ -156,14 +162,44 @@ def added_up(
         if joined is not None:
             rows = np.append(rows, joined)
             total += int(history.allocated[joined])
-            result.append(AddedUp(code, rows, total, bool(passes)))
+            result.append(AddedUp(code, rows, total, rows.size, bool(passes)))
             continue
         if passes is False or not (passes or goes_at_once(lifetimes, own, rows)):
             continue
         if not passes and not _is_looped(history, own, rows):
             continue
-        result.append(AddedUp(code, rows, total, bool(passes), is_sure=bool(passes)))
+        result.append(AddedUp(code, rows, total, rows.size, bool(passes), is_sure=bool(passes)))
+    if is_backward is not None:
+        result.extend(_added_gradients(history, found, is_backward))
     return sorted(result, key=lambda one: -one.bytes)
+
+
+def _added_gradients(history: History, found: AtPeak, is_backward: BoolArray) -> list[AddedUp]:
+    """Gradients of the same weights, one of each turn: ops of one scope, which names one place in
+    the program, with forward passes between them. PyTorch's ops have none.
+    """
+    new = (found.step == found.own_step) & ~found.has_finding & is_backward[found.rows]
+    new &= ~history.was_there[found.rows] & (found.codes >= 0)
+    codes, counts = np.unique(found.codes[new], return_counts=True)
+    is_forward = (history.lifetimes.kind == ALLOCATION) & ~is_backward
+    own = history.rows_of(found.allocator)
+    groups: dict[int, list[IntpArray]] = {}
+    for code, turns in zip(codes.tolist(), counts.tolist(), strict=True):
+        if turns < TOGETHER or "/" not in history.signatures[code].op:
+            continue
+        rows = np.sort(found.rows[new & (found.codes == code)])
+        if _has_passes(rows, is_forward) and goes_at_once(history.lifetimes, own, rows):
+            groups.setdefault(turns, []).append(rows)
+    result = []
+    for turns, every in groups.items():
+        every.sort(key=lambda rows: -int(history.allocated[rows].sum()))
+        total = int(sum(history.allocated[rows].sum() for rows in every))
+        if total >= TOGETHER_SHARE * found.peak:
+            code = int(history.signatures.codes[every[0][0]])
+            result.append(
+                AddedUp(code, np.sort(np.concatenate(every)), total, turns, has_passes=True)
+            )
+    return result
 
 
 def _turns_of(history: History) -> Int64Array:
@@ -210,12 +246,17 @@ def _join_of(history: History, found: AtPeak, rows: IntpArray) -> int | None:
 
 
 def goes_at_once(lifetimes: Lifetimes, own: IntpArray, rows: IntpArray) -> bool:
-    """Whether all are freed, and next to each other."""
+    """Whether all are freed, and next to each other: with few other records between them, or
+    without allocations.
+    """
     ends = lifetimes.end[rows].astype(np.int64)
     if (ends < 0).any():
         return False
-    at = np.searchsorted(own, np.sort(ends))
-    return int(at[-1] - at[0]) <= RELEASE * rows.size
+    first, last = np.searchsorted(own, [ends.min(), ends.max()]).tolist()
+    if last - first <= RELEASE * rows.size:
+        return True
+    made = np.count_nonzero(lifetimes.kind[own[first:last]] == ALLOCATION)
+    return bool(made <= ALLOCATED * rows.size)
 
 
 def _is_looped(history: History, own: IntpArray, rows: IntpArray) -> bool:

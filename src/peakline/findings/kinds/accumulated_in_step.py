@@ -40,22 +40,24 @@ def find(context: MemoryContext) -> Findings:
         )
         for found in added_up(history, one.at_peak, backward):
             signature = history.signatures[found.code]
-            turns = int(found.rows.size)
+            others = found.rows.size // found.turns - 1
             yield KIND.finding(
-                f"{allocator_text(one.allocator)}: {turns} x {signature.title} are held until the "
-                f"end of the step, {size_text(found.bytes)} of the peak, one of each turn of a "
-                "loop"
+                f"{allocator_text(one.allocator)}: {found.turns} x {signature.title}"
+                + (f" and {others} others" if others > 0 else "")
+                + f" are held until the end of the step, {size_text(found.bytes)} of the peak, one "
+                "of each turn of a loop"
                 + (" with a backward pass" if found.has_passes else "")
                 + ("" if found.is_sure else ", or of each layer"),
                 {
                     **about_signature(signature),
                     "buffer_bytes": signature.bytes,
-                    "count": turns,
+                    "count": found.turns,
                     "held_bytes": found.bytes,
-                    "saved_bytes": found.bytes - found.bytes // turns,
+                    "saved_bytes": found.bytes - found.bytes // found.turns,
                     "peak_bytes": one.peak.peak_bytes,
                 },
                 "Reduce each to the number that is needed before the next turn (argmax, sum, "
-                "loss.item(), detach().cpu()), in place of a list of whole tensors.",
+                "loss.item(), detach().cpu()), in place of a list of whole tensors; add each "
+                "gradient to a sum.",
                 severity="" if found.is_sure else "info",
             )
