@@ -9,7 +9,14 @@ from tests.shared import shared
 from peakline.findings import program_findings
 from peakline.findings.catalogue import kinds
 from peakline.findings.program_findings import find_program_findings, forms_of, what_is
-from peakline.memory.materialised import ATTENTION, BROADCAST, ONE_HOT, PATCHES, PER_EXAMPLE
+from peakline.memory.materialised import (
+    ATTENTION,
+    BROADCAST,
+    ONE_HOT,
+    PATCHES,
+    PER_EXAMPLE,
+    SPARSE,
+)
 from peakline.timing.program_answer import LiveBuffer
 
 MIB = 1 << 20
@@ -73,7 +80,9 @@ def test_values_of_one_shape_are_together():
         ("jit(step)/softmax/exp", "f32[8,64,64]", ATTENTION),
         ("jit(step)/sub", "f32[64,64,9]", BROADCAST),
         ("jit(step)/sub", "f32[8,64,64]", ATTENTION),
+        ("jit(step)/scatter-add", "f32[64,64]", SPARSE),
         # What a model needs, or nobody says who made it.
+        ("jit(step)/scatter-add", "f32[64,63,9]", BROADCAST),
         ("jit(step)/dot_general", "f32[64,64,9]", ""),
         ("", "f32[64,64,9]", ""),
         ("jit(step)/sub", "f32[7,5]", ""),

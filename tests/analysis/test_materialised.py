@@ -14,6 +14,7 @@ from peakline.memory.materialised import (
     ONE_HOT,
     PATCHES,
     REPEATED,
+    SPARSE,
     materialised,
 )
 
@@ -56,7 +57,12 @@ def what(*ops, shape="[64, 64, 9]", types=None, stacks=None, others=MIB):
         (["model/Tile"], "[64, 9]", None),
         # ... but where an element-wise op reads it.
         (["model/Tile", "model/mul"], "[64, 64, 9]", BROADCAST),
-        (["model/Tile", "model/mul"], "[64, 9]", None),
+        # A table of all pairs of two vectors, and what another shape is half as large as.
+        (["model/Tile", "model/mul"], "[64, 9]", BROADCAST),
+        (["metric/Tile", "metric/Greater"], "[64, 9]", BROADCAST),
+        (["model/Tile", "model/mul"], "[8, 9, 64, 3]", BROADCAST),
+        (["graph/ScatterNd"], "[64, 64]", SPARSE),
+        (["graph/ScatterNd"], "[64, 9]", DENSE),
         (["model/Tile", "model/Reshape"], "[64, 64, 9]", None),
         # What layers make for themselves is no broadcast.
         (["aten::lstm"], "[64, 64, 9]", None),

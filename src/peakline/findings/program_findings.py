@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from peakline.memory.broadcasts import BLOWN_UP
@@ -19,6 +19,7 @@ from peakline.memory.materialised import (
     ONE_HOT,
     PATCHES,
     PER_EXAMPLE,
+    SPARSE,
 )
 from peakline.text import size_text, source_text
 
@@ -35,6 +36,7 @@ _ONE_HOT = re.compile(r"(?i)one_?hot")
 _PATCHES = re.compile(r"(?i)patches|im2col|unfold")
 _SOFTMAX = re.compile(r"(?i)softmax|attention|attend|/exp$|reduce_max")
 _PRODUCT = re.compile(r"(?:dot_general|conv_general_dilated|dot|convolution)$")
+_SCATTER = re.compile(r"scatter[\w-]*$")
 _EVALUATION = re.compile(r"(?i)(?:^|_)(?:eval\w*|val|valid\w*|test\w*|predict\w*|infer\w*)")
 _DONATED = 0.10
 """State that is not donated counts from this share of what the program needs on."""
@@ -88,7 +90,7 @@ def find_program_findings(profile: Profile) -> list[Finding]:
     for need in device_needs(profile):
         live = need.program.largest(_MOST)
         for finding in (
-            *_huge(need, live),
+            *_huge(profile, need, live),
             *_float64(need, live),
             *_undonated(need),
             *_evaluation(profile, need),
@@ -121,6 +123,8 @@ def what_is(form: Form, live: Sequence[LiveBuffer]) -> str:
     is_product = any(_PRODUCT.search(name.rpartition("/")[2]) for name in names)
     if is_blown_up and is_square:
         return ATTENTION
+    if is_blown_up and sides[-2:-1] == sides[-1:] and any(map(_SCATTER.search, names)):
+        return SPARSE
     return BROADCAST if is_blown_up and not is_product and all(names) else ""
 
 
@@ -196,12 +200,16 @@ def _where(value: LiveBuffer) -> str:
     return f", made in {source}" if source else ""
 
 
-def _huge(need: DeviceNeed, live: Sequence[LiveBuffer]) -> Iterator[Finding]:
+def _huge(profile: Profile, need: DeviceNeed, live: Sequence[LiveBuffer]) -> Iterator[Finding]:
     from peakline.findings.kinds.huge_temporary import ADVICE, HUGE, HUGE_BYTES, KIND
+    from peakline.findings.program_origins import with_readers
 
-    for form in _alike(forms_of(live, "temporary")):
-        if form.bytes < max(HUGE * need.bytes, HUGE_BYTES):
+    for alike in _alike(forms_of(live, "temporary")):
+        if alike.bytes < max(HUGE * need.bytes, HUGE_BYTES):
             return
+        form = alike
+        if not any(one.op_name for one in form.values):
+            form = replace(form, values=with_readers(profile, need.program.number, form.values))
         what = what_is(form, live)
         if not what:
             continue

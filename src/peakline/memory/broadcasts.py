@@ -45,6 +45,23 @@ def is_broadcast(
     return ops is not None and _is_reduced(ops, sides)
 
 
+def is_table(history: History, found: AtPeak, first: int) -> bool:
+    """Whether what an op wrote again and again is a table of all pairs of two vectors, larger than
+    all else: two dimensions, twice as large as any buffer of another shape. Nobody needs copies of
+    a vector, whatever is computed from them; images are repeated to make them larger.
+    """
+    sides = _sides(history, first, None)
+    if sides is None or len(sides) != DEEP - 1:
+        return False
+    signatures = history.signatures
+    own = history.rows_of(found.allocator)
+    own = own[signatures.codes[own] >= 0]
+    shape = signatures.shape[int(signatures.codes[first])]
+    others = own[signatures.shape[signatures.codes[own]] != shape]
+    size = int(history.requested[first])
+    return size >= BROADCASTS * int(history.requested[others].max(initial=0))
+
+
 def is_for_each_pair(history: History, first: int, ops: OpEvents | None) -> bool:
     """Whether the rows that ``first`` holds were looked up for each pair of positions: the first
     two of three or more dimensions are equal, and so are the last two, of as many positions, of

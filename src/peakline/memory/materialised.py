@@ -11,11 +11,11 @@ import numpy as np
 
 from peakline.arrays import IntpArray
 from peakline.memory.at_peak import AtPeak
-from peakline.memory.broadcasts import LOOKUPS, is_broadcast, is_for_each_pair
+from peakline.memory.broadcasts import LOOKUPS, is_broadcast, is_for_each_pair, is_table
 from peakline.memory.composition import gradients
 from peakline.memory.op_events import OpEvents
 from peakline.memory.origins import Origins
-from peakline.memory.repeats import REPEATS, is_elementwise, joins_repeated
+from peakline.memory.repeats import REPEATS, WRITTEN_OUT, is_elementwise, joins_repeated
 from peakline.memory.signatures import History, dimensions
 from peakline.trace.work_classes import Work, work_of
 
@@ -26,6 +26,7 @@ DENSE = "a dense gradient of an embedding"
 PER_EXAMPLE = "a gradient for each example"
 BROADCAST = "a broadcast intermediate"
 PAIRS = "rows looked up for each pair of positions"
+SPARSE = "a sparse matrix, written out with its zeros"
 REPEATED = "what is the same for many items, repeated for each"
 
 _ONE_HOT = frozenset(("onehot", "one_hot", "scatter_", "scatter"))
@@ -79,7 +80,10 @@ def materialised(
     if root in _ONE_HOT:
         return Materialised(ONE_HOT, first)
     if root in _DENSE:
-        return Materialised(DENSE, first)
+        sides = dimensions(history.signatures[int(history.signatures.codes[first])].shape) or ()
+        # A gradient has the table's shape: rows of a width.
+        is_graph = root == "scatternd" and len(sides) > 1 and sides[-1] == sides[-2]
+        return Materialised(SPARSE if is_graph else DENSE, first)
     if root in LOOKUPS:
         # As many rows as are used are what a model needs.
         is_pairs = is_for_each_pair(history, first, ops) and not _has_product(
@@ -97,7 +101,9 @@ def materialised(
     # A product of that shape is what the model needs, whatever else has its shape.
     if any(work_of("", one) == Work.MATMUL for one in made):
         return None
-    is_repeated = root in REPEATS and any(work_of("", one) == Work.ELEMENTWISE for one in made)
+    is_repeated = root in REPEATS and any(is_elementwise(one) for one in made)
+    if root in WRITTEN_OUT and is_repeated and is_table(history, found, first):
+        return Materialised(BROADCAST, first)
     if root in _AS_LARGE or not (is_repeated or is_elementwise(root)):
         return None
     is_one = is_broadcast(history, found, first, codes, ops)

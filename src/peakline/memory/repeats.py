@@ -21,6 +21,8 @@ REPEATS = frozenset((
     "expand", "expand_as",
 ))  # fmt: skip
 """Ops that write a tensor again and again."""
+WRITTEN_OUT = frozenset(("tile", "repeat", "repeat_interleave"))
+"""Those of them that never are views."""
 _PART = 0.25
 """What is repeated is so much of what it is joined into, or more."""
 _DEEP = 3

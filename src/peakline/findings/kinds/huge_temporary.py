@@ -63,6 +63,9 @@ ADVICE = {
     "tf.IndexedSlices left as they are), so that only the rows that were used are stored.",
     "a gradient for each example": "Work on some examples at a time (lax.map with batch_size, a "
     "loop over micro-batches), or sum the gradients where only the sum is needed.",
+    "a sparse matrix, written out with its zeros": "Work along the entries that there are: a "
+    "segment sum over edges (jax.ops.segment_sum, tf.math.unsorted_segment_sum, index_add_), or a "
+    "sparse matrix (jax.experimental.sparse.BCOO, tf.sparse, torch.sparse).",
     "rows looked up for each pair of positions": "Multiply with the table of distances, and shift "
     "the products into place (pad, reshape, slice: the skewing of Music Transformer), or add one "
     "number for each distance to the scores.",
