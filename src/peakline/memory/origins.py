@@ -40,6 +40,8 @@ _ZEROS = re.compile(r"(?:^|[.:\s])(?:zeros|zeros_like|ones|ones_like|full|full_l
 INPUT = re.compile(
     r"torch/utils/data/|DataLoader|default_collate|pin_memory|device_put|(?:^|\s)collate\w*$"
 )
+_PUT = re.compile(r"jax/_src/numpy/array_constructors\.py:(?:as)?array$|device_put")
+"""Functions of JAX that hand arrays of the host to a device."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Stack:
     is_copy: bool
     is_zeros: bool
     is_input: bool
+    is_put: bool
 
     @property
     def op(self) -> str:
@@ -84,7 +87,7 @@ class Stack:
 
 NOTHING = Stack(
     None, (), None, (), (), (), is_backward=False, is_optimizer=False, is_copy=False,
-    is_zeros=False, is_input=False,
+    is_zeros=False, is_input=False, is_put=False,
 )  # fmt: skip
 
 
@@ -142,7 +145,7 @@ class _Part:
     op: str
     op_type: str
     module: str
-    signs: tuple[bool, bool, bool, bool, bool]
+    signs: tuple[bool, ...]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -163,6 +166,7 @@ def _part(function: str, file: str, line: int) -> _Part:
             _COPY.search(name) is not None,
             _ZEROS.search(name) is not None,
             INPUT.search(text) is not None,
+            _PUT.search(text) is not None,
         ),
     )
 
@@ -181,7 +185,7 @@ def _stack(frames: list[tuple[str, str, int]]) -> Stack:
     functional = (one for one in reversed(inside) if one.file.endswith("functional.py"))
     types += [one.function.lower() for one in functional if one.whose == "framework"]
     signs = [any(column) for column in zip(*(part.signs for part in parts), strict=True)]
-    backward, optimizer, copies, zeros, reads = signs or [False] * 5
+    backward, optimizer, copies, zeros, reads, puts = signs or [False] * 6
     return Stack(
         program,
         tuple(reversed(named)),
@@ -194,6 +198,7 @@ def _stack(frames: list[tuple[str, str, int]]) -> Stack:
         is_copy=copies,
         is_zeros=zeros,
         is_input=reads,
+        is_put=puts,
     )
 
 

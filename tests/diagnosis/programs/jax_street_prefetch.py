@@ -11,7 +11,7 @@ from tests.diagnosis.pair import Pair
 PAIR = Pair(
     fault="sixteen batches are made ready on the device ahead of the step, where two are enough",
     about="memory",
-    kind=r"held_after_use|redundant_copy|cache|step_up|near_capacity|one_pass",
+    kind=r"held_after_use|redundant_copy|cache|step_up|near_capacity|one_pass|batches_ahead",
     culprit=r"prefetch|to_device|enqueue|scale_pixels",
     line=r"prefetch|to_device|enqueue|scale_pixels|train\.py:(2[5-9]|3[0-4])",
     savings=r"older_copy|offload|held|cache|batch|release",

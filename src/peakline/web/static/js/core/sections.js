@@ -21,6 +21,7 @@ export const SECTIONS = {
   redundant_copy: "peak",
   optimizer_state: "peak",
   held_after_use: "peak",
+  batches_ahead: "peak",
   rounding: "peak",
   accumulated_in_step: "peak",
   float64_memory: "peak",

@@ -1,0 +1,67 @@
+"""Many batches of input are in memory at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.findings.frames import FRAME, of_frame
+from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
+from peakline.text import allocator_text, size_text
+
+if TYPE_CHECKING:
+    from peakline.findings.context import Findings, MemoryContext
+
+KIND = Kind(
+    "batches_ahead",
+    __doc__,
+    about="memory",
+    phrase="many batches are in memory at once",
+    severity="warning",
+    section="peak",
+    least=0.35,
+    much=0.50,
+    columns=FRAME
+    | columns(
+        *SIGNATURE, "buffer_bytes", "peak_bytes", "share",
+        batches="Batches", bytes="Input", saved_bytes="Saves",
+    ),
+    saves="saved_bytes",
+)  # fmt: skip
+
+LEAST = 4 << 20
+"""Less than this is not worth a word."""
+
+
+def find(context: MemoryContext) -> Findings:
+    """Of each allocator whose buffers have categories or call stacks."""
+    from peakline.memory.batches_ahead import ENOUGH, batches_ahead
+
+    history = context.history
+    if history is None or context.origins is None:
+        return
+    for one in context.allocators:
+        if one.at_peak is None:
+            continue
+        found = batches_ahead(history, one.at_peak, context.origins)
+        if found is None or found.bytes < LEAST:
+            continue
+        largest = found.rows[int(history.allocated[found.rows].argmax())]
+        signature = history.signatures[int(history.signatures.codes[largest])]
+        by = f", put there by {found.maker.title}" if found.maker is not None else ""
+        yield KIND.finding(
+            f"{allocator_text(one.allocator)}: {found.number} batches of input are in memory at "
+            f"once, {size_text(found.bytes)} of {size_text(one.at_peak.peak)}{by}",
+            {
+                **about_signature(signature),
+                "buffer_bytes": signature.bytes,
+                "batches": found.number,
+                "bytes": found.bytes,
+                "saved_bytes": found.bytes - ENOUGH * found.bytes // found.number,
+                "share": found.bytes / one.at_peak.peak,
+                "peak_bytes": one.at_peak.peak,
+                **of_frame(found.maker),
+            },
+            "Hold two or three batches ahead (a bound for the queue, prefetch_factor, "
+            "prefetch_to_device(iterator, 2)), and move each to the device when its step is next, "
+            "in place of a list of all.",
+        )
