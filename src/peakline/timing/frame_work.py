@@ -62,9 +62,9 @@ class Idle:
     """The self time of the steps' threads while nothing else works, in ps per event.
 
     ``call`` says per event what it is part of and ``source`` of which (a place among them, -1 for
-    none), ``is_python`` whether it is Python's own time or a
-    library's: no op, no compilation, no framework's work for an op; ``is_input`` whether it is a
-    part of waiting for input, or of making it meanwhile.
+    none), ``is_python`` whether it is of Python or a library: no op, no compilation, no
+    framework's work for an op; ``is_input`` whether it is a part of waiting for input, or of making
+    it meanwhile.
     """
 
     threads: StepThreads

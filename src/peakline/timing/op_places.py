@@ -28,6 +28,7 @@ from peakline.trace.frames import module_of
 from peakline.trace.op_inputs import all_dims_of
 
 By = Literal["module", "shape"]
+_MISSING = frozenset(("module", "input_shape"))
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,14 @@ def rows_by(profile: Profile, by: By) -> list[dict[str, object]]:
 def columns_from(
     rows: Sequence[ModuleTime] | Sequence[ShapeTime], texts: Sequence[str], numbers: Sequence[str]
 ) -> Columns:
-    """``rows`` as columns; an empty text is null."""
+    """``rows`` as columns; an empty module or shape is null, an op may have the empty name."""
+    every: dict[str, list[str]] = {name: [getattr(one, name) for one in rows] for name in texts}
     return Columns(
         {
-            **{name: Names.encode([getattr(one, name) or None for one in rows]) for name in texts},
+            **{
+                name: Names.encode([text or None for text in said] if name in _MISSING else said)
+                for name, said in every.items()
+            },
             **{name: np.array([getattr(one, name) for one in rows], np.int64) for name in numbers},
         }
     )
@@ -161,7 +166,7 @@ def _sides(profile: Profile) -> list[tuple[str, Executions, Int64Array]]:
 def _by_module(
     profile: Profile, runs: Executions, event: Int64Array, modules: list[str]
 ) -> tuple[Int64Array, Int64Array]:
-    """Per execution the number of its innermost module, -1 for none; and the own time of all in
+    """Per execution the number of its innermost module, -1 for none; and the self time of all in
     each, by that number + 1.
     """
     is_module = np.array([*(bool(text) for text in modules), False], np.bool_)
