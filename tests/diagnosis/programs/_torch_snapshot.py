@@ -31,6 +31,7 @@ PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
 SKIPPED = (__file__, weakref.__file__)
 WRAPPERS = {("_fn", "eval_frame.py"), ("inner", "_compile.py")}  # of the dispatch mode itself
 PYTHON_HOME = (str(Path(os.__file__).parent), "/usr/lib/python3.11")
+PACKAGES = (str(Path(torch.__file__).parents[1]), "/usr/lib/python3.11/site-packages")
 SETTINGS = {
     "PYTORCH_CUDA_ALLOC_CONF": "",
     "max_split_size": -1,
@@ -310,7 +311,7 @@ class MemorySnapshot(TorchDispatchMode):
                     continue
                 name = (code.co_name, Path(code.co_filename).name)
                 if code.co_filename not in SKIPPED and name not in WRAPPERS:
-                    place = code.co_filename.replace(*PYTHON_HOME)
+                    place = code.co_filename.replace(*PACKAGES).replace(*PYTHON_HOME)
                     found.append((code.co_name, place, frame.f_lineno))
                 frame = frame.f_back
         key = tuple(found)
