@@ -37,6 +37,56 @@ def test_layers_of_a_model_may_be_copies_of_one():
     assert of_kind(many(init, 3), "redundant_copy") == []
 
 
+def test_all_copies_of_a_model_that_several_functions_made():
+    rows = [
+        alloc(n, size, op="aten::empty", stack_id=n % 2, time_ps=n) for n, size in enumerate(SIZES)
+    ]
+    copies = [alloc(10 * turn + n, size, op="aten::clone", stack_id=2)
+              for turn in (1, 2) for n, size in enumerate(SIZES)]  # fmt: skip
+    other = ["aten::empty", ("build_head", "/me/train.py", 9), MAIN]
+    stacks = [MAKE, other, CLONE]
+    (finding,) = of_kind(profile_with([*rows, *copies], stacks=stacks), "redundant_copy")
+    assert finding.title.endswith(
+        "20.0 MiB are 2 more copies: 8 buffers made by keep_weights (train.py:30), of the sizes of "
+        "all weights"
+    )
+    # Half of the model is none.
+    some = [one for one in copies if one["address"] % 10 < 2]
+    assert of_kind(profile_with([*rows, *some], stacks=stacks), "redundant_copy") == []
+
+
+def heap(times, *, sizes=SIZES, more=()):
+    """A file of one moment: weights, and a list of so many buffers of each size."""
+    rows = [alloc(n, size, op="record", stack_id=0) for n, size in enumerate(SIZES)]
+    rows += [alloc(100 + n, size, op="sum", stack_id=1) for n, size in enumerate(sizes * times)]
+    rows += [alloc(300 + n, size, op="sum", stack_id=1) for n, size in enumerate(more)]
+    return profile_with(rows, stacks=[MAKE[1:], ADD[1:]])
+
+
+def test_a_list_of_gradients():
+    (finding,) = of_kind(heap(6), "redundant_copy")
+    assert finding.title.endswith(
+        "60.0 MiB are 6 more copies: 24 buffers made by add_gradients (train.py:40), of the sizes "
+        "of what build (train.py:8) made"
+    )
+    evidence = finding.evidence
+    assert (evidence["copy_bytes"], evidence["least_saved_bytes"]) == (60 * MIB, 50 * MIB)
+
+
+@each_row(
+    "given",
+    [
+        # What an optimizer holds; layers, of which one size more; other sizes.
+        {"times": 3},
+        {"times": 6, "more": (MIB,)},
+        {"times": 6, "sizes": (4 * MIB, 3 * MIB)},
+        {"times": 6, "sizes": (4 * MIB, 3 * MIB, 2 * MIB, 5 * MIB)},
+    ],
+)
+def test_what_is_no_list_of_gradients(given):
+    assert of_kind(heap(**given), "redundant_copy") == []
+
+
 def by_hand(stack=ADD, *, sizes=SIZES, together=True, always=False):
     """Weights, and steps that each hold buffers of the second stack for a while."""
     rows = [alloc(n, size, op="aten::empty", stack_id=0) for n, size in enumerate(SIZES)]

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
-
 from peakline.arrays import Int64Array
 from peakline.memory.at_peak import AtPeak
 from peakline.memory.origins import Origins
+from peakline.memory.second_copies import buffer_counts
 from peakline.memory.signatures import History
 from peakline.trace.frames import Frame
 
@@ -82,9 +81,7 @@ def _number(history: History, found: AtPeak, rows: Int64Array) -> int:
     """How many batches: as many as there are buffers of each size, or one more or less; 0 where
     some sizes occur more often than others.
     """
-    counts = history.events.array("count")[rows]
-    known = history.events.is_valid("count")[rows]
-    numbers = np.where(known, np.maximum(counts, 1), 1)
+    numbers = buffer_counts(history, rows)
     sizes: Counter[int] = Counter()
     for size, many in zip(
         (history.allocated[rows] // numbers).tolist(), numbers.tolist(), strict=True

@@ -15,6 +15,7 @@ from peakline.arrays import Int64Array
 from peakline.memory.at_peak import AtPeak
 from peakline.memory.composition import COPY_SHARE, Part, parts_of
 from peakline.memory.origins import Origins
+from peakline.memory.second_copies import buffer_counts
 from peakline.memory.signatures import History
 
 _NUMBER = 4
@@ -109,9 +110,7 @@ def _of_one_size(history: History, part: Part) -> tuple[int, Int64Array]:
 
 def _sizes(history: History, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
     """What was requested for one buffer, and how many there are."""
-    counts = history.events.array("count")[rows]
-    known = history.events.is_valid("count")[rows]
-    numbers = np.where(known, np.maximum(counts, 1), 1)
+    numbers = buffer_counts(history, rows)
     return history.requested[rows] // numbers, numbers
 
 

@@ -53,18 +53,22 @@ def _second(one: MemoryDetails, at_peak: AtPeak, history: History, origins: Orig
     from peakline.memory.second_copies import buffers_in, second_copies
 
     for found in second_copies(history, at_peak, origins):
-        copy, original = found.copy, found.original
+        copy, original = found.copy, "all weights"
         count = buffers_in(history, copy)
-        is_before = original.title == BEFORE_PROFILE
+        of = original
+        if found.original is not None:
+            original = found.original.title
+            is_before = original == BEFORE_PROFILE
+            of = "what was there before the profile" if is_before else f"what {original} made"
         are = "a second copy" if found.times == 1 else f"{found.times} more copies"
         yield _finding(
             one,
             at_peak,
             history,
             copy,
-            f"are {are}: {count} buffers made by {copy.title}, of the sizes of what "
-            + ("was there before the profile" if is_before else f"{original.title} made"),
-            original.title,
+            f"are {are}: {count} buffers made by {copy.title}, of the sizes of {of}",
+            original,
+            found.needed,
             "Work in place (torch._foreach_mul_, clip_grad_norm_, donated arguments), hold the "
             "copy on the host or on disk (a checkpoint), or make it of one tensor at a time.",
         )
@@ -86,6 +90,7 @@ def _joined(one: MemoryDetails, at_peak: AtPeak, history: History, origins: Orig
             f"are {buffers} made by {copy.title}, {'each ' if count > 1 else ''}as large as "
             f"{found.what} together",
             found.what,
+            0,
             "Compute from one tensor after the other in place of joining them "
             "(torch._foreach_norm, a sum of torch.dot, optax.global_norm), let gradients be views "
             "of the buckets (gradient_as_bucket_view=True), and hold no vector of the step before.",
@@ -99,6 +104,7 @@ def _finding(
     copy: Part,
     are: str,
     original: str,
+    needed: int,
     advice: str,
 ) -> Finding:
     from peakline.memory.peak_without import peak_without_signatures
@@ -114,7 +120,7 @@ def _finding(
             "original": original,
             "count": buffers_in(history, copy),
             "copy_bytes": copy.bytes,
-            "least_saved_bytes": min(max(at_peak.peak - left, 0), copy.bytes),
+            "least_saved_bytes": min(max(at_peak.peak - left, 0), copy.bytes) - needed,
             "peak_bytes": one.peak.peak_bytes,
             **of_frame(copy.stack.program),
         },
