@@ -121,3 +121,18 @@ def test_peak_in_evaluation():
     assert "memory is fullest in eval, with 8.0 MiB" in finding.title
     rows, bounds = job(None)
     assert of_kind(profile_with(rows, named(bounds, names)), "peak_in_evaluation") == []
+
+
+def test_an_evaluation_within_a_step_is_known_by_its_function():
+    rows, bounds = job(3)
+    twice, _ = job(5)
+    # Two of six steps hold it, so that none stands alone.
+    rows = rows[: bounds[4]] + twice[bounds[4] :]
+    rows = [row | {"stack_id": int(row.get("op") == "large"), "time_ps": n}
+            for n, row in enumerate(rows)]  # fmt: skip
+    stacks = [[("train", "/me/train.py", 4)], [("evaluate", "/me/train.py", 9)]]
+    (finding,) = of_kind(profile_with(rows, steps_at(*bounds), stacks=stacks), "peak_in_evaluation")
+    assert "memory is fullest in evaluate (train.py:9), with 8.0 MiB" in finding.title
+    other = [stacks[0], [("transform", "/me/train.py", 9)]]
+    silent = profile_with(rows, steps_at(*bounds), stacks=other)
+    assert of_kind(silent, "peak_in_evaluation") == []

@@ -25,7 +25,7 @@ WARM_UP = 2
 """So many steps at the beginning are unlike the others in healthy runs too."""
 FEWEST = 3
 """Fewer steps are no others to compare with."""
-_EVALUATION = re.compile(r"(?i)(?:^|[^a-z])(?:eval\w*|val|valid\w*|test\w*|predict\w*|infer\w*)")
+EVALUATES = re.compile(r"(?i)(?:^|[^a-z])(?:eval\w*|val|valid\w*|test\w*|predict\w*|infer\w*)")
 
 OUTSIDE, EVALUATION, ONE_STEP = "outside", "evaluation", "one step"
 
@@ -54,10 +54,11 @@ def lone_peak(
     origins: Origins | None = None,
 ) -> LonePeak | None:
     """The peak of an allocator where it stands alone; None where other times come near it, or
-    where too few steps are known.
+    where too few steps are known, and no function says that it is one of evaluation.
     """
-    if marks is None or len(marks) < FEWEST:
-        return _by_functions(history, allocator, origins, capacity)
+    by_function = _by_functions(history, allocator, origins, capacity)
+    if by_function is not None or marks is None or len(marks) < FEWEST:
+        return by_function
     rows = history.rows_of(allocator)
     used = np.where(history.measured[rows], history.used[rows], 0)
     bounds = np.searchsorted(rows, np.append(marks.start, marks.rows))
@@ -78,7 +79,7 @@ def lone_peak(
         others = int(each[~mine].max(initial=0)) if not same.any() else int(each[same].max())
         where = ONE_STEP
         when = f"in {marks.title(place)} alone"
-        if _EVALUATION.search(own) and not mine.all():
+        if EVALUATES.search(own) and not mine.all():
             others, where, when = int(each[~mine].max(initial=0)), EVALUATION, f"in {own.strip()}"
     elif in_evaluation:
         outside = _outside(history, rows, steps, in_evaluation)
@@ -117,9 +118,10 @@ def _by_functions(
         return None
     rows = history.rows_of(allocator)
     used = np.where(history.measured[rows], history.used[rows], 0)
-    names = [_evaluation_of(stack) for stack in origins.of(rows)]
-    name = names[int(used.argmax())]
-    inside = np.array([bool(one) for one in names])
+    stacks, place = origins.distinct(rows)
+    names = [_evaluation_of(stack) for stack in stacks]
+    name = names[int(place[int(used.argmax())])]
+    inside = np.array([bool(one) for one in names])[place]
     begins = history.signatures.codes[rows] >= 0
     if not name or not (begins & ~inside).any():
         return None
@@ -132,7 +134,7 @@ def _by_functions(
 
 def _evaluation_of(stack: Stack) -> str:
     """The outermost function of the program on a stack that is called as an evaluation is."""
-    named = (frame.title for frame in stack.path if _EVALUATION.search(frame.function))
+    named = (frame.title for frame in stack.path if EVALUATES.search(frame.function))
     return next(named, "")
 
 
@@ -143,7 +145,7 @@ def _name_at(history: History, row: int, steps: Steps | None) -> str:
     time = int(history.events.array("time_ps")[row])
     for number in np.flatnonzero((steps.begin <= time) & (steps.end >= time)).tolist():
         name = population_of(steps.label(number))
-        if _EVALUATION.search(name):
+        if EVALUATES.search(name):
             return name.strip()
     return ""
 

@@ -122,6 +122,11 @@ class Origins:
                 self._known[number] = _stack(frames.get(number, [])[::-1])
         return [self._known[number] for number in ids.tolist()]
 
+    def distinct(self, rows: AnyArray) -> tuple[list[Stack], Int64Array]:
+        """The stacks of some records, each once, and per record its place among them."""
+        _, first, place = np.unique(self._ids[rows], return_index=True, return_inverse=True)
+        return self.of(np.asarray(rows)[first]), place
+
     def function(self, rows: AnyArray, sizes: AnyArray) -> Frame | None:
         """The function that made most of the bytes of some buffers, half of them at least."""
         if not self.has_frames or not rows.size:
