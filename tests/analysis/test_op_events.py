@@ -51,3 +51,10 @@ def test_what_converts_says_nothing_of_its_result():
 
 def test_other_formats_have_none():
     assert op_events_of(profile(OPS, [("aten::mul", 5)], kind="xplane")) is None
+
+
+def test_the_op_that_a_program_calls():
+    ops = [("aten::one_hot", 0, 10), ("aten::zeros", 1, 8), ("aten::empty", 2, 5), *OPS[1:]]
+    records = [("aten::empty", 3), ("aten::mul", 40), ("aten::sum", 75), ("x", 5)]
+    found = op_events_of(profile(ops, records))
+    assert [found.outermost_op(n) for n in range(4)] == ["aten::one_hot", "", "aten::sum", ""]

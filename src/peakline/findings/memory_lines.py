@@ -37,7 +37,7 @@ def _with_line(finding: Finding, context: MemoryContext) -> Finding:
     rows = _buffers(finding.kind, history, codes, context)
     frame = origins.function(rows, history.allocated[rows]) if rows.size else None
     if frame is None:
-        return finding
+        return _with_op(finding, context, rows)
     forward = _forward(context, rows)
     if forward is not None:
         return replace(
@@ -56,6 +56,21 @@ def _with_line(finding: Finding, context: MemoryContext) -> Finding:
         finding,
         title=f"{finding.title}; allocated in {frame.title}{within}",
         evidence={**evidence, **of_frame(frame), **more},
+    )
+
+
+def _with_op(finding: Finding, context: MemoryContext, rows: AnyArray) -> Finding:
+    """Where no frame says it, the op that a program calls, for one that allocates within it."""
+    ops, history = context.op_events, context.history
+    if ops is None or history is None or not rows.size:
+        return finding
+    op = ops.outermost_op(int(rows[int(history.allocated[rows].argmax())]))
+    if not op or op in finding.title:
+        return finding
+    return replace(
+        finding,
+        title=f"{finding.title}; allocated by {op}",
+        evidence={**finding.evidence, "path": op},
     )
 
 

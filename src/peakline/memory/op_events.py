@@ -95,6 +95,17 @@ class OpEvents:
             event = int(self.parent[event])
         return found
 
+    def outermost_op(self, record: int) -> str:
+        """The op around a record that a program calls; empty without one, and in a backward
+        pass, whose ops nobody calls.
+        """
+        if self.is_backward[record]:
+            return ""
+        ops = [
+            name for name in self.names_around(int(self.event[record])) if name.startswith("aten::")
+        ]
+        return ops[-1] if ops else ""
+
     @cached_property
     def is_move(self) -> BoolArray:
         """Which records are of a tensor that is moved or converted, by itself and no other op."""
