@@ -13,7 +13,7 @@ from peakline.tables.joins import ranges
 from peakline.timing.op_names import EAGER
 from peakline.timing.slow_work import ALONE, OnlySlow, only_slow
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS, SLOW, WARM_UP, StepFacts
-from peakline.timing.step_threads import step_threads_of
+from peakline.timing.step_threads import StepThreads, step_threads_of
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity, is_marker
 from peakline.trace.events import Nesting, nesting_of, trace_of
@@ -180,7 +180,7 @@ def function_of(
     if not threads.has_frames:
         marks = [not is_marker(name) and _OP not in name for name in threads.names.values]
         chosen = np.array([*marks, False], np.bool_)[threads.code]
-    frames = np.flatnonzero(chosen)
+    frames = np.flatnonzero(chosen & ~_holds_next(threads))
     codes, place = np.unique(threads.code[frames], return_inverse=True)
     event = threads.event[frames]
     took = (threads.trace.end[event] - threads.trace.start[event]).astype(np.float64)
@@ -213,6 +213,13 @@ def function_of(
     }
 
 
+def _holds_next(threads: StepThreads) -> BoolArray:
+    """Which events hold the next step too: the loop over steps, begun in one of them."""
+    following = np.append(threads.begin[1:], np.iinfo(np.int64).max)
+    holds: BoolArray = threads.trace.end[threads.event] > following[threads.step]
+    return holds
+
+
 def _does_more(profile: Profile, rows: AnyArray, wall: AnyArray) -> BoolArray | None:
     """Which steps do what the others do not: a function of the program, or what it marked, that
     takes at least half of the median step. None without any.
@@ -222,6 +229,7 @@ def _does_more(profile: Profile, rows: AnyArray, wall: AnyArray) -> BoolArray | 
         return None
     event = threads.event
     took = threads.trace.end[event] - threads.trace.start[event]
+    took = np.where(_holds_next(threads), 0, took)
     much = HALF * float(np.median(wall))
     found: BoolArray | None = None
     most = 0.0

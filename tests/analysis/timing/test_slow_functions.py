@@ -13,10 +13,10 @@ MS = 10**9
 STEP, SAVE = "$train.py:1 step", "$train.py:9 save_all"
 
 
-def job(slow, inside, *, gap=0, between=()):
-    """Twelve steps of 10 ms; the ``slow`` ones last 100 ms and run what is ``inside`` them."""
+def job(slow, inside, *, gap=0, between=(), steps=12):
+    """Steps of 10 ms; the ``slow`` ones last 100 ms and run what is ``inside`` them."""
     marks, line, at = [], [], 0
-    for number in range(12):
+    for number in range(steps):
         wall = 100 if number in slow else 10
         marks.append((f"train {number}", at * MS, (at + wall) * MS))
         line.append((*marks[-1], number))
@@ -39,6 +39,25 @@ def test_the_function_that_slow_steps_alone_run():
     assert (finding.evidence["function"], finding.evidence["line"]) == ("save_all", 9)
     assert "save_all (train.py:9) takes 90.000 ms of a slow step" in finding.suggestion
     assert of_kind(job((), []), "step_variation") == []
+
+
+def test_an_evaluation_takes_its_time():
+    inside = [("$train.py:9 evaluate", 5, 95)]
+    (finding,) = of_kind(job({4}, inside, steps=24), "step_variation")
+    assert finding.title.endswith(", in evaluate (train.py:9), which the others do not run")
+    assert finding.severity == "info"
+    # Less is an alarm of something else, and of an evaluation more.
+    (finding,) = of_kind(job({4}, [(SAVE, 5, 95)], steps=24), "step_variation")
+    assert finding.severity == "warning"
+    (finding,) = of_kind(job({4, 8}, inside), "step_variation")
+    assert finding.severity == "warning"
+
+
+def test_the_loop_over_the_next_steps_is_none_of_a_step():
+    # It begins in a slow step, and goes on until the next slow one.
+    inside = [("$train.py:9 save_all", 5, 65), ("$train.py:30 train_epoch", 70, 130)]
+    (finding,) = of_kind(job({4, 8}, inside), "step_variation")
+    assert finding.evidence["function"] == "save_all"
 
 
 def test_a_function_that_all_steps_run_takes_longer():

@@ -48,3 +48,21 @@ def test_a_period_may_begin_in_the_steps_that_are_left_out():
     assert (finding.evidence["slow_steps"], finding.evidence["period_steps"]) == (2, 4)
     (finding,) = of_kind(job([(PREDICT, 30)], first=3, steps=11), "step_variation")
     assert (finding.evidence["slow_steps"], finding.evidence["period_steps"]) == (2, None)
+
+
+def same_work(slow):
+    """Steps of 10 ms, the ``slow`` ones of 40 ms, that all run one function."""
+    events, marks, now = [], [], 0
+    for number in range(14):
+        begin, now = now, now + (40 if number in slow else 10)
+        events.append((TRAIN, begin * MS, (now - 1) * MS))
+        marks.append((f"train {number}", begin * MS, now * MS))
+        events.append((*marks[-1], number))
+    return profile_of({HOST_PLANE: {"1": events}}, marks)
+
+
+def test_the_same_work_that_takes_longer_now_and_then_is_no_alarm():
+    (finding,) = of_kind(same_work({5, 7}), "step_variation")
+    assert finding.severity == "info"
+    (finding,) = of_kind(same_work({4, 8, 12}), "step_variation")
+    assert (finding.severity, finding.evidence["period_steps"]) == ("warning", 4)

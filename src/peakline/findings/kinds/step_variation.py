@@ -36,6 +36,8 @@ KIND = Kind(
 
 _REFILL = re.compile(r"Iterator::.*Repeat.*Shuffle")
 
+EVALUATION = 0.40
+"""An evaluation is an alarm from this share of the time on."""
 VARIES_ONCE = 0.10
 """A single slow step may be an accident."""
 
@@ -84,7 +86,27 @@ def find(context: TimeContext) -> Findings:
             }
             for row in slow.rows[:ROWS].tolist()
         ),
+        severity="info" if _is_evaluation(slow) or _is_chance(slow) else "",
     )
+
+
+def _is_evaluation(slow: SlowSteps) -> bool:
+    """Whether they hold an evaluation, which takes its time, by the name of its function."""
+    from peakline.memory.lone_peaks import EVALUATES
+
+    if slow.share >= EVALUATION:
+        return False
+    if slow.function is not None:
+        return EVALUATES.search(slow.function.function) is not None
+    only = slow.only
+    return only is not None and only.has_function and EVALUATES.search(only.names[0]) is not None
+
+
+def _is_chance(slow: SlowSteps) -> bool:
+    """Whether they do what the others do, now and then: the machine may have had other work."""
+    if slow.period is not None or slow.function is not None or slow.only is not None:
+        return False
+    return slow.longest is not None and slow.longest.is_same_work
 
 
 def _because(slow: SlowSteps) -> str:
