@@ -62,6 +62,13 @@ def test_a_loop_is_named_with_its_turns():
     assert more.evidence["loop_ps"] > 6 * 1400 * US
 
 
+def test_turns_of_a_map_need_no_products_of_their_own():
+    body = "transform/map/while/body/_1/transform/map/while"
+    ops = [(f"{body}/MatVec/MatMul:MatMul", 20), (f"{body}/Sub:Sub", 2)]
+    (finding,) = of_kind(job(ops), "tiny_ops")
+    assert finding.evidence["loop"] == "transform/map/while"
+
+
 def test_a_loop_with_its_gradient_is_one():
     back = [(f"{GRADIENT}/{name}:{name}", 2) for name in ("Mul", "Sum", "AddN")]
     assert of_kind(job([*SMALL, *back], turns=12), "tiny_ops") == []
