@@ -66,3 +66,5 @@ def test_a_small_pool_counts_where_sizes_never_settle():
     assert (found.reserved_bytes, found.used_bytes) == (60 * MIB, 16 * MIB)
     assert found.ops[0][0] == "extend"
     assert segments_taken(history(growing(12, settles=True)), 0) is None
+    # State that is made once for each weight.
+    assert segments_taken(history(growing(11)), 0) is None

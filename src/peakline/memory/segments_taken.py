@@ -27,7 +27,9 @@ LEAST_GROWING = 22 << 20
 empty, which has 2 MiB (kSmallBuffer) or 20 MiB (kLargeBuffer)."""
 NEW_SIZES = 0.1
 """Sizes never settle where this share of the later requests of an op are of a size that it had not
-requested before: a tensor that grows by each token."""
+requested before: a tensor that grows by each token, ..."""
+REQUESTS = 12
+"""... of so many requests or more: state that is made once for each weight has many sizes too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,8 @@ def _following(allocated: Int64Array, places: Int64Array) -> Int64Array:
 def _settles_never(history: History, rows: Int64Array, op: int) -> bool:
     """Whether an op requests new sizes in the later half of its allocations too."""
     mine = rows[(history.events.names("op").codes[rows] == op) & (history.requested[rows] > 0)]
+    if mine.size < REQUESTS:
+        return False
     first = np.unique(history.requested[mine], return_index=True)[1]
     later = mine.size - mine.size // 2
     return bool(np.count_nonzero(first >= mine.size // 2) >= NEW_SIZES * max(later, 1))

@@ -157,6 +157,8 @@ def _dense(context: MemoryContext, one: MemoryDetails) -> Findings:
     found = dense_gradients(history, one.at_peak, context.op_events)
     if found is None or not _is_much(one, HUGE, one.at_peak.peak, found.peak_after):
         return
+    if one.at_peak.peak - found.peak_after < HUGE_BYTES:
+        return
     largest = found.rows[int(history.allocated[found.rows].argmax())]
     signature = history.signatures[int(history.signatures.codes[largest])]
     before, count = one.at_peak.peak, int(found.rows.size)
