@@ -128,9 +128,12 @@ class Runs:
         self._is_bare = form == "step_stats"
         self.damage: dict[str, tuple[Damage, int]] = {}
         """By part, of the decoding that met the most; and where the last such part ends."""
-        if not self._is_bare:
-            outline = Plan(schema.shape("tensorflow.RunMetadata"), ["session_metadata"])
-            self._note(self.OUTLINE, decode(buffer, outline, self.spans).damage, self.spans)
+        outline = (
+            Plan(schema.shape("tensorflow.StepStats"), [])
+            if self._is_bare
+            else Plan(schema.shape("tensorflow.RunMetadata"), ["session_metadata"])
+        )
+        self._note(self.OUTLINE, decode(buffer, outline, self.spans).damage, self.spans)
 
     @property
     def step_ids(self) -> Int64Array:

@@ -93,12 +93,12 @@ class RunTables:
         return sum((damage for damage, _ in self._runs.damage.values()), Damage())
 
     def _cut(self) -> tuple[bool, int]:
-        """Whether the file is cut short, as far as the readings so far show, and by how much."""
-        size = self._buffer.size
-        last = [damage for damage, end in self._runs.damage.values() if damage and end == size]
-        missing = max((damage.missing_bytes for damage in last), default=0)
-        ends = (damage.first_offset + damage.skipped_bytes for damage in last)
-        return missing > 0 or size in ends, missing
+        """Whether the file is cut short, which its outline shows, and by how much."""
+        damage, end = self._runs.damage.get(Runs.OUTLINE, (Damage(), -1))
+        if not damage or end != self._buffer.size:
+            return False, 0
+        missing = damage.missing_bytes
+        return missing > 0 or damage.first_offset + damage.skipped_bytes == end, missing
 
     def read(self, table: str, warnings: Warnings, columns: AbstractSet[str] | None) -> Columns:
         """Read one table of `names`; ``columns`` None means all."""
