@@ -185,7 +185,8 @@ class _Moves(TorchFunctionMode):
             if name == "cuda" or places:
                 types_ = [v for v in (*args[1:], *kwargs.values()) if isinstance(v, torch.dtype)]
                 is_known = self.owner.knows(args[0])
-                moved = args[0] if is_known else args[0].detach().clone()
+                with torch.no_grad():  # a detached view would make the host's storage known
+                    moved = args[0] if is_known else args[0].clone()
                 return moved.to(types_[0]) if types_ else moved
         if str(kwargs.get("device")).startswith("cuda"):
             kwargs["device"] = "cpu"
