@@ -81,6 +81,7 @@ def test_values_of_one_shape_are_together():
         ("jit(step)/sub", "f32[64,64,9]", BROADCAST),
         ("jit(step)/sub", "f32[8,64,64]", ATTENTION),
         ("jit(step)/scatter-add", "f32[64,64]", SPARSE),
+        ("jit(step)/concatenate", "f32[8,32,32,75]", PATCHES),
         # What a model needs, or nobody says who made it.
         ("jit(step)/scatter-add", "f32[64,63,9]", BROADCAST),
         ("jit(step)/dot_general", "f32[64,64,9]", ""),

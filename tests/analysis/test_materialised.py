@@ -110,6 +110,14 @@ def joined(shape="[24, 96, 384]", *, repeat="pair/Tile", part="[24, 96, 192]", s
     return None if said is None else said.what
 
 
+def test_a_softmax_that_allocates_nothing():
+    scores = "attention/MatMul_1"
+    types = {scores: "BatchMatMulV2", "attention/Softmax": "Softmax", "logits/Softmax": "Softmax"}
+    assert what(scores, shape="[8, 64, 64]", types=types) == ATTENTION
+    del types["attention/Softmax"]
+    assert what(scores, shape="[8, 64, 64]", types=types) is None
+
+
 def test_what_is_repeated_and_joined():
     assert joined() == REPEATED
     assert joined(repeat="pair/BroadcastTo") == REPEATED
@@ -118,4 +126,7 @@ def test_what_is_repeated_and_joined():
     assert joined(part="[24, 96, 2]", size=1) is None
     assert joined(part="[96, 24, 192]") is None
     assert joined("[24, 384]", part="[24, 192]") is None
+    # PyTorch's allocator records no shapes.
+    assert joined("", part="") == REPEATED
+    assert joined("", part="", repeat="pair/Relu") is None
     assert joined(ends=True) is None

@@ -36,11 +36,14 @@ _ONE_HOT = re.compile(r"(?i)one_?hot")
 _PATCHES = re.compile(r"(?i)patches|im2col|unfold")
 _SOFTMAX = re.compile(r"(?i)softmax|attention|attend|/exp$|reduce_max")
 _PRODUCT = re.compile(r"(?:dot_general|conv_general_dilated|dot|convolution)$")
+_JOIN = re.compile(r"(?:^|/)concatenate$")
+_IMAGES = 4
+"""Images are of so many dimensions or more: with those of a batch and of colours."""
 _SCATTER = re.compile(r"scatter[\w-]*$")
 _EVALUATION = re.compile(r"(?i)(?:^|_)(?:eval\w*|val|valid\w*|test\w*|predict\w*|infer\w*)")
 _DONATED = 0.10
 """State that is not donated counts from this share of what the program needs on."""
-_LEAST_DONATED = 1 << 20
+_LEAST_DONATED = 4 << 20
 _FEW = 0.34
 """A program that runs at most so often as the one that runs most is not the step."""
 _ROWS = 8
@@ -125,6 +128,10 @@ def what_is(form: Form, live: Sequence[LiveBuffer]) -> str:
         return ATTENTION
     if is_blown_up and sides[-2:-1] == sides[-1:] and any(map(_SCATTER.search, names)):
         return SPARSE
+    # What is joined to so much more than all else was there several times over; of waves and texts
+    # a few neighbours are a model's input.
+    if is_blown_up and len(sides) >= _IMAGES and any(_JOIN.search(name) for name in names):
+        return PATCHES
     return BROADCAST if is_blown_up and not is_product and all(names) else ""
 
 

@@ -96,7 +96,8 @@ def materialised(
         of_row = partial(_type, history, types=types, origins=origins)
         is_one = not is_needed and joins_repeated(history, found, first, of_row)
         return Materialised(REPEATED, first) if is_one else None
-    if any(one in _BATCHED for one in made) and any(one in _SOFTMAX for one in made):
+    is_softmax = any(one in _SOFTMAX for one in made) or _has_softmax(history, first, types)
+    if any(one in _BATCHED for one in made) and is_softmax:
         return Materialised(ATTENTION, first) if _is_square(history, first) else None
     # A product of that shape is what the model needs, whatever else has its shape.
     if any(work_of("", one) == Work.MATMUL for one in made):
@@ -108,6 +109,16 @@ def materialised(
         return None
     is_one = is_broadcast(history, found, first, codes, ops)
     return Materialised(BROADCAST, first) if is_one else None
+
+
+def _has_softmax(history: History, row: int, types: Mapping[str, str]) -> bool:
+    """Whether a softmax ran in the scope of the op that made a buffer: TensorFlow's writes over its
+    input, and allocates nothing (``forward_input_or_allocate_output`` in softmax_op.cc).
+    """
+    scope = history.signatures[int(history.signatures.codes[row])].op.rpartition("/")[0]
+    return bool(scope) and any(
+        kind.lower() in _SOFTMAX and name.startswith(f"{scope}/") for name, kind in types.items()
+    )
 
 
 def _has_product(

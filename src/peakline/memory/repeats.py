@@ -53,10 +53,11 @@ def joins_repeated(
 ) -> bool:
     """Whether an op joined what had been repeated to other tensors of as many items: the buffer of
     the record ``joined`` has three dimensions or more, and when it was made a buffer of the same
-    step lived that an op that repeats had made, a part of it, with the same dimensions but one.
+    step lived that an op that repeats had made, a part of it, with the same dimensions but one; as
+    far as dimensions are recorded.
     """
     sides = _sides(history, joined)
-    if len(sides) < _DEEP:
+    if 0 < len(sides) < _DEEP:
         return False
     own = history.rows_of(found.allocator)
     before = own[: int(np.searchsorted(own, joined))]
@@ -69,7 +70,7 @@ def joins_repeated(
     parts = parts[history.signatures.codes[parts] >= 0]
     first = np.unique(history.signatures.codes[parts], return_index=True)[1]
     return any(
-        _differ_in_one(sides, _sides(history, row)) and type_of(row) in REPEATS
+        (not sides or _differ_in_one(sides, _sides(history, row))) and type_of(row) in REPEATS
         for row in parts[first].tolist()
     )
 

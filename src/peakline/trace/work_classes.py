@@ -122,6 +122,7 @@ _WORDS = {
         "randomuniform randomstandardnormal truncatednormal statelessrandomuniform "
         "statelessrandomuniformv2 statelessrandomnormal statelessrandomnormalv2 randomuniformint "
         "multinomial normal_ uniform_ random_ bernoulli_ exponential_ randperm rng_bit_generator "
+        "randomshuffle randomgamma randompoissonv2 statelessrandomuniformint statelessshuffle "
         "threefry2x32 random_bits native_dropout"
     ),
     Work.FILE: "savev2 saveslices mergev2checkpoints writefile writesummary writescalarsummary",
@@ -154,7 +155,7 @@ _WORDS = {
     ),
     Work.REDUCE: (
         "sum prod mean all any euclideannorm argmax argmin amax amin aminmax nansum nanmean var "
-        "std var_mean std_mean norm linalg_vector_norm linalg_matrix_norm _foreach_norm logsumexp "
+        "std var_mean std_mean linalg_vector_norm _foreach_norm logsumexp "
         "count_nonzero l2loss reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or "
         "reduce"
     ),

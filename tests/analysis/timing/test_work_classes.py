@@ -47,6 +47,9 @@ from peakline.trace.work_classes import WORDS, Work, work_of
         ("copy_concatenate_fusion.2", "", Work.JOIN),
         ("pad.7", "", Work.JOIN),
         ("aten::linalg_vector_norm", "", Work.REDUCE),
+        # Calls others, which say what it does.
+        ("aten::linalg_matrix_norm", "", Work.OTHER),
+        ("sample/RandomShuffle", "RandomShuffle", Work.RANDOM),
         ("a", "ArgMax", Work.REDUCE),
         ("aten::cumsum", "", Work.SCAN),
         ("a", "ResizeBilinearGrad", Work.RESIZE),

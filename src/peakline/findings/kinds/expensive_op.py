@@ -43,7 +43,7 @@ _SHARES = {
     Work.JOIN: (0.20, 0.40),
     Work.REDUCE: (0.35, 0.60),
     Work.SCAN: (0.20, 0.40),
-    Work.RESIZE: (0.35, 0.60),
+    Work.RESIZE: (0.25, 0.50),
     Work.FFT: (0.35, 0.60),
     Work.CHECK: (0.05, 0.10),
 }
@@ -63,7 +63,8 @@ _ADVICE = {
     "first), make what is used again contiguous once, and drop clones of what is not written to.",
     Work.GATHER: "Gather whole rows in place of single elements, sort or batch the indices, or "
     "express it as slices, masks or a matrix product.",
-    Work.RANDOM: "Make random numbers once for several steps, with a cheaper generator (Philox, "
+    Work.RANDOM: "Draw indices in place of shuffling a whole table; make random numbers once for "
+    "several steps, with a cheaper generator (Philox, "
     "jax_default_prng_impl=rbg), or in the input pipeline.",
     Work.LINALG: "Compute less than the whole decomposition: a few rounds of power iteration for "
     "the largest singular value or eigenvalue, a solve in place of an inverse, Cholesky where the "

@@ -59,7 +59,8 @@ def _second(one: MemoryDetails, at_peak: AtPeak, history: History, origins: Orig
         if found.original is not None:
             original = found.original.title
             is_before = original == BEFORE_PROFILE
-            of = "what was there before the profile" if is_before else f"what {original} made"
+            made = f"what {original} made" if original else "other buffers"
+            of = "what was there before the profile" if is_before else made
         are = "a second copy" if found.times == 1 else f"{found.times} more copies"
         yield _finding(
             one,

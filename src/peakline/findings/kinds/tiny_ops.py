@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, of_frame
+from peakline.findings.frames import FRAME, where_of
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS
 from peakline.text import time_text
@@ -43,6 +43,8 @@ _ROWS = 10
 
 def find(context: TimeContext) -> Findings:
     """At most two, with the ops that run most often: of loops, and of an optimizer."""
+    import numpy as np
+
     from peakline.timing.cell_loops import in_cell_loops
     from peakline.timing.elementwise import in_optimizer
     from peakline.timing.frame_work import function_around
@@ -64,7 +66,7 @@ def find(context: TimeContext) -> Findings:
     if share < KIND.least:
         return
     frame = function_around(context.profile, found.events)
-    where = "" if frame is None else f", in {frame.title}"
+    where, source = where_of(context, ops, np.isin(ops.event, found.events), frame)
     # What a person wrote are the ops of the forward pass; their gradients run as often.
     written = [name for name, _ in found.ops if not name.startswith("autograd::")]
     names = ", ".join((written or [name for name, _ in found.ops])[:3])
@@ -90,7 +92,7 @@ def find(context: TimeContext) -> Findings:
             "loop_ps": found.loop_ps,
             "loop": loop.name if loop else None,
             "turns": loop.turns if loop else None,
-            **of_frame(frame),
+            **source,
             "share": share,
             "gain_ps": int(_WORTH * found.loop_ps),
             "gain_share": _WORTH * share,
