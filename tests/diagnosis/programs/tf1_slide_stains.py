@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.diagnosis.pair import Pair
 
-SLIDES, PIXELS, LEVELS, GRADES = 24, 1600, 256, 4
+SLIDES, PIXELS, LEVELS, GRADES = 32, 2048, 256, 4
 
 PAIR = Pair(
     fault="the histogram of a slide is made by comparing each of its pixels with all 256 levels",
