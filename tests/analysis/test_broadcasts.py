@@ -7,7 +7,7 @@ from tests.each_row import each_row
 from tests.profile.fake import FakeReader
 
 from peakline.memory.at_peak import buffers_at_peak
-from peakline.memory.broadcasts import is_broadcast, is_for_each_pair
+from peakline.memory.broadcasts import is_broadcast, is_for_each_pair, is_written_out
 from peakline.memory.embedding_gradients import DENSE_OP, dense_gradients
 from peakline.memory.marks import find_marks
 from peakline.memory.op_events import op_events_of
@@ -93,3 +93,19 @@ def test_dense_gradients_of_embeddings(rows_read, is_dense):
     if found is not None:
         assert found.rows.tolist() == [0]
         assert (found.bytes, found.peak_after) == (8 * MIB, MIB + 512 * 32 * 4)
+
+
+@each_row(
+    ("dims", "expected"),
+    [
+        ("[[6, 1, 256], []]", True),
+        # An image that is made four times as large; nothing recorded.
+        ("[[2048, 1024], []]", False),
+        ("", False),
+    ],
+)
+def test_what_is_written_out_many_times(dims, expected):
+    rows = [alloc(1, 32 * MIB, op="aten::repeat", time_ps=5), free(1, time_ps=90)]
+    made, _, ops = job([("aten::repeat", 0, 10, dims)], rows)
+    assert is_written_out(0, made, ops) is expected
+    assert not is_written_out(0, made, None)

@@ -97,6 +97,11 @@ def test_what_a_form_is(name, shape, expected):
 def test_a_temporary_that_is_not_much_larger_than_others_is_none():
     live = [value("jit(step)/sub", "f32[64,64,9]", 8), value("w", "f32[7]", 3, "parameter")]
     assert what_is(forms_of(live, "temporary")[0], live) == ""
+    # Of all pairs of a layer's outputs: a Hessian.
+    live[0] = value("jit(step)/select_n", "f32[64,64]", 8)
+    assert what_is(forms_of(live, "temporary")[0], live) == BROADCAST
+    live[0] = value("jit(step)/dot_general", "f32[64,64]", 8)
+    assert what_is(forms_of(live, "temporary")[0], live) == ""
 
 
 def test_huge_temporary(found):

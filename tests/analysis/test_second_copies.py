@@ -55,6 +55,11 @@ def test_all_copies_of_a_model_that_several_functions_made():
     assert of_kind(profile_with([*rows, *some], stacks=stacks), "redundant_copy") == []
 
 
+def test_an_op_that_copies_within_another_makes_no_copy():
+    loss = ["aten::clone", "aten::contiguous", "aten::cross_entropy_loss", CLONE[1], MAIN]
+    assert of_kind(many(loss, 3), "redundant_copy") == []
+
+
 def heap(times, *, sizes=SIZES, more=()):
     """A file of one moment: weights, and a list of so many buffers of each size."""
     rows = [alloc(n, size, op="record", stack_id=0) for n, size in enumerate(SIZES)]

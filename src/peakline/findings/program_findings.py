@@ -37,6 +37,8 @@ _PATCHES = re.compile(r"(?i)patches|im2col|unfold")
 _SOFTMAX = re.compile(r"(?i)softmax|attention|attend|/exp$|reduce_max")
 _PRODUCT = re.compile(r"(?:dot_general|conv_general_dilated|dot|convolution)$")
 _JOIN = re.compile(r"(?:^|/)concatenate$")
+_PAIRS, _LARGER = 2, 2.0
+"""A square matrix need not be so much larger than a weight."""
 _IMAGES = 4
 """Images are of so many dimensions or more: with those of a batch and of colours."""
 _SCATTER = re.compile(r"scatter[\w-]*$")
@@ -121,6 +123,12 @@ def what_is(form: Form, live: Sequence[LiveBuffer]) -> str:
     shapes = {one.shape for one in form.values}
     others = [one.bytes for one in live if one.shape not in shapes]
     is_blown_up = form.first.bytes >= BLOWN_UP * max(others, default=0)
+    # All pairs of the outputs of a layer: a Hessian, a Gram matrix.
+    is_blown_up |= (
+        len(sides) == _PAIRS
+        and sides[0] == sides[1]
+        and form.first.bytes >= _LARGER * max(others, default=0)
+    )
     # What has the shape of an argument is no larger than what it was made of.
     is_blown_up &= all(one.shape != form.shape for one in live if one.kind == "parameter")
     is_product = any(_PRODUCT.search(name.rpartition("/")[2]) for name in names)

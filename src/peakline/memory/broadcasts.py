@@ -13,11 +13,13 @@ from peakline.memory.op_events import OpEvents
 from peakline.memory.signatures import History, dimensions
 from peakline.trace.op_inputs import DIMS
 
-BLOWN_UP = 4.0
+BLOWN_UP = 3.0
 """A temporary is blown up when it is so many times as large as the largest buffer of another form,
 ..."""
 BROADCASTS = 2.0
 """... or so many times as large as the largest input of its op, where that is recorded."""
+WRITTEN = 16.0
+"""What is written again and again is so many times as large as what the op read."""
 DEEP = 3
 """Pairs of vectors make a tensor of so many dimensions, of which the last is summed up. With fewer,
 pairs of numbers, the result itself may be needed: unless an op on record reduces it."""
@@ -60,6 +62,14 @@ def is_table(history: History, found: AtPeak, first: int) -> bool:
     others = own[signatures.shape[signatures.codes[own]] != shape]
     size = int(history.requested[first])
     return size >= BROADCASTS * int(history.requested[others].max(initial=0))
+
+
+def is_written_out(first: int, history: History, ops: OpEvents | None) -> bool:
+    """Whether what an op wrote again and again is many times what it read, where that is recorded:
+    broadcasting needs none of the copies. An image that is made larger is a few times as large.
+    """
+    read = 0 if ops is None or not ops.inputs.is_recorded else ops.elements_read(first)
+    return 0 < read * 4 * WRITTEN <= int(history.requested[first])
 
 
 def is_for_each_pair(history: History, first: int, ops: OpEvents | None) -> bool:

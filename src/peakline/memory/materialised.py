@@ -11,7 +11,13 @@ import numpy as np
 
 from peakline.arrays import IntpArray
 from peakline.memory.at_peak import AtPeak
-from peakline.memory.broadcasts import LOOKUPS, is_broadcast, is_for_each_pair, is_table
+from peakline.memory.broadcasts import (
+    LOOKUPS,
+    is_broadcast,
+    is_for_each_pair,
+    is_table,
+    is_written_out,
+)
 from peakline.memory.composition import gradients
 from peakline.memory.op_events import OpEvents
 from peakline.memory.origins import Origins
@@ -103,7 +109,8 @@ def materialised(
     if any(work_of("", one) == Work.MATMUL for one in made):
         return None
     is_repeated = root in REPEATS and any(is_elementwise(one) for one in made)
-    if root in WRITTEN_OUT and is_repeated and is_table(history, found, first):
+    is_table_of = is_repeated and is_table(history, found, first)
+    if root in WRITTEN_OUT and (is_table_of or is_written_out(first, history, ops)):
         return Materialised(BROADCAST, first)
     if root in _AS_LARGE or not (is_repeated or is_elementwise(root)):
         return None

@@ -153,6 +153,10 @@ class _Part:
     signs: tuple[bool, ...]
 
 
+_IS_COPY = 2
+"""The place of that sign."""
+
+
 @lru_cache(maxsize=1 << 16)
 def _part(function: str, file: str, line: int) -> _Part:
     """Many stacks share their frames: each is looked at once."""
@@ -190,7 +194,12 @@ def _stack(frames: list[tuple[str, str, int]]) -> Stack:
     functional = (one for one in reversed(inside) if one.file.endswith("functional.py"))
     types += [one.function.lower() for one in functional if one.whose == "framework"]
     signs = [any(column) for column in zip(*(part.signs for part in parts), strict=True)]
-    backward, optimizer, copies, zeros, reads, puts = signs or [False] * 6
+    backward, optimizer, _, zeros, reads, puts = signs or [False] * 6
+    # A copy that another op makes within it is that op's affair.
+    ops = [part for part in parts if part.op]
+    copies = any(
+        part.signs[_IS_COPY] for part in [*ops[-1:], *(one for one in parts if not one.op)]
+    )
     return Stack(
         program,
         tuple(reversed(named)),

@@ -68,6 +68,8 @@ def second_copies(history: History, found: AtPeak, origins: Origins) -> list[Sec
             copy = _named(history, parts, sizes, place) or _of_all(history, found, parts, place)
         elif _is_hand_made(history, found, part, sizes[place]):
             copy = _by_hand(history, found, parts, sizes, place)
+        elif _is_made_before(history, found, part):
+            copy = _of_all(history, found, parts, place)
         else:
             copy = None if found.has_ends else _many(parts, sizes, place)
         if copy is not None:
@@ -96,7 +98,9 @@ def _of_all(history: History, found: AtPeak, parts: list[Part], place: int) -> S
     as often. They are the parameters by category, else what no copy is and was there before the
     steps.
     """
-    copied = np.concatenate([part.rows for part in parts if part.stack.is_copy])
+    copied = np.concatenate(
+        [parts[place].rows, *(part.rows for part in parts if part.stack.is_copy)]
+    )
     if history.descriptions is not None:
         codes, categories = history.descriptions.of(found.rows)[0]
         rows = found.rows[codes == categories.index("parameter")]
@@ -175,6 +179,19 @@ def _is_hand_made(history: History, found: AtPeak, part: Part, sizes: Counter[in
     ends = history.lifetimes.end[made].astype(np.int64)
     ends = np.maximum.accumulate(np.where(ends < 0, history.rows, ends))
     return bool((ends[:-1] < made[1:]).any())
+
+
+def _is_made_before(history: History, found: AtPeak, part: Part) -> bool:
+    """Whether the program's own code made it before the steps, and it is none of the parameters."""
+    if part.stack.program is None or not found.starts.size or history.descriptions is None:
+        return False
+    if (
+        part.rows.max() >= found.starts[0]
+        or np.unique(history.allocated[part.rows]).size < MANY_SIZES
+    ):
+        return False
+    codes, categories = history.descriptions.of(part.rows)[0]
+    return not any(categories[code] == "parameter" for code in np.unique(codes).tolist())
 
 
 def _by_hand(

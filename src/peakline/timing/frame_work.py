@@ -266,9 +266,9 @@ def _is_python(threads: StepThreads, activity: AnyArray) -> BoolArray:
     return is_frame & (works_for_ops < 0) & (threads.frame >= 0)
 
 
-def function_around(profile: Profile, events: AnyArray) -> Frame | None:
+def function_around(profile: Profile, events: AnyArray, *, by_number: bool = False) -> Frame | None:
     """The function of the program in which most of the time of ``events`` (places in the trace,
-    none in another) goes by; None where no frame says it for half of it.
+    none in another) goes by, or most of them lie; None where no frame says it for half of it.
     """
     threads = step_threads_of(profile)
     if threads is None or not threads.has_frames or not events.size:
@@ -278,7 +278,7 @@ def function_around(profile: Profile, events: AnyArray) -> Frame | None:
     known = threads.event[place] == events
     frame = np.where(known, _named(threads)[place], -1)
     trace = threads.trace
-    took = trace.end[events] - trace.start[events]
+    took = np.ones(events.size, np.int64) if by_number else trace.end[events] - trace.start[events]
     codes, group = np.unique(
         np.where(frame >= 0, threads.code[np.maximum(frame, 0)], -1), return_inverse=True
     )

@@ -44,7 +44,7 @@ _SHARES = {
     Work.REDUCE: (0.35, 0.60),
     Work.SCAN: (0.20, 0.40),
     Work.RESIZE: (0.25, 0.50),
-    Work.FFT: (0.35, 0.60),
+    Work.FFT: (0.25, 0.50),
     Work.CHECK: (0.05, 0.10),
 }
 """From which share of the steps each is said, and from which it is an alarm: some casts, copies,

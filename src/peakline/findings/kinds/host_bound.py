@@ -75,7 +75,7 @@ def _one_by_one(context: TimeContext) -> Findings:
     found = eager_ops_of(context.profile, facts)
     if found is None:
         return
-    frame = function_around(context.profile, found.calls)
+    frame = function_around(context.profile, found.calls, by_number=True)
     where = "" if frame is None else f", in {frame.title}"
     yield KIND.finding(
         f"{found.per_step:.0f} ops a step are run one by one: {found.share:.0%} of the time goes "
