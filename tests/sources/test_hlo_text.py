@@ -155,6 +155,7 @@ BROKEN = {
     "two roots": (_entry("ROOT a = f32[] negate(p)\n  ROOT b = f32[] negate(p)"), 6),
     "parameter": (_entry("a = f32[] parameter(x)"), 5),
     "trailing": (_entry("a = f32[] negate(p) negate(p)"), 5),
+    "stack frames": ("HloModule m\n\nFileLocations\n1 {line=-92233720368547758090}\n", 3),
 }
 
 

@@ -113,7 +113,10 @@ def stack_frames(text: bytes, at: int) -> tuple[bytes, int]:
             if (numbers is None) != (row[1] is not None):
                 raise BrokenText(text, row.start(), f"a row of {table[1].decode()}")
             value: Value = unquoted(row[1]) if row[1] is not None else _numbers(row[2], numbers)
-            inside.append(pack("xla.StackFrameIndexProto", {field: [value]}))
+            try:
+                inside.append(pack("xla.StackFrameIndexProto", {field: [value]}))
+            except ValueError as error:
+                raise BrokenText(text, row.start(), f"a row of {table[1].decode()}") from error
             at = row.end()
         at = skip(text, at)
     if at == start:
