@@ -107,5 +107,5 @@ def test_dense_gradients_of_embeddings(rows_read, is_dense):
 def test_what_is_written_out_many_times(dims, expected):
     rows = [alloc(1, 32 * MIB, op="aten::repeat", time_ps=5), free(1, time_ps=90)]
     made, _, ops = job([("aten::repeat", 0, 10, dims)], rows)
-    assert is_written_out(0, made, ops) is expected
-    assert not is_written_out(0, made, None)
+    assert is_written_out(made, 0, ops) is expected
+    assert not is_written_out(made, 0, None)

@@ -4,7 +4,7 @@ from tests.analysis.timing.programs import Maker, f32
 
 import peakline
 from peakline.findings.program_origins import with_readers
-from peakline.timing.program_answer import LiveBuffer
+from peakline.timing.program_answer import LiveBuffer, ProgramAnswer
 
 
 def value(instruction):
@@ -25,7 +25,7 @@ def test_the_op_that_reads_a_copy(tmp_path):
     path.write_bytes(made.data)
     given = [value(name) for name in ("copy.1", "copy.2{}", "copy.3", "unknown")]
     with peakline.open(path) as profile:
-        found = with_readers(profile, 0, given)
+        found = with_readers(profile, ProgramAnswer(profile, 0), given)
     assert [(one.op_name, one.source_line) for one in found] == [
         ("jit(f)/neg", 7), ("jit(f)/neg", 7), ("", None), ("", None)
     ]  # fmt: skip

@@ -224,7 +224,7 @@ def _huge(profile: Profile, need: DeviceNeed, live: Sequence[LiveBuffer]) -> Ite
             return
         form = alike
         if not any(one.op_name for one in form.values):
-            form = replace(form, values=with_readers(profile, need.program.number, form.values))
+            form = replace(form, values=with_readers(profile, need.program, form.values))
         what = what_is(form, live)
         if not what:
             continue

@@ -10,60 +10,54 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
-    from peakline.arrays import Int64Array
-    from peakline.tables import Columns, Profile
-    from peakline.timing.program_answer import LiveBuffer
+    from peakline.hlo.uses import Uses
+    from peakline.tables import Profile
+    from peakline.timing.program_answer import LiveBuffer, ProgramAnswer
 
 _STEPS = 4
 """At most so many instructions lie between a value and the op that it is for."""
-_ORIGIN = {"name", "op_name", "source_file", "source_line"}
 
 
 def with_readers(
-    profile: Profile, number: int, values: Sequence[LiveBuffer]
+    profile: Profile, program: ProgramAnswer, values: Sequence[LiveBuffer]
 ) -> tuple[LiveBuffer, ...]:
-    """``values`` of the program ``number`` with the op and line of the first instruction with an op
-    that reads them, if need be through others; unchanged where none does.
+    """``values`` of a program with the op and line of the first instruction with an op that reads
+    them, if need be through others; unchanged where none does.
     """
+    from peakline.hlo.uses import Uses
+
     programs = profile.programs()
     if programs is None:
         return tuple(values)
-    listed = programs.read(number, "hlo_instructions", _ORIGIN)
-    operands = programs.read(number, "hlo_operands")
-    names = listed.names("name")
-    places = {name: row for row, name in enumerate(names.to_list())}
+    uses = Uses(programs, program.memory)
+    names = uses.instructions.names("name").to_list()
+    places = {name: row for row, name in enumerate(names)}
     return tuple(
-        _with_reader(value, listed, operands, places.get(value.instruction.partition("{")[0]))
+        _with_reader(value, uses, places.get(value.instruction.partition("{")[0]))
         for value in values
     )
 
 
-def _with_reader(
-    value: LiveBuffer, listed: Columns, operands: Columns, row: int | None
-) -> LiveBuffer:
-    reader = None if row is None else _reader(listed, operands, row)
+def _with_reader(value: LiveBuffer, uses: Uses, row: int | None) -> LiveBuffer:
+    reader = None if row is None else _reader(uses, row)
     if reader is None:
         return value
-    (said,) = listed.take(np.array([reader])).to_pylist()
+    line = uses.instructions.array("source_line")[reader]
     return replace(
         value,
-        op_name=said["op_name"],
-        source_file=said["source_file"] or "",
-        source_line=said["source_line"],
+        op_name=uses.instructions.names("op_name")[reader] or "",
+        source_file=uses.instructions.names("source_file")[reader] or "",
+        source_line=int(line) if uses.instructions.is_valid("source_line")[reader] else None,
     )
 
 
-def _reader(listed: Columns, operands: Columns, row: int) -> int | None:
-    has_op = listed.names("op_name").codes >= 0
-    reads, read = operands.array("instruction_id"), operands.array("operand_id")
-    data = ~operands.array("is_control").astype(np.bool_)
-    frontier: Int64Array = np.array([row])
+def _reader(uses: Uses, row: int) -> int | None:
+    has_op = uses.instructions.names("op_name").codes >= 0
+    frontier = {row}
     for _ in range(_STEPS):
-        frontier = np.unique(reads[np.isin(read, frontier) & data])
-        named = frontier[has_op[frontier]]
-        if named.size:
-            return int(named[0])
+        frontier = {user for one in frontier for user in uses.users(one)} - frontier
+        named = [user for user in frontier if has_op[user]]
+        if named:
+            return min(named)
     return None

@@ -1,8 +1,8 @@
 """Batches of input that are in memory at once, ready for later steps.
 
-Two or three are enough for a device to find the next one there
-(``flax.jax_utils.prefetch_to_device``: "a value of 2 is enough for GPUs"); a queue without a bound,
-or a list of all batches, holds many.
+Two or three are enough for a device to find the next one there, as the documentation of
+``flax.jax_utils.prefetch_to_device`` says of GPUs; a queue without a bound, or a list of all
+batches, holds many.
 """
 
 from __future__ import annotations

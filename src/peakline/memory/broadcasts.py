@@ -64,7 +64,7 @@ def is_table(history: History, found: AtPeak, first: int) -> bool:
     return size >= BROADCASTS * int(history.requested[others].max(initial=0))
 
 
-def is_written_out(first: int, history: History, ops: OpEvents | None) -> bool:
+def is_written_out(history: History, first: int, ops: OpEvents | None) -> bool:
     """Whether what an op wrote again and again is many times what it read, where that is recorded:
     broadcasting needs none of the copies. An image that is made larger is a few times as large.
     """

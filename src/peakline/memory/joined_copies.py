@@ -13,8 +13,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.memory.at_peak import AtPeak
-from peakline.memory.composition import COPY_SHARE, Part, parts_of
-from peakline.memory.origins import Origins
+from peakline.memory.composition import COPY_SHARE, Part
 from peakline.memory.second_copies import buffer_counts
 from peakline.memory.signatures import History
 
@@ -53,11 +52,8 @@ class _Whole:
     made_by: Part | None
 
 
-def joined_copies(history: History, found: AtPeak, origins: Origins) -> list[JoinedCopy]:
-    """From 10 % of the peak on, largest first; none where no call stacks are recorded."""
-    if not origins.has_frames:
-        return []
-    parts = parts_of(history, found, origins)
+def joined_copies(history: History, found: AtPeak, parts: list[Part]) -> list[JoinedCopy]:
+    """Those among the ``parts`` of what is at the peak, largest first, from 10 % of it on."""
     wholes = _wholes(history, found, parts)
     copies = []
     for part in parts:

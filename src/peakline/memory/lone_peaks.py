@@ -118,12 +118,14 @@ def _by_functions(
         return None
     rows = history.rows_of(allocator)
     used = np.where(history.measured[rows], history.used[rows], 0)
+    top = int(used.argmax())
+    name = _evaluation_of(origins.of(rows[top : top + 1])[0])
+    if not name:
+        return None
     stacks, place = origins.distinct(rows)
-    names = [_evaluation_of(stack) for stack in stacks]
-    name = names[int(place[int(used.argmax())])]
-    inside = np.array([bool(one) for one in names])[place]
+    inside = np.array([bool(_evaluation_of(stack)) for stack in stacks])[place]
     begins = history.signatures.codes[rows] >= 0
-    if not name or not (begins & ~inside).any():
+    if not (begins & ~inside).any():
         return None
     peak, others = int(used.max()), int(used[begins & ~inside].max())
     least = max(LEAST, CAPACITY * (capacity or 0))

@@ -110,7 +110,7 @@ def materialised(
         return None
     is_repeated = root in REPEATS and any(is_elementwise(one) for one in made)
     is_table_of = is_repeated and is_table(history, found, first)
-    if root in WRITTEN_OUT and (is_table_of or is_written_out(first, history, ops)):
+    if root in WRITTEN_OUT and (is_table_of or is_written_out(history, first, ops)):
         return Materialised(BROADCAST, first)
     if root in _AS_LARGE or not (is_repeated or is_elementwise(root)):
         return None

@@ -1,9 +1,9 @@
 """Tensors that are repeated for each of many items, and then joined to them or computed with.
 
 Framework functions that repeat write every copy out: ``tf.tile`` and ``tf.repeat``, ``jnp.tile``,
-``torch.Tensor.repeat``, which "copies the tensor's data" where ``expand`` does not (its page of
-PyTorch's documentation). A product with what is joined is the sum of a product with each part, so
-the part that is the same for many items need not be repeated before it.
+``torch.Tensor.repeat``, where ``expand`` makes a view (their pages of PyTorch's documentation). A
+product with what is joined is the sum of a product with each part, so the part that is the same for
+many items need not be repeated before it.
 """
 
 from __future__ import annotations

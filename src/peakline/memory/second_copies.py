@@ -13,8 +13,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array, IntpArray
 from peakline.memory.at_peak import AtPeak
-from peakline.memory.composition import COPY_BUFFERS, COPY_SHARE, SAME, Part, goes_at_once, parts_of
-from peakline.memory.origins import Origins
+from peakline.memory.composition import COPY_BUFFERS, COPY_SHARE, SAME, Part, goes_at_once
 from peakline.memory.signatures import History
 
 _SMALL = 1e-3
@@ -41,21 +40,16 @@ class SecondCopy:
     needed: int = 0
 
 
-def second_copies(history: History, found: AtPeak, origins: Origins) -> list[SecondCopy]:
-    """Copies at the peak whose originals are there too, largest first.
+def second_copies(history: History, found: AtPeak, parts: list[Part]) -> list[SecondCopy]:
+    """Copies among the ``parts`` of what is at the peak whose originals are there too, largest
+    first.
 
     What calls itself a copy (clone, deepcopy, jnp.copy) and has buffers of the sizes of another
     part, once or several times; and what the program's own code made in the steps with exactly the
     sizes of what was there before them. State of an optimizer has the sizes of the weights too,
     and is none.
     """
-    if not origins.has_frames:
-        return []
-    parts = [
-        part
-        for part in parts_of(history, found, origins)
-        if part.bytes >= SAME * COPY_SHARE * found.peak
-    ]
+    parts = [part for part in parts if part.bytes >= SAME * COPY_SHARE * found.peak]
     sizes = [_sizes(history, part.rows, found.peak) for part in parts]
     copies = []
     for place, part in enumerate(parts):

@@ -4,8 +4,8 @@ With ``torch.autograd.set_detect_anomaly(True)`` autograd's engine runs ``isnan(
 output of each node after the node's function, reduces it to one value and reads that with ``item``
 (torch/csrc/autograd/engine.cpp: ``call_function``). On a device every read waits for all that was
 launched before. It also saves the Python stack of each op of the forward pass, which no event shows
-(torch/csrc/autograd/anomaly_mode.h). PyTorch's documentation says that it "should be enabled only
-for debugging as the different tests will slow down your program execution".
+(torch/csrc/autograd/anomaly_mode.h). By its page of PyTorch's documentation it is for debugging
+alone, as it is slow.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from peakline.memory.at_peak import AtPeak
     from peakline.memory.composition import Part
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.origins import Origins
     from peakline.memory.signatures import History
 
 KIND = Kind(
@@ -39,20 +38,23 @@ def find(context: MemoryContext) -> Findings:
     make anew and could overwrite.
     """
     yield from (one for one in context.program_findings if one.kind == KIND.name)
+    from peakline.memory.composition import parts_of
+
     history, origins = context.history, context.origins
-    if history is None or origins is None:
+    if history is None or origins is None or not origins.has_frames:
         return
     for one in context.allocators:
         if one.at_peak is not None:
-            yield from _second(one, one.at_peak, history, origins)
-            yield from _joined(one, one.at_peak, history, origins)
+            parts = parts_of(history, one.at_peak, origins)
+            yield from _second(one, one.at_peak, history, parts)
+            yield from _joined(one, one.at_peak, history, parts)
 
 
-def _second(one: MemoryDetails, at_peak: AtPeak, history: History, origins: Origins) -> Findings:
+def _second(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part]) -> Findings:
     from peakline.memory.peak import BEFORE_PROFILE
     from peakline.memory.second_copies import buffers_in, second_copies
 
-    for found in second_copies(history, at_peak, origins):
+    for found in second_copies(history, at_peak, parts):
         copy, original = found.copy, "all weights"
         count = buffers_in(history, copy)
         of = original
@@ -75,11 +77,11 @@ def _second(one: MemoryDetails, at_peak: AtPeak, history: History, origins: Orig
         )
 
 
-def _joined(one: MemoryDetails, at_peak: AtPeak, history: History, origins: Origins) -> Findings:
+def _joined(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part]) -> Findings:
     from peakline.memory.joined_copies import joined_copies
     from peakline.memory.second_copies import buffers_in
 
-    for found in joined_copies(history, at_peak, origins):
+    for found in joined_copies(history, at_peak, parts):
         copy = found.part
         count = buffers_in(history, copy)
         buffers = "a buffer" if count == 1 else f"{count} buffers"
