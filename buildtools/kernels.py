@@ -50,6 +50,8 @@ _FLAGS = {
 }
 _SHARED = f"{PACKAGE}._shared"
 """What Cython's typed memoryviews need, once for all modules."""
+_IN_C = (SOURCES / "bus_errors.c",)
+"""Modules that are no Cython: handlers of signals."""
 
 
 def compiled_modules() -> list[Path]:
@@ -136,6 +138,7 @@ def extensions() -> list[object]:
         [
             *(extension(f"{PACKAGE}.{p.stem}", p) for p in sources),
             extension(_SHARED, SOURCES / "_shared.c"),
+            *(extension(f"{PACKAGE}.{p.stem}", p) for p in _IN_C),
         ],
         build_dir=BUILD,
         nthreads=os.cpu_count() or 1,

@@ -192,15 +192,3 @@ def test_json_that_no_message_can_hold(write, value, reason):
     error = error_of(write(b'{"versions": {"producer": ' + value + b"}}"))
     assert reason in error
     assert error.endswith("(GraphDef in JSON)")
-
-
-# Files that change while they are open.
-
-
-def test_a_file_that_is_cut_short_while_it_is_open(write):
-    data = (Path(__file__).parent.parent / "data" / _XSPACE).read_bytes()
-    path = write(gzip.decompress(data))
-    with peakline.open(path) as profile:
-        os.truncate(path, 100)
-        with pytest.raises(InputError, match="became shorter while it was read"):
-            profile.table("allocator_events")

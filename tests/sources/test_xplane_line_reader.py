@@ -12,6 +12,7 @@ from tests.wire.wirebytes import fixed32, fixed64, len_field, tag, varint, varin
 
 import peakline
 from peakline.errors import InputError
+from peakline.formats.common import files
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane import line_reader
 from peakline.formats.xplane.line_parts import Lookup
@@ -302,6 +303,13 @@ def large(path):
     path.write_bytes(space.SerializeToString())
 
 
+@pytest.fixture
+def on_disk(monkeypatch):
+    """What is small is not read when it is opened either."""
+    monkeypatch.setattr(files, "_HEAD_BYTES", 1024)
+
+
+@pytest.mark.usefixtures("on_disk")
 def test_a_file_cut_between_two_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(line_reader, "_WINDOW_BYTES", 1 << 10)
     path = tmp_path / "host.xplane.pb"
@@ -315,6 +323,7 @@ def test_a_file_cut_between_two_parts(tmp_path, monkeypatch):
         list(parts)
 
 
+@pytest.mark.usefixtures("on_disk")
 def test_a_file_cut_after_it_was_opened(tmp_path):
     for table in ("events", "event_stats", "memory_snapshots", "lines", "event_types"):
         path = tmp_path / f"{table}.xplane.pb"

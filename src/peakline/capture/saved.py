@@ -7,13 +7,14 @@ profile (xla/tsl/profiler/rpc/client/save_profile.cc), under whatever name they 
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import BinaryIO
 
 from peakline.capture.answer import Answer, has_events
 from peakline.errors import PeaklineError
+from peakline.formats.common.files import open_to_read
 from peakline.formats.common.urls import connect
 from peakline.repository import HostFile, NewSession, Repository, Session, is_url
 from peakline.wire import Buffer, as_buffer
@@ -29,10 +30,10 @@ def saved_size(repository: Repository, session: NewSession, host: str) -> int | 
     file = _saved(repository, session, host)
     try:
         if file is None or not is_url(file.path):
-            return None if file is None else Path(file.path).stat().st_size
+            return None if file is None else file.status().bytes
         system, place = connect(file.path, file.storage_options)
         return int(system.size(place))
-    except FileNotFoundError:
+    except (FileNotFoundError, PeaklineError):
         return None
 
 
@@ -45,10 +46,12 @@ def drop_saved_empty(repository: Repository, session: NewSession, host: str) -> 
     file = _saved(repository, session, host)
     if file is None or is_url(file.path):
         return
-    place = Path(file.path)
-    with suppress(OSError):  # another user's file, perhaps; the trace is no less empty
-        if place.stat().st_size <= _MOST_EMPTY and not has_events(as_buffer(place.read_bytes())):
-            place.unlink()
+    # Another user's file, perhaps; the trace is no less empty.
+    with suppress(OSError, PeaklineError):
+        with os.fdopen((file.opener or open_to_read)(file.path), "rb") as stream:
+            content = stream.read(_MOST_EMPTY + 1)
+        if len(content) <= _MOST_EMPTY and not has_events(as_buffer(content)):
+            session.remove(file.path.rpartition(os.sep)[2])
 
 
 def _saved(repository: Repository, session: NewSession, host: str) -> HostFile | None:
@@ -57,7 +60,7 @@ def _saved(repository: Repository, session: NewSession, host: str) -> HostFile |
         if is_url(session.path):
             return repository.session(name).host(host)
         # By itself: a repository that lacks the session would list all others.
-        return Session(name, name, session.path).host(host)
+        return Session(name, name, session.path, confinement=session.confinement).host(host)
     except PeaklineError:
         return None
 

@@ -186,7 +186,10 @@ def open_profile(file: HostFile, max_unpacked_bytes: int | None = None) -> Profi
     from peakline.tables.derived import DERIVED
 
     reader = open_reader(
-        file.path, max_unpacked_bytes=max_unpacked_bytes, storage_options=file.storage_options
+        file.path,
+        max_unpacked_bytes=max_unpacked_bytes,
+        storage_options=file.storage_options,
+        opener=file.opener,
     )
     return Profile(reader, derived=DERIVED, is_alone=True)
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
 from peakline.deadline import check_deadline
 from peakline.engine.flights import Flights
@@ -18,7 +17,7 @@ from peakline.formats.common.glance import (
     names_in,
     possible_tables,
 )
-from peakline.repository import HostFile, Session
+from peakline.repository import HostFile, Session, is_url
 from peakline.toolbox.registry import Tool
 from peakline.tools import find_tool, tool_names
 
@@ -154,11 +153,8 @@ class ToolIndex:
 
 
 def _is_settled(session: Session) -> bool:
-    try:
-        return time.time() - Path(session.path).stat().st_mtime > _SETTLED_S
-    except OSError:
-        # A remote one is known by its listing.
-        return True
+    # A remote one is known by its listing.
+    return is_url(session.path) or time.time() - session.modified() > _SETTLED_S
 
 
 def _possible(file: HostFile) -> frozenset[str]:
@@ -189,10 +185,11 @@ def _ruled_out(file: HostFile, wanted: frozenset[str]) -> frozenset[str]:
     tables = possible_tables(file.path)
     if tables is None:
         return frozenset()
-    missing = _tools_of(tables) - _tools_of(tables - missing_tables(file.path))
+    missing = _tools_of(tables) - _tools_of(tables - missing_tables(file.path, file.opener))
     marked = [tool for tool in _with_marks() if tool.name in wanted]
     if marked:
         # All in one look: a session can have thousands of hosts.
-        found = names_in(file.path, {mark for tool in marked for mark in tool.marks})
+        marks = {mark for tool in marked for mark in tool.marks}
+        found = names_in(file.path, marks, file.opener)
         missing |= {tool.name for tool in marked if found.isdisjoint(tool.marks)}
-    return missing if may_have_gpus(file.path) else missing | _TOOLS_OF_GPUS
+    return missing if may_have_gpus(file.path, file.opener) else missing | _TOOLS_OF_GPUS

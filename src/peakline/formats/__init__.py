@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from peakline.errors import DamagedError, UnknownFormatError
-from peakline.formats.common.files import STDIN, SourceFile
+from peakline.formats.common.files import STDIN, Opener, SourceFile
 from peakline.formats.common.format import formats, message_names
 from peakline.formats.common.reader import NotedReader
 from peakline.formats.common.recognise import recognise
@@ -24,20 +24,30 @@ def open_reader(
     *,
     max_unpacked_bytes: int | None = None,
     storage_options: Mapping[str, object] | None = None,
+    opener: Opener | None = None,
 ) -> Reader:
     """Open ``path`` (``-``: standard input; or a URL) with the source that recognises its content.
 
     ``max_unpacked_bytes`` is what a gzip file may expand to, ``storage_options`` are for the
-    driver of a URL. Raises NotFoundError, InputError (unreadable, empty), UnknownFormatError,
-    DamagedError, or UsageError for a URL that no driver opens.
+    driver of a URL. ``opener`` opens a file for a caller who may not open every one. Raises
+    NotFoundError, InputError (unreadable, empty), UnknownFormatError, DamagedError, or UsageError
+    for a URL that no driver opens.
     """
-    if path != STDIN and Path(path).is_dir():
+    if path != STDIN and opener is None and Path(path).is_dir():
         from peakline.formats.hlo_dump.reader import DumpReader
 
         return DumpReader(path)
-    file = SourceFile(path, max_unpacked_bytes=max_unpacked_bytes, storage_options=storage_options)
+    file = SourceFile(
+        path,
+        max_unpacked_bytes=max_unpacked_bytes,
+        storage_options=storage_options,
+        opener=opener,
+    )
     try:
-        return _reader(file)
+        try:
+            return _reader(file)
+        finally:
+            file.check()
     except BaseException:
         file.close()
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from peakline.errors import ExistsError, RemoteError, UsageError
 from peakline.repository.files import HostFile
@@ -18,6 +18,9 @@ from peakline.repository.names import (
 )
 from peakline.repository.store import Store, Taken, Unwritable
 
+if TYPE_CHECKING:
+    from peakline.repository.confined import Confinement
+
 
 class NewSession:
     """A session that this object alone may fill, until it is closed; a context manager.
@@ -28,11 +31,18 @@ class NewSession:
     """
 
     def __init__(
-        self, session_id: str, path: str, store: Store, storage_options: Mapping[str, object]
+        self,
+        session_id: str,
+        path: str,
+        store: Store,
+        storage_options: Mapping[str, object],
+        confinement: Confinement | None = None,
     ) -> None:
         self.session_id = session_id
         self.path = path
         """The session's directory, a URL where it is remote."""
+        self.confinement = confinement
+        """Where alone it may lie."""
         self._options = storage_options
         self._lock = threading.Lock()
         self._hosts: set[str] = set()
@@ -71,7 +81,7 @@ class NewSession:
             with self._lock:
                 self._hosts.discard(name)
             raise
-        return HostFile(name, entry.path, self._options, entry.stamp)
+        return HostFile(name, entry.path, self._options, entry.stamp, confinement=self.confinement)
 
     def write_beside(self, host: str, name: str, write: Callable[[BinaryIO], object]) -> None:
         """``<host>.<name>``, a file that is no profile (what an old profiler made for one tool).
@@ -86,6 +96,15 @@ class NewSession:
             self._claim.write(full, write)
         with self._lock:
             self._beside.append(full)
+
+    def remove(self, name: str) -> None:
+        """Take a file away, whoever wrote it; RemoteError when it cannot be."""
+        try:
+            self._claim.remove(name)
+        except Unwritable as error:
+            raise RemoteError(
+                f"session {self.session_id!r}: {name!r} cannot be removed: {error}"
+            ) from error
 
     def close(self) -> None:
         """Let others have the session; of one without a profile nothing stays."""

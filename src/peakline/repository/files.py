@@ -6,10 +6,15 @@ from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from peakline.errors import InputError, NotFoundError
-from peakline.repository.store import FileStatus, reading
+from peakline.repository.store import FileStatus, Store, reading
 from peakline.repository.stores import store_for
+
+if TYPE_CHECKING:
+    from peakline.formats.common.files import Opener
+    from peakline.repository.confined import Confinement
 
 
 @dataclass(frozen=True)
@@ -25,24 +30,35 @@ class HostFile:
     storage_options: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     _listed: Hashable | None = field(default=None, compare=False, repr=False)
     _status: FileStatus | None = field(default=None, compare=False, repr=False)
+    confinement: Confinement | None = field(default=None, compare=False, repr=False)
+    """Where alone the file may lie."""
+
+    @property
+    def opener(self) -> Opener | None:
+        """What opens it, where it may not lie anywhere."""
+        return None if self.confinement is None else self.confinement.open_file
+
+    def _store(self) -> Store:
+        return store_for(self.path, self.storage_options, self.confinement)
 
     def stamp(self) -> Hashable:
         """What identifies the content: path, size, time of change and inode, or the object's tag.
 
         A local file is looked at each time; a remote one has what the listing said that found it.
-        Raises NotFoundError when the file is gone, InputError when it cannot be read.
+        Raises NotFoundError when the file is gone, InputError when it cannot be read,
+        ForbiddenError when it lies outside of where it may.
         """
         if self._listed is not None:
             return self._listed
         with reading(f"the file of host {self.host!r}"):
-            return store_for(self.path, self.storage_options).stamp(self.path)
+            return self._store().stamp(self.path)
 
     def status(self) -> FileStatus:
         """Its size and when it last changed; read and raising as `stamp`."""
         if self._status is not None:
             return self._status
         with reading(f"the file of host {self.host!r}"):
-            return store_for(self.path, self.storage_options).status(self.path)
+            return self._store().status(self.path)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from peakline.errors import InputError, NotFoundError
 from peakline.repository.creating import NewSession
@@ -40,6 +40,9 @@ from peakline.repository.store import (
     reading,
 )
 from peakline.repository.stores import store_for
+
+if TYPE_CHECKING:
+    from peakline.repository.confined import Confinement
 
 _PLUGIN = ("plugins", "profile")
 
@@ -77,6 +80,8 @@ class Session:
     storage_options: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     _folder: Folder | None = field(default=None, compare=False, repr=False)
     _rule: Rule | None = field(default=None, compare=False, repr=False)
+    confinement: Confinement | None = field(default=None, compare=False, repr=False)
+    """Where alone it, and its files, may lie."""
 
     def hosts(self) -> list[HostFile]:
         """The hosts, by name; other programs' files and hidden ones are no hosts.
@@ -99,7 +104,7 @@ class Session:
 
     def _all_hosts(self) -> list[HostFile]:
         with reading(f"session {self.name!r}"):
-            return files_of_hosts(self._listed(), self.storage_options)
+            return files_of_hosts(self._listed(), self.storage_options, self.confinement)
 
     def host(self, name: str) -> HostFile:
         """The host ``name``, with ``:`` or as its file spells it; NotFoundError lists them.
@@ -121,10 +126,14 @@ class Session:
         with reading(f"session {self.name!r}"):
             return self._listed().stamp()
 
+    def modified(self) -> float:
+        """When its directory last changed, in seconds since the epoch; 0 where nobody can say."""
+        return self._listed().modified()
+
     def _listed(self) -> Folder:
         if self._folder is not None:
             return self._folder
-        return store_for(self.path, self.storage_options).folder(self.path)
+        return store_for(self.path, self.storage_options, self.confinement).folder(self.path)
 
 
 @dataclass(frozen=True)
@@ -154,7 +163,15 @@ class Repository:
         self.rule: Rule | None = None
         """Which sessions and hosts are listed; to be set before the first listing."""
         self._options = storage_options
+        self._confinement: Confinement | None = None
         self._store: Store = store_for(self.logdir, storage_options)
+
+    def confine(self, confinement: Confinement) -> None:
+        """From now on read and write nothing outside of it, on a local file system: that raises
+        ForbiddenError. To be called before anything is listed.
+        """
+        self._confinement = confinement
+        self._store = store_for(self.logdir, self._options, confinement)
 
     @property
     def root(self) -> str:
@@ -228,7 +245,7 @@ class Repository:
         """
         check_name("session", session_id)
         path = self._store.join(self.root, session_id)
-        return NewSession(session_id, path, self._store, self._options)
+        return NewSession(session_id, path, self._store, self._options, self._confinement)
 
     def _reading_root(self) -> str:
         if self._is_plugin_directory():
@@ -246,7 +263,9 @@ class Repository:
 
     def _session(self, run: str, folder: Folder) -> Session:
         name = f"{run}/{folder.name}" if run else folder.name
-        return Session(folder.name, name, folder.path, self._options, folder, self.rule)
+        return Session(
+            folder.name, name, folder.path, self._options, folder, self.rule, self._confinement
+        )
 
     def _sorted(self, folders: Iterable[tuple[str, Folder | Problem]]) -> Found:
         sessions: list[Session] = []
@@ -306,7 +325,9 @@ def local_or_url(path: str) -> str:
     return str(Path(path))
 
 
-def files_of_hosts(folder: Folder, storage_options: Mapping[str, Any]) -> list[HostFile]:
+def files_of_hosts(
+    folder: Folder, storage_options: Mapping[str, Any], confinement: Confinement | None = None
+) -> list[HostFile]:
     """The hosts of a folder, by name, each with the file that counts; Unreadable or Missing."""
     best: dict[str, tuple[int, FileEntry]] = {}
     for entry in folder.files():
@@ -314,7 +335,7 @@ def files_of_hosts(folder: Folder, storage_options: Mapping[str, Any]) -> list[H
         if host and (host not in best or rank < best[host][0]):
             best[host] = rank, entry
     return [
-        HostFile(host, entry.path, storage_options, entry.stamp, entry.status)
+        HostFile(host, entry.path, storage_options, entry.stamp, entry.status, confinement)
         for host, (_, entry) in sorted(best.items())
     ]
 

@@ -2,7 +2,7 @@
 
 # A listing calls the operating system thousands of times, and a Path costs more than such a call;
 # the docstrings of the stores' methods are the protocol's.
-# ruff: noqa: D102, PTH102, PTH103, PTH106, PTH116, PTH118, PTH119, PTH120, PTH208
+# ruff: noqa: D102, PTH103, PTH116, PTH118, PTH119, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.deadline import check_deadline
+from peakline.errors import ForbiddenError
 from peakline.repository.names import ENVIRONMENT, PACKAGES, host_of
 from peakline.repository.store import (
     FileEntry,
@@ -22,12 +23,16 @@ from peakline.repository.store import (
     Folder,
     Kind,
     Missing,
+    Outside,
     Problem,
     Taken,
     Unreadable,
     Unwritable,
 )
-from peakline.repository.writing import TEMPORARY, publish, sync_directory
+from peakline.repository.writing import TEMPORARY, publish
+
+if TYPE_CHECKING:
+    from peakline.repository.confined import Confinement
 
 _SETTLED_NS = 2_000_000_000
 """A directory's time of change may stay the same for that long while files come and go."""
@@ -48,6 +53,8 @@ def _reading() -> Iterator[None]:
         yield
     except OSError as error:
         raise _unreadable(error) from None
+    except ForbiddenError as error:
+        raise Outside(str(error)) from None
 
 
 @contextmanager
@@ -58,18 +65,25 @@ def _writing() -> Iterator[None]:
         raise Unwritable(error.strerror or str(error)) from error
 
 
-def _stat(path: str) -> os.stat_result:
-    try:
-        return os.stat(path)
-    except OSError as error:
-        raise _unreadable(error) from None
+def _status(path: str, confinement: Confinement | None) -> os.stat_result:
+    return os.stat(path) if confinement is None else confinement.status(path)
 
 
-def _is_installed(folder: Folder) -> bool:
-    """Whether the directory is one of installed programs, not of anybody's runs."""
-    return folder.name in PACKAGES or any(
-        os.path.lexists(os.path.join(folder.path, name)) for name in ENVIRONMENT
-    )
+def _stat(path: str, confinement: Confinement | None) -> os.stat_result:
+    with _reading():
+        return _status(path, confinement)
+
+
+@contextmanager
+def _entries(path: str, confinement: Confinement | None) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """What is in a directory; Unreadable or Missing."""
+    with _reading():
+        if confinement is None:
+            with os.scandir(path) as entries:
+                yield entries
+        else:
+            with confinement.directory(path) as descriptor, os.scandir(descriptor) as entries:
+                yield entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +93,17 @@ class LocalFolder:
     name: str
     path: str
     known: dict[str, tuple[int, ...]] = field(compare=False, repr=False)
+    confinement: Confinement | None = field(default=None, compare=False, repr=False)
 
     def files(self) -> Iterator[FileEntry]:
-        with _reading(), os.scandir(self.path) as entries:
+        with _entries(self.path, self.confinement) as entries:
             for entry in entries:
                 try:
                     is_file = entry.is_file()
                 except OSError:
                     is_file = True  # a link that cannot be followed: opening it says why
                 if is_file:
-                    yield FileEntry(entry.name, entry.path)
+                    yield FileEntry(entry.name, os.path.join(self.path, entry.name))
 
     def holds_profile(self) -> bool:
         change = self.stamp()
@@ -104,20 +119,23 @@ class LocalFolder:
         return holds
 
     def stamp(self) -> tuple[int, ...]:
-        status = _stat(self.path)
+        status = _stat(self.path, self.confinement)
         return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
     def modified(self) -> float:
         try:
-            return os.stat(self.path).st_mtime
-        except OSError:
+            return _stat(self.path, self.confinement).st_mtime
+        except Unreadable:
             return 0.0
 
 
 class LocalStore:
-    """The local file system. It remembers which directories it has seen a profile in."""
+    """The local file system, or what of it lies inside of ``confinement``. It remembers which
+    directories it has seen a profile in.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, confinement: Confinement | None = None) -> None:
+        self._confinement = confinement
         self._known: dict[str, tuple[int, ...]] = {}
 
     def join(self, path: str, *names: str) -> str:
@@ -125,11 +143,11 @@ class LocalStore:
 
     def kind(self, path: str) -> Kind | None:
         try:
-            mode = os.stat(path).st_mode
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _unreadable(error) from None
+            with _reading():
+                try:
+                    mode = _status(path, self._confinement).st_mode
+                except FileNotFoundError:
+                    return None
         except ValueError as error:
             raise Unreadable(str(error)) from None
         if stat.S_ISREG(mode):
@@ -137,18 +155,19 @@ class LocalStore:
         return "directory" if stat.S_ISDIR(mode) else "other"
 
     def folder(self, path: str) -> Folder:
-        return LocalFolder(os.path.basename(path), path, self._known)
+        return self._folder(os.path.basename(path), path)
 
     def folders(self, path: str) -> Iterator[Folder | Problem]:
-        with _reading(), os.scandir(path) as entries:
+        with _entries(path, self._confinement) as entries:
             for entry in entries:
                 if entry.name[0] == ".":
                     continue
+                place = os.path.join(path, entry.name)
                 try:
                     if entry.is_dir():
-                        yield LocalFolder(entry.name, entry.path, self._known)
+                        yield self._folder(entry.name, place)
                 except OSError as error:
-                    yield Problem(entry.name, entry.path, str(_unreadable(error)))
+                    yield Problem(entry.name, place, str(_unreadable(error)))
 
     def nested(self, logdir: str) -> Iterator[tuple[str, Folder | Problem]]:
         """Links are followed, each directory is looked at once, installed programs are not."""
@@ -161,36 +180,51 @@ class LocalStore:
             if run == os.curdir:
                 run = ""
             try:
-                status = os.stat(place.path)
+                status = self._stat(place.path)
                 if (status.st_dev, status.st_ino) in seen:
                     continue
                 seen.add((status.st_dev, status.st_ino))
                 inside = list(self.folders(place.path))
-            except (Unreadable, OSError) as error:
-                reason = str(_unreadable(error) if isinstance(error, OSError) else error)
-                yield os.path.dirname(run), Problem(place.name, place.path, reason)
+            except Unreadable as error:
+                yield os.path.dirname(run), Problem(place.name, place.path, str(error))
                 continue
             for found in inside:
                 if isinstance(found, Problem):
                     yield run, found
                 elif found.name != _PLUGINS:
-                    if not _is_installed(found):
+                    if not self._is_installed(found):
                         waiting.append(found)
                 elif run:
                     with suppress(Missing):
                         for folder in self.folders(self.join(found.path, _PROFILE)):
                             yield run, folder
 
+    def _folder(self, name: str, path: str) -> LocalFolder:
+        return LocalFolder(name, path, self._known, self._confinement)
+
+    def _stat(self, path: str) -> os.stat_result:
+        return _stat(path, self._confinement)
+
+    def _is_installed(self, folder: Folder) -> bool:
+        """Whether the directory is one of installed programs, not of anybody's runs."""
+        if folder.name in PACKAGES:
+            return True
+        if self._confinement is None:
+            return any(os.path.lexists(os.path.join(folder.path, name)) for name in ENVIRONMENT)
+        with suppress(Unreadable), _reading(), self._confinement.directory(folder.path) as place:
+            return any(_is_in(place, name) for name in ENVIRONMENT)
+        return False
+
     def stamp(self, path: str) -> Hashable:
-        status = _stat(path)
+        status = self._stat(path)
         return path, status.st_size, status.st_mtime_ns, status.st_ino
 
     def status(self, path: str) -> FileStatus:
-        status = _stat(path)
+        status = self._stat(path)
         return FileStatus(status.st_size, status.st_mtime)
 
     def claim(self, path: str) -> LocalClaim:
-        return LocalClaim(path)
+        return LocalClaim(path, self._confinement)
 
 
 class LocalClaim:
@@ -202,31 +236,37 @@ class LocalClaim:
     claimed: ``mkdir`` decides between two.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, confinement: Confinement | None = None) -> None:
         self._path = path
+        above, self._name = os.path.split(path)
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            for _ in range(_ATTEMPTS):
-                if self._claim():
-                    break
-            else:
-                raise Taken("others make and remove it all the time")
+            self._parent = _made_directory(above, confinement)
+            try:
+                self._claim()
+            except BaseException:
+                os.close(self._parent)
+                raise
         except FileExistsError:
             raise Unwritable("a file is where its directory should be") from None
         except OSError as error:
             raise Unwritable(error.strerror or str(error)) from None
 
-    def _claim(self) -> bool:
+    def _claim(self) -> None:
+        for _ in range(_ATTEMPTS):
+            if self._is_claimed():
+                return
+        raise Taken("others make and remove it all the time")
+
+    def _is_claimed(self) -> bool:
         """One attempt; False when the directory was removed in the middle of it."""
-        path = self._path
         try:
-            os.mkdir(path)
+            os.mkdir(self._name, dir_fd=self._parent)
             self._made = True
         except FileExistsError:
             self._made = False
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            self._directory = os.open(path, flags)
+            self._directory = os.open(self._name, flags, dir_fd=self._parent)
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -243,7 +283,8 @@ class LocalClaim:
             os.close(self._directory)
             raise
         if self._made:
-            sync_directory(os.path.dirname(path))
+            with suppress(OSError):
+                os.fsync(self._parent)
         return True
 
     def _lock(self) -> None:
@@ -260,7 +301,7 @@ class LocalClaim:
 
     def _still_there(self) -> bool:
         try:
-            now = os.lstat(self._path)
+            now = os.stat(self._name, dir_fd=self._parent, follow_symlinks=False)
         except FileNotFoundError:
             return False
         return os.path.samestat(now, os.fstat(self._directory))
@@ -292,5 +333,25 @@ class LocalClaim:
         if self._made:
             with suppress(OSError):  # it has files, or somebody moved it away
                 if self._still_there():
-                    os.rmdir(self._path)
+                    os.rmdir(self._name, dir_fd=self._parent)
         os.close(self._directory)
+        os.close(self._parent)
+
+
+def _is_in(directory: int, name: str) -> bool:
+    """Whether an open directory has something of that name, as `os.path.lexists`."""
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _made_directory(path: str, confinement: Confinement | None) -> int:
+    """The directory ``path``, which is made where it is not, open."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    if confinement is None:
+        os.makedirs(path, exist_ok=True)
+        return os.open(path, flags)
+    confinement.make_directories(path)
+    return confinement.open(path, flags)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple, Protocol
 
-from peakline.errors import InputError, NotFoundError
+from peakline.errors import ForbiddenError, InputError, NotFoundError
 
 Kind = Literal["file", "directory", "other"]
 
@@ -28,13 +28,21 @@ class Missing(Unreadable):
     """There is nothing at the place."""
 
 
+class Outside(Unreadable):
+    """A link leads out of where the caller may read."""
+
+
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """What a store raises in the block, as NotFoundError or InputError about ``what``."""
+    """What a store raises in the block, as NotFoundError or InputError about ``what``, or as
+    ForbiddenError.
+    """
     try:
         yield
     except Missing:
         raise NotFoundError(f"{what} is gone") from None
+    except Outside as error:
+        raise ForbiddenError(str(error)) from None
     except Unreadable as error:
         raise InputError(f"{what} cannot be read: {error}") from error
 

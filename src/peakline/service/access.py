@@ -2,7 +2,8 @@
 
 Every rule raises one of `peakline.errors` or answers a question with a boolean. Nothing here
 trusts a path that a request names: it is resolved, links included, and compared with the resolved
-roots part by part.
+roots part by part. Links may change afterwards: repositories open what is in them through a
+`Confinement`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import TypeVar
 
 from peakline.errors import ForbiddenError, InputError, NotFoundError, UsageError
 from peakline.repository import HostFile, Repository, Session, check_name
+from peakline.repository.confined import Confinement
 from peakline.repository.layout import Entry
-from peakline.repository.store import Missing, Unreadable
+from peakline.repository.store import Missing, Store, Unreadable
 from peakline.repository.stores import store_for
 from peakline.service.browser import BrowserRules
 from peakline.service.capture_hosts import CaptureHosts
@@ -46,6 +48,10 @@ class Access:
         self.capture_target = CaptureHosts(settings).target
         self.roots = root_names(settings.roots)
         """The served log directories by the names that callers may use for them."""
+        places = (*settings.roots, *settings.linked)
+        self._confinement = Confinement(
+            tuple(_local(place) for place in places if not _is_remote(place))
+        )
         self._tokens: tuple[str, ...] = ()
         self._repositories: dict[str, Repository] = {}
         self.reload_tokens()
@@ -72,8 +78,10 @@ class Access:
         if known is None:
             if len(self._repositories) >= _MOST_REPOSITORIES:
                 self._repositories.clear()
-            known = self._repositories[place] = Repository(place)
+            known = Repository(place)
+            known.confine(self._confinement)
             known.rule = self.inside
+            self._repositories[place] = known
         return known
 
     def new_repository(self, repository_root: str) -> Repository:
@@ -88,9 +96,9 @@ class Access:
         if not {place, base}.isdisjoint(self._places()):
             return repository
         shown = repr(repository_root[:_SHOWN])
-        if "/" + "/".join(_SESSIONS) + "/" in base + "/" or _holds_profile(base):
+        if "/" + "/".join(_SESSIONS) + "/" in base + "/" or self._holds_profile(base):
             raise UsageError(f"{shown} is inside the sessions of a log directory")
-        if not _is_directory(base):
+        if not self._is_directory(base):
             raise NotFoundError(f"{shown}: no such directory")
         return repository
 
@@ -212,6 +220,24 @@ class Access:
             ).quoting(shown)
         return place
 
+    def _is_directory(self, place: str) -> bool:
+        try:
+            return self._store(place).kind(place) == "directory"
+        except Missing:  # below a file
+            return False
+        except Unreadable as error:
+            raise InputError(f"the log directory cannot be read: {error}") from None
+
+    def _holds_profile(self, place: str) -> bool:
+        """Whether the directory is a session itself."""
+        try:
+            return self._store(place).folder(place).holds_profile()
+        except Unreadable:
+            return False
+
+    def _store(self, place: str) -> Store:
+        return store_for(place, confinement=self._confinement)
+
     @staticmethod
     def _is_inside(path: str, places: list[str]) -> bool:
         """Whether ``path`` resolves into one of ``places``, which are resolved."""
@@ -231,23 +257,6 @@ class Access:
         except (OSError, ValueError):
             return False
         return any(_under(resolved, place) for place in places)
-
-
-def _is_directory(place: str) -> bool:
-    try:
-        return store_for(place).kind(place) == "directory"
-    except Missing:  # below a file
-        return False
-    except Unreadable as error:
-        raise InputError(f"the log directory cannot be read: {error}") from None
-
-
-def _holds_profile(place: str) -> bool:
-    """Whether the directory is a session itself."""
-    try:
-        return store_for(place).folder(place).holds_profile()
-    except Unreadable:
-        return False
 
 
 def _is_remote(name: str) -> bool:

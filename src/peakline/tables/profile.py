@@ -301,7 +301,7 @@ class Profile(ReaderFacts):
     def nbytes(self) -> int:
         """Bytes of memory that the profile keeps: its tables, and what its reader holds.
 
-        A file that is mapped from the disk does not count.
+        A large file that is mapped from the disk does not count.
         """
         return retained_bytes(self)
 
@@ -321,7 +321,11 @@ class Profile(ReaderFacts):
             # many rows there are.
             sure = [column.name for column in TABLES[name].columns if not column.nullable]
             needed = needed if needed & set(sure) else needed | {sure[0]}
-        found = self._reader.read(name, self._warnings, needed)
+        try:
+            found = self._reader.read(name, self._warnings, needed)
+        finally:
+            # Of a file that was written meanwhile, whatever else was found is void.
+            self._reader.check()
         stored = whole_table(name)
         if name in self._made:
             made = self._made[name].made_of.keys()

@@ -92,6 +92,9 @@ class Reader(ABC):
         where the file says so; 0 when nothing has a time.
         """
 
+    def check(self) -> None:  # noqa: B027 (nothing can happen to what is in memory)
+        """Raise InputError when the file has been written meanwhile, and what was read is void."""
+
     @abstractmethod
     def close(self) -> None:
         """Release the file."""

@@ -159,4 +159,8 @@ class ReaderFacts:
     def _open_reader(self) -> Iterator[Reader]:
         with holding(self._lock):
             self.check_open()
-            yield self._reader
+            try:
+                yield self._reader
+            finally:
+                # Of a file that was written meanwhile, whatever else was found is void.
+                self._reader.check()

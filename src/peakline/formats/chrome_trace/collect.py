@@ -58,11 +58,8 @@ def objects_of(
     events = JsonEvents(keys, times=times, anchor="ph", lines=lines)
 
     def read() -> Iterator[Objects]:
-        position = 0
         for block in checked(ahead(file.blocks_of_whole(), 1), 1):
             yield from events.feed(block)
-            position += len(block)
-            file.release(position)
         yield from events.finish()
 
     return events, read()

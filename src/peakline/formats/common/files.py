@@ -1,25 +1,22 @@
-"""Files as read-only bytes: memory-mapped where they lie on disk as they are, else unpacked.
+"""Files as read-only bytes, as they are or unpacked.
 
 A URL is read once into a temporary file without a name, which then is a file like any other.
 """
 
 from __future__ import annotations
 
-import io
-import mmap
 import os
 import re
 import sys
-import weakref
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 
 from peakline.errors import DamagedError, InputError, NotFoundError
+from peakline.formats.common.stored import StoredFile
 from peakline.wire import Buffer, Spans, as_buffer
 
 STDIN = "-"
@@ -28,26 +25,37 @@ _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = 31
 _PACKED_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20
-_RELEASE_BYTES = 32 << 20
+"""A file up to here is read when it is opened, and not again."""
 _BLOCK = 4 << 20
 _PIECE_BYTES = 1 << 20
 _LEAST_LIMIT = 1 << 30
 _MOST_EXPANSION = 200
 """Real profiles shrink by a factor of 5 to 50; gzip can reach 1000 with zeros."""
 
+Opener = Callable[[str], int]
+"""Gives a descriptor to read a local file by, for callers who may not open every one; raises
+OSError, or an error of `peakline.errors`."""
+
+
+def open_to_read(path: str) -> int:
+    """A descriptor of the local file ``path``; raises OSError or ValueError."""
+    return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+
 
 class SourceFile:
     """The bytes of one file, unpacked when it is gzip; ``-`` is standard input.
 
-    ``path`` is a path or a URL, for which fsspec's driver is given the ``storage_options``.
+    ``path`` is a path or a URL, for which fsspec's driver is given the ``storage_options``; a
+    path is opened by ``opener`` where there is one.
 
     ``buffer`` is all of it at once, ``blocks`` one part after the other without holding the
     rest. A gzip file may expand to ``max_unpacked_bytes`` (default: 200 times its size, at
     least 1 GiB). Raises NotFoundError, InputError for what is empty or cannot be read, or
-    UsageError for a URL that no driver opens.
+    UsageError for a URL that no driver opens; whatever reads raises InputError once the file was
+    cut short or written over (`StoredFile`).
     """
 
-    __retained__ = "_buffer head"
+    __retained__ = "_buffer _packed head"
 
     def __init__(
         self,
@@ -55,122 +63,113 @@ class SourceFile:
         *,
         max_unpacked_bytes: int | None = None,
         storage_options: Mapping[str, object] | None = None,
+        opener: Opener | None = None,
     ) -> None:
         self.path = path
-        self._storage_options = storage_options
-        self._packed: mmap.mmap | None = None
         self._limit = max_unpacked_bytes
-        self._map: mmap.mmap | None = None
-        self._mapped: int | None = None
-        """The descriptor of the file that is mapped, by which its size is known."""
-        self._released = 0
-        self._buffer: Buffer | None = None
         self.unpacking_error = ""
         """Why not all could be unpacked, once `blocks_of_whole` has come to its end."""
-        if path == STDIN:
-            self._buffer = as_buffer(self._standard_input())
-        else:
-            self._open()
+        first, stored = (
+            (self._standard_input(), None) if path == STDIN else self._open(storage_options, opener)
+        )
+        self._is_packed = first[:2].tobytes() == _GZIP
+        self._stored: StoredFile | None = stored
+        """The file as it is on the disk, unless all of it is in memory."""
+        self._packed: Buffer = first if stored is None else as_buffer(b"")
+        """All of it, packed or not, where it is in memory."""
+        self._buffer: Buffer | None = first if stored is None and not self._is_packed else None
         self.head: bytes = bytes(next(self.blocks(_HEAD_BYTES), b""))
         """The first bytes (at most 1 MiB), unpacked."""
         if not self.head:
             raise InputError(f"{path}: the file is empty")
 
-    def _open(self) -> None:
+    def _open(
+        self, storage_options: Mapping[str, object] | None, opener: Opener | None
+    ) -> tuple[Buffer, StoredFile | None]:
+        """The first bytes, and the file; without it all of them, where they are few, or where they
+        come but once.
+        """
         try:
-            with self._stored() as file:
-                size = os.fstat(file.fileno()).st_size
-                head = file.read(2)
-                if not head:
-                    raise InputError(f"{self.path}: the file is empty")
-                file.seek(0)
-                if head == _GZIP:
-                    if _URL.match(self.path):
-                        self._packed = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                    return
-                if size:
-                    self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                    self._mapped = os.dup(file.fileno())
-                    self._forget = weakref.finalize(self, os.close, self._mapped)
-                    self._buffer = as_buffer(self._map)
-                else:
-                    self._buffer = as_buffer(file.read())
+            stored = StoredFile(self._descriptor(storage_options, opener), self.path)
+            if not (stored.is_regular and stored.size):
+                return as_buffer(stored.rest()), None
+            first = stored.read(0, min(stored.size, _HEAD_BYTES))
         except FileNotFoundError:
             raise NotFoundError(f"{self.path}: no such file") from None
         except (OSError, ValueError) as error:
             raise self._unreadable(error) from None
+        if stored.size > first.size:
+            return first, stored
+        stored.close()
+        return first, None
 
-    def _stored(self) -> BinaryIO:
-        """The file itself, or the temporary copy of what a URL names."""
+    def _descriptor(
+        self, storage_options: Mapping[str, object] | None, opener: Opener | None
+    ) -> int:
+        """One of the file itself, or of the temporary copy of what a URL names."""
         if not _URL.match(self.path):
-            return Path(self.path).open("rb")
+            return (opener or open_to_read)(self.path)
         from peakline.formats.common.urls import spooled
 
-        return spooled(self.path, self._storage_options)
+        with spooled(self.path, storage_options) as copied:
+            return os.dup(copied.fileno())
 
-    def _gzip_file(self) -> BinaryIO:
-        """The packed bytes, from their beginning."""
-        if self._packed is not None:
-            return io.BufferedReader(BytesStream(self._packed))
-        return Path(self.path).open("rb")
-
-    def _standard_input(self) -> bytes | bytearray:
+    def _standard_input(self) -> Buffer:
         if sys.stdin is None:
             raise InputError(f"{self.path}: standard input is closed")
         try:
-            content = sys.stdin.buffer.read()
+            return as_buffer(sys.stdin.buffer.read())
         except OSError as error:
             raise self._unreadable(error) from None
-        if content[:2] != _GZIP:
-            return content
-        return self._joined(io.BytesIO(content), len(content))
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are, unpacked; what is packed is unpacked for that."""
+        if self._stored is None or self._is_packed or self._buffer is not None:
+            return int(self.buffer.size)
+        return self._stored.size
 
     @property
     def buffer(self) -> Buffer:
-        """The whole content; a gzip file is unpacked into memory once.
+        """The whole content, which stays in memory (a large file as it is mapped).
 
-        Raises InputError when somebody has cut the mapped file short in the meantime: to touch
-        what is gone would end the process.
+        Raises InputError when the file is no longer the one that was opened.
         """
-        self._check_size()
         if self._buffer is None:
-            try:
-                with self._gzip_file() as file:
-                    self._buffer = as_buffer(self._joined(file, file.seek(0, os.SEEK_END)))
-            except OSError as error:
-                raise self._unreadable(error) from None
+            if self._stored is not None and not self._is_packed:
+                self._buffer = self._stored.content()
+            else:
+                content = bytearray()
+                for block in self._unpacking(_BLOCK):
+                    content += block
+                self._buffer = as_buffer(content)
+        self.check()
         return self._buffer
 
     @property
     def in_memory(self) -> bool:
-        """Whether nobody can take the bytes of `buffer` away, as from a mapped file."""
-        return self._map is None
+        """Whether `buffer` is there without reading anything."""
+        return self._buffer is not None
+
+    def check(self) -> None:
+        """Raise InputError when the file is no longer the one that was opened, and what was read
+        of it may be void; what was in memory before is not.
+        """
+        if self._stored is not None:
+            self._stored.check()
 
     def read(self, start: int, length: int) -> Buffer:
         """``length`` bytes from ``start`` on, which lie in the file."""
-        if self.in_memory:
-            return self.buffer[start : start + length]
-        content = np.empty(length, np.uint8)
-        self.read_into(content, start)
-        return content
+        if self._buffer is None and self._stored is not None and not self._is_packed:
+            return self._stored.read(start, length)
+        return self.buffer[start : start + length]
 
     def read_into(self, target: Buffer, start: int) -> None:
-        """Fill ``target`` with the bytes from ``start`` on, which lie in the file.
-
-        Raises InputError where they are not there any more, or cannot be read.
-        """
-        if self._mapped is None or not hasattr(os, "preadv"):
+        """Fill ``target`` with the bytes from ``start`` on, which lie in the file."""
+        if self._buffer is None and self._stored is not None and not self._is_packed:
+            self._stored.read_into(target, start)
+        else:
             target[:] = self.buffer[start : start + target.size]
-            return
-        done = 0
-        try:
-            while done < target.size:
-                got = os.preadv(self._mapped, [target[done:].data], start + done)
-                if not got:
-                    raise self._shorter()
-                done += got
-        except OSError as error:
-            raise self._unreadable(error) from None
 
     def pieces(self, spans: Spans) -> Iterator[tuple[Buffer, Spans]]:
         """The bytes of spans, ascending, that lie in the file: buffers that have some of them each,
@@ -191,15 +190,13 @@ class SourceFile:
 
     def blocks(self, size: int = _BLOCK) -> Iterator[Buffer | bytes]:
         """The content in order, in blocks of ``size`` bytes; only the last may be shorter."""
-        if self._buffer is not None:
-            for start in range(0, self._buffer.size, size):
-                yield self._buffer[start : start + size]
-            return
-        try:
-            with self._gzip_file() as file:
-                yield from self._unpacking(file, file.seek(0, os.SEEK_END), size)
-        except OSError as error:
-            raise self._unreadable(error) from None
+        if self._buffer is None and self._is_packed:
+            yield from self._unpacking(size)
+        elif self._buffer is None and self._stored is not None:
+            yield from self._stored.blocks(size)
+        else:
+            for start in range(0, self.buffer.size, size):
+                yield self.buffer[start : start + size]
 
     def blocks_of_whole(self, size: int = _BLOCK) -> Iterator[Buffer | bytes]:
         """As `blocks`, but a damaged gzip file just ends early: `unpacking_error` says why."""
@@ -208,22 +205,26 @@ class SourceFile:
         except DamagedError as error:
             self.unpacking_error = str(error).removeprefix(f"{self.path}: ")
 
-    def _joined(self, file: BinaryIO, packed: int) -> bytearray:
-        content = bytearray()
-        for block in self._unpacking(file, packed, _BLOCK):
-            content += block
-        return content
+    def _packed_blocks(self) -> Iterator[bytes]:
+        """The packed bytes in order."""
+        if self._stored is not None:
+            for block in self._stored.blocks(_PACKED_BYTES):
+                yield block.tobytes()
+        else:
+            for start in range(0, self._packed.size, _PACKED_BYTES):
+                yield self._packed[start : start + _PACKED_BYTES].tobytes()
 
-    def _unpacking(self, file: BinaryIO, packed: int, size: int) -> Iterator[bytes]:
+    def _unpacking(self, size: int) -> Iterator[bytes]:
         """Blocks of a gzip file. One that is cut or broken gives what is whole, then DamagedError;
         one that expands beyond the limit ends in InputError.
         """
-        file.seek(0)
+        packed = self._packed.size if self._stored is None else self._stored.size
         most = self._limit or max(_LEAST_LIMIT, packed * _MOST_EXPANSION)
+        pieces = self._packed_blocks()
         total, block = 0, bytearray()
         reason = "it ends too early"
         decoder = zlib.decompressobj(_GZIP_WINDOW)
-        read = file.read(_PACKED_BYTES)
+        read = next(pieces, b"")
         try:
             while read:
                 while read:
@@ -231,7 +232,7 @@ class SourceFile:
                     block += decoder.decompress(read, size - len(block))
                     read = decoder.unconsumed_tail
                     if decoder.eof:
-                        read = decoder.unused_data.lstrip(b"\0") or file.read(_PACKED_BYTES)
+                        read = decoder.unused_data.lstrip(b"\0") or next(pieces, b"")
                         decoder = zlib.decompressobj(_GZIP_WINDOW) if read else decoder
                     if len(block) == size:
                         total += size
@@ -240,7 +241,7 @@ class SourceFile:
                         yield bytes(block)
                         block.clear()
                 if not decoder.eof:
-                    read = file.read(_PACKED_BYTES)
+                    read = next(pieces, b"")
         except zlib.error as error:
             reason = str(error)
             decoder = zlib.decompressobj(_GZIP_WINDOW)
@@ -266,7 +267,7 @@ class SourceFile:
         buffer = as_buffer(content)
         other = copy(self)
         vars(other).update(
-            _buffer=buffer, _map=None, _mapped=None, head=buffer[:_HEAD_BYTES].tobytes()
+            _buffer=buffer, _stored=None, _packed=buffer, head=buffer[:_HEAD_BYTES].tobytes()
         )
         return other
 
@@ -280,65 +281,15 @@ class SourceFile:
         return ""
 
     def release(self, position: int) -> None:
-        """The bytes before ``position`` are not needed for now: give their memory back."""
-        self._check_size()
-        if self._map is None or not hasattr(self._map, "madvise"):
-            return
-        if position < self._released:
-            self._released = 0
-        end = position // mmap.PAGESIZE * mmap.PAGESIZE
-        if end - self._released >= _RELEASE_BYTES:
-            self._map.madvise(mmap.MADV_DONTNEED, self._released, end - self._released)
-            self._released = end
-
-    def _check_size(self) -> None:
-        if self._map is None or self._mapped is None:
-            return
-        if os.fstat(self._mapped).st_size < len(self._map):
-            raise self._shorter()
-
-    def _shorter(self) -> InputError:
-        return InputError(f"{self.path}: the file became shorter while it was read; try again")
+        """The bytes before ``position`` are not needed for now: those of a file that is mapped give
+        their memory back.
+        """
+        if self._stored is not None:
+            self._stored.release(position)
 
     def close(self) -> None:
-        """Unmap the file."""
-        self._buffer = as_buffer(b"")
-        if self._mapped is not None:
-            self._mapped = None
-            self._forget()
-        self._packed = None
-        if self._map is not None:
-            try:
-                self._map.close()
-            except BufferError:
-                # Someone still holds a view; the map goes with it.
-                self._map = None
-
-
-class BytesStream(io.RawIOBase):
-    """A mapped file, or other bytes, as a stream of its own position, without copying all."""
-
-    def __init__(self, content: mmap.mmap | memoryview) -> None:
-        self._content, self._position = content, 0
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, target: Any) -> int:
-        """Fill ``target`` with the next bytes; how many those are."""
-        view = memoryview(target).cast("B")
-        part = self._content[self._position : self._position + len(view)]
-        view[: len(part)] = part
-        self._position += len(part)
-        return len(part)
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to another position, which is returned."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: len(self._content)}
-        self._position = base[whence] + offset
-        return self._position
+        """Close the file; nothing can be read afterwards."""
+        self._buffer = self._packed = as_buffer(b"")
+        if self._stored is not None:
+            self._stored.close()
+            self._stored = None

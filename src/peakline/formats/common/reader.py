@@ -20,6 +20,10 @@ class FileReader(Reader):
         self.format, self.path = form, file.path
         self._file = file
 
+    def check(self) -> None:
+        """As `SourceFile.check`."""
+        self._file.check()
+
     def close(self) -> None:
         """Release the file."""
         self._file.close()

@@ -59,6 +59,11 @@ class _WithPrograms:
         """The programs of the other file."""
         return self._other.programs()
 
+    def check(self) -> None:
+        """As `Reader.check`, of both files."""
+        self._reader.check()
+        self._other.check()
+
     def close(self) -> None:
         """Release both files."""
         try:

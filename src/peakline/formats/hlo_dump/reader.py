@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from peakline.errors import InputError
+from peakline.formats.common.files import SourceFile
 from peakline.formats.hlo_dump.listing import DumpedProgram, listed
 from peakline.formats.hlo_proto.source import StoredProgram
 from peakline.formats.hlo_proto.tables import ProgramTables
@@ -23,7 +24,7 @@ class DumpReader(Reader):
     Raises InputError where it cannot be read.
     """
 
-    __retained__ = "_programs"
+    __retained__ = "_programs _file"
 
     format = "hlo_dump"
     tables = PROGRAM_TABLES
@@ -31,6 +32,8 @@ class DumpReader(Reader):
     def __init__(self, path: str) -> None:
         self.path = path
         self._unreadable: dict[str, str] = {}
+        self._file: SourceFile | None = None
+        """That of the program that was loaded last: there are thousands."""
         self._is_reported = False
         try:
             found = listed(path)
@@ -43,11 +46,13 @@ class DumpReader(Reader):
     def _load(self, program: DumpedProgram) -> Buffer:
         from peakline.formats.hlo_proto.reader import content_of
 
+        self.close()
         try:
-            return content_of(program.path, program.assignment, program.live_ranges)
+            content, self._file = content_of(program.path, program.assignment, program.live_ranges)
         except InputError as error:
             self._unreadable[program.path] = str(error)
-            return np.zeros(0, np.uint8)
+            content = np.zeros(0, np.uint8)
+        return content
 
     def programs(self) -> ProgramTables:
         """The programs."""
@@ -69,5 +74,13 @@ class DumpReader(Reader):
         """0: programs have no time."""
         return 0
 
+    def check(self) -> None:
+        """As `SourceFile.check`, of the program that was loaded last."""
+        if self._file is not None:
+            self._file.check()
+
     def close(self) -> None:
-        """Nothing is open."""
+        """Close the file of the program that was loaded last."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -109,21 +109,27 @@ def proto_of(buffer: Buffer, form: str) -> Buffer:
     return buffer
 
 
-def content_of(path: str, assignment: str | None = None, live_ranges: str | None = None) -> Buffer:
-    """The bytes of the HloProto that a file holds, whatever its form; a text goes with those of its
-    buffer ``assignment`` and of when its values are live.
+def content_of(
+    path: str, assignment: str | None = None, live_ranges: str | None = None
+) -> tuple[Buffer, SourceFile]:
+    """The bytes of the HloProto that a file holds, whatever its form, and the file, which the
+    caller closes when it needs them no more; a text goes with those of its buffer ``assignment``
+    and of when its values are live.
 
     Raises InputError for a file that holds none.
     """
     file = SourceFile(path)
-    form = recognise(file.head).format
-    if form == "hlo_text":
-        with closing(file):
-            return _translated(file.buffer.tobytes(), assignment, live_ranges)
-    if form not in ("hlo_proto", "hlo_module", "hlo_snapshot"):
+    try:
+        form = recognise(file.head).format
+        if form == "hlo_text":
+            return _translated(file.buffer.tobytes(), assignment, live_ranges), file
+        if form in ("hlo_proto", "hlo_module", "hlo_snapshot"):
+            return proto_of(file.buffer, form), file
+    except BaseException:
         file.close()
-        raise InputError(f"{path}: holds no compiled program")
-    return proto_of(file.buffer, form)
+        raise
+    file.close()
+    raise InputError(f"{path}: holds no compiled program")
 
 
 def _translated(text: bytes, assignment: str | None, live_ranges: str | None) -> Buffer:

@@ -29,12 +29,9 @@ class LogReader(ReportingReader):
     def __init__(self, file: SourceFile, form: str = "log") -> None:
         super().__init__(file, form)
         scanner, reports, collector = MemoryLogScanner(), OomScanner(), Collector()
-        position = 0
         for block in checked(file.blocks_of_whole(), 1):
             _collect(collector, scanner.feed(block))
             reports.feed(block)
-            position += len(block)
-            file.release(position)
         _collect(collector, scanner.finish())
         self._counts = scanner.counts
         self._reports = reports.finish()
@@ -46,6 +43,9 @@ class LogReader(ReportingReader):
             self.format = "oom_report"
         else:
             raise UnknownFormatError(_nothing(file.path, form, self._counts))
+        # What is written to the log from now on is nothing to what was read.
+        file.check()
+        file.close()
 
     @property
     def tables(self) -> frozenset[str]:

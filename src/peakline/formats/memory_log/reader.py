@@ -40,6 +40,9 @@ class MemoryLogReader(ReportingReader):
         if not collector.records and self._damage:
             raise self._nothing_whole(self._damage, "no record is whole")
         self._content = MemoryLogTables(collector.finish())
+        # What is written to the log from now on is nothing to what was read.
+        file.check()
+        file.close()
 
     def _table(self, table: str, columns: AbstractSet[str] | None) -> Columns:
         return self._content.read(table, columns)

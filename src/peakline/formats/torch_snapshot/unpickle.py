@@ -9,6 +9,7 @@ from __future__ import annotations
 import copyreg
 import gc
 import io
+import os
 import pickle
 import pickletools
 from typing import Any, NoReturn
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from peakline.errors import DamagedError, InputError
-from peakline.formats.common.files import BytesStream, SourceFile
+from peakline.formats.common.files import SourceFile
 from peakline.kernels import pickle_layout as layout
 from peakline.kernels.pickle_scan import scan
 from peakline.wire import Buffer
@@ -130,7 +131,7 @@ def _load(buffer: Buffer) -> Any:
     gc.disable()
     try:
         # Text of Python 2 may be anything.
-        reader = io.BufferedReader(BytesStream(buffer.data), 1 << 20)
+        reader = io.BufferedReader(_BytesStream(buffer.data), 1 << 20)
         return _Plain(reader, encoding="latin-1").load()
     finally:
         if collecting:
@@ -149,3 +150,32 @@ def _extension(buffer: Buffer, at: int) -> str:
     code = int.from_bytes(buffer[at + 1 : at + 1 + width].tobytes(), "little")
     registry: dict[int, tuple[str, str]] = copyreg._inverted_registry  # type: ignore[attr-defined]  # noqa: SLF001
     return ".".join(registry[code]) if code in registry else f"extension code {code}"
+
+
+class _BytesStream(io.RawIOBase):
+    """Bytes as a stream, without copying all."""
+
+    def __init__(self, content: memoryview) -> None:
+        self._content, self._position = content, 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, target: Any) -> int:
+        """Fill ``target`` with the next bytes; how many those are."""
+        view = memoryview(target).cast("B")
+        part = self._content[self._position : self._position + len(view)]
+        view[: len(part)] = part
+        self._position += len(part)
+        return len(part)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to another position, which is returned."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: len(self._content)}
+        self._position = base[whence] + offset
+        return self._position

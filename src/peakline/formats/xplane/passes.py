@@ -164,7 +164,7 @@ class Passes:
 
     def warn(self, warnings: Warnings) -> None:
         """Count what passes have met, and what the profiler itself reported, each once."""
-        size = self.file.buffer.size
+        size = self.file.size
         for where, damage in self.damage.items():
             if where in self._reported or not damage:
                 continue

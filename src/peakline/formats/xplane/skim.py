@@ -83,7 +83,7 @@ def without_lines(file: SourceFile) -> tuple[Buffer, list[Spans]] | None:
 
     None for one that is odd, or of which too much would be left.
     """
-    left, lines, size = bytearray(), list[Spans](), file.buffer.size
+    left, lines, size = bytearray(), list[Spans](), file.size
 
     def piece(at: int, most: int) -> bytes:
         most = min(most, size - at)
