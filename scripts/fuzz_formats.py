@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from tests.sources.format_samples import Sample
 
-_VERBS_EVERY = 10
-"""One mutant in so many is also given to the command line, a verb at a time."""
+_EVERYTHING_EVERY = 400
+"""One mutant in so many is asked everything, the others one question each."""
 _TOO_MANY = 40
 _SLOW_SECONDS = 20
 _HANGS_SECONDS = 300
@@ -119,7 +119,7 @@ class _Run:
         from tests.sources.format_damage import dice
 
         return sum(
-            not self._passes(sample, sample.file, dice(self._seed, -1), -1, verbs=True)
+            not self._passes(sample, sample.file, dice(self._seed, -1), -1, all_of_it=True)
             for sample in self._samples
         )
 
@@ -129,16 +129,18 @@ class _Run:
 
         rng = dice(self._seed, n)
         sample = rng.choice(self._samples)
-        return self._passes(sample, damaged(rng, sample), rng, n, verbs=n % _VERBS_EVERY == 0)
+        return self._passes(
+            sample, damaged(rng, sample), rng, n, all_of_it=not n % _EVERYTHING_EVERY
+        )
 
-    def _passes(self, sample: Sample, data: bytes, rng: Random, n: int, *, verbs: bool) -> bool:
+    def _passes(self, sample: Sample, data: bytes, rng: Random, n: int, *, all_of_it: bool) -> bool:
         start = time.monotonic()
         _forget_peak()
         before = _memory_kib("VmRSS")
         try:
             # A process that is ended leaves the mutant behind.
             faulthandler.dump_traceback_later(_HANGS_SECONDS, exit=True)
-            self.answered += self._ask(sample, data, rng, verbs=verbs)
+            self.answered += self._ask(sample, data, rng, all_of_it=all_of_it)
             _raise_lost()
             if n >= 0:
                 # Imports take time and memory that no mutant answers for.
@@ -150,17 +152,19 @@ class _Run:
             faulthandler.cancel_dump_traceback_later()
         return True
 
-    def _ask(self, sample: Sample, data: bytes, rng: Random, *, verbs: bool) -> bool:
+    def _ask(self, sample: Sample, data: bytes, rng: Random, *, all_of_it: bool) -> bool:
         from tests.sources import format_checks
 
-        path = self._folder / f"mutant-{sample.name}"
+        path, other = self._folder / f"mutant-{sample.name}", self._folder / sample.name
         path.unlink(missing_ok=True)
         path.write_bytes(data)
+        if not other.exists():
+            other.write_bytes(sample.file)
+        if not all_of_it:
+            return format_checks.ask_one(path, other, rng)
         answered = format_checks.ask_everything(path, rng)
-        if verbs:
-            for words in format_checks.verbs(path):
-                format_checks.run_verb(words)
-        path.unlink()
+        for words in format_checks.all_verbs(path, other):
+            format_checks.run_verb(words)
         return answered
 
     def _keep(self, sample: Sample, data: bytes, n: int) -> None:

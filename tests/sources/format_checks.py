@@ -12,13 +12,14 @@ import numpy as np
 import peakline
 from peakline.__main__ import main
 from peakline.errors import InputError, PeaklineError
+from peakline.export.registry import target_names
 from peakline.formats import open_reader
 from peakline.graph.check import check_graphs
 from peakline.render.terminal.memory_answer import show_memory
 from peakline.tables import TABLES, Columns, Names, Profile, Warnings
 from peakline.tables.tables import check_columns
 from peakline.toolbox.registry import find_tool
-from peakline.tools import available_tools
+from peakline.tools import available_tools, tool_names
 
 _OUR_FAULT = 70
 
@@ -44,6 +45,40 @@ def _is_clear(error: PeaklineError, path: Path) -> None:
     assert error.exit_code != _OUR_FAULT, error
     assert str(path) in str(error), "which file?"
     assert "\n" not in str(error), "more than one line"
+
+
+def ask_one(path: Path, other: Path, rng: Random) -> bool:
+    """One question, drawn from all; whether there was an answer. Raises as `ask_everything`.
+
+    ``other`` is a whole file, to compare with.
+    """
+    draw = rng.random()
+    if draw < 0.35:
+        words = rng.choice(all_verbs(path, other))
+        return run_verb(words)[0] in {0, 1}
+    try:
+        if draw < 0.45:
+            _read(path, rng)
+            return True
+        with peakline.open(str(path)) as profile:
+            try:
+                if draw < 0.9:
+                    name = rng.choice(tool_names())
+                    tool = find_tool(name)
+                    if tool.supports(profile):
+                        form = rng.choice(tool.formats)
+                        content = profile.tool(name, format=form).content
+                        if form == "json":
+                            json.loads(content)
+                else:
+                    rng.choice((_memory, _sql, _graph))(profile, rng)
+            except PeaklineError as error:
+                _is_ours(error)
+                return False
+    except PeaklineError as error:
+        _is_clear(error, path)
+        return False
+    return True
 
 
 # The reader by itself.
@@ -187,6 +222,27 @@ def verbs(path: Path) -> list[list[str]]:
     ]
 
 
+def all_verbs(path: Path, other: Path) -> list[list[str]]:
+    """Every verb that reads files; what is written goes to standard output or beside the file."""
+    name = str(path)
+    output = ["-o", f"{name}.out", "--force"]
+    return [
+        *verbs(path),
+        *([verb, name, *more] for verb in ("summary", "steps", "ops", "programs", "trace", "check")
+          for more in ([], ["--json"])),
+        ["ops", "--by", "module", name],
+        ["ops", "--kernels", "--json", name],
+        ["graph", name],
+        ["diff", name, str(other)],
+        ["diff", str(other), name, "--json"],
+        ["check", name, "--max-peak", "1MB", "--baseline", str(other)],
+        ["report", name, *output],
+        *(["export", name, "--to", target, *output] for target in target_names()
+          if target != "parquet"),
+        ["sql", name, "show tables"],
+    ]  # fmt: skip
+
+
 def run_verb(words: list[str]) -> tuple[int, str]:
     """The exit code and what stands on standard error, held to its rules."""
     binary = io.BytesIO()
@@ -195,6 +251,9 @@ def run_verb(words: list[str]) -> tuple[int, str]:
         code = main(words)
     text = err.getvalue()
     lines = text.splitlines()
+    if words[0] == "report" and code == 0:
+        # What the page lacks, which was written all the same.
+        lines = [line for line in lines if not line.startswith(f"{words[1]}: no ")]
     assert code in {0, 1, 2, 3}, (words, code, text)
     assert all(line.startswith("peakline: ") for line in lines), (words, text)
     errors = [line for line in lines if not line.startswith("peakline: warning: ")]

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from tests.sources.format_samples import Sample
+from tests.sources.format_structure import restructured
 from tests.wire.mutations import mutate, sized_fields
 
 from peakline import schema
@@ -25,6 +26,8 @@ def damaged(rng: Random, sample: Sample) -> bytes:
         return sample.dump(_other_tree(rng, sample.load(sample.data)))
     if sample.kind == "text" or (sample.name.endswith(".json") and rng.random() < 0.5):
         return _other_text(rng, sample.data)
+    if sample.kind == "wire" and rng.random() < 0.5:
+        return restructured(rng, sample)
     if sample.kind == "wire":
         sized = sized_fields(sample.data, schema.descriptor(sample.message))
         data = sample.wrap(mutate(rng, sample.data, sized))
