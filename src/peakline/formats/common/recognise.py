@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from peakline.formats.common.format import formats, message_names
 from peakline.formats.common.translate import camel
 from peakline.formats.xplane.detect import names_its_planes, varint, why_not_xspace
+from peakline.text import one_line
 from peakline.wire import as_buffer
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def _recognise_json(text: str) -> Form | None:
             return Form(_json_fields()[key], "json")
     # One object after the other is a log whose lines someone wrapped.
     if keys and not rest.startswith("{"):
-        return Form("", note=f"JSON with {', '.join(sorted(keys)[:5]):.100}")
+        return Form("", note=f"JSON with {one_line(', '.join(sorted(keys)[:5]))[:100]}")
     return None
 
 
