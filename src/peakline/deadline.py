@@ -149,7 +149,7 @@ def wait_for(event: threading.Event) -> None:
 
 
 @contextmanager
-def holding(lock: threading.Lock | threading.RLock) -> Iterator[None]:
+def holding(lock: threading.Lock | threading.RLock | threading.Semaphore) -> Iterator[None]:
     """``with lock``, waiting no longer than the deadline; raises as `check_deadline`."""
     deadline = _current.get()
     if deadline is None:

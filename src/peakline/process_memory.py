@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 
-def resident_bytes() -> int | None:
-    """Bytes of memory the process has now; None where the system does not say."""
+def address_space_bytes() -> int | None:
+    """Bytes of addresses that the process has mapped; None where the system does not say."""
     try:
-        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return None

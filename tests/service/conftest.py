@@ -122,7 +122,7 @@ def parts(tmp_path: Path) -> Iterator[Callable[..., Parts]]:
     yield make
     for one in made:
         one.log.close()
-        one.engine.cache.clear()
+        one.engine.close()
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def serving(folder: Path, *roots: Path | str, **settings: Any) -> Iterator[Face]
         def end() -> None:
             server.stop(1)
             log.close()
-            engine.cache.clear()
+            engine.close()
 
         # uvicorn looks a few times a second whether it shall end: nobody has to wait for that. A
         # program waits for its threads before it ends.

@@ -1,6 +1,7 @@
 """The core without a face: uploads, SQL, what callers are told."""
 
 import gzip
+import json
 import tempfile
 import threading
 from pathlib import Path
@@ -25,6 +26,9 @@ from peakline.errors import (
 from peakline.service.capturing import at_most
 from peakline.service.uploading import ExpandsError
 from peakline.service.wording import Wording, one_line
+from peakline.tables.sql_answer import Form
+
+JSON = Form("json")
 
 DATA = Path(__file__).parent.parent / "data"
 TMP = tempfile.gettempdir()
@@ -283,21 +287,21 @@ def test_sql_asks_one_host(parts, sample_logdir):
     session = SESSIONS["tf2_multihost"]
     query = "select count(*) n from allocator_events"
     found = {
-        host: analysis.sql("", session, host, query).to_pylist()[0]["n"]
+        host: json.loads(analysis.sql("", session, host, query, JSON).content)[0]["n"]
         for host in ("localhost_47507", "localhost_56665")
     }
     assert found == {"localhost_47507": 326, "localhost_56665": 664}
     with pytest.raises(UsageError, match="localhost_47507, localhost_56665"):
-        analysis.sql("", session, "", query)
+        analysis.sql("", session, "", query, JSON)
     with pytest.raises(NotFoundError):
-        analysis.sql("", session, "other", query)
+        analysis.sql("", session, "other", query, JSON)
 
 
 def test_sql_touches_no_file(parts, sample_logdir):
     analysis = parts(sample_logdir).analysis
     for query in ("select * from '/etc/passwd'", "copy planes to '/tmp/x'", "install httpfs"):
         with pytest.raises(Exception, match=r".") as caught:
-            analysis.sql("", SESSIONS["tf2_cnn"], "vm", query)
+            analysis.sql("", SESSIONS["tf2_cnn"], "vm", query, JSON)
         assert caught.value.grpc_status in ("FAILED_PRECONDITION", "INVALID_ARGUMENT")
 
 

@@ -32,13 +32,13 @@ def test_a_slow_question_ends_at_its_time(sample_logdir, tmp_path):
 
 def noting_queries(face):
     """What the database is asked from now on."""
-    begun, ask = [], face.engine.sql
+    begun, ask = [], face.engine.remote_sql
 
-    def sql(session, query, **more):
-        begun.append(query)
-        return ask(session, query, **more)
+    def sql(session, question, **more):
+        begun.append(question)
+        return ask(session, question, **more)
 
-    face.engine.sql = sql
+    face.engine.remote_sql = sql
     return begun
 
 

@@ -22,8 +22,8 @@ from peakline.tables import TABLES, Profile
 from peakline.tables.derived import DERIVED
 from peakline.tables.query import connect
 from peakline.tables.rows import write_csv
-from peakline.tables.sql_guard import refuse_calls
-from peakline.tables.sql_views import lacking_tables, view, view_names, views_over
+from peakline.tables.sql_guard import Guard
+from peakline.tables.sql_views import missing_table, view, view_names, views_over
 from peakline.tables.tables import empty_columns
 
 HERE = Path(__file__).parent
@@ -118,7 +118,7 @@ def test_a_file_documents_the_columns_it_returns(name):
 def test_a_file_names_the_tables_it_stands_on(name):
     found = view(name)
     with connect(1 << 30) as database:
-        refuse_calls(database, found.query, bounded=True)
+        Guard(database, remote=True).check(database, found.query, TABLES)
         text = database.execute("select json_serialize_sql(?::varchar)", [found.query]).fetchone()
     tree = json.loads(text[0])
     assert not tree["error"]
@@ -150,8 +150,11 @@ def test_a_view_is_there_where_its_tables_are():
     assert [found.name for found in views_over(["events", "lines"], ["longest_waits", "nope"])] == [
         "longest_waits"
     ]
-    assert lacking_tables("idle_gaps", ["events", "lines", "planes"]) == ""
-    assert lacking_tables("nope", []) == ""
+    assert missing_table("Idle_Gaps", ["events", "lines", "planes"]) == ""
+    assert missing_table("events", ["events"]) == ""
+    assert (
+        missing_table("Nope", ["b", "a"]) == "Table with name Nope does not exist! There is: a, b"
+    )
 
 
 class Watched(FakeReader):

@@ -19,6 +19,7 @@ from peakline.errors import ForbiddenError, NotFoundError, PeaklineError, UsageE
 from peakline.repository import HostFile, Session
 from peakline.repository.names import listing
 from peakline.tables import Profile, ProfileWarning
+from peakline.tables.sql_process.pool import Question, SqlPool, WrittenRows
 from peakline.toolbox.parameters import check_choice
 from peakline.tools import Parameters, Tool, find_tool
 
@@ -35,6 +36,10 @@ class Engine:
     all calls; both are known by the content of the files, so a changed file is read anew. A gzip
     file may expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB).
 
+    Queries of remote callers run in up to ``sql_processes`` processes of their own (default: one
+    for each core, at least 4); what they share of the decoded profiles takes what is left of
+    ``cache_bytes``.
+
     ``executor`` says where the hosts are read when a question is to several: one of `EXECUTORS`
     (``workers`` at once, ``scheduler`` for Dask: see `make_executor`, whose errors it raises) or
     an `Executor` of one's own. `close` ends what it has started.
@@ -49,6 +54,7 @@ class Engine:
         executor: str | Executor = "threads",
         workers: int | None = None,
         scheduler: str | None = None,
+        sql_processes: int | None = None,
     ) -> None:
         self.executor = (
             make_executor(executor, workers=workers, scheduler=scheduler)
@@ -56,7 +62,12 @@ class Engine:
             else executor
         )
         self._max_unpacked_bytes = max_unpacked_bytes
-        self.cache = ProfileCache(cache_bytes, max_unpacked_bytes=max_unpacked_bytes)
+        self.sql_pool = SqlPool(sql_processes, spare=1, shared_bytes=cache_bytes)
+        self.cache = ProfileCache(
+            cache_bytes,
+            max_unpacked_bytes=max_unpacked_bytes,
+            left_over=self.sql_pool.shared.resize,
+        )
         self._answers = Answers(answers_bytes)
         self._index = ToolIndex(self.cache)
 
@@ -152,6 +163,16 @@ class Engine:
         with self.cache.lease(only_host(session, host, "sql")) as profile:
             return profile.sql(query, memory_limit_bytes=memory_limit_bytes)
 
+    def remote_sql(self, session: Session, question: Question, *, host: str = "") -> WrittenRows:
+        """The answer to a query of somebody else, over the tables of one host's profile.
+
+        It is worked on in a process of its own, from its parsing to the last byte of its answer,
+        which is ended at the deadline. Raises as `SqlPool.rows` does, NotFoundError for an unknown
+        host, UsageError where there are several and none is named.
+        """
+        with self.cache.lease(only_host(session, host, "sql")) as profile:
+            return self.sql_pool.rows(profile, question)
+
     def figure(self, session: Session, asked: FigureQuestion, *, host: str = "") -> Answer:
         """A figure of one host's profile as JSON, held as the answers of tools are.
 
@@ -175,8 +196,9 @@ class Engine:
             return profile.tables
 
     def close(self) -> None:
-        """Give up every profile, and end what the executor has started; may be used again."""
+        """Give up every profile, and end what was started; may be used again."""
         self.cache.clear()
+        self.sql_pool.close()
         self.executor.close()
 
     def __enter__(self) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -65,13 +65,20 @@ class ProfileCache:
     first when they hold more than ``max_bytes`` together or are more than ``max_profiles``.
 
     Only profiles that nobody uses are given up; sizes are taken when a lease ends, so a cache too
-    small for what is in use at the moment shrinks as soon as that is done.
+    small for what is in use at the moment shrinks as soon as that is done. ``left_over`` is called
+    then with how many bytes the profiles leave.
     """
 
     def __init__(
-        self, max_bytes: int, max_profiles: int = 64, *, max_unpacked_bytes: int | None = None
+        self,
+        max_bytes: int,
+        max_profiles: int = 64,
+        *,
+        max_unpacked_bytes: int | None = None,
+        left_over: Callable[[int], object] | None = None,
     ) -> None:
         self._max_bytes, self._max_profiles = max_bytes, max_profiles
+        self._left_over = left_over
         self._max_unpacked_bytes = max_unpacked_bytes
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
@@ -152,7 +159,10 @@ class ProfileCache:
                 closing = self._over_limit()
             else:
                 closing = [] if entry.leases else [entry]
+            left = max(0, self._max_bytes - self._bytes)
         _close(closing)
+        if self._left_over is not None:
+            self._left_over(left)
 
     def _over_limit(self) -> list[_Entry]:
         """Take out what is too much, the least recently used first; returns what to close."""

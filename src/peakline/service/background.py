@@ -142,11 +142,15 @@ _QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 class WarmUp(_Background):
-    """Answers for the bundled session in a thread, forgets the answers, and calls ``then``."""
+    """Calls ``first``, answers for the bundled session in a thread, forgets the answers, and calls
+    ``then``.
+    """
 
-    def __init__(self, then: Callable[[], object]) -> None:
+    def __init__(
+        self, then: Callable[[], object], first: Callable[[], object] | None = None
+    ) -> None:
         super().__init__("warm-up")
-        self._then = then
+        self._first, self._then = first, then
 
     def wait(self, timeout: float | None = None) -> bool:
         """Whether it has ended within ``timeout`` seconds."""
@@ -162,11 +166,13 @@ class WarmUp(_Background):
         import peakline
 
         try:
+            if self._first is not None:
+                self._first()
             with peakline.open(str(files("peakline") / "demo")) as profile:
                 for tool, parameters in _QUESTIONS:
                     self._stopped.check()
                     profile.tool(tool, **parameters)
                 self._stopped.check()
-                profile.sql("select count(*) from buffers")
+                profile.table("buffers")
         except PeaklineError:
             return  # stopped; or only a matter of speed: a request would say what is wrong

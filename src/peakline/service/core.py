@@ -16,10 +16,10 @@ from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 from peakline.service.uploading import Uploads
 from peakline.service.wording import Wording
+from peakline.tables.sql_answer import Form
+from peakline.tables.sql_process.pool import Question, WrittenRows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from peakline.figures.named import FigureQuestion
 
 _FORMAT = "format"
@@ -201,13 +201,14 @@ class Analysis:
         with self.gate.enter():
             return self._engine.figure(session, asked, host=host)
 
-    def sql(self, repository_root: str, session_id: str, host_name: str, query: str) -> pa.Table:
+    def sql(
+        self, repository_root: str, session_id: str, host_name: str, query: str, form: Form
+    ) -> WrittenRows:
         """The rows of one reading SQL statement over one host's tables."""
         session, host = self._session_of(repository_root, session_id, host_name)
+        question = Question(query, self._settings.sql_memory_bytes, form, remote=True)
         with self.gate.enter():
-            return self._engine.sql(
-                session, query, host=host, memory_limit_bytes=self._settings.sql_memory_bytes
-            )
+            return self._engine.remote_sql(session, question, host=host)
 
     def tables(self, repository_root: str, session_id: str, host_name: str) -> list[str]:
         """The names of the tables that `sql` may ask for."""

@@ -19,6 +19,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from peakline.engine import Gate, ProfileCache
+from peakline.tables.sql_process.pool import ENDINGS, SqlPool
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The media type of `Metrics.render`."""
@@ -130,8 +131,14 @@ class Metrics:
         """A file of ``size`` bytes was stored."""
         self._upload_bytes.inc(size)
 
-    def watch(self, *, gate: Gate | None = None, cache: ProfileCache | None = None) -> None:
-        """Show what ``gate`` and ``cache`` report at the moment of `render`."""
+    def watch(
+        self,
+        *,
+        gate: Gate | None = None,
+        cache: ProfileCache | None = None,
+        sql_pool: SqlPool | None = None,
+    ) -> None:
+        """Show what ``gate``, ``cache`` and ``sql_pool`` report at the moment of `render`."""
         if gate is not None:
             for name, doc in (
                 ("running", "Requests that are worked on."),
@@ -141,6 +148,8 @@ class Metrics:
                 gauge.set_function(partial(getattr, gate, name))
         if cache is not None:
             self._registry.register(_CacheCollector(cache))
+        if sql_pool is not None:
+            self._registry.register(_SqlCollector(sql_pool))
 
     def render(self) -> bytes:
         """All numbers, as `CONTENT_TYPE`."""
@@ -177,3 +186,26 @@ class _CacheCollector(Collector):
             ("evictions", "Profiles given up to make room.", stats.evictions),
         ):
             yield CounterMetricFamily(f"peakline_cache_{name}", doc, value=value)
+
+
+class _SqlCollector(Collector):
+    def __init__(self, pool: SqlPool) -> None:
+        self._pool = pool
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            "peakline_sql_processes", "Processes for SQL queries.", value=len(self._pool.pids)
+        )
+        yield GaugeMetricFamily(
+            "peakline_sql_shared_bytes",
+            "Bytes of columns that are shared with these processes.",
+            value=self._pool.shared.nbytes,
+        )
+        ended = CounterMetricFamily(
+            "peakline_sql_processes_ended",
+            f"Processes for SQL queries that were ended, by reason ({', '.join(ENDINGS)}).",
+            labels=("reason",),
+        )
+        for reason in ENDINGS:
+            ended.add_metric((reason,), self._pool.ended[reason])
+        yield ended

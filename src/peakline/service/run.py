@@ -51,18 +51,21 @@ class Server:
             executor=settings.executor,
             workers=settings.hosts_at_once,
             scheduler=settings.scheduler,
+            sql_processes=settings.max_concurrent,
         )
         self.analysis = Analysis(
             settings, access=self.access, engine=self.engine, metrics=self.metrics
         )
-        self.metrics.watch(gate=self.analysis.gate, cache=self.engine.cache)
+        self.metrics.watch(
+            gate=self.analysis.gate, cache=self.engine.cache, sql_pool=self.engine.sql_pool
+        )
         analysis = self.analysis
         gates = (analysis.gate, analysis.lists)
         self._indexer = Indexer(
             analysis.sessions, analysis.look, lambda: any(gate.running for gate in gates)
         )
         analysis.on_unfinished = self._indexer.ask
-        self._warm_up = WarmUp(then=self._index)
+        self._warm_up = WarmUp(then=self._index, first=self.engine.sql_pool.start)
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
         self._stopping = threading.Lock()

@@ -399,7 +399,11 @@ class Profile(ReaderFacts):
         an answer of any size). Raises CheckFailed, with the reason in one line, for a query
         that is wrong or not allowed. Queries of several threads run one after the other.
         """
-        return self._database.answer(query, memory_limit_bytes)
+        if memory_limit_bytes is None:
+            return self._database.answer(query)
+        from peakline.tables.sql_process.pool import Question, shared_pool
+
+        return shared_pool().table(self, Question(query, memory_limit_bytes))
 
     def close(self) -> None:
         """Release the file and the database; the profile cannot be used afterwards."""

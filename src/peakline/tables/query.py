@@ -10,13 +10,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from peakline.deadline import interrupting
-from peakline.tables.columns import Columns
-from peakline.tables.sql_guard import bound_generators, largest_cell, refuse_calls
-from peakline.tables.sql_views import View, view, views_over
-from peakline.tables.tables import TABLES, arrow_of, empty_columns
+from peakline.errors import CheckFailed
+from peakline.tables.sql_guard import Guard
+from peakline.tables.sql_views import View, missing_table, view, views_over
+from peakline.tables.tables import TABLES, empty_columns
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,39 +34,50 @@ LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
 """What a connection may never do: a query sees the profile and nothing else. Spilling to disk is
 off too, since nothing may be written beside the profile."""
 
-READING = frozenset({"SELECT", "EXPLAIN", "MULTI"})
-"""Statements that only read. MULTI is how DuckDB parses a PIVOT that has to find its columns."""
-
 _CHUNK_ROWS = 1 << 16
+_LISTING = re.compile(r"\s*(show|describe|desc)(\s+(all\s+)?tables)?[\s;]*", re.IGNORECASE)
 QueryNeeds = dict[str, AbstractSet[str] | None]
 """The columns wanted of each table; None means all."""
 
 
-def connect(memory_limit: int | None) -> duckdb.DuckDBPyConnection:
+def connect(memory_limit: int | None = None) -> duckdb.DuckDBPyConnection:
     """An empty database that reaches nothing outside and takes ``memory_limit`` bytes."""
     import duckdb
 
     config = dict(LOCKED_DOWN)
     if memory_limit is not None:
         config["memory_limit"] = f"{memory_limit}B"
-    connection = duckdb.connect(":memory:", config=config)
-    if memory_limit is not None:
-        bound_generators(connection, largest_cell(memory_limit))
-    return connection
+    return duckdb.connect(":memory:", config=config)
+
+
+@contextmanager
+def reading(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """What is executed in the block writes nothing."""
+    connection.execute("begin transaction read only")
+    try:
+        yield
+    finally:
+        connection.execute("rollback")
 
 
 def needs_of(
-    query: str, kind: str, tables: Iterable[str], memory_limit: int | None = None
+    connection: duckdb.DuckDBPyConnection, query: str, tables: Iterable[str], guard: Guard
 ) -> QueryNeeds:
-    """What ``query`` (a statement of type ``kind``) needs of the ``tables`` there are.
+    """What ``query`` needs of the ``tables`` there are; a view needs what its own query does.
 
-    A view needs what its own query does. Planning computes what is constant, so it has the
-    ``memory_limit`` too. Raises CheckFailed for what no query may call, duckdb.Error when the query
-    cannot be planned.
+    ``connection`` may not know any table of the profile yet. Raises CheckFailed for what no query
+    may do, duckdb.Error when the query cannot be planned.
     """
     known = set(tables)
-    with connect(memory_limit) as planner:
-        refuse_calls(planner, query, bounded=memory_limit is not None)
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise CheckFailed(f"the query is not valid Unicode at character {error.start}") from None
+    if _LISTING.fullmatch(query):
+        # The database knows only the tables that a query names.
+        raise CheckFailed(f"the tables are: {', '.join(sorted(known))}; DESCRIBE explains one")
+    with connection.cursor() as planner:
+        kind = guard.check(planner, query, known)
         named = _named(planner, query, known)
         views = [view(name) for name in sorted(named - known)]
         named = (named & known).union(*(found.needs for found in views))
@@ -75,9 +87,13 @@ def needs_of(
             planner.register(name, empty_columns(name).arrow())
         for found in views:
             planner.execute(found.statement)
-        with interrupting(planner.interrupt):
+        with reading(planner), interrupting(planner.interrupt):
             rows = planner.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchall()
-    scanned = set(_scanned(json.loads(rows[0][1])))
+    try:
+        plan = json.loads(rows[0][1])
+    except RecursionError:
+        return dict.fromkeys(named)
+    scanned = set(_scanned(plan))
     # The plan does not say which table a scan reads, so a name counts for every table that has it.
     return {
         name: frozenset(column.name for column in TABLES[name].columns if column.name in scanned)
@@ -102,15 +118,14 @@ def _named(planner: duckdb.DuckDBPyConnection, query: str, known: AbstractSet[st
     return (named & known).union(found.name for found in views_over(known, named))
 
 
-def _scanned(plan: Any) -> Iterator[str]:
+def _scanned(plan: list[Any]) -> Iterator[str]:
     """Every word in what the scans of a plan say of themselves."""
-    if isinstance(plan, list):
-        for node in plan:
-            yield from _scanned(node)
-        return
-    if "SCAN" in plan["name"]:
-        yield from _identifiers(plan["extra_info"])
-    yield from _scanned(plan["children"])
+    waiting = list(plan)
+    while waiting:
+        node = waiting.pop()
+        if "SCAN" in node["name"]:
+            yield from _identifiers(node["extra_info"])
+        waiting.extend(node["children"])
 
 
 def _identifiers(value: Any) -> Iterator[str]:
@@ -121,22 +136,30 @@ def _identifiers(value: Any) -> Iterator[str]:
             yield from _identifiers(item)
 
 
-def arrow_with_nulls(name: str, columns: Columns) -> pa.Table:
-    """The Arrow table with all columns of the definition; those not read are null.
+def with_nulls(name: str, read: pa.Table, rows: int) -> pa.Table:
+    """The named table with all columns of its definition; those not in ``read`` are null.
 
     The nulls share one small piece of memory however many rows there are.
     """
     import pyarrow as pa
 
-    whole, rows = arrow_of(name, columns), columns.rows
     arrays = {}
     schema = empty_columns(name).arrow().schema
     for column in TABLES[name].columns:
-        if column.name in columns:
-            arrays[column.name] = whole[column.name]
+        if column.name in read.column_names:
+            arrays[column.name] = read[column.name]
             continue
         kind = schema.field(column.name).type
         piece = pa.nulls(min(rows, _CHUNK_ROWS), kind)
         pieces = [piece] * (rows // _CHUNK_ROWS) + [piece[: rows % _CHUNK_ROWS]]
         arrays[column.name] = pa.chunked_array(pieces, kind)
     return pa.table(arrays)
+
+
+def refusal(error: Exception, tables: Iterable[str]) -> str:
+    """DuckDB's message as one line, without its excerpt of the query."""
+    text = str(error).split("\nLINE ")[0].split("\nDatabase is launched ")[0]
+    if "Table with name" in text:
+        first = text.splitlines()[0].removeprefix("Catalog Error: ")
+        return missing_table(first.split()[3], tables) or first
+    return " ".join(text.split())

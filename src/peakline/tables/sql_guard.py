@@ -1,139 +1,175 @@
-"""What a query may not call: functions that read about the machine or waste it.
+"""What a query may not do: write, call functions that are not its business, read other tables.
 
-DuckDB's own parser says which functions and tables a statement names. Under a memory limit the
-functions that make one large cell out of small arguments are bounded too: DuckDB computes 2048
-rows at a time, cannot be interrupted within them, and does not count what they take.
+DuckDB's own parser says which functions and tables a statement names. It does not take PIVOT apart:
+there every word of the text counts.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import CheckFailed
+from peakline.tables.sql_functions import ALLOWED, LOCAL, REFUSED, SYSTEM_VIEWS
+from peakline.tables.sql_views import missing_table
 
 if TYPE_CHECKING:
     import duckdb
 
-_PRIVATE_PREFIXES = (
-    "__internal", "_duckdb", "arrow_scan", "copy_", "current_setting", "duckdb_", "enable_",
-    "disable_", "has_", "inet_", "pandas_scan", "parquet_", "pg_", "pragma_", "read_", "register_",
-    "deregister_", "create_external", "destroy_external", "sleep", "sniff_", "icu_calendar",
-    "python_", "test_", "truncate_duckdb",
-)  # fmt: skip
-_PRIVATE = frozenset(
-    {
-        "checkpoint", "current_connection_id", "currval", "force_checkpoint", "getenv",
-        "getvariable", "glob", "json_execute_serialized_sql", "nextval", "seq_scan", "setval",
-        "version", "which_secret", "write_log",
-    }
-)  # fmt: skip
-_HARMLESS = frozenset({"pg_typeof", "pg_size_pretty"})
-_NESTED = frozenset({"query", "query_table"})
-_COMPARISONS = (
-    "damerau_levenshtein", "editdist3", "jaro_similarity", "jaro_winkler_similarity",
-    "levenshtein",
-)  # fmt: skip
-"""Functions that take the product of two lengths in time."""
-_GENERATORS = frozenset(
-    {
-        "array_resize", "bitstring", "format", "generate_series", "list_resize", "lpad", "printf",
-        "range", "repeat", "rpad", *_COMPARISONS,
-    }
-)  # fmt: skip
-_SYSTEM_SCHEMAS = frozenset({"main", "pg_catalog", "system", "temp"})
-_EXPLAIN_OPTIONS = re.compile(
-    r"^\s*explain\s*\((\s*analyze\s*,)?\s*format\s+\w+\s*\)", re.IGNORECASE
+READING = frozenset({"SELECT", "MULTI"})
+"""Statements that only read. MULTI is how DuckDB parses a PIVOT that has to find its columns."""
+
+_EXPLAIN = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\b(?:\s*\([^()]*\)|\s+analyze\b)?",
+    re.IGNORECASE | re.DOTALL,
 )
-_WIDE_FORMAT = re.compile(r"\d{5}|\*|\{[^}]*\{")
-"""A width of five digits, or one that comes with the arguments."""
-_VECTOR_ROWS = 2048
-_LARGEST_CELL = 128 << 10
-_MOST_STEPS = 1_000_000
+_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+"""The parts of a statement that read; others (INSERT_QUERY_NODE) may be in a WITH."""
+_NESTED = frozenset({"query", "query_table"})
+_OWN_SCHEMAS = frozenset({"", "main", "memory", "temp"})
 
 
-def largest_cell(memory_limit: int) -> int:
-    """Bytes that one call may make.
-
-    One for each row of a vector stays within half of the memory, and what is done with all of
-    them within a second or two.
+class Guard:
+    """Refuses queries for local callers, or for ``remote`` ones: those may call only what is known
+    to be harmless, and name no table but their own.
     """
-    return min(_LARGEST_CELL, max(1024, memory_limit // (2 * _VECTOR_ROWS)))
 
+    def __init__(self, connection: duckdb.DuckDBPyConnection, *, remote: bool) -> None:
+        self._remote = remote
+        self._views = SYSTEM_VIEWS
+        self._words = SYSTEM_VIEWS | _NESTED | REFUSED.keys()
+        if remote:
+            self._views |= _names(
+                connection,
+                "select view_name from duckdb_views() where internal"
+                " and schema_name <> 'information_schema'",
+            )
+            # A pragma is a statement, its name is an ordinary word.
+            functions = (
+                "select function_name from duckdb_functions() where function_type <> 'pragma'"
+            )
+            self._words |= self._views | LOCAL | (_names(connection, functions) - ALLOWED)
 
-def refuse_calls(connection: duckdb.DuckDBPyConnection, query: str, *, bounded: bool) -> None:
-    """Raise CheckFailed when ``query`` names what no query may, or what a bounded one may not.
+    def check(
+        self, connection: duckdb.DuckDBPyConnection, query: str, tables: Collection[str]
+    ) -> str:
+        """The type of the statement ``query``: one of `READING`, or EXPLAIN of one.
 
-    A statement that the parser does not take apart (EXPLAIN, PIVOT) may not have these names
-    anywhere in its text. What is no SQL at all passes: the database explains it better.
-    """
-    serialized = connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()
-    try:
-        tree = json.loads(serialized[0][0])
-    except RecursionError:
-        tree = {"error": True}
-    if tree["error"]:
-        more = _NESTED | _GENERATORS if bounded else _NESTED
-        for word in re.findall(r"\w+", _EXPLAIN_OPTIONS.sub("", query)):
-            _refuse_name(word, more)
-        return
-    for node, is_in_lambda in _nodes(tree["statements"]):
-        if node.get("type") == "BASE_TABLE":
-            _refuse_name(node["table_name"])
-        if node.get("class") == "FUNCTION" or node.get("function_name"):
-            _check_call(connection, node, is_in_lambda, bounded=bounded)
-
-
-def _check_call(
-    connection: duckdb.DuckDBPyConnection,
-    node: dict[str, Any],
-    is_in_lambda: bool,
-    *,
-    bounded: bool,
-) -> None:
-    name = node["function_name"].lower()
-    _refuse_name(name)
-    if name in _NESTED:
-        text = _first_text(node)
-        if text is None:
-            raise CheckFailed(f"{name}() needs a constant text")
-        if name == "query":
-            refuse_calls(connection, text, bounded=bounded)
+        ``tables`` are all that a profile has. Raises CheckFailed for what may not be done,
+        duckdb.Error for what is no SQL.
+        """
+        kind = _kind(connection, query)
+        if kind == "EXPLAIN":
+            query = _EXPLAIN.sub("", query, count=1)
+            inner = _kind(connection, query)
         else:
-            _refuse_name(text.rpartition(".")[2].strip('"'))
-    if not bounded or name not in _GENERATORS:
-        return
-    if is_in_lambda:
-        raise CheckFailed(f"{name}() is not allowed for each item of a list")
-    if _SYSTEM_SCHEMAS & {str(node.get(key, "")).lower() for key in ("schema", "catalog")}:
-        raise CheckFailed(f"{name}() has to be called by its plain name")
-    if name in ("format", "printf"):
-        first = _first_text(node)
-        if first is None or _WIDE_FORMAT.search(first):
-            raise CheckFailed(f"{name}() needs a constant format without large widths")
+            inner = kind
+        if inner not in READING:
+            raise CheckFailed("the query must be one statement that reads, such as SELECT")
+        self._check_text(connection, query, tables)
+        return kind
+
+    def _check_text(
+        self, connection: duckdb.DuckDBPyConnection, query: str, tables: Collection[str]
+    ) -> None:
+        serialized = connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()
+        try:
+            tree = json.loads(serialized[0][0])
+        except RecursionError:
+            tree = {"error": True}
+        if tree["error"]:
+            for word in re.findall(r"\w+", query):
+                if word.lower() in self._words:
+                    raise _refused(word)
+            return
+        own = {found["key"].lower() for node in _nodes(tree) for found in _expressions(node)}
+        for node in _nodes(tree["statements"]):
+            kind = str(node.get("type", ""))
+            if kind.endswith("_NODE") and kind not in _NODES:
+                raise CheckFailed("the query must be one statement that reads, such as SELECT")
+            if kind == "BASE_TABLE":
+                self._check_table(node, tables, own)
+            if node.get("class") == "FUNCTION" or node.get("function_name"):
+                self._check_call(connection, node, tables)
+
+    def _check_table(
+        self, node: dict[str, Any], tables: Collection[str], own: Collection[str]
+    ) -> None:
+        name = node["table_name"]
+        if name.lower() in self._views:
+            raise _refused(name)
+        if not self._remote:
+            return
+        schemas = {node["schema_name"].lower(), node["catalog_name"].lower()}
+        if not schemas <= _OWN_SCHEMAS:
+            raise _refused(f"{node['schema_name']}.{name}")
+        if name.lower() not in own:
+            self._check_name(name, tables)
+
+    @staticmethod
+    def _check_name(name: str, tables: Collection[str]) -> None:
+        problem = missing_table(name, tables)
+        if problem:
+            raise CheckFailed(problem)
+
+    def _check_call(
+        self, connection: duckdb.DuckDBPyConnection, node: dict[str, Any], tables: Collection[str]
+    ) -> None:
+        name = node["function_name"]
+        lower = name.lower()
+        if lower in REFUSED:
+            raise _refused(name)
+        if lower in _NESTED:
+            text = _first_text(node)
+            if text is None:
+                raise CheckFailed(f"{name}() needs a constant text")
+            if lower == "query":
+                self._check_text(connection, text, tables)
+            elif text.rpartition(".")[2].strip('"').lower() in self._views:
+                raise _refused(text)
+            elif self._remote:
+                self._check_name(text, tables)
+        elif self._remote and lower not in ALLOWED:
+            similar = difflib.get_close_matches(lower, ALLOWED, n=3)
+            hint = f"; similar: {', '.join(similar)}" if similar else ""
+            raise CheckFailed(f"there is no function {name} that a query may call{hint}")
 
 
-def _refuse_name(name: str, more: frozenset[str] = frozenset()) -> None:
-    lower = name.lower()
-    if lower in _HARMLESS:
-        return
-    if lower in _PRIVATE or lower in more or lower.startswith(_PRIVATE_PREFIXES):
-        raise CheckFailed(f"{name} is not allowed in a query; query the tables of the profile")
+def _kind(connection: duckdb.DuckDBPyConnection, query: str) -> str:
+    """The type of the only statement; empty where there are none or several."""
+    statements = connection.extract_statements(query)
+    return str(statements[0].type.name) if len(statements) == 1 else ""
 
 
-def _nodes(tree: Any) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Every object of the tree, and whether a lambda has it."""
-    waiting = [(tree, False)]
+def _names(connection: duckdb.DuckDBPyConnection, query: str) -> frozenset[str]:
+    return frozenset(name.lower() for (name,) in connection.execute(query).fetchall())
+
+
+def _refused(name: str) -> CheckFailed:
+    reason = REFUSED.get(name.lower())
+    why = f": it {reason}" if reason else ""
+    return CheckFailed(f"{name} is not allowed in a query{why}; query the tables of the profile")
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every object of the tree."""
+    waiting = [tree]
     while waiting:
-        node, is_in_lambda = waiting.pop()
+        node = waiting.pop()
         if isinstance(node, dict):
-            yield node, is_in_lambda
-            is_in_lambda = is_in_lambda or node.get("class") == "LAMBDA"
-            waiting.extend((value, is_in_lambda) for value in node.values())
+            yield node
+            waiting.extend(node.values())
         elif isinstance(node, list):
-            waiting.extend((value, is_in_lambda) for value in node)
+            waiting.extend(node)
+
+
+def _expressions(node: dict[str, Any]) -> list[dict[str, Any]]:
+    """The common table expressions (WITH) of a part of a statement."""
+    found = node.get("cte_map")
+    return found["map"] if isinstance(found, dict) else []
 
 
 def _first_text(call: dict[str, Any]) -> str | None:
@@ -147,53 +183,3 @@ def _first_text(call: dict[str, Any]) -> str | None:
     literal = first.get("literal") or first.get("value") or {}
     value = literal.get("text", literal.get("value"))
     return value if isinstance(value, str) else None
-
-
-def bound_generators(connection: duckdb.DuckDBPyConnection, most: int) -> None:
-    """Let the functions that make one large cell refuse more than ``most`` bytes.
-
-    Macros take the place of the functions and look at the arguments of each row first.
-    """
-
-    def checked(count: str, size: str) -> str:
-        message = f"a call may make {most} bytes in one cell; request less"
-        return f"case when {size} > {most} then error('{message}') else {count} end"
-
-    product = "strlen(a)::double * strlen(b)"
-    too_long = f"error('two texts of more than {_MOST_STEPS} pairs of bytes are not compared')"
-
-    def number(name: str) -> str:
-        return f"try_cast({name}::varchar as double)"
-
-    def time(name: str) -> str:
-        return f"try_cast({name}::varchar as timestamptz)"
-
-    stretch = f"({number('b')} - {number('a')})"
-    period = f"epoch({time('b')} - {time('a')})"
-    steps = (
-        f"8 * abs(coalesce({stretch} / {number('c')}, "
-        f"{period} / epoch(try_cast(c::varchar as interval)), 0))"
-    )
-    bodies = {
-        "repeat": [("s, n", "s, " + checked("n", "strlen(s::varchar)::double * n"))],
-        "bitstring": [("s, n", "s, " + checked("n", "n"))],
-    }
-    compared = f"a, case when {product} > {_MOST_STEPS} then {too_long} else b end"
-    for name in _COMPARISONS:
-        bodies[name] = [("a, b", compared)]
-    for name in ("lpad", "rpad"):
-        bodies[name] = [("s, n, p", f"s, {checked('n', 'n')}, p")]
-    for name in ("list_resize", "array_resize"):
-        bodies[name] = [
-            ("l, n", "l, " + checked("n", "8 * n::double")),
-            ("l, n, v", f"l, {checked('n', 'greatest(8, strlen(v::varchar))::double * n')}, v"),
-        ]
-    for name in ("range", "generate_series"):
-        bodies[name] = [
-            ("b", checked("b", "8 * b::double")),
-            ("a, b", "a, " + checked("b", f"8 * {stretch}")),
-            ("a, b, c", f"a, {checked('b', steps)}, c"),
-        ]
-    for name, overloads in bodies.items():
-        macros = ", ".join(f"({names}) as system.main.{name}({call})" for names, call in overloads)
-        connection.execute(f"create temp macro {name}{macros}").fetchall()

@@ -71,9 +71,15 @@ def views_over(tables: Iterable[str], names: Iterable[str] | None = None) -> lis
     return [found for found in every if found.needs <= there]
 
 
-def lacking_tables(name: str, tables: Iterable[str]) -> str:
-    """Why a profile with ``tables`` lacks the view ``name``; empty where it is none or is there."""
-    known = name.lower() in view_names()
-    lacking = sorted(view(name.lower()).needs.difference(tables)) if known else []
-    said = f"The view {name} stands on {', '.join(lacking)}, which this profile lacks."
-    return said if lacking else ""
+def missing_table(name: str, tables: Iterable[str]) -> str:
+    """Why a query over a profile with ``tables`` cannot name ``name``; empty where it can."""
+    there, lower = sorted(tables), name.lower()
+    if lower in there:
+        return ""
+    why = f"Table with name {name} does not exist!"
+    if lower in view_names():
+        lacking = sorted(view(lower).needs.difference(there))
+        if not lacking:
+            return ""
+        why = f"The view {name} stands on {', '.join(lacking)}, which this profile lacks."
+    return f"{why} There is: {', '.join(there)}"

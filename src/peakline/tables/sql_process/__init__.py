@@ -1,0 +1,1 @@
+"""Queries in processes of their own, which have limits and are ended whatever they do."""

@@ -1,0 +1,266 @@
+"""Processes for queries: started when they are needed, used again, ended when they stray."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from peakline.deadline import check_deadline, current_deadline, holding
+from peakline.errors import CancelledError, CheckFailed, DeadlineError, RemoteError
+from peakline.tables.database import WARNINGS, needed
+from peakline.tables.query import QueryNeeds
+from peakline.tables.sql_answer import Form
+from peakline.tables.sql_process.files import content, mapped, nameless_file
+from peakline.tables.sql_process.frames import Frame
+from peakline.tables.sql_process.process import GoneError, SqlProcess
+from peakline.tables.sql_process.shared import Piece, SharedTables
+from peakline.tables.tables import TABLES
+from peakline.wire import threads
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from peakline.tables.profile import Profile
+
+ENDINGS = ("deadline", "cancelled", "memory", "lost", "idle")
+"""Why a process was ended: the time of its query was over, its caller went away, a query took so
+much memory that the process was not fit for another, something else ended it, or it had nothing to
+do for long.
+"""
+_IDLE_S = 60.0
+_LEAST = 4
+_SHARED_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query, for a ``remote`` caller or a local one, that may take ``memory_limit`` bytes."""
+
+    query: str
+    memory_limit: int
+    form: Form = field(default_factory=Form)
+    remote: bool = False
+
+
+@dataclass(frozen=True)
+class WrittenRows:
+    """The answer to a query in its format, and how many ``rows`` the query has."""
+
+    content: bytes
+    rows: int
+
+
+class SqlPool:
+    """Up to ``most`` processes (default: one for each core, at least 4). Thread-safe.
+
+    Those that had nothing to do for a minute are ended, but for ``spare`` of them. Columns of
+    profiles that they share take up to ``shared_bytes``.
+    """
+
+    def __init__(
+        self, most: int | None = None, *, spare: int = 0, shared_bytes: int = _SHARED_BYTES
+    ) -> None:
+        self.shared = SharedTables(shared_bytes)
+        self.ended: Counter[str] = Counter()
+        """How many processes were ended, by reason: one of `ENDINGS`."""
+        self._places = threading.Semaphore(most or max(_LEAST, threads()))
+        self._spare = spare
+        self._changed = threading.Condition()
+        self._idle: list[tuple[SqlProcess, float]] = []
+        self._busy: set[SqlProcess] = set()
+        self._is_watched = False
+        self._owner = os.getpid()
+        # At the end of the program, too, and when nobody has this object any more.
+        self._finalizer = weakref.finalize(self, _close_all, self._idle)
+
+    @property
+    def pids(self) -> list[int]:
+        """The numbers of the processes, those that work first."""
+        with self._changed:
+            return [process.pid for process in (*self._busy, *(idle for idle, _ in self._idle))]
+
+    def start(self) -> None:
+        """Have a process ready; it loads what it needs while others go on."""
+        with self._changed:
+            is_there = self._idle or self._busy
+        if not is_there:
+            self._give_back(SqlProcess())
+
+    def table(self, profile: Profile, question: Question) -> pa.Table:
+        """The answer to ``question``, whose form has Arrow's format; raises as `rows`."""
+        import pyarrow as pa
+
+        with _new_file() as answer:
+            self._answer(profile, question, answer)
+            table: pa.Table = pa.ipc.open_stream(mapped(answer)).read_all()
+            return table
+
+    def rows(self, profile: Profile, question: Question) -> WrittenRows:
+        """The answer to ``question``, written in its form.
+
+        Raises CheckFailed for a query that is wrong, not allowed or takes too much; what reading
+        ``profile`` raises; DeadlineError or CancelledError; RemoteError where the process was lost.
+        """
+        with _new_file() as answer:
+            rows = self._answer(profile, question, answer)
+            return WrittenRows(content(answer), rows)
+
+    def close(self) -> None:
+        """End all processes that have nothing to do."""
+        with self._changed:
+            idle = self._idle[:]
+            self._idle.clear()
+            self._changed.notify_all()
+        _close_all(idle)
+
+    def _answer(self, profile: Profile, question: Question, answer: int) -> int:
+        check_deadline()
+        profile.check_open()
+        known = profile.tables
+        form = question.form
+        frame = {
+            "query": question.query,
+            "limit": question.memory_limit,
+            "remote": question.remote,
+            "tables": known,
+            "format": form.format,
+            "max_rows": form.max_rows,
+            "large_as_text": form.large_as_text,
+        }
+
+        def tables(needs: Frame) -> Iterator[tuple[str, int, list[Piece]]]:
+            wanted = _checked(needs, known)
+            for name, columns in needed(profile, wanted):
+                pieces = (
+                    [Piece(name, columns)]
+                    if name == WARNINGS
+                    else self.shared.pieces(profile, name, columns, wanted[name])
+                )
+                # They are not given up before the query is done.
+                used.extend(pieces)
+                yield name, columns.rows, pieces
+
+        used: list[Piece] = []
+        with holding(self._places):
+            for is_last in (False, True):
+                with self._taken() as process:
+                    deadline = current_deadline()
+                    frame["seconds"] = None if deadline is None else deadline.remaining()
+                    try:
+                        said = process.ask(frame, answer, tables, self.shared.numbers())
+                    except GoneError:
+                        # Somebody ended it while it had nothing to do.
+                        if is_last:
+                            break
+                    else:
+                        return int(said["rows"])
+        raise RemoteError("the process of the query ended before it began; try again")
+
+    @contextmanager
+    def _taken(self) -> Iterator[SqlProcess]:
+        """A process for the block; one that is not fit for more is ended then, and counted."""
+        process = self._take()
+        reason = "memory"
+        try:
+            yield process
+        except BaseException as error:
+            reason = next((why for kind, why in _REASONS if isinstance(error, kind)), "lost")
+            raise
+        finally:
+            if not process.is_fit:
+                self._count(reason)
+            self._give_back(process)
+
+    def _take(self) -> SqlProcess:
+        while True:
+            with self._changed:
+                if self._owner != os.getpid():
+                    # A fork of the program: the processes are the other's.
+                    self._idle.clear()
+                    self._owner = os.getpid()
+                process = self._idle.pop()[0] if self._idle else None
+            if process is None:
+                process = SqlProcess()
+            elif not process.is_alive():
+                self._count("lost")
+                process.close()
+                continue
+            with self._changed:
+                self._busy.add(process)
+            return process
+
+    def _give_back(self, process: SqlProcess) -> None:
+        with self._changed:
+            self._busy.discard(process)
+            if process.is_fit and self._finalizer.alive:
+                self._idle.append((process, time.monotonic()))
+                if not self._is_watched and len(self._idle) > self._spare:
+                    self._is_watched = True
+                    threading.Thread(target=self._end_idle, name="sql-idle", daemon=True).start()
+                return
+        process.close()
+
+    def _end_idle(self) -> None:
+        """End those that have had nothing to do for long, until there is nobody to watch."""
+        while True:
+            with self._changed:
+                if len(self._idle) <= self._spare:
+                    self._is_watched = False
+                    return
+                # Those that were used last are at the end.
+                process, since = self._idle[0]
+                left = since + _IDLE_S - time.monotonic()
+                if left > 0:
+                    self._changed.wait(left)
+                    continue
+                del self._idle[0]
+            self._count("idle")
+            process.close()
+
+    def _count(self, reason: str) -> None:
+        with self._changed:
+            self.ended[reason] += 1
+
+
+_REASONS = (
+    (DeadlineError, "deadline"),
+    (CancelledError, "cancelled"),
+    (CheckFailed, "memory"),
+)
+
+
+def _checked(needs: Frame, known: list[str]) -> QueryNeeds:
+    """What a process says that it needs, where that is possible; else RemoteError."""
+    for name, columns in needs.items():
+        there = {column.name for column in TABLES[name].columns} if name in known else set()
+        if name not in known or not there.issuperset(columns or ()):
+            raise RemoteError("the process of the query asks for what there is not; try again")
+    return {name: None if columns is None else set(columns) for name, columns in needs.items()}
+
+
+@contextmanager
+def _new_file() -> Iterator[int]:
+    descriptor = nameless_file("peakline-answer")
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _close_all(idle: list[tuple[SqlProcess, float]]) -> None:
+    while idle:
+        idle.pop()[0].close()
+
+
+@cache
+def shared_pool() -> SqlPool:
+    """The processes of queries that this program puts to its own profiles."""
+    return SqlPool()

@@ -1,0 +1,190 @@
+"""The process that queries run in: it plans one, gets its tables, and writes its answer.
+
+A question comes with an open file for the answer. The worker plans the query over empty tables and
+says what it needs; the other side sends that as Arrow files, which are mapped and stay so for the
+next query; then the query runs. One database serves all queries, each by a connection of its own,
+in a transaction that cannot write: nothing of a query is left for the next.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import socket
+import sys
+import traceback
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from peakline.errors import PeaklineError
+from peakline.process_memory import address_space_bytes, give_back_memory
+from peakline.tables.query import connect, needs_of, reading, refusal, views_in, with_nulls
+from peakline.tables.sql_answer import Form, write_answer
+from peakline.tables.sql_guard import Guard
+from peakline.tables.sql_process.files import mapped
+from peakline.tables.sql_process.frames import EndOfFramesError, Frame, receive, send
+from peakline.tables.sql_process.limits import confine, has_grown, limit_memory, limit_time
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_DEEPEST = 10_000
+"""Levels of a plan as JSON: the database allows expressions 1000 levels deep."""
+_LONGEST_TEXT = 100_000
+
+
+@dataclass
+class _Worker:
+    connection: socket.socket
+    base: int | None = None
+    """Bytes of addresses before any query."""
+    limit: int = 0
+    database: duckdb.DuckDBPyConnection | None = None
+    guards: dict[bool, Guard] = field(default_factory=dict)
+    pieces: dict[int, tuple[pa.Table, int]] = field(default_factory=dict)
+    """By their numbers: columns that are mapped, and the size of the file."""
+
+    @property
+    def mapped(self) -> int:
+        return sum(size for _, size in self.pieces.values())
+
+    def serve(self) -> None:
+        """Answer questions until the other side is gone or the process is not fit for more."""
+        is_fit = True
+        while is_fit:
+            question, (answer,) = receive(self.connection)
+            for number in question["forget"]:
+                self.pieces.pop(number, None)
+            with io.FileIO(answer, "w") as stream:
+                said = self._said(question, stream)
+            if said is None:
+                continue
+            if has_grown(self.base, self.mapped):
+                gc.collect()
+                give_back_memory()
+            is_fit = said.pop("is_fit", True) and not has_grown(self.base, self.mapped)
+            send(self.connection, {**said, "is_fit": is_fit})
+
+    def _said(self, question: Frame, stream: io.FileIO) -> Frame | None:
+        """What is said of a question in the end; None where the other side has given it up."""
+        import duckdb
+        import pyarrow as pa
+
+        limit = question["limit"]
+        try:
+            limit_time(question["seconds"])
+            self._open(limit)
+            return self._answered(question, stream)
+        except EndOfFramesError:
+            raise
+        except PeaklineError as error:
+            return _refused(str(error))
+        except (MemoryError, duckdb.OutOfMemoryException, pa.ArrowMemoryError):
+            return _out_of_memory(limit)
+        except (duckdb.Error, OSError, pa.ArrowException) as error:
+            # So says Arrow what the database said to it.
+            text = refusal(error, question["tables"])
+            if "Out of Memory" in text:
+                return _out_of_memory(limit)
+            broken = isinstance(error, duckdb.InternalException | duckdb.FatalException)
+            return _refused(text, is_fit=not broken)
+        except Exception:  # noqa: BLE001 (the other side says that it is our own fault)
+            return {"fault": traceback.format_exc(), "is_fit": False}
+
+    def _open(self, limit: int) -> None:
+        """Have a database with this limit of memory."""
+        if self.database is not None and limit == self.limit:
+            return
+        self.guards.clear()
+        if self.database is not None:
+            self.database.close()
+        self.database, self.limit = connect(limit), limit
+        self.guards[True] = Guard(self.database, remote=True)
+        self.guards[False] = Guard(self.database, remote=False)
+        if self.base is None:
+            # With one query done: the database has its threads then.
+            self.database.sql("select 1").to_arrow_table()
+            self.base = address_space_bytes()
+
+    def _answered(self, question: Frame, stream: io.FileIO) -> Frame | None:
+        if self.database is None:
+            raise TypeError("there is no database")
+        query, tables = question["query"], question["tables"]
+        limit_memory(self.base, self.mapped + self.limit)
+        needs = needs_of(self.database, query, tables, self.guards[question["remote"]])
+        wanted = {
+            name: None if columns is None else sorted(columns) for name, columns in needs.items()
+        }
+        send(self.connection, {"needs": wanted})
+        with self.database.cursor() as connection:
+            if not self._receive_tables(connection):
+                return None
+            limit_memory(self.base, self.mapped + self.limit)
+            for view in views_in(query, needs):
+                connection.execute(view.statement)
+            form = Form(question["format"], question["max_rows"], question["large_as_text"])
+            with reading(connection):
+                rows = write_answer(connection.sql(query), stream, form, self.limit)
+            return {"rows": rows}
+
+    def _receive_tables(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Register the tables that are sent; whether the query is to be run then."""
+        failed: Exception | None = None
+        while True:
+            frame, files = receive(self.connection)
+            if "run" in frame:
+                if failed is not None:
+                    raise failed
+                return bool(frame["run"])
+            try:
+                if failed is None:
+                    self._register(connection, frame, files)
+            except Exception as error:  # noqa: BLE001 (the other tables come nevertheless)
+                failed = error
+            finally:
+                for descriptor in files:
+                    os.close(descriptor)
+
+    def _register(
+        self, connection: duckdb.DuckDBPyConnection, frame: Frame, files: list[int]
+    ) -> None:
+        """Make a table of what was sent of it, and of what is mapped already."""
+        import pyarrow as pa
+
+        for number, descriptor in zip(frame["new"], files, strict=True):
+            size = os.fstat(descriptor).st_size
+            limit_memory(self.base, self.mapped + size + self.limit)
+            self.pieces[number] = pa.ipc.open_file(mapped(descriptor)).read_all(), size
+        columns: dict[str, pa.ChunkedArray] = {}
+        for number in frame["pieces"]:
+            table = self.pieces[number][0]
+            columns.update(zip(table.column_names, table.columns, strict=True))
+        name = frame["table"]
+        connection.register(name, with_nulls(name, pa.table(columns), frame["rows"]))
+
+
+def _refused(text: str, *, is_fit: bool = True) -> Frame:
+    return {"refused": text[:_LONGEST_TEXT], "is_fit": is_fit}
+
+
+def _out_of_memory(limit: int) -> Frame:
+    text = f"the query takes more memory than its limit of {limit} bytes; request less"
+    return _refused(text, is_fit=False)
+
+
+def main(descriptor: int) -> None:
+    """Work for the socket of this descriptor; the process ends when standard input does."""
+    confine(0)
+    sys.setrecursionlimit(_DEEPEST)
+    # What a query may need is loaded before its memory is counted.
+    import pyarrow.dataset
+    import pyarrow.parquet  # noqa: F401
+
+    try:
+        _Worker(socket.socket(fileno=descriptor)).serve()
+    except OSError:
+        pass  # the other side is gone
+    finally:
+        os._exit(0)
