@@ -67,7 +67,14 @@ def _at_most(value: int, most: int) -> int:
     return value if most == resource.RLIM_INFINITY else min(value, most)
 
 
-def has_grown(base: int | None, mapped: int) -> bool:
-    """Whether the process holds much more than ``base`` and the ``mapped`` bytes it reads."""
+def growth(base: int | None) -> int:
+    """How many bytes the address space is larger than ``base``."""
     now = address_space_bytes()
-    return base is not None and now is not None and now > base + mapped + _SLACK // 2
+    return 0 if base is None or now is None else now - base
+
+
+def most_growth(limit: int) -> int:
+    """What may stay of queries with this limit: allocators hold addresses for later, and what one
+    of them holds another cannot have.
+    """
+    return (limit + _SLACK) // 2

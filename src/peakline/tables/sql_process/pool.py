@@ -8,13 +8,13 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
 from peakline.deadline import check_deadline, current_deadline, holding
-from peakline.errors import CancelledError, CheckFailed, DeadlineError, RemoteError
+from peakline.errors import CancelledError, CheckFailed, DeadlineError, PeaklineError, RemoteError
 from peakline.tables.database import WARNINGS, needed
 from peakline.tables.query import QueryNeeds
 from peakline.tables.sql_answer import Form
@@ -61,8 +61,9 @@ class WrittenRows:
 class SqlPool:
     """Up to ``most`` processes (default: one for each core, at least 4). Thread-safe.
 
-    Those that had nothing to do for a minute are ended, but for ``spare`` of them. Columns of
-    profiles that they share take up to ``shared_bytes``.
+    Those that had nothing to do for a minute are ended, but for ``spare`` of them; as many are
+    ready for the next query once there was one. Columns of profiles that they share take up to
+    ``shared_bytes``.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class SqlPool:
         self._changed = threading.Condition()
         self._idle: list[tuple[SqlProcess, float]] = []
         self._busy: set[SqlProcess] = set()
-        self._is_watched = False
+        self._is_watched = self._is_closed = False
         self._owner = os.getpid()
         # At the end of the program, too, and when nobody has this object any more.
         self._finalizer = weakref.finalize(self, _close_all, self._idle)
@@ -89,9 +90,7 @@ class SqlPool:
 
     def start(self) -> None:
         """Have a process ready; it loads what it needs while others go on."""
-        with self._changed:
-            is_there = self._idle or self._busy
-        if not is_there:
+        if not self._idle:
             self._give_back(SqlProcess())
 
     def table(self, profile: Profile, question: Question) -> pa.Table:
@@ -114,8 +113,9 @@ class SqlPool:
             return WrittenRows(content(answer), rows)
 
     def close(self) -> None:
-        """End all processes that have nothing to do."""
+        """End all processes, those that work when they are done; the next question starts one."""
         with self._changed:
+            self._is_closed = True
             idle = self._idle[:]
             self._idle.clear()
             self._changed.notify_all()
@@ -182,6 +182,7 @@ class SqlPool:
     def _take(self) -> SqlProcess:
         while True:
             with self._changed:
+                self._is_closed = False
                 if self._owner != os.getpid():
                     # A fork of the program: the processes are the other's.
                     self._idle.clear()
@@ -200,13 +201,18 @@ class SqlPool:
     def _give_back(self, process: SqlProcess) -> None:
         with self._changed:
             self._busy.discard(process)
-            if process.is_fit and self._finalizer.alive:
+            is_open = self._finalizer.alive and not self._is_closed
+            if process.is_fit and is_open:
                 self._idle.append((process, time.monotonic()))
                 if not self._is_watched and len(self._idle) > self._spare:
                     self._is_watched = True
                     threading.Thread(target=self._end_idle, name="sql-idle", daemon=True).start()
                 return
+            lacks = is_open and len(self._idle) < self._spare
         process.close()
+        if lacks:
+            with suppress(PeaklineError):  # the next question says why
+                self.start()
 
     def _end_idle(self) -> None:
         """End those that have had nothing to do for long, until there is nobody to watch."""

@@ -8,6 +8,7 @@ in a transaction that cannot write: nothing of a query is left for the next.
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
@@ -24,7 +25,13 @@ from peakline.tables.sql_answer import Form, write_answer
 from peakline.tables.sql_guard import Guard
 from peakline.tables.sql_process.files import mapped
 from peakline.tables.sql_process.frames import EndOfFramesError, Frame, receive, send
-from peakline.tables.sql_process.limits import confine, has_grown, limit_memory, limit_time
+from peakline.tables.sql_process.limits import (
+    confine,
+    growth,
+    limit_memory,
+    limit_time,
+    most_growth,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
 _DEEPEST = 10_000
 """Levels of a plan as JSON: the database allows expressions 1000 levels deep."""
 _LONGEST_TEXT = 100_000
+_LARGE = 64 << 20
 
 
 @dataclass
@@ -43,6 +51,7 @@ class _Worker:
     limit: int = 0
     database: duckdb.DuckDBPyConnection | None = None
     guards: dict[bool, Guard] = field(default_factory=dict)
+    """Those for local callers, and for remote ones: True."""
     pieces: dict[int, tuple[pa.Table, int]] = field(default_factory=dict)
     """By their numbers: columns that are mapped, and the size of the file."""
 
@@ -61,52 +70,67 @@ class _Worker:
                 said = self._said(question, stream)
             if said is None:
                 continue
-            if has_grown(self.base, self.mapped):
-                gc.collect()
-                give_back_memory()
-            is_fit = said.pop("is_fit", True) and not has_grown(self.base, self.mapped)
+            is_fit = said.pop("is_fit", True) and self._recovers()
             send(self.connection, {**said, "is_fit": is_fit})
+            if is_fit:
+                self._open(self.limit)
+
+    def _recovers(self) -> bool:
+        """Give back the memory that a large query took; whether there is enough for the next."""
+        if growth(self.base) > self.mapped + _LARGE:
+            # The database gives back what its allocator holds when it is closed.
+            self._close()
+            gc.collect()
+            give_back_memory()
+        return growth(self.base) <= self.mapped + most_growth(self.limit)
 
     def _said(self, question: Frame, stream: io.FileIO) -> Frame | None:
         """What is said of a question in the end; None where the other side has given it up."""
         import duckdb
         import pyarrow as pa
 
-        limit = question["limit"]
         try:
             limit_time(question["seconds"])
-            self._open(limit)
+            self._open(question["limit"])
             return self._answered(question, stream)
         except EndOfFramesError:
             raise
         except PeaklineError as error:
             return _refused(str(error))
-        except (MemoryError, duckdb.OutOfMemoryException, pa.ArrowMemoryError):
-            return _out_of_memory(limit)
+        except (MemoryError, pa.ArrowMemoryError):
+            return self._out_of_memory()
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             # So says Arrow what the database said to it.
             text = refusal(error, question["tables"])
-            if "Out of Memory" in text:
-                return _out_of_memory(limit)
+            if "Out of Memory" in text or getattr(error, "errno", 0) == errno.ENOMEM:
+                # The database is as it was; nobody knows of what else lacked memory.
+                return self._out_of_memory(is_fit=isinstance(error, duckdb.Error))
             broken = isinstance(error, duckdb.InternalException | duckdb.FatalException)
             return _refused(text, is_fit=not broken)
         except Exception:  # noqa: BLE001 (the other side says that it is our own fault)
             return {"fault": traceback.format_exc(), "is_fit": False}
 
+    def _out_of_memory(self, *, is_fit: bool = False) -> Frame:
+        self._close()
+        text = f"the query takes more memory than its limit of {self.limit} bytes; request less"
+        return _refused(text, is_fit=is_fit)
+
     def _open(self, limit: int) -> None:
         """Have a database with this limit of memory."""
         if self.database is not None and limit == self.limit:
             return
-        self.guards.clear()
-        if self.database is not None:
-            self.database.close()
+        self._close()
         self.database, self.limit = connect(limit), limit
-        self.guards[True] = Guard(self.database, remote=True)
-        self.guards[False] = Guard(self.database, remote=False)
         if self.base is None:
+            self.guards = {who: Guard(self.database, remote=who) for who in (False, True)}
             # With one query done: the database has its threads then.
             self.database.sql("select 1").to_arrow_table()
             self.base = address_space_bytes()
+
+    def _close(self) -> None:
+        if self.database is not None:
+            self.database.close()
+            self.database = None
 
     def _answered(self, question: Frame, stream: io.FileIO) -> Frame | None:
         if self.database is None:
@@ -167,11 +191,6 @@ class _Worker:
 
 def _refused(text: str, *, is_fit: bool = True) -> Frame:
     return {"refused": text[:_LONGEST_TEXT], "is_fit": is_fit}
-
-
-def _out_of_memory(limit: int) -> Frame:
-    text = f"the query takes more memory than its limit of {limit} bytes; request less"
-    return _refused(text, is_fit=False)
 
 
 def main(descriptor: int) -> None:
