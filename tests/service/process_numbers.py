@@ -23,11 +23,28 @@ class Costs:
 
 
 def costs_of(server: ServerProcess) -> Costs:
-    place = Path("/proc", str(server.process.pid))
+    return costs_of_process(server.process.pid)
+
+
+def costs_of_process(pid: int) -> Costs:
+    place = Path("/proc", str(pid))
     status = place.joinpath("status").read_text(encoding="ascii")
     numbers = {name: int(value) for name, value in re.findall(r"(?m)^(\w+):\s+(\d+)", status)}
     descriptors = len(list(place.joinpath("fd").iterdir()))
     return Costs(numbers["VmRSS"] << 10, numbers["VmHWM"] << 10, numbers["Threads"], descriptors)
+
+
+def children_of(server: ServerProcess) -> dict[int, int]:
+    """The processes that the server has started, and the processor's ticks that each has taken."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = place.joinpath("stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        except OSError:
+            continue  # gone
+        if int(fields[1]) == server.process.pid:
+            found[int(place.name)] = int(fields[11]) + int(fields[12])
+    return found
 
 
 def metrics_of(server: ServerProcess | Server) -> dict[str, float]:

@@ -26,7 +26,7 @@ from peakline.errors import (
 from peakline.service.capturing import at_most
 from peakline.service.uploading import ExpandsError
 from peakline.service.wording import Wording, one_line
-from peakline.tables.sql_answer import Form
+from peakline.tables.sql_process.answer import Form
 
 JSON = Form("json")
 

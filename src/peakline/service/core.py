@@ -16,7 +16,7 @@ from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 from peakline.service.uploading import Uploads
 from peakline.service.wording import Wording
-from peakline.tables.sql_answer import Form
+from peakline.tables.sql_process.answer import Form
 from peakline.tables.sql_process.pool import Question, WrittenRows
 
 if TYPE_CHECKING:

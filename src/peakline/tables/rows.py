@@ -11,9 +11,9 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from peakline.deadline import check_deadline
 
@@ -25,18 +25,9 @@ _BATCH_BYTES = 1 << 20
 _EXACT_IN_A_DOUBLE = (1 << 53) - 1
 
 
-class Rows(Protocol):
-    """What is written of a `pyarrow.Table`, or of an answer whose rows are still being made."""
-
-    column_names: list[str]
-
-    def to_batches(self, max_chunksize: int) -> Iterable[pa.RecordBatch]:
-        """All rows, many at a time."""
-
-
-def row_batches(table: Rows) -> Iterator[list[tuple[Any, ...]]]:
+def row_batches(table: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
     """The rows as Python values, many at a time, but not many bytes of them."""
-    for batch in table.to_batches(_BATCH_ROWS):
+    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
         rows = max(1, batch.num_rows * _BATCH_BYTES // max(_BATCH_BYTES, batch.nbytes))
         for start in range(0, batch.num_rows, rows):
             check_deadline()
@@ -44,7 +35,7 @@ def row_batches(table: Rows) -> Iterator[list[tuple[Any, ...]]]:
             yield list(zip(*(column.to_pylist() for column in part.columns), strict=True))
 
 
-def write_json(table: Rows, stream: BinaryIO, *, large_as_text: bool = False) -> None:
+def write_json(table: pa.Table, stream: BinaryIO, *, large_as_text: bool = False) -> None:
     """``table`` as an array of objects; the second column ``a`` has the name ``a_2``."""
     plain = _plainly(large_as_text=large_as_text)
     names = _unique(table.column_names)
@@ -59,7 +50,7 @@ def write_json(table: Rows, stream: BinaryIO, *, large_as_text: bool = False) ->
     stream.write(b"[]\n" if separator == "[\n" else b"\n]\n")
 
 
-def write_csv(table: Rows, stream: BinaryIO) -> None:
+def write_csv(table: pa.Table, stream: BinaryIO) -> None:
     """``table`` with a line of column names."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")

@@ -10,7 +10,7 @@ from peakline.service.http.documents import SqlBody
 from peakline.service.http.middleware import note_request
 from peakline.service.http.parameters import RootQuery, SessionPath
 from peakline.service.http.requests import accepted, json_body
-from peakline.tables.sql_answer import Form
+from peakline.tables.sql_process.answer import Form
 
 router = APIRouter(prefix="/api", tags=["sql"])
 

@@ -20,7 +20,8 @@ from pathlib import Path
 from peakline.process_memory import address_space_bytes
 
 _NO_NEW_PRIVILEGES = 38
-_MOST_FILES = 64
+_MOST_FILES = 512
+"""Each piece of a table that is mapped is one."""
 _SLACK = 256 << 20
 """What a plan, a batch of rows and the allocator take that the database does not count."""
 

@@ -17,10 +17,10 @@ from peakline.deadline import check_deadline, current_deadline, holding
 from peakline.errors import CancelledError, CheckFailed, DeadlineError, PeaklineError, RemoteError
 from peakline.tables.database import WARNINGS, needed
 from peakline.tables.query import QueryNeeds
-from peakline.tables.sql_answer import Form
-from peakline.tables.sql_process.files import content, mapped, nameless_file
+from peakline.tables.sql_process.answer import Form
+from peakline.tables.sql_process.files import content, nameless_file
 from peakline.tables.sql_process.frames import Frame
-from peakline.tables.sql_process.process import GoneError, SqlProcess
+from peakline.tables.sql_process.process import GoneError, NonsenseError, SqlProcess
 from peakline.tables.sql_process.shared import Piece, SharedTables
 from peakline.tables.tables import TABLES
 from peakline.wire import threads
@@ -99,7 +99,7 @@ class SqlPool:
 
         with _new_file() as answer:
             self._answer(profile, question, answer)
-            table: pa.Table = pa.ipc.open_stream(mapped(answer)).read_all()
+            table: pa.Table = pa.ipc.open_stream(content(answer)).read_all()
             return table
 
     def rows(self, profile: Profile, question: Question) -> WrittenRows:
@@ -206,7 +206,7 @@ class SqlPool:
                 self._idle.append((process, time.monotonic()))
                 if not self._is_watched and len(self._idle) > self._spare:
                     self._is_watched = True
-                    threading.Thread(target=self._end_idle, name="sql-idle", daemon=True).start()
+                    _start_watch(weakref.ref(self), self._changed)
                 return
             lacks = is_open and len(self._idle) < self._spare
         process.close()
@@ -214,19 +214,18 @@ class SqlPool:
             with suppress(PeaklineError):  # the next question says why
                 self.start()
 
-    def _end_idle(self) -> None:
-        """End those that have had nothing to do for long, until there is nobody to watch."""
+    def _end_idle(self) -> float | None:
+        """End those that have had nothing to do for long; seconds until the next, or None."""
         while True:
             with self._changed:
                 if len(self._idle) <= self._spare:
                     self._is_watched = False
-                    return
+                    return None
                 # Those that were used last are at the end.
                 process, since = self._idle[0]
                 left = since + _IDLE_S - time.monotonic()
                 if left > 0:
-                    self._changed.wait(left)
-                    continue
+                    return left
                 del self._idle[0]
             self._count("idle")
             process.close()
@@ -244,11 +243,11 @@ _REASONS = (
 
 
 def _checked(needs: Frame, known: list[str]) -> QueryNeeds:
-    """What a process says that it needs, where that is possible; else RemoteError."""
+    """What a process says that it needs, where that is possible; else NonsenseError."""
     for name, columns in needs.items():
         there = {column.name for column in TABLES[name].columns} if name in known else set()
         if name not in known or not there.issuperset(columns or ()):
-            raise RemoteError("the process of the query asks for what there is not; try again")
+            raise NonsenseError("the process of the query needs what there is not; try again")
     return {name: None if columns is None else set(columns) for name, columns in needs.items()}
 
 
@@ -259,6 +258,22 @@ def _new_file() -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _start_watch(pool: weakref.ref[SqlPool], changed: threading.Condition) -> None:
+    """End what has nothing to do, in a thread that does not hold the pool."""
+
+    def watch() -> None:
+        while (left := _end_idle_of(pool)) is not None:
+            with changed:
+                changed.wait(left)
+
+    threading.Thread(target=watch, name="sql-idle", daemon=True).start()
+
+
+def _end_idle_of(pool: weakref.ref[SqlPool]) -> float | None:
+    found = pool()
+    return None if found is None else found._end_idle()  # noqa: SLF001 (a part of it)
 
 
 def _close_all(idle: list[tuple[SqlProcess, float]]) -> None:

@@ -36,12 +36,26 @@ _MOST_MAPPED = 200
 """Pieces of tables that a worker still maps after a query."""
 _FAULTS = frozenset({"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP"})
 
+_NO_MEMORY_FOR_THREADS = 127
+"""The exit code when the C library has no memory for the variables of a thread."""
+
 TableSource = Callable[[Frame], Iterable[tuple[str, int, Sequence[Piece]]]]
 """From the needs of a query to its tables: name, rows, columns."""
 
 
+def _fault(how: str) -> CheckFailed:
+    return CheckFailed(
+        f"the database failed at the query ({how}): it takes too much memory, or is nested too "
+        "deeply; request less"
+    )
+
+
 class GoneError(Exception):
     """The process had ended before it was given the question."""
+
+
+class NonsenseError(RemoteError):
+    """The process says what cannot be."""
 
 
 class SqlProcess:
@@ -125,6 +139,8 @@ class SqlProcess:
             try:
                 for name, rows, pieces in tables(said["needs"]):
                     self._send_table(name, rows, pieces)
+            except NonsenseError:
+                raise
             except PeaklineError:
                 with suppress(OSError):
                     send(self._connection, {"run": False})
@@ -169,6 +185,8 @@ class SqlProcess:
             code = self._process.wait(_ENDING_S)
         except subprocess.TimeoutExpired:
             return RemoteError("the process of the query does not answer any more; try again")
+        if code == _NO_MEMORY_FOR_THREADS:
+            return _fault(f"exit code {code}")
         if code >= 0:
             return RemoteError(f"the process of the query ended with exit code {code}; try again")
         try:
@@ -178,10 +196,7 @@ class SqlProcess:
         if name == "SIGXCPU":
             return DeadlineError("the query takes too much of the processor's time; request less")
         if name in _FAULTS:
-            return CheckFailed(
-                f"the database failed at the query ({name}): it takes too much memory, or is "
-                "nested too deeply; request less"
-            )
+            return _fault(name)
         return RemoteError(f"the process of the query was ended by {name}; try again")
 
     def kill(self) -> None:

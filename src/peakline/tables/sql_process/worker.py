@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import gc
-import io
 import os
 import socket
 import sys
@@ -21,8 +20,8 @@ from typing import TYPE_CHECKING
 from peakline.errors import PeaklineError
 from peakline.process_memory import address_space_bytes, give_back_memory
 from peakline.tables.query import connect, needs_of, reading, refusal, views_in, with_nulls
-from peakline.tables.sql_answer import Form, write_answer
 from peakline.tables.sql_guard import Guard
+from peakline.tables.sql_process.answer import Form, write_answer
 from peakline.tables.sql_process.files import mapped
 from peakline.tables.sql_process.frames import EndOfFramesError, Frame, receive, send
 from peakline.tables.sql_process.limits import (
@@ -66,8 +65,8 @@ class _Worker:
             question, (answer,) = receive(self.connection)
             for number in question["forget"]:
                 self.pieces.pop(number, None)
-            with io.FileIO(answer, "w") as stream:
-                said = self._said(question, stream)
+            said = self._said(question, answer)
+            os.close(answer)
             if said is None:
                 continue
             is_fit = said.pop("is_fit", True) and self._recovers()
@@ -84,7 +83,7 @@ class _Worker:
             give_back_memory()
         return growth(self.base) <= self.mapped + most_growth(self.limit)
 
-    def _said(self, question: Frame, stream: io.FileIO) -> Frame | None:
+    def _said(self, question: Frame, answer: int) -> Frame | None:
         """What is said of a question in the end; None where the other side has given it up."""
         import duckdb
         import pyarrow as pa
@@ -92,7 +91,7 @@ class _Worker:
         try:
             limit_time(question["seconds"])
             self._open(question["limit"])
-            return self._answered(question, stream)
+            return self._answered(question, answer)
         except EndOfFramesError:
             raise
         except PeaklineError as error:
@@ -132,11 +131,11 @@ class _Worker:
             self.database.close()
             self.database = None
 
-    def _answered(self, question: Frame, stream: io.FileIO) -> Frame | None:
+    def _answered(self, question: Frame, answer: int) -> Frame | None:
         if self.database is None:
             raise TypeError("there is no database")
         query, tables = question["query"], question["tables"]
-        limit_memory(self.base, self.mapped + self.limit)
+        self._allow(0)
         needs = needs_of(self.database, query, tables, self.guards[question["remote"]])
         wanted = {
             name: None if columns is None else sorted(columns) for name, columns in needs.items()
@@ -145,13 +144,17 @@ class _Worker:
         with self.database.cursor() as connection:
             if not self._receive_tables(connection):
                 return None
-            limit_memory(self.base, self.mapped + self.limit)
+            self._allow(0)
             for view in views_in(query, needs):
                 connection.execute(view.statement)
             form = Form(question["format"], question["max_rows"], question["large_as_text"])
             with reading(connection):
-                rows = write_answer(connection.sql(query), stream, form, self.limit)
+                rows = write_answer(connection.sql(query), answer, form, self.limit, self._allow)
             return {"rows": rows}
+
+    def _allow(self, size: int) -> None:
+        """Let a file of that size be mapped beside what there is."""
+        limit_memory(self.base, self.mapped + size + self.limit)
 
     def _receive_tables(self, connection: duckdb.DuckDBPyConnection) -> bool:
         """Register the tables that are sent; whether the query is to be run then."""
@@ -179,7 +182,7 @@ class _Worker:
 
         for number, descriptor in zip(frame["new"], files, strict=True):
             size = os.fstat(descriptor).st_size
-            limit_memory(self.base, self.mapped + size + self.limit)
+            self._allow(size)
             self.pieces[number] = pa.ipc.open_file(mapped(descriptor)).read_all(), size
         columns: dict[str, pa.ChunkedArray] = {}
         for number in frame["pieces"]:
