@@ -396,8 +396,10 @@ class Profile(ReaderFacts):
         Only the tables and columns that the query needs are read. The query reaches no file, no
         network, no Python variable and no word about the machine, and neither it nor its answer
         may take more than ``memory_limit_bytes`` (default: what the database allows itself, and
-        an answer of any size). Raises CheckFailed, with the reason in one line, for a query
-        that is wrong or not allowed. Queries of several threads run one after the other.
+        an answer of any size). With a limit it runs in a process of its own, which is reused.
+        Raises CheckFailed, with the reason in one line, for a query that is wrong or not
+        allowed; with a limit also RemoteError where the process is lost. Queries without a limit
+        run one after the other.
         """
         if memory_limit_bytes is None:
             return self._database.answer(query)

@@ -144,11 +144,8 @@ class SqlPool:
                     if name == WARNINGS
                     else self.shared.pieces(profile, name, columns, wanted[name])
                 )
-                # They are not given up before the query is done.
-                used.extend(pieces)
                 yield name, columns.rows, pieces
 
-        used: list[Piece] = []
         with holding(self._places):
             for is_last in (False, True):
                 with self._taken() as process:

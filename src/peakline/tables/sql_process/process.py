@@ -129,32 +129,43 @@ class SqlProcess:
         ]
         for number in forgotten:
             del self._mapped[number]
-        self._is_busy = True
+        self._is_busy, is_sent = True, False
         try:
-            send(self._connection, question | {"forget": forgotten}, [answer])
+            with interrupting(self.kill):
+                send(self._connection, question | {"forget": forgotten}, [answer])
+                is_sent = True
+                said = receive(self._connection)[0]
         except OSError as error:
-            raise GoneError from error
-        said = self._reply()
+            raise self._loss() if is_sent else GoneError from error
         if "needs" in said:
-            try:
-                for name, rows, pieces in tables(said["needs"]):
-                    self._send_table(name, rows, pieces)
-            except NonsenseError:
-                raise
-            except PeaklineError:
-                with suppress(OSError):
-                    send(self._connection, {"run": False})
-                    self._is_busy = False
-                raise
-            with suppress(OSError):
-                send(self._connection, {"run": True})
-            said = self._reply()
+            said = self._run(said["needs"], tables)
         self._is_busy, self._is_fit = False, bool(said.get("is_fit"))
         if "fault" in said:
             raise RuntimeError(f"in the process of a query: {said['fault']}")
         if "refused" in said:
             raise CheckFailed(said["refused"])
         return said
+
+    def _run(self, needs: Frame, tables: TableSource) -> Frame:
+        """What the process says of its query in the end, when it has the tables it needs."""
+        try:
+            found = list(tables(needs))
+        except NonsenseError:
+            raise
+        except PeaklineError:
+            with suppress(OSError):
+                send(self._connection, {"run": False})
+                self._is_busy = False
+            raise
+        try:
+            with interrupting(self.kill):
+                with suppress(OSError):  # the reply, or that there is none, says why
+                    for name, rows, pieces in found:
+                        self._send_table(name, rows, pieces)
+                    send(self._connection, {"run": True})
+                return receive(self._connection)[0]
+        except OSError as error:
+            raise self._loss() from error
 
     def _send_table(self, name: str, rows: int, pieces: Sequence[Piece]) -> None:
         new = [piece for piece in pieces if piece.number not in self._mapped]
@@ -166,18 +177,10 @@ class SqlProcess:
         }
         if len(new) > MOST_FILES:
             raise TypeError(f"{name} in {len(new)} pieces")
-        with suppress(OSError):  # who reads the reply finds out why
-            send(self._connection, frame, [piece.descriptor for piece in new])
+        send(self._connection, frame, [piece.descriptor for piece in new])
         for piece in pieces:
             self._mapped.pop(piece.number, None)
             self._mapped[piece.number] = None
-
-    def _reply(self) -> Frame:
-        try:
-            with interrupting(self.kill):
-                return receive(self._connection)[0]
-        except OSError as error:
-            raise self._loss() from error
 
     def _loss(self) -> PeaklineError:
         """Why there is no reply."""
@@ -209,7 +212,8 @@ class SqlProcess:
         """End it and take away what is left of it."""
         self.kill()
         if os.getpid() == self._owner:
-            self._process.wait()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_ENDING_S)
         self._connection.close()
         if self._process.stdin is not None:
             self._process.stdin.close()
