@@ -19,7 +19,6 @@ from peakline.errors import ForbiddenError, NotFoundError, PeaklineError, UsageE
 from peakline.repository import HostFile, Session
 from peakline.repository.names import listing
 from peakline.tables import Profile, ProfileWarning
-from peakline.tables.sql_process.pool import Question, SqlPool, WrittenRows
 from peakline.toolbox.parameters import check_choice
 from peakline.tools import Parameters, Tool, find_tool
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from peakline.figures.named import FigureQuestion
+    from peakline.tables.sql_process.pool import Question, SqlPool, WrittenRows
 
 
 class Engine:
@@ -62,14 +62,32 @@ class Engine:
             else executor
         )
         self._max_unpacked_bytes = max_unpacked_bytes
-        self.sql_pool = SqlPool(sql_processes, spare=1, shared_bytes=cache_bytes)
+        self._sql_lock = threading.Lock()
+        self._sql_processes = sql_processes
+        self._sql_pool: SqlPool | None = None
+        self._left = cache_bytes
         self.cache = ProfileCache(
-            cache_bytes,
-            max_unpacked_bytes=max_unpacked_bytes,
-            left_over=self.sql_pool.shared.resize,
+            cache_bytes, max_unpacked_bytes=max_unpacked_bytes, left_over=self._leave
         )
         self._answers = Answers(answers_bytes)
         self._index = ToolIndex(self.cache)
+
+    @property
+    def sql_pool(self) -> SqlPool:
+        """The processes that queries of remote callers run in."""
+        with self._sql_lock:
+            if self._sql_pool is None:
+                from peakline.tables.sql_process.pool import SqlPool
+
+                self._sql_pool = SqlPool(self._sql_processes, spare=1, shared_bytes=self._left)
+            return self._sql_pool
+
+    def _leave(self, left_over: int) -> None:
+        """Let what is shared with these processes take what the profiles leave of the cache."""
+        with self._sql_lock:
+            self._left, pool = left_over, self._sql_pool
+        if pool is not None:
+            pool.shared.resize(left_over)
 
     def tools(self, session: Session) -> list[str]:
         """Names of the tools that have something to show for a host of ``session``, sorted.
@@ -198,7 +216,8 @@ class Engine:
     def close(self) -> None:
         """Give up every profile, and end what was started; may be used again."""
         self.cache.clear()
-        self.sql_pool.close()
+        if self._sql_pool is not None:
+            self._sql_pool.close()
         self.executor.close()
 
     def __enter__(self) -> Self:

@@ -6,7 +6,6 @@ there every word of the text counts.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Collection, Iterator
@@ -133,6 +132,8 @@ class Guard:
             elif self._remote:
                 self._check_name(text, tables)
         elif self._remote and lower not in ALLOWED:
+            import difflib
+
             similar = difflib.get_close_matches(lower, ALLOWED, n=3)
             hint = f"; similar: {', '.join(similar)}" if similar else ""
             raise CheckFailed(f"there is no function {name} that a query may call{hint}")
