@@ -36,9 +36,8 @@ class Engine:
     all calls; both are known by the content of the files, so a changed file is read anew. A gzip
     file may expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB).
 
-    Queries of remote callers run in up to ``sql_processes`` processes of their own (default: one
-    for each core, at least 4); what they share of the decoded profiles takes what is left of
-    ``cache_bytes``.
+    Queries of remote callers run in up to ``sql_processes`` processes (default: one for each core,
+    at least 4), which share what is left of ``cache_bytes``.
 
     ``executor`` says where the hosts are read when a question is to several: one of `EXECUTORS`
     (``workers`` at once, ``scheduler`` for Dask: see `make_executor`, whose errors it raises) or
@@ -84,10 +83,9 @@ class Engine:
 
     def _leave(self, left_over: int) -> None:
         """Let what is shared with these processes take what the profiles leave of the cache."""
-        with self._sql_lock:
-            self._left, pool = left_over, self._sql_pool
-        if pool is not None:
-            pool.shared.resize(left_over)
+        self._left = left_over
+        if self._sql_pool is not None:
+            self._sql_pool.shared.resize(left_over)
 
     def tools(self, session: Session) -> list[str]:
         """Names of the tools that have something to show for a host of ``session``, sorted.
@@ -182,11 +180,10 @@ class Engine:
             return profile.sql(query, memory_limit_bytes=memory_limit_bytes)
 
     def remote_sql(self, session: Session, question: Question, *, host: str = "") -> WrittenRows:
-        """The answer to a query of somebody else, over the tables of one host's profile.
+        """The answer to a remote caller's query over one host's tables, made in another process.
 
-        It is worked on in a process of its own, from its parsing to the last byte of its answer,
-        which is ended at the deadline. Raises as `SqlPool.rows` does, NotFoundError for an unknown
-        host, UsageError where there are several and none is named.
+        Raises as `SqlPool.rows` does, NotFoundError for an unknown host, UsageError where there are
+        several and none is named.
         """
         with self.cache.lease(only_host(session, host, "sql")) as profile:
             return self.sql_pool.rows(profile, question)
