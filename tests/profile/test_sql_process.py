@@ -15,10 +15,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.profile.fake import FakeReader
+from tests.profile.sql_processes import (
+    CTES,
+    ENDLESS,
+    LIMIT,
+    UNIONS,
+    Asking,
+    ask,
+    busy,
+    is_there,
+    kill_idle,
+    last,
+    numbers,
+    ticks,
+)
 from tests.profile.test_query import QUERIES, TABLES, ProjectingReader
 from tests.shared import shared
-from tests.waiting import HANG_S, EndedDeadline, until
+from tests.waiting import HANG_S, until
 
 from peakline.deadline import Deadline, within
 from peakline.errors import (
@@ -31,89 +45,15 @@ from peakline.errors import (
 )
 from peakline.tables import Profile
 from peakline.tables.rows import write_csv, write_json
-from peakline.tables.sql_process import files, frames, pool, process
+from peakline.tables.sql_process import pool, process
 from peakline.tables.sql_process.answer import Form
 from peakline.tables.sql_process.pool import Question, SqlPool
-
-LIMIT = 64 << 20
-ENDLESS = "select count(*) from range(10000000) a, range(10000000) b where a.range * b.range = 7"
-UNIONS = " union all ".join(["select 1"] * 55_000)
-_JOINED = "c{} as not materialized (select a.x from c{} a, c{} b)"
-_MANY = ", ".join(_JOINED.format(i, i - 1, i - 1) for i in range(1, 25))
-CTES = f"with c0 as not materialized (select 1 x), {_MANY} select count(*) from c24"  # noqa: S608
-SPACE = "peakline-sql-test"
-
-
-@pytest.fixture(scope="module")
-def sql():
-    """Processes of this module alone, all ended with it."""
-    found = SqlPool()
-    yield found
-    found.close()
 
 
 @pytest.fixture
 def profile():
     with Profile(ProjectingReader()) as opened:
         yield opened
-
-
-def ask(sql, profile, query, form=None, *, limit=LIMIT, remote=True):
-    return sql.rows(profile, Question(query, limit, form or Form("json"), remote))
-
-
-def numbers(pid, file, *names):
-    """Values of a file of /proc that has a line of a name and a number."""
-    text = Path("/proc", str(pid), file).read_text(encoding="ascii")
-    return [int(re.search(rf"(?m)^{name}:?\s+(\d+)", text)[1]) for name in names]
-
-
-def ticks(pid):
-    """How much of the processor a process has taken."""
-    fields = Path("/proc", str(pid), "stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
-
-def is_there(pid):
-    try:
-        state = Path("/proc", str(pid), "stat").read_text(encoding="ascii").rpartition(")")[2][1]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
-class Asking(threading.Thread):
-    """A query in a thread, at work in a process when it is made."""
-
-    def __init__(self, sql, profile, query):
-        super().__init__()
-        ask(sql, profile, "select 1")
-        self.deadline, self.error = EndedDeadline(), None
-        self._ask = lambda: ask(sql, profile, query, limit=1 << 30)
-        known, begun = busy(sql), {pid: ticks(pid) for pid in sql.pids}
-        self.start()
-        until(lambda: busy(sql) - known)
-        (self.pid,) = busy(sql) - known
-        # A new one loads what it needs first.
-        until(lambda: ticks(self.pid) > begun.get(self.pid, 100) + 20)
-        assert self.error is None
-
-    def run(self):
-        try:
-            with within(self.deadline):
-                self._ask()
-        except Exception as error:  # noqa: BLE001 (the test looks at it)
-            self.error = error
-
-    def ended(self):
-        """How it ended."""
-        self.join(HANG_S)
-        assert not self.is_alive()
-        return self.error
-
-
-def busy(sql):
-    return {working.pid for working in sql._busy}
 
 
 class TestAnswers:
@@ -183,12 +123,12 @@ class TestAnswers:
     )
     def test_say_in_one_line_what_is_wrong(self, sql, profile, query, reason):
         ask(sql, profile, "select 1")
-        (pid,) = sql.pids
+        before = sql.pids
         with pytest.raises(CheckFailed, match=re.escape(reason)) as why:
             ask(sql, profile, query)
         assert "\n" not in str(why.value)
         # That needs no new process.
-        assert sql.pids == [pid]
+        assert sql.pids == before
 
     def test_of_a_profile_that_is_damaged_or_closed(self, sql):
         class Damaged(FakeReader):
@@ -197,11 +137,11 @@ class TestAnswers:
 
         with Profile(Damaged(TABLES)) as profile:
             ask(sql, profile, "select 1")
-            (pid,) = sql.pids
+            before = sql.pids
             with pytest.raises(InputError, match="is damaged"):
                 ask(sql, profile, "from steps")
             assert json.loads(ask(sql, profile, "select 1 a").content) == [{"a": 1}]
-            assert sql.pids == [pid]
+            assert sql.pids == before
         with pytest.raises(UsageError, match="is closed"):
             ask(sql, profile, "select 1")
 
@@ -246,19 +186,19 @@ class TestMemory:
 
     def test_of_a_process_has_a_limit(self, sql, profile):
         ask(sql, profile, "from steps")
-        (pid,) = sql.pids
+        pid = last(sql)
         (allowed,) = numbers(pid, "limits", "Max address space")
         (size,) = numbers(pid, "status", "VmSize")
         # What Python and the libraries have taken, the limit, and some slack.
-        assert 0 < allowed - (size << 10) <= LIMIT + (256 << 20)
+        assert 0 < allowed - (size << 10) <= LIMIT + (320 << 20)
 
     def test_is_taken_back_after_a_large_query(self, sql, profile):
         query = "select count(*) from (select distinct i, i::varchar from range(2000000) t(i))"
         ask(sql, profile, "select 1")
-        (pid,) = sql.pids
+        pid = last(sql)
         before = numbers(pid, "status", "RssAnon")[0]
         ask(sql, profile, query, limit=1 << 30)
-        (pid,) = sql.pids
+        pid = last(sql)
         until(lambda: numbers(pid, "status", "RssAnon")[0] < before + (48 << 10))
 
     def test_for_a_form_counts_what_is_written(self, sql, profile):
@@ -330,7 +270,7 @@ class TestProcesses:
         stuck = Asking(sql, profile, ENDLESS)
         for _ in range(3):
             assert json.loads(ask(sql, profile, "select count(*) n from steps").content)
-        assert len(sql.pids) == 2
+        assert busy(sql) == {stuck.pid}
         assert stuck.is_alive()
         stuck.deadline.cancel()
         stuck.ended()
@@ -351,18 +291,11 @@ class TestProcesses:
         with_one.close()
 
     def test_that_end_while_idle_are_replaced(self, sql, profile):
-        ask(sql, profile, "select 1")
-        for pid in sql.pids:
-            os.kill(pid, signal.SIGKILL)
-            until(lambda pid=pid: not is_there(pid))
+        kill_idle(sql, profile)
         assert json.loads(ask(sql, profile, "select 1 a").content) == [{"a": 1}]
 
     def test_that_end_at_the_last_moment_are_replaced(self, sql, profile, monkeypatch):
-        ask(sql, profile, "select 1")
-        for pid in sql.pids:
-            os.kill(pid, signal.SIGKILL)
-        for idle, _ in sql._idle:
-            until(lambda idle=idle: not idle.is_alive())
+        kill_idle(sql, profile)
         monkeypatch.setattr(process.SqlProcess, "is_alive", lambda _: True)
         assert json.loads(ask(sql, profile, "select 1 a").content) == [{"a": 1}]
 
@@ -389,16 +322,15 @@ class TestProcesses:
 
     def test_end_when_they_have_nothing_to_do(self, profile, monkeypatch):
         monkeypatch.setattr(pool, "_IDLE_S", 0.0)
-        for spare in (0, 1):
-            idle = SqlPool(spare=spare)
-            stuck = Asking(idle, profile, ENDLESS)
-            ask(idle, profile, "select 1")
-            stuck.deadline.cancel()
-            stuck.ended()
-            ask(idle, profile, "select 1")
-            until(lambda idle=idle, spare=spare: len(idle.pids) == spare)
-            idle.close()
-            assert idle.pids == []
+        idle = SqlPool(spare=1)
+        stuck = Asking(idle, profile, ENDLESS)
+        ask(idle, profile, "select 1")
+        stuck.deadline.cancel()
+        stuck.ended()
+        ask(idle, profile, "select 1")
+        until(lambda: len(idle.pids) == 1)
+        idle.close()
+        assert idle.pids == []
 
     def test_end_with_what_started_them(self, profile):
         started = SqlPool()
@@ -439,147 +371,10 @@ class TestProcesses:
         """Also where the program that started them is stopped, and cannot end them."""
         with within(Deadline(30.0)):
             ask(sql, profile, "select 1")
-        (pid,) = sql.pids
+        pid = last(sql)
         (allowed,) = numbers(pid, "limits", "Max cpu time")
         used = ticks(pid) / os.sysconf("SC_CLK_TCK")
         assert allowed <= used + 30 * os.cpu_count() + 2
-
-
-class TestShared:
-    def test_columns_are_written_once(self, profile):
-        sql = SqlPool()
-        ask(sql, profile, "select name from events")
-        first = sql.shared.numbers()
-        assert len(first) == 1
-        size = sql.shared.nbytes
-        ask(sql, profile, "select count(*) from events where name = 'a'")
-        assert (sql.shared.numbers(), sql.shared.nbytes) == (first, size)
-        ask(sql, profile, "select name, duration_ps from events")
-        assert first < sql.shared.numbers()
-        assert len(sql.shared.numbers()) == 2
-        sql.close()
-        # For another process, too.
-        (row,) = json.loads(ask(sql, profile, "select sum(duration_ps) n from events").content)
-        assert row == {"n": 10}
-        assert len(sql.shared.numbers()) == 2
-        sql.close()
-
-    def test_columns_go_with_their_profile(self, sql):
-        before = sql.shared.numbers()
-        with Profile(ProjectingReader()) as profile:
-            ask(sql, profile, "from events, steps")
-            assert len(sql.shared.numbers() - before) == 2
-        assert sql.shared.numbers() <= before
-
-    def test_columns_make_room(self, profile):
-        sql = SqlPool(shared_bytes=0)
-        query = "select count(*) n, sum(e.duration_ps) d from events e, steps s"
-        for _ in range(2):
-            assert json.loads(ask(sql, profile, query).content) == [{"n": 6, "d": 20}]
-            assert sql.shared.numbers() == frozenset()
-        sql.shared.resize(1 << 30)
-        ask(sql, profile, "from steps")
-        ask(sql, profile, "from events")
-        ask(sql, profile, "select max(end_ps) from steps")
-        used_last = ask(sql, profile, "select max(end_ps) n from steps").content
-        sql.shared.resize(sql.shared.nbytes - 1)
-        assert len(sql.shared.numbers()) == 1
-        ((name, columns),) = [
-            (name, columns)
-            for name, columns in profile.made_once(sql.shared, None).tables.items()
-            if columns
-        ]
-        assert (name, "end_ps" in columns) == ("steps", True)
-        assert ask(sql, profile, "select max(end_ps) n from steps").content == used_last
-        sql.close()
-
-    def test_what_is_given_up_takes_no_memory(self, profile):
-        sql = SqlPool()
-        ask(sql, profile, "from events")
-        (piece,) = {*profile.made_once(sql.shared, None).tables["events"].values()}
-        seen = os.dup(piece.descriptor)
-        assert os.fstat(seen).st_size == piece.size
-        del piece
-        profile.close()
-        assert os.fstat(seen).st_size == 0
-        os.close(seen)
-        sql.close()
-
-    def test_many_profiles_one_process(self, sql):
-        """Each sees its own tables."""
-        ask(sql, Profile(ProjectingReader()), "select 1")
-        for many in (3, 1, 2):
-            rows = [{"step_id": n, "name": f"train {n}"} for n in range(many)]
-            with Profile(FakeReader({"steps": rows})) as profile:
-                assert json.loads(ask(sql, profile, "select count(*) n from steps").content) == [
-                    {"n": many}
-                ]
-                with pytest.raises(CheckFailed, match="events does not exist"):
-                    ask(sql, profile, "from events", remote=False)
-
-    def test_a_large_table_is_not_copied_for_a_query(self, sql):
-        rows = columns_of("steps", [{"step_id": 1}])
-        many = type(rows)(
-            {
-                name: rows[name].take([0] * 2_000_000)
-                if hasattr(rows[name], "take")
-                else rows[name]
-                for name in rows
-            },
-            {},
-        )
-        assert many.rows == 2_000_000
-        with Profile(FakeReader({"steps": many})) as profile:
-            query = "select sum(step_id) n from steps"
-            assert json.loads(ask(sql, profile, query).content) == [{"n": 2_000_000}]
-            (pid,) = sql.pids
-            written = numbers("self", "io", "wchar")[0]
-            taken = numbers(pid, "status", "RssAnon")[0]
-            for _ in range(3):
-                ask(sql, profile, query)
-            assert numbers("self", "io", "wchar")[0] - written < 1 << 20
-            assert numbers(pid, "status", "RssAnon")[0] - taken < 8 << 10
-
-
-class TestFiles:
-    @pytest.mark.parametrize("in_memory", [True, False])
-    def test_have_no_name_and_their_content(self, monkeypatch, in_memory):
-        if not in_memory:
-            monkeypatch.delattr(os, "memfd_create")
-        descriptor = files.nameless_file(SPACE)
-        assert files.content(descriptor) == b""
-        assert files.mapped(descriptor).size == 0
-        os.write(descriptor, b"abc")
-        assert files.content(descriptor) == b"abc"
-        assert files.mapped(descriptor).to_pybytes() == b"abc"
-        assert not Path(f"/proc/self/fd/{descriptor}").readlink().exists()
-        os.close(descriptor)
-
-
-class TestFrames:
-    def test_bring_documents_and_open_files(self):
-        one, other = socket.socketpair()
-        with one, other, Path(__file__).open("rb") as file:
-            frames.send(one, {"a": ["\ud800", 1]}, [file.fileno()])
-            frame, (descriptor,) = frames.receive(other)
-            assert frame == {"a": ["\ud800", 1]}
-            assert os.fstat(descriptor) == os.fstat(file.fileno())
-            os.close(descriptor)
-
-    @each_row(
-        "said",
-        [
-            b"", b"\1", b"\1\0\0\0\0\0\0\0", b"\xff" * 8, b"\xff" * 9, b"\1" + b"\0" * 7 + b"[",
-            b"\2" + b"\0" * 7 + b"[]", b"\1" + b"\0" * 7 + b"1", b"\2" + b"\0" * 7 + b"\xff\xff",
-        ],
-    )  # fmt: skip
-    def test_that_are_none_are_the_end(self, said):
-        one, other = socket.socketpair()
-        with one, other:
-            one.sendall(said)
-            one.close()
-            with pytest.raises(frames.EndOfFramesError):
-                frames.receive(other)
 
 
 def test_a_local_query_with_a_limit_is_one_of_these():
