@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import CheckFailed
 from peakline.tables.rows import write_csv, write_json
-from peakline.tables.sql_process.files import mapped, nameless_file
+from peakline.tables.sql_process.files import mapped
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 ARROW = "arrow"
 """A stream of Arrow's IPC format; the other formats are ``json``, ``csv`` and ``parquet``."""
@@ -37,34 +35,13 @@ class Form:
     large_as_text: bool = False
 
 
-def write_answer(
-    relation: duckdb.DuckDBPyRelation,
-    answer: int,
-    form: Form,
-    max_bytes: int,
-    before_mapping: Callable[[int], object],
-) -> int:
-    """Write the rows of ``relation`` into the file ``answer``; returns how many there are.
-
-    What is larger than ``max_bytes`` as columns or as written raises CheckFailed.
-    ``before_mapping`` is called with the size of a file before it is mapped.
-    """
-    if form.format == ARROW:
-        return _write_arrow(relation, answer, form.max_rows, max_bytes)
-    # The database is done, and has given back its memory, before anything is written from rows.
-    descriptor = nameless_file("peakline-rows")
-    try:
-        rows = _write_arrow(relation, descriptor, form.max_rows, max_bytes)
-        before_mapping(os.fstat(descriptor).st_size)
-        _write(mapped(descriptor), answer, form, max_bytes)
-    finally:
-        os.close(descriptor)
-    return rows
-
-
-def _write_arrow(
+def collect(
     relation: duckdb.DuckDBPyRelation, descriptor: int, max_rows: int | None, max_bytes: int
 ) -> int:
+    """Write the rows of ``relation`` into a file, in Arrow's format; returns how many there are.
+
+    Raises CheckFailed when they take more than ``max_bytes``.
+    """
     import pyarrow as pa
 
     rows = taken = 0
@@ -87,11 +64,15 @@ def _write_arrow(
     return rows
 
 
-def _write(arrow: pa.Buffer, answer: int, form: Form, max_bytes: int) -> None:
+def write(collected: int, answer: int, form: Form, max_bytes: int) -> None:
+    """Write what was collected in a file into another one, in the format of ``form``.
+
+    Raises CheckFailed when that is larger than ``max_bytes``.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.ipc.open_stream(arrow).read_all()
+    table = pa.ipc.open_stream(mapped(collected)).read_all()
     with io.FileIO(answer, "w", closefd=False) as file:
         out = io.BufferedWriter(_Bounded(file, max_bytes), _BLOCK)
         if form.format == "json":

@@ -21,8 +21,8 @@ from peakline.errors import PeaklineError
 from peakline.process_memory import address_space_bytes, give_back_memory
 from peakline.tables.query import connect, needs_of, reading, refusal, views_in, with_nulls
 from peakline.tables.sql_guard import Guard
-from peakline.tables.sql_process.answer import Form, write_answer
-from peakline.tables.sql_process.files import mapped
+from peakline.tables.sql_process.answer import ARROW, Form, collect, write
+from peakline.tables.sql_process.files import mapped, nameless_file
 from peakline.tables.sql_process.frames import EndOfFramesError, Frame, receive, send
 from peakline.tables.sql_process.limits import (
     confine,
@@ -148,8 +148,18 @@ class _Worker:
             for view in views_in(query, needs):
                 connection.execute(view.statement)
             form = Form(question["format"], question["max_rows"], question["large_as_text"])
-            with reading(connection):
-                rows = write_answer(connection.sql(query), answer, form, self.limit, self._allow)
+            collected = os.dup(answer) if form.format == ARROW else nameless_file("peakline-rows")
+            try:
+                with reading(connection):
+                    rows = collect(connection.sql(query), collected, form.max_rows, self.limit)
+                connection.close()
+                if form.format != ARROW:
+                    # What the database took is given back before its rows are written.
+                    self._recovers()
+                    self._allow(os.fstat(collected).st_size)
+                    write(collected, answer, form, self.limit)
+            finally:
+                os.close(collected)
             return {"rows": rows}
 
     def _allow(self, size: int) -> None:
