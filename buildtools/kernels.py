@@ -25,7 +25,16 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["BUILD", "OLDEST", "VARIANT", "ZIG", "compiled_modules", "compiler", "extensions"]
+__all__ = [
+    "BUILD",
+    "OLDEST",
+    "VARIANT",
+    "ZIG",
+    "compiled_modules",
+    "compiler",
+    "extensions",
+    "needs_zig",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "peakline.kernels"
@@ -91,6 +100,11 @@ def compiler() -> list[str] | None:
     return [sys.executable, "-m", "ziglang", "cc", "-target", _TARGETS[machine]]
 
 
+def needs_zig() -> bool:
+    """Whether the compiler is the one in the package ``ziglang``; raises as `compiler`."""
+    return "ziglang" in (compiler() or ())
+
+
 def _works(command: list[str]) -> bool:
     """Whether the compiler makes a library."""
     if shutil.which(command[0]) is None:
@@ -120,7 +134,7 @@ def extensions() -> list[object]:
         # Wrapping is meant; and the one sanitizer must not stop what the other would find.
         flags += ["-fno-sanitize=signed-integer-overflow,shift", "-fno-sanitize-recover=all"]
         linking = ["-fsanitize=address,undefined"]
-    elif compiler() is not None and "ziglang" in (compiler() or ()):
+    elif needs_zig():
         flags.append("-fno-sanitize=undefined")  # on by default there
     hexed = f"0x{OLDEST[0]:02X}{OLDEST[1]:02X}0000"
     common = {

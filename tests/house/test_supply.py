@@ -1,0 +1,226 @@
+"""What is installed is what is declared, and what is declared is what is imported."""
+
+import ast
+import re
+import sys
+import tomllib
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from tests.each_row import each_row
+
+BY_NAME = re.compile(r"""import(?:_module|orskip)\(\s*["']([a-zA-Z_0-9]+)""")
+"""Imports that a type checker does not follow."""
+FRAMEWORKS = {"jax", "tensorflow"}
+"""`peakline.pytest` profiles tests of these; whoever tests with them has them."""
+OTHER_ENVIRONMENTS = {
+    "conformance/peers": {
+        "google",
+        "grpc",
+        "jax",
+        "jaxlib",
+        "numpy",
+        "pytest",
+        "tensorflow",
+        "xprof",
+    },
+    "diagnosis/programs": {"flax", "jax", "keras", "numpy", "optax", "tensorflow", "torch"},
+    "programs": {"jax", "numpy", "tensorflow", "torch"},
+}
+"""Programs in tests that run with the packages of a lock of their own, or did once."""
+ENTRY = re.compile(r"^([a-z0-9][a-z0-9.-]*)==([^ ;]+)((?: ;[^\\]*)?) \\$")
+HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
+
+
+@cache
+def _imported(file: Path) -> frozenset[str]:
+    """The top names of what ``file`` imports, in functions too; nothing of Python's own."""
+    text = file.read_text("utf-8")
+    found = set(BY_NAME.findall(text))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(node.module or "")
+    return frozenset(name.partition(".")[0] for name in found) - sys.stdlib_module_names
+
+
+def _imports_of(folder: Path, *, but: tuple[str, ...] = ()) -> dict[str, str]:
+    """What the files of ``folder`` import of others, each with a file that does."""
+    return {
+        name: file.relative_to(folder).as_posix()
+        for file in sorted(folder.rglob("*.py"))
+        if not file.relative_to(folder).as_posix().startswith(but)
+        for name in _imported(file) - _ours(file.parent)
+    }
+
+
+@cache
+def _ours(folder: Path) -> set[str]:
+    """What a file in ``folder`` may import of our own: by full names only in the package."""
+    root = Path(__file__).parents[2]
+    if folder.is_relative_to(root / "src"):
+        return {"peakline"}
+    beside = {
+        folder,
+        folder.parent,
+        *(root / name for name in ("tests", "benchmarks", "buildtools")),
+    }
+    return {"peakline", "tests"} | {
+        path.stem for place in beside for path in place.iterdir() if path.suffix in {"", ".py"}
+    }
+
+
+@cache
+def _brought() -> dict[str, list[str]]:
+    return dict(packages_distributions())
+
+
+def _undeclared(imports: dict[str, str], declared: set[str]) -> dict[str, str]:
+    """What of ``imports`` no declared distribution brings."""
+    brought = _brought()
+    return {
+        name: file
+        for name, file in imports.items()
+        if declared.isdisjoint(canonicalize_name(one) for one in brought.get(name, [name]))
+    }
+
+
+def _names(lines: list[str]) -> set[str]:
+    return {canonicalize_name(Requirement(line).name) for line in lines}
+
+
+@pytest.fixture(scope="module")
+def project(root):
+    return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def declared(project):
+    """What `pip install peakline` brings."""
+    return _names(project["project"]["dependencies"])
+
+
+@pytest.fixture(scope="module")
+def extras(project):
+    return project["project"]["optional-dependencies"]
+
+
+@pytest.fixture(scope="module")
+def locks(root):
+    """By name: the versions of each package, one for every Python and platform."""
+    return {file.stem: _read(file) for file in (root / "requirements").glob("*.lock")}
+
+
+@pytest.fixture(scope="module")
+def sources(root, project, extras):
+    """What each lock is made from."""
+    plain = project["project"]["dependencies"]
+    found = {
+        file.stem: re.findall(r"^[^#\n].*", file.read_text("utf-8"), re.MULTILINE)
+        for file in (root / "requirements").glob("*.in")
+    }
+    return found | {"run": plain, "dev": [*plain, *extras["dev"]]}
+
+
+def test_the_package_declares_what_it_imports(root, declared, extras):
+    imports = _imports_of(root / "src")
+    # Kernels say `import cython`, which is gone when they are compiled.
+    not_installed = FRAMEWORKS | {"cython"}
+    optional = _names([*extras["dask"], *extras["pytest"]])
+    assert _undeclared(imports, declared | optional | not_installed) == {}
+    assert {"h11", "re2", "grpc", "distributed", "pytest", *not_installed} <= set(imports)
+
+
+def test_an_optional_package_is_imported_by_its_room_alone(root, declared):
+    imports = _undeclared(_imports_of(root / "src", but=("peakline/kernels",)), declared)
+    allowed = {"distributed": "engine", "pytest": "pytest", "jax": "pytest", "tensorflow": "pytest"}
+    assert {name: Path(file).parts[1] for name, file in imports.items()} == allowed
+
+
+def test_no_dependency_is_declared_for_nothing(root, declared):
+    """Every one is imported somewhere; one that another brings is not repeated for its sake."""
+    imports = _imports_of(root / "src")
+    used = {canonicalize_name(one) for name in imports for one in _brought().get(name, ())}
+    assert declared - used == set()
+
+
+def test_drivers_of_file_systems_are_extras(extras):
+    from peakline.formats.common.urls import _EXTRAS
+
+    assert set(_EXTRAS.values()) <= set(extras)
+
+
+@each_row("folder", ["tests", "scripts", "benchmarks", "buildtools"])
+def test_development_declares_what_it_imports(root, declared, extras, folder):
+    other = tuple(OTHER_ENVIRONMENTS)
+    imports = _imports_of(root / folder, but=other if folder == "tests" else ())
+    assert _undeclared(imports, declared | _names(extras["dev"])) == {}
+
+
+@each_row(("folder", "packages"), list(OTHER_ENVIRONMENTS.items()))
+def test_programs_of_other_environments_import_what_these_have(root, folder, packages):
+    assert set(_imports_of(root / "tests" / folder)) - packages == set()
+
+
+class TestLocks:
+    """requirements/*.lock, which `make lock` writes."""
+
+    def test_every_source_has_its_lock(self, locks, sources, root):
+        assert set(locks) == set(sources)
+        for name in locks:
+            assert f"| `{name}.lock` |" in (root / "requirements/README.md").read_text("utf-8")
+
+    def test_every_declared_bound_holds(self, locks, sources):
+        wrong = [
+            f"{name}.lock: {line}"
+            for name, lines in sources.items()
+            for line in lines
+            for wanted in [Requirement(line)]
+            for versions in [locks[name].get(canonicalize_name(wanted.name), [])]
+            if not versions or not all(map(wanted.specifier.contains, versions))
+        ]
+        assert wrong == [], "run make lock"
+
+    @each_row("name", ["run", "build"])
+    def test_what_is_run_and_built_is_what_is_tested(self, locks, name):
+        assert locks[name].items() <= locks["dev"].items()
+
+    def test_the_build_is_that_of_the_project(self, project, sources):
+        kernels = (Path(__file__).parents[2] / "buildtools/kernels.py").read_text("utf-8")
+        assert sources["build"] == project["build-system"]["requires"]
+        assert sources["compiler"] == re.findall(r'^ZIG = "(.*)"$', kernels, re.MULTILINE)
+
+    def test_the_checker_of_types_is_locked(self, root):
+        """In npm's own format: nothing but the file of that hash is taken."""
+        import json
+
+        lock = json.loads((root / "scripts/page/package-lock.json").read_text("utf-8"))
+        wanted = json.loads((root / "scripts/page/package.json").read_text("utf-8"))
+        assert lock["packages"].pop("")["devDependencies"] == wanted["devDependencies"]
+        assert all(one["integrity"].startswith("sha512-") for one in lock["packages"].values())
+
+
+def _read(file: Path) -> dict[str, list[str]]:
+    """The versions in a lock; any line but a version, its hashes and comments is an error.
+
+    So a lock names no index, no file and no address.
+    """
+    versions: dict[str, list[str]] = {}
+    hashes = 1
+    for line in file.read_text("utf-8").splitlines():
+        if entry := ENTRY.match(line):
+            assert hashes, f"{file.name}: no hash before {line}"
+            versions.setdefault(entry[1], []).append(entry[2])
+            hashes = 0
+        elif HASH.match(line):
+            hashes += 1
+        else:
+            assert re.match(r" *# ", line), f"{file.name}: {line}"
+            assert "://" not in line, f"{file.name}: {line}"
+    assert hashes, f"{file.name}: no hash at the end"
+    return versions
