@@ -1,46 +1,18 @@
 """What is told of a host while it is captured: its stages, in their order."""
 
+import threading
+
 import grpc
 import pytest
 from tests.capture.peers import peer
 from tests.capture.requests import NOWHERE, good, request_for
+from tests.waiting import HANG_S
 
 from peakline.capture import capture
 from peakline.errors import RemoteError
 
-READY = grpc.ChannelConnectivity.READY
 
-
-class Channel:
-    """A channel that says that it is connected when a test lets it."""
-
-    def __init__(self, channel):
-        self._channel = channel
-        self.connected = lambda _: None
-
-    def subscribe(self, callback):
-        self.connected = callback
-
-    def unsubscribe(self, callback):
-        assert callback == self.connected
-
-    def __getattr__(self, name):
-        return getattr(self._channel, name)
-
-
-@pytest.fixture
-def channels(monkeypatch):
-    made, make = [], grpc.insecure_channel
-
-    def wrapped(*arguments, **options):
-        made.append(Channel(make(*arguments, **options)))
-        return made[-1]
-
-    monkeypatch.setattr(grpc, "insecure_channel", wrapped)
-    return made
-
-
-def captured(repository, address, progress=lambda *_: None, **changes):
+def captured(repository, address, progress=lambda _state: None, **changes):
     """The stages that were told."""
     seen = []
 
@@ -52,42 +24,33 @@ def captured(repository, address, progress=lambda *_: None, **changes):
     return seen
 
 
-def test_an_answer_has_all_stages_however_late_the_connection_is_told_of(repository, channels):
-    def late(state):
-        if state in ("receiving", "stored"):
-            channels[0].connected(READY)
+def test_each_stage_is_told_once_and_when_it_begins(repository):
+    recording, begun = threading.Event(), threading.Event()
 
-    with peer(good) as worker:
-        seen = captured(repository, worker.address, late)
-    channels[0].connected(READY)
-    assert seen == ["connecting", "recording", "receiving", "stored"]
-
-
-def test_a_stage_is_told_once(repository, channels):
-    def behave(*_):
-        for _ in range(3):
-            channels[0].connected(READY)
+    def behave(_request, context, _number):
+        assert recording.wait(HANG_S)
+        context.send_initial_metadata(())
+        assert begun.wait(HANG_S)
         return good()
 
+    def progress(state):
+        {"recording": recording, "receiving": begun}.get(state, threading.Event()).set()
+
     with peer(behave) as worker:
-        seen = captured(repository, worker.address)
+        seen = captured(repository, worker.address, progress)
     assert seen == ["connecting", "recording", "receiving", "stored"]
 
 
-def test_nothing_is_told_of_an_attempt_that_is_over(repository, channels):
+def test_every_attempt_has_its_own(repository):
     def behave(_request, context, number):
         if number == 1:
             context.abort(grpc.StatusCode.UNAVAILABLE, "not yet")
         return good()
 
-    def late(state):
-        if state == "retrying":
-            channels[0].connected(READY)
-
     with peer(behave) as worker:
-        seen = captured(repository, worker.address, late)
-    again = ["connecting", "recording", "receiving", "stored"]
-    assert seen[seen.index("retrying") :] == ["retrying", *again]
+        seen = captured(repository, worker.address)
+    first, again = ["connecting", "recording"], ["connecting", "recording", "receiving", "stored"]
+    assert seen == [*first, "retrying", *again]
 
 
 def test_a_host_that_nobody_reaches_has_none(repository):

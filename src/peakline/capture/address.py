@@ -46,8 +46,3 @@ def parse_address(text: str) -> str:
         )
         raise UsageError(f"{shown}: no host name before the port; {hint}")
     return f"{host}:{int(port)}"
-
-
-def channel_target(address: str) -> str:
-    """The address as gRPC takes it: a name to be looked up, whatever it is spelled like."""
-    return f"dns:///{address}"

@@ -1,13 +1,18 @@
 """Reading a ProfileResponse without parsing it: where the profile lies in its bytes.
 
-An answer may hold a gigabyte. Only the fields of the outermost message are looked at; the profile
-is a slice, which is checked and written as it is.
+An answer may hold a gigabyte. It is a file that nobody else has, and a map of it is looked at where
+that is needed: the fields of the outermost message, and what stands around the events of the
+profile. What is no part of the profile is then taken out of the file.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import BinaryIO
 
 import numpy as np
 
@@ -20,6 +25,7 @@ _BYTES = 12
 """The type of a field that holds bytes (google/protobuf/descriptor.proto)."""
 _SPACE = "tensorflow.profiler.XSpace"
 _XSPACE_FILE = "xplane.pb"
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,32 @@ class Answer:
         return int(self.xspace.length.sum())
 
 
-def read_answer(content: bytes) -> Answer:
+def mapped(stream: BinaryIO) -> Buffer:
+    """What was written to ``stream``, a file that nobody else can shorten."""
+    descriptor = stream.fileno()
+    if not os.fstat(descriptor).st_size:
+        return as_buffer(b"")
+    return as_buffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+
+
+def retain(stream: BinaryIO, spans: Spans, check: Callable[[], object]) -> None:
+    """Leave only ``spans``, which follow one another, in the file; maps of it are void then.
+
+    In place: there may be no room for a second copy. ``check`` is called now and then, and may
+    raise.
+    """
+    descriptor, size = stream.fileno(), 0
+    for start, length in zip(spans.start.tolist(), spans.length.tolist(), strict=True):
+        for at in range(start, start + length, _BLOCK):
+            check()
+            block = memoryview(os.pread(descriptor, min(_BLOCK, start + length - at), at))
+            while block:
+                written = os.pwrite(descriptor, block, size)
+                size, block = size + written, block[written:]
+    os.ftruncate(descriptor, size)
+
+
+def read_answer(content: bytes | Buffer) -> Answer:
     """Find the parts of an answer; InputError when it is no ProfileResponse.
 
     Servers before emit_xspace may send the profile as a tool's file, ``xplane.pb``.

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import BinaryIO
 
 from peakline.capture import client
 from peakline.capture.address import Target
-from peakline.capture.answer import Answer, check_xspace, has_events, read_answer
+from peakline.capture.answer import (
+    Answer,
+    check_xspace,
+    has_events,
+    mapped,
+    read_answer,
+    retain,
+)
 from peakline.capture.locks import WorkerLocks
 from peakline.capture.request import CaptureRequest
 from peakline.capture.result import HostOutcome, State
@@ -19,15 +26,19 @@ from peakline.capture.stop import Stop
 from peakline.deadline import check_deadline
 from peakline.errors import CancelledError, DeadlineError, PeaklineError
 from peakline.repository import NewSession, Repository
+from peakline.wire import Buffer, Spans
 
 _FIRST_PAUSE_S = 0.25
 _MOST_PAUSE_S = 8.0
-_CHUNK = 8 << 20
 _LOOKS = 3
 _LOOK_PAUSE_S = 0.3
 _OWN_DISK = "the host stored its profile on its own disk"
 _NOTHING = "nothing was recorded"
 _LOCKS = WorkerLocks()
+
+
+class _NothingToStoreError(Exception):
+    """An answer without a profile for us."""
 
 
 @dataclass
@@ -88,35 +99,47 @@ class HostCapture:
             pause = min(2 * pause, _MOST_PAUSE_S)
 
     def _attempt(self, timeout_s: float) -> HostOutcome:
-        content = client.profile(
-            self.target.address,
-            self.message,
-            timeout_s=max(0.0, timeout_s),
-            stop=self.stop,
-            report=lambda state: self.report(state, ""),
-        )
-        self.stop.check()
+        """The answer goes into the file that the profile will be, and never into memory."""
+        found: list[HostOutcome] = []
+
+        def write(stream: BinaryIO) -> None:
+            client.profile(
+                self.target.address,
+                self.message,
+                stream.write,
+                timeout_s=max(0.0, timeout_s),
+                stop=self.stop,
+                report=lambda state: self.report(state, ""),
+            )
+            self.stop.check()
+            stream.flush()
+            spans = self._look_at(mapped(stream), found)
+            if found[0].state != "stored":
+                raise _NothingToStoreError
+            retain(stream, spans, self.stop.check)
+
+        with suppress(_NothingToStoreError):
+            self.session.write(self.target.host, write)
+        return found[0]
+
+    def _look_at(self, content: Buffer, found: list[HostOutcome]) -> Spans:
+        """Where in an answer the profile is, and in ``found`` what comes of it."""
         answer = read_answer(content)
         if answer.size:
             check_xspace(answer)
             if not has_events(answer.buffer, answer.xspace):
-                return self._outcome("empty", error=_NOTHING)
-            self.session.write(self.target.host, partial(self._write, answer))
+                found.append(self._outcome("empty", error=_NOTHING))
+                return answer.xspace
             outcome = self._outcome("stored", answer.size)
         elif answer.empty_trace:
             drop_saved_empty(self.repository, self.session, self.target.host)
-            return self._outcome("empty", error=_NOTHING)
+            found.append(self._outcome("empty", error=_NOTHING))
+            return answer.xspace
         else:
             outcome = self._saved_by_host(answer)
         notes = keep_tool_files(answer, self.target.host, self.session)
-        return replace(outcome, error="; ".join(filter(None, (outcome.error, *notes))))
-
-    def _write(self, answer: Answer, stream: BinaryIO) -> None:
-        for start, length in zip(answer.xspace.start, answer.xspace.length, strict=True):
-            profile = answer.buffer[int(start) : int(start) + int(length)].data
-            for at in range(0, len(profile), _CHUNK):
-                self.stop.check()
-                stream.write(profile[at : at + _CHUNK])
+        found.append(replace(outcome, error="; ".join(filter(None, (outcome.error, *notes)))))
+        return answer.xspace
 
     def _saved_by_host(self, answer: Answer) -> HostOutcome:
         """A server that is too old to send its profile has saved it, perhaps where we see it."""

@@ -71,12 +71,19 @@ class NewSession:
         with self._lock:
             if self._closed:
                 raise UsageError(f"session {self.session_id!r} is closed")
-            if name in self._hosts or name in self._found():
+            if name in self._hosts:
                 raise ExistsError(taken)
             self._hosts.add(name)
+
+        def write_the_only_one(stream: BinaryIO) -> None:
+            write(stream)
+            with self._lock:
+                if name in self._found():
+                    raise ExistsError(taken)
+
         try:
             with self._storing(host, taken):
-                entry = self._claim.write(name + suffix, write)
+                entry = self._claim.write(name + suffix, write_the_only_one)
         except BaseException:
             with self._lock:
                 self._hosts.discard(name)

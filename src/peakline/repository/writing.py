@@ -125,6 +125,7 @@ def publish(
 ) -> None:
     """Write the file ``name`` in the open ``directory``; it appears when it is on the disk.
 
+    ``write`` may read again what it has written: nobody else has the file until then.
     Raises FileExistsError when the name is taken and not ``replace``, OSError when the disk is
     full or the directory cannot be written.
     """
@@ -134,7 +135,7 @@ def publish(
             _fill(stream, write)
             _name(directory, temporary, name, replace=replace)
     else:
-        with os.fdopen(unnamed, "wb") as stream:
+        with os.fdopen(unnamed, "w+b") as stream:
             _fill(stream, write)
             _link(directory, stream.fileno(), name, replace=replace)
     with suppress(OSError):  # a descriptor that is only a path cannot be synchronised
@@ -163,7 +164,7 @@ def _unnamed_file(directory: int) -> int | None:
     if flag is None or not Path(_OPEN_FILES).is_dir():
         return None
     try:
-        return os.open(".", flag | os.O_WRONLY | os.O_CLOEXEC, _FILE_MODE, dir_fd=directory)
+        return os.open(".", flag | os.O_RDWR | os.O_CLOEXEC, _FILE_MODE, dir_fd=directory)
     except OSError as error:
         if error.errno in _NOT_UNNAMED:
             return None
@@ -194,10 +195,10 @@ def _temporary_name() -> str:
 def _temporary_file(directory: int) -> Iterator[tuple[BinaryIO, str]]:
     """A new file under a temporary name, which is gone at the end."""
     name = _temporary_name()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     file = os.open(name, flags, _FILE_MODE, dir_fd=directory)
     try:
-        with os.fdopen(file, "wb") as stream:
+        with os.fdopen(file, "w+b") as stream:
             yield stream, name
     finally:
         with suppress(FileNotFoundError):
