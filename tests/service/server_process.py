@@ -61,13 +61,15 @@ class ServerProcess:
 
 
 @contextmanager
-def running_server(*words: object, warms_up: bool = True) -> Iterator[ServerProcess]:
+def running_server(
+    *words: object, warms_up: bool = True, before: str = ""
+) -> Iterator[ServerProcess]:
     """Serve with these words besides free ports; waits until both faces answer.
 
     One that does not warm up asks itself nothing beforehand: it costs a second less, and what it
-    holds is what it was asked for.
+    holds is what it was asked for. ``before`` is code that the process runs first.
     """
-    code = _PEAKLINE if warms_up else _COLD
+    code = f"{before}\n{_PEAKLINE if warms_up else _COLD}"
     command = serve_command(*words, "--grpc-port", 0, "--http-port", 0, code=code)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     server = ServerProcess(process)

@@ -10,7 +10,12 @@ from peakline.capture.address import Target, parse_address
 from peakline.capture.client import WorkerError, monitor, terminate
 from peakline.capture.locks import WorkerLocks
 from peakline.capture.options import default_options, profile_options
-from peakline.capture.request import CaptureRequest, capture_deadline_s, default_session_id
+from peakline.capture.request import (
+    CaptureRequest,
+    capture_deadline_s,
+    default_session_id,
+    default_session_ids,
+)
 from peakline.capture.result import CaptureResult, HostOutcome, Progress
 from peakline.capture.session import capture
 
@@ -26,6 +31,7 @@ __all__ = [
     "capture_deadline_s",
     "default_options",
     "default_session_id",
+    "default_session_ids",
     "monitor",
     "parse_address",
     "profile_options",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from peakline import schema
 from peakline.capture.address import Target
-from peakline.errors import UsageError
-from peakline.repository import host_file_name
+from peakline.errors import ExistsError, UsageError
+from peakline.repository import Repository, host_file_name
 
 _TOOLS = (
     "trace_viewer", "op_profile", "input_pipeline", "kernel_stats", "memory_viewer",
@@ -18,6 +19,7 @@ _TOOLS = (
 _MAX_EVENTS = 1_000_000
 _LEAST_DEADLINE_S = 60.0
 _MOST_MS = 7 * 24 * 3600 * 1000
+_MOST_LATER = 3600
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,25 @@ def capture_deadline_s(duration_ms: int, delay_ms: int) -> float:
     return max(_LEAST_DEADLINE_S, 2 * duration_ms / 1000) + delay_ms / 1000
 
 
-def default_session_id() -> str:
-    """The local time to the second, as upstream names sessions."""
-    return time.strftime("%Y_%m_%d_%H_%M_%S")
+def default_session_ids() -> Iterator[str]:
+    """Names for a session, the best first: the local time to the second, as upstream names them.
+
+    Then the seconds after it: a clock may go back, and a second may see two sessions.
+    """
+    now = time.time()
+    for later in range(_MOST_LATER):
+        yield time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(now + later))
+
+
+def default_session_id(repository: Repository) -> str:
+    """The first of `default_session_ids` that ``repository`` has nothing under.
+
+    Raises ExistsError where it has something under all of them.
+    """
+    for name in default_session_ids():
+        if repository.is_free(name):
+            return name
+    raise ExistsError("no session id is free near the present time; name one")
 
 
 def check_request(request: CaptureRequest) -> None:

@@ -83,16 +83,17 @@ def capture(
     from peakline.render.terminal.capture import print_capture, print_capture_json
     from peakline.repository import Repository
 
+    repository = Repository(logdir)
+    repository.clean()
     request = CaptureRequest(
         targets=_targets(hosts, host_name),
-        session_id=session_id if session_id is not None else default_session_id(),
+        session_id=session_id if session_id is not None else default_session_id(repository),
         duration_ms=parse_duration(duration),
         options=profile_options(_options(option)),
         attempts=attempts,
         delay_ms=parse_duration(delay),
         timeout_ms=None if timeout is None else parse_duration(timeout),
     )
-    repository = Repository(logdir)
     with _saying_what_stays(repository, request), _progress(request) as progress:
         result = run_capture(request, repository, progress=progress)
     (print_capture_json if json else print_capture)(result, repository)

@@ -205,9 +205,18 @@ def _check_summary(summary: str, sources: tuple[str | None, ...]) -> None:
 
 
 def _append(summary: str, text: str) -> None:
+    """By one call of the system: a process that is killed appends all of it or nothing."""
     try:
-        with Path(summary).open("a", encoding="utf-8", newline="\n") as file:
-            file.write(text if file.tell() == 0 else f"\n{text}")
+        with Path(summary).open("ab", buffering=0) as file:
+            size = file.tell()
+            content = f"\n{text}" if size else text
+            left = content.encode()
+            try:
+                while left:
+                    left = left[file.write(left) or 0 :]
+            except OSError:  # the disk is full
+                file.truncate(size)
+                raise
     except OSError as error:
         raise _unwritable(summary, error) from None
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import threading
-import uuid
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
 from peakline.errors import ExistsError, UsageError
-from peakline.repository.writing import unwritable
+from peakline.repository.cleaning import lock, temporary_name
+from peakline.repository.writing import remove_left, unwritable
 
 
 @contextmanager
@@ -35,10 +36,10 @@ def whole_folder(output: str, stale: Collection[str], *, force: bool) -> Iterato
         raise ExistsError(f"{output}: is not empty; use --force to replace files in it")
     # In a folder that is there, which may be a file system of its own, files can be moved.
     parent = place if is_there else place.parent
-    temporary = parent / f".{place.name}.{uuid.uuid4().hex}.tmp"
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir()
+        remove_left(parent)
+        temporary, descriptor = _locked_folder(parent)
     except OSError as error:
         raise unwritable(output, error) from error
     try:
@@ -53,6 +54,20 @@ def whole_folder(output: str, stale: Collection[str], *, force: bool) -> Iterato
                 raise unwritable(output, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _locked_folder(parent: Path) -> tuple[Path, int]:
+    """A new folder that nobody takes for one that was left."""
+    while True:
+        folder = parent / temporary_name()
+        folder.mkdir()
+        with suppress(FileNotFoundError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            lock(descriptor)
+            if folder.exists():  # nobody was quicker
+                return folder, descriptor
+            os.close(descriptor)
 
 
 def _move(source: Path, target: Path, stale: Collection[str]) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from peakline.errors import InputError, NotFoundError
+from peakline.repository.cleaning import clean
 from peakline.repository.creating import NewSession
 from peakline.repository.files import HostFile
 from peakline.repository.names import (
@@ -237,6 +238,13 @@ class Repository:
         known = listing([session.name for session in found])
         raise NotFoundError(f"no session {session_id!r}; there is: {known or 'none'}")
 
+    def is_free(self, session_id: str) -> bool:
+        """Whether nothing has that name, as far as can be seen; `create_session` decides."""
+        try:
+            return self._store.kind(self._store.join(self.root, session_id)) is None
+        except (Unreadable, InputError):
+            return True  # who creates it learns why it cannot be
+
     def create_session(self, session_id: str) -> NewSession:
         """A new session to write profiles into; nobody else can create one of that id meanwhile.
 
@@ -246,6 +254,22 @@ class Repository:
         check_name("session", session_id)
         path = self._store.join(self.root, session_id)
         return NewSession(session_id, path, self._store, self._options, self._confinement)
+
+    def clean(self, *, nested: bool = False) -> int:
+        """Remove what killed writers left of sessions, with ``nested`` of all runs' sessions.
+
+        Only what no living process makes goes: directories that Peakline made for sessions that
+        never got a file, and files that never got their name. Returns of how many sessions
+        something was left. On a file system without locks, and of a URL, everything stays.
+        """
+        places = set()
+        if not is_url(self.logdir):
+            with suppress(Unreadable, InputError):
+                places.add(self.root)
+                if nested:
+                    found = self._store.nested(self.logdir)
+                    places |= {str(Path(folder.path).parent) for _, folder in found}
+        return sum(clean(place, self._confinement) for place in places)
 
     def _reading_root(self) -> str:
         if self._is_plugin_directory():

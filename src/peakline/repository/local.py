@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.deadline import check_deadline
 from peakline.errors import ForbiddenError
+from peakline.repository.cleaning import MAKING, TEMPORARY, is_in_the_making, settle
 from peakline.repository.names import ENVIRONMENT, PACKAGES, host_of
 from peakline.repository.store import (
     FileEntry,
@@ -29,7 +30,7 @@ from peakline.repository.store import (
     Unreadable,
     Unwritable,
 )
-from peakline.repository.writing import TEMPORARY, publish
+from peakline.repository.writing import publish
 
 if TYPE_CHECKING:
     from peakline.repository.confined import Confinement
@@ -260,7 +261,7 @@ class LocalClaim:
     def _is_claimed(self) -> bool:
         """One attempt; False when the directory was removed in the middle of it."""
         try:
-            os.mkdir(self._name, dir_fd=self._parent)
+            os.mkdir(self._name, MAKING, dir_fd=self._parent)
             self._made = True
         except FileExistsError:
             self._made = False
@@ -274,11 +275,11 @@ class LocalClaim:
                 raise
             raise Taken("there is something else of that name") from error
         try:
-            self._lock()
-            if not self._still_there():
+            if not self._lock() or not self._still_there():
                 os.close(self._directory)
                 return False
             self._look_inside()
+            self._made |= is_in_the_making(self._directory)  # by one who was killed
         except BaseException:
             os.close(self._directory)
             raise
@@ -287,17 +288,23 @@ class LocalClaim:
                 os.fsync(self._parent)
         return True
 
-    def _lock(self) -> None:
-        """Lock the directory, or be sure that it is new; Taken otherwise."""
+    def _lock(self) -> bool:
+        """Lock the directory, or be sure that it is new; Taken otherwise.
+
+        False where a new one is locked: by who is quicker, or removes what killed writers left.
+        """
         import fcntl
 
         try:
             fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            if self._made:
+                return False
             raise Taken("it is being written at this moment") from None
         except OSError:
             if not self._made:
                 raise Taken("the directory is there, and its file system has no locks") from None
+        return True
 
     def _still_there(self) -> bool:
         try:
@@ -331,9 +338,11 @@ class LocalClaim:
 
     def release(self) -> None:
         if self._made:
-            with suppress(OSError):  # it has files, or somebody moved it away
+            try:
                 if self._still_there():
                     os.rmdir(self._name, dir_fd=self._parent)
+            except OSError:  # it has files
+                settle(self._directory)
         os.close(self._directory)
         os.close(self._parent)
 

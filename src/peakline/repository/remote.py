@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from peakline.errors import PeaklineError
@@ -37,6 +38,7 @@ from peakline.repository.store import (
 _TAGS = ("ETag", "etag", "generation", "md5Hash", "content_md5", "crc32c")
 _MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "created")
 _CLAIM = ".peakline.claim"
+_OPEN_FILES = "/proc/self/fd"
 _MARKER = "/plugins/profile/"
 
 _Info = Mapping[str, Any]
@@ -270,14 +272,14 @@ class RemoteClaim:
     def write(self, name: str, write: Callable[[BinaryIO], object]) -> FileEntry:
         """The content is collected in a local temporary file and put at the end."""
         place, url = f"{self._place}/{name}", _join(self._url, name)
-        with tempfile.NamedTemporaryFile() as spool:
+        with _spool() as spool:
             try:
-                write(cast("BinaryIO", spool))
+                write(spool)
                 spool.flush()
             except OSError as error:
                 raise Unwritable(error.strerror or str(error)) from error
             with _storing():
-                self._system.put_file(spool.name, place, mode="create")
+                self._system.put_file(_path_of(spool), place, mode="create")
                 info = self._system.info(place)
                 return FileEntry(name, url, _identity(url, info), _status(info))
 
@@ -288,3 +290,14 @@ class RemoteClaim:
     def release(self) -> None:
         with suppress(Unwritable), _storing():
             self._system.rm_file(self._marker)
+
+
+def _spool() -> BinaryIO:
+    """A temporary file, without a name where an open file can be opened by its descriptor."""
+    is_there = Path(_OPEN_FILES).is_dir()
+    make = tempfile.TemporaryFile if is_there else tempfile.NamedTemporaryFile
+    return cast("BinaryIO", make())
+
+
+def _path_of(spool: BinaryIO) -> str:
+    return spool.name if isinstance(spool.name, str) else f"{_OPEN_FILES}/{spool.fileno()}"

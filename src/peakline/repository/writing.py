@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,9 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from peakline.errors import ExistsError, OutputError, UsageError
-
-TEMPORARY = re.compile(r"\.peakline\.[0-9a-f]{16}")
-"""The name of a file that is being written where it cannot be without a name."""
+from peakline.repository.cleaning import lock, remove_temporary, temporary_name
 
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE))
 """What the system says when a file that may be written cannot take more."""
@@ -55,6 +52,7 @@ def write_atomically(
             with place.open("wb") as stream:
                 write(stream)
         else:
+            remove_left(place.parent)
             directory = os.open(place.parent, os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY))
             try:
                 publish(directory, place.name, write, replace=replace)
@@ -142,6 +140,16 @@ def publish(
         os.fsync(directory)
 
 
+def remove_left(folder: Path) -> None:
+    """Remove what killed writers left in a folder, where it can be read."""
+    with suppress(OSError):
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            remove_temporary(directory)
+        finally:
+            os.close(directory)
+
+
 def sync_directory(path: str) -> None:
     """Bring the names in a directory onto the disk, where the file system can."""
     with suppress(OSError):
@@ -178,7 +186,8 @@ def _link(directory: int, file: int, name: str, *, replace: bool) -> None:
         os.link(source, name, dst_dir_fd=directory, follow_symlinks=True)
         return
     # A link never replaces: take any free name and rename.
-    temporary = _temporary_name()
+    lock(file)
+    temporary = temporary_name()
     os.link(source, temporary, dst_dir_fd=directory, follow_symlinks=True)
     try:
         os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
@@ -187,22 +196,28 @@ def _link(directory: int, file: int, name: str, *, replace: bool) -> None:
         raise
 
 
-def _temporary_name() -> str:
-    return f".peakline.{os.urandom(8).hex()}"
-
-
 @contextmanager
 def _temporary_file(directory: int) -> Iterator[tuple[BinaryIO, str]]:
     """A new file under a temporary name, which is gone at the end."""
-    name = _temporary_name()
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    file = os.open(name, flags, _FILE_MODE, dir_fd=directory)
+    name, file = _locked_file(directory)
     try:
         with os.fdopen(file, "w+b") as stream:
             yield stream, name
     finally:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=directory)
+
+
+def _locked_file(directory: int) -> tuple[str, int]:
+    """A new file that nobody takes for one that was left."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    while True:
+        name = temporary_name()
+        file = os.open(name, flags, _FILE_MODE, dir_fd=directory)
+        lock(file)
+        if os.fstat(file).st_nlink:  # nobody was quicker
+            return name, file
+        os.close(file)
 
 
 def _name(directory: int, temporary: str, name: str, *, replace: bool) -> None:

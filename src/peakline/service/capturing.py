@@ -20,14 +20,14 @@ from peakline.capture import (
     WorkerError,
     capture,
     capture_deadline_s,
-    default_session_id,
+    default_session_ids,
     monitor,
     terminate,
 )
 from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.engine import Gate
 from peakline.errors import ExistsError, ForbiddenError, PeaklineError, RemoteError, UsageError
-from peakline.repository import check_name
+from peakline.repository import Repository, check_name
 from peakline.service.access import Access
 from peakline.service.addresses import host_of
 from peakline.service.capture_hosts import SCHEME
@@ -85,8 +85,9 @@ class Captures:
         request = schema.ProfileRequest() if request is None else request
         options = schema.ProfileOptions()
         options.CopyFrom(request.opts)
-        session_id = session_id or request.session_id or options.session_id or default_session_id()
-        check_name("session id", session_id)
+        session_id = session_id or request.session_id or options.session_id
+        if session_id:
+            check_name("session id", session_id)
         repository = self._access.new_repository(repository_root or request.repository_root)
         duration_ms = options.duration_ms or request.duration_ms
         delay_ms = max(0, (options.start_timestamp_ns - time.time_ns()) // 1_000_000)
@@ -94,7 +95,7 @@ class Captures:
         targets, notes = self._targets(list(hosts) or [request.host_name], options)
         limit_s = min(self._settings.max_capture_s, capture_deadline_s(duration_ms, delay_ms))
         with (
-            self._sessions.making(repository.root, session_id, targets),
+            self._sessions.making(repository, session_id, targets) as name,
             self.gate.enter(),
             at_most(limit_s),
         ):
@@ -102,7 +103,7 @@ class Captures:
                 result = capture(
                     CaptureRequest(
                         targets=targets,
-                        session_id=session_id,
+                        session_id=name,
                         duration_ms=duration_ms,
                         options=options,
                         delay_ms=delay_ms,
@@ -320,19 +321,39 @@ class SessionsInTheMaking:
 
     @contextmanager
     def making(
-        self, root: str, session_id: str, targets: tuple[Target, ...] = ()
-    ) -> Iterator[None]:
-        """Have the session for the block. Raises ExistsError when somebody else has it."""
-        key = (root, session_id)
-        with self._lock:
-            if key in self._targets:
-                raise ExistsError(f"session {session_id!r} is being made now")
-            self._targets[key] = targets
+        self, repository: Repository, session_id: str, targets: tuple[Target, ...] = ()
+    ) -> Iterator[str]:
+        """Have the session for the block; without an id one that is free, named after the time.
+
+        Raises ExistsError when somebody else has it.
+        """
+        root = repository.root
+        for name in [session_id] if session_id else default_session_ids():
+            if self._take((root, name), targets):
+                if session_id or repository.is_free(name):
+                    break
+                self._leave((root, name))
+        else:
+            raise ExistsError(
+                f"session {session_id!r} is being made now"
+                if session_id
+                else "no session id is free near the present time; name one"
+            )
         try:
-            yield
+            yield name
         finally:
-            with self._lock:
-                del self._targets[key]
+            self._leave((root, name))
+
+    def _leave(self, key: tuple[str, str]) -> None:
+        with self._lock:
+            del self._targets[key]
+
+    def _take(self, key: tuple[str, str], targets: tuple[Target, ...]) -> bool:
+        with self._lock:
+            is_free = key not in self._targets
+            if is_free:
+                self._targets[key] = targets
+            return is_free
 
     def targets(self, session_id: str) -> tuple[Target, ...]:
         """The hosts that are being profiled under ``session_id``, in any repository."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from peakline.errors import PeaklineError
@@ -93,6 +94,7 @@ class Server:
         from peakline.service.http_server import HttpServer, bind
 
         settings = self.settings
+        self._clean()
         self.engine.executor.start()
         sockets = bind(settings.host, settings.http_port)
         try:
@@ -140,8 +142,20 @@ class Server:
             self.log.close()
         return ended
 
+    def _clean(self, *, nested: bool = False) -> None:
+        """Remove what servers and captures that were killed left; before anybody stores anything.
+
+        Nested runs, which take longer to find, are cleaned beside the first requests.
+        """
+        if self.settings.read_only:
+            return
+        for root in self.settings.roots:
+            with suppress(PeaklineError):  # a list says what is wrong
+                self.access.repository(root).clean(nested=nested)
+
     def _index(self) -> None:
         """Look at all local sessions; those of a bucket, which cost transfers, when listed."""
+        self._clean(nested=True)
         for root in self.settings.roots:
             if not is_url(root):
                 try:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import BinaryIO
 
-from peakline.capture import default_session_id
 from peakline.deadline import check_deadline
 from peakline.engine import Gate
 from peakline.errors import ForbiddenError, InputError, UnknownFormatError, UsageError
@@ -56,10 +55,11 @@ class Uploads:
         """
         if self._settings.read_only:
             raise ForbiddenError("this server is read-only: it stores no uploads")
-        session_id = check_name("session id", session_id or default_session_id())
+        if session_id:
+            check_name("session id", session_id)
         host = check_name("host", host or _HOST)
         repository = self._access.new_repository(repository_root)
-        with self._sessions.making(repository.root, session_id), self.gate.enter():
+        with self._sessions.making(repository, session_id) as name, self.gate.enter():
             blocks = _Counted(stream, self._settings.max_upload_bytes, self._metrics)
             head = _head(blocks)
             suffix, form = _form(head)
@@ -71,7 +71,7 @@ class Uploads:
                     file.write(block)
                 content.finish()
 
-            with repository.create_session(session_id) as session:
+            with repository.create_session(name) as session:
                 kept = session.write(host, write, suffix=suffix)
         self._metrics.uploaded(blocks.total)
         return kept
