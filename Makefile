@@ -110,14 +110,14 @@ lock: build/uv/bin/uv  ## write requirements/*.lock again, UPGRADE=1 with the ne
 	done
 
 sbom: $(VENV)/.dev  ## list what an installation consists of, in build/sbom.json (CycloneDX)
-	$(VENV)/bin/cyclonedx-py requirements --pyproject pyproject.toml --mc-type library \
+	$(PY) -W ignore::UserWarning -m cyclonedx_py requirements --pyproject pyproject.toml --mc-type library \
 	    --output-reproducible --output-file build/sbom.json requirements/run.lock
 
 format: $(VENV)/.dev  ## format the code
 	$(PY) -m ruff check --fix
 	$(PY) -m ruff format
 
-develop: $(VENV)/.dev  ## put an editable install into .venv
+develop: $(VENV)/.dev $(VENV)/.build  ## put an editable install into .venv
 	$(PY) $(PIP) install --no-deps --no-build-isolation --editable .
 	rm -f $(VENV)/.installed
 

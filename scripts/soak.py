@@ -117,7 +117,7 @@ def _options() -> argparse.Namespace:
 
 def _run(part: Part, seconds: float, seed: int) -> str:
     """Run one part, again and again where that tries something new; what came of it."""
-    environment = dict(part.environment)
+    environment = part.environment | {"PEAKLINE_FAULTS_SEED": str(seed)}
     if part.kernels:
         built = _built(part.kernels)
         if built is None:

@@ -103,8 +103,22 @@ def test_the_memory_profile_page_names_every_parameter(page):
     ] == []
 
 
+def test_every_row_of_the_threat_model_names_what_tries_it(page, root):
+    section = _section(page("docs/serve.md"), "Threat model")
+    rows = re.findall(r"^\| (?!who \| may|---)(.*) \|$", section, re.MULTILINE)
+    tried = [re.findall(r"`(tests/[^`]+)`", row.rpartition(" | ")[2]) for row in rows]
+    assert len(rows) >= 8
+    assert [row for row, files in zip(rows, tried, strict=True) if not files] == []
+    assert [file for files in tried for file in files if not (root / file).is_file()] == []
+
+
 def test_links_between_pages_lead_somewhere(root):
-    pages = [*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("tests/data/*.md")]
+    pages = [
+        *root.glob("*.md"),
+        *root.glob("docs/*.md"),
+        *root.glob("requirements/*.md"),
+        *root.glob("tests/data/*.md"),
+    ]
     broken = [
         f"{page.name}: {target}"
         for page in pages
