@@ -7,9 +7,17 @@ from peakline.tfprof.model import OpNodes, OpStats, read_op_stats
 from peakline.tfprof.options import MEASURES, ORDERS, SELECTABLE, Options
 from peakline.tfprof.patterns import check_patterns
 from peakline.tfprof.shown import Shown
-from peakline.tfprof.views import GRAPH_PARENT, SCOPE_PARENT, graph_view, scope_view
+from peakline.tfprof.views import (
+    DEEPEST_SCOPE,
+    GRAPH_PARENT,
+    SCOPE_PARENT,
+    graph_view,
+    scope_view,
+    too_deep,
+)
 
 __all__ = [
+    "DEEPEST_SCOPE",
     "FULL_GRAPHS",
     "GRAPH_PARENT",
     "MEASURES",
@@ -28,4 +36,5 @@ __all__ = [
     "read_graph",
     "read_op_stats",
     "scope_view",
+    "too_deep",
 ]

@@ -19,9 +19,17 @@ SCOPE_PARENT = "_kTFScopeParent"
 GRAPH_PARENT = "_TFGraphParent"
 """The type of the root of the graph view."""
 
+DEEPEST_SCOPE = 64
+"""So many scopes around a node are rows of their own: a row has its whole name, so that the rows of
+one name of n parts would take n squared bytes.
+"""
+
 
 def scope_view(stats: OpStats, options: Options) -> Shown:
-    """Nodes below the scopes that their names stand in (tfprof_scope.cc)."""
+    """Nodes below the scopes that their names stand in (tfprof_scope.cc).
+
+    Of the scopes of a name the first `DEEPEST_SCOPE` are rows; the node stands in the last of them.
+    """
     nodes = stats.at(options.step)
     forest, names = _scopes(nodes)
     patterns = options.account_type_regexes
@@ -63,20 +71,31 @@ def _scopes(nodes: OpNodes) -> tuple[Forest, list[str]]:
     number = {name: node for node, name in enumerate(nodes.names)}
     names = set(number)
     for name in checked(nodes.names):
-        scope = name
-        while "/" in scope:
-            scope = scope.rpartition("/")[0]
-            if scope in names:
-                break
+        scope = _scope_of(name)
+        while scope is not None and scope not in names:
             names.add(scope)
+            scope = _scope_of(scope)
     # With the separator before every other character, a scope comes right before what it holds.
     ordered = [ROOT, *sorted(names, key=lambda name: name.replace("/", "\0"))]
     row = {name: place for place, name in enumerate(ordered) if place}
     parents = [-1]
     for name in checked(ordered[1:]):
-        scope, slash, _ = name.rpartition("/")
-        parents.append(row[scope] if slash else 0)
+        scope = _scope_of(name)
+        parents.append(0 if scope is None else row[scope])
     return Forest.build(parents, [-1, *(number.get(name, -1) for name in ordered[1:])]), ordered
+
+
+def _scope_of(name: str) -> str | None:
+    """The scope that ``name`` stands in; None for the root."""
+    if name.count("/") > DEEPEST_SCOPE:
+        return "/".join(name.split("/", DEEPEST_SCOPE)[:DEEPEST_SCOPE])
+    scope, slash, _ = name.rpartition("/")
+    return scope if slash else None
+
+
+def too_deep(stats: OpStats) -> int:
+    """How many nodes stand in more scopes than the scope view has rows for."""
+    return sum(name.count("/") > DEEPEST_SCOPE for name in stats.names)
 
 
 def _data_flow(stats: OpStats) -> Forest:

@@ -27,6 +27,11 @@ _MARGIN, _MOST_GROWTH = 1.2, 8
 most. What stays untouched takes none.
 """
 
+_FREE_ROWS, _LEAST_BYTES = 1 << 20, 4
+"""A message takes two bytes when nothing is in it, and some ten as columns: beyond so many of one
+kind they must take so many bytes on average. No profiler writes messages like that.
+"""
+
 
 def as_buffer(data: bytes | bytearray | memoryview | Any) -> Buffer:
     """Any bytes-like object (a memory map too) as a read-only array, without copying."""
@@ -39,7 +44,8 @@ def decode(buf: Buffer, plan: Plan, spans: Spans | None = None) -> Decoded:
     """Decode the whole buffer (or each of ``spans``) into narrow columns.
 
     They have the narrowest type that holds what occurs (int32 for int64 columns whose values fit,
-    uint32 likewise). Uses every core. Ends at the deadline, as `check_deadline`.
+    uint32 likewise). Uses every core. Ends at the deadline, as `check_deadline`. What comes after
+    a million messages with next to nothing in them is not read, and is damage.
     """
     walk = Walk(buf, plan, spans, PIECE_BYTES)
     atoms = _Growing(plan, walk)
@@ -47,11 +53,26 @@ def decode(buf: Buffer, plan: Plan, spans: Spans | None = None) -> Decoded:
     for one in walk.pieces():
         atoms.add(one)
         damage = damage + one.damage
+        at = one.piece.stop[1]
+        if at < walk.end and _is_crowd(plan, np.maximum(atoms.rows, walk.skeleton.state.rows), at):
+            damage = damage + Damage(1, walk.end - at, at)
+            break
     skeleton = walk.skeleton
     rows = np.where(walk.is_atom, atoms.rows, skeleton.state.rows)
     dtypes = _container_types(plan, skeleton)
     tables = assemble(plan, [skeleton.store, atoms], rows, dtypes)
     return Decoded(buf, tables, as_damage(skeleton.damage) + damage)
+
+
+def _is_crowd(plan: Plan, rows: I64, read: int) -> bool:
+    """Whether the messages of one kind are too many for the bytes that have been ``read``."""
+    messages = (
+        count
+        for table, count in zip(plan.tables, rows.tolist(), strict=True)
+        if table.message is not None
+    )
+    most = max(messages, default=0)
+    return most > _FREE_ROWS and most * _LEAST_BYTES > read
 
 
 class _Growing:

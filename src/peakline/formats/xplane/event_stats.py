@@ -38,7 +38,7 @@ def read_stats(
     text_codes: list[Int32Array] = [np.zeros(0, np.int32)]
     first = 0
     damage: dict[int, Damage] = {}
-    for plane in outline.planes:
+    for plane in outline.with_lines:
         reader = LineReader(file, plane.lines, stats=ALL_STATS)
         for part in reader.parts():
             event, number, _, *value = part.stats
@@ -73,6 +73,8 @@ def read_typed_stats(
     ]
     last = max((n for n, some in enumerate(roles) if some), default=-1)
     for plane, some in zip(outline.planes[: last + 1], roles, strict=False):
+        if not len(plane.lines):
+            continue
         which = SOME_STATS if some else NO_STATS
         reader = LineReader(file, plane.lines, stats=which, roles=Lookup(some, NOT_WANTED))
         for part in reader.parts():

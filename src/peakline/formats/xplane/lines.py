@@ -18,7 +18,7 @@ from peakline.formats.xplane.line import OpenLine, OutOfOrder, Scratch
 from peakline.formats.xplane.line_parts import LineFacts, Lookup, StatRows
 from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.names import EVENT_KINDS, KEPT_STATS, STAT_ROLES, has_known_type
-from peakline.formats.xplane.outline import PlaneOutline
+from peakline.formats.xplane.outline import PlaneOutline, most_id
 from peakline.formats.xplane.store import Found
 from peakline.formats.xplane.times import OFFSET
 from peakline.kernels.line_layout import NOT_WANTED, SOME_STATS
@@ -171,7 +171,7 @@ class PlanePass:
 
 def _table_of(ref_ids: Int64Array) -> Int32Array:
     """The position of each small reference id, and of the empty text for ids that are not there."""
-    small = ref_ids[(ref_ids >= 0) & (ref_ids < 1 << 20)]
+    small = ref_ids[(ref_ids >= 0) & (ref_ids < most_id(ref_ids.size))]
     table = np.full(int(small[-1]) + 1 if small.size else 0, ref_ids.size, np.int32)
     table[small] = np.searchsorted(ref_ids, small)
     return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
 
@@ -13,9 +13,12 @@ from peakline.arrays import Int32Array, Int64Array
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.names import HOST_PLANE, is_device_plane, is_host_plane
 from peakline.formats.xplane.skim import without_lines
-from peakline.wire import Damage, Decoded, Plan, Spans, WireTable, decode
+from peakline.wire import Buffer, Damage, Decoded, Plan, Spans, WireTable, decode
 
-_MOST_IDS = 1 << 22
+_FEW_IDS, _SPARSE = 1 << 12, 64
+"""Ids are looked up in a table where the largest is below this, or so many times their number."""
+MOST_PLANES, MOST_LINES = 1 << 12, 1 << 15
+"""What is read of an XSpace. A host has a plane per device and some more, and a line per thread."""
 
 _PATHS = (
     "hostnames", "errors", "warnings", "planes.name", "planes.id", "planes.lines",
@@ -23,6 +26,11 @@ _PATHS = (
     "planes.event_metadata.value.display_name", "planes.stat_metadata.key",
     "planes.stat_metadata.value.name", "planes.stats.metadata_id", "planes.stats.value",
 )  # fmt: skip
+
+
+def most_id(count: int) -> int:
+    """The largest id that ``count`` ids may have for a table of them to be in proportion."""
+    return max(_FEW_IDS, _SPARSE * count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +86,7 @@ class PlaneOutline:
         where ids are too large for a table, or negative.
         """
         ids = self.event_ids
-        if ids.size and (ids[0] < 0 or ids[-1] >= _MOST_IDS):
+        if ids.size and (ids[0] < 0 or ids[-1] >= most_id(ids.size)):
             return None
         table = np.full(int(ids.max(initial=-1)) + 2, -1, np.int32)
         table[ids] = np.arange(ids.size, dtype=np.int32)
@@ -96,6 +104,13 @@ class Outline:
     errors: list[str]
     notes: list[str]
     damage: Damage
+    planes_left_out: int = 0
+    lines_left_out: int = 0
+
+    @cached_property
+    def with_lines(self) -> list[PlaneOutline]:
+        """The planes that have any."""
+        return [plane for plane in self.planes if len(plane.lines)]
 
     @cached_property
     def host_plane(self) -> PlaneOutline | None:
@@ -109,16 +124,31 @@ def read_outline(file: SourceFile) -> Outline:
     A file on disk is read without its lines, unless anything in it is damaged, or is not where
     every profiler writes it.
     """
-    content = None if file.in_memory else without_lines(file)
+    content = None if file.in_memory else without_lines(file, MOST_PLANES, MOST_LINES)
     if content is not None:
         buffer, lines = content
         decoded = decode(buffer, _plan())
         if not decoded.damage and not decoded["planes.lines"].rows:
             return _outline(file.translated(buffer), decoded, lines)
     decoded = decode(file.buffer, _plan())
+    damage, more = decoded.damage, max(decoded["planes"].rows - MOST_PLANES, 0)
+    if more:
+        file = file.translated(file.buffer[: _end_of_planes(file.buffer)])
+        decoded = decode(file.buffer, _plan())
     spans, planes = decoded["planes.lines"].spans("value"), decoded["planes"].rows
-    first = np.searchsorted(decoded["planes.lines"].parent, np.arange(planes + 1)).tolist()
-    return _outline(file, decoded, [spans.take(np.arange(*pair)) for pair in pairwise(first)])
+    first = np.searchsorted(decoded["planes.lines"].parent, np.arange(planes + 1))
+    many = max(int(first[-1]) - MOST_LINES, 0)
+    bounds = np.minimum(first, MOST_LINES).tolist()
+    lines = [spans.take(np.arange(*pair)) for pair in pairwise(bounds)]
+    found = _outline(file, decoded, lines)
+    return replace(found, damage=damage, planes_left_out=more, lines_left_out=many)
+
+
+def _end_of_planes(buffer: Buffer) -> int:
+    """Where the last of the planes ends that are read."""
+    plan = Plan(schema.shape("tensorflow.profiler.XSpace"), ("planes.@span",))
+    span = decode(buffer, plan)["planes"].spans("@span")
+    return int(span.start[MOST_PLANES - 1]) + int(span.length[MOST_PLANES - 1])
 
 
 def _outline(file: SourceFile, decoded: Decoded, lines: list[Spans]) -> Outline:

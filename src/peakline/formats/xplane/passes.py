@@ -14,7 +14,7 @@ from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.lines import PlanePass
 from peakline.formats.xplane.memory import MemoryRecords
 from peakline.formats.xplane.names import EVENT_KINDS
-from peakline.formats.xplane.outline import Outline, PlaneOutline
+from peakline.formats.xplane.outline import MOST_LINES, MOST_PLANES, Outline, PlaneOutline
 from peakline.formats.xplane.small_tables import lines_table
 from peakline.formats.xplane.times import Far, FarTimes, clock_zero_ns
 from peakline.formats.xplane.tpu import TpuPlane, read_tpu_plane
@@ -58,18 +58,18 @@ class Passes:
         `clock_zero_ns`).
         """
         times, sizes = list[int](), list[int]()
-        for plane in self.outline.planes:
+        for plane in self.outline.with_lines:
             times += [line.timestamp_ns for line in LineReader(self.file, plane.lines).read_facts()]
             sizes += plane.lines.length.tolist()
         return clock_zero_ns(times, sizes) * 1000
 
     def lines(self) -> Columns:
         """The table ``lines``."""
-        facts = [
-            self.line_facts.get(plane.index)
-            or LineReader(self.file, plane.lines).read_facts(whole=True)
-            for plane in self.outline.planes
-        ]
+        facts: list[list[LineFacts]] = [[] for _ in self.outline.planes]
+        for plane in self.outline.with_lines:
+            facts[plane.index] = self.line_facts.get(plane.index) or LineReader(
+                self.file, plane.lines
+            ).read_facts(whole=True)
         return self.placed(*lines_table(facts, self.zero_ps))
 
     def noting(self, columns: Columns, damage: dict[int, Damage]) -> Columns:
@@ -131,7 +131,7 @@ class Passes:
         for plane in self.outline.planes:
             is_host = plane is self.outline.host_plane
             takes_part = is_host or _takes_part(plane, everything=everything)
-            if not takes_part and events is None:
+            if not takes_part and (events is None or not len(plane.lines)):
                 continue
             tpu: TpuPlane | None = None
             if plane.is_tpu and takes_part:
@@ -196,6 +196,12 @@ class Passes:
             )
         if "profiler" not in self._reported:
             self._reported.add("profiler")
+            for kind, most, many in (
+                ("planes", MOST_PLANES, self.outline.planes_left_out),
+                ("lines", MOST_LINES, self.outline.lines_left_out),
+            ):
+                text = f"{kind} beyond the first {most}, which are not read"
+                warnings.add(f"{kind}_left_out", text, many)
             for kind, texts in (
                 ("profiler_error", self.outline.errors),
                 ("profiler_warning", self.outline.notes),

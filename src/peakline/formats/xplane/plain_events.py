@@ -50,7 +50,7 @@ def read_plain_events(
         codes, values = name_codes(outline)
     all_bytes = float(sum(int(plane.lines.length.sum()) for plane in outline.planes)) or 1.0
     before = 0.0
-    for plane in outline.planes:
+    for plane in outline.with_lines:
         bytes_here = float(plane.lines.length.sum())
         first = int(plane.lines.start[0]) if len(plane.lines) else 0
         counts.append(np.zeros(len(plane.lines), np.int64))

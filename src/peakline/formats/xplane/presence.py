@@ -47,7 +47,9 @@ _METADATA = b"/host:metadata"
 def has_events(file: SourceFile, outline: Outline) -> bool:
     """Whether a line of any plane has an event."""
     return any(
-        part.ids.size for plane in outline.planes for part in LineReader(file, plane.lines).parts()
+        part.ids.size
+        for plane in outline.with_lines
+        for part in LineReader(file, plane.lines).parts()
     )
 
 

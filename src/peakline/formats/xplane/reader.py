@@ -109,7 +109,7 @@ class XPlaneReader(FileReader):
         """Until the last event ends, and as long as the profiler ran, where the file says so."""
         start, stop = self._profile_times() or (0, 0)
         ends = [min((stop - start) * 1000, FARTHEST_PS)]
-        for plane in self._outline.planes:
+        for plane in self._outline.with_lines:
             if plane.index not in self._passes.line_facts:
                 reader = LineReader(self._file, plane.lines)
                 deque(reader.parts(), maxlen=0)

@@ -78,10 +78,12 @@ def head_fields(piece: Piece, at: int, end: int) -> Iterator[tuple[int, int, int
         yield tag, start, at
 
 
-def without_lines(file: SourceFile) -> tuple[Buffer, list[Spans]] | None:
+def without_lines(
+    file: SourceFile, most_planes: int, most_lines: int
+) -> tuple[Buffer, list[Spans]] | None:
     """The XSpace with no line in front of the metadata of its planes, and where these lines are.
 
-    None for one that is odd, or of which too much would be left.
+    None for one that is odd, or of which too much would be left, and for more planes or lines.
     """
     left, lines, size = bytearray(), list[Spans](), file.size
 
@@ -101,7 +103,9 @@ def without_lines(file: SourceFile) -> tuple[Buffer, list[Spans]] | None:
                 else:
                     content += piece(after, stop - after)
                 after = stop
-            if len(left) + len(content) + end - after > _MOST_COPIED:
+            most_lines -= len(spans)
+            too_many = len(lines) == most_planes or most_lines < 0
+            if too_many or len(left) + len(content) + end - after > _MOST_COPIED:
                 return None
             content += piece(after, end - after)
             left += bytes([tag]) + varint(len(content)) + content

@@ -102,7 +102,16 @@ class OpStatsParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: OpStatsParameters, output_format: str) -> bytes:
-    from peakline.tfprof import Options, check_patterns, code_view, graph_view, op_view, scope_view
+    from peakline.tfprof import (
+        DEEPEST_SCOPE,
+        Options,
+        check_patterns,
+        code_view,
+        graph_view,
+        op_view,
+        scope_view,
+        too_deep,
+    )
     from peakline.tools.op_stats.output import view_json, view_proto
     from peakline.tools.op_stats.text import view_text
 
@@ -116,6 +125,12 @@ def _run(profile: Profile, parameters: OpStatsParameters, output_format: str) ->
     stats = _stats(profile, parameters.graph)
     if not stats.names:
         profile.warn(_NOTHING, "no executions and no nodes in this profile")
+    if parameters.view in {"scope", "advise"}:
+        profile.warn(
+            "deep_scopes",
+            f"names of more than {DEEPEST_SCOPE} scopes: what is further inside is no row",
+            too_deep(stats),
+        )
     if parameters.view == "advise":
         return _advice(stats, output_format)
     views = {"scope": scope_view, "graph": graph_view, "op": op_view, "code": code_view}
