@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.amplification.questions import FILE, OUT, questions
+from tests.amplification.questions import FILE, OUT, broad, questions
 
 CASES = Path(__file__).with_name("cases")
 Case = Callable[[int], bytes]
@@ -81,20 +81,21 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--question", default="")
     parser.add_argument("--skip", default="\0")
+    parser.add_argument("--broad", action="store_true")
     parser.add_argument("--gzip", action="store_true")
     parser.add_argument("--out")
     parser.add_argument("--mb", type=float, default=100)
     parser.add_argument("--seconds", type=float, default=1)
     o = parser.parse_args()
     out = open(o.out, "a") if o.out else None
-    wanted = [q for q in questions() if o.question in " ".join(q) and o.skip not in " ".join(q)]
+    wanted = [q for q in (broad() if o.broad else questions()) if o.question in " ".join(q) and o.skip not in " ".join(q)]
     with tempfile.TemporaryDirectory() as folder, Zygote() as zygote:
         base = zygote.measured([["--version"]])[0]["peak_bytes"]
         path = Path(folder) / "worst"
         place = {FILE: str(path), OUT: f"{folder}/out"}
         asked = [[place.get(word, word) for word in question] for question in wanted]
         for name, made in cases().items():
-            if o.only not in name:
+            if not any(only in name for only in o.only.split(",")):
                 continue
             write(path, made(o.size), packed=o.gzip)
             worst_mb = worst_s = (0, "")

@@ -66,6 +66,38 @@ _MORE = {
 """Parameters that make a tool do other work, beside none at all."""
 
 
+_BROAD = """
+summary --json FILE
+memory FILE
+report --force -o OUT FILE
+trace FILE
+graph --check FILE
+programs --json FILE
+diff FILE FILE
+export --to parquet --force -o OUT FILE
+export --to perfetto --force -o OUT FILE
+tool overview_page FILE
+tool op_profile FILE -p group_by=provenance
+tool inference_profile FILE
+tool timeline FILE
+tool trace_viewer FILE
+tool trace_viewer FILE -p compatible=xprof
+tool trace_viewer@ FILE
+tool op_stats FILE
+tool memory_profile FILE
+tool live_memory FILE -p group=op
+tool memory_viewer FILE
+tool graph FILE -p max_nodes=1000000000
+tool graph_viewer FILE -p type=long_txt
+tool graph_viewer FILE -p type=graph -p node_name=main -p graph_width=1000
+"""
+
+
+def broad() -> tuple[tuple[str, ...], ...]:
+    """A few of the `questions` that between them read and use nearly all there is."""
+    return tuple(tuple(line.split()) for line in _BROAD.strip().splitlines())
+
+
 @cache
 def questions() -> tuple[tuple[str, ...], ...]:
     """The arguments of the command line for each."""

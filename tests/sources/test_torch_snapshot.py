@@ -10,7 +10,7 @@ from tests.each_row import each_row
 import peakline
 from peakline.errors import InputError
 from peakline.findings.memory_answer import explain_memory
-from peakline.formats.common.callers import caller
+from peakline.formats.common.callers import callers
 from peakline.formats.common.files import SourceFile
 from peakline.formats.torch_snapshot.reader import TorchSnapshotReader
 from peakline.formats.torch_snapshot.trace import round_sizes
@@ -462,7 +462,8 @@ def test_shared_lists_do_not_multiply(opened):
     ],
 )
 def test_who_called(frames, name):
-    assert caller([(f["name"], f["filename"], f["line"]) for f in frames]) == name
+    every = [(f["name"], f["filename"], f["line"]) for f in frames]
+    assert callers(np.array([0, len(every)]), np.arange(len(every)), every) == [name]
 
 
 def slow_round(size, divisions):

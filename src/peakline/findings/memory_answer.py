@@ -118,9 +118,10 @@ def explain_memory(
     # Compiling and loading the kernels takes a moment: only when there is something to explain.
     from peakline.memory.behind import Behind
     from peakline.memory.details import read_details, records_of_step
-    from peakline.memory.usage import without_implausible
+    from peakline.memory.usage import MOST_ALLOCATORS, with_fewer_allocators, without_implausible
 
     events, implausible = without_implausible(events)
+    events, others = with_fewer_allocators(events, allocator)
     behind = Behind(profile, events.rows)
     history, details = read_details(
         events,
@@ -137,6 +138,9 @@ def explain_memory(
     if implausible:
         detail = "records with a size below 0 or above 2^48 bytes, which is taken as unknown"
         notices.append(Notice("implausible_size", implausible, detail))
+    if others:
+        detail = f"allocators beyond the {MOST_ALLOCATORS} largest, whose memory is one"
+        notices.append(Notice("many_allocators", others, detail))
     answer = _findings_only(failures, number, details, history, behind)
     return replace(answer, allocators=peaks, notices=tuple(notices), history=history)
 

@@ -60,8 +60,11 @@ def device_needs(profile: Profile) -> tuple[DeviceNeed, ...]:
     Raises InputError when the profile cannot be read.
     """
     count = len(profile.programs() or ())
-    every = [ProgramAnswer(profile, number) for number in range(count)]
-    needs = [one.peak_bytes or 0 for one in every]
+    every, needs = list[ProgramAnswer](), list[int]()
+    for number in range(count):
+        # One after the other: what is decoded of a program stays at hand until the next.
+        every.append(ProgramAnswer(profile, number))
+        needs.append(every[-1].peak_bytes or 0)
     if not any(needs):
         return ()
     runs = program_runs(profile)

@@ -27,6 +27,7 @@ from peakline.wire import Decoded, Plan, decode
 
 if TYPE_CHECKING:
     from peakline.arrays import AnyArray
+    from peakline.tables.columns import Columns
     from peakline.tables.programs import Programs
 
 _SAME = frozenset(
@@ -89,14 +90,18 @@ class Need:
 
 def compute_need(programs: Programs, number: int) -> Need | None:
     """What a program needs; None where nothing gives the order of its entry's instructions."""
-    walk = _Walk(programs, number)
-    return walk.need() if walk.is_ordered else None
+    computations = programs.read(number, "hlo_computations", frozenset())
+    entries = np.flatnonzero(computations.array("is_entry"))
+    if not (entries.size and computations.array("is_scheduled")[entries[0]]):
+        return None
+    return _Walk(programs, number, computations, int(entries[0])).need()
 
 
 class _Walk:
-    def __init__(self, programs: Programs, number: int) -> None:
+    def __init__(
+        self, programs: Programs, number: int, computations: Columns, entry: int
+    ) -> None:
         table = programs.read(number, "hlo_instructions", _WANTED)
-        computations = programs.read(number, "hlo_computations", frozenset())
         links = programs.read(number, "hlo_operands")
         is_data = ~links.array("is_control")
         calls = programs.read(number, "hlo_calls")
@@ -114,10 +119,7 @@ class _Walk:
         self._calls = _Groups(calls.array("instruction_id"), calls.array("computation_id"))
         known = computations.is_valid("root_id")
         self._root: list[int] = np.where(known, computations.array("root_id"), -1).tolist()
-        entries = np.flatnonzero(computations.array("is_entry")).tolist()
-        self._entry = entries[0] if entries else -1
-        scheduled = computations.array("is_scheduled")
-        self.is_ordered = bool(entries) and bool(scheduled[self._entry])
+        self._entry = entry
         self._values: list[Value] = []
         self._constants: list[Value] = []
         self._inside: dict[int, Need] = {}

@@ -226,14 +226,14 @@ class _Reader:
         """Where in its instruction's result each value is, as a row of the distinct places."""
         places = self._decoded[f"{_VALUES}.defined_at"]
         listed = self._decoded[f"{_VALUES}.defined_at.shape_index"]
-        found: dict[int, tuple[int, ...]] = {}
+        found: dict[int, list[int]] = {}
         rows = places.parent[listed.parent].tolist()
         for row, place in zip(rows, listed.array("value").tolist(), strict=True):
-            found[row] = (*found.get(row, ()), place)
+            found.setdefault(row, []).append(place)
         numbers: dict[tuple[int, ...], int] = {(): 0}
         path = np.zeros(self._decoded[_VALUES].rows, np.int64)
         for row, place_in in found.items():
-            path[row] = numbers.setdefault(place_in, len(numbers))
+            path[row] = numbers.setdefault(tuple(place_in), len(numbers))
         return path, list(numbers)
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
 
 _NOWHERE = ":-1:-1"
 _MOST_DIGITS = 12
+_MOST_CALLS, _LONGEST_FILE = 200, 1000
+"""A text of calls names so many, and of a longer name of a file the begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,10 @@ class SourceLines:
         if frame not in self._stacks:
             places = self._index.calls(frame)
             self._stacks[frame] = "\n".join(
-                _NOWHERE if place is None else f"{place.file}:{place.line}:{place.column}"
-                for place in places
+                _NOWHERE
+                if place is None
+                else f"{place.file[:_LONGEST_FILE]}:{place.line}:{place.column}"
+                for place in islice(places, _MOST_CALLS)
             )
         return self._stacks[frame]
 

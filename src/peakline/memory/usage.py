@@ -15,9 +15,11 @@ from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.kernels import memory_layout as layout
 from peakline.kernels import usage
 from peakline.memory.lifetimes import Lifetimes
-from peakline.tables.columns import Columns
+from peakline.tables.columns import Columns, Names
 
 _NEVER = -(2**63)
+MOST_ALLOCATORS = 256
+"""So many are explained: a program has some per device, and each takes milliseconds."""
 MOST_BYTES = 2**48
 """No memory is larger: what processors can address is at most about that."""
 
@@ -137,6 +139,26 @@ def measure(
         )
         for number, s in enumerate(state.tolist())
     ]
+
+
+def with_fewer_allocators(events: Columns, named: str | None = None) -> tuple[Columns, int]:
+    """``allocator_events`` with the smallest allocators as one, and how many these are.
+
+    So many as `MOST_ALLOCATORS` stay, those whose buffers have most bytes, and the one ``named``.
+    """
+    codes, texts = events.names("allocator").grouped()
+    more = len(texts) - MOST_ALLOCATORS
+    if more <= 0:
+        return events, 0
+    sizes = buffer_bytes(events, np.arange(events.rows)).astype(np.float64)
+    largest = np.argsort(-np.bincount(codes, sizes, len(texts)), kind="stable")
+    kept = set(largest[:MOST_ALLOCATORS].tolist())
+    if named in texts:
+        kept.add(texts.index(named))
+    left_out = len(texts) - len(kept)
+    names = [text if code in kept else f"({left_out} others)" for code, text in enumerate(texts)]
+    name = Names.encode(names).take(codes)
+    return Columns({**events.data, "allocator": name}, events.valid), left_out
 
 
 def without_implausible(events: Columns) -> tuple[Columns, int]:

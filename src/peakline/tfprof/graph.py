@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -171,9 +172,10 @@ def _frames(profile: Profile, found: _Rows) -> dict[int, list[str]]:
     rows = np.flatnonzero(node >= 0)
     rows = rows[np.lexsort((-frames.array("depth")[rows], node[rows]))]
     labels: dict[int, list[str]] = {}
+    label = cache(_label)  # nodes share their frames
     places = frames.take(rows).each("file", "line", "function")
     for number, place in zip(node[rows].tolist(), places, strict=True):
-        labels.setdefault(number, []).append(_label(*place))
+        labels.setdefault(number, []).append(label(*place))
     return labels
 
 

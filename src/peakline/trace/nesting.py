@@ -109,9 +109,13 @@ def bind_flows(flows: Columns, slices: Lanes) -> Int64Array:
     )  # fmt: skip
     phase = flows.names("phase")
     later = np.flatnonzero(~flows.array("binds_enclosing") & (phase.codes == phase.code_of("f")))
-    for number in np.unique(line[later]).tolist():
-        own = order[slices.line[order] == number]
-        mine = later[line[later] == number]
-        place = np.searchsorted(slices.start[own], time[mine])
-        owner[mine] = np.where(place < own.size, own[np.minimum(place, own.size - 1)], -1)
+    later = later[np.argsort(line[later], kind="stable")]
+    numbers, first = np.unique(line[later], return_index=True)
+    ends = np.append(first[1:], later.size)
+    # Slices stand by line, and then by start.
+    of_slice = slices.line[order]
+    bounds = np.searchsorted(of_slice, numbers), np.searchsorted(of_slice, numbers, "right")
+    for begin, end, low, high in zip(*map(np.ndarray.tolist, (first, ends, *bounds)), strict=True):
+        own, mine = np.append(order[low:high], -1), later[begin:end]
+        owner[mine] = own[np.searchsorted(slices.start[own[:-1]], time[mine])]
     return owner

@@ -15,6 +15,7 @@ from peakline.trace.events import trace_of
 
 DIMS, STRIDES, _TYPES = "Input Dims", "Input Strides", "Input type"
 """PyTorch's, with ``record_shapes``."""
+_MOST_ELEMENTS = 1 << 62
 _FLOATING = re.compile(r'"(?:c10::)?(?:complex<)?(float|double|Half|BFloat16|Float8\w*)>?"')
 _TENSOR = re.compile(
     r'"(?:c10::)?(?:float|double|Half|BFloat16|int|long int|long|short|char|signed char|'
@@ -126,8 +127,16 @@ def elements_read(dims: str, strides: str) -> int:
             continue
         is_whole = not isinstance(own, list) or len(own) != len(shape)
         sides = shape if is_whole else [a for a, b in zip(shape, own, strict=True) if b]
-        most = max(most, int(np.prod(np.array(sides, np.float64))) if shape else 0)
+        most = max(most, _elements(sides) if shape else 0)
     return most
+
+
+def _elements(sides: list[int]) -> int:
+    """How many elements a tensor with these sides has, at most `_MOST_ELEMENTS`."""
+    count = 1
+    for side in sides:
+        count = max(min(count * side, _MOST_ELEMENTS), -_MOST_ELEMENTS)
+    return count
 
 
 @once
@@ -181,7 +190,7 @@ def _largest(dims: str) -> str:
     best, most = "", 0
     for shape in shapes if isinstance(shapes, list) else ():
         if isinstance(shape, list) and shape and all(isinstance(size, int) for size in shape):
-            size = int(np.prod(np.array(shape, np.float64)))
+            size = _elements(shape)
             if size > most:
                 best, most = str(shape), size
     return best

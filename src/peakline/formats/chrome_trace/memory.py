@@ -15,7 +15,7 @@ import numpy as np
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.steps import Steps
 from peakline.formats.chrome_trace.trace import Trace
-from peakline.formats.common.callers import Frame, stacks_table
+from peakline.formats.common.callers import LEFT_OUT, MEAN_DEPTH, Frame, stacks_table
 from peakline.kernels.trace_events import enclose
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import ranges
@@ -163,8 +163,14 @@ def stacks(trace: Trace, owners: Owners) -> Columns:
     depths: list[Int64Array] = [used[:0]]
     frames: list[AnyArray] = [used[:0]]
     here, of = used, used
-    level = 0
+    level = rows = 0
     while here.size:
+        rows += here.size
+        if level >= MEAN_DEPTH and rows > MEAN_DEPTH * used.size:
+            deeper = [*ids, of][MEAN_DEPTH + 1]
+            ids, depths, frames = (part[: MEAN_DEPTH + 1] for part in (ids, depths, frames))
+            frames[-1] = np.where(np.isin(ids[-1], deeper), len(values), frames[-1])
+            break
         ids.append(of)
         depths.append(np.full(of.size, level, np.int64))
         frames.append(owners.frame[here])
@@ -174,13 +180,16 @@ def stacks(trace: Trace, owners: Owners) -> Columns:
     stack_id, frame = np.concatenate(ids), np.concatenate(frames).astype(np.int64)
     order = np.lexsort((np.concatenate(depths), stack_id))
     codes, place = np.unique(frame[order], return_inverse=True)
-    parsed = [_frame(values[code] if code >= 0 else "") for code in codes.tolist()]
+    known = [*values, None]
+    parsed = [_frame(known[code] if code >= 0 else "") for code in codes.tolist()]
     depth = np.concatenate(depths)[order]
     return stacks_table(stack_id[order], depth, parsed, place.reshape(-1))
 
 
-def _frame(name: str) -> Frame:
+def _frame(name: str | None) -> Frame:
     """Function, file and line of a frame; PyTorch writes Python's as ``file(line): function``."""
+    if name is None:
+        return LEFT_OUT
     match = _PYTHON.fullmatch(name)
     if match is None or len(match["line"]) > 9:
         return name, "", 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array
+from peakline.formats.common.callers import LEFT_OUT, MEAN_DEPTH
 from peakline.formats.graph_def.source import (
     GraphSource,
     last_entries,
@@ -40,7 +41,9 @@ _PATHS = (
 
 
 def read_node_frames(source: GraphSource) -> Columns:
-    """Table ``node_frames``; a frame whose id or file is missing has an empty file."""
+    """Table ``node_frames``; a frame whose id or file is missing has an empty file. Of traces that
+    are deeper than any program's the outer frames are one, `LEFT_OUT`.
+    """
     graph_of, spans = source.below(_DEBUG_INFO)
     decoded = source.decode_below("debug info", "tensorflow.GraphDebugInfo", _PATHS, spans)
     frames = _frames(source.buffer, decoded)
@@ -49,10 +52,14 @@ def read_node_frames(source: GraphSource) -> Columns:
 
     # Every named trace, frame by frame.
     first = np.searchsorted(trace, wanted, side="left")
-    many = np.searchsorted(trace, wanted, side="right") - first
+    every = np.searchsorted(trace, wanted, side="right") - first
+    is_deep = int(every.sum()) > MEAN_DEPTH * wanted.size
+    many = np.minimum(every, MEAN_DEPTH) if is_deep else every
     named = np.repeat(np.arange(wanted.size), many)
     row = np.arange(named.size) - np.repeat(np.cumsum(many) - many, many) + first[named]
     found = frame[row]
+    # The last of the frames is that.
+    found[np.cumsum(many)[many < every] - 1] = frames["line"].size - 1
     return Columns(
         {
             "graph": source.graph_names(graph_of[root[named]]),
@@ -75,9 +82,12 @@ def _above(decoded: Decoded, table: str) -> Int32Array:
 
 
 def _frames(buffer: Buffer, decoded: Decoded) -> dict[str, Column]:
-    """All frames: those by id, the inline ones of both kinds of traces, and an unknown one."""
+    """All frames: those by id, the inline ones of both kinds of traces, an unknown one, and that of
+    those that are not read.
+    """
     texts = Interner()
     unknown = texts.add_bytes(b"")
+    left_out = texts.add_bytes(LEFT_OUT[0].encode())
     files = decoded["files"]
     file_codes = texts.add(buffer, files.spans("value"))
     parts: dict[str, list[AnyArray]] = {
@@ -102,7 +112,9 @@ def _frames(buffer: Buffer, decoded: Decoded) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     for name, arrays in parts.items():
         is_text = name not in {"line", "column"}
-        end = np.full(1, unknown if is_text else 0, arrays[0].dtype)
+        end = np.full(2, unknown if is_text else 0, arrays[0].dtype)
+        if name == "function":
+            end[1] = left_out
         values = np.concatenate([*arrays, end])
         columns[name] = Names(values, texts.values) if is_text else values
     return columns

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.formats.common.callers import Frame, own_frame, stacks_table
+from peakline.formats.common.callers import MEAN_DEPTH, Frame, frame_kinds, stacks_table
 from peakline.formats.hlo_proto.source import INSTRUCTIONS, ProgramSource
 from peakline.tables.columns import Columns, Names
 from peakline.wire import WireTable
@@ -32,9 +32,17 @@ class Lines:
     @cached_property
     def _of_stack(self) -> list[Frame]:
         """The line of each stack that occurs; of others nothing."""
-        found: list[Frame] = [("", "", 0)] * len(self._source.stacks)
-        for stack in np.unique(self.stack[self.stack >= 0]).tolist():
-            found[stack] = own_frame(self._source.stacks.frames(stack)) or found[stack]
+        index = self._source.stacks
+        found: list[Frame] = [("", "", 0)] * len(index)
+        stacks = np.unique(self.stack[self.stack >= 0])
+        kinds = frame_kinds(index.places)
+        best, chosen = np.full(stacks.size, -1, np.int64), np.zeros(stacks.size, np.int64)
+        for which, place in index.levels(stacks):
+            better = kinds[place] > best[which]
+            best[which[better]], chosen[which[better]] = kinds[place[better]], place[better]
+        for stack, place, kind in zip(*map(np.ndarray.tolist, (stacks, chosen, best)), strict=True):
+            if kind >= 0:
+                found[stack] = index.places[place]
         return found
 
     @cached_property
@@ -67,10 +75,19 @@ def read_frames(source: ProgramSource) -> Columns:
     """Table ``hlo_frames`` of one program: the stacks that instructions name."""
     number = source.decode(f"{INSTRUCTIONS}.{FRAME_ID}")[f"{INSTRUCTIONS}.metadata"]
     ids = np.unique(number.array("stack_frame_id").astype(np.int64))
-    stacks = [i - 1 for i in ids.tolist() if 0 < i <= len(source.stacks)]
-    chains = [source.stacks.frames(stack) for stack in stacks]
-    sizes = np.array([len(chain) for chain in chains], np.int64)
-    every = [frame for chain in chains for frame in chain]
-    depth = np.arange(len(every)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    stack = np.repeat(np.array(stacks, np.int64), sizes)
-    return stacks_table(stack, depth, every, np.arange(len(every)))
+    index = source.stacks
+    stacks = ids[(ids > 0) & (ids <= len(index))] - 1
+    levels: list[tuple[Int64Array, Int64Array, Int64Array]] = [(ids[:0], ids[:0], ids[:0])]
+    rows = 0
+    for level, (which, place) in enumerate(index.levels(stacks)):
+        rows += which.size
+        if level >= MEAN_DEPTH and rows > MEAN_DEPTH * stacks.size:
+            levels = levels[: MEAN_DEPTH + 1]
+            source.losses["hlo_frames", "outer frames"] = levels[-1][0].size
+            break
+        levels.append((stacks[which], np.full(which.size, level), place))
+    stack, level_of, places = (np.concatenate(part) for part in zip(*levels, strict=True))
+    order = np.lexsort((level_of, stack))
+    stack = stack[order]
+    depth = np.arange(stack.size) - np.searchsorted(stack, stack)
+    return stacks_table(stack, depth, index.places, places[order])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from peakline import schema
+from peakline.arrays import Int64Array
 from peakline.formats.common.callers import Frame
 from peakline.wire import Buffer, Decoded, Plan, decode
 
@@ -34,7 +37,7 @@ class Place(NamedTuple):
 class StackIndex:
     """The call stacks of a module."""
 
-    __retained__ = "_places _frames"
+    __retained__ = "_places _frames _arrays"
 
     def __init__(self, decoded: Decoded) -> None:
         files, functions = (
@@ -46,6 +49,7 @@ class StackIndex:
             for file, function, line, column in _rows(decoded, "file_locations", _LOCATION)
         ]
         self._frames = _rows(decoded, "stack_frames", _FRAME)
+        self._arrays = np.array(self._frames, np.int64).reshape(-1, 2)
 
     @classmethod
     def of(cls, program: Buffer) -> StackIndex:
@@ -59,15 +63,31 @@ class StackIndex:
         """The places of a frame, numbered from 1 on, and of those that called it, innermost first;
         None for one that the module lacks.
         """
-        for _ in range(_MOST_FRAMES):
+        for _ in range(min(_MOST_FRAMES, len(self._frames))):
             if not 0 < frame <= len(self._frames):
                 return
             place, frame = self._frames[frame - 1]
             yield self._places[place - 1] if 0 < place <= len(self._places) else None
 
-    def frames(self, stack: int) -> list[Frame]:
-        """The frames of a stack, from 0 on, innermost first."""
-        return [place[:3] for place in self.calls(stack + 1) if place is not None]
+    def levels(self, stacks: Int64Array) -> Iterator[tuple[Int64Array, Int64Array]]:
+        """The frames of ``stacks``, from 0 on: first the innermost of all, then who called these.
+
+        Of each level which of the stacks have it, by place, and the number of its place.
+        """
+        which, frame = np.arange(stacks.size), stacks + 1
+        for _ in range(min(_MOST_FRAMES, len(self._frames))):
+            inside = (frame > 0) & (frame <= len(self._frames))
+            which, frame = which[inside], frame[inside]
+            if not which.size:
+                return
+            place, frame = self._arrays[frame - 1].T
+            known = (place > 0) & (place <= len(self._places))
+            yield which[known], place[known] - 1
+
+    @cached_property
+    def places(self) -> list[Frame]:
+        """All places by number."""
+        return [place[:3] for place in self._places]
 
 
 @cache

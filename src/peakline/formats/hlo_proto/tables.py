@@ -27,6 +27,9 @@ from peakline.tables.reader import Warnings
 from peakline.tables.tables import TABLES, columns_of_rows, empty_columns, whole_table
 from peakline.wire import Buffer, Damage, Decoded
 
+MOST_PROGRAMS = 1 << 10
+"""So many programs of a profile are read. Each costs some milliseconds, however small it is."""
+
 _READ: dict[str, Callable[[ProgramSource, AbstractSet[str] | None], Columns]] = {
     "hlo_modules": lambda source, _: _module(source),
     "hlo_computations": lambda source, columns: read_computations(source, columns),  # noqa: PLW0108
@@ -53,13 +56,14 @@ class ProgramTables(Programs):
 
     __retained__ = "_strings _last"
 
-    def __init__(self, programs: Sequence[StoredProgram]) -> None:
+    def __init__(self, programs: Sequence[StoredProgram], left_out: int = 0) -> None:
+        """``left_out`` counts programs of the file that are not among ``programs``."""
         self._programs = programs
         self._strings = Strings()
         self._last: tuple[int, ProgramSource] | None = None
         self.damage: dict[int, Damage] = {}
         """By program the worst that reading it met."""
-        self._losses: dict[tuple[str, int, str], int] = {}
+        self._losses: dict[tuple[str, int, str], int] = {("hlo_programs", -1, ""): left_out}
         self._reported: set[tuple[str, int, str]] = set()
 
     def __len__(self) -> int:
@@ -152,6 +156,8 @@ class ProgramTables(Programs):
 _DETAILS = {
     "hlo_damaged": "compiled programs that are damaged: answered from what is whole",
     "hlo_reference": "operands, calls and buffers of compiled programs that name nothing",
+    "hlo_programs": f"compiled programs beyond the first {MOST_PROGRAMS}, which are not read",
+    "hlo_frames": "call stacks of instructions whose outermost frames are left out",
     "hlo_heap": "events of a compiled program's heap that do not fit those before",
 }
 

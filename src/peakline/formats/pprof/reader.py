@@ -13,7 +13,7 @@ import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int64Array
-from peakline.formats.common.callers import Frame, caller, stacks_table
+from peakline.formats.common.callers import Frame, callers, stacks_table
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import ReportingReader, warn_of_damage
 from peakline.tables.columns import Columns, Names
@@ -33,6 +33,12 @@ _LIVE_SPACE = ("inuse_space", "inuse", "space", "live_space", "memory", "heap")
 _COUNTS = {"inuse_space": ("inuse_objects",), "alloc_space": ("alloc_objects",)}
 _ANY_COUNT = ("objects", "allocations", "inuse_objects", "count")
 _DEVICE, _KIND = "device", "kind"
+_LONGEST_LABEL = 200
+"""Of other labels a region is named after, which are many texts of one."""
+_FEW_FRAMES, _FRAMES_A_PLACE = 1 << 16, 4
+"""So many frames are read, and so many for each place that a stack names: of what was inlined
+beyond these only the innermost line.
+"""
 
 
 class PprofReader(ReportingReader):
@@ -131,7 +137,8 @@ class PprofReader(ReportingReader):
             elif key == _KIND:
                 kinds[sample] = text
             elif text:
-                others.setdefault(sample, []).append(f"{key}={text}")
+                label = f"{key[:_LONGEST_LABEL]}={text[:_LONGEST_LABEL]}"
+                others.setdefault(sample, []).append(label)
         regions = [
             kind or ", ".join(others.get(sample, ())) or None for sample, kind in enumerate(kinds)
         ]
@@ -171,6 +178,11 @@ class PprofReader(ReportingReader):
             "references to locations and functions that the file lacks",
             self._stacks.missing,
         )
+        warnings.add(
+            "frames_left_out",
+            f"frames of inlined code beyond {_FRAMES_A_PLACE} for each place of a stack",
+            self._stacks.cut,
+        )
         samples = self._profile["sample"].rows
         held = np.bincount(self._profile["sample.value"].parent.astype(np.int64), minlength=samples)
         warnings.add(
@@ -203,7 +215,8 @@ class PprofReader(ReportingReader):
 class Stacks:
     """Distinct stacks, and the one of every sample (-1: the sample has none).
 
-    ``missing`` counts references to locations and functions that the file lacks.
+    ``missing`` counts references to locations and functions that the file lacks, ``cut`` the frames
+    of inlined code that are too many.
     """
 
     of_sample: Int64Array
@@ -213,6 +226,7 @@ class Stacks:
     frame: Int64Array
     """Per row of the table the number of its frame."""
     missing: int
+    cut: int
 
     def table(self) -> Columns:
         """The ``stacks`` table."""
@@ -221,11 +235,7 @@ class Stacks:
     def callers(self) -> list[str | None]:
         """The caller of every stack."""
         bounds = np.searchsorted(self.stack, np.arange(int(self.stack.max(initial=-1)) + 2))
-        rows = self.frame.tolist()
-        return [
-            caller([self.frames[row] for row in rows[start:end]])
-            for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-        ]
+        return callers(bounds, self.frame, self.frames)
 
 
 def read_stacks(profile: Decoded, strings: list[str]) -> Stacks:
@@ -273,7 +283,9 @@ def read_stacks(profile: Decoded, strings: list[str]) -> Stacks:
 
     places = np.concatenate(distinct) if distinct else np.zeros(0, np.int64)
     stack = np.repeat(np.arange(len(distinct), dtype=np.int64), [part.size for part in distinct])
-    count = first[places + 1] - first[places]
+    whole = first[places + 1] - first[places]
+    most = _FEW_FRAMES + _FRAMES_A_PLACE * places.size
+    count = np.where(np.cumsum(whole) > most, np.minimum(whole, 1), whole)
     begin = np.cumsum(count) - count
     frame = np.arange(int(count.sum())) - np.repeat(begin - first[places], count)
     stack = np.repeat(stack, count)
@@ -285,6 +297,7 @@ def read_stacks(profile: Decoded, strings: list[str]) -> Stacks:
         list(zip(texts, paths, numbers.tolist(), strict=True)),
         order[frame],
         lost + gone,
+        int((whole - count).sum()),
     )
 
 

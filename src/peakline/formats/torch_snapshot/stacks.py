@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.formats.common.callers import Frame, caller, stacks_table
+from peakline.formats.common.callers import Frame, callers, stacks_table
 from peakline.formats.torch_snapshot.fields import text
 from peakline.tables.columns import Columns
 
@@ -75,17 +75,20 @@ class Stacks:
         self._held.clear()
 
     def callers(self) -> list[str | None]:
-        """`caller` of every stack."""
-        frames = list(self._frames)
-        return [caller([frames[code] for code in codes]) for codes in self._numbers]
+        """The caller of every stack."""
+        return callers(*self._rows(), list(self._frames))
 
     def table(self) -> Columns:
         """The ``stacks`` table."""
-        counts = np.fromiter(map(len, self._numbers), np.int64, len(self._numbers))
-        codes = np.fromiter(
-            (code for stack in self._numbers for code in stack), np.int64, int(counts.sum())
-        )
-        ends = np.cumsum(counts)
+        bounds, codes = self._rows()
+        counts = np.diff(bounds)
         stack = np.repeat(np.arange(counts.size, dtype=np.int64), counts)
-        depth = np.arange(codes.size, dtype=np.int64) - np.repeat(ends - counts, counts)
+        depth = np.arange(codes.size, dtype=np.int64) - np.repeat(bounds[:-1], counts)
         return stacks_table(stack, depth, list(self._frames), codes)
+
+    def _rows(self) -> tuple[Int64Array, Int64Array]:
+        """Where the frames of each stack begin, and the end; and all frames by number."""
+        counts = np.fromiter(map(len, self._numbers), np.int64, len(self._numbers))
+        bounds = np.cumsum([0, *counts.tolist()], dtype=np.int64)
+        every = (code for stack in self._numbers for code in stack)
+        return bounds, np.fromiter(every, np.int64, int(bounds[-1]))

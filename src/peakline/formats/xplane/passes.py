@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import islice
 
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import warn_of_cut, warn_of_damage
@@ -49,7 +50,9 @@ class Passes:
         """How many ids several steps produce."""
         self._repeats = False
         """Whether ids repeat, so that grouping takes the times of all nodes."""
-        self._reported: set[int | str] = set()
+        self._warned = 0
+        """How many of the planes' damages are reported."""
+        self._reported: set[str] = set()
         self._nameless: set[str] = set()
 
     @cached_property
@@ -165,10 +168,11 @@ class Passes:
     def warn(self, warnings: Warnings) -> None:
         """Count what passes have met, and what the profiler itself reported, each once."""
         size = self.file.size
-        for where, damage in self.damage.items():
-            if where in self._reported or not damage:
+        fresh = list(islice(self.damage.items(), self._warned, None))
+        self._warned += len(fresh)
+        for _, damage in fresh:
+            if not damage:
                 continue
-            self._reported.add(where)
             places = damage.places
             if damage.missing_bytes:
                 places -= 1

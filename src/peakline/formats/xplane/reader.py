@@ -171,9 +171,10 @@ class XPlaneReader(FileReader):
 
     @cached_property
     def _programs(self) -> ProgramTables:
-        from peakline.formats.hlo_proto.tables import ProgramTables
+        from peakline.formats.hlo_proto.tables import MOST_PROGRAMS, ProgramTables
 
-        return ProgramTables(self._types.programs())
+        found = self._types.programs()
+        return ProgramTables(found[:MOST_PROGRAMS], max(len(found) - MOST_PROGRAMS, 0))
 
     def plane_bytes(self, name: str) -> dict[int, bytes]:
         """The bytes of the stat called ``name``, by plane."""

@@ -7,13 +7,14 @@ Sources of the rules: ``convert/xplane_to_step_events.cc``, ``utils/derived_time
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.kernels.step_spans import host_spans
 from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
-from peakline.tables import Columns, Profile
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, HOST, Trace, TraceLine, trace_of
 from peakline.xprof.rules.step_kinds import (
@@ -178,6 +179,12 @@ class _Maker:
             HOST: [(none, none, none)], DEVICE: [(none, none, none)],
         }  # fmt: skip
         self.names = [""] * groups.ids.size
+        self._lines: dict[int, list[TraceLine]] = {}
+        for line in trace.lines:
+            if line.last > line.first:
+                self._lines.setdefault(line.plane, []).append(line)
+        self._stats = cache(lambda *wanted: profile.typed_stats(frozenset(wanted)))
+        """The stats of those names, which are read once for all planes."""
 
     def events(self) -> StepEvents:
         kind, step, begin, end = (np.concatenate(p) for p in zip(*self.spans, strict=True))
@@ -203,12 +210,8 @@ class _Maker:
             begin[step[row]], end[step[row]] = starts[row], stops[row]
         return begin, end
 
-    def _lines(self, plane: int) -> list[TraceLine]:
-        lines = self.trace.lines
-        return [line for line in lines if line.plane == plane and line.last > line.first]
-
     def add_host(self, plane: int, *, with_device: bool) -> None:
-        trace, groups, lines = self.trace, self.groups, self._lines(plane)
+        trace, groups, lines = self.trace, self.groups, self._lines.get(plane, [])
         of_line = None if self.compatible or with_device else named_kinds(self.profile)
         if self.compatible:
             by_name = host_kinds(trace)
@@ -307,7 +310,7 @@ class _Maker:
 
     def add_gpu(self, plane: int) -> None:
         """The work of one GPU; its streams' work without a step belongs to the one before."""
-        trace, groups, lines = self.trace, self.groups, self._lines(plane)
+        trace, groups, lines = self.trace, self.groups, self._lines.get(plane, [])
         streams = [line for line in lines if _derived(line) is None]
         events = np.concatenate([np.arange(line.first, line.last) for line in streams] or [_NONE])
         order = np.lexsort((trace.end[events], trace.start[events]))
@@ -343,9 +346,6 @@ class _Maker:
             counts &= kinds != NOTHING
         events, step = events[counts], step[counts]
         self.spans.append((kinds[counts], step, trace.start[events], trace.end[events]))
-
-    def _stats(self, *wanted: str) -> Columns:
-        return self.profile.typed_stats(frozenset(wanted))
 
 
 _NONE = np.zeros(0, np.int64)

@@ -99,18 +99,20 @@ def device_kinds(trace: Trace, events: Int64Array, shapes: Columns) -> UInt8Arra
     ``shapes`` are `Profile.typed_stats` of `SHAPES`: what a kernel worked on says more
     of its precision than its name.
     """
-    by_name = [_device_kind(name) for name in trace.name.values]
-    found = np.array(by_name or [SKIP], np.uint8)[trace.name.codes[events]]
+    # There may be very many devices: only what this one has.
+    used, name = np.unique(trace.name.codes[events], return_inverse=True)
+    by_name = [_device_kind(trace.name.values[code] if code >= 0 else "") for code in used.tolist()]
+    found = np.array(by_name, np.uint8)[name]
     if not shapes.rows or not events.size:
         return found
     text = shapes.names("text")
     place = trace.places(shapes.array("event_id"))
-    told = text.codes >= 0
-    told[told] = np.array([bool(value) for value in text.values])[text.codes[told]]
     at = np.minimum(np.searchsorted(events, place), events.size - 1)
-    told &= events[at] == place
-    at, code = at[told], text.codes[told]
-    halved = np.array(["half" in value for value in text.values])[code]
+    own = np.flatnonzero((text.codes >= 0) & (events[at] == place))
+    used, code = np.unique(text.codes[own], return_inverse=True)
+    says = np.array([bool(text.values[each]) for each in used.tolist()], np.bool_)[code]
+    at, code = at[own[says]], code[says]
+    halved = np.array(["half" in text.values[each] for each in used.tolist()], np.bool_)[code]
     kernels = found[at] >= SpanKind.DEVICE_COMPUTE_32
     found[at[kernels]] = np.where(halved, SpanKind.DEVICE_COMPUTE_16, SpanKind.DEVICE_COMPUTE_32)[
         kernels
