@@ -1,6 +1,7 @@
 """How many are let in, how many wait, and who gives up."""
 
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -8,6 +9,7 @@ from tests.waiting import HANG_S, until
 
 from peakline.deadline import Deadline, within
 from peakline.engine import Gate
+from peakline.engine.gate import Ticket
 from peakline.errors import BusyError, CancelledError, DeadlineError
 
 
@@ -105,3 +107,97 @@ def test_an_error_inside_frees_the_place():
 def test_a_gate_for_nobody_is_refused(concurrent, queued):
     with pytest.raises(ValueError, match="a gate for"):
         Gate(concurrent, queued)
+
+
+def lined_up(gate: Gate, *callers: tuple[str, ...]) -> list[Ticket]:
+    return [gate.join(lambda: None, caller) for caller in callers]
+
+
+def turns(gate: Gate, inside: Ticket, waiting: list[Ticket]) -> Iterator[tuple[str, ...]]:
+    """Who comes in, one after the other, at a gate for one."""
+    while inside is not None:
+        gate.leave(inside)
+        inside = next((ticket for ticket in waiting if ticket.is_inside), None)
+        if inside is not None:
+            waiting.remove(inside)
+            yield inside.caller
+
+
+MANY, FEW, NEW = ("", "many"), ("", "few"), ("", "new")
+
+
+def test_a_caller_with_a_thousand_requests_delays_another_by_one():
+    gate = Gate(1, 1010)
+    (inside,) = lined_up(gate, MANY)
+    waiting = lined_up(gate, *[MANY] * 1000, FEW, FEW, NEW)
+    order = turns(gate, inside, waiting)
+    assert [next(order) for _ in range(6)] == [MANY, FEW, NEW, MANY, FEW, MANY]
+    assert len(list(order)) == 997
+    assert (gate.running, gate.waiting) == (0, 0)
+
+
+def test_a_place_goes_to_who_has_the_fewest():
+    gate = Gate(3, 9)
+    first, second, third = lined_up(gate, MANY, MANY, FEW)
+    waiting = lined_up(gate, MANY, FEW)
+    gate.leave(first)
+    # Both have one inside, and the turn of MANY was before.
+    assert [ticket.is_inside for ticket in waiting] == [True, False]
+    gate.leave(second)
+    assert waiting[1].is_inside
+    for ticket in (third, *waiting):
+        gate.leave(ticket)
+    assert gate.running == 0
+
+
+def test_one_token_has_no_more_from_many_addresses():
+    gate = Gate(1, 99)
+    (inside,) = lined_up(gate, ("token", "10.0.0.1"))
+    waiting = lined_up(
+        gate, *(("token", f"10.0.0.{number}") for number in range(2, 9)), *[("other", "x")] * 3
+    )
+    order = [caller[0] for caller in turns(gate, inside, waiting)]
+    assert order[:6] == ["token", "other"] * 3
+
+
+def test_in_a_full_line_who_has_the_most_loses_the_newest():
+    gate, woken = Gate(1, 4), []
+    lined_up(gate, MANY)
+    waiting = [gate.join(lambda n=n: woken.append(n), MANY) for n in range(4)]
+    with pytest.raises(BusyError, match="1 requests are being answered and 4 wait; try again"):
+        gate.join(lambda: None, MANY)
+    (few,) = lined_up(gate, FEW)
+    assert woken == [3]
+    with pytest.raises(BusyError, match="4 wait"):
+        waiting[3].check()
+    lined_up(gate, NEW)
+    assert woken == [3, 2]
+    few.check()
+    # Two, one and one: nobody has so much more that another one could come.
+    with pytest.raises(BusyError):
+        gate.join(lambda: None, FEW)
+    assert (gate.running, gate.waiting) == (1, 4)
+
+
+def test_what_was_let_in_enters_without_a_second_place():
+    gate = Gate(1, 0)
+    (ticket,) = lined_up(gate, FEW)
+    with gate.held(), gate.enter():
+        assert gate.running == 1
+    with pytest.raises(BusyError):
+        gate.enter().__enter__()
+    gate.leave(ticket)
+    gate.leave(ticket)
+    assert gate.running == 0
+
+
+def test_nothing_is_kept_of_those_who_left():
+    gate = Gate(2, 3)
+    tickets = lined_up(gate, *(("", str(number)) for number in range(5)))
+    with pytest.raises(BusyError):
+        gate.join(lambda: None, ("", "6"))
+    for ticket in reversed(tickets):
+        gate.leave(ticket)
+    assert (gate.running, gate.waiting) == (0, 0)
+    assert not gate._shares
+    assert not gate._lines
