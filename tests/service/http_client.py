@@ -70,7 +70,7 @@ def serving(folder: Path, *roots: Path | str, **settings: Any) -> Iterator[Face]
     analysis = Analysis(chosen, access=access, engine=engine, metrics=metrics)
     log = AccessLog(str(log_path))
     app = create_app(chosen, analysis, access, log, metrics)
-    server = HttpServer(app, chosen, bind(chosen.host, chosen.http_port))
+    server = HttpServer(app, chosen, bind(chosen.host, chosen.http_port), metrics)
     server.start()
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=HANG_S) as client:

@@ -134,7 +134,7 @@ def test_a_connection_that_is_accepted_as_the_end_begins_is_closed(empty):
             go_on.wait(HANG_S)
             time.sleep(0.1)  # after which uvicorn's look at whether it is to end is due
 
-        http_server.servers[0].get_loop().call_soon_threadsafe(hold)
+        http_server.servers[0]._loop.call_soon_threadsafe(hold)
         assert held.wait(HANG_S)
         # Both are there when the loop goes on: the connection is accepted, and the end begins
         # before it is made.

@@ -1,28 +1,27 @@
-"""The HTTP face as a running thing: its sockets, its protocol, and the thread of its event loop."""
+"""The HTTP face as a running thing: its sockets, and the thread of its event loop."""
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
 import ssl
 import threading
 
-import h11
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from peakline.errors import PeaklineError, UsageError
 from peakline.service.addresses import join_port
-from peakline.service.http.problems import problem_response
+from peakline.service.http.middleware import LONGEST_HEAD
+from peakline.service.http_connections import Connections, Door
+from peakline.service.limits import connection_limits
+from peakline.service.metrics import Metrics
+from peakline.service.places import Places
 from peakline.service.settings import Settings
 from peakline.service.settings_check import resolved
 
 _BACKLOG = 1024
-_MOST_CONNECTIONS = 1000
-"""More at once are answered 503: descriptors are what a process has few of."""
 _START_S = 60.0
 _LAST_S = 5.0
 """How long tasks that were cancelled may take to end."""
@@ -68,24 +67,26 @@ def _bind_complaint(host: str, port: int, error: OSError) -> str:
 class HttpServer:
     """Serves ``app`` on ``sockets`` (from `bind`), which it closes in the end."""
 
-    def __init__(self, app: FastAPI, settings: Settings, sockets: list[socket.socket]) -> None:
+    def __init__(
+        self, app: FastAPI, settings: Settings, sockets: list[socket.socket], metrics: Metrics
+    ) -> None:
         self._sockets = sockets
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                http=ProblemProtocol,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,  # a caller would choose its own address in the log
-                ws="none",
-                limit_concurrency=_MOST_CONNECTIONS,
-                ssl_certfile=settings.tls_cert,
-                ssl_keyfile=settings.tls_key,
-                ssl_ca_certs=settings.tls_client_ca,
-                ssl_cert_reqs=ssl.CERT_REQUIRED if settings.tls_client_ca else ssl.CERT_NONE,
-            )
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            h11_max_incomplete_event_size=LONGEST_HEAD,
+            proxy_headers=False,  # a caller would choose its own address in the log
+            ws="none",
+            timeout_keep_alive=settings.idle_timeout_s,  # type: ignore[arg-type]  # it waits for any
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
+            ssl_ca_certs=settings.tls_client_ca,
+            ssl_cert_reqs=ssl.CERT_REQUIRED if settings.tls_client_ca else ssl.CERT_NONE,
         )
+        self._server = _Server(config, settings, metrics)
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -131,28 +132,23 @@ class HttpServer:
             self._ended.set()
 
 
-class ProblemProtocol(H11Protocol):
-    """Uvicorn's protocol, which answers what is no request by itself, before any application."""
+class _Server(uvicorn.Server):
+    """Uvicorn's server, whose connections come through a `Door` for each socket."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Serve a connection, or close it if the server ends (then it has a time of grace).
-
-        One can be accepted at that very moment. Uvicorn closes those that were made before, and
-        would wait for this one, though nobody uses it, until the grace is over.
-        """
-        super().connection_made(transport)
-        if self.config.timeout_graceful_shutdown is not None:
-            self.shutdown()
-
-    def send_400_response(self, msg: str) -> None:
-        """Say what is wrong with the bytes that came, and hang up."""
-        answer = problem_response(
-            400,
-            "INVALID_ARGUMENT",
-            f"{msg.rstrip('.')}: a request line and headers in ASCII, with one Host, are wanted",
-            {"Connection": "close", "X-Content-Type-Options": "nosniff"},
+    def __init__(self, config: uvicorn.Config, settings: Settings, metrics: Metrics) -> None:
+        super().__init__(config)
+        self._connections = Connections(
+            config,
+            self.server_state,
+            Places(*connection_limits(settings)),
+            metrics,
+            head_s=settings.head_timeout_s,
+            idle_s=settings.idle_timeout_s,
         )
-        response = h11.Response(status_code=400, headers=answer.raw_headers, reason=b"Bad Request")
-        for event in (response, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
+        metrics.watch_connections("http", lambda: len(self._connections.places))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen at ``sockets``, which uvicorn would do without asking who comes."""
+        await super().startup(sockets=[])
+        self._connections.app_state = self.lifespan.state
+        self.servers += [Door(one, self._connections) for one in sockets or ()]  # type: ignore[misc]

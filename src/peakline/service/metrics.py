@@ -7,7 +7,7 @@ count as ``other``; codes are status names or numbers.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -63,7 +63,18 @@ class Metrics:
         )
         self._refused = counter(
             "peakline_refused",
-            "Requests refused before any work: by token, host, origin, busy, or size.",
+            "Requests refused before any work: by token, host, origin, busy, size or connections.",
+            ("reason",),
+        )
+        self._connections = gauge(
+            "peakline_connections",
+            "Connections that are open, by face.",
+            ("face",),
+        )
+        self._hung_up = counter(
+            "peakline_connections_closed",
+            "Connections that were closed because the client kept the server waiting: for a head,"
+            " a body, the reading of an answer, or the longest when all places were full.",
             ("reason",),
         )
         self._captures = counter(
@@ -92,6 +103,8 @@ class Metrics:
             self._in_flight.labels(face)
         for reason in _REASONS:
             self._refused.labels(reason)
+        for reason in _WAITS:
+            self._hung_up.labels(reason)
         for outcome in _OUTCOMES:
             self._captures.labels(outcome)
 
@@ -118,8 +131,16 @@ class Metrics:
             gauge.dec()
 
     def refused(self, reason: str) -> None:
-        """A request was refused: ``token``, ``host``, ``origin``, ``busy`` or ``size``."""
+        """A request was refused: one of `_REASONS`."""
         self._refused.labels(reason if reason in _REASONS else _OTHER).inc()
+
+    def hung_up(self, reason: str) -> None:
+        """A connection was closed by the server, which waited for its client: one of `_WAITS`."""
+        self._hung_up.labels(reason if reason in _WAITS else _OTHER).inc()
+
+    def watch_connections(self, face: str, count: Callable[[], int]) -> None:
+        """Show what ``count`` returns at the moment of `render`."""
+        self._connections.labels(face).set_function(count)
 
     def captured(self, outcome: str, size: int = 0) -> None:
         """One host's part of a capture ended; ``size`` is what was stored."""
@@ -164,7 +185,8 @@ class Metrics:
         return code
 
 
-_REASONS = frozenset(("token", "host", "origin", "busy", "size"))
+_REASONS = frozenset(("token", "host", "origin", "busy", "size", "connections"))
+_WAITS = frozenset(("head", "body", "reading", "full"))
 _OUTCOMES = frozenset(("stored", "saved_by_host", "empty", "failed"))
 
 

@@ -99,7 +99,7 @@ class Server:
         sockets = bind(settings.host, settings.http_port)
         try:
             app = create_app(settings, self.analysis, self.access, self.log, self.metrics)
-            self._http = HttpServer(app, settings, sockets)
+            self._http = HttpServer(app, settings, sockets, self.metrics)
             if settings.grpc_port is not None:
                 from peakline.service.grpc_server import start_grpc
 

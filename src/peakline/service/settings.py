@@ -211,10 +211,32 @@ class Settings:
     )
     max_queued: int = _option(
         "--max-queued",
-        64,
+        512,
         "Requests that may wait; more are refused as busy.",
         least=0,
         metavar="N",
+    )
+    max_connections: int = _option(
+        "--max-connections",
+        4096,
+        "Connections to each port; beyond, whoever does nothing gives way.",
+        least=1,
+        metavar="N",
+    )
+    max_connections_per_peer: int = _option(
+        "--max-connections-per-peer",
+        1024,
+        "Connections to each port from one address; at most three quarters of all.",
+        least=1,
+        metavar="N",
+    )
+    head_timeout_s: float = _seconds(
+        "--head-timeout", 15, "How long a connection may take until it has sent a request."
+    )
+    idle_timeout_s: float = _seconds(
+        "--idle-timeout",
+        30,
+        "How long a client may send nothing more of a request, or read nothing of its answer.",
     )
     request_timeout_s: float = _seconds(
         "--request-timeout",

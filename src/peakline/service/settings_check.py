@@ -122,6 +122,8 @@ def _check_numbers(settings: Settings) -> None:
     for option, seconds in (
         ("--request-timeout", settings.request_timeout_s),
         ("--max-capture", settings.max_capture_s),
+        ("--head-timeout", settings.head_timeout_s),
+        ("--idle-timeout", settings.idle_timeout_s),
     ):
         if not 0 < seconds < float("inf"):
             raise UsageError(f"{option} {seconds:g}: a number of seconds above 0")

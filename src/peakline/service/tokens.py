@@ -71,11 +71,14 @@ def token_matches(authorization: str | None, tokens: Iterable[str]) -> bool:
 
     The time that this takes says nothing about how much of a token was right, nor about which.
     """
-    scheme, _, shown = (authorization or "").strip().partition(" ")
-    if scheme.lower() != _SCHEME:
-        return False
-    given = shown.strip().encode("utf-8", "surrogateescape")
+    given = shown_token(authorization).encode("utf-8", "surrogateescape")
     matched = False
     for token in tokens:
         matched |= hmac.compare_digest(given, token.encode("ascii"))
     return matched
+
+
+def shown_token(authorization: str | None) -> str:
+    """What ``Bearer TOKEN`` shows; empty where it shows nothing."""
+    scheme, _, shown = (authorization or "").strip().partition(" ")
+    return shown.strip() if scheme.lower() == _SCHEME else ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
@@ -47,19 +50,27 @@ _ROUTERS = (
 def create_app(
     settings: Settings, analysis: Analysis, access: Access, log: AccessLog, metrics: Metrics
 ) -> FastAPI:
-    """The ASGI app of one server; it holds no state of its own."""
+    """The ASGI app of one server; it holds no state but its threads, which end with it."""
+    work = Work(settings, analysis, access)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        work.close()
+
     app = FastAPI(
         title="Peakline",
         version=__version__,
         description=_DESCRIPTION,
         openapi_url=None,
         redirect_slashes=False,
+        lifespan=lifespan,
         middleware=[
             Middleware(Observe, access=access, log=log, metrics=metrics),
             Middleware(Guard, access=access, metrics=metrics),
         ],
     )
-    app.state.context = Context(settings, analysis, access, metrics, Work(settings))
+    app.state.context = Context(settings, analysis, access, metrics, work)
     problems.install(app, analysis.public_text, metrics)
     for router in _ROUTERS:
         app.include_router(router)

@@ -71,6 +71,7 @@ async def capture(request: Request, query: RootQuery) -> Response:
     note_request(request, session=asked.session_id, host=",".join(asked.hosts))
     if wants_lines(request):
         return context.work.streamed_capture(
+            request,
             lambda send: _capture_reporting(send, request, query.root, asked),
             lambda error: _failed(request, error),
         )

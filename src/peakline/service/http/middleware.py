@@ -24,10 +24,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
-from peakline.service.http.problems import problem_response
+from peakline.service.http.problems import RETRY_AFTER_S, problem_response
 from peakline.service.metrics import Metrics
 
 _FACE = "http"
+_PIECE_BYTES = 256 << 10
+_LONGEST_URL = 16 << 10
+_LONGEST_HEADERS = 16 << 10
+LONGEST_HEAD = _LONGEST_URL + _LONGEST_HEADERS + (1 << 10)
+"""Bytes of a request's head: no longer one is read to its end."""
 _NOTED = ("session", "tool", "host", "request_id")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -105,9 +110,13 @@ class _Answer:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
         elif message["type"] == "http.response.body":
-            if self._without_body:
-                message = {**message, "body": b""}
-            self.sent_bytes += len(message.get("body", b""))
+            body = memoryview(b"" if self._without_body else message.get("body", b""))
+            self.sent_bytes += len(body)
+            # What a client does not read stays in the connection's buffer: no more than a piece.
+            while len(body) > _PIECE_BYTES:
+                await self._send({**message, "body": body[:_PIECE_BYTES], "more_body": True})
+                body = body[_PIECE_BYTES:]
+            message = {**message, "body": body}
         await self._send(message)
 
 
@@ -122,7 +131,12 @@ def _path_format(scope: dict[str, Any]) -> str:
     return str(getattr(route, "path_format", getattr(route, "path", None)) or "(no route)")
 
 
-OPEN_PATHS = frozenset(("/healthz", "/"))
+NO_PLACE = "no_place"
+"""In the state of a request whose connection came when all places were taken."""
+
+HEALTH = "/healthz"
+
+OPEN_PATHS = frozenset((HEALTH, "/"))
 """What is answered without a token: health, and the page."""
 
 OPEN_PREFIX = "/assets/"
@@ -159,7 +173,11 @@ class Guard:
             is_ours and len(origins) == 1 and self._access.origin_allowed(origins[0], hosts[0])
         )
         answer: ASGIApp = self._app
-        if not is_ours:
+        if scope.get("state", {}).get(NO_PLACE) and path != HEALTH:
+            answer = _no_place()
+        elif (too_long := _too_long(scope)) is not None:
+            answer = self._refuse("size", too_long)
+        elif not is_ours:
             answer = self._refuse("host", _wrong_host(hosts))
         elif method not in _READING and _cross_origin(headers, allowed=allowed):
             refusal = "a page of another site may change nothing here"
@@ -201,6 +219,28 @@ def _wrong_host(hosts: list[str]) -> Response:
         421,
         "INVALID_ARGUMENT",
         f"this server does not answer for {shown}; --allow-host NAME makes it",
+    )
+
+
+def _too_long(scope: Scope) -> Response | None:
+    """What to answer to a URL or to headers that nobody has a use for."""
+    url = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
+    if url > _LONGEST_URL:
+        refusal = f"the URL has {url} bytes, and may have {_LONGEST_URL}"
+        return problem_response(414, "INVALID_ARGUMENT", refusal)
+    headers = sum(len(name) + len(value) for name, value in scope["headers"])
+    if headers > _LONGEST_HEADERS:
+        refusal = f"the headers have {headers} bytes, and may have {_LONGEST_HEADERS}"
+        return problem_response(431, "INVALID_ARGUMENT", refusal)
+    return None
+
+
+def _no_place() -> Response:
+    return problem_response(
+        503,
+        "UNAVAILABLE",
+        "there are as many connections as this server takes; try again later",
+        {"Retry-After": str(RETRY_AFTER_S), "Connection": "close"},
     )
 
 

@@ -92,7 +92,7 @@ async def list_sessions(request: Request, query: RootQuery) -> Response:
                 sessions.append(document_of(session.session_id, files, tools))
         return json_response(request, sessions, headers=notes_header(listing.notes))
 
-    return await context.work.answer(request, work)
+    return await context.work.answer(request, work, gate=context.analysis.lists)
 
 
 @router.get(

@@ -1,8 +1,8 @@
 """Work in threads, under a deadline that a caller who hangs up ends, also answered line by line.
 
 The event loop never decodes a profile. Every question runs in a thread with its `Deadline` in the
-context; meanwhile the connection is watched, and when the client goes away the deadline is
-cancelled, so that the work stops at its next look at it.
+context, once the gate lets it in; meanwhile the connection is watched, and when the client goes
+away the deadline is cancelled, so that the work stops at its next look at it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from peakline.deadline import Deadline, check_deadline, within
+from peakline.deadline import Deadline, within
+from peakline.engine import Gate
+from peakline.engine.gate import Caller, called_by
 from peakline.errors import CancelledError, DeadlineError, PeaklineError
+from peakline.service.access import Access
+from peakline.service.callers import caller_of
+from peakline.service.capturing import HELD_THREADS
+from peakline.service.core import LISTS, Analysis
 from peakline.service.http.answers import json_response
 from peakline.service.http.problems import TooLargeError
 from peakline.service.settings import Settings
+from peakline.service.workers import Workers
 
 LINES_TYPE = "application/x-ndjson"
 _NOT_WANTED = re.compile(r"q=0(\.0*)?")
@@ -58,13 +65,13 @@ class Lines(Response):
         work: Callable[[SendLine], object],
         *,
         failed: Callable[[BaseException], dict[str, Any]],
-        run: Callable[[Receive, Callable[[], object]], Coroutine[Any, Any, object]],
+        run: Callable[[Callable[[], object]], Coroutine[Any, Any, object]],
     ) -> None:
         super().__init__()
         del self.headers["content-length"]
         self._work, self._failed, self._run = work, failed, run
 
-    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Do the work and send what it reports."""
         loop = asyncio.get_running_loop()
         lines: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -73,7 +80,7 @@ class Lines(Response):
             line = json.dumps(document, allow_nan=False).encode() + b"\n"
             loop.call_soon_threadsafe(lines.put_nowait, line)
 
-        run = asyncio.create_task(self._run(receive, lambda: self._work(send_line)))
+        run = asyncio.create_task(self._run(lambda: self._work(send_line)))
         run.add_done_callback(lambda _: lines.put_nowait(None))
         try:
             await self._send(lines, run, send)
@@ -113,9 +120,8 @@ class Lines(Response):
 
 _T = TypeVar("_T")
 
-_SPARE_THREADS = 8
-_UPLOADS = 16
-_CAPTURES = 64
+_UPLOADS = 24
+"""Threads for uploads: their gate, which is smaller, says who waits."""
 _LEAST_UPLOAD_BYTES_PER_S = 1 << 20
 """Slower uploads end with the timeout of a request: nobody holds a thread for hours."""
 
@@ -123,25 +129,35 @@ _LEAST_UPLOAD_BYTES_PER_S = 1 << 20
 class Work:
     """The threads of one server.
 
-    There are enough for every request that may run or wait at the gate of the analyses, so that
-    it is the gate that says when the server is busy. Captures and uploads, which mostly wait for
-    others, have threads of their own.
+    Answers have a thread each while they are inside a gate of the analyses, and none while they
+    wait. Captures and uploads, which mostly wait for others, have threads of their own.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, analysis: Analysis, access: Access) -> None:
         self._timeout_s = settings.request_timeout_s
         self._capture_s = settings.max_capture_s
         self._max_upload_bytes = settings.max_upload_bytes
-        self._answers = anyio.CapacityLimiter(
-            settings.max_concurrent + settings.max_queued + _SPARE_THREADS
-        )
+        self._gate = analysis.gate
+        self._access = access
+        self._answers = Workers(settings.max_concurrent + LISTS, "http-answer")
+        self._captures = Workers(HELD_THREADS, "http-capture")
         self._uploads = anyio.CapacityLimiter(_UPLOADS)
-        self._captures = anyio.CapacityLimiter(_CAPTURES)
 
-    async def answer(self, request: Request, work: Callable[[], _T]) -> _T:
-        """What ``work`` returns; it runs no longer than the timeout of a request."""
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._answers.close()
+        self._captures.close()
+
+    async def answer(
+        self, request: Request, work: Callable[[], _T], *, gate: Gate | None = None
+    ) -> _T:
+        """What ``work`` returns; it waits for its turn at ``gate`` (by default that of the
+        analyses), and together with that takes no longer than the timeout of a request.
+        """
         deadline = Deadline(self._timeout_s)
-        return await self._run(request.receive, work, deadline=deadline, limiter=self._answers)
+        return await self._run(
+            request, work, deadline=deadline, workers=self._answers, gate=gate or self._gate
+        )
 
     async def json(self, request: Request, work: Callable[[], object]) -> Response:
         """As `answer`, of what ``work`` returns as JSON."""
@@ -150,16 +166,17 @@ class Work:
     async def capture(self, request: Request, work: Callable[[], _T]) -> _T:
         """As `answer`, for a capture and what comes after it."""
         deadline = Deadline(self._capture_s + self._timeout_s)
-        return await self._run(request.receive, work, deadline=deadline, limiter=self._captures)
+        return await self._run(request, work, deadline=deadline, workers=self._captures)
 
     def streamed_capture(
         self,
+        request: Request,
         work: Callable[[SendLine], object],
         failed: Callable[[BaseException], dict[str, Any]],
     ) -> Lines:
         """As `capture`, with an answer that is sent line by line, as ``work`` reports it."""
         deadline = Deadline(self._capture_s + self._timeout_s)
-        run = partial(self._run, deadline=deadline, limiter=self._captures)
+        run = partial(self._run, request, deadline=deadline, workers=self._captures)
         return Lines(work, failed=failed, run=run)
 
     async def upload(self, request: Request, store: Callable[[Iterator[bytes]], _T]) -> _T:
@@ -176,34 +193,33 @@ class Work:
         pieces = _Body(request, limit, self._timeout_s)
 
         def work() -> _T:
-            with within(deadline):
+            with called_by(self._caller(request)), within(deadline):
                 return store(iter(pieces))
 
         return await anyio.to_thread.run_sync(work, limiter=self._uploads)
 
-    @staticmethod
     async def _run(
-        receive: Receive,
+        self,
+        request: Request,
         work: Callable[[], _T],
         *,
         deadline: Deadline,
-        limiter: anyio.CapacityLimiter,
+        workers: Workers,
+        gate: Gate | None = None,
     ) -> _T:
-        def under_deadline() -> _T:
-            with within(deadline):
-                check_deadline()
-                return work()
-
-        watcher = asyncio.create_task(_cancel_on_disconnect(receive, deadline))
+        watcher = asyncio.create_task(_cancel_on_disconnect(request.receive, deadline))
         try:
-            return await anyio.to_thread.run_sync(
-                under_deadline, limiter=limiter, abandon_on_cancel=True
+            return await workers.run(
+                work, deadline=deadline, caller=self._caller(request), gate=gate
             )
         finally:
-            deadline.cancel()
             watcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watcher
+
+    def _caller(self, request: Request) -> Caller:
+        address = "" if request.client is None else request.client.host
+        return caller_of(self._access, request.headers.get("authorization"), address)
 
 
 class _Body:

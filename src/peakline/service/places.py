@@ -1,0 +1,105 @@
+"""Who may hold a connection or a call, of which there can only be so many."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Generic, Protocol, TypeVar
+
+
+class Holder(Protocol):
+    """Who holds a place. Hashed by identity."""
+
+    @property
+    def peer(self) -> str:
+        """Whose it is: a peer holds no more than its part of the places."""
+
+    def give_way(self) -> None:
+        """The place went to somebody else: end."""
+
+
+_H = TypeVar("_H", bound=Holder)
+
+
+class Places(Generic[_H]):
+    """At most ``most`` places, of which one peer has at most ``most_each``.
+
+    When all are taken the holder gives way whose client has kept the server waiting the longest:
+    for a request, for the rest of one, or until it reads its answer. While the server is at work
+    for a holder, nobody takes its place. For one thread.
+    """
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most, self._most_each = most, most_each
+        self._count = 0
+        self._counts: dict[str, int] = {}
+        # The longest wait first: all of them, and by peer.
+        self._waiting: OrderedDict[_H, None] = OrderedDict()
+        self._waiting_of: dict[str, OrderedDict[_H, None]] = {}
+        self._working: set[_H] = set()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def take(self, holder: _H) -> bool:
+        """A place for ``holder``, for whose client the server waits; False: there is none."""
+        waiting = None
+        if self._counts.get(holder.peer, 0) >= self._most_each:
+            waiting = self._waiting_of.get(holder.peer, OrderedDict())
+        elif self._count >= self._most:
+            waiting = self._waiting
+        if waiting is not None and not self._evict(waiting):
+            return False
+        self._count += 1
+        self._counts[holder.peer] = self._counts.get(holder.peer, 0) + 1
+        self._wait(holder)
+        return True
+
+    def waits(self, holder: _H) -> None:
+        """From now on the server waits for the holder's client."""
+        if self._remove(holder):
+            self._wait(holder)
+
+    def works(self, holder: _H) -> None:
+        """From now on the server is at work for the holder."""
+        if self._remove(holder):
+            self._working.add(holder)
+
+    def leave(self, holder: _H) -> None:
+        """Give the place up; nothing where the holder has none."""
+        if not self._remove(holder):
+            return
+        self._count -= 1
+        left = self._counts[holder.peer] - 1
+        if left:
+            self._counts[holder.peer] = left
+        else:
+            del self._counts[holder.peer]
+
+    def free_one(self) -> bool:
+        """Take the place of whoever has waited the longest; False: of nobody."""
+        return self._evict(self._waiting)
+
+    def _evict(self, waiting: OrderedDict[_H, None]) -> bool:
+        oldest = next(iter(waiting), None)
+        if oldest is None:
+            return False
+        self.leave(oldest)
+        oldest.give_way()
+        return True
+
+    def _wait(self, holder: _H) -> None:
+        self._waiting[holder] = None
+        self._waiting_of.setdefault(holder.peer, OrderedDict())[holder] = None
+
+    def _remove(self, holder: _H) -> bool:
+        if holder in self._working:
+            self._working.remove(holder)
+            return True
+        if holder not in self._waiting:
+            return False
+        del self._waiting[holder]
+        own = self._waiting_of[holder.peer]
+        del own[holder]
+        if not own:
+            del self._waiting_of[holder.peer]
+        return True

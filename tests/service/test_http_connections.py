@@ -1,0 +1,239 @@
+"""Connections that say nothing, too little, or read nothing: they end, and keep nobody out."""
+
+import socket
+import ssl
+from contextlib import ExitStack
+
+import httpx
+import pytest
+from tests.service.certificates import Authority
+from tests.service.http_client import problem, serving
+from tests.waiting import HANG_S, growing, until
+
+from peakline.service.metrics import Metrics
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+HALF_HEADS = (b"", b"GET /api/ses", HEALTH, HEALTH + b"X-Slow: a\r\nX-Slower: ")
+UPLOAD = (
+    b"POST /api/uploads HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/octet-stream\r\nContent-Length: 1000000\r\n\r\nabc"
+)
+LARGE = b"GET /assets/plotly.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+FOREIGN = "127.0.0.2"
+"""A further address of this machine, where the system has one."""
+
+
+@pytest.fixture
+def connect():
+    """``connect(port, content, source)``: a connection, open until the end of the test; the
+    system takes ``takes`` bytes for it that nobody has read.
+    """
+    with ExitStack() as stack:
+
+        def make(port, content=b"", source="", takes=0):
+            one = stack.enter_context(socket.socket())
+            one.settimeout(HANG_S)
+            if takes:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, takes)
+            if source:
+                one.bind((source, 0))
+            one.connect(("127.0.0.1", port))
+            one.sendall(content)
+            return one
+
+        yield make
+
+
+@pytest.fixture
+def start(tmp_path, sample_logdir):
+    """``start(**settings)``: a server until the end of the test; by default it waits for long."""
+    patient = {"head_timeout_s": HANG_S, "idle_timeout_s": HANG_S}
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(
+            serving(tmp_path, sample_logdir, **patient | settings)
+        )
+
+
+def closed(face: object, reason: str) -> float:
+    """How many connections were closed for that."""
+    line = f'peakline_connections_closed_total{{reason="{reason}"}} '
+    text = face.metrics.render().decode()
+    return float(text.partition(line)[2].partition("\n")[0])
+
+
+def rest(connection: socket.socket) -> bytes:
+    """What comes until the server closes."""
+    content = b""
+    try:
+        while piece := connection.recv(1 << 16):
+            content += piece
+    except ConnectionResetError:
+        pass
+    return content
+
+
+def test_silent_connections_from_one_address_shut_nobody_out(start, connect):
+    face = start(max_connections=64, max_connections_per_peer=32)
+    held = [connect(face.port, HALF_HEADS[number % 4]) for number in range(200)]
+    for _ in range(3):
+        with httpx.Client(base_url=face.url, timeout=HANG_S) as client:
+            assert client.get("/healthz").status_code == 200
+            assert len(client.get("/api/sessions").json()) == 4
+    until(lambda: closed(face, "full") >= 200 - 32, "the oldest are closed")
+    # The oldest gave way, not those who came last.
+    assert rest(held[0]) == rest(held[100]) == b""
+    held[-1].settimeout(0)
+    with pytest.raises(BlockingIOError):
+        held[-1].recv(1)
+
+
+def test_one_address_takes_no_place_of_another(start, connect):
+    face = start(max_connections=8, max_connections_per_peer=4)
+    try:
+        other = connect(face.port, HEALTH, FOREIGN)
+    except OSError:
+        pytest.skip(f"this machine is not {FOREIGN} as well")
+    for _ in range(50):
+        connect(face.port)
+    until(lambda: closed(face, "full") >= 46)
+    other.sendall(b"Connection: close\r\n\r\n")
+    assert rest(other).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("content", HALF_HEADS)
+def test_a_head_that_does_not_come_ends_the_connection(start, connect, content):
+    face = start(head_timeout_s=0.1)
+    answer = rest(connect(face.port, content))
+    assert answer[:13] == (b"HTTP/1.1 408 " if content else b"")
+    assert answer.endswith(b'"code": "DEADLINE_EXCEEDED"}' if content else b"")
+    assert closed(face, "head") == 1
+
+
+def test_a_head_that_trickles_ends_the_connection(start, connect):
+    face = start(head_timeout_s=0.3)
+    connection = connect(face.port, HEALTH + b"X-Slow: ")
+    connection.settimeout(0.02)
+
+    def ended() -> bool:
+        try:
+            connection.sendall(b"a")
+            return connection.recv(1 << 16)[:13] == b"HTTP/1.1 408 "
+        except TimeoutError:
+            return False
+
+    until(ended)
+
+
+def test_a_second_request_has_a_time_of_its_own(start, connect):
+    for limit in growing():
+        face = start(head_timeout_s=limit)
+        connection = connect(face.port, HEALTH + b"\r\n")
+        first = connection.recv(1 << 16)
+        if not first.startswith(b"HTTP/1.1 200 "):
+            continue  # the machine took too long for the first one
+        connection.sendall(b"GET /again")
+        assert b"HTTP/1.1 408 " in rest(connection)
+        assert closed(face, "head") == 1
+        break
+
+
+def test_a_connection_that_is_not_used_is_closed(start, connect):
+    face = start(idle_timeout_s=0.1)
+    connection = connect(face.port, HEALTH + b"\r\n")
+    assert rest(connection).endswith(b'{"status": "ok"}')
+
+
+def test_a_body_that_does_not_come_ends_the_request(start, connect):
+    face = start(idle_timeout_s=0.1)
+    assert rest(connect(face.port, UPLOAD)) == b""
+    until(lambda: [line["code"] for line in face.log_lines()] == ["499"])
+    assert closed(face, "body") == 1
+
+
+def test_a_body_that_trickles_ends_the_request(start, connect):
+    face = start(idle_timeout_s=0.3)
+    connection = connect(face.port, UPLOAD)
+
+    def ended() -> bool:
+        try:
+            connection.sendall(b"a")
+        except OSError:
+            return True
+        return False
+
+    until(ended, pause_s=0.02)
+    assert closed(face, "body") == 1
+
+
+def test_a_body_that_nobody_reads_has_the_time_of_a_head(start, connect):
+    for limit in growing():
+        face = start(head_timeout_s=limit, token="a-token-of-27-characters.-_")  # noqa: S106
+        answer = rest(connect(face.port, UPLOAD))
+        assert closed(face, "head") == 1
+        if answer.startswith(b"HTTP/1.1 401 "):
+            break
+
+
+def test_an_answer_that_nobody_reads_ends_the_connection(start, connect):
+    face = start(idle_timeout_s=0.2)
+    connection = connect(face.port, LARGE, takes=4096)
+    until(lambda: closed(face, "reading") == 1)
+    length = len(httpx.get(f"{face.url}/assets/plotly.min.js", timeout=HANG_S).content)
+    assert 0 < len(rest(connection)) < length
+
+
+def test_beyond_all_places_callers_get_to_know_it_and_health_is_answered(start, connect):
+    face = start(max_connections=4, max_connections_per_peer=4, max_concurrent=1)
+    with face.analysis.gate.enter():
+        # One in four is never one address's; each of these is worked for, and gives no way.
+        for _ in range(3):
+            connect(face.port, b"GET /api/tools HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        until(lambda: face.analysis.gate.waiting == 3)
+        with httpx.Client(base_url=face.url, timeout=HANG_S) as client:
+            answer = client.get("/api/sessions")
+            problem(answer, 503, "UNAVAILABLE")
+            assert int(answer.headers["retry-after"]) >= 1
+            assert client.get("/healthz").json() == {"status": "ok"}
+        # Silent ones cannot keep others from getting to know it.
+        for _ in range(100):
+            connect(face.port, HEALTH)
+        assert httpx.get(f"{face.url}/healthz", timeout=HANG_S).status_code == 200
+    until(lambda: face.analysis.gate.running == 0)
+    assert httpx.get(f"{face.url}/api/tools", timeout=HANG_S).status_code == 200
+
+
+def test_handshakes_that_never_end_count_and_end(start, connect, tmp_path):
+    authority = Authority(tmp_path, "authority")
+    own = authority.issue("server")
+    secured = {"tls_cert": str(own.certificate_path), "tls_key": str(own.key_path)}
+    context = ssl.create_default_context(cafile=authority.path)
+    face = start(max_connections=16, max_connections_per_peer=8, **secured)
+    held = [connect(face.port) for _ in range(50)]
+    url = f"https://localhost:{face.port}/healthz"
+    assert httpx.get(url, verify=context, timeout=HANG_S).status_code == 200
+    assert closed(face, "full") >= 42
+    assert rest(held[0]) == b""
+    hasty = start(head_timeout_s=0.1, **secured)
+    assert rest(connect(hasty.port)) == b""
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "status"),
+    [
+        ("/api/sessions?root=" + "a/" * 20_000, {}, 414),
+        ("/api/sessions", {"X-Long": "a" * 20_000}, 431),
+    ],
+)
+def test_a_long_head_is_refused_at_once(start, target, headers, status):
+    face = start()
+    answer = face.client.get(target, headers=headers)
+    if answer.status_code == 400:  # it came in several pieces
+        assert "headers in ASCII" in problem(answer, 400, "INVALID_ARGUMENT")
+    else:
+        assert "may have 16384" in problem(answer, status, "INVALID_ARGUMENT")
+
+
+def test_reasons_are_counted_under_their_names_only():
+    metrics = Metrics()
+    metrics.hung_up("boredom")
+    assert b'peakline_connections_closed_total{reason="other"} 1.0' in metrics.render()
