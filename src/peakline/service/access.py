@@ -30,6 +30,8 @@ _URL = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.IGNORECASE | re.DOTALL)
 _LOCAL_URLS = frozenset(("file", "local"))
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SHOWN = 200
+_LONGEST_PATH = 4096
+_MOST_PARTS = 1000
 _MOST_REPOSITORIES = 256
 """Every directory below a root can be named."""
 
@@ -66,6 +68,7 @@ class Access:
         followed again. Raises UsageError where the name is no path or leaves a choice,
         ForbiddenError where it is outside the served roots.
         """
+        _check_length("log directory", repository_root)
         roots = self._settings.roots
         if not repository_root and len(roots) > 1:
             raise UsageError(
@@ -108,6 +111,7 @@ class Access:
         Raises UsageError for what is no name, NotFoundError for no such session, ForbiddenError
         for one that is a link out of the served roots.
         """
+        _check_length("session id", name)
         for part in name.split("/") if nested else (name,):
             check_name("session id", part)
         session = self.repository(repository_root).session(name)
@@ -257,6 +261,17 @@ class Access:
         except (OSError, ValueError):
             return False
         return any(_under(resolved, place) for place in places)
+
+
+def _check_length(kind: str, path: str) -> None:
+    """Raise UsageError for a path that no file system takes: resolving one looks at each part."""
+    size, parts = len(path.encode(errors="surrogatepass")), path.count("/") + 1
+    if size > _LONGEST_PATH or parts > _MOST_PARTS:
+        shown = repr(path[:_SHOWN])
+        raise UsageError(
+            f"{shown}... is no {kind}: it has {size} bytes in {parts} parts;"
+            f" {_LONGEST_PATH} and {_MOST_PARTS} are the most"
+        ).quoting(shown)
 
 
 def _is_remote(name: str) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from peakline.figures.named import FigureQuestion
 
 _FORMAT = "format"
+_MOST_PARAMETER_BYTES = 64 << 10
 LISTS = 2
 """How many lists of sessions are made at once: the first one of a large repository takes long."""
 _LOOKING_S = 10.0
@@ -154,6 +155,11 @@ class Analysis:
         session, host = self._session_of(repository_root, session_id, host_name)
         notes = () if host else _left_out(session)
         given = dict(parameters)
+        size = sum(len(name) + len(value) for name, value in given.items())
+        if size > _MOST_PARAMETER_BYTES:
+            raise UsageError(
+                f"the parameters have {size} characters; {_MOST_PARAMETER_BYTES} are the most"
+            )
         chosen = given.pop(_FORMAT, None) or None
         with self.gate.enter():
             answer = self._engine.tool(
