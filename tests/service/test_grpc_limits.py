@@ -16,7 +16,7 @@ from tests.waiting import HANG_S, growing, until
 
 import peakline
 from peakline.deadline import Deadline
-from peakline.service import grpc_calls
+from peakline.service import grpc_answering
 
 SLOW = {"session_id": SESSIONS["jax_captured"], "tool_name": "trace_viewer"}
 QUICK = {"session_id": SESSIONS["tf2_cnn"], "tool_name": "memory_profile"}
@@ -122,7 +122,7 @@ def test_a_cancelled_call_frees_its_place_and_leaves_the_profile_whole(
     answered = []
     for look in (3, 12, 30, 60, 120, 10_000):
         deadline = HeldAtLook(look)
-        monkeypatch.setattr(grpc_calls, "Deadline", lambda _, at_look=deadline: at_look)
+        monkeypatch.setattr(grpc_answering, "Deadline", lambda _, at_look=deadline: at_look)
         call = served.client.start("GetSessionToolData", **question)
         until(lambda: deadline.held.is_set() or call.done())  # noqa: B023 (waited for here)
         answered.append(call.done())

@@ -1,23 +1,19 @@
 """The services `tensorflow.ProfileAnalysis` and `tensorflow.ProfilerService`, call by call.
 
 Requests come as bytes and answers leave as bytes: what cannot be parsed is the caller's error and
-reported as such, and an answer is serialised once. Every call goes through a check of its token and
-`Answering`: what is raised becomes a status, a line in the access log and a count.
+reported as such, and an answer is serialised once.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import grpc
 from google.protobuf.message import DecodeError, Message
 
-from peakline.capture import WorkerError
-from peakline.deadline import Deadline, within
-from peakline.errors import BusyError, CheckFailed, PeaklineError, UsageError
+from peakline.engine import Gate
+from peakline.errors import CheckFailed, UsageError
 from peakline.schema import (
     EnumProfileSessionsAndToolsRequest,
     EnumProfileSessionsAndToolsResponse,
@@ -30,12 +26,10 @@ from peakline.schema import (
     TerminateRequest,
     TerminateResponse,
 )
-from peakline.service.access import Access
-from peakline.service.access_log import AccessLog
 from peakline.service.capturing import trouble
 from peakline.service.core import Analysis, Listing
-from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
+from peakline.service.workers import Workers
 
 ANALYSIS = "tensorflow.ProfileAnalysis"
 PROFILER = "tensorflow.ProfilerService"
@@ -53,11 +47,14 @@ class UnimplementedError(CheckFailed):
     grpc_status = "UNIMPLEMENTED"
 
 
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+
 @dataclass
 class Call:
-    """What a call is about, for the access log."""
+    """The metadata of a call, and what it is about, for the access log."""
 
-    context: grpc.ServicerContext
+    metadata: Metadata
     session: str = ""
     tool: str = ""
     host: str = ""
@@ -65,10 +62,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Method:
-    """A call's work, and how many seconds it may take at most."""
+    """A call's work, how many seconds it may take at most, where it waits for its turn, and whose
+    threads do it.
+    """
 
     answer: Callable[[bytes, Call], bytes]
     limit_s: float
+    workers: Workers
+    gate: Gate | None = None
 
 
 @dataclass
@@ -79,21 +80,24 @@ class Servicers:
     settings: Settings
     _listed: dict[str, tuple[Listing, bytes]] = field(default_factory=dict)
 
-    def methods(self) -> dict[str, dict[str, Method]]:
-        """By service and method."""
+    def methods(self, answers: Workers, captures: Workers) -> dict[str, dict[str, Method]]:
+        """By service and method. ``captures`` do what waits for other machines."""
         usual = self.settings.request_timeout_s
         # Captures and monitoring have limits of their own, in the core, below this one.
         long = max(usual, self.settings.max_capture_s + usual)
+        analysis = self.analysis
         return {
             ANALYSIS: {
-                "NewSession": Method(self.new_session, long),
-                "EnumSessions": Method(self.enum_sessions, usual),
-                "GetSessionToolData": Method(self.get_session_tool_data, usual),
+                "NewSession": Method(self.new_session, long, captures),
+                "EnumSessions": Method(self.enum_sessions, usual, answers, analysis.lists),
+                "GetSessionToolData": Method(
+                    self.get_session_tool_data, usual, answers, analysis.gate
+                ),
             },
             PROFILER: {
-                "Monitor": Method(self.monitor, long),
-                "Terminate": Method(self.terminate, usual),
-                **dict.fromkeys(_OF_JOBS, Method(_elsewhere, usual)),
+                "Monitor": Method(self.monitor, long, captures),
+                "Terminate": Method(self.terminate, usual, captures),
+                **dict.fromkeys(_OF_JOBS, Method(_elsewhere, usual, captures)),
             },
         }
 
@@ -168,17 +172,6 @@ class Servicers:
         return TerminateResponse().SerializeToString()
 
 
-def run(method: Method, content: bytes, call: Call) -> bytes:
-    """The method's answer, made no longer than it may take, than the caller gives it time, and
-    than the caller is there.
-    """
-    deadline = Deadline(min(method.limit_s, call.context.time_remaining()))
-    if not call.context.add_callback(deadline.cancel):
-        deadline.cancel()
-    with within(deadline):
-        return method.answer(content, call)
-
-
 def _parsed(kind: type[_M], content: bytes) -> _M:
     try:
         return kind.FromString(content)
@@ -189,8 +182,8 @@ def _parsed(kind: type[_M], content: bytes) -> _M:
 def _named_hosts(call: Call) -> list[str]:
     """The hosts that the call's metadata names."""
     names: list[str] = []
-    for key, value in call.context.invocation_metadata():
-        if key == _HOST_KEY:
+    for key, value in call.metadata:
+        if key == _HOST_KEY and isinstance(value, str):
             names += [name.strip() for name in value.split(",") if name.strip()]
     call.host = ",".join(names)
     return names
@@ -201,110 +194,3 @@ def _elsewhere(content: bytes, call: Call) -> bytes:
     raise UnimplementedError(
         "this server does not record itself: call the profiler of the job, or NewSession here"
     )
-
-
-_FACE = "grpc"
-_OPEN = "/grpc.health.v1.Health/"
-_REQUEST_ID = "x-request-id"
-_UNAUTHENTICATED = "a token is needed: send the metadata authorization: Bearer TOKEN"
-
-
-class TokenInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Refuses calls without the token, unary and streaming, known or not; health is open."""
-
-    def __init__(self, access: Access, log: AccessLog, metrics: Metrics) -> None:
-        self._access = access
-        self._log = log
-        self._metrics = metrics
-
-    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
-        """The call's own handler, or one that refuses it."""
-        start = time.perf_counter()
-        if details.method.startswith(_OPEN):
-            return continuation(details)
-        shown = [value for key, value in details.invocation_metadata if key == "authorization"]
-        # Two headers would leave it open which of them counts.
-        if len(shown) <= 1 and self._access.token_matches(_text(*shown)):
-            return continuation(details)
-        handler = continuation(details)
-        streams = handler is not None and handler.request_streaming
-        returns = handler is not None and handler.response_streaming
-        make = {
-            (False, False): grpc.unary_unary_rpc_method_handler,
-            (False, True): grpc.unary_stream_rpc_method_handler,
-            (True, False): grpc.stream_unary_rpc_method_handler,
-            (True, True): grpc.stream_stream_rpc_method_handler,
-        }[streams, returns]
-
-        def refuse(_: object, context: Any) -> None:
-            name, code = details.method[1:], "UNAUTHENTICATED"
-            seconds = time.perf_counter() - start
-            self._metrics.refused("token")
-            self._metrics.observe(_FACE, name, code, seconds)
-            request_id = _request_id(details.invocation_metadata, self._access)
-            self._log.write(_FACE, name, context.peer(), code, seconds, request_id=request_id)
-            context.abort(grpc.StatusCode.UNAUTHENTICATED, _UNAUTHENTICATED)
-
-        return make(refuse)
-
-
-class Answering:
-    """Makes handlers of methods: errors become statuses, and every call is logged and counted."""
-
-    def __init__(
-        self, analysis: Analysis, access: Access, log: AccessLog, metrics: Metrics
-    ) -> None:
-        self._analysis = analysis
-        self._access = access
-        self._log = log
-        self._metrics = metrics
-
-    def handler(self, name: str, method: Method) -> Any:
-        """The handler of the method with the full name ``name`` (``package.Service/Method``)."""
-        self._metrics.know(_FACE, [name])
-
-        def answer(content: bytes, context: Any) -> bytes:
-            with self._metrics.in_flight(_FACE):
-                return self._answer(name, method, content, context)
-
-        return grpc.unary_unary_rpc_method_handler(answer)
-
-    def _answer(self, name: str, method: Method, content: bytes, context: Any) -> bytes:
-        start = time.perf_counter()
-        call = Call(context)
-        request_id = _request_id(context.invocation_metadata(), self._access)
-        code, details, answer = "OK", "", b""
-        try:
-            answer = run(method, content, call)
-        except PeaklineError as error:
-            code, details = _status(name, error), self._analysis.public_text(error)
-            if isinstance(error, BusyError):
-                self._metrics.refused("busy")
-        except Exception as error:  # noqa: BLE001 (whatever it is, the caller gets an id)
-            code, details = "INTERNAL", f"internal error ({request_id})"
-            self._log.failure(request_id, error)
-        seconds = time.perf_counter() - start
-        self._metrics.observe(_FACE, name, code, seconds)
-        self._log.write(
-            _FACE, name, context.peer(), code, seconds, len(answer),
-            session=call.session, tool=call.tool, host=call.host, request_id=request_id,
-        )  # fmt: skip
-        if code != "OK":
-            context.abort(grpc.StatusCode[code], details)
-        return answer
-
-
-def _status(name: str, error: PeaklineError) -> str:
-    """The name of the status; where a call is passed on, that which the profiler answered."""
-    if isinstance(error, WorkerError) and name.startswith(f"{PROFILER}/"):
-        return error.code
-    return error.grpc_status
-
-
-def _request_id(metadata: Iterable[tuple[str, str | bytes]], access: Access) -> str:
-    given = (_text(value) or "" for key, value in metadata if key == _REQUEST_ID)
-    return access.request_id(given)
-
-
-def _text(value: str | bytes | None = None) -> str | None:
-    return value.decode("latin-1") if isinstance(value, bytes) else value

@@ -1,0 +1,135 @@
+"""gRPC's connections: whose they are, and which are closed when there are too many.
+
+gRPC's library accepts them itself. It has a limit for all of them, beyond which nobody comes in,
+and none for a peer; it says nothing of those that make no call. So the process's own sockets are
+looked through here now and then, where the system lists them (Linux), as soon as there are many: of
+a peer that has too many, and of all when they are nearly too many, those are closed whose clients
+have said nothing for the longest time. Clients of gRPC connect again when they make the next call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from peakline.service.callers import peer_of
+from peakline.service.grpc_answering import Calls
+from peakline.service.metrics import Metrics
+
+_DESCRIPTORS = Path("/proc/self/fd")
+_LOOK_S = 0.25
+_ROOM = 16
+"""One in so many of all places is kept free: gRPC refuses whoever comes to a full house."""
+_TCP_INFO = getattr(socket, "TCP_INFO", 11)
+_LAST_DATA_RECEIVED = struct.Struct("@I")
+_LAST_DATA_RECEIVED_AT = 52
+"""Of struct tcp_info (linux/tcp.h): milliseconds since data came."""
+
+
+@dataclass(frozen=True)
+class _Connection:
+    descriptor: int
+    address: tuple[str, int]
+    silent_ms: int
+
+    @property
+    def peer(self) -> str:
+        """Whose it is."""
+        return peer_of(self.address[0])
+
+    @property
+    def name(self) -> str:
+        """What gRPC calls it."""
+        host, port = self.address
+        return f"ipv6:%5B{host}%5D:{port}" if ":" in host else f"ipv4:{host}:{port}"
+
+
+class GrpcConnections:
+    """Keeps the connections to ``port`` below ``most``, and those of a peer at ``most_each``.
+
+    Those for which one of ``calls`` is at work are not closed. For the thread of an event loop.
+    """
+
+    def __init__(
+        self, port: int, most: int, most_each: int, calls: Sequence[Calls], metrics: Metrics
+    ) -> None:
+        self._port = port
+        self._most = max(1, most - most // _ROOM)
+        self._most_each = most_each
+        self._calls = calls
+        self._metrics = metrics
+        self._task: asyncio.Task[None] | None = None
+        if _DESCRIPTORS.is_dir():
+            self._task = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        fewest = min(self._most, self._most_each)
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if len(os.listdir(_DESCRIPTORS)) > fewest:  # noqa: PTH208 (names only)
+                for connection in self._too_many(list(_connections(self._port))):
+                    if _shut(connection):
+                        self._metrics.hung_up("full")
+
+    def _too_many(self, connections: list[_Connection]) -> Iterator[_Connection]:
+        """Those that have to go, the longest silent first."""
+        of_peer: dict[str, int] = {}
+        for connection in connections:
+            of_peer[connection.peer] = of_peer.get(connection.peer, 0) + 1
+        left = len(connections)
+        idle = [one for one in connections if not any(one.name in c.at_work for c in self._calls)]
+        for connection in sorted(idle, key=lambda one: -one.silent_ms):
+            if left > self._most or of_peer[connection.peer] > self._most_each:
+                left -= 1
+                of_peer[connection.peer] -= 1
+                yield connection
+
+
+def _connections(port: int) -> Iterable[_Connection]:
+    """This process's connections that came to ``port``."""
+    for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208 (names only)
+        with suppress(OSError):
+            # The family does not matter for what is read here, and would be looked up.
+            one = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=int(name))
+            try:
+                connection = _connection(one, port)
+            finally:
+                one.detach()
+            if connection is not None:
+                yield connection
+
+
+def _connection(one: socket.socket, port: int) -> _Connection | None:
+    local = one.getsockname()
+    if not isinstance(local, tuple) or len(local) < 2 or local[1] != port:
+        return None
+    address = one.getpeername()[:2]
+    size = _LAST_DATA_RECEIVED_AT + _LAST_DATA_RECEIVED.size
+    info = one.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, size)
+    (silent_ms,) = _LAST_DATA_RECEIVED.unpack_from(info, _LAST_DATA_RECEIVED_AT)
+    return _Connection(one.fileno(), address, silent_ms)
+
+
+def _shut(connection: _Connection) -> bool:
+    """End it, if its descriptor still is what it was."""
+    with suppress(OSError):
+        own = socket.socket(
+            socket.AF_INET, socket.SOCK_STREAM, 0, fileno=os.dup(connection.descriptor)
+        )
+        with own:
+            if own.getpeername()[:2] == connection.address:
+                own.shutdown(socket.SHUT_RDWR)
+                return True
+    return False
