@@ -4,16 +4,17 @@ one that is right.
 
 import contextlib
 import http.client
+import itertools
 import json
 import random
 import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import grpc
 from tests.service.grpc_client import Client
@@ -140,16 +141,31 @@ class Ports(Protocol):
     http_port: int
 
 
+T = TypeVar("T")
+
+
+def _until(end: float, items: Sequence[T], seconds: float) -> Iterator[T]:
+    """``items`` once, or where there are ``seconds`` again and again until the ``end``."""
+    if not seconds:
+        yield from items
+        return
+    for item in itertools.cycle(items):
+        if time.monotonic() >= end:
+            return
+        yield item
+
+
 def run_load(
     server: Ports,
     questions: Sequence[GrpcQuestion | HttpQuestion],
     *,
     clients: int,
     rounds: int = 1,
+    seconds: float = 0,
 ) -> Tally:
     """Ask ``questions`` in a different order from each of ``clients``, half of them over each
-    face, all beginning together, ``rounds`` times; each has a connection of its own and one
-    question at a time.
+    face, all beginning together, ``rounds`` times, or for ``seconds``; each has a connection of its
+    own and one question at a time.
     """
     by_face = {
         face: [one for one in enumerate(questions) if one[1].label[0] == face]
@@ -171,7 +187,7 @@ def run_load(
             questions_left = rounds * by_face[face]
             order.shuffle(questions_left)
             begin.wait(HANG_S)
-            for which, question in questions_left:
+            for which, question in _until(time.monotonic() + seconds, questions_left, seconds):
                 began = time.monotonic()
                 code, is_right, words = question.ask(connection)
                 mine.note(which, question.label, code, time.monotonic() - began)

@@ -1,5 +1,6 @@
 """Connections that say nothing, too little, or read nothing: they end, and keep nobody out."""
 
+import asyncio
 import socket
 import ssl
 from contextlib import ExitStack
@@ -10,6 +11,7 @@ from tests.service.certificates import Authority
 from tests.service.http_client import problem, serving
 from tests.waiting import HANG_S, growing, until
 
+from peakline.errors import BusyError
 from peakline.service.metrics import Metrics
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -54,11 +56,14 @@ def start(tmp_path, sample_logdir):
         )
 
 
+def counted(face: object, name: str) -> float:
+    """One sample of the metrics, without a request for them."""
+    return float(face.metrics.render().decode().partition(f"{name} ")[2].partition("\n")[0])
+
+
 def closed(face: object, reason: str) -> float:
     """How many connections were closed for that."""
-    line = f'peakline_connections_closed_total{{reason="{reason}"}} '
-    text = face.metrics.render().decode()
-    return float(text.partition(line)[2].partition("\n")[0])
+    return counted(face, f'peakline_connections_closed_total{{reason="{reason}"}}')
 
 
 def rest(connection: socket.socket) -> bytes:
@@ -200,6 +205,33 @@ def test_beyond_all_places_callers_get_to_know_it_and_health_is_answered(start, 
         assert httpx.get(f"{face.url}/healthz", timeout=HANG_S).status_code == 200
     until(lambda: face.analysis.gate.running == 0)
     assert httpx.get(f"{face.url}/api/tools", timeout=HANG_S).status_code == 200
+
+
+def test_a_client_that_is_gone_has_its_place_until_its_request_has_ended(
+    start, connect, monkeypatch
+):
+    face = start(max_connections=8, max_connections_per_peer=6)
+    asked, go_on = [], []
+
+    async def held(_work):
+        asked.append(asyncio.get_running_loop())
+        event = asyncio.Event()
+        go_on.append(event)
+        await event.wait()
+        raise BusyError("not now")
+
+    monkeypatch.setattr(face.app.state.context.work, "read", held)
+    for number in range(40):
+        connect(face.port, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").close()
+        if number < 6:
+            until(lambda: len(go_on) == number + 1)  # noqa: B023 (waited for here)
+    until(lambda: counted(face, 'peakline_refused_total{reason="connections"}') == 34)
+    until(lambda: counted(face, 'peakline_in_flight{face="http"}') == 6)
+    assert len(go_on) == 6
+    for event in go_on:
+        asked[0].call_soon_threadsafe(event.set)
+    until(lambda: counted(face, 'peakline_in_flight{face="http"}') == 0)
+    assert face.client.get("/api/sessions").status_code == 200
 
 
 def test_handshakes_that_never_end_count_and_end(start, connect, tmp_path):

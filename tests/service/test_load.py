@@ -5,6 +5,7 @@ import gzip
 import http.client
 import os
 import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -24,6 +25,7 @@ import peakline
 from peakline.engine import Engine
 from peakline.errors import InputError
 from peakline.repository import Repository
+from peakline.service.settings import Settings
 from peakline.tools import find_tool
 
 MIB = 1 << 20
@@ -61,9 +63,8 @@ def is_idle(server):
 def test_many_clients_get_the_right_answers_and_cost_no_more_the_second_time(
     served_logdir, questions, clients, rounds
 ):
-    """The queue is long enough for all, so that nobody may be refused."""
-    options = ("--max-queued", 2 * clients, "--access-log", "off")
-    with running_server(served_logdir, *options, warms_up=False) as server:
+    """With the options that a server has by itself nobody is refused."""
+    with running_server(served_logdir, "--access-log", "off", warms_up=False) as server:
         idle = costs_of(server)
         first = run_load(server, questions, clients=clients)
         until(lambda: is_idle(server), "the first round ends")
@@ -84,12 +85,43 @@ def test_many_clients_get_the_right_answers_and_cost_no_more_the_second_time(
         # Each file was decoded once, whoever asked for it.
         assert counted["peakline_cache_misses_total"] == files_of(served_logdir)
         assert counted["peakline_cache_evictions_total"] == 0
-        # A pool grows until it has a thread for each of those who ask at once, in whichever round
-        # the pace of the machine lets them, and the libraries have some twenty of their own;
-        # nothing grows with the questions, of which there are several hundred.
-        assert after.threads <= idle.threads + clients + 40
+        # Pools grow until they have a thread for each of those who are worked for at once, and the
+        # libraries have some twenty of their own; nothing grows with those who wait, or with the
+        # questions, of which there are several hundred.
+        assert after.threads <= idle.threads + 40
         assert after.memory < before.memory + 150 * MIB
         assert after.peak < 1500 * MIB
+        assert server.end() == 0
+
+
+@pytest.mark.soak
+def test_200_clients_for_ten_minutes_get_right_answers_and_memory_and_threads_stay(
+    served_logdir, questions
+):
+    samples, over = [], threading.Event()
+    with running_server(served_logdir, "--access-log", "off") as server:
+
+        def sample():
+            while not over.wait(1):
+                samples.append(costs_of(server))
+
+        watcher = threading.Thread(target=sample)
+        watcher.start()
+        try:
+            load = run_load(server, questions, clients=200, seconds=600)
+        finally:
+            over.set()
+            watcher.join(HANG_S)
+        half = len(samples) // 2
+        first, second = (
+            (max(one.memory for one in part), max(one.threads for one in part))
+            for part in (samples[:half], samples[half:])
+        )
+        tell(load.summary(), first, second)
+        assert load.busy <= len(load.seconds) / 100
+        assert load.quantile(0.99) < Settings(roots=()).request_timeout_s
+        assert second[0] <= 1.1 * first[0]
+        assert second[1] <= first[1]
         assert server.end() == 0
 
 

@@ -9,6 +9,7 @@ from peakline.service.places import Places
 class Guest:
     peer: str
     places: Places
+    group: str = ""
     gave_way: bool = False
 
     def give_way(self):
@@ -52,6 +53,15 @@ def test_a_peer_with_all_it_may_have_displaces_only_itself():
     assert not Guest("many", places).is_in
     assert Guest("new", places).is_in
     assert len(places) == 94
+
+
+def test_of_a_peer_one_of_its_largest_group_gives_way():
+    places = Places(100, 10)
+    alone = Guest("a", places, "one call")
+    many = [Guest("a", places, "many calls") for _ in range(20)]
+    few = [Guest("a", places, "few calls") for _ in range(3)]
+    assert [guest.gave_way for guest in many] == [True] * 14 + [False] * 6
+    assert not any(guest.gave_way for guest in (alone, *few))
 
 
 def test_whoever_left_is_forgotten():

@@ -82,7 +82,7 @@ class Calls:
         if content is aio.EOF:
             raise UsageError("the call has no request")
         self._places.works(place)
-        self.at_work[place.connection] += 1
+        self.at_work[place.group] += 1
         place.works = True
         return bytes(content)
 
@@ -94,16 +94,16 @@ class Calls:
     def _rest(self, place: _Place) -> None:
         if place.works:
             place.works = False
-            self.at_work[place.connection] -= 1
-            if not self.at_work[place.connection]:
-                del self.at_work[place.connection]
+            self.at_work[place.group] -= 1
+            if not self.at_work[place.group]:
+                del self.at_work[place.group]
 
 
 class _Place:
     """The place of one call."""
 
     def __init__(self, connection: str) -> None:
-        self.connection = connection
+        self.group = connection
         self.peer = peer_of(grpc_address(connection))
         self.gave_way = self.works = False
         self._task = asyncio.current_task()

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from peakline.service.addresses import literal_address
 from peakline.service.callers import peer_of
 from peakline.service.grpc_answering import Calls
 from peakline.service.metrics import Metrics
@@ -47,6 +48,7 @@ class _Connection:
     def name(self) -> str:
         """What gRPC calls it."""
         host, port = self.address
+        host = str(literal_address(host) or host)
         return f"ipv6:%5B{host}%5D:{port}" if ":" in host else f"ipv4:{host}:{port}"
 
 
@@ -101,14 +103,18 @@ def _connections(port: int) -> Iterable[_Connection]:
     """This process's connections that came to ``port``."""
     for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208 (names only)
         with suppress(OSError):
-            # The family does not matter for what is read here, and would be looked up.
-            one = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=int(name))
+            one = _socket(int(name))
             try:
                 connection = _connection(one, port)
             finally:
                 one.detach()
             if connection is not None:
                 yield connection
+
+
+def _socket(descriptor: int) -> socket.socket:
+    """The descriptor, whatever it is, as a socket; the family is that with the longest address."""
+    return socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 0, fileno=descriptor)
 
 
 def _connection(one: socket.socket, port: int) -> _Connection | None:
@@ -124,12 +130,8 @@ def _connection(one: socket.socket, port: int) -> _Connection | None:
 
 def _shut(connection: _Connection) -> bool:
     """End it, if its descriptor still is what it was."""
-    with suppress(OSError):
-        own = socket.socket(
-            socket.AF_INET, socket.SOCK_STREAM, 0, fileno=os.dup(connection.descriptor)
-        )
-        with own:
-            if own.getpeername()[:2] == connection.address:
-                own.shutdown(socket.SHUT_RDWR)
-                return True
+    with suppress(OSError), _socket(os.dup(connection.descriptor)) as own:
+        if own.getpeername()[:2] == connection.address:
+            own.shutdown(socket.SHUT_RDWR)
+            return True
     return False

@@ -46,7 +46,7 @@ _PEERS = 4
 """So many peers that have as many calls as one may have."""
 _CALLS_EACH_CONNECTION = 256
 """A client sends the next one when it has an answer."""
-_MOST_PENDING = 4096
+_MOST_PENDING = 16_384
 _LARGEST_REQUEST = 1 << 20
 """Requests are names and options; only answers are large."""
 _LARGEST_METADATA = 64 << 10
@@ -151,7 +151,7 @@ class GrpcServer:
                 ("grpc.max_allowed_incoming_connections", most),
                 ("grpc.max_concurrent_streams", _CALLS_EACH_CONNECTION),
                 ("grpc.server.max_pending_requests", _MOST_PENDING),
-                ("grpc.server.max_pending_requests_hard_limit", 2 * _MOST_PENDING),
+                ("grpc.server.max_pending_requests_hard_limit", _MOST_PENDING + _MOST_PENDING // 4),
                 ("grpc.server_handshake_timeout_ms", int(1000 * settings.head_timeout_s)),
                 ("grpc.max_connection_idle_ms", _IDLE_MS),
                 # A caller that vanished without a word is noticed, and its capture ended; callers

@@ -33,6 +33,8 @@ _SHORT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 _SPARE, _SPARE_EACH = 64, 16
 """Connections beyond the places: they get to know that there is none, or the server's health."""
 _PROGRESS_BYTES = 16 << 10
+_UNREAD_BYTES = 32 << 10
+"""Of an answer, beyond what the system takes: then no more is sent until the client reads."""
 
 
 @dataclass
@@ -135,11 +137,13 @@ class GuardedProtocol(H11Protocol):
         super().__init__(
             connections.config, connections.state, connections.app_state, asyncio.get_running_loop()
         )
-        self.peer = peer
+        self.peer, self.group = peer, ""
         self.places = connections.places
         self._connections = connections
         self._accepted = accepted
-        self._is_made = False
+        self._is_made = self._is_lost = False
+        self._answering = 0
+        self._answer, self.app = self.app, self._answer_one
         self._timer: asyncio.TimerHandle | None = None
         self._awaits_head = True
         self._body_of: object = None
@@ -156,6 +160,7 @@ class GuardedProtocol(H11Protocol):
         would wait for this one, though nobody uses it, until the grace is over.
         """
         super().connection_made(transport)
+        transport.set_write_buffer_limits(_UNREAD_BYTES)
         self._is_made = True
         if self.config.timeout_graceful_shutdown is not None:
             self.shutdown()
@@ -163,9 +168,13 @@ class GuardedProtocol(H11Protocol):
             self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Free the place."""
+        """Free the place, or when what was done for the client has ended."""
         self._stop_timer()
-        self.places.leave(self)
+        self._is_lost = True
+        if self._answering:
+            self.places.works(self)
+        else:
+            self.places.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -233,6 +242,15 @@ class GuardedProtocol(H11Protocol):
         # A TLS handshake goes on, which sees the end of the connection.
         with suppress(OSError):
             self._accepted.shutdown(socket.SHUT_RDWR)
+
+    async def _answer_one(self, scope: Any, receive: Any, send: Any) -> None:
+        self._answering += 1
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._answering -= 1
+            if self._is_lost and not self._answering:
+                self.places.leave(self)
 
     def _is_answering(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request

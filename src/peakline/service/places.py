@@ -13,28 +13,34 @@ class Holder(Protocol):
     def peer(self) -> str:
         """Whose it is: a peer holds no more than its part of the places."""
 
+    @property
+    def group(self) -> str:
+        """Which of the peer's holders belong together, such as the calls over one connection."""
+
     def give_way(self) -> None:
         """The place went to somebody else: end."""
 
 
 _H = TypeVar("_H", bound=Holder)
+_Line = OrderedDict[_H, None]
 
 
 class Places(Generic[_H]):
     """At most ``most`` places, of which one peer has at most ``most_each``.
 
     When all are taken the holder gives way whose client has kept the server waiting the longest:
-    for a request, for the rest of one, or until it reads its answer. While the server is at work
-    for a holder, nobody takes its place. For one thread.
+    for a request, for the rest of one, or until it reads its answer; of a peer that has all it may
+    have, it is one of its largest group. While the server is at work for a holder, nobody takes its
+    place. For one thread.
     """
 
     def __init__(self, most: int, most_each: int) -> None:
         self._most, self._most_each = most, most_each
         self._count = 0
         self._counts: dict[str, int] = {}
-        # The longest wait first: all of them, and by peer.
-        self._waiting: OrderedDict[_H, None] = OrderedDict()
-        self._waiting_of: dict[str, OrderedDict[_H, None]] = {}
+        # The longest wait first: all of them, and by peer and group.
+        self._waiting: _Line[_H] = OrderedDict()
+        self._waiting_of: dict[str, dict[str, _Line[_H]]] = {}
         self._working: set[_H] = set()
 
     def __len__(self) -> int:
@@ -42,9 +48,10 @@ class Places(Generic[_H]):
 
     def take(self, holder: _H) -> bool:
         """A place for ``holder``, for whose client the server waits; False: there is none."""
-        waiting = None
+        waiting: _Line[_H] | None = None
         if self._counts.get(holder.peer, 0) >= self._most_each:
-            waiting = self._waiting_of.get(holder.peer, OrderedDict())
+            groups = self._waiting_of.get(holder.peer, {})
+            waiting = max(groups.values(), key=len, default=OrderedDict())
         elif self._count >= self._most:
             waiting = self._waiting
         if waiting is not None and not self._evict(waiting):
@@ -79,7 +86,7 @@ class Places(Generic[_H]):
         """Take the place of whoever has waited the longest; False: of nobody."""
         return self._evict(self._waiting)
 
-    def _evict(self, waiting: OrderedDict[_H, None]) -> bool:
+    def _evict(self, waiting: _Line[_H]) -> bool:
         oldest = next(iter(waiting), None)
         if oldest is None:
             return False
@@ -89,7 +96,8 @@ class Places(Generic[_H]):
 
     def _wait(self, holder: _H) -> None:
         self._waiting[holder] = None
-        self._waiting_of.setdefault(holder.peer, OrderedDict())[holder] = None
+        groups = self._waiting_of.setdefault(holder.peer, {})
+        groups.setdefault(holder.group, OrderedDict())[holder] = None
 
     def _remove(self, holder: _H) -> bool:
         if holder in self._working:
@@ -98,8 +106,10 @@ class Places(Generic[_H]):
         if holder not in self._waiting:
             return False
         del self._waiting[holder]
-        own = self._waiting_of[holder.peer]
-        del own[holder]
-        if not own:
+        groups = self._waiting_of[holder.peer]
+        del groups[holder.group][holder]
+        if not groups[holder.group]:
+            del groups[holder.group]
+        if not groups:
             del self._waiting_of[holder.peer]
         return True

@@ -6,9 +6,9 @@ An event loop decodes no profile. Who waits for a turn holds no thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -34,7 +34,7 @@ class Workers:
         work has really ended. Raises as ``work`` does, BusyError, DeadlineError, CancelledError.
         """
         try:
-            ticket = None if gate is None else await _inside(gate, caller, deadline)
+            ticket = None if gate is None else await _let_in(gate, caller, deadline)
 
             def under_deadline() -> _T:
                 place = nullcontext() if gate is None else gate.held()
@@ -61,8 +61,19 @@ class Workers:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def _inside(gate: Gate, caller: Caller, deadline: Deadline) -> Ticket:
-    """A ticket that ``gate`` let in."""
+@asynccontextmanager
+async def inside(gate: Gate, caller: Caller, deadline: Deadline) -> AsyncIterator[None]:
+    """Be inside ``gate`` for the block, and in the contexts that are copied there."""
+    ticket = await _let_in(gate, caller, deadline)
+    try:
+        with gate.held():
+            yield
+    finally:
+        gate.leave(ticket)
+
+
+async def _let_in(gate: Gate, caller: Caller, deadline: Deadline) -> Ticket:
+    """A ticket that ``gate`` let in; `Gate.leave` gives it back."""
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:

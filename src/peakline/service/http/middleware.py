@@ -28,7 +28,7 @@ from peakline.service.http.problems import RETRY_AFTER_S, problem_response
 from peakline.service.metrics import Metrics
 
 _FACE = "http"
-_PIECE_BYTES = 256 << 10
+_PIECE_BYTES = 64 << 10
 _LONGEST_URL = 16 << 10
 _LONGEST_HEADERS = 16 << 10
 LONGEST_HEAD = _LONGEST_URL + _LONGEST_HEADERS + (1 << 10)

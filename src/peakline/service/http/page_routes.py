@@ -10,11 +10,11 @@ from functools import cache
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from peakline.errors import NotFoundError
 from peakline.service.http.answers import accepts_gzip, names_tag
 from peakline.service.http.describe import answer, described
+from peakline.service.http.requests import context_of
 from peakline.web import PLOTLY_SCRIPT, content_policy, page_files
 
 router = APIRouter(tags=["page"])
@@ -84,7 +84,7 @@ async def _answer(request: Request, path: str) -> Response:
         return _policy(), content.tag, content.plain, content.packed if zipped else None
 
     try:
-        policy, tag, plain, packed = await run_in_threadpool(read)
+        policy, tag, plain, packed = await context_of(request).work.read(read)
     except OSError:
         raise NotFoundError(f"the page has lost its file {path!r}") from None
     # The tag is weak, as both encodings share it.

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from peakline.deadline import Deadline, within
 from peakline.engine import Gate
-from peakline.engine.gate import Caller, called_by
+from peakline.engine.gate import Caller
 from peakline.errors import CancelledError, DeadlineError, PeaklineError
 from peakline.service.access import Access
 from peakline.service.callers import caller_of
@@ -33,7 +33,7 @@ from peakline.service.core import LISTS, Analysis
 from peakline.service.http.answers import json_response
 from peakline.service.http.problems import TooLargeError
 from peakline.service.settings import Settings
-from peakline.service.workers import Workers
+from peakline.service.workers import Workers, inside
 
 LINES_TYPE = "application/x-ndjson"
 _NOT_WANTED = re.compile(r"q=0(\.0*)?")
@@ -120,8 +120,9 @@ class Lines(Response):
 
 _T = TypeVar("_T")
 
-_UPLOADS = 24
-"""Threads for uploads: their gate, which is smaller, says who waits."""
+_READERS = 4
+_UPLOADS = 8
+"""Threads for uploads: their gate lets fewer in."""
 _LEAST_UPLOAD_BYTES_PER_S = 1 << 20
 """Slower uploads end with the timeout of a request: nobody holds a thread for hours."""
 
@@ -138,10 +139,12 @@ class Work:
         self._capture_s = settings.max_capture_s
         self._max_upload_bytes = settings.max_upload_bytes
         self._gate = analysis.gate
+        self._uploads_gate = analysis.uploads.gate
         self._access = access
         self._answers = Workers(settings.max_concurrent + LISTS, "http-answer")
         self._captures = Workers(HELD_THREADS, "http-capture")
         self._uploads = anyio.CapacityLimiter(_UPLOADS)
+        self._readers = anyio.CapacityLimiter(_READERS)
 
     def close(self) -> None:
         """Begin nothing more."""
@@ -162,6 +165,10 @@ class Work:
     async def json(self, request: Request, work: Callable[[], object]) -> Response:
         """As `answer`, of what ``work`` returns as JSON."""
         return await self.answer(request, lambda: json_response(request, work()))
+
+    async def read(self, work: Callable[[], _T]) -> _T:
+        """What ``work`` returns, which only reads a small file."""
+        return await anyio.to_thread.run_sync(work, limiter=self._readers)
 
     async def capture(self, request: Request, work: Callable[[], _T]) -> _T:
         """As `answer`, for a capture and what comes after it."""
@@ -193,10 +200,11 @@ class Work:
         pieces = _Body(request, limit, self._timeout_s)
 
         def work() -> _T:
-            with called_by(self._caller(request)), within(deadline):
+            with within(deadline):
                 return store(iter(pieces))
 
-        return await anyio.to_thread.run_sync(work, limiter=self._uploads)
+        async with inside(self._uploads_gate, self._caller(request), deadline):
+            return await anyio.to_thread.run_sync(work, limiter=self._uploads)
 
     async def _run(
         self,
