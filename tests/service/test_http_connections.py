@@ -1,6 +1,7 @@
 """Connections that say nothing, too little, or read nothing: they end, and keep nobody out."""
 
 import asyncio
+import resource
 import socket
 import ssl
 from contextlib import ExitStack
@@ -9,6 +10,8 @@ import httpx
 import pytest
 from tests.service.certificates import Authority
 from tests.service.http_client import problem, serving
+from tests.service.process_numbers import costs_of, metric
+from tests.service.server_process import running_server
 from tests.waiting import HANG_S, growing, until
 
 from peakline.errors import BusyError
@@ -247,6 +250,22 @@ def test_handshakes_that_never_end_count_and_end(start, connect, tmp_path):
     assert rest(held[0]) == b""
     hasty = start(head_timeout_s=0.1, **secured)
     assert rest(connect(hasty.port)) == b""
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no limit of another process")
+def test_where_no_descriptor_is_left_the_silent_give_way(sample_logdir, connect):
+    with running_server(sample_logdir, "--access-log", "off", warms_up=False) as server:
+        url = f"http://127.0.0.1:{server.http_port}"
+        assert len(httpx.get(f"{url}/api/sessions", timeout=HANG_S).json()) == 4
+        most = costs_of(server).descriptors + 30
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (most, most))
+        for number in range(60):
+            connect(server.http_port, HALF_HEADS[number % 4])
+        for _ in range(3):
+            assert httpx.get(f"{url}/healthz", timeout=HANG_S).status_code == 200
+            assert len(httpx.get(f"{url}/api/sessions", timeout=HANG_S).json()) == 4
+        assert metric(server, 'peakline_connections_closed_total{reason="full"}') >= 16
+        assert server.end() == 0
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,11 @@ class GrpcConnections:
         fewest = min(self._most, self._most_each)
         while True:
             await asyncio.sleep(_LOOK_S)
-            if len(os.listdir(_DESCRIPTORS)) > fewest:  # noqa: PTH208 (names only)
-                for connection in self._too_many(list(_connections(self._port))):
-                    if _shut(connection):
-                        self._metrics.hung_up("full")
+            with suppress(OSError):  # where no descriptor is left to look with
+                if len(os.listdir(_DESCRIPTORS)) > fewest:  # noqa: PTH208 (names only)
+                    for connection in self._too_many(list(_connections(self._port))):
+                        if _shut(connection):
+                            self._metrics.hung_up("full")
 
     def _too_many(self, connections: list[_Connection]) -> Iterator[_Connection]:
         """Those that have to go, the longest silent first."""

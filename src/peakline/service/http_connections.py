@@ -29,6 +29,7 @@ from peakline.service.places import Places
 _AT_ONCE = 128
 """Connections that are accepted in a row, before those that there are have their turn."""
 _PAUSE_S = 0.1
+_FREED = 16
 _SHORT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 _SPARE, _SPARE_EACH = 64, 16
 """Connections beyond the places: they get to know that there is none, or the server's health."""
@@ -103,8 +104,9 @@ class Door:
             except OSError as error:
                 if error.errno not in _SHORT:
                     raise
-                # No descriptor is left for whoever comes: one who does nothing gives way.
-                self._connections.places.free_one()
+                # No descriptor is left for whoever comes: some who do nothing give way.
+                for _ in range(_FREED):
+                    self._connections.places.free_one()
                 self._loop.remove_reader(self._listener.fileno())
                 self._pause = self._loop.call_later(_PAUSE_S, self._open)
                 return

@@ -22,17 +22,19 @@ _REASONS: Mapping[int, str] = {
     404: "no such session, host, tool, or whatever else was named",
     409: "the session is there already",
     413: "the body is larger than the server takes",
+    414: "the URL is longer than the server takes",
     415: "the type or the content of the body is none that the server takes",
     421: "the Host header is none of this server's names",
     422: "the profile is damaged",
     429: "too many requests at once; try again after Retry-After seconds",
+    431: "the headers are longer than the server takes",
     500: "a fault of the server; the detail has the id of its entry in the log",
-    503: "a remote host or a capture failed",
+    503: "a remote host or a capture failed; or too many connections, with Retry-After",
     504: "the time for the answer is over",
 }
 
-_ALWAYS = (400, 401, 421, 500)
-READING = (*_ALWAYS, 403, 404, 422, 429, 503, 504)
+_ALWAYS = (400, 401, 414, 421, 431, 500, 503)
+READING = (*_ALWAYS, 403, 404, 422, 429, 504)
 """What any question about sessions may be answered with, besides success."""
 
 ASKING = (*READING, 413, 415)

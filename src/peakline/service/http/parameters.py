@@ -17,7 +17,7 @@ _CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 _NAME = rf"[^{INVISIBLE}./\\-][^{INVISIBLE}/\\]*"
 _LONGEST_NAME = 200  # bytes of UTF-8; the schema can only count characters
 
-_LONGEST_TEXT = 10_000
+_LONGEST_TEXT = 500
 
 NAME: dict[str, Any] = {"minLength": 1, "maxLength": _LONGEST_NAME, "pattern": f"^{_NAME}$"}
 """JSON schema of a name: one part of a path."""
