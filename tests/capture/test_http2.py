@@ -301,10 +301,11 @@ def test_how_bytes_are_cut_does_not_matter(cuts):
     assert received(CONVERSATION, cuts) == whole
 
 
-def test_damaged_frames_are_refused_or_read():
-    chance = random.Random(17)
+@pytest.mark.parametrize("rounds", [3000, pytest.param(300_000, marks=pytest.mark.soak)])
+def test_damaged_frames_are_refused_or_read(rounds):
+    chance = random.Random(rounds)
     refused = 0
-    for _ in range(3000):
+    for _ in range(rounds):
         content = bytearray(CONVERSATION)
         for _ in range(chance.randint(1, 4)):
             content[chance.randrange(len(content))] = chance.randrange(256)
@@ -312,7 +313,7 @@ def test_damaged_frames_are_refused_or_read():
             received(bytes(content[: chance.randint(1, len(content))]), [chance.randrange(60)])
         except BrokenError:
             refused += 1
-    assert 300 < refused < 2700
+    assert rounds // 10 < refused < rounds * 9 // 10
 
 
 def test_an_answer_of_garbage_is_one_line(tmp_path):

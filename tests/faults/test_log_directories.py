@@ -4,12 +4,14 @@ running server: an error of one line, and all is as before when it is there agai
 
 import shutil
 import subprocess
+import sys
 from contextlib import closing, contextmanager
 
 import grpc
 import httpx
 import pytest
 from tests.capture.peers import peer, sample_profile, space
+from tests.faults.test_killed_verbs import PROFILE
 from tests.service.bad_peers import exact_answer
 from tests.service.grpc_client import Client
 from tests.service.server_here import server_here
@@ -168,6 +170,30 @@ def test_a_file_that_may_not_be_so_large(logdir, profile, worker):
         assert upload(server, profile).status_code == 201
         assert capture(server, "captured").status_code == 201
         assert server.end() == 0
+
+
+LIMITED = """
+import resource, sys
+from peakline.__main__ import main
+limit = int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("there", [None, "", "# Before\n"])
+def test_a_summary_that_has_no_room_is_as_it_was(root, tmp_path, there):
+    summary = tmp_path / "summary.md"
+    if there is not None:
+        summary.write_text(there)
+    command = ["check", str(root / PROFILE), "--max-peak", "1TB", "--summary", str(summary)]
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(len(there or "") + 10), *command],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert (summary.read_text() if summary.exists() else None) == there
+    assert done.stderr == f"peakline: {summary}: cannot be written: File too large\n"
 
 
 def test_a_start_removes_what_killed_servers_left(logdir):

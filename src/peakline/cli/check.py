@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +18,7 @@ from peakline.cli.options import (
     path_argument,
     reading_options,
 )
-from peakline.errors import CheckFailed, OutputError, UsageError
+from peakline.errors import CheckFailed, ExistsError, OutputError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import parse_size
 
@@ -205,8 +207,16 @@ def _check_summary(summary: str, sources: tuple[str | None, ...]) -> None:
 
 
 def _append(summary: str, text: str) -> None:
-    """By one call of the system: a process that is killed appends all of it or nothing."""
+    """A new file is there when it is whole. To one that is there the text is appended by one call
+    of the system, so that a process that is killed appends all of it or nothing.
+    """
+    from peakline.repository import write_atomically
+
     try:
+        if not os.path.lexists(summary):
+            with suppress(ExistsError):  # another was faster
+                write_atomically(summary, lambda stream: stream.write(text.encode()))
+                return
         with Path(summary).open("ab", buffering=0) as file:
             size = file.tell()
             content = f"\n{text}" if size else text
@@ -219,6 +229,8 @@ def _append(summary: str, text: str) -> None:
                 raise
     except OSError as error:
         raise _unwritable(summary, error) from None
+    except UsageError as error:
+        raise OutputError(str(error)) from None
 
 
 def _unwritable(summary: str, error: OSError) -> OutputError:
