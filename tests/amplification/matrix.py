@@ -1,6 +1,6 @@
-"""Runs every question on every case, and prints what took most: the offenders.
+"""Runs every question on every case, and prints what took most.
 
-    python -m tests.amplification.matrix --size 100000 --only xplane --question summary
+python -m tests.amplification.matrix --size 100000 --only xplane --question summary
 """
 
 import argparse
@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,7 @@ from tests.amplification.questions import FILE, OUT, broad, questions
 
 CASES = Path(__file__).with_name("cases")
 Case = Callable[[int], bytes]
+_MUCH_BYTES, _MUCH_S = 100_000_000, 1.0
 
 
 def cases() -> dict[str, Case]:
@@ -52,6 +54,7 @@ class Zygote:
         self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None
     ) -> None:
         self._process.stdin.close()
+        self._process.stdout.close()
         self._process.wait()
 
     def measured(self, asked: Iterable[list[str]]) -> list[dict[str, Any]]:
@@ -75,43 +78,68 @@ def write(path: Path, data: bytes | dict[str, bytes], *, packed: bool = False) -
         path.write_bytes(gzip.compress(data, 9, mtime=0) if packed else data)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--size", type=int, default=100_000)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--question", default="")
-    parser.add_argument("--skip", default="\0")
-    parser.add_argument("--broad", action="store_true")
-    parser.add_argument("--gzip", action="store_true")
-    parser.add_argument("--out")
-    parser.add_argument("--mb", type=float, default=100)
-    parser.add_argument("--seconds", type=float, default=1)
-    o = parser.parse_args()
-    out = open(o.out, "a") if o.out else None
-    wanted = [q for q in (broad() if o.broad else questions()) if o.question in " ".join(q) and o.skip not in " ".join(q)]
-    with tempfile.TemporaryDirectory() as folder, Zygote() as zygote:
-        base = zygote.measured([["--version"]])[0]["peak_bytes"]
-        path = Path(folder) / "worst"
-        place = {FILE: str(path), OUT: f"{folder}/out"}
-        asked = [[place.get(word, word) for word in question] for question in wanted]
-        for name, made in cases().items():
-            if not any(only in name for only in o.only.split(",")):
-                continue
-            write(path, made(o.size), packed=o.gzip)
-            worst_mb = worst_s = (0, "")
-            for question, words, took in zip(wanted, asked, zygote.measured(asked), strict=True):
-                if took["seconds"] > o.seconds or (took["peak_bytes"] - base) / 1e6 > o.mb:
-                    # By itself, without what is left of others.
+@dataclass(frozen=True)
+class Took:
+    """What a question about a case took: bytes beyond those of the imports, seconds of CPU."""
+
+    case: str
+    size: int
+    question: str
+    bytes: int
+    seconds: float
+    code: int
+    said: str
+
+
+def measured(
+    zygote: Zygote, names: Iterable[str], size: int, asked: list[tuple[str, ...]]
+) -> Iterator[Took]:
+    """What every question takes about the named cases. What takes much is tried again by itself."""
+    made = cases()
+    base = zygote.measured([["--version"]])[0]["peak_bytes"]
+    with tempfile.TemporaryDirectory() as folder:
+        place = {FILE: f"{folder}/worst", OUT: f"{folder}/out"}
+        filled = [[place.get(word, word) for word in question] for question in asked]
+        for name in names:
+            write(Path(place[FILE]), made[name](size))
+            for question, words, took in zip(asked, filled, zygote.measured(filled), strict=True):
+                most = took["peak_bytes"] - base
+                if took["seconds"] > _MUCH_S or most > _MUCH_BYTES:
                     again = zygote.measured([words])[0]
-                    took = min(took, again, key=lambda one: one["seconds"]) | {"peak_bytes": min(again["peak_bytes"], took["peak_bytes"])}
-                mb, s = (took["peak_bytes"] - base) / 1e6, took["seconds"]
-                row = [name, o.size, " ".join(question), round(mb), round(s, 2), took["code"], took["said"][-200:].strip()]
-                if out:
-                    print(json.dumps(row), file=out, flush=True)
-                worst_mb, worst_s = max(worst_mb, (mb, " ".join(question))), max(worst_s, (s, " ".join(question)))
-                if mb > o.mb or s > o.seconds or took["code"] not in (0, 1, 2, 3):
-                    print(*row, flush=True)
-            print(f"# {name}: {worst_mb[0]:.0f} MB ({worst_mb[1]}), {worst_s[0]:.2f} s ({worst_s[1]})", flush=True)
+                    took["seconds"] = min(took["seconds"], again["seconds"])
+                    most = min(most, again["peak_bytes"] - base)
+                yield Took(
+                    name, size, " ".join(question), most, took["seconds"], took["code"],
+                    took["said"][-200:].strip(),
+                )  # fmt: skip
+
+
+def main() -> None:
+    """Print what took more than a share, and the worst of every case."""
+    parser = argparse.ArgumentParser(description="What the worst files take.")
+    parser.add_argument("--size", type=int, default=100_000, help="bytes of a file")
+    parser.add_argument("--only", default="", help="cases with one of these in their names")
+    parser.add_argument("--question", default="", help="questions that have this in them")
+    parser.add_argument("--broad", action="store_true", help="fewer questions")
+    options = parser.parse_args()
+    asked = [
+        q for q in (broad() if options.broad else questions()) if options.question in " ".join(q)
+    ]
+    chosen = [name for name in cases() if any(one in name for one in options.only.split(","))]
+    worst: dict[str, tuple[int, float]] = {}
+    with Zygote() as zygote:
+        for took in measured(zygote, chosen, options.size, asked):
+            most = worst.get(took.case, (0, 0.0))
+            worst[took.case] = max(most[0], took.bytes), max(most[1], took.seconds)
+            if took.bytes > _MUCH_BYTES or took.seconds > _MUCH_S or took.code not in range(4):
+                _say(f"{took}")
+    for name, (most, seconds) in worst.items():
+        _say(f"{name}: {most / 1e6:.0f} MB, {seconds:.2f} s")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

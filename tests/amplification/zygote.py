@@ -11,8 +11,8 @@ and a line out, for each of them:
     {"peak_bytes": 99999999, "seconds": 0.3, "code": 0, "said": "..."}
 
 ``bytes`` is the most address space beyond that of the imports, ``seconds`` user and system time:
-who takes more ends, and the next question has a fork of its own. ``code`` is the exit code, or below
-0 the signal that ended it.
+who takes more ends, and the next question has a fork of its own. ``code`` is the exit code, or
+below 0 the signal that ended it.
 """
 
 import contextlib
@@ -47,7 +47,8 @@ def main() -> None:
         while left:
             found = _answered(left, wanted["bytes"], wanted["seconds"])
             for one in found:
-                print(json.dumps(one), flush=True)
+                sys.stdout.write(json.dumps(one) + "\n")
+                sys.stdout.flush()
             left = left[len(found) :]
 
 
@@ -68,7 +69,9 @@ def _answered(questions: list[list[str]], most: int, seconds: int) -> list[dict[
             with contextlib.suppress(BaseException):
                 _limit_memory(most)
                 for words in questions:
-                    print(json.dumps(_measured(words, seconds, said.fileno())), file=told, flush=True)
+                    print(
+                        json.dumps(_measured(words, seconds, said.fileno())), file=told, flush=True
+                    )
                 os._exit(0)
             os._exit(99)
         _, status, usage = os.wait4(child, 0)
@@ -96,7 +99,7 @@ def _limit_memory(most: int) -> None:
 def _measured(words: list[str], seconds: int, said: int) -> dict[str, Any]:
     from peakline.__main__ import main as peakline
 
-    with open(os.devnull, "r+b") as nowhere:
+    with Path(os.devnull).open("r+b") as nowhere:
         os.dup2(nowhere.fileno(), 0)
         os.dup2(nowhere.fileno(), 1)
     os.ftruncate(said, 0)

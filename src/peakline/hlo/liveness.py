@@ -98,9 +98,7 @@ def compute_need(programs: Programs, number: int) -> Need | None:
 
 
 class _Walk:
-    def __init__(
-        self, programs: Programs, number: int, computations: Columns, entry: int
-    ) -> None:
+    def __init__(self, programs: Programs, number: int, computations: Columns, entry: int) -> None:
         table = programs.read(number, "hlo_instructions", _WANTED)
         links = programs.read(number, "hlo_operands")
         is_data = ~links.array("is_control")

@@ -87,13 +87,15 @@ def staircase(size: int) -> bytes:
 def flows(size: int) -> bytes:
     """One id that begins and ends again and again."""
     return _trace(
-        many(size // 2, b',{"ph":"s","id":1,"ts":1}') + many(size // 2, b',{"ph":"f","id":1,"ts":1}')
+        many(size // 2, b',{"ph":"s","id":1,"ts":1}')
+        + many(size // 2, b',{"ph":"f","id":1,"ts":1}')
     )
 
 
 def asynchronous(size: int) -> bytes:
     return _trace(
-        many(size // 2, b',{"ph":"b","id":1,"ts":1}') + many(size // 2, b',{"ph":"e","id":1,"ts":1}')
+        many(size // 2, b',{"ph":"b","id":1,"ts":1}')
+        + many(size // 2, b',{"ph":"e","id":1,"ts":1}')
     )
 
 
@@ -101,7 +103,7 @@ def correlations(size: int) -> bytes:
     launch = ',"cat":"cuda_runtime","args":{"correlation":7,"External id":1}'
     kernel = ',"cat":"kernel","args":{"correlation":7,"stream":7,"device":0}'
     return _trace(
-        repeated(size // 2, lambda n: _event("cudaLaunchKernel", 1, 2, launch))
+        repeated(size // 2, lambda _: _event("cudaLaunchKernel", 1, 2, launch))
         + repeated(size // 2, lambda n: _event("k", n * 3, 2, kernel))
     )
 
@@ -116,9 +118,7 @@ def external_ids(size: int) -> bytes:
 
 def steps(size: int) -> bytes:
     return _trace(
-        repeated(
-            size, lambda n: _event(f"ProfilerStep#{n}", n * 9, 9, ',"cat":"user_annotation"')
-        )
+        repeated(size, lambda n: _event(f"ProfilerStep#{n}", n * 9, 9, ',"cat":"user_annotation"'))
     )
 
 
@@ -147,7 +147,9 @@ def nested_args(size: int) -> bytes:
 
 
 def deep_json(size: int) -> bytes:
-    return _trace(b',{"ph":"X","ts":1,"args":{"a":' + b"[" * (size // 2) + b"]" * (size // 2) + b"}}")
+    return _trace(
+        b',{"ph":"X","ts":1,"args":{"a":' + b"[" * (size // 2) + b"]" * (size // 2) + b"}}"
+    )
 
 
 def escapes(size: int) -> bytes:
@@ -159,9 +161,7 @@ def long_name(size: int) -> bytes:
 
 
 def deep_scopes(size: int) -> bytes:
-    return _trace(
-        repeated(size, lambda n: _event(f"s{n}/" + "a/" * (size // 400) + "b", n * 9, 5))
-    )
+    return _trace(repeated(size, lambda n: _event(f"s{n}/" + "a/" * (size // 400) + "b", n * 9, 5)))
 
 
 def shapes(size: int) -> bytes:

@@ -148,7 +148,9 @@ def tensor(size: int) -> bytes:
 
 
 def tensor_numbers(size: int) -> bytes:
-    return _node("a", "Const", more=_attr("value", part(8, number(1, 9) + part(10, b"\x01" * size))))
+    return _node(
+        "a", "Const", more=_attr("value", part(8, number(1, 9) + part(10, b"\x01" * size)))
+    )
 
 
 def nested_functions(size: int) -> bytes:
@@ -241,9 +243,7 @@ def frames(size: int) -> bytes:
 def traces(size: int) -> bytes:
     frame = part(1, number(1, 0) + number(2, 7))
     nodes = repeated(size // 4, lambda n: _node(f"n{n}", "NoOp"))
-    traces = repeated(
-        size // 2, lambda n: part(2, part(1, f"n{n}") + part(2, many(60, frame)))
-    )
+    traces = repeated(size // 2, lambda n: part(2, part(1, f"n{n}") + part(2, many(60, frame))))
     return nodes + part(_DEBUG, part(1, "a.py") + traces)
 
 

@@ -48,5 +48,6 @@ def used(size: int) -> bytes:
         b"BufferAssignment:\nallocation 0: size 40, preallocated-temp:\n"
         b" value: <1 i @0> (size=4,offset=0): f32[]\n\nTotal bytes used: 40 (40B)\n\nUsed values:\n"
     ) + repeated(
-        size, lambda n: f"<{n} i{n} @0>\n positions:\n  i{n}\n uses:\n from instruction: i\n".encode()
+        size,
+        lambda n: f"<{n} i{n} @0>\n positions:\n  i{n}\n uses:\n from instruction: i\n".encode(),
     )

@@ -8,7 +8,12 @@ _MODULE, _ASSIGNMENT = 1, 3
 
 
 def _instruction(
-    key: int, opcode: str, operands: bytes = b"", more: bytes = b"", name: str = "", shape: bytes = _SCALAR
+    key: int,
+    opcode: str,
+    operands: bytes = b"",
+    more: bytes = b"",
+    name: str = "",
+    shape: bytes = _SCALAR,
 ) -> bytes:
     return part(
         2, part(1, name or f"i{key}") + part(2, opcode) + shape + number(35, key) + operands + more
@@ -58,22 +63,23 @@ def huge_ids(size: int) -> bytes:
     return _main(
         _FIRST,
         repeated(
-            size, lambda n: _instruction((1 << 62) + 977 * n, "add", number(36, (1 << 62) + 977 * n))
+            size,
+            lambda n: _instruction((1 << 62) + 977 * n, "add", number(36, (1 << 62) + 977 * n)),
         ),
     )
 
 
 def chain(size: int) -> bytes:
-    return _main(
-        _FIRST, repeated(size, lambda n: _instruction(n + 2, "negate", number(36, n + 1)))
-    )
+    return _main(_FIRST, repeated(size, lambda n: _instruction(n + 2, "negate", number(36, n + 1))))
 
 
 def doubling_chain(size: int) -> bytes:
     """Each adds the one before to itself: 2^n ways."""
     return _main(
         _FIRST,
-        repeated(size, lambda n: _instruction(n + 2, "add", part(36, bytes((*_v(n + 1), *_v(n + 1)))))),
+        repeated(
+            size, lambda n: _instruction(n + 2, "add", part(36, bytes((*_v(n + 1), *_v(n + 1)))))
+        ),
     )
 
 
@@ -151,7 +157,9 @@ def nested_calls(size: int) -> bytes:
 
     def level(n: int) -> bytes:
         key = 10 + n
-        return _computation(key, _instruction(100 + n, "call", more=number(38, key + 1)), root=100 + n)
+        return _computation(
+            key, _instruction(100 + n, "call", more=number(38, key + 1)), root=100 + n
+        )
 
     first = _computation(1, _FIRST, _instruction(2, "call", more=number(38, 10)), name="main")
     return _program(first, repeated(size, level))
@@ -246,9 +254,7 @@ def literal(size: int) -> bytes:
 
 
 def literal_of_tuples(size: int) -> bytes:
-    return _main(
-        _FIRST, _instruction(2, "constant", more=part(8, many(size, part(10))))
-    )
+    return _main(_FIRST, _instruction(2, "constant", more=part(8, many(size, part(10)))))
 
 
 def empty_literal(size: int) -> bytes:
@@ -351,9 +357,7 @@ def deep_frames(size: int) -> bytes:
 def circle_of_frames(size: int) -> bytes:
     index = part(1, "a.py") + part(2, "f") + part(3, number(1, 1) + number(2, 1))
     index += repeated(size, lambda n: part(4, number(1, 1) + number(2, n + 2)))
-    return _main(
-        _FIRST, _instruction(2, "dot", more=part(7, number(15, 1))), more=part(17, index)
-    )
+    return _main(_FIRST, _instruction(2, "dot", more=part(7, number(15, 1))), more=part(17, index))
 
 
 def schedule(size: int) -> bytes:

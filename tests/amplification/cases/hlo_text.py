@@ -1,5 +1,8 @@
 """HLO texts, buffer assignments and reports that XLA never wrote."""
 
+# A line of a log is a line here.
+# ruff: noqa: E501
+
 from tests.amplification.wire import many, repeated
 
 _HEAD = "HloModule jit_f, is_scheduled=true\n\n"
@@ -60,15 +63,11 @@ def huge_literals(size: int) -> bytes:
 
 def nested_attribute(size: int) -> bytes:
     half = size // 2
-    return _main(
-        b"  b = f32[] copy(a), sharding=" + b"{" * half + b"}" * half + b"\n"
-    )
+    return _main(b"  b = f32[] copy(a), sharding=" + b"{" * half + b"}" * half + b"\n")
 
 
 def attributes(size: int) -> bytes:
-    return _main(
-        b"  b = f32[] copy(a)" + repeated(size, lambda n: f", k{n}={n}".encode()) + b"\n"
-    )
+    return _main(b"  b = f32[] copy(a)" + repeated(size, lambda n: f", k{n}={n}".encode()) + b"\n")
 
 
 def replica_groups(size: int) -> bytes:
@@ -79,7 +78,9 @@ def iota_groups(size: int) -> bytes:
     return _main(
         repeated(
             size,
-            lambda n: f"  i{n} = f32[] all-reduce(a), replica_groups=[1048576,1048576]<=[1099511627776]\n".encode(),
+            lambda n: (
+                f"  i{n} = f32[] all-reduce(a), replica_groups=[1048576,1048576]<=[1099511627776]\n".encode()
+            ),
         )
     )
 
@@ -99,7 +100,10 @@ def scopes(size: int) -> bytes:
 
 def config(size: int) -> bytes:
     return _main(
-        b"  b = f32[] copy(a), backend_config=" + b'{"a":' * (size // 6) + b"}" * (size // 6) + b"\n"
+        b"  b = f32[] copy(a), backend_config="
+        + b'{"a":' * (size // 6)
+        + b"}" * (size // 6)
+        + b"\n"
     )
 
 
@@ -154,7 +158,9 @@ def nested_header(size: int) -> bytes:
 
 def frames(size: int) -> bytes:
     """The index of frames behind the header, as deep as the text."""
-    places = "".join(f"{n + 1} {{file_location_id=1 parent_frame_id={n + 1}}}\n" for n in range(size // 80))
+    places = "".join(
+        f"{n + 1} {{file_location_id=1 parent_frame_id={n + 1}}}\n" for n in range(size // 80)
+    )
     index = (
         'FileNames\n1 "a.py"\n\nFunctionNames\n1 "f"\n\nFileLocations\n'
         f"1 {{file_name_id=1 function_name_id=1 line=1 end_line=1 column=1 end_column=1}}\n\nStackFrames\n{places}\n\n"

@@ -1,5 +1,8 @@
 """Text that looks like logs and out-of-memory reports."""
 
+# A line of a log is a line here.
+# ruff: noqa: E501
+
 from tests.amplification.wire import many, repeated
 
 _BFC = (
@@ -40,8 +43,10 @@ def chunks(size: int) -> bytes:
 def bins(size: int) -> bytes:
     return _BFC.encode() + repeated(
         size,
-        lambda n: f"{_IN}Bin ({n}):  Total Chunks: 1, Chunks in use: 1. 1B allocated for chunks."
-        " 1B in use in bin. 1B client-requested in use in bin.\n".encode(),
+        lambda n: (
+            f"{_IN}Bin ({n}):  Total Chunks: 1, Chunks in use: 1. 1B allocated for chunks."
+            " 1B in use in bin. 1B client-requested in use in bin.\n".encode()
+        ),
     )
 
 
@@ -58,9 +63,7 @@ def short_errors(size: int) -> bytes:
 
 
 def resource_exhausted(size: int) -> bytes:
-    return many(
-        size, b"RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.\n"
-    )
+    return many(size, b"RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.\n")
 
 
 def resource_exhausted_line(size: int) -> bytes:
@@ -73,12 +76,16 @@ def digits(size: int) -> bytes:
 
 def buffer_assignment(size: int) -> bytes:
     head = b"Out of memory while trying to allocate 9 bytes.\nBufferAssignment OOM Debugging.\n"
-    return head + b"Peak buffers:\n" + repeated(
-        size,
-        lambda n: (
-            f"\tBuffer {n}:\n\t\tSize: 1.0KiB\n\t\tOperator: op_name=\"a/{n}\"\n\t\tXLA Label: dot\n"
-            "\t\tShape: f32[8]\n\t\t==========================\n\n"
-        ).encode(),
+    return (
+        head
+        + b"Peak buffers:\n"
+        + repeated(
+            size,
+            lambda n: (
+                f'\tBuffer {n}:\n\t\tSize: 1.0KiB\n\t\tOperator: op_name="a/{n}"\n\t\tXLA Label: dot\n'
+                "\t\tShape: f32[8]\n\t\t==========================\n\n"
+            ).encode(),
+        )
     )
 
 
@@ -94,7 +101,7 @@ def many_tracebacks(size: int) -> bytes:
 
 def docker(size: int) -> bytes:
     return repeated(
-        size, lambda n: b'{"log":"CUDA out of memory. Tried to allocate 2.00 GiB\\n"}\n'
+        size, lambda _: b'{"log":"CUDA out of memory. Tried to allocate 2.00 GiB\\n"}\n'
     )
 
 

@@ -52,8 +52,10 @@ def deep_ops(size: int) -> bytes:
 def steps(size: int) -> bytes:
     return repeated(
         size,
-        lambda n: _record(2 * n, _STEP, number(1, n) + part(2, f"->a//{n}"))
-        + _allocation(2 * n + 1, n, step=n),
+        lambda n: (
+            _record(2 * n, _STEP, number(1, n) + part(2, f"->a//{n}"))
+            + _allocation(2 * n + 1, n, step=n)
+        ),
     )
 
 
@@ -66,8 +68,10 @@ def frees(size: int) -> bytes:
 def alternating(size: int) -> bytes:
     return repeated(
         size,
-        lambda n: _allocation(2 * n, n, op=f"o{n}")
-        + _record(2 * n + 1, _FREED, number(1, n) + part(2, "g")),
+        lambda n: (
+            _allocation(2 * n, n, op=f"o{n}")
+            + _record(2 * n + 1, _FREED, number(1, n) + part(2, "g"))
+        ),
     )
 
 
@@ -91,9 +95,7 @@ def dims(size: int) -> bytes:
     return _record(0, _ALLOCATED, content)
 
 
-_LINE = (
-    "2024-01-01 00:00:00.{:06d}: I tensorflow/core/framework/log_memory.cc:35] __LOG_MEMORY__ "
-)
+_LINE = "2024-01-01 00:00:00.{:06d}: I tensorflow/core/framework/log_memory.cc:35] __LOG_MEMORY__ "
 
 
 def lines(size: int) -> bytes:

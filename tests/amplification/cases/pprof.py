@@ -68,15 +68,16 @@ def inlined_repeated(size: int) -> bytes:
 
 
 def locations(size: int) -> bytes:
-    return _heap(_sample(b"\1"), repeated(size, lambda n: _location(n)))
+    return _heap(_sample(b"\1"), repeated(size, _location))
 
 
 def huge_ids(size: int) -> bytes:
     return _heap(
         repeated(
             size,
-            lambda n: part(_SAMPLE, number(1, (1 << 62) + n) + number(2, 7))
-            + _location((1 << 62) + n),
+            lambda n: (
+                part(_SAMPLE, number(1, (1 << 62) + n) + number(2, 7)) + _location((1 << 62) + n)
+            ),
         )
     )
 
@@ -96,8 +97,6 @@ def long_text(size: int) -> bytes:
     places = repeated(size // 4, lambda n: _location(n, part(4, number(1, 1) + number(2, n))))
     samples = repeated(size // 4, lambda n: part(_SAMPLE, number(1, n) + number(2, 7)))
     return _heap(samples, places, function) + text
-
-
 
 
 def labels(size: int) -> bytes:

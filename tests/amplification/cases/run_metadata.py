@@ -194,8 +194,12 @@ def dense(size: int) -> bytes:
 
 def sends(size: int) -> bytes:
     """What a device sends, and another receives, under one name."""
-    send = repeated(size // 2, lambda n: _run("_SEND_0", n, 5, label=f"[Send] edge_1_{n} from a @b"))
-    recv = repeated(size // 2, lambda n: _run("_RECV_0", n, 5, label=f"[Recv] edge_1_{n} from a @b"))
+    send = repeated(
+        size // 2, lambda n: _run("_SEND_0", n, 5, label=f"[Send] edge_1_{n} from a @b")
+    )
+    recv = repeated(
+        size // 2, lambda n: _run("_RECV_0", n, 5, label=f"[Recv] edge_1_{n} from a @b")
+    )
     return _stats(_device(_CPU, send), _device("/device:GPU:0", recv))
 
 

@@ -23,9 +23,7 @@ def runs(size: int) -> bytes:
     """A run of very little per tag."""
     return _VERSION + repeated(
         size,
-        lambda n: events_record(
-            part(8, part(1, f"t{n}") + part(2, run_metadata.runs(30)))
-        ),
+        lambda n: events_record(part(8, part(1, f"t{n}") + part(2, run_metadata.runs(30)))),
     )
 
 

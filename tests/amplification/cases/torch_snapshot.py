@@ -22,7 +22,9 @@ def _segment(blocks: list[Any], device: int = 0, address: int = 0) -> dict[str, 
     }  # fmt: skip
 
 
-def _entry(n: int, action: str = "alloc", size: int = 512, frames: list[Any] | None = None) -> dict[str, Any]:
+def _entry(
+    n: int, action: str = "alloc", size: int = 512, frames: list[Any] | None = None
+) -> dict[str, Any]:
     return {"action": action, "addr": n * 512, "size": size, "stream": 0, "time_us": n,
             "frames": [_FRAME] if frames is None else frames}  # fmt: skip
 
@@ -114,9 +116,7 @@ def long_name(size: int) -> bytes:
 
 
 def names(size: int) -> bytes:
-    return _pickled(
-        [], [_entry(n, frames=[_FRAME | {"name": f"f{n}"}]) for n in range(size // 60)]
-    )
+    return _pickled([], [_entry(n, frames=[_FRAME | {"name": f"f{n}"}]) for n in range(size // 60)])
 
 
 def empty_dicts(size: int) -> bytes:
@@ -172,6 +172,7 @@ def nested_tuples(size: int) -> bytes:
 
 def doubled(size: int) -> bytes:
     """Lists that hold the one before twice: as a tree they would be 2^n."""
+
     def twice(n: int) -> bytes:
         before = b"j" + struct.pack("<I", n)
         return b"](" + before + before + b"e\x94"
@@ -223,6 +224,7 @@ def colliding_set(size: int) -> bytes:
 
 def hash_of_nested(size: int) -> bytes:
     """A tuple of itself twice, again and again, as a key: its hash would take 2^n steps."""
+
     def pair(n: int) -> bytes:
         before = b"j" + struct.pack("<I", n)
         return before + before + b"\x86\x94"

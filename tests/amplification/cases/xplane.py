@@ -235,12 +235,12 @@ def deep_device_scopes(size: int) -> bytes:
     depth = int((size // 4) ** 0.5)
     ops = repeated(
         size,
-        lambda n: _type(_STAT_TYPES, 100 + n, "a/" * depth + f"b{n}:MatMul")
-        + _line(n, _event(1, n * 9, 8, _ref(1, 100 + n)), name=f"Stream #{n}"),
+        lambda n: (
+            _type(_STAT_TYPES, 100 + n, "a/" * depth + f"b{n}:MatMul")
+            + _line(n, _event(1, n * 9, 8, _ref(1, 100 + n)), name=f"Stream #{n}")
+        ),
     )
-    return _plane(
-        "/device:GPU:0", _type(_EVENT_TYPES, 1, "k"), _type(_STAT_TYPES, 1, "tf_op"), ops
-    )
+    return _plane("/device:GPU:0", _type(_EVENT_TYPES, 1, "k"), _type(_STAT_TYPES, 1, "tf_op"), ops)
 
 
 def growing_scopes(size: int) -> bytes:
@@ -346,9 +346,7 @@ def steps(size: int) -> bytes:
 def nested_steps(size: int) -> bytes:
     count = size // 24
     return _host(
-        repeated(
-            size, lambda n: _event(1, n, max(2 * count - 2 * n, 0), _int(1, n) + _int(2, 1))
-        ),
+        repeated(size, lambda n: _event(1, n, max(2 * count - 2 * n, 0), _int(1, n) + _int(2, 1))),
         _type(_EVENT_TYPES, 1, "train"),
         *_STEP_STATS,
     )
@@ -404,6 +402,7 @@ def one_context(size: int) -> bytes:
 
 def crowds(size: int) -> bytes:
     """Many contexts, each of sixty who produce and sixty who consume."""
+
     def ends(first: int) -> bytes:
         return repeated(
             size // 2,
@@ -571,9 +570,7 @@ def programs(size: int) -> bytes:
 
 def no_programs(size: int) -> bytes:
     """Entries of the metadata that should hold a program, and hold nothing."""
-    types = repeated(
-        size, lambda n: _type(_EVENT_TYPES, n, "m", part(5, number(1, 1) + part(6)))
-    )
+    types = repeated(size, lambda n: _type(_EVENT_TYPES, n, "m", part(5, number(1, 1) + part(6))))
     return _plane("/host:metadata", _type(_STAT_TYPES, 1, "hlo_proto"), types)
 
 

@@ -45,8 +45,8 @@ def stacks_table(
 def frame_kinds(frames: Sequence[Frame]) -> Int8Array:
     """What each frame is: the larger, the more it is what a person looks for.
 
-    Of a stack that is the innermost frame outside of the libraries; where all are of libraries it is
-    the innermost Python frame, and where none is Python's the innermost of all.
+    Of a stack that is the innermost frame outside of the libraries; where all are of libraries it
+    is the innermost Python frame, and where none is Python's the innermost of all.
     """
     kinds = {file: _kind(file) for _, file, _ in frames}
     return np.array([kinds[file] for _, file, _ in frames], np.int8)

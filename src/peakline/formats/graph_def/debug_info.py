@@ -59,7 +59,7 @@ def read_node_frames(source: GraphSource) -> Columns:
     row = np.arange(named.size) - np.repeat(np.cumsum(many) - many, many) + first[named]
     found = frame[row]
     # The last of the frames is that.
-    found[np.cumsum(many)[many < every] - 1] = frames["line"].size - 1
+    found[np.cumsum(many)[many < every] - 1] = len(frames["line"]) - 1
     return Columns(
         {
             "graph": source.graph_names(graph_of[root[named]]),
