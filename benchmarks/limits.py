@@ -172,6 +172,25 @@ def _shown(what: str, scale: float = 1) -> _Value:
     return value
 
 
+def _loaded(key: str) -> _Value:
+    """Our worst figure under many clients."""
+    return lambda measured: max(row[key] for row in _ours(measured))
+
+
+def _not_answered(measured: Any) -> float:
+    """Per cent of the answers that were refusals or failures."""
+    return max(100 * (row["refused"] + row["failed"]) / row["answers"] for row in _ours(measured))
+
+
+def _growing(measured: Any, key: str) -> float:
+    """How many times the first half's figure that of the second is."""
+    return max(row[key][1] / row[key][0] for row in _ours(measured))
+
+
+def _ours(measured: Any) -> list[dict[str, Any]]:
+    return [row for row in measured["rows"] if row["program"].startswith("Peakline")]
+
+
 _MEMORY, _SQL = "memory_profile", "SQL, events by name"
 _FASTER = "{} times faster than"
 _LATER = "at most {} times as long as a later one"
@@ -258,6 +277,12 @@ LIMITS = (
           _served("first memory_profile, 1 MB, of a new server, from when it listens")),
     Limit("service", "GetSessionToolData, 1 MB, warm, at least {} a second", 200, "a second",
           _served("GetSessionToolData"), is_least=True),
+    Limit("load", "200 clients: at most {} % refused or failed", 1, "%", _not_answered),
+    Limit("load", "200 clients: 99 % of the answers within {} s", 300, "s", _loaded("p99_s")),
+    Limit("load", "200 clients: memory of the second half at most {} times that of the first", 1.1,
+          "times", lambda measured: _growing(measured, "memory_bytes")),
+    Limit("load", "200 clients: no more threads in the second half than {} times the first", 1,
+          "times", lambda measured: _growing(measured, "threads")),
     Limit("time", f"overview_page at least {_FASTER} XProf", 25, "times",
           _tool("overview_page"), is_least=True),
     Limit("time", "overview_page with at least {} times less memory", 10, "times",

@@ -78,6 +78,13 @@ PARTS = {
         packages=(*_OURS, "grpcio", "uvicorn"),
         peers=_XPROF,
     ),
+    "load": Part(
+        "load.py",
+        ("--peers", "PEERS", "--data", "DATA", "--repeats", "REPEATS"),
+        repeats=2,
+        packages=(*_OURS, "grpcio", "uvicorn"),
+        peers=_XPROF,
+    ),
     "time": Part(
         "time_tools.py",
         ("--peers", "PEERS", "--data", "DATA", "--repeats", "REPEATS"),

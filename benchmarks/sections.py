@@ -136,6 +136,24 @@ def _time(measured: Any) -> list[str]:
     ]
 
 
+def _load(measured: Any) -> list[str]:
+    rows = [
+        [
+            row["program"],
+            f"{row['answers']:,} in {row['seconds']:,.0f} s",
+            number(row["answers_per_s"], "{:,.1f}"),
+            *(number(100 * row[key] / row["answers"], "{:.2f} %") for key in ("refused", "failed")),
+            *(number(row[f"{key}_s"], "{:,.2f} s") for key in ("median", "p99", "worst")),
+            " → ".join(map(mb, row["memory_bytes"])),
+            " → ".join(map(str, row["threads"])),
+        ]
+        for row in measured["rows"]
+    ]
+    header = ["answers", "right a second", "refused", "failed", "median", "99 %", "worst"]
+    clients = f"{measured['rows'][0]['clients']} clients"
+    return table([clients], [*header, "memory", "threads"], rows)
+
+
 def _seconds(value: float) -> str:
     return f"{value:.2f} s"
 
@@ -231,6 +249,15 @@ SECTIONS = {
         " (`benchmarks/service.py`). EnumSessions' first list ends after 10 s with the tools known"
         " by then.",
         lambda measured: figures(measured, "question"),
+    ),
+    "load": Section(
+        "Load",
+        "Many clients at once, one request in flight each, of servers with their default options"
+        " (`benchmarks/load.py`): four tools of four sessions of 20 MB, by XProf's URLs. Programs"
+        " take turns, and one process asks on the same cores. Refused is what was answered with 429"
+        " or 503 (RESOURCE_EXHAUSTED, UNAVAILABLE), failed what had another error, or no answer"
+        " within 300 s. Memory and threads are the most in the first and in the second half.",
+        _load,
     ),
     "time": Section(
         "Time",

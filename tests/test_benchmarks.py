@@ -93,6 +93,23 @@ def test_a_comparison_divides_the_other_s_time_by_ours(run, keep):
     assert f"| {limit} | **no** | 4.00 times |" in section
 
 
+def test_a_load_says_what_was_refused_and_whether_memory_grew(run, keep):
+    row = {
+        "clients": 200, "seconds": 600.2, "answers": 10_000, "answers_per_s": 16.6, "refused": 120,
+        "failed": 0, "median_s": 1.5, "p99_s": 3.25, "worst_s": 4.0,
+        "memory_bytes": [5 * 10**8, 6 * 10**8], "threads": [20, 20],
+    }  # fmt: skip
+    rows = [row | {"program": "Peakline"}, row | {"program": "XProf", "refused": 0, "p99_s": 301}]
+    keep("load", {"rows": rows})
+    section = _section(run("--render"), "Load")
+    figures = "1.20 % | 0.00 % | 1.50 s | 3.25 s | 4.00 s | 500 MB → 600 MB | 20 → 20 |"
+    assert f"| Peakline | 10,000 in 600 s | 16.6 | {figures}" in section
+    assert "| 200 clients: at most 1 % refused or failed | **no** | 1.20 % |" in section
+    assert "| 200 clients: 99 % of the answers within 300 s | yes | 3.25 s |" in section
+    growth = "200 clients: memory of the second half at most 1.1 times that of the first"
+    assert f"| {growth} | **no** | 1.20 times |" in section
+
+
 def test_first_runs_are_divided_by_later_ones(run, keep):
     row = {"runs": 5, "cpu_s": 0.5, "wall_least_s": 1.0, "wall_most_s": 1.0, "peak_bytes": 1}
     rows = [
