@@ -68,6 +68,7 @@ class GrpcConnections:
         self._metrics = metrics
         self._task: asyncio.Task[None] | None = None
         if _DESCRIPTORS.is_dir():
+            metrics.watch_connections("grpc", lambda: sum(1 for _ in _connections(port)))
             self._task = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
