@@ -15,6 +15,7 @@ from tests.service.server_process import running_server
 from tests.waiting import HANG_S, growing, until
 
 from peakline.errors import BusyError
+from peakline.service.http_connections import GuardedProtocol
 from peakline.service.metrics import Metrics
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -93,6 +94,21 @@ def test_silent_connections_from_one_address_shut_nobody_out(start, connect):
     held[-1].settimeout(0)
     with pytest.raises(BlockingIOError):
         held[-1].recv(1)
+
+
+def test_the_end_of_an_answer_does_not_wait_for_the_other_side(start, connect, monkeypatch):
+    found, made = [], GuardedProtocol.connection_made
+
+    def recording(protocol, transport):
+        one = transport.get_extra_info("socket")
+        found.append(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        made(protocol, transport)
+
+    monkeypatch.setattr(GuardedProtocol, "connection_made", recording)
+    one = connect(start().port, HEALTH + b"\r\n")
+    assert one.recv(12) == b"HTTP/1.1 200"
+    assert all(found)
+    assert found
 
 
 def test_one_address_takes_no_place_of_another(start, connect):
