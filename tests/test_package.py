@@ -9,7 +9,7 @@ from pathlib import Path
 
 import peakline
 
-_MADE = {".pxd", ".so", ".pyd"}
+_MADE = {".c", ".pxd", ".so", ".pyd"}
 """What compiling in place leaves beside the kernels, and what only compiling needs."""
 _HEAVY = ("pyarrow", "duckdb", "numpy", "google.protobuf", "rich", "click")
 

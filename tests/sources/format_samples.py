@@ -66,8 +66,6 @@ def samples(data: Path) -> tuple[Sample, ...]:
     found += _logs(data)
     text = data / "xla_dump" / "module_0000.jit_flow.cpu_after_optimizations.txt"
     found.append(Sample("flow.hlo.txt", "hlo_text", text.read_bytes(), "text"))
-    assigned = text.with_name(f"{text.stem}-buffer-assignment.txt")
-    found.append(Sample("assigned.txt", "hlo_assignment", assigned.read_bytes(), "text"))
     found += [_snapshot(protocol) for protocol in (0, 2, 4)]
     found.append(_json("trace.json", "chrome_trace", _torch_trace(data)))
     found.append(_json("tiny_trace.json", "chrome_trace", _TINY_TRACE))

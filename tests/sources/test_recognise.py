@@ -48,7 +48,7 @@ def _files():
         f"{root.name}/{path.relative_to(root)}": path
         for root in _ROOTS
         for path in sorted(root.rglob("*"))
-        if path.is_file() and "CORRUPT" not in path.name
+        if path.is_file() and "CORRUPT" not in path.name and "corpus" not in path.parts
     }.items()
 
 

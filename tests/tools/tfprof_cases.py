@@ -54,6 +54,9 @@ class _Runs:
     def tables(self):
         return self._tables.names
 
+    def check(self):
+        """It is in memory."""
+
     def read(self, table, warnings, columns=None):
         return self._tables.read(table, warnings, columns)
 

@@ -23,6 +23,7 @@ from uvicorn.server import ServerState
 from peakline.service.callers import peer_of
 from peakline.service.http.middleware import NO_PLACE
 from peakline.service.http.problems import problem_response
+from peakline.service.limits import is_scarce
 from peakline.service.metrics import Metrics
 from peakline.service.places import Places
 
@@ -108,17 +109,23 @@ class Door:
             except OSError as error:
                 if error.errno not in _SHORT:
                     raise
-                # No descriptor is left for whoever comes: some who do nothing give way.
-                for _ in range(_FREED):
-                    self._connections.places.free_one()
+                # No descriptor is left for whoever comes.
+                self._make_room()
                 self._loop.remove_reader(self._listener.fileno())
                 self._pause = self._loop.call_later(_PAUSE_S, self._open)
                 return
+            if is_scarce(accepted.fileno()):
+                self._make_room()
             protocol = self._connections.admit(accepted, address)
             if protocol is not None:
                 task = self._loop.create_task(self._connect(protocol, accepted))
                 self._opening[task] = protocol
                 task.add_done_callback(self._opening.pop)
+
+    def _make_room(self) -> None:
+        """Some who do nothing give way."""
+        for _ in range(_FREED):
+            self._connections.places.free_one()
 
     async def _connect(self, protocol: GuardedProtocol, accepted: socket.socket) -> None:
         context, limit_s = self._connections.config.ssl, self._connections.head_s

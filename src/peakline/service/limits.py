@@ -11,6 +11,8 @@ _USEFUL = 65_536
 _FILES = 512
 """Descriptors for profiles, libraries and captures."""
 _PORTS = 2
+_RESERVE = 16
+"""Descriptors that answers need for the files they are read from."""
 
 
 def raise_descriptor_limit() -> None:
@@ -22,6 +24,16 @@ def raise_descriptor_limit() -> None:
         most = _USEFUL if hard == resource.RLIM_INFINITY else min(hard, _USEFUL)
         if soft != resource.RLIM_INFINITY and soft < most:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def is_scarce(descriptor: int) -> bool:
+    """Whether few descriptors are left, as the newest one's number says: it is the lowest free."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return soft != resource.RLIM_INFINITY and descriptor >= soft - _RESERVE
+    return False
 
 
 def connection_limits(settings: Settings) -> tuple[int, int]:

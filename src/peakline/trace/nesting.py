@@ -111,7 +111,7 @@ def bind_flows(flows: Columns, slices: Lanes) -> Int64Array:
     later = np.flatnonzero(~flows.array("binds_enclosing") & (phase.codes == phase.code_of("f")))
     later = later[np.argsort(line[later], kind="stable")]
     numbers, first = np.unique(line[later], return_index=True)
-    ends = np.append(first[1:], later.size)
+    ends = np.append(first, later.size)[1:]
     # Slices stand by line, and then by start.
     of_slice = slices.line[order]
     bounds = np.searchsorted(of_slice, numbers), np.searchsorted(of_slice, numbers, "right")
