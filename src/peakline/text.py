@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
+from typing import TypeVar, cast
 
 from peakline.errors import UsageError
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)(i?)B?", re.IGNORECASE | re.ASCII)
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|s|min|m|h)", re.IGNORECASE | re.ASCII)
@@ -13,6 +17,7 @@ _TIME = re.compile(r"(\d{1,15}(?:\.\d{1,12})?)\s*(ps|ns|us|ms|s)", re.ASCII | re
 _UNIT_MS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000}
 _UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 _LONGEST_PS = 2**63 - 1
+_LONG_TEXT, _FEW_LONG = 1000, 8
 
 
 def parse_size(text: str) -> int:
@@ -163,9 +168,28 @@ def ordinal(number: int) -> str:
     return f"{number}{'th' if 10 <= number % 100 <= 20 else ending}"
 
 
-_NUMBER = re.compile(r"(?:[ #;:_-]*[0-9]+)+$")
+_DIGITS = "0123456789"
 
 
 def population_of(name: str) -> str:
     """What a step is called without its number: ``train`` of ``train 170``."""
-    return _NUMBER.sub("", name)
+    return name.rstrip(f" #;:_-{_DIGITS}") if name.endswith(tuple(_DIGITS)) else name
+
+
+def remembered(most: int) -> Callable[[_Function], _Function]:
+    """`lru_cache` of so many results, for functions that take texts of files by position.
+
+    What it holds outlives the profile: of results for long texts, as no program has many, only few.
+    """
+
+    def decorated(function: _Function) -> _Function:
+        short, long = lru_cache(most)(function), lru_cache(_FEW_LONG)(function)
+
+        @wraps(function)
+        def found(*given: object) -> object:
+            length = sum(len(one) for one in given if isinstance(one, str))
+            return (long if length > _LONG_TEXT else short)(*given)
+
+        return cast("_Function", found)
+
+    return decorated

@@ -35,13 +35,13 @@ def cases() -> dict[str, Case]:
     return found
 
 
-class Zygote:
+class Measuring:
     """The process that answers, and measures."""
 
     def __init__(self, most_bytes: int = 3_000_000_000, most_seconds: int = 30) -> None:
         self._limits = {"bytes": most_bytes, "seconds": most_seconds}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.amplification.zygote"],
+            [sys.executable, "-m", "tests.amplification.measuring"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -92,20 +92,22 @@ class Took:
 
 
 def measured(
-    zygote: Zygote, names: Iterable[str], size: int, asked: list[tuple[str, ...]]
+    measuring: Measuring, names: Iterable[str], size: int, asked: list[tuple[str, ...]]
 ) -> Iterator[Took]:
     """What every question takes about the named cases. What takes much is tried again by itself."""
     made = cases()
-    base = zygote.measured([["--version"]])[0]["peak_bytes"]
+    base = measuring.measured([["--version"]])[0]["peak_bytes"]
     with tempfile.TemporaryDirectory() as folder:
         place = {FILE: f"{folder}/worst", OUT: f"{folder}/out"}
         filled = [[place.get(word, word) for word in question] for question in asked]
         for name in names:
             write(Path(place[FILE]), made[name](size))
-            for question, words, took in zip(asked, filled, zygote.measured(filled), strict=True):
+            for question, words, took in zip(
+                asked, filled, measuring.measured(filled), strict=True
+            ):
                 most = took["peak_bytes"] - base
                 if took["seconds"] > _MUCH_S or most > _MUCH_BYTES:
-                    again = zygote.measured([words])[0]
+                    again = measuring.measured([words])[0]
                     took["seconds"] = min(took["seconds"], again["seconds"])
                     most = min(most, again["peak_bytes"] - base)
                 yield Took(
@@ -127,8 +129,8 @@ def main() -> None:
     ]
     chosen = [name for name in cases() if any(one in name for one in options.only.split(","))]
     worst: dict[str, tuple[int, float]] = {}
-    with Zygote() as zygote:
-        for took in measured(zygote, chosen, options.size, asked):
+    with Measuring() as measuring:
+        for took in measured(measuring, chosen, options.size, asked):
             most = worst.get(took.case, (0, 0.0))
             worst[took.case] = max(most[0], took.bytes), max(most[1], took.seconds)
             if took.bytes > _MUCH_BYTES or took.seconds > _MUCH_S or took.code not in range(4):

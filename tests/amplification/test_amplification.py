@@ -3,7 +3,7 @@
 """
 
 import pytest
-from tests.amplification.matrix import Zygote, cases, measured
+from tests.amplification.matrix import Measuring, cases, measured
 from tests.amplification.questions import questions
 
 LIMITS = {10_000: (200_000_000, 2.0), 100_000: (300_000_000, 5.0), 1_000_000: (900_000_000, 20.0)}
@@ -25,16 +25,18 @@ def beyond(took):
 
 
 def test_some_of_the_worst_files_take_their_share():
-    with Zygote() as zygote:
+    with Measuring() as measuring:
         for case, starts in FAILED.items():
             asked = [q for q in questions() if " ".join(q).startswith(tuple(starts))]
-            assert [took for took in measured(zygote, [case], 100_000, asked) if beyond(took)] == []
+            assert [
+                took for took in measured(measuring, [case], 100_000, asked) if beyond(took)
+            ] == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("case", cases())
 def test_every_one_takes_its_share(case):
-    with Zygote() as zygote:
+    with Measuring() as measuring:
         for size in LIMITS:
-            found = measured(zygote, [case], size, list(questions()))
+            found = measured(measuring, [case], size, list(questions()))
             assert [took for took in found if beyond(took)] == []

@@ -26,8 +26,8 @@ _DEVICES = (
     ("XPU", re.compile(r"xpu")),
     ("GPU", re.compile(r"gpu|cuda|hip|rocm")),
 )
-_TASK = re.compile(r"(?:/?job:[^/]*/replica:\d+/task:\d+/)")
-_INDEX = re.compile(r"[a-z][:_](\d+)(?!.*[a-z][:_]\d)")
+_TASK = re.compile(r"(?:/?job:[^/]{0,200}+/replica:\d+/task:\d+/)")
+_INDEX = re.compile(r"[a-z][:_](\d+)")
 _NUMBER = re.compile(r"_\d+(?=/|$)")
 _LINE = re.compile(r":\d+(?=\s|$)")
 
@@ -108,8 +108,8 @@ def _device(name: str) -> tuple[str, str] | None:
     kind = next((kind for kind, pattern in _DEVICES if pattern.search(text)), None)
     if kind is None:
         return None
-    index = _INDEX.search(text)
-    return kind, index[1] if index else "0"
+    indices = _INDEX.findall(text)
+    return kind, indices[-1] if indices else "0"
 
 
 def _task_device(name: str) -> tuple[str, tuple[str, str]] | None:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from peakline.timing.program_answer import LiveBuffer, ProgramAnswer
 
 _SHAPE = re.compile(r"([a-z]\w*)(\[[^\[\]()]*\])")
-_OCCURRENCE = re.compile(r"(\.\d+)+(?=\{|$)|\{[\d,]*\}$")
+_PLACE = re.compile(r"[\d,]*+\}")
+_NUMBERS = re.compile(r"(?:\d++\.)++")
+"""The numbers of an instruction, read from behind, where there is one place to look at."""
 _DIGITS = re.compile(r"\d+")
 _MOST_KINDS = 50_000
 """A program with more of them is compared by what is live at its peak alone."""
@@ -141,12 +143,25 @@ def _answers(profile: Profile) -> list[ProgramAnswer]:
     return [ProgramAnswer(profile, number) for number in range(len(profile.programs() or ()))]
 
 
+def _without_occurrence(instruction: str) -> str:
+    """The name of an instruction without its numbers, and without the place in its result."""
+    first, *others = instruction.split("{")
+    if others and _PLACE.fullmatch(others[-1]):
+        others.pop()
+    return "{".join(map(_without_numbers, (first, *others)))
+
+
+def _without_numbers(name: str) -> str:
+    found = _NUMBERS.match(name[::-1])
+    return name if found is None else name[: -found.end()]
+
+
 def value_kind(op_name: str, instruction: str, source: str, kind: str, shape: str) -> Kind:
     """What a value of a program is; of one without an op the instruction without its number.
 
     ``source`` is file and line, ``shape`` as XLA writes it (``f32[8,32]``).
     """
-    op = op_name or _OCCURRENCE.sub("", instruction)
+    op = op_name or _without_occurrence(instruction)
     parts = _SHAPE.fullmatch(shape)
     data_type, size = (parts[1], normal_shape(parts[2])) if parts else ("", shape)
     return Kind(" ".join(filter(None, (op, source))), kind, data_type, size)

@@ -25,7 +25,7 @@ _DERIVED = re.compile(
     r"async xla ops|launch stats|overheads?|.*derived.*"
 )
 """Lines of a device that repeat what others show."""
-_STREAM = re.compile(r"(?i)stream\s*#?\s*(\w+)")
+_STREAM = re.compile(r"(?i)stream\s*+#?+\s*+(\w++)")
 
 
 def executions_of_events(

@@ -24,7 +24,7 @@ _TYPES = {"CPU", "GPU", "TPU", "EPU", "CUSTOM"}
 
 _NAME = re.compile(r"\*|[A-Za-z][A-Za-z0-9_]*")
 _GROUP = "loc:@"
-_STRINGS = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_STRINGS = re.compile(r'"((?:[^"\\]++|\\.)*+)"?+', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 

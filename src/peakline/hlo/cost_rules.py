@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
+from peakline.formats.hlo_proto.shapes import bounded_product
 from peakline.hlo.attention import attention_cost
 from peakline.hlo.fusion import SumOf, fusion
 from peakline.hlo.program import (
@@ -124,7 +125,7 @@ def _dot(made: Made, _sum_of: SumOf, _program: Program) -> None:
 
 def product(left: ShapeProto, result: ShapeProto, contracting: list[int]) -> float:
     """The operations of a matrix product that sums over dimensions of its left operand."""
-    width = math.prod(max(left.dimensions[number], 0) for number in contracting)
+    width = bounded_product(max(left.dimensions[number], 0) for number in contracting)
     return float(_FMA * elements(result) * width)
 
 
@@ -132,7 +133,7 @@ def _ragged_dot(made: Made, _sum_of: SumOf, _program: Program) -> None:
     numbers = made.proto.ragged_dot_dimension_numbers
     contracting = list(numbers.dot_dimension_numbers.lhs_contracting_dimensions)
     # The dimensions of the groups are taken from the front of the result.
-    groups = math.prod(
+    groups = bounded_product(
         max(d, 1) for d in made.shape.dimensions[: len(numbers.rhs_group_dimensions)]
     )
     made.flops = product(made.operands[0].shape, made.shape, contracting) / groups
@@ -198,7 +199,7 @@ def reduction(made: Made, sum_of: SumOf, _program: Program) -> None:
 
 def _reduce_window(made: Made, sum_of: SumOf, _program: Program) -> None:
     window = made.proto.window.dimensions
-    size = math.prod(max(one.size, 1) for one in window)
+    size = bounded_product(max(one.size, 1) for one in window)
     result = leaves(made.shape)[0][1]
     count = (size - 1) * elements(result)
     wide = [n for n, one in enumerate(window) if one.size != 1]
@@ -214,7 +215,7 @@ def _reduce_window(made: Made, sum_of: SumOf, _program: Program) -> None:
 
 def _select_and_scatter(made: Made, sum_of: SumOf, _program: Program) -> None:
     source = elements(made.operands[1].shape)
-    size = math.prod(max(one.size, 1) for one in made.proto.window.dimensions)
+    size = bounded_product(max(one.size, 1) for one in made.proto.window.dimensions)
     _applied(made, sum_of(0), source * (size - 1))
     _applied(made, sum_of(1), source)
 
@@ -270,7 +271,7 @@ def _outfeed(made: Made, _sum_of: SumOf, _program: Program) -> None:
 
 
 def _fft(made: Made, _sum_of: SumOf, _program: Program) -> None:
-    turns = math.prod(max(length.bit_length() - 1, 0) for length in made.proto.fft_length)
+    turns = bounded_product(max(length.bit_length() - 1, 0) for length in made.proto.fft_length)
     made.flops = float(_FMA * 4 * turns * elements(leaves(made.operands[0].shape)[0][1]))
 
 

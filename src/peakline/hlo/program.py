@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.formats.hlo_proto.element_types import bits_of, type_names, width_of
+from peakline.formats.hlo_proto.shapes import bounded_product
 from peakline.hlo.modules import is_elementwise
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Made:
         if mesh.axes:
             axes = mesh.mesh.axes
             sizes.append(
-                math.prod(
+                bounded_product(
                     axis.sub_axis_info.size
                     if axis.HasField("sub_axis_info")
                     else axes[axis.mesh_axis_index].size

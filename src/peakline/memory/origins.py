@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from peakline.memory.call_stacks import frames_of
 from peakline.memory.signatures import History
 from peakline.tables.columns import Columns
 from peakline.tables.joins import summed
+from peakline.text import remembered
 from peakline.trace.frames import Frame, frame_of, module_of, whose_file
 
 UNNAMED = ("<listcomp>", "<lambda>", "<genexpr>", "<dictcomp>", "<setcomp>")
@@ -157,7 +158,7 @@ _IS_COPY = 2
 """The place of that sign."""
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def _part(function: str, file: str, line: int) -> _Part:
     """Many stacks share their frames: each is looked at once."""
     text = f"{file}:{function}".replace("\\", "/") if file else function

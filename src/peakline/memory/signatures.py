@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ from peakline.memory.key_numbers import number_keys
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.usage import reported_bytes
 from peakline.tables.columns import Columns, Names
-from peakline.text import size_text
+from peakline.text import remembered, size_text
 
 if TYPE_CHECKING:
     from peakline.memory.peak import Descriptions
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SHAPE = re.compile(r"\s*[\[(](.*)[\])]\s*", re.DOTALL)
 
 
-@lru_cache(maxsize=4096)
+@remembered(1 << 12)
 def normal_shape(shape: str) -> str:
     """``shape`` with one blank after each comma: ``[32,10]`` and ``(32, 10,)`` are ``[32, 10]``.
 

@@ -22,7 +22,7 @@ READING = frozenset({"SELECT", "MULTI"})
 """Statements that only read. MULTI is how DuckDB parses a PIVOT that has to find its columns."""
 
 _EXPLAIN = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\b(?:\s*\([^()]*\)|\s+analyze\b)?",
+    r"(?:\s++|--[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/)*+explain\b(?:\s*+\([^()]*+\)|\s++analyze\b)?",
     re.IGNORECASE | re.DOTALL,
 )
 _NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
@@ -62,7 +62,8 @@ class Guard:
         """
         kind = _kind(connection, query)
         if kind == "EXPLAIN":
-            query = _EXPLAIN.sub("", query, count=1)
+            found = _EXPLAIN.match(query)
+            query = query[found.end() :] if found else query
             inner = _kind(connection, query)
         else:
             inner = kind

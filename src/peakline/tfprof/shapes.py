@@ -8,14 +8,16 @@ run.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.deadline import checked
 from peakline.tables import Columns
+from peakline.text import remembered
 from peakline.tfprof.graph import OpGraph
+
+_MOST_DIMENSIONS = 254
+"""Of a tensor (tensorflow/core/framework/tensor_shape.h)."""
 
 Shape = tuple[int, ...] | None
 """Sizes, -1 where unknown; None when not even the rank is known."""
@@ -33,9 +35,15 @@ _SHAPED_BY_ATTRIBUTE = {
 """Ops whose only output has the shape that their attribute ``shape`` says."""
 
 
-@lru_cache(maxsize=1 << 16)
 def parse_shape(text: str) -> Shape:
-    """``[3, ?, rows=2]`` as ``(3, -1, 2)``; None for anything that is not a list of sizes."""
+    """``[3, ?, rows=2]`` as ``(3, -1, 2)``; None for anything that is not a list of sizes, and of
+    more than TensorFlow takes.
+    """
+    return None if text.count(",") >= _MOST_DIMENSIONS else _parsed(text)
+
+
+@remembered(1 << 16)
+def _parsed(text: str) -> Shape:
     text = text.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return None
@@ -47,7 +55,6 @@ def parse_shape(text: str) -> Shape:
         return None
 
 
-@lru_cache(maxsize=1 << 16)
 def parse_shapes(text: str) -> tuple[Shape, ...]:
     """``[[3, ?], [], <unknown>]``: a list of shapes."""
     items: list[str] = []

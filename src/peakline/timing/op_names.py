@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+
+from peakline.text import remembered
 
 UNKNOWN, TENSORFLOW, JAX, TF_DATA = "unknown", "tensorflow", "jax", "tf.data"
 INPUT_PIPELINE, COPY = "input pipeline", "copy"
@@ -48,7 +49,7 @@ class OpName:
         return self.category != UNKNOWN
 
 
-@lru_cache(maxsize=65536)
+@remembered(1 << 16)
 def parse_op_name(text: str) -> OpName:
     """The op that ``text`` names."""
     name, colon, op_type = text.partition(":")

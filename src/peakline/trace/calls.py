@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from functools import lru_cache
 
+from peakline.text import remembered
 from peakline.trace.frames import Frame, frame_of
 
 
@@ -96,7 +96,6 @@ _LIBRARY = {file: frozenset(functions.split()) for file, functions in _WAITS_OF.
 _LOCKS = re.compile(r"_thread\.\w*[lL]ock\.__enter__$|_multiprocessing\.SemLock\.__enter__$")
 _UNTYPED = frozenset(("__enter__", "get"))
 _QUEUES = re.compile(r"(?:.*\.)?\w*Queue\.(?:get|put)$")
-_FOLDERS = re.compile(r".*[\\/]")
 _EVENTS = (
     (Call.READ, re.compile(
         r"aten::(?:item|_local_scalar_dense|is_nonzero)$|np\.asarray\(jax\.Array\)|"
@@ -108,7 +107,7 @@ _EVENTS = (
 )  # fmt: skip
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def call_of(name: str) -> Call:
     """What an event called so does; `WORK` for the program's own frames and for all else."""
     frame = frame_of(name)
@@ -139,7 +138,7 @@ def _is_wait(frame: Frame, function: str) -> bool:
     method ``get`` a ``SimpleQueue``: a dictionary answers at once.
     """
     if frame.file:
-        return function in _LIBRARY.get(_FOLDERS.sub("", frame.file), ())
+        return function in _LIBRARY.get(frame.file.replace("\\", "/").rpartition("/")[2], ())
     if frame.function in _UNTYPED:
         return True
     return bool(_LOCKS.match(frame.function) or _QUEUES.match(frame.function))

@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import Literal
+
+from peakline.text import remembered
 
 Whose = Literal["program", "framework", "library"]
 
@@ -22,8 +24,8 @@ _TRACER = re.compile(r"\$(?P<file>[^\s:]+\.py|<[^<>]+>):(?P<line>\d+) (?P<functi
 _TRACER_C = re.compile(r"\$(?P<module>\S+) (?P<function>\S.*)", re.DOTALL)
 _KINETO = re.compile(r"(?P<file>[^(]+)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 _BUILT_IN = re.compile(
-    r"<built-in (?:method|function) (?P<function>\w+)"
-    r"(?: of (?:(?:type|module) object|(?P<of>[\w.]+)).*)?>",
+    r"<built-in (?:method|function) (?P<function>\w++)"
+    r"(?: of (?:(?:type|module) object|(?P<of>[\w.]++)).*)?>",
     re.DOTALL,
 )
 _MODULE = "nn.Module: "
@@ -66,7 +68,7 @@ class Frame:
         return f"{self.function} ({name}:{self.line})" if name else self.function
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def frame_of(name: str) -> Frame | None:
     """The frame that an event called so is, None for any other event."""
     if name.startswith("$"):
@@ -105,7 +107,7 @@ def module_of(name: str) -> str:
     return name.removeprefix(_MODULE) if name.startswith(_MODULE) else ""
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def whose_file(path: str) -> Whose:
     """Whose code a file is, by its path: whole, or below a folder of ``sys.path``.
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from functools import lru_cache
+
+from peakline.text import remembered
 
 
 class Work(IntEnum):
@@ -185,7 +186,10 @@ _WORDS = {
     ),
 }
 _TYPES = {word: work for work, words in _WORDS.items() for word in words.split()}
-_NUMBER = re.compile(r"(?:[._](?:\d+|clone|remat\d*))+$")
+_NUMBER = re.compile(r"(?:(?:\d++|enolc|\d*+tamer)[._])++")
+"""What sets copies of an instruction apart, at the end of its name: read from behind, where there
+is one place to look at.
+"""
 _FUSION = re.compile(r"_fusion$")
 _LIBRARY = re.compile(
     r"(?:lapack|cusolver|hipsolver|rocsolver|magma)_[a-z]"
@@ -197,7 +201,7 @@ _OF_TRIANGLES = re.compile(r"_[a-z]?(?:potr[fsi]|trsm|trtr[si])")
 """Those of Cholesky and of triangular matrices, by LAPACK's names."""
 
 
-@lru_cache(maxsize=1 << 15)
+@remembered(1 << 15)
 def work_of(name: str, op_type: str) -> Work:
     """What an op does, by its type, else by its name (``aten::sort``, ``sort.5``)."""
     known = _TYPES.get(_plain(op_type)) if op_type else None
@@ -211,7 +215,10 @@ def work_of(name: str, op_type: str) -> Work:
         return _TYPES.get(plain) or _TYPES.get(plain.rstrip("_")) or Work.OTHER
     if found or "(" in name:
         return Work.OTHER
-    plain = _NUMBER.sub("", name.lstrip("%")).lower()
+    plain = name.lstrip("%")
+    if (number := _NUMBER.match(plain[::-1])) is not None:
+        plain = plain[: -number.end()]
+    plain = plain.lower()
     if _FUSION.search(plain) or plain.startswith("wrapped_"):
         return _of_fusion(_FUSION.sub("", plain).removeprefix("wrapped_"))
     return _TYPES.get(plain) or _TYPES.get(plain.replace("-", "_")) or _of_library(plain)

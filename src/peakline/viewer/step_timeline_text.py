@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from json.encoder import encode_basestring_ascii as quoted
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Columns
+from peakline.text import remembered
 from peakline.viewer.lines import Gap, Lines, put_together
 
 _ALLOCATORS_PID = 0
@@ -248,7 +248,7 @@ def _description(outputs: Columns) -> list[Gap]:
     ]
 
 
-@cache
+@remembered(1 << 8)
 def _type_text(data_type: str) -> str:
     name = f"DT_{data_type.upper()}"
     known = schema.POOL.FindEnumTypeByName("tensorflow.DataType").values_by_name
@@ -257,7 +257,7 @@ def _type_text(data_type: str) -> str:
     return f"dtype: {data_type}\n" if data_type.lstrip("-").isdigit() else ""
 
 
-@cache
+@remembered(1 << 12)
 def _shape_text(shape: str) -> str:
     if not shape.startswith("["):
         return "shape {\n  unknown_rank: true\n}\n"

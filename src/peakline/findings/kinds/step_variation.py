@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from peakline.findings.frames import FRAME, of_frame
@@ -33,8 +32,6 @@ KIND = Kind(
     | columns("compile_ps", "launch_ps", "host_compute_ps", "idle_ps", "unknown_ps"),
     saves="gain_share",
 )
-
-_REFILL = re.compile(r"Iterator::.*Repeat.*Shuffle")
 
 EVALUATION = 0.40
 """An evaluation is an alarm from this share of the time on."""
@@ -148,7 +145,7 @@ def _advice(slow: SlowSteps, share: float, part: str, *, has_device: bool) -> st
             "and do it on another thread or less often."
         )
     where = f"{share:.0%} of what they take longer is {part}"
-    if slow.longest is not None and _REFILL.search(slow.longest.name):
+    if slow.longest is not None and _shuffles_below_repeat(slow.longest.name):
         return (
             f"{where}: the shuffle buffer is filled again for each epoch, as it lies below repeat: "
             "put repeat before shuffle, make buffer_size smaller, or shuffle the files."
@@ -167,3 +164,10 @@ def _advice(slow: SlowSteps, share: float, part: str, *, has_device: bool) -> st
         f"{where}, most of it {longer.name}, which runs {longer.runs:,.1f} times in a slow step, "
         f"{longer.usual_runs:,.1f} in another: do it less often, or apart from the training."
     )
+
+
+def _shuffles_below_repeat(name: str) -> bool:
+    """Whether an iterator of tf.data is so made (``Iterator::Root::Repeat::Shuffle``)."""
+    _, _, iterator = name.partition("Iterator::")
+    _, _, below = iterator.partition("Repeat")
+    return "Shuffle" in below

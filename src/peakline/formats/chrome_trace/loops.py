@@ -14,7 +14,7 @@ from peakline.tables.columns import Names
 
 _ANNOTATION = "user_annotation"
 _OPERATORS = ("cpu_op", "Operator")
-_NUMBER = re.compile(r"[#\d]+$")
+_NUMBER = re.compile(r"(?<![#\d])[#\d]++$")
 _FEWEST = 2
 """Of so many steps of a name the last can be compared with others."""
 _FRAMEWORK = re.compile(

@@ -16,7 +16,7 @@ from peakline.tables.columns import Columns, Names
 _DEVICE = re.compile(
     r"\b(gpus?|tpus?|npu|xpu|hpu|mtia|cuda|hip)\b|/device:(?!cpu)|\bstream\b", re.IGNORECASE
 )
-_NUMBER_AT_END = re.compile(r"(\d+)\)?\s*$")
+_NUMBER_AT_END = re.compile(r"(?<!\d)(\d++)\)?+\s*+$")
 
 
 class _Plane(NamedTuple):

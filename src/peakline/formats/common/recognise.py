@@ -112,7 +112,7 @@ def _is_nearly_text(start: bytes) -> bool:
 
 # Text.
 
-_FIELD = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(\w+)\s*(?::?\s*[{<]|:\s*[\[\d\"'])")
+_FIELD = re.compile(rb"\s*+(?:#[^\n]*+\n\s*+)*+(\w++)\s*+(?::?+\s*+[{<]|:\s*+[\[\d\"'])")
 
 
 @cache
@@ -129,7 +129,7 @@ def _json_fields() -> dict[str, str]:
     }
 
 
-_JSON_KEY = re.compile(r'[\s,]*"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*')
+_JSON_KEY = re.compile(r'[\s,]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*+:\s*+')
 
 
 def _recognise_text(head: bytes) -> Form:

@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-_DUMPED = re.compile(r"module_(?P<id>\d+)\.(?P<name>.+)\.(?P<stage>[\w.-]*(?:before|after)_\w+)$")
+_DUMPED = re.compile(
+    r"module_(?P<id>\d+)\.(?P<name>.{1,255})\.(?P<stage>[\w.-]{,255}(?:before|after)_\w{1,255})$"
+)
 _BACKEND = re.compile(r"(?:^|_)(cpu|gpu|tpu)_")
 _XPROF = re.compile(r"(?P<name>.+?)(?:\((?P<id>\d{1,20})\))?\.hlo_proto\.pb$", re.DOTALL)
 _PROTOS = (".hlo.pb", ".hlo_snapshot.pb")

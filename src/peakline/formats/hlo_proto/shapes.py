@@ -5,8 +5,7 @@ A program of a million instructions has few distinct shapes, and equal ones most
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TypeVar
@@ -20,6 +19,7 @@ from peakline.wire import Buffer, Interner, Plan, Spans, WireTable, decode
 
 MOST_BYTES = 2**62
 """No size that a file gives counts for more."""
+_MOST_PRODUCT = 2**128
 _DEEPEST = 64
 """Levels of tuples that are read."""
 _TEXT_DEEPEST = 16
@@ -56,6 +56,17 @@ def _tile(size: int) -> str:
     return "*" if size == -(2**63) else str(size)
 
 
+def bounded_product(sizes: Iterable[int]) -> int:
+    """The product of sizes, as far as a number of 128 bits goes.
+
+    A shape may have very many dimensions, and their product as many digits.
+    """
+    found = 1
+    for size in sizes:
+        found = max(min(found * size, _MOST_PRODUCT), -_MOST_PRODUCT)
+    return found
+
+
 @dataclass(frozen=True)
 class Shape:
     """An array of ``kind`` (``f32``), or a ``tuple`` of ``parts``, or a ``token`` or ``opaque``.
@@ -73,7 +84,7 @@ class Shape:
     @cached_property
     def elements(self) -> int:
         """Elements of an array, of dynamic dimensions as many as there can be."""
-        return min(math.prod(max(size, 0) for size in self.dimensions), MOST_BYTES)
+        return min(bounded_product(max(size, 0) for size in self.dimensions), MOST_BYTES)
 
     @cached_property
     def bytes(self) -> int:

@@ -86,7 +86,7 @@ _READERS: dict[bytes, Callable[[bytes, Shapes], dict[str, Value]]] = {
 
 _TABLE = re.compile(rb"(FileNames|FunctionNames|FileLocations|StackFrames)\b")
 _ROW = re.compile(rb'\s*+\d++\s*+(?:("(?:[^"\\]++|\\.)*+")|\{([^{}"]*+)\})', re.DOTALL)
-_PAIR = re.compile(rb"(\w+)=(-?\d{1,19})")
+_PAIR = re.compile(rb"\b(\w++)=(-?\d{1,19})")
 _FIELDS = {
     b"FileNames": "file_names", b"FunctionNames": "function_names",
     b"FileLocations": "file_locations", b"StackFrames": "stack_frames",

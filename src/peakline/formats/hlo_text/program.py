@@ -23,7 +23,9 @@ from peakline.formats.hlo_text.usage_report import read_report
 from peakline.tables.reader import Warnings
 
 _ROOT = re.compile(rb"\s*(?:ROOT\s+)?")
-_DUMP = re.compile(r"module_\d+\.(.+?)\.(?:sm_\d[\d.]*\w*?_)?\w*after_optimizations.*")
+_DUMP = re.compile(
+    r"module_\d+\.([^/]{1,255}?)\.(?:sm_\d[\d.]*+\w{0,255}?_)?\w{0,255}after_optimizations.*"
+)
 _HEAD = 4096
 _USED_VALUES = b"Used values:"
 """What stands soon after the beginning of a file of values."""

@@ -12,7 +12,8 @@ from peakline.errors import InputError
 
 SPACE = re.compile(rb"(?:\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 """White space and comments."""
-COMMENT = re.compile(rb"/\*(?:[^*]|\*(?!/))*+\*/")
+COMMENT = re.compile(rb"/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)")
+"""One that does not end goes on to the end: who looks for the next one would read that again."""
 
 _NAME = rb'%?([^\s=(){},"/*\[\]]++[^\s=(){},"]*+|"(?:[^"\\\n]++|\\.)++")'
 NAME = re.compile(_NAME)
@@ -36,7 +37,11 @@ ATTRIBUTE = re.compile(
 )
 """A name, and a value whose braces go two deep: in quotes or braces, or bare."""
 
-_BRACKETS = re.compile(rb"[(){}\[\]]|" + _STRING, re.DOTALL)
+_QUOTED = _STRING + rb'|\\[\\"]'
+"""A string. Behind a quote that nothing closes all others are escaped, and begin none: who tried
+each of them would read all the rest each time.
+"""
+_BRACKETS = re.compile(rb"[(){}\[\]]|" + _QUOTED, re.DOTALL)
 _OPEN, _CLOSE = b"({[", b")}]"
 
 
@@ -94,7 +99,7 @@ def items(text: bytes) -> Iterator[bytes]:
     yield text[start:].strip()
 
 
-_SEPARATORS = re.compile(rb"[(){}\[\],]|" + _STRING, re.DOTALL)
+_SEPARATORS = re.compile(rb"[(){}\[\],]|" + _QUOTED, re.DOTALL)
 
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f",

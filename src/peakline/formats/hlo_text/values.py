@@ -149,8 +149,9 @@ def convolution(value: bytes) -> Mapping[str, Value]:
 
 _IOTA = re.compile(rb"\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _MESH = re.compile(rb"@?mesh\[([^\]]*)\](?:,?\s*device_ids=\(([^)]*)\))?\s*\{([^}]*)\}")
-_AXIS = re.compile(rb"'((?:[^'\\]|\\.)*)'=(\d+)")
-_AXIS_USE = re.compile(rb"'((?:[^'\\]|\\.)*)'(?::\((\d+)\)(\d+))?")
+_QUOTED = rb"'((?:[^'\\]++|\\.)*+)(?:'|\\?+\Z)"
+_AXIS = re.compile(_QUOTED + rb"(?:=(\d+))?", re.DOTALL)
+_AXIS_USE = re.compile(_QUOTED + rb"(?::\((\d+)\)(\d+))?", re.DOTALL)
 
 
 def replica_groups(value: bytes) -> Mapping[str, Value]:
@@ -174,7 +175,7 @@ def replica_groups(value: bytes) -> Mapping[str, Value]:
     mesh = _MESH.fullmatch(value)
     if mesh is None:
         raise ValueError(value[:40])
-    axes = _AXIS.findall(mesh[1])
+    axes = [(name, size) for name, size in _AXIS.findall(mesh[1]) if size]
     places = {name: at for at, (name, _) in enumerate(axes)}
     used: list[Value] = []
     for name, before, size in _AXIS_USE.findall(mesh[3]):
@@ -202,8 +203,8 @@ def pairs(value: bytes) -> list[Value]:
 
 
 _ALIAS = re.compile(
-    rb"(\{[\d,\s]*\})\s*:\s*\(?\s*(\d+)(?:\s*,\s*(\{[\d,\s]*\}))?"
-    rb"(?:\s*,\s*([\w-]+))?\s*\)?"
+    rb"(\{[\d,\s]*+\})\s*+:\s*+\(?+\s*+(\d++)(?:\s*+,\s*+(\{[\d,\s]*+\}))?"
+    rb"(?:\s*+,\s*+([\w-]++))?\s*+\)?+"
 )
 
 

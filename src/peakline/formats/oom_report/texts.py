@@ -117,7 +117,7 @@ _XLA = re.compile(
     rf"\b(?:Out of memory (?:while trying to allocate|allocating) {_S}"
     rf"|Failed to allocate request for {_S})"
 )
-_TPU = re.compile(rf"Ran out of memory in memory space (\w+)(?:.*?Used {_S} of {_S} \w+)?")
+_TPU = re.compile(rf"Ran out of memory in memory space (\w+)(?:.{{0,2000}}?Used {_S} of {_S} \w+)?")
 _TPU_RUN = re.compile(
     # A few sentences lie between; without a bound a hostile line costs the square of its length.
     rf"Attempting to (?:allocate|reserve) {_S}.{{0,500}}?There are {_S} free"
@@ -131,11 +131,11 @@ _LOADING = re.compile(r"Error loading program '([^']{1,1000})'")
 _BUFFER = re.compile(rf"(?:^|\s)(?:Buffer \d+:\s*$|\d+\. Size: {_S}\s*$)")
 _FIELD = re.compile(
     r"(?:^|\s)(Size|Operator|XLA [Ll]abel|Shape|Entry Parameter Subshape|Unpadded size"
-    r"|Allocation type): ?(.*?)\s*$"
+    r"|Allocation type): ?(.*)"
 )
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _SOURCE = re.compile(r'source_file="((?:[^"\\]|\\.)*)"(?:.{0,100}?\bsource_line=(\d{1,9}))?')
-_SHAPE = re.compile(r"([a-z]\w*)\[([\d,]*)\]")
+_SHAPE = re.compile(r"\b[^\Wa-z]*+([a-z]\w*+)\[([\d,]*+)\]")
 
 
 def _may_be_program(line: str) -> bool:
@@ -178,7 +178,7 @@ class ProgramTexts:
             self._buffer()
             self._fields = {"Size": match[1]} if match[1] else {"": ""}
         elif self._fields and (match := _FIELD.search(line)):
-            self._fields.setdefault(match[1], match[2])
+            self._fields.setdefault(match[1], match[2].rstrip())
         else:
             self._left -= 1
             if self._left == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from peakline.formats.hlo_proto.element_types import type_names
+from peakline.formats.hlo_proto.shapes import bounded_product
 from peakline.hlo.printing.attributes import (
     BY_SHAPE,
     OLD_COMPARISONS,
@@ -249,7 +249,7 @@ def _small_types() -> frozenset[str]:
 def _is_small(shape: ShapeProto) -> bool:
     """Whether a constant is an array of few elements."""
     name = type_names().get(shape.element_type, "")
-    return name in _small_types() and math.prod(shape.dimensions) <= _FEW
+    return name in _small_types() and bounded_product(shape.dimensions) <= _FEW
 
 
 def frontend_text(given: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.formats.hlo_proto.element_types import type_names
+from peakline.formats.hlo_proto.shapes import bounded_product
 from peakline.hlo.printing.shapes import with_layout
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _elements(literal: LiteralProto, name: str) -> AnyArray:
     """The elements in logical order, in the shape of the array."""
     shape = literal.shape
     sizes = tuple(shape.dimensions)
-    count = math.prod(sizes)
+    count = bounded_product(sizes)
     if min(sizes, default=1) < 0 or len(sizes) > _MOST_DIMENSIONS:
         raise UnreadableLiteral("sizes")
     flat = _flat(literal, name, count)
@@ -181,7 +182,7 @@ def _hollow(sizes: Sequence[int]) -> Iterator[str]:
     """An array of two dimensions or more without elements."""
     zero = sizes.index(0)
     outer = sizes[:zero]
-    if (count := math.prod(outer)) > _AT_ONCE:
+    if (count := bounded_product(outer)) > _AT_ONCE:
         raise UnreadableLiteral("sizes")
     texts = ["{}" if zero == len(sizes) - 1 else "{  }"] * count
     if zero and zero < len(sizes) - 1 and len(sizes) >= _NUMBERED_FROM:

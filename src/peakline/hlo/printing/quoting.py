@@ -12,8 +12,8 @@ _SOUND = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*", re.ASCII)
 _OTHERS = re.compile(rb"[^A-Za-z0-9_.\-]")
 _ESCAPES = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r", 0x22: '\\"', 0x27: "\\'", 0x5C: "\\\\"}
 _PLAIN = re.compile(r"[ !#-&(-\[\]-~]*")
-_STRING_OR_BRACE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}"]', re.DOTALL)
-_AFTER = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING_OR_BRACE = re.compile(r'"(?:[^"\\]++|\\.)*+"?+|[{}]', re.DOTALL)
+_AFTER = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
 
 
 def sound_name(name: str) -> str:
@@ -66,8 +66,6 @@ def _is_object(text: str) -> bool:
     depth = 0
     for found in _STRING_OR_BRACE.finditer(text):
         piece = found[0]
-        if piece == '"':
-            return False
         depth += {"{": 1, "}": -1}.get(piece, 0)
         if depth == 0:
             return _AFTER.fullmatch(text, found.end()) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from peakline.graph.critical_path import CriticalPath
 from peakline.graph.view import GraphView, Selection, ViewNode
@@ -35,11 +35,11 @@ def to_json(report: Report) -> str:
                 "name": node.name,
                 "op": node.op,
                 "device": node.device,
-                "cost": None if node.cost is None else asdict(node.cost),
+                "cost": None if node.cost is None else vars(node.cost),
             }
             for node in view.nodes
         ],
-        "edges": [asdict(edge) for edge in view.edges],
+        "edges": [vars(edge) for edge in view.edges],
         "nodes_left_out": report.left_out,
         "critical_path": None if report.path is None else report.path.as_json(),
     }

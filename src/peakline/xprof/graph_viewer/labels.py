@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from peakline.formats.hlo_proto.shapes import bounded_product
 from peakline.hlo.printing.instructions import backend_text
 from peakline.hlo.printing.literals import UnreadableLiteral, literal_text
 from peakline.hlo.printing.shapes import with_layout, without_layout
@@ -51,12 +51,12 @@ def is_small(made: Instruction) -> bool:
     parts = list(arrays(made.proto.shape))
     if any(kind_of(part) in ("opaque", "token") for part in parts):
         return True
-    return sum(math.prod(part.dimensions) for part in parts) < SMALL_BELOW
+    return sum(bounded_product(part.dimensions) for part in parts) < SMALL_BELOW
 
 
 def is_scalar(shape: ShapeProto) -> bool:
     """Whether an array has one element."""
-    return kind_of(shape) not in _ALONE and math.prod(shape.dimensions) == 1
+    return kind_of(shape) not in _ALONE and bounded_product(shape.dimensions) == 1
 
 
 def trivial(computation: Computation) -> str | None:
@@ -88,7 +88,7 @@ def constant_text(made: Instruction, shape: ShapeProto) -> str:
     own = made.proto.shape
     if 0 in shape.dimensions and kind_of(shape) not in _ALONE:
         return f"{{}} ({without_layout(own)})"
-    if kind_of(shape) not in _ALONE and math.prod(own.dimensions) <= _FEW:
+    if kind_of(shape) not in _ALONE and bounded_product(own.dimensions) <= _FEW:
         text = _value(made)
         if text is not None and len(text) <= _LONGEST_VALUE:
             return f"{without_layout(shape)} {text}"
