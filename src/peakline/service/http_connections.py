@@ -114,13 +114,18 @@ class Door:
                 self._loop.remove_reader(self._listener.fileno())
                 self._pause = self._loop.call_later(_PAUSE_S, self._open)
                 return
-            if is_scarce(accepted.fileno()):
+            scarce = is_scarce(accepted.fileno())
+            if scarce:
                 self._make_room()
             protocol = self._connections.admit(accepted, address)
             if protocol is not None:
                 task = self._loop.create_task(self._connect(protocol, accepted))
                 self._opening[task] = protocol
                 task.add_done_callback(self._opening.pop)
+            if scarce:
+                # Those who gave way close their descriptors when the loop goes on: before that the
+                # next one would look scarce too, and take the places of those who have just come.
+                return
 
     def _make_room(self) -> None:
         """Some who do nothing give way."""
