@@ -27,6 +27,8 @@ from tests.capture.dying_peer import (
 from tests.waiting import HANG_S
 
 _XSPACE = 8
+_INITIAL_WINDOW_SIZE = b"\x00\x04"
+_END_STREAM = 1
 _PROMISED = 1 << 24
 _SENT = 12_000
 """Below the first window of a stream, 65,535 bytes."""
@@ -168,8 +170,12 @@ def _process(script: str, *words: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def half_call(connection: socket.socket, path: str, calls: int = 1) -> None:
-    """Over a fresh connection begin calls of the gRPC method ``path`` whose requests never come."""
+def half_call(
+    connection: socket.socket, path: str, calls: int = 1, request: bytes | None = None
+) -> None:
+    """Over a fresh connection begin calls of the gRPC method ``path`` whose requests never come;
+    or where there is a ``request``, calls whose answers are never read.
+    """
     headers = b"".join(
         b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
         for name, value in (
@@ -181,6 +187,10 @@ def half_call(connection: socket.socket, path: str, calls: int = 1) -> None:
             (b"te", b"trailers"),
         )
     )
-    connection.sendall(PREFACE + frame(SETTINGS, 0, 0))
+    no_window = b"" if request is None else _INITIAL_WINDOW_SIZE + bytes(4)
+    connection.sendall(PREFACE + frame(SETTINGS, 0, 0, no_window))
     for number in range(calls):
         connection.sendall(frame(HEADERS, END_HEADERS, 2 * number + 1, headers))
+        if request is not None:
+            message = b"\0" + len(request).to_bytes(4, "big") + request
+            connection.sendall(frame(DATA, _END_STREAM, 2 * number + 1, message))

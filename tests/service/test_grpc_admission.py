@@ -17,6 +17,8 @@ from tests.service.grpc_client import Client
 from tests.service.server_here import server_here
 from tests.waiting import HANG_S, until
 
+from peakline.service import deliveries
+
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 HEALTH = "/grpc.health.v1.Health/"
 ENUM = "/tensorflow.ProfileAnalysis/EnumSessions"
@@ -90,6 +92,24 @@ def _is_open(one):
     except ConnectionError:
         return False
     return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system lists no descriptors")
+def test_answers_that_nobody_reads_give_way_to_others(serve, sample_logdir, connect, monkeypatch):
+    monkeypatch.setattr(deliveries, "_LEAST_BYTES", 1)
+    served = serve(sample_logdir, cache_bytes=0, **PATIENT)
+    size = len(served.client.call("GetSessionToolData", **QUESTION).SerializeToString())
+    monkeypatch.setattr(deliveries, "_LEAST_BYTES", 3 * size)
+    served = serve(sample_logdir, cache_bytes=0, **PATIENT)
+    request = served.client.request("GetSessionToolData", **QUESTION).SerializeToString()
+    path = "/tensorflow.ProfileAnalysis/GetSessionToolData"
+    silent = [connect(served.server.port) for _ in range(10)]
+    for number, one in enumerate(silent, 1):
+        half_call(one, path, 1, request)
+        until(lambda: len(served.parts.log_lines()) == number)  # noqa: B023 (waited for here)
+    assert {line["code"] for line in served.parts.log_lines()} == {"OK"}
+    until(lambda: [_is_open(one) for one in silent] == [False] * 7 + [True] * 3, "the oldest end")
+    assert len(served.client.call("GetSessionToolData", **QUESTION).SerializeToString()) == size
 
 
 def test_a_refusal_says_when_to_come_again(serve, sample_logdir):

@@ -15,8 +15,10 @@ from tests.service.server_process import running_server
 from tests.waiting import HANG_S, growing, until
 
 from peakline.errors import BusyError
+from peakline.service import deliveries
 from peakline.service.http_connections import GuardedProtocol
 from peakline.service.metrics import Metrics
+from peakline.web import files
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 HALF_HEADS = (b"", b"GET /api/ses", HEALTH, HEALTH + b"X-Slow: a\r\nX-Slower: ")
@@ -204,6 +206,18 @@ def test_an_answer_that_nobody_reads_ends_the_connection(start, connect):
     until(lambda: closed(face, "reading") == 1)
     length = len(httpx.get(f"{face.url}/assets/plotly.min.js", timeout=HANG_S).content)
     assert 0 < len(rest(connection)) < length
+
+
+def test_answers_that_nobody_reads_give_way_to_others(start, connect, monkeypatch):
+    length = len(files.page_files()[files.PLOTLY_SCRIPT].content().plain)
+    monkeypatch.setattr(deliveries, "_LEAST_BYTES", 3 * length)
+    face = start(cache_bytes=0)
+    held = [connect(face.port, LARGE, takes=4096) for _ in range(10)]
+    until(lambda: closed(face, "full") == 7, "no more than three are in memory")
+    # What is read arrives, whoever else reads nothing.
+    whole = face.client.get("/assets/plotly.min.js", headers={"Accept-Encoding": "identity"})
+    assert len(whole.content) == length
+    assert 0 < len(rest(held[0])) < length
 
 
 def test_beyond_all_places_callers_get_to_know_it_and_health_is_answered(start, connect):

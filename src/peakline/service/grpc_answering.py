@@ -25,6 +25,7 @@ from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
 from peakline.service.callers import caller_of, grpc_address, peer_of
 from peakline.service.core import Analysis
+from peakline.service.deliveries import Deliveries
 from peakline.service.grpc_calls import PROFILER, Call, Metadata, Method
 from peakline.service.http.problems import RETRY_AFTER_S
 from peakline.service.metrics import Metrics
@@ -41,24 +42,29 @@ _UNAUTHENTICATED = "a token is needed: send the metadata authorization: Bearer T
 class Calls:
     """The places of the calls in flight: ``most``, and ``most_each`` for each peer.
 
-    Those whose clients have sent no request yet give way. ``head_s`` is how long a request may be
+    Those whose clients have sent no request yet give way, or have not read the answer: then
+    ``hang_up`` is called with the name of the connection. ``head_s`` is how long a request may be
     on its way. For the thread of one event loop.
     """
 
-    def __init__(self, most: int, most_each: int, head_s: float) -> None:
+    def __init__(
+        self, most: int, most_each: int, head_s: float, hang_up: Callable[[str], object]
+    ) -> None:
         self._places: Places[_Place] = Places(most, most_each)
         self._head_s = head_s
+        self._hang_up = hang_up
         self.at_work: Counter[str] = Counter()
         """By the connection (what gRPC calls the peer): how many calls the server works for."""
 
     @contextmanager
     def place(self, context: Any) -> Iterator[_Place]:
-        """A place for the call of ``context`` in the block; BusyError when there is none, or when
-        it has to give way.
+        """A place for the call of ``context``, which it has until its answer is read; BusyError
+        when there is none, or when it has to give way in the block.
         """
-        place = _Place(context.peer())
+        place = _Place(context.peer(), self._hang_up)
         if not self._places.take(place):
             raise BusyError("there are as many calls as this server takes; try again later")
+        context.add_done_callback(lambda _: self._places.leave(place))
         try:
             yield place
         except asyncio.CancelledError:
@@ -67,8 +73,8 @@ class Calls:
             place.stay()
             raise BusyError("others came while this call waited for its client") from None
         finally:
-            self._rest(place)
-            self._places.leave(place)
+            place.is_ended = True
+            self.waits(place)
 
     async def request(self, place: _Place, context: Any) -> bytes:
         """The only request of the call. Raises UsageError where there is none, DeadlineError where
@@ -88,10 +94,7 @@ class Calls:
 
     def waits(self, place: _Place) -> None:
         """The call goes on for as long as its client likes, and gives way to others."""
-        self._rest(place)
         self._places.waits(place)
-
-    def _rest(self, place: _Place) -> None:
         if place.works:
             place.works = False
             self.at_work[place.group] -= 1
@@ -102,15 +105,19 @@ class Calls:
 class _Place:
     """The place of one call."""
 
-    def __init__(self, connection: str) -> None:
+    def __init__(self, connection: str, hang_up: Callable[[str], object]) -> None:
         self.group = connection
+        self._hang_up = hang_up
+        self.is_ended = False
         self.peer = peer_of(grpc_address(connection))
         self.gave_way = self.works = False
         self._task = asyncio.current_task()
 
     def give_way(self) -> None:
-        """End the call; it gets to know why."""
-        if self._task is not None:
+        """End the call; it gets to know why, if it still can."""
+        if self.is_ended:
+            self._hang_up(self.group)
+        elif self._task is not None:
             self.gave_way = True
             self._task.cancel()
 
@@ -156,13 +163,20 @@ class Answering:
     """Makes handlers of methods: errors become statuses, and every call is logged and counted."""
 
     def __init__(
-        self, analysis: Analysis, access: Access, log: AccessLog, metrics: Metrics, calls: Calls
+        self,
+        analysis: Analysis,
+        access: Access,
+        log: AccessLog,
+        metrics: Metrics,
+        calls: Calls,
+        deliveries: Deliveries,
     ) -> None:
         self._analysis = analysis
         self._access = access
         self._log = log
         self._metrics = metrics
         self._calls = calls
+        self._deliveries = deliveries
 
     def handler(self, name: str, method: Method) -> Any:
         """The handler of the method with the full name ``name`` (``package.Service/Method``)."""
@@ -213,12 +227,15 @@ class Answering:
     async def _result(self, method: Method, call: Call, context: Any, deadline: Deadline) -> bytes:
         with self._calls.place(context) as place:
             content = await self._calls.request(place, context)
-            return await method.workers.run(
+            answer = await method.workers.run(
                 lambda: method.answer(content, call),
                 deadline=deadline,
                 caller=self._caller(call.metadata, context),
                 gate=method.gate,
             )
+        delivery = self._deliveries.add(len(answer), place.give_way)
+        context.add_done_callback(lambda _: self._deliveries.remove(delivery))
+        return answer
 
     def _caller(self, metadata: Metadata, context: Any) -> Caller:
         shown = "".join(_values(metadata, _AUTHORIZATION))

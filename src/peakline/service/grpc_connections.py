@@ -53,23 +53,35 @@ class _Connection:
 
 
 class GrpcConnections:
-    """Keeps the connections to ``port`` below ``most``, and those of a peer at ``most_each``.
+    """Keeps the connections to a port below ``most``, and those of a peer at ``most_each``.
 
-    Those for which one of ``calls`` is at work are not closed. For the thread of an event loop.
+    For the thread of an event loop.
     """
 
-    def __init__(
-        self, port: int, most: int, most_each: int, calls: Sequence[Calls], metrics: Metrics
-    ) -> None:
-        self._port = port
+    def __init__(self, most: int, most_each: int, metrics: Metrics) -> None:
+        self._port = 0
         self._most = max(1, most - most // _ROOM)
         self._most_each = most_each
-        self._calls = calls
         self._metrics = metrics
+        self._calls: Sequence[Calls] = ()
         self._task: asyncio.Task[None] | None = None
+
+    def watch(self, port: int, *calls: Calls) -> None:
+        """Begin. Connections for which one of ``calls`` is at work are not closed."""
+        self._port, self._calls = port, calls
         if _DESCRIPTORS.is_dir():
-            metrics.watch_connections("grpc", lambda: sum(1 for _ in _connections(port)))
+            self._metrics.watch_connections("grpc", lambda: sum(1 for _ in _connections(port)))
             self._task = asyncio.create_task(self._watch())
+
+    def hang_up(self, name: str) -> None:
+        """End the connection that gRPC calls ``name``, and with it all its calls.
+
+        There is no other way to be rid of an answer that its client does not read.
+        """
+        with suppress(OSError):
+            for connection in _connections(self._port):
+                if connection.name == name and _shut(connection):
+                    self._metrics.hung_up("full")
 
     async def close(self) -> None:
         """Look no more."""

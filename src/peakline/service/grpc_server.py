@@ -23,6 +23,7 @@ from peakline.service.access_log import AccessLog
 from peakline.service.addresses import join_port
 from peakline.service.capturing import HELD_THREADS
 from peakline.service.core import LISTS, Analysis
+from peakline.service.deliveries import Deliveries
 from peakline.service.grpc_answering import (
     Answering,
     Calls,
@@ -134,8 +135,10 @@ class GrpcServer:
         most, most_each = connection_limits(settings)
         waiting = settings.max_concurrent + settings.max_queued + LISTS + settings.max_queued
         calls_each = waiting + HELD_THREADS + _SPARE_CALLS
-        calls = Calls(_PEERS * calls_each, calls_each, settings.head_timeout_s)
-        checks = Calls(_HEALTH_CALLS, _HEALTH_CALLS_EACH, settings.head_timeout_s)
+        connections = self._connections = GrpcConnections(most, most_each, metrics)
+        limits = settings.head_timeout_s, connections.hang_up
+        calls = Calls(_PEERS * calls_each, calls_each, *limits)
+        checks = Calls(_HEALTH_CALLS, _HEALTH_CALLS_EACH, *limits)
         answers = Workers(settings.max_concurrent + LISTS, "grpc-answer")
         captures = Workers(HELD_THREADS, "grpc-capture")
         self._workers = [answers, captures]
@@ -164,7 +167,8 @@ class GrpcServer:
                 ("grpc.so_reuseport", 0),
             ),
         )
-        answering = Answering(analysis, access, log, metrics, calls)
+        deliveries = Deliveries(settings)
+        answering = Answering(analysis, access, log, metrics, calls, deliveries)
         services = Servicers(analysis, settings).methods(answers, captures)
         for service, methods in services.items():
             handlers = {
@@ -182,7 +186,7 @@ class GrpcServer:
         _add(server, _REFLECTION, {"ServerReflectionInfo": handler})
         self.port = analysis.captures.grpc_port = _bind(server, settings)
         await server.start()
-        self._connections = GrpcConnections(self.port, most, most_each, (calls, checks), metrics)
+        connections.watch(self.port, calls, checks)
 
     async def _add_health(self, services: Iterable[str], calls: Calls) -> None:
         """Health has places of its own: no number of calls makes the server look dead."""

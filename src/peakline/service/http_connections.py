@@ -21,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from peakline.service.callers import peer_of
-from peakline.service.http.middleware import NO_PLACE
+from peakline.service.http.middleware import HANG_UP, NO_PLACE
 from peakline.service.http.problems import problem_response
 from peakline.service.limits import is_scarce
 from peakline.service.metrics import Metrics
@@ -66,7 +66,8 @@ class Connections:
         if self.places.take(protocol):
             return protocol
         self.metrics.refused("connections")
-        protocol.places, protocol.app_state = self.spare, {**self.app_state, NO_PLACE: True}
+        protocol.places = self.spare
+        protocol.app_state[NO_PLACE] = True
         if self.spare.take(protocol):
             return protocol
         accepted.close()
@@ -153,7 +154,10 @@ class GuardedProtocol(H11Protocol):
 
     def __init__(self, connections: Connections, accepted: socket.socket, peer: str) -> None:
         super().__init__(
-            connections.config, connections.state, connections.app_state, asyncio.get_running_loop()
+            connections.config,
+            connections.state,
+            {**connections.app_state, HANG_UP: self.give_way},
+            asyncio.get_running_loop(),
         )
         self.peer, self.group = peer, ""
         self.places = connections.places
@@ -194,6 +198,7 @@ class GuardedProtocol(H11Protocol):
         else:
             self.places.leave(self)
         super().connection_lost(exc)
+        self.app, self.app_state = self._answer, {}  # they lead back here
 
     def data_received(self, data: bytes) -> None:
         """Take what the client sends, and note whether that is what it has to."""

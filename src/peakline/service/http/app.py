@@ -12,6 +12,7 @@ from peakline import __version__
 from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
 from peakline.service.core import Analysis
+from peakline.service.deliveries import Deliveries
 from peakline.service.http import (
     capture_routes,
     page_routes,
@@ -66,7 +67,9 @@ def create_app(
         redirect_slashes=False,
         lifespan=lifespan,
         middleware=[
-            Middleware(Observe, access=access, log=log, metrics=metrics),
+            Middleware(
+                Observe, access=access, log=log, metrics=metrics, deliveries=Deliveries(settings)
+            ),
             Middleware(Guard, access=access, metrics=metrics),
         ],
     )

@@ -14,6 +14,7 @@ send neither and are held by the token alone.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -24,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
+from peakline.service.deliveries import Deliveries
 from peakline.service.http.problems import RETRY_AFTER_S, problem_response
 from peakline.service.metrics import Metrics
 
@@ -47,11 +49,19 @@ _HEADERS = {
 class Observe:
     """Pure ASGI middleware, the outermost."""
 
-    def __init__(self, app: ASGIApp, access: Access, log: AccessLog, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        log: AccessLog,
+        metrics: Metrics,
+        deliveries: Deliveries,
+    ) -> None:
         self._app = app
         self._access = access
         self._log = log
         self._metrics = metrics
+        self._deliveries = deliveries
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass on what is no request."""
@@ -66,7 +76,8 @@ class Observe:
         method = scope["method"]
         request_id = self._access.request_id(Headers(scope=scope).getlist("x-request-id"))
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _Answer(send, request_id, without_body=method == "HEAD")
+        hang_up = scope["state"].get(HANG_UP, _nothing)
+        answer = _Answer(send, request_id, self._deliveries, hang_up, without_body=method == "HEAD")
         inner: dict[str, Any] = {**scope, "method": "GET"} if method == "HEAD" else dict(scope)
         try:
             await self._app(inner, receive, answer.send)
@@ -95,9 +106,18 @@ class Observe:
 class _Answer:
     """Sends what the application sends, with the common headers, and remembers it."""
 
-    def __init__(self, send: Send, request_id: str, *, without_body: bool) -> None:
+    def __init__(
+        self,
+        send: Send,
+        request_id: str,
+        deliveries: Deliveries,
+        hang_up: Callable[[], object],
+        *,
+        without_body: bool,
+    ) -> None:
         self._send = send
         self._request_id = request_id
+        self._deliveries, self._hang_up = deliveries, hang_up
         self._without_body = without_body
         self.status = 0
         self.sent_bytes = 0
@@ -112,12 +132,28 @@ class _Answer:
         elif message["type"] == "http.response.body":
             body = memoryview(b"" if self._without_body else message.get("body", b""))
             self.sent_bytes += len(body)
-            # What a client does not read stays in the connection's buffer: no more than a piece.
+            if len(body) > _PIECE_BYTES:
+                await self._deliver(message, body)
+                return
+            message = {**message, "body": body}
+        await self._send(message)
+
+    async def _deliver(self, message: Message, body: memoryview) -> None:
+        """Send a large body. What a client does not read of it is in the connection's buffer: no
+        more than a piece.
+        """
+        delivery = self._deliveries.add(len(body), self._hang_up)
+        try:
             while len(body) > _PIECE_BYTES:
                 await self._send({**message, "body": body[:_PIECE_BYTES], "more_body": True})
                 body = body[_PIECE_BYTES:]
-            message = {**message, "body": body}
-        await self._send(message)
+            await self._send({**message, "body": body})
+        finally:
+            self._deliveries.remove(delivery)
+
+
+def _nothing() -> None:
+    """For requests that came over no connection."""
 
 
 def note_request(request: Request, *, session: str = "", tool: str = "", host: str = "") -> None:
@@ -130,6 +166,9 @@ def _path_format(scope: dict[str, Any]) -> str:
     route = scope.get("route")
     return str(getattr(route, "path_format", getattr(route, "path", None)) or "(no route)")
 
+
+HANG_UP = "hang_up"
+"""In the state of a request: ends its connection."""
 
 NO_PLACE = "no_place"
 """In the state of a request whose connection came when all places were taken."""
