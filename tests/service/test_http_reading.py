@@ -14,6 +14,7 @@ from tests.tool_lists import XSPACE_TOOLS
 from tests.waiting import HANG_S
 
 import peakline
+from peakline.service.http import answers
 from peakline.tools import tool_names
 
 CNN = SESSIONS["tf2_cnn"]
@@ -146,6 +147,15 @@ def test_answers_are_packed_only_for_those_who_accept_it(face):
     assert packed.content == plain.content
     assert "content-encoding" not in memory(face, **{"Accept-Encoding": "gzip;q=0, *"}).headers
     assert "content-encoding" not in memory(face, **{"Accept-Encoding": "br"}).headers
+
+
+def test_an_answer_that_is_held_is_packed_once(face, monkeypatch):
+    path = f"/api/sessions/{CNN}/tools/trace_viewer"
+    first = face.client.get(path, headers={"Accept-Encoding": "gzip"})
+    monkeypatch.setattr(answers, "gzipped", None)
+    again = face.client.get(path, headers={"Accept-Encoding": "gzip"})
+    assert again.headers["content-encoding"] == "gzip"
+    assert again.content == first.content
 
 
 def test_columns_are_not_packed_for_callers_on_this_machine(get):

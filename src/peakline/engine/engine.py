@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from peakline.deadline import check_deadline
@@ -137,7 +138,7 @@ class Engine:
             raise UsageError(f"{name} shows one host; there is: {_names(files)}")
         else:
             answer = self._of_all(tool, files, question, chosen, progress)
-        return Answer(answer.content, answer.format, answer.warnings, (*notes, *answer.notes))
+        return replace(answer, notes=(*notes, *answer.notes))
 
     def compare(
         self,

@@ -233,7 +233,7 @@ class Answering:
                 caller=self._caller(call.metadata, context),
                 gate=method.gate,
             )
-        delivery = self._deliveries.add(len(answer), place.give_way)
+        delivery = self._deliveries.add(answer, place.give_way)
         context.add_done_callback(lambda _: self._deliveries.remove(delivery))
         return answer
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from peakline.deadline import checked
 from peakline.engine import Answer
+from peakline.engine.answers import Forms
 
 MEDIA_TYPES: Mapping[str, str] = {
     "json": "application/json",
@@ -58,18 +59,21 @@ def data_response(
     status: int = 200,
     cached: bool = True,
     always_gzip: bool = False,
+    forms: Forms | None = None,
 ) -> Response:
     """``content`` of the format ``kind``; call it where work is done, as it compresses.
 
     With ``cached`` it has an ETag made of the content, and a caller who has that content
     already gets 304. The tag is weak, as both encodings share it. With ``always_gzip`` the caller
-    does not decide.
+    does not decide. ``forms`` are those of ``content``.
     """
+    forms = forms or Forms()
     named = {"Content-Type": MEDIA_TYPES.get(kind, _UNKNOWN), **(headers or {})}
     if kind not in _PACKED and not always_gzip:
         named["Vary"] = "Accept-Encoding"
     if cached:
-        tag = f'"{hashlib.blake2b(content, digest_size=16).hexdigest()}"'
+        digest = forms.get("digest", lambda: hashlib.blake2b(content, digest_size=16).digest())
+        tag = f'"{digest.hex()}"'
         named["ETag"] = f"W/{tag}"
         named["Cache-Control"] = "private, no-cache"
         if names_tag(request.headers.get("if-none-match", ""), tag):
@@ -82,8 +86,8 @@ def data_response(
         and not (kind == _COLUMNS and request.client and request.client.host in _NEAR)
         and accepts_gzip(request.headers.get("accept-encoding", ""))
     ):
-        content = gzipped(content)
         named["Content-Encoding"] = "gzip"
+        return Response(forms.get("gzip", lambda: gzipped(content)), status, named)
     return Response(content, status, named)
 
 
@@ -132,7 +136,14 @@ def answer_response(
             for warning in answer.warnings
         )
     headers |= notes_header(map(public_text, answer.notes))
-    return data_response(request, answer.content, answer.format, headers, always_gzip=always_gzip)
+    return data_response(
+        request,
+        answer.content,
+        answer.format,
+        headers,
+        always_gzip=always_gzip,
+        forms=answer.forms,
+    )
 
 
 def notes_header(notes: Iterable[str]) -> dict[str, str]:

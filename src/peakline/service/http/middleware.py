@@ -130,7 +130,7 @@ class _Answer:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
         elif message["type"] == "http.response.body":
-            body = memoryview(b"" if self._without_body else message.get("body", b""))
+            body = b"" if self._without_body else message.get("body", b"")
             self.sent_bytes += len(body)
             if len(body) > _PIECE_BYTES:
                 await self._deliver(message, body)
@@ -138,11 +138,12 @@ class _Answer:
             message = {**message, "body": body}
         await self._send(message)
 
-    async def _deliver(self, message: Message, body: memoryview) -> None:
+    async def _deliver(self, message: Message, content: bytes) -> None:
         """Send a large body. What a client does not read of it is in the connection's buffer: no
         more than a piece.
         """
-        delivery = self._deliveries.add(len(body), self._hang_up)
+        delivery = self._deliveries.add(content, self._hang_up)
+        body = memoryview(content)
         try:
             while len(body) > _PIECE_BYTES:
                 await self._send({**message, "body": body[:_PIECE_BYTES], "more_body": True})
