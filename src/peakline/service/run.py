@@ -26,6 +26,8 @@ _COUNTING_S = 10.0
 _BESIDE_S = 5.0
 """How long threads that serve no request may take to end, at most; no longer than the grace."""
 _CLEANING_S = 5.0
+_LEAST_ANSWERS = 256 << 20
+"""Bytes of answers that are held, however small the cache of profiles is."""
 _LOOK_S = 0.02
 
 
@@ -48,6 +50,7 @@ class Server:
         self.log = AccessLog(settings.access_log, debug=settings.debug)
         self.engine = Engine(
             cache_bytes=settings.cache_bytes,
+            answers_bytes=max(_LEAST_ANSWERS, settings.cache_bytes // 4),
             max_unpacked_bytes=settings.max_unpacked_bytes,
             executor=settings.executor,
             workers=settings.hosts_at_once,
