@@ -281,8 +281,9 @@ LIMITS = (
     Limit("load", "200 clients: 99 % of the answers within {} s", 300, "s", _loaded("p99_s")),
     Limit("load", "200 clients: memory of the second half at most {} times that of the first", 1.1,
           "times", lambda measured: _growing(measured, "memory_bytes")),
-    Limit("load", "200 clients: no more threads in the second half than {} times the first", 1,
-          "times", lambda measured: _growing(measured, "threads")),
+    # gRPC's library has threads of its own, which come and go.
+    Limit("load", "200 clients: threads of the second half at most {} times those of the first",
+          1.1, "times", lambda measured: _growing(measured, "threads")),
     Limit("time", f"overview_page at least {_FASTER} XProf", 25, "times",
           _tool("overview_page"), is_least=True),
     Limit("time", "overview_page with at least {} times less memory", 10, "times",

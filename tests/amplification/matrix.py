@@ -92,16 +92,24 @@ class Took:
 
 
 def measured(
-    measuring: Measuring, names: Iterable[str], size: int, asked: list[tuple[str, ...]]
+    measuring: Measuring,
+    names: Iterable[str],
+    size: int,
+    asked: list[tuple[str, ...]],
+    *,
+    packed: bool = False,
 ) -> Iterator[Took]:
-    """What every question takes about the named cases. What takes much is tried again by itself."""
+    """What every question takes about the named cases. What takes much is tried again by itself.
+
+    ``packed`` as gzip files, where they are files: ``size`` is what they unpack to.
+    """
     made = cases()
     base = measuring.measured([["--version"]])[0]["peak_bytes"]
     with tempfile.TemporaryDirectory() as folder:
         place = {FILE: f"{folder}/worst", OUT: f"{folder}/out"}
         filled = [[place.get(word, word) for word in question] for question in asked]
         for name in names:
-            write(Path(place[FILE]), made[name](size))
+            write(Path(place[FILE]), made[name](size), packed=packed)
             for question, words, took in zip(
                 asked, filled, measuring.measured(filled), strict=True
             ):
@@ -123,6 +131,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases with one of these in their names")
     parser.add_argument("--question", default="", help="questions that have this in them")
     parser.add_argument("--broad", action="store_true", help="fewer questions")
+    parser.add_argument("--gzip", action="store_true", help="as gzip files")
     options = parser.parse_args()
     asked = [
         q for q in (broad() if options.broad else questions()) if options.question in " ".join(q)
@@ -130,7 +139,7 @@ def main() -> None:
     chosen = [name for name in cases() if any(one in name for one in options.only.split(","))]
     worst: dict[str, tuple[int, float]] = {}
     with Measuring() as measuring:
-        for took in measured(measuring, chosen, options.size, asked):
+        for took in measured(measuring, chosen, options.size, asked, packed=options.gzip):
             most = worst.get(took.case, (0, 0.0))
             worst[took.case] = max(most[0], took.bytes), max(most[1], took.seconds)
             if took.bytes > _MUCH_BYTES or took.seconds > _MUCH_S or took.code not in range(4):

@@ -4,10 +4,15 @@
 
 import pytest
 from tests.amplification.matrix import Measuring, cases, measured
-from tests.amplification.questions import questions
+from tests.amplification.questions import broad, questions
 
 LIMITS = {10_000: (200_000_000, 2.0), 100_000: (300_000_000, 5.0), 1_000_000: (900_000_000, 20.0)}
 """By the size of a file: bytes beyond those of the imports (100 MB), and seconds of CPU."""
+HALF, WHOLE = 500_000, 1_000_000
+MOST_TIMES, NOISE_BYTES, NOISE_S = 2.3, 20_000_000, 0.3
+"""What twice the bytes may take of what these take, beyond what differs from run to run."""
+MOST_A_BYTE = 4
+"""What a packed file may take beyond a plain one, for each byte that it unpacks to."""
 FAILED = {
     "graph_def.deep_scope": ["tool op_stats", "graph"],
     "graph_def.doubling_functions": ["tool op_stats"],
@@ -40,3 +45,31 @@ def test_every_one_takes_its_share(case):
         for size in LIMITS:
             found = measured(measuring, [case], size, list(questions()))
             assert [took for took in found if beyond(took)] == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("case", cases())
+def test_twice_the_bytes_take_no_more_than_they_have_to(case):
+    with Measuring() as measuring:
+        half = measured(measuring, [case], HALF, list(broad()))
+        whole = measured(measuring, [case], WHOLE, list(broad()))
+        pairs = list(zip(half, whole, strict=True))
+    assert [pair for pair in pairs if _grows(*pair)] == []
+
+
+def _grows(half, whole):
+    return (
+        whole.bytes > MOST_TIMES * half.bytes + NOISE_BYTES
+        or whole.seconds > MOST_TIMES * half.seconds + NOISE_S
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("case", cases())
+def test_packed_ones_take_their_share(case):
+    with Measuring() as measuring:
+        plain = measured(measuring, [case], WHOLE, list(broad()))
+        packed = measured(measuring, [case], WHOLE, list(broad()), packed=True)
+        pairs = list(zip(plain, packed, strict=True))
+    more = MOST_A_BYTE * WHOLE + NOISE_BYTES
+    assert [pair for pair in pairs if pair[1].bytes > pair[0].bytes + more] == []
