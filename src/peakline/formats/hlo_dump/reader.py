@@ -24,7 +24,7 @@ class DumpReader(Reader):
     Raises InputError where it cannot be read.
     """
 
-    __retained__ = "_programs _file"
+    __retained__ = "_programs _file _forms"
 
     format = "hlo_dump"
     tables = PROGRAM_TABLES
@@ -32,6 +32,7 @@ class DumpReader(Reader):
     def __init__(self, path: str) -> None:
         self.path = path
         self._unreadable: dict[str, str] = {}
+        self._forms: dict[str, str] = {}
         self._file: SourceFile | None = None
         """That of the program that was loaded last: there are thousands."""
         self._is_reported = False
@@ -48,7 +49,9 @@ class DumpReader(Reader):
 
         self.close()
         try:
-            content, self._file = content_of(program.path, program.assignment, program.live_ranges)
+            content, self._file = content_of(
+                program.path, program.assignment, program.live_ranges, self._forms
+            )
         except InputError as error:
             self._unreadable[program.path] = str(error)
             content = np.zeros(0, np.uint8)
@@ -69,6 +72,10 @@ class DumpReader(Reader):
             count = len(self._unreadable)
             warnings.add("hlo_unreadable", f"dumps that cannot be read: {first}", count)
         return found
+
+    def has_rows(self, table: str) -> bool:
+        """As `Reader.has_rows`: the first program that has some is enough."""
+        return self._programs.has_rows(table)
 
     def duration_ps(self) -> int:
         """0: programs have no time."""

@@ -110,17 +110,18 @@ def proto_of(buffer: Buffer, form: str) -> Buffer:
 
 
 def content_of(
-    path: str, assignment: str | None = None, live_ranges: str | None = None
+    path: str, assignment: str | None, live_ranges: str | None, forms: dict[str, str]
 ) -> tuple[Buffer, SourceFile]:
     """The bytes of the HloProto that a file holds, whatever its form, and the file, which the
     caller closes when it needs them no more; a text goes with those of its buffer ``assignment``
-    and of when its values are live.
+    and of when its values are live. ``forms`` are those found before, by path.
 
     Raises InputError for a file that holds none.
     """
     file = SourceFile(path)
     try:
-        form = recognise(file.head).format
+        form = forms.get(path) or recognise(file.head).format
+        forms[path] = form
         if form == "hlo_text":
             return _translated(file.buffer.tobytes(), assignment, live_ranges), file
         if form in ("hlo_proto", "hlo_module", "hlo_snapshot"):

@@ -49,18 +49,23 @@ _ROW_NUMBERS = {
     "buffer_id": "buffers",
 }
 """Columns that are row numbers, and of what."""
+_MOST_SMALL, _SMALL_BYTES = 2048, 8 << 10
+"""So many programs of so many bytes are held: programs of a single op often come in hundreds, and
+opening each takes longer than what it holds.
+"""
 
 
 class ProgramTables(Programs):
     """The tables of programs; each is decoded when it is read, program after program."""
 
-    __retained__ = "_strings _last"
+    __retained__ = "_strings _last _small"
 
     def __init__(self, programs: Sequence[StoredProgram], left_out: int = 0) -> None:
         """``left_out`` counts programs of the file that are not among ``programs``."""
         self._programs = programs
         self._strings = Strings()
         self._last: tuple[int, ProgramSource] | None = None
+        self._small: dict[int, ProgramSource] = {}
         self.damage: dict[int, Damage] = {}
         """By program the worst that reading it met."""
         self._losses: dict[tuple[str, int, str], int] = {("hlo_programs", -1, ""): left_out}
@@ -122,11 +127,20 @@ class ProgramTables(Programs):
         self._warn(warnings)
         return _joined(table, parts)
 
+    def has_rows(self, table: str) -> bool:
+        """Whether a program has a row of a table."""
+        return any(self.read(number, table, frozenset()).rows for number in range(len(self)))
+
     def _source(self, number: int) -> ProgramSource:
-        """The program, the last one again where it is: several tables need the same of it."""
+        """The program, the same again where it is held: several tables need the same of it."""
+        held = self._small.get(number)
+        if held is not None:
+            return held
         last = self._last
         if last is None or last[0] != number:
             last = self._last = number, ProgramSource(self._programs[number], self._strings)
+        if len(self._small) < _MOST_SMALL and last[1].buffer.size <= _SMALL_BYTES:
+            self._small[number] = last[1]
         return last[1]
 
     def _read(

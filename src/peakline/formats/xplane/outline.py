@@ -17,7 +17,7 @@ from peakline.wire import Buffer, Damage, Decoded, Plan, Spans, WireTable, decod
 
 _FEW_IDS, _SPARSE = 1 << 12, 64
 """Ids are looked up in a table where the largest is below this, or so many times their number."""
-MOST_PLANES, MOST_LINES = 1 << 10, 1 << 15
+MOST_PLANES, MOST_LINES = 1 << 10, 1 << 14
 """What is read of an XSpace. A host has a plane per device and some more, and a line per thread."""
 
 _PATHS = (

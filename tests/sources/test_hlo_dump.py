@@ -1,0 +1,45 @@
+"""Directories of dumped programs, which are files of their own."""
+
+from collections import Counter
+
+import pytest
+from tests.amplification.cases import hlo_dump
+
+import peakline
+from peakline.formats.hlo_dump import reader
+from peakline.formats.hlo_proto import reader as proto_reader
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """How often each file was."""
+    counts = Counter()
+    content_of = proto_reader.content_of
+
+    def counting(path, *words):
+        counts[path] += 1
+        return content_of(path, *words)
+
+    monkeypatch.setattr(proto_reader, "content_of", counting)
+    return counts
+
+
+def _profile(tmp_path):
+    for name, content in hlo_dump.programs(2000).items():
+        (tmp_path / name).write_bytes(content)
+    return peakline.open(str(tmp_path))
+
+
+def test_small_programs_are_opened_once_for_all_tables(tmp_path, opened):
+    with _profile(tmp_path) as profile:
+        for table in reader.DumpReader.tables:
+            profile.columns(table)
+    assert len(opened) > 10
+    assert set(opened.values()) == {1}
+
+
+def test_whether_a_table_has_rows_is_known_from_the_first_program(tmp_path, opened):
+    with _profile(tmp_path) as profile:
+        assert profile.has_rows("hlo_instructions")
+        assert len(opened) == 1
+        assert not profile.has_rows("hlo_heap_events")
