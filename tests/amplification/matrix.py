@@ -38,7 +38,7 @@ def cases() -> dict[str, Case]:
 class Measuring:
     """The process that answers, and measures."""
 
-    def __init__(self, most_bytes: int = 3_000_000_000, most_seconds: int = 30) -> None:
+    def __init__(self, most_bytes: int = 3_000_000_000, most_seconds: int = 60) -> None:
         self._limits = {"bytes": most_bytes, "seconds": most_seconds}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.amplification.measuring"],
