@@ -6,6 +6,10 @@ import pytest
 from tests.amplification.matrix import Measuring, cases, measured
 from tests.amplification.questions import FILE, broad, questions
 
+import peakline
+from peakline.errors import InputError
+from peakline.tools import find_tool
+
 LIMITS = {10_000: (200_000_000, 2.0), 100_000: (300_000_000, 5.0), 1_000_000: (900_000_000, 20.0)}
 """By the size of a file: bytes beyond those of the imports (100 MB), and seconds of CPU."""
 HALF, WHOLE = 500_000, 1_000_000
@@ -17,6 +21,7 @@ FAILED = {
     "graph_def.deep_scope": ["tool op_stats", "graph"],
     "graph_def.doubling_functions": ["tool op_stats"],
     "xplane.empty_planes": ["summary", "tool overview_page"],
+    "xplane.deep_scopes": ["tool trace_viewer FILE", "tool trace_viewer@ FILE"],
     "pprof.texts": ["memory"],
     "hlo_proto.doubling_calls": ["programs"],
 }
@@ -37,6 +42,23 @@ def test_some_of_the_worst_files_take_their_share():
             assert [
                 took for took in measured(measuring, [case], 100_000, asked) if beyond(took)
             ] == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters"),
+    [
+        ("trace_viewer", {}),
+        ("trace_viewer", {"compatible": "xprof"}),
+        ("trace_viewer@", {}),
+        ("trace_viewer@", {"search_prefix": "a", "search_metadata": "true"}),
+    ],
+)
+def test_a_long_text_is_not_written_for_every_event(tmp_path, tool, parameters):
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(cases()["xplane.deep_scopes"](400_000))
+    chosen = find_tool(tool)
+    with peakline.open(str(path)) as profile, pytest.raises(InputError, match="very long texts"):
+        chosen.answer(profile, chosen.validated(parameters), "json")
 
 
 @pytest.mark.soak

@@ -15,7 +15,7 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import check_deadline, checked
 from peakline.tables import Columns, Names, Profile
-from peakline.viewer.lines import Gap, Lines
+from peakline.viewer.lines import Gap, Lines, check_length
 
 HEAD = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[\n'
 TAIL = b"{}]}\n"
@@ -165,10 +165,14 @@ def events_text(
     events: Columns, owners: Sequence[str], stats: Columns | None
 ) -> Iterator[memoryview]:
     """The text of ``events``, all of which have a time; ``owners`` are process and thread by line,
-    and ``stats`` the arguments, by event.
+    and ``stats`` the arguments, by event. Raises as `check_length`.
     """
     heads = _heads(events, owners)
     arguments = None if stats is None else _Arguments(stats, events)
+    source_bytes = heads.source_bytes
+    if arguments is not None:
+        source_bytes += arguments.lines.source_bytes
+    size = 0
     for first in range(0, events.rows, _ROWS):
         check_deadline()
         rows = slice(first, min(first + _ROWS, events.rows))
@@ -179,6 +183,8 @@ def events_text(
             before = np.append(0, np.cumsum(inside.lengths))
             lengths = lengths + before[of_event[1:]] - before[of_event[:-1]]
         ends = np.cumsum(lengths)
+        size += int(ends[-1])
+        check_length(size, source_bytes)
         out = np.empty(int(ends[-1]), np.uint8)
         head.write(out, ends - lengths)
         for place, letter in enumerate(_EVENT_END):
@@ -235,7 +241,7 @@ class _Arguments:
             begins = np.flatnonzero(~comma)
             has_stats = np.diff(self._first) > 0
             comma[begins] = events.is_valid("step_id")[has_stats]
-        self._lines = Lines(
+        self.lines = Lines(
             event.size,
             [
                 Gap("", comma.view(np.uint8), texts=["", ","]),
@@ -247,15 +253,18 @@ class _Arguments:
     def of(self, events: slice) -> tuple[Lines, Int64Array]:
         """The stats of some events, and for each where its own begin among them, and the end."""
         first = self._first[events.start : events.stop + 1]
-        return self._lines.part(slice(int(first[0]), int(first[-1]))), first - first[0]
+        return self.lines.part(slice(int(first[0]), int(first[-1]))), first - first[0]
 
 
 def parts_of(lines: Lines) -> Iterator[memoryview]:
-    """The text of ``lines``, one after the other."""
+    """The text of ``lines``, one after the other. Raises as `check_length`."""
+    size = 0
     for first in range(0, lines.rows, _ROWS):
         check_deadline()
         part = lines.part(slice(first, first + _ROWS))
         ends = np.cumsum(part.lengths)
+        size += int(ends[-1])
+        check_length(size, lines.source_bytes)
         out = np.empty(int(ends[-1]), np.uint8)
         part.write(out, ends - part.lengths)
         yield memoryview(out)  # type: ignore[arg-type]  # NumPy's types hide that it is a buffer

@@ -6,7 +6,7 @@ Source: ``trace_events_to_json.h`` in openxla/xprof (``xprof/convert/trace_viewe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring_ascii as quoted
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from peakline.arrays import AnyArray
 from peakline.viewer.events import name_texts, named, parts_of
 from peakline.viewer.flows import CATEGORIES, IN, OUT
-from peakline.viewer.lines import Gap, Lines
+from peakline.viewer.lines import ROW_BYTES, Gap, Lines, check_length
 from peakline.viewer.part import Argument, HostPart
 from peakline.viewer.view import ASYNC, COUNTER, Track
 
@@ -171,10 +171,11 @@ def _arguments(part: HostPart, order: AnyArray, tail: AnyArray, frames: _Frames)
             int(group) if known else None
             for group, known in zip(part.group[order], part.has_group[order], strict=True)
         ]
-        texts = [
-            _arguments_json([] if is_tail else part.arguments.get(place, []), group, frames)
-            for place, is_tail, group in zip(order.tolist(), tail.tolist(), steps, strict=True)
-        ]
+        told = (
+            [] if is_tail else part.arguments.get(place, [])
+            for place, is_tail in zip(order.tolist(), tail.tolist(), strict=True)
+        )
+        texts = list(_argument_texts(told, steps, frames))
         return [Gap("", np.arange(order.size), texts=texts)]
     known = part.has_group[order]
     distinct, place = np.unique(np.where(known, part.group[order], 0), return_inverse=True)
@@ -185,6 +186,23 @@ def _arguments(part: HostPart, order: AnyArray, tail: AnyArray, frames: _Frames)
     distinct, place = np.unique(part.serial[order], return_inverse=True)
     ends = ["}", *(f'"uid":{number}}}' for number in distinct.tolist())]
     return [Gap("", code, texts=shown), Gap("", np.where(tail, 0, place + 1), texts=ends)]
+
+
+def _argument_texts(
+    arguments: Iterable[list[tuple[str, Argument]]], steps: Sequence[int | None], frames: _Frames
+) -> Iterator[str]:
+    """Those of every event. Raises as `check_length`."""
+    size, distinct, source_bytes = 0, set[Argument](), 0
+    for told, group in zip(arguments, steps, strict=True):
+        for _, value in told:
+            if isinstance(value, str) and value not in distinct:
+                distinct.add(value)
+                source_bytes += len(value)
+        text = _arguments_json(told, group, frames)
+        size += len(text)
+        source_bytes += ROW_BYTES
+        check_length(size, source_bytes)
+        yield text
 
 
 def _arguments_json(told: list[tuple[str, Argument]], group: int | None, frames: _Frames) -> str:

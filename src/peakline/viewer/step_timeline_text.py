@@ -11,7 +11,7 @@ from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Columns
 from peakline.text import remembered
-from peakline.viewer.lines import Gap, Lines, put_together
+from peakline.viewer.lines import Gap, Lines, check_length, put_together
 
 _ALLOCATORS_PID = 0
 _HEAD, _TAIL = '{\n    "traceEvents": [\n', b"\n    ]\n}"
@@ -170,6 +170,7 @@ def timeline_text(
     size += int(before[-1] + before_arrow[-1])
     for events in memory:
         behind(events)
+    check_length(size, sum(several.source_bytes for several, _ in lines))
     return put_together(size + len(_TAIL), head, lines, _TAIL)
 
 
