@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from typing import TypeVar, cast
 
-from peakline.errors import UsageError
+from peakline.errors import InputError, UsageError
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -18,6 +18,10 @@ _UNIT_MS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000}
 _UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 _LONGEST_PS = 2**63 - 1
 _LONG_TEXT, _FEW_LONG = 1000, 8
+_FREE_BYTES, _MOST_TIMES, ROW_BYTES = 64 << 20, 100, 16
+"""An answer may be that long, and so many times as long as its distinct texts, and so many bytes
+for each row, are together.
+"""
 
 
 def parse_size(text: str) -> int:
@@ -193,3 +197,15 @@ def remembered(most: int) -> Callable[[_Function], _Function]:
         return cast("_Function", found)
 
     return decorated
+
+
+def check_length(size: int, source_bytes: int) -> None:
+    """Raise InputError where an answer of ``size`` bytes that is made of so many says the same very
+    long texts too often: a name of a megabyte for each of a million events fills any memory.
+    """
+    most = _FREE_BYTES + _MOST_TIMES * source_bytes
+    if size > most:
+        raise InputError(
+            f"the answer would be longer than {size_text(most)}, as very long texts stand in very "
+            "many of its rows; peakline sql can leave them out"
+        )

@@ -22,6 +22,7 @@ FAILED = {
     "graph_def.doubling_functions": ["tool op_stats"],
     "xplane.empty_planes": ["summary", "tool overview_page"],
     "xplane.deep_scopes": ["tool trace_viewer FILE", "tool trace_viewer@ FILE"],
+    "xplane.one_memory_scope": ["tool memory_profile FILE"],
     "pprof.texts": ["memory"],
     "hlo_proto.doubling_calls": ["programs"],
 }

@@ -15,7 +15,8 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import check_deadline, checked
 from peakline.tables import Columns, Names, Profile
-from peakline.viewer.lines import Gap, Lines, check_length
+from peakline.text import check_length
+from peakline.viewer.lines import Gap, Lines
 
 HEAD = b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[\n'
 TAIL = b"{}]}\n"

@@ -12,9 +12,10 @@ from json.encoder import encode_basestring_ascii as quoted
 import numpy as np
 
 from peakline.arrays import AnyArray
+from peakline.text import ROW_BYTES, check_length
 from peakline.viewer.events import name_texts, named, parts_of
 from peakline.viewer.flows import CATEGORIES, IN, OUT
-from peakline.viewer.lines import ROW_BYTES, Gap, Lines, check_length
+from peakline.viewer.lines import Gap, Lines
 from peakline.viewer.part import Argument, HostPart
 from peakline.viewer.view import ASYNC, COUNTER, Track
 

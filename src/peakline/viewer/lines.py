@@ -16,7 +16,6 @@ from itertools import accumulate
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array, UInt8Array
-from peakline.errors import InputError
 from peakline.kernels.text_lines import measure_lines, write_lines
 from peakline.kernels.viewer_layout import (
     MICROSECONDS,
@@ -26,15 +25,11 @@ from peakline.kernels.viewer_layout import (
     TEXT,
     UNSIGNED_UNLESS_ZERO,
 )
-from peakline.text import size_text
+from peakline.text import ROW_BYTES
 from peakline.wire import on_all_cores
 
 _ROWS = 1 << 13
 """Lines that a thread writes at a time."""
-_FREE_BYTES, _MOST_TIMES, ROW_BYTES = 64 << 20, 100, 8
-"""A text may be that long, and so many times as long as its distinct texts, and so many bytes for
-each line, are together.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,18 +119,6 @@ class Lines:
 def _in_parts(rows: int, do: Callable[[slice], None]) -> None:
     """Do it for all rows, on the cores there are."""
     on_all_cores(do, [slice(row, min(row + _ROWS, rows)) for row in range(0, rows, _ROWS)])
-
-
-def check_length(size: int, source_bytes: int) -> None:
-    """Raise InputError where a text of ``size`` bytes that is made of so many says the same very
-    long texts too often: a name of a megabyte for each of a million events fills any memory.
-    """
-    most = _FREE_BYTES + _MOST_TIMES * source_bytes
-    if size > most:
-        raise InputError(
-            f"the trace would be longer than {size_text(most)}, as very long texts stand at very "
-            "many events; the table events of peakline sql has each of them once"
-        )
 
 
 def put_together(

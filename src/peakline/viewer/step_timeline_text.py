@@ -10,8 +10,8 @@ import numpy as np
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Columns
-from peakline.text import remembered
-from peakline.viewer.lines import Gap, Lines, check_length, put_together
+from peakline.text import check_length, remembered
+from peakline.viewer.lines import Gap, Lines, put_together
 
 _ALLOCATORS_PID = 0
 _HEAD, _TAIL = '{\n    "traceEvents": [\n', b"\n    ]\n}"

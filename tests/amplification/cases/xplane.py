@@ -556,6 +556,20 @@ def deep_memory_scopes(size: int) -> bytes:
     return _host(repeated(size, one), _MEMORY_TYPES)
 
 
+def one_memory_scope(size: int) -> bytes:
+    """All buffers are of one op, with a long name, shape and region."""
+
+    def one(n: int) -> bytes:
+        about = _text(1, "g") + _int(7, 256) + _int(8, n * 256)
+        return _event(1, n + 1, 0, about + _ref(9, 30) + _ref(10, 31) + _ref(11, 32))
+
+    return _host(
+        repeated(size // 4, one),
+        _MEMORY_TYPES,
+        *(_type(_STAT_TYPES, key, "a/" * (size // 8) + f":{key}") for key in (30, 31, 32)),
+    )
+
+
 # Programs in the profile.
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from peakline.arrays import Int64Array
 from peakline.deadline import check_deadline
 from peakline.tables import Names
-from peakline.text import valid_text
+from peakline.text import ROW_BYTES, check_length, valid_text
 from peakline.wire.encode import message
 from peakline.wire.tables import varint
 from peakline.xprof.memory_profile.report import AllocatorReport, Report, Reports, Shown
@@ -135,6 +135,7 @@ _METADATA_FIELDS = (
     "memory_activity", "requested_bytes", "allocation_bytes", "address", "tf_op_name", "step_id",
     "region_type", "data_type", "tensor_shape",
 )  # fmt: skip
+_TEXT_COLUMNS = ("tf_op_name", "region_type", "data_type", "tensor_shape")
 _SIZES = ("peak_bytes_in_use", "activity", "requested_bytes", "allocation_bytes", "address")
 
 
@@ -144,18 +145,26 @@ def _snapshot_fields(
     text: Callable[[str], str] | None = None,
     number: Callable[[float], Any] | None = None,
 ) -> Iterator[Iterator[tuple[Any, ...]]]:
-    """The values of the snapshots ``shown`` in the order of the JSON, chunk by chunk."""
+    """The values of the snapshots ``shown`` in the order of the JSON, chunk by chunk.
+
+    Raises as `check_length`.
+    """
     table = report.snapshots
     write_text = valid_text if text is None else text
+    distinct = (table.names(name).values for name in _TEXT_COLUMNS)
+    source_bytes = sum(sum(map(len, values)) for values in distinct)
+    source_bytes += ROW_BYTES * shown.rows.size
+    length = 0
     for start in range(0, shown.rows.size, _CHUNK):
         check_deadline()
         chunk = slice(start, start + _CHUNK)
         rows, sources = shown.rows[chunk], shown.sources[chunk]
         fragmentation = table.array("fragmentation")[rows].tolist()
-        op, region, data_type, shape = (
-            _texts(table.names(name), sources, write_text)
-            for name in ("tf_op_name", "region_type", "data_type", "tensor_shape")
-        )
+        op, region, data_type, shape = texts = [
+            _texts(table.names(name), sources, write_text) for name in _TEXT_COLUMNS
+        ]
+        length += sum(sum(map(len, column)) for column in texts)
+        check_length(length, source_bytes)
         yield zip(
             *(table.array(name)[rows].tolist() for name in _NUMBERS),
             fragmentation if number is None else map(number, fragmentation),
@@ -205,7 +214,7 @@ def _write_snapshots(out: BytesIO, report: Report, shown: Shown) -> None:
 
 
 _PEAK_STATS = attrgetter("stack_bytes", "heap_bytes", "free_bytes", "fragmentation", "in_use_bytes")
-_TEXTS = attrgetter("tf_op_name", "region_type", "data_type", "tensor_shape")
+_TEXTS = attrgetter(*_TEXT_COLUMNS)
 
 
 def _summary(allocator: AllocatorReport) -> str:
