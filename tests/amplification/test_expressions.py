@@ -45,8 +45,9 @@ class _Expression(NamedTuple):
 def expressions() -> list[_Expression]:
     """Those of all modules, in a process of their own: here most are imported already."""
     found = subprocess.run(
-        [sys.executable, __file__], capture_output=True, text=True, check=True
-    ).stdout
+        [sys.executable, "-m", "tests.amplification.test_expressions"],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
     return [_parsed(line) for line in found.splitlines()]
 
 
