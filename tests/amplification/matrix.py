@@ -42,6 +42,7 @@ class Measuring:
         self._limits = {"bytes": most_bytes, "seconds": most_seconds}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.amplification.measuring"],
+            cwd=Path(__file__).parents[2],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
