@@ -43,3 +43,6 @@ def test_whether_a_table_has_rows_is_known_from_the_first_program(tmp_path, open
         assert profile.has_rows("hlo_instructions")
         assert len(opened) == 1
         assert not profile.has_rows("hlo_heap_events")
+        opened.clear()
+        assert not profile.has_rows("hlo_heap_events")
+        assert not opened, "it is known"

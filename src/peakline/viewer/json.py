@@ -172,11 +172,11 @@ def _arguments(part: HostPart, order: AnyArray, tail: AnyArray, frames: _Frames)
             int(group) if known else None
             for group, known in zip(part.group[order], part.has_group[order], strict=True)
         ]
-        told = (
+        arguments = (
             [] if is_tail else part.arguments.get(place, [])
             for place, is_tail in zip(order.tolist(), tail.tolist(), strict=True)
         )
-        texts = list(_argument_texts(told, steps, frames))
+        texts = list(_argument_texts(arguments, steps, frames))
         return [Gap("", np.arange(order.size), texts=texts)]
     known = part.has_group[order]
     distinct, place = np.unique(np.where(known, part.group[order], 0), return_inverse=True)
@@ -192,24 +192,24 @@ def _arguments(part: HostPart, order: AnyArray, tail: AnyArray, frames: _Frames)
 def _argument_texts(
     arguments: Iterable[list[tuple[str, Argument]]], steps: Sequence[int | None], frames: _Frames
 ) -> Iterator[str]:
-    """Those of every event. Raises as `check_length`."""
+    """The text of each event's arguments. Raises as `check_length`."""
     size, distinct, source_bytes = 0, set[Argument](), 0
-    for told, group in zip(arguments, steps, strict=True):
-        for _, value in told:
+    for values, group in zip(arguments, steps, strict=True):
+        for _, value in values:
             if isinstance(value, str) and value not in distinct:
                 distinct.add(value)
                 source_bytes += len(value)
-        text = _arguments_json(told, group, frames)
+        text = _arguments_json(values, group, frames)
         size += len(text)
         source_bytes += ROW_BYTES
         check_length(size, source_bytes)
         yield text
 
 
-def _arguments_json(told: list[tuple[str, Argument]], group: int | None, frames: _Frames) -> str:
+def _arguments_json(values: list[tuple[str, Argument]], group: int | None, frames: _Frames) -> str:
     """Names and values; the first long text stands among the stack frames."""
     inside, frame = [] if group is None else [f'"group_id":{group}'], ""
-    for name, value in told:
+    for name, value in values:
         if not frame and is_frame(name, value):
             frame = f',"sf":{frames.numbers[str(value)]}'
         else:

@@ -66,6 +66,7 @@ class ProgramTables(Programs):
         self._strings = Strings()
         self._last: tuple[int, ProgramSource] | None = None
         self._small: dict[int, ProgramSource] = {}
+        self._filled: dict[str, bool] = {}
         self.damage: dict[int, Damage] = {}
         """By program the worst that reading it met."""
         self._losses: dict[tuple[str, int, str], int] = {("hlo_programs", -1, ""): left_out}
@@ -128,8 +129,12 @@ class ProgramTables(Programs):
         return _joined(table, parts)
 
     def has_rows(self, table: str) -> bool:
-        """Whether a program has a row of a table."""
-        return any(self.read(number, table, frozenset()).rows for number in range(len(self)))
+        """Whether a program has a row of a table; looked for once."""
+        if table not in self._filled:
+            self._filled[table] = any(
+                self.read(number, table, frozenset()).rows for number in range(len(self))
+            )
+        return self._filled[table]
 
     def _source(self, number: int) -> ProgramSource:
         """The program, the same again where it is held: several tables need the same of it."""
