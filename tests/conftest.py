@@ -1,5 +1,6 @@
 """Shared fixtures: where the repository and its sample data are, and a clean environment."""
 
+import gc
 import os
 import signal
 import time
@@ -57,6 +58,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         paths = sorted(_SESSIONS.glob("*/plugins/profile/*/*.xplane.pb*"))
         ids = [f"{path.relative_to(_SESSIONS).parts[0]}-{path.name}" for path in paths]
         metafunc.parametrize("sample", paths, ids=ids)
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """No garbage collector comes by in time: what is in cycles stays."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture

@@ -186,12 +186,13 @@ class TestProcesses:
             assert 1 <= len(pids) <= 2
         assert [pid for pid in pids if running(pid)] == []
 
+    @pytest.mark.usefixtures("uncollected")
     def test_nor_one_that_nobody_closed(self, three):
         engine = Engine(executor="processes", workers=1)
         engine.tool(three, "memory_profile")
         (worker,) = engine.executor._idle
         del engine
-        until(lambda: worker.process.poll() is not None)
+        assert not running(worker.process.pid)
 
     @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL])
     def test_nor_the_program_whatever_the_worker_does(self, signum):

@@ -323,6 +323,7 @@ def test_both_faces_speak_tls_and_ask_for_the_client_s_certificate(sample_logdir
             client.close()
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_a_stopped_server_leaves_no_thread_and_no_socket(sample_logdir):
     before = _threads(), _sockets()
     with server_here(sample_logdir) as server:

@@ -14,6 +14,7 @@ from peakline.deadline import check_deadline
 from peakline.engine.answers import Answer, Answers
 from peakline.engine.executors import Executor, fan_out, make_executor
 from peakline.engine.profile_cache import ProfileCache
+from peakline.engine.sql_processes import SqlProcesses
 from peakline.engine.tool_index import ToolIndex
 from peakline.engine.work import CONTRIBUTION, HostTask, ask_host, contributed
 from peakline.errors import ForbiddenError, NotFoundError, PeaklineError, UsageError
@@ -62,12 +63,13 @@ class Engine:
             else executor
         )
         self._max_unpacked_bytes = max_unpacked_bytes
-        self._sql_lock = threading.Lock()
-        self._sql_processes = sql_processes
-        self._sql_pool: SqlPool | None = None
-        self._left = cache_bytes
+        # The cache must not refer to the engine: nobody has to wait for the garbage collector until
+        # an engine that he gave up has given up its profiles and ended its processes.
+        self._sql_processes = SqlProcesses(sql_processes, cache_bytes)
         self.cache = ProfileCache(
-            cache_bytes, max_unpacked_bytes=max_unpacked_bytes, left_over=self._leave
+            cache_bytes,
+            max_unpacked_bytes=max_unpacked_bytes,
+            left_over=self._sql_processes.share,
         )
         self._answers = Answers(answers_bytes)
         self._index = ToolIndex(self.cache)
@@ -75,18 +77,7 @@ class Engine:
     @property
     def sql_pool(self) -> SqlPool:
         """The processes that queries of remote callers run in."""
-        with self._sql_lock:
-            if self._sql_pool is None:
-                from peakline.tables.sql_process.pool import SqlPool
-
-                self._sql_pool = SqlPool(self._sql_processes, spare=1, shared_bytes=self._left)
-            return self._sql_pool
-
-    def _leave(self, left_over: int) -> None:
-        """Let what is shared with these processes take what the profiles leave of the cache."""
-        self._left = left_over
-        if self._sql_pool is not None:
-            self._sql_pool.shared.resize(left_over)
+        return self._sql_processes.pool
 
     def tools(self, session: Session) -> list[str]:
         """Names of the tools that have something to show for a host of ``session``, sorted.
@@ -214,8 +205,7 @@ class Engine:
     def close(self) -> None:
         """Give up every profile, and end what was started; may be used again."""
         self.cache.clear()
-        if self._sql_pool is not None:
-            self._sql_pool.close()
+        self._sql_processes.close()
         self.executor.close()
 
     def __enter__(self) -> Self:

@@ -41,7 +41,7 @@ _PAIRS, _LARGER = 2, 2.0
 """A square matrix need not be so much larger than a weight."""
 _IMAGES = 4
 """Images are of so many dimensions or more: with those of a batch and of colours."""
-_SCATTER = re.compile(r"scatter[\w-]*$")
+_SCATTER = re.compile(r"scatter(?:(?!scatter)[\w-])*$")
 _EVALUATION = re.compile(r"(?i)(?:^|_)(?:eval\w*|val|valid\w*|test\w*|predict\w*|infer\w*)")
 _DONATED = 0.10
 """State that is not donated counts from this share of what the program needs on."""

@@ -26,7 +26,7 @@ from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.trace.steps import steps_of
 
-_TRANSFER = re.compile(r"(?:\[[^\]]*\] )*(.*) from \S+ to \S+", re.DOTALL)
+_TRANSFER = re.compile(r"(?:\[[^\]]*\] )*+(.*) from \S+ to \S+", re.DOTALL)
 """The label of a remote call: sizes and rates in brackets, then which tensor goes where."""
 
 

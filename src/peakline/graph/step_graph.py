@@ -16,7 +16,7 @@ import numpy as np
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 
-_LABEL = re.compile(r".* = [^(]*\((.*)\)", re.DOTALL)
+_LABEL = re.compile(r"(?=.*\)\Z).* = (?:(?! = )[^(])*\((.*)\)", re.DOTALL)
 _SEND = frozenset(("_Send", "_HostSend"))
 _RECV = frozenset(("_Recv", "_HostRecv"))
 _SOURCE = "_SOURCE"

@@ -34,8 +34,8 @@ OPTIMIZER = re.compile(
 )
 _COPY = re.compile(
     r"aten::clone$|(?:^|[.\s])(?:clone|deepcopy|_array_copy|_copy_impl|copy_p|_reconstruct)(?:$|\s)"
-    r"|jax/_src/\S*:copy$|__deepcopy__|(?:^|[._])(?:restore|restored|load_checkpoint|from_bytes|"
-    r"from_state_dict|load_state_dict|restore_checkpoint|load_weights)(?:$|[\s_])"
+    r"|jax/_src/(?:(?!jax/_src/)\S)*:copy$|__deepcopy__|(?:^|[._])(?:restore|restored|"
+    r"load_checkpoint|from_bytes|from_state_dict|load_state_dict|restore_checkpoint|load_weights)(?:$|[\s_])"
 )
 _ZEROS = re.compile(r"(?:^|[.:\s])(?:zeros|zeros_like|ones|ones_like|full|full_like)(?:$|\s)")
 INPUT = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
@@ -109,6 +110,8 @@ class GrpcServer:
             workers.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_LAST_S)
+        # The library's contexts of calls are in cycles, and its polling thread ends with the last.
+        gc.collect()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
