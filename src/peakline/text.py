@@ -209,3 +209,9 @@ def check_length(size: int, source_bytes: int) -> None:
             f"the answer would be longer than {size_text(most)}, as very long texts stand in very "
             "many of its rows; peakline sql can leave them out"
         )
+
+
+def check_repeated(texts: Sequence[str]) -> None:
+    """`check_length` of an answer in which all of ``texts`` stand, a row for each."""
+    distinct = sum(map(len, set(texts)))
+    check_length(sum(map(len, texts)), distinct + ROW_BYTES * len(texts))

@@ -15,7 +15,7 @@ from peakline.cli.options import (
 )
 from peakline.errors import NotFoundError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
-from peakline.text import one_line, parse_time
+from peakline.text import check_repeated, one_line, parse_time
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -116,6 +116,7 @@ def _lines_called(trace: Trace, name: str) -> list[int]:
 def _document(profile: Profile, trace: Trace, excerpt: Excerpt) -> dict[str, object]:
     import numpy as np
 
+    check_repeated([row.name for part in excerpt.lines for row in part.rows])
     lines = []
     for part in excerpt.lines:
         line = trace.lines[part.line]

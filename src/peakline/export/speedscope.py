@@ -8,6 +8,7 @@ from pathlib import PurePath
 from peakline.export.peak_stacks import AllocatorStacks, Frame, peak_stacks
 from peakline.export.registry import Exporter, Options, Sink
 from peakline.tables import Profile
+from peakline.text import check_repeated
 
 
 def _export(profile: Profile, sink: Sink, options: Options) -> None:
@@ -43,6 +44,7 @@ def _document(allocators: tuple[AllocatorStacks, ...], name: str) -> dict[str, o
                 "weights": [row.bytes for row in rows],
             }
         )
+    check_repeated([text for frame in places for text in (frame.name, frame.file)])
     frames = []
     for frame in places:
         shown: dict[str, object] = {"name": frame.name}

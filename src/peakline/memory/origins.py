@@ -19,7 +19,7 @@ from peakline.memory.signatures import History
 from peakline.tables.columns import Columns
 from peakline.tables.joins import summed
 from peakline.text import remembered
-from peakline.trace.frames import Frame, frame_of, module_of, whose_file
+from peakline.trace.frames import Frame, Whose, frame_of, module_of, whose_file
 
 UNNAMED = ("<listcomp>", "<lambda>", "<genexpr>", "<dictcomp>", "<setcomp>")
 _NODE = re.compile(r"torch::autograd::generated::(\w+?)Backward\d*::apply|^(\w+?)Backward\d*$")
@@ -143,11 +143,11 @@ class Origins:
 
 @dataclass(frozen=True)
 class _Part:
-    """What one frame of a stack says by itself: ``frame`` of a file of Python or C++, ``op``,
-    ``op_type`` and ``module`` or nothing, and what it is a sign of.
+    """What one function of a stack says by itself: ``whose`` code it is where it has a file of
+    Python or C++, ``op``, ``op_type`` and ``module`` or nothing, and what it is a sign of.
     """
 
-    frame: Frame | None
+    whose: Whose | None
     op: str
     op_type: str
     module: str
@@ -159,14 +159,14 @@ _IS_COPY = 2
 
 
 @remembered(1 << 16)
-def _part(function: str, file: str, line: int) -> _Part:
-    """Many stacks share their frames: each is looked at once."""
+def _part(function: str, file: str) -> _Part:
+    """Many stacks share their functions: each is looked at once."""
     text = f"{file}:{function}".replace("\\", "/") if file else function
     node = _NODE.search(text) or _CALL.search(text)
     built_in = None if file else frame_of(function)
     name = function if built_in is None else built_in.function
     return _Part(
-        Frame(file, line, function, whose_file(file)) if file else None,
+        whose_file(file) if file else None,
         function if not file and "::" in function and "<" not in function else "",
         "" if node is None else next(filter(None, node.groups())).lower(),
         module_of(function),
@@ -183,8 +183,12 @@ def _part(function: str, file: str, line: int) -> _Part:
 
 def _stack(frames: list[tuple[str, str, int]]) -> Stack:
     """``frames`` stand innermost first."""
-    parts = [_part(*frame) for frame in frames]
-    known = [part.frame for part in parts if part.frame is not None]
+    parts = [_part(function, file) for function, file, _ in frames]
+    known = [
+        Frame(file, line, function, part.whose)
+        for part, (function, file, line) in zip(parts, frames, strict=True)
+        if part.whose is not None
+    ]
     own = [frame for frame in known if frame.whose == "program"]
     named = [frame for frame in own if frame.function not in UNNAMED]
     program = next(iter(named or own), None)

@@ -62,6 +62,9 @@ class Database:
                     connection.execute(view.statement)
                 with reading(connection), interrupting(connection.interrupt):
                     return connection.sql(query).to_arrow_table()
+            except duckdb.OutOfMemoryException as error:
+                text = "the query takes more memory than there is for it; request less"
+                raise CheckFailed(text) from error
             except duckdb.Error as error:
                 raise CheckFailed(refusal(error, tables)) from error
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from peakline.text import check_repeated
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
@@ -58,6 +59,7 @@ def _document(trace: Trace, path: StepPath | None) -> dict[str, Any]:
             "busy_ps": 0, "wait_ps": 0, "guesses": 0, "is_cut": False,
             "segments": [], "ops": [], "kinds": {}, "near": [],
         }  # fmt: skip
+    check_repeated([*(one.name for one in path.pieces), *(one.name for one in path.near)])
     busy = path.busy_ps
     counts = Counter((piece.kind, piece.name) for piece in path.pieces)
     return {

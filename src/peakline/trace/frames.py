@@ -29,6 +29,8 @@ _BUILT_IN = re.compile(
     re.DOTALL,
 )
 _MODULE = "nn.Module: "
+_LONGEST = 1000
+"""A name is part of a title for every line that it stands in: of longer ones it is the begin."""
 _FRAMEWORKS = frozenset(
     "torch torchvision torchaudio torchdata torchgen functorch tensorflow tensorflow_core keras "
     "tf_keras jax jaxlib flax optax haiku equinox orbax chex lightning pytorch_lightning "
@@ -64,8 +66,9 @@ class Frame:
     @property
     def title(self) -> str:
         """``load_batch (train.py:151)``."""
-        name = re.split(r"[\\/]", self.file)[-1]
-        return f"{self.function} ({name}:{self.line})" if name else self.function
+        function = self.function[:_LONGEST]
+        name = re.split(r"[\\/]", self.file[-_LONGEST:])[-1]
+        return f"{function} ({name}:{self.line})" if name else function
 
 
 @remembered(1 << 16)

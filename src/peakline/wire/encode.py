@@ -20,6 +20,7 @@ from peakline.kernels.wire_writing import (
     put_numbers,
     put_spans,
 )
+from peakline.text import ROW_BYTES, check_length
 from peakline.wire.tables import varint
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
@@ -136,7 +137,7 @@ def encode(rows: int, fields: Sequence[Field], *, frame: int | None = None) -> M
     """One message per row with the given fields, in their order.
 
     With ``frame`` each is written as field ``frame`` of the message it will stand in: tag and
-    length come before it.
+    length come before it. Raises as `check_length`.
     """
     inside = np.zeros(rows, np.int64)
     for field in fields:
@@ -149,6 +150,8 @@ def encode(rows: int, fields: Sequence[Field], *, frame: int | None = None) -> M
         number_sizes(inside.view(np.uint64), always, tag.size, sizes)
     bounds = np.zeros(rows + 1, np.int64)
     np.cumsum(sizes, out=bounds[1:])
+    sources = sum(field.data.size for field in fields if isinstance(field, Spans))
+    check_length(int(bounds[-1]), sources + ROW_BYTES * rows)
     data = np.empty(int(bounds[-1]), np.uint8)
     at = bounds[:-1].copy()
     if frame is not None:
