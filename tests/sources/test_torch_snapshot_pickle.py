@@ -84,6 +84,9 @@ def test_an_extension_code_is_no_way_around(load):
         b"\x80\x02})" + b"\x85" * 100_000 + b"K\x01s.",  # hashing recurses
         b"\x80\x02})" + b"\x85" * 100_000 + b"q\x000(h\x00K\x01u.",
         b"\x80\x04\x8f(]\x90.",
+        pickle.dumps({1 << 64: None}, 4),  # as many as one likes have the same hash
+        pickle.dumps({1 << 70: None}, 0),
+        pickle.dumps({-1 << 70}, 4),
         b"\x80\x02h\x05.",
         b"g7\n.",
         b"gx\n.",
@@ -120,6 +123,12 @@ def test_damage_is_one_line(load, data):
 def test_a_cut_is_one_line(load, data):
     with pytest.raises(DamagedError, match="the pickle is cut off at byte"):
         load(data)
+
+
+@each_row("protocol", [0, 2, 4])
+def test_numbers_of_64_bits_may_be_keys_and_others_values(load, protocol):
+    content = {(1 << 64) - 1: 1 << 80, -(1 << 63): -1 << 99}
+    assert load(pickle.dumps(content, protocol))[0] == content
 
 
 def test_every_cut_is_told(load):

@@ -16,7 +16,8 @@ A_LINE, A_TWO_LINES, A_LENGTH_1, A_LENGTH_4, A_LENGTH_8, A_NO_OPCODE = range(-1,
 # How a scan ended; S_NAME and below want more than plain containers, S_FULL more room.
 S_WHOLE, S_CUT, S_DAMAGED, S_NAME, S_EXTENSION, S_OUT_OF_BAND, S_BUILD, S_FULL = range(8)
 
-# What lies on the stack; in the memo one more, and 0 where nothing is stored.
-V_SCALAR, V_CONTAINER = range(2)
+# What lies on the stack, and may be a key or not; in the memo one more, and 0 where nothing is
+# stored.
+V_SCALAR, V_NO_KEY = range(2)
 SLACK = 1024
 """An index of the memo may be so much larger than twice what is stored."""

@@ -39,7 +39,7 @@ if not cython.compiled:
         S_NAME,
         S_WHOLE,
         SLACK,
-        V_CONTAINER,
+        V_NO_KEY,
         V_SCALAR,
     )
 
@@ -84,6 +84,23 @@ def _decimal(
             return -1
         value = value * 10 + digit
     return value
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_wide(
+    code: cython.int,
+    data: cython.const[cython.uchar][::1],
+    first: cython.longlong,
+    length: cython.longlong,
+) -> cython.bint:
+    """Whether the opcode pushes a whole number beyond 64 bits (of decimal ones, about): as many of
+    them as one likes have the same hash.
+    """
+    if code == 0x8A or code == 0x8B:
+        return length > 9 or (length == 9 and data[first + 8] != 0)
+    return (code == 0x49 or code == 0x4C) and length > 21
 
 
 @cython.cfunc
@@ -162,8 +179,10 @@ def _scan(
             else:
                 index = _number(data, first, length)
         if what == E_PUSH_SCALAR or what == E_PUSH_CONTAINER or what == E_DUP or what == E_GET:
-            kind = V_SCALAR if what == E_PUSH_SCALAR else V_CONTAINER
-            if what == E_DUP:
+            kind = V_SCALAR
+            if what == E_PUSH_CONTAINER or _is_wide(code, data, first, length):
+                kind = V_NO_KEY
+            elif what == E_DUP:
                 if top <= bottom:
                     return S_DAMAGED, begin
                 kind = stack[top - 1]
@@ -202,7 +221,7 @@ def _scan(
                 return S_DAMAGED, begin
             top -= 1
         elif what == E_SETITEM:
-            if top - bottom < 3 or stack[top - 2] == V_CONTAINER:
+            if top - bottom < 3 or stack[top - 2] == V_NO_KEY:
                 return S_DAMAGED, begin
             top -= 2
         elif what == E_TUPLE1 or what == E_TUPLE2 or what == E_TUPLE3:
@@ -210,7 +229,7 @@ def _scan(
             if top - bottom < count:
                 return S_DAMAGED, begin
             top -= count - 1
-            stack[top - 1] = V_CONTAINER
+            stack[top - 1] = V_NO_KEY
         elif what == E_STOP:
             if top != 1 or marked > 0:
                 return S_DAMAGED, begin
@@ -227,19 +246,19 @@ def _scan(
                     return S_DAMAGED, begin
                 k = bottom
                 while k < top:
-                    if stack[k] == V_CONTAINER:
+                    if stack[k] == V_NO_KEY:
                         return S_DAMAGED, begin
                     k += 2
             elif what == E_ADDITEMS or what == E_COLLECT_SET:
                 for k in range(bottom, top):
-                    if stack[k] == V_CONTAINER:
+                    if stack[k] == V_NO_KEY:
                         return S_DAMAGED, begin
             top = bottom
             below = marks[marked - 1] if marked > 0 else 0
             if what == E_COLLECT or what == E_COLLECT_DICT or what == E_COLLECT_SET:
                 if top == stack.shape[0]:
                     return S_FULL, begin
-                stack[top] = V_CONTAINER
+                stack[top] = V_NO_KEY
                 top += 1
             elif what != E_POP_MARK and top <= below:
                 return S_DAMAGED, begin
@@ -257,8 +276,9 @@ def scan(
     """How the scan ended (an S number), and the position of the opcode it is about, or after STOP.
 
     Follows what is on the stack as far as needed to know that unpickling can neither take more
-    memory than the file's size explains (lengths, memo indices) nor hash a container: that is
-    recursive and has no limit. ``argument`` and ``effect`` say of each of 256 opcodes how it is
+    memory than the file's size explains (lengths, memo indices) nor hash a container, which is
+    recursive and has no limit, or numbers beyond 64 bits, which may all have the same hash.
+    ``argument`` and ``effect`` say of each of 256 opcodes how it is
     written and what it does. ``stack``, ``marks`` and ``memo`` (given as 0) are room for what lies
     there; S_FULL where it is too small: call again with more.
     """
