@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-SIZE = r"-?\d{1,20}(?:\.\d{1,9})?(?: ?(?:bytes|B|[KMGTPE](?:iB|B)?)\b)?"
+SIZE = r"(?<!\d)-?\d{1,20}+(?:\.\d{1,9}+)?+(?: ?(?:bytes|B|[KMGTPE](?:iB|B)?)\b)?"
 """A size: ``2.00MiB``, ``15.38 MiB``, ``63.80G``, ``0 bytes``, or a plain number of bytes."""
 
 NODE = r"[A-Za-z0-9._/][A-Za-z0-9_>./:\-]*"
