@@ -51,8 +51,8 @@ def sparse_core_tables(profile: Profile) -> dict[Offload, OpTable]:
 
 
 def _events(trace: Trace, plane: int, name: str) -> Iterator[Int64Array]:
-    for line in trace.lines:
-        if line.plane == plane and line.name == name:
+    for line in trace.lines_in(plane):
+        if line.name == name:
             yield np.arange(line.first, line.last, dtype=np.int64)
 
 

@@ -44,8 +44,8 @@ def tpu_table(profile: Profile, trace: Trace, plane: int) -> OpTable:
     over = over_order(end) if sparse_core_tables(profile) else np.arange(end.size)
     _fill(profile, table, trace.rows(event[use]), kind[use], length[use], own[use], over[use])
     times = [start, end]
-    for line in trace.lines:
-        if line.plane == plane and line.last > line.first:
+    for line in trace.lines_in(plane):
+        if line.last > line.first:
             if line.name in STEP_LINES:
                 times += _step_times(profile, trace, line)
             if _TENSOR_CORE.fullmatch(trace.planes[plane].name):

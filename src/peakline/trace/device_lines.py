@@ -59,9 +59,9 @@ def devices_of(profile: Profile) -> tuple[Device, ...]:
             continue
         is_tpu = "tpu" in plane.name.lower()
         roles = [
-            (place, _role(line, is_tpu=is_tpu))
-            for place, line in enumerate(trace.lines)
-            if line.plane == number and line.last > line.first
+            (place, _role(trace.lines[place], is_tpu=is_tpu))
+            for place in trace.places_of_lines[number]
+            if trace.lines[place].last > trace.lines[place].first
         ]
         lines = [(place, role) for place, role in roles if role is not None]
         if not is_tpu and any(role is Role.STREAM for _, role in lines):
@@ -101,9 +101,7 @@ def _of_runs(trace: Trace) -> tuple[Device, ...]:
         task, device = _key(name)
         if part is None and ((task, device) in recorded or ("", device) in recorded):
             continue
-        lines = [
-            (place, Role.STREAM) for place, line in enumerate(trace.lines) if line.plane == number
-        ]
+        lines = [(place, Role.STREAM) for place in trace.places_of_lines[number]]
         home = homes.get((task, device), Device(plane.plane_id, name, ()))
         homes[task, device] = replace(home, lines=(*home.lines, *lines))
     return tuple(homes.values())

@@ -120,6 +120,18 @@ class Trace:
         """The place in ``lines`` of each of ``events`` (indices)."""
         return np.searchsorted(self.first[1:], events, side="right")
 
+    @cached_property
+    def places_of_lines(self) -> tuple[list[int], ...]:
+        """The places in ``lines`` of the lines of each plane."""
+        found: tuple[list[int], ...] = tuple([] for _ in self.planes)
+        for place, line in enumerate(self.lines):
+            found[line.plane].append(place)
+        return found
+
+    def lines_in(self, plane: int) -> list[TraceLine]:
+        """The lines of the plane at that place in ``planes``."""
+        return [self.lines[place] for place in self.places_of_lines[plane]]
+
     def lines_on(self, *kinds: str) -> Iterator[TraceLine]:
         """The lines with events on planes of one of ``kinds`` (host, device, other)."""
         for line in self.lines:

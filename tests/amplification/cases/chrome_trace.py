@@ -3,6 +3,7 @@
 from tests.amplification.wire import many, repeated
 
 _HEAD = b'{"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":0,"dur":5,"name":"a","cat":"cpu_op"}'
+_HOSTLESS = b'{"traceEvents":[{}'
 _TAIL = b"]}"
 
 
@@ -14,6 +15,54 @@ def _event(name: str, start: float, took: float, more: str = "", tid: str = "1")
     return (
         f',{{"ph":"X","pid":1,"tid":{tid},"ts":{start},"dur":{took},"name":"{name}"{more}}}'
     ).encode()
+
+
+def _metadata(what: str, name: str) -> bytes:
+    return f',{{"ph":"M","pid":1,"tid":1,"name":"{what}","args":{{"name":"{name}"}}}}'.encode()
+
+
+def _devices(size: int) -> bytes:
+    event = ',{{"ph":"X","pid":1,"tid":1,"ts":{0},"dur":1,"cat":"kernel","args":{{"device":{0}}}}}'
+    return repeated(size, lambda n: event.format(n).encode())
+
+
+def _threads(size: int) -> bytes:
+    on_device = ',"cat":"kernel","args":{"device":0}'
+    return _event("a", 0, 1, on_device) + repeated(
+        size, lambda n: f',{{"ph":"X","pid":1,"tid":{n + 2},"ts":1}}'.encode()
+    )
+
+
+def devices(size: int) -> bytes:
+    return _trace(_devices(size))
+
+
+def long_name_of_devices(size: int) -> bytes:
+    return _trace(_metadata("process_name", "x" * (size // 2)) + _devices(size // 2))
+
+
+def padded_name_of_devices(size: int) -> bytes:
+    return _trace(_metadata("thread_name", "x" * (size // 2) + " ") + _devices(size // 2))
+
+
+def names_of_devices(size: int) -> bytes:
+    return _trace(many(size // 2, _metadata("process_name", "x")) + _devices(size // 2))
+
+
+def long_name_of_threads(size: int) -> bytes:
+    return _HOSTLESS + _metadata("process_name", "x " * (size // 4)) + _threads(size // 2) + _TAIL
+
+
+def names_of_threads(size: int) -> bytes:
+    return _HOSTLESS + many(size // 2, _metadata("process_name", "x")) + _threads(size // 2) + _TAIL
+
+
+def steps_in_each_other(size: int) -> bytes:
+    """Steps of one thread that all run all of its ops."""
+    count = size // 200
+    steps = repeated(size // 3, lambda n: _event("ProfilerStep#1", n, 9 * count))
+    ops = repeated(2 * size // 3, lambda n: _event(f"{n}", count + n, 0.5, ',"cat":"cpu_op"'))
+    return _trace(steps + ops)
 
 
 def empty_events(size: int) -> bytes:

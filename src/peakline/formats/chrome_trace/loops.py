@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.formats.chrome_trace.trace import Trace
 from peakline.formats.common.annotations import outermost, turns
 from peakline.tables.columns import Names
@@ -76,7 +76,11 @@ def cut_off(trace: Trace, rows: AnyArray) -> BoolArray:
         if line not in ops:
             own = np.flatnonzero(is_op & (events.line == line))
             ops[line] = outermost(own, events.start, events.duration)
-        *before, ran = [_ran(trace, ops[line], int(rows[place])) for place in places]
+        first, last = _bounds(trace, ops[line], rows[places])
+        if int((last - first).sum()) > 2 * ops[line].size:
+            continue  # They lie in each other: what each runs says nothing about the next.
+        names = events.name[ops[line]]
+        *before, ran = [names[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
         begins_so = all(
             one.size > ran.size and np.array_equal(one[: ran.size], ran) for one in before
         )
@@ -85,10 +89,11 @@ def cut_off(trace: Trace, rows: AnyArray) -> BoolArray:
     return found
 
 
-def _ran(trace: Trace, ops: Int64Array, row: int) -> Int32Array:
-    """The names of the outermost operators of a step, in order; ``ops`` are those of its thread."""
+def _bounds(trace: Trace, ops: Int64Array, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Of the outermost operators ``ops`` of a thread, in order: where those begin that each of the
+    steps ``rows`` ran, and where they end.
+    """
     events = trace.events
-    start = events.start[ops]
-    begin = int(events.start[row])
-    first, last = np.searchsorted(start, (begin, begin + int(events.duration[row])))
-    return events.name[ops[first:last]]
+    start, begin = events.start[ops], events.start[rows]
+    end = begin + events.duration[rows]
+    return np.searchsorted(start, begin), np.searchsorted(start, end)

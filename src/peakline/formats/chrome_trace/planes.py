@@ -17,6 +17,8 @@ _DEVICE = re.compile(
     r"\b(gpus?|tpus?|npu|xpu|hpu|mtia|cuda|hip)\b|/device:(?!cpu)|\bstream\b", re.IGNORECASE
 )
 _NUMBER_AT_END = re.compile(r"(?<!\d)(\d++)\)?+\s*+$")
+_LONGEST = 1000
+"""A name may be a part of that of many devices: of longer ones it is the begin."""
 
 
 class _Plane(NamedTuple):
@@ -24,6 +26,30 @@ class _Plane(NamedTuple):
 
     pid: int
     device: str | None
+
+
+class _Called:
+    """What the metadata calls one process, looked through once for all its devices and threads."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.last = names[-1] if names else ""
+        self._devices: dict[str | None, tuple[int, str]] = {}
+        """Of the names of devices the last with each number at its end, and its place."""
+        for place, name in enumerate(names):
+            if _DEVICE.search(name):
+                number = _NUMBER_AT_END.search(name)
+                self._devices[None if number is None else number[1]] = place, name
+
+    @property
+    def has_device(self) -> bool:
+        """Whether a device is among the names."""
+        return bool(self._devices)
+
+    def device(self, number: str | None) -> str | None:
+        """The last name of a device that may have that ``number``; None: of any."""
+        numbers = self._devices.keys() if number is None else {None, number}
+        fits = [self._devices[one] for one in numbers if one in self._devices]
+        return max(fits)[1] if fits else None
 
 
 class Planes:
@@ -36,7 +62,7 @@ class Planes:
     """
 
     __retained__ = (
-        "_lines _host_threads _hosts _devices_of_thread _devices_of_pid _planes"
+        "_lines _host_threads _hosts _devices_of_thread _devices_of_pid _names _labels _planes"
         " _numbers of_met plane_of_line is_process"
     )
 
@@ -46,6 +72,8 @@ class Planes:
         self._hosts: set[int] = set()
         self._devices_of_thread: dict[Thread, set[str]] = defaultdict(set)
         self._devices_of_pid: dict[int, set[str]] = defaultdict(set)
+        self._names = {pid: _Called(names) for pid, names in lines.process_names.items()}
+        self._labels = {pid: _Called(labels) for pid, labels in lines.process_labels.items()}
         for met in lines.met:
             self._survey(met)
         homes = [self._home(met) for met in lines.met]
@@ -125,11 +153,11 @@ class Planes:
         return self._text(thread.pid)
 
     def _is_called_device(self, thread: Thread) -> bool:
-        lines = self._lines
-        names = lines.thread_names.get(thread) or [
-            *lines.process_names.get(thread.pid, []), *lines.process_labels.get(thread.pid, []),
-        ]  # fmt: skip
-        return any(_DEVICE.search(name) for name in names)
+        names = self._lines.thread_names.get(thread)
+        if names:
+            return any(_DEVICE.search(name) for name in names)
+        called = self._names.get(thread.pid, _NOTHING), self._labels.get(thread.pid, _NOTHING)
+        return any(one.has_device for one in called)
 
     def _text(self, code: int) -> str:
         return self._lines.ids.values[code] if code >= 0 else ""
@@ -182,29 +210,25 @@ class Planes:
 
     def _device_name(self, plane: _Plane) -> str:
         """What the metadata calls a device, unless its events say that it is another."""
-        lines = self._lines
         is_said = plane.device in self._devices_of_pid.get(plane.pid, set())
-
-        def fits(name: str) -> bool:
-            number = _NUMBER_AT_END.search(name)
-            is_other = is_said and number is not None and number[1] != plane.device
-            return _DEVICE.search(name) is not None and not is_other
-
-        names = lines.process_names.get(plane.pid, [])
-        for name in reversed(names):
-            if fits(name):
-                return name
-        labels = [label for label in lines.process_labels.get(plane.pid, []) if fits(label)]
-        word = f"{lines.device_words.get(plane.pid, 'GPU')} {plane.device}".rstrip()
-        label = labels[-1] if labels else word
-        return f"{names[-1]} ({label})" if names and names[-1] else label
+        number = plane.device if is_said else None
+        names = self._names.get(plane.pid, _NOTHING)
+        name = names.device(number)
+        if name is not None:
+            return name
+        label = self._labels.get(plane.pid, _NOTHING).device(number)
+        if label is None:
+            word = self._lines.device_words.get(plane.pid, "GPU")
+            label = f"{word} {plane.device}".rstrip()
+        return f"{names.last[:_LONGEST]} ({label[:_LONGEST]})" if names.last else label
 
     def _make_distinct(self, names: list[str]) -> None:
         """Devices of several processes that would be called alike get the number of theirs too."""
         count = Counter(names[n] for p, n in self._planes.items() if p.device is not None)
         for plane, number in self._planes.items():
             if plane.device is not None and count[names[number]] > 1:
-                names[number] += f" of process {self._text(plane.pid)}"
+                name = names[number][:_LONGEST]
+                names[number] = f"{name} of process {self._text(plane.pid)[:_LONGEST]}"
 
     def lines_table(self) -> Columns:
         """The ``lines`` table: all on the profile's clock, so their own bases are 0."""
@@ -227,22 +251,39 @@ class Planes:
 
     def _line_names(self) -> list[str]:
         found = []
+        called = {thread: _last(names) for thread, names in self._lines.thread_names.items()}
         for plane, thread in self._numbers:
             if thread.kind == ASYNC:
                 code = thread.other
                 category = self._lines.categories.values[code] if code >= 0 else ""
-                found.append(f"async {category}".rstrip())
+                found.append(f"async {category[:_LONGEST]}".rstrip())
                 continue
             own = self._text(thread.other)
             is_device = plane.device is not None
             word = "stream" if is_device else "thread"
-            fallback = f"{word} {own}" if _is_number(own) else own
-            names = [name.strip() for name in self._lines.thread_names.get(thread, [])]
+            fallback = f"{word} {own[:_LONGEST]}" if _is_number(own) else own
+            name, stream, other = called.get(thread, ("", None, None))
             if is_device or plane.pid in self._hosts:
                 # Where a stream and a thread have one number, each has a name of its own.
-                names = [n for n in names if is_device == bool(_DEVICE.match(n))] or names
-            found.append(names[-1] if names and names[-1] else fallback)
+                better = stream if is_device else other
+                name = name if better is None else better
+            found.append(name or fallback)
         return found
+
+
+_NOTHING = _Called([])
+
+
+def _last(names: list[str]) -> tuple[str, str | None, str | None]:
+    """Of the names of a thread the last, the last that is one of a stream, and the last that is
+    not.
+    """
+    stripped = [name.strip() for name in names]
+    is_stream = [_DEVICE.match(name) is not None for name in stripped]
+    pairs = list(zip(stripped, is_stream, strict=True))
+    stream = next((name for name, streams in reversed(pairs) if streams), None)
+    other = next((name for name, streams in reversed(pairs) if not streams), None)
+    return stripped[-1], stream, other
 
 
 def _numbers(texts: list[str]) -> tuple[Int64Array, BoolArray]:

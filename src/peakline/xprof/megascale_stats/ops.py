@@ -123,7 +123,7 @@ def _events(
     profile: Profile, trace: Trace, plane: int, chosen: Mapping[int, object]
 ) -> Iterator[tuple[_Event, str]]:
     """The events of the chosen kinds, with the name of the module run that each lies in."""
-    of_plane = [line for line in trace.lines if line.plane == plane and line.last > line.first]
+    of_plane = [line for line in trace.lines_in(plane) if line.last > line.first]
     modules = next((line for line in of_plane if line.name == _MODULES), None)
     if modules is None:
         return

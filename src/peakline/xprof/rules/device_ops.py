@@ -43,8 +43,8 @@ def device_table(profile: Profile) -> OpTable:
         fill_table(table, ops, found.op[here], length[here], found.own_ps[here])
         start, end = found.start[here], found.end[here]
         begins, ends = start.min(initial=2**62), end.max(initial=-(2**62))
-        for line in trace.lines:
-            if line.plane == plane and line.name in STEP_LINES and line.last > line.first:
+        for line in trace.lines_in(plane):
+            if line.name in STEP_LINES and line.last > line.first:
                 begins = min(begins, trace.start[line.events].min())
                 ends = max(ends, trace.end[line.events].max())
         idle = max(0, int(ends - begins)) - total(union(start, end)) if ends > begins else 0

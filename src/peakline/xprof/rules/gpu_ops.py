@@ -32,7 +32,7 @@ def gpu_table(profile: Profile, trace: Trace, plane: int) -> OpTable:
     """The ops of the plane at ``plane``, and the time without one."""
     events = profile.columns("events", _COLUMNS)
     line_id, table = events.array("line_id"), OpTable()
-    lines = [line for line in trace.lines if line.plane == plane and not is_derived(line)]
+    lines = [line for line in trace.lines_in(plane) if not is_derived(line)]
     bounds = [line_bounds(line_id, (line.line_id, line.line_id + 1)) for line in lines]
     rows = np.concatenate([np.zeros(0, np.int64), *(np.arange(*b) for b in bounds)])
     if not rows.size:

@@ -88,7 +88,7 @@ def xprof_host_table(profile: Profile) -> OpTable:
         return table
     events = profile.columns("events", _COLUMNS)
     line_id = events.array("line_id")
-    lines = [line for line in trace.lines if line.plane == host]
+    lines = trace.lines_in(host)
     if not lines:
         return table
     lo, hi = line_bounds(line_id, (lines[0].line_id, lines[-1].line_id + 1))

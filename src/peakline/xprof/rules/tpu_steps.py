@@ -196,7 +196,7 @@ class _Reader:
         is_sparse = number[2] is not None
         own = (plane.native_id or 0) + FIRST_SPARSE_CORE * is_sparse
         core = _Core(own, int(number[1]), is_sparse, plane.plane_id in self.telling)
-        for line in (line for line in self.trace.lines if line.plane == place):
+        for line in self.trace.lines_in(place):
             if is_sparse:
                 if line.name == _SPARSE_OP_LINE:
                     core.work = self._work(line)
