@@ -25,6 +25,7 @@ FAILED = {
     "xplane.empty_planes": ["summary", "tool overview_page"],
     "xplane.deep_scopes": ["tool trace_viewer FILE", "tool trace_viewer@ FILE"],
     "xplane.one_memory_scope": ["tool memory_profile FILE"],
+    "chrome_trace.long_name_of_threads": ["steps"],
     "pprof.texts": ["memory"],
     "hlo_proto.doubling_calls": ["programs"],
 }
