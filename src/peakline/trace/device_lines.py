@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from dataclasses import dataclass
 from enum import Enum
 
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
+from peakline.trace.events import DEVICE, Trace, TraceLine, TracePlane, trace_of
 
 _FIRST_DERIVED, _LAST_DERIVED = 0xDEADBEEF, 0xDEADBEEF + 64
 _DERIVED = re.compile(
@@ -23,6 +24,8 @@ _TRACEME = re.compile(r"(?i)xla traceme")
 _PART = re.compile(r"(?i)/(stream:[^/]*|memcpy|sync)$")
 """What StepStats append to a device's name for its streams, copies and synchronisations."""
 _DEVICE = re.compile(r"(?is)(.*?)/?(?:device:)?(?<![a-z])([a-z]+:\d+)")
+_MOST_DEVICES = 2048
+"""What is known of each is looked for among the work of all: a profile of a host has a few."""
 
 
 class Role(Enum):
@@ -43,16 +46,28 @@ class Device:
     is_tpu: bool = False
 
 
-@once
 def devices_of(profile: Profile) -> tuple[Device, ...]:
     """The devices of the profile with work of their own, in the order of their planes.
 
     Lines that are derived from others are left out. An XLA device whose streams are recorded has
-    its op line derived from them.
+    its op line derived from them. Of very many devices the first count; the others are a warning.
     """
+    found, left_out = _first_devices(profile)
+    if left_out:
+        text = f"devices beyond the first {_MOST_DEVICES:,}, whose work is not looked at"
+        profile.warn("devices_left_out", text, left_out, once=True)
+    return found
+
+
+@once
+def _first_devices(profile: Profile) -> tuple[tuple[Device, ...], int]:
+    """The devices that count, and how many others there are."""
     trace = trace_of(profile)
-    if trace.source == "op_runs":
-        return _of_runs(trace)
+    found = _of_runs(trace) if trace.source == "op_runs" else _of_planes(trace)
+    return tuple(found[:_MOST_DEVICES]), max(0, len(found) - _MOST_DEVICES)
+
+
+def _of_planes(trace: Trace) -> list[Device]:
     found = []
     for number, plane in enumerate(trace.planes):
         if plane.kind != DEVICE:
@@ -68,7 +83,7 @@ def devices_of(profile: Profile) -> tuple[Device, ...]:
             lines = [(place, role) for place, role in lines if role is Role.STREAM]
         if lines:
             found.append(Device(plane.plane_id, plane.name, tuple(lines), is_tpu))
-    return tuple(found)
+    return found
 
 
 def _role(line: TraceLine, *, is_tpu: bool) -> Role | None:
@@ -84,7 +99,7 @@ def _role(line: TraceLine, *, is_tpu: bool) -> Role | None:
     return None if _DERIVED.fullmatch(line.name) else Role.STREAM
 
 
-def _of_runs(trace: Trace) -> tuple[Device, ...]:
+def _of_runs(trace: Trace) -> list[Device]:
     """Devices of StepStats: the streams and the copies of a device are recorded as devices.
 
     What the executor ran for a device whose streams are recorded, it ran on the host.
@@ -92,7 +107,8 @@ def _of_runs(trace: Trace) -> tuple[Device, ...]:
     recorded = {
         _key(_PART.sub("", plane.name)) for plane in trace.planes if _PART.search(plane.name)
     }
-    homes: dict[tuple[str, str], Device] = {}
+    homes: dict[tuple[str, str], tuple[TracePlane, str]] = {}
+    lines: dict[tuple[str, str], list[tuple[int, Role]]] = defaultdict(list)
     for number, plane in enumerate(trace.planes):
         part = _PART.search(plane.name)
         if plane.kind != DEVICE or (part and part[1].lower() == "sync"):
@@ -101,10 +117,9 @@ def _of_runs(trace: Trace) -> tuple[Device, ...]:
         task, device = _key(name)
         if part is None and ((task, device) in recorded or ("", device) in recorded):
             continue
-        lines = [(place, Role.STREAM) for place in trace.places_of_lines[number]]
-        home = homes.get((task, device), Device(plane.plane_id, name, ()))
-        homes[task, device] = replace(home, lines=(*home.lines, *lines))
-    return tuple(homes.values())
+        homes.setdefault((task, device), (plane, name))
+        lines[task, device] += ((place, Role.STREAM) for place in trace.places_of_lines[number])
+    return [Device(plane.plane_id, name, tuple(lines[key])) for key, (plane, name) in homes.items()]
 
 
 def _key(name: str) -> tuple[str, str]:

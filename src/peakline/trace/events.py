@@ -88,11 +88,12 @@ class Trace:
         """The number of events."""
         return self.start.size
 
-    @property
+    @cached_property
     def first(self) -> Int64Array:
         """Where the events of each line begin, and the end of the last."""
-        bounds = [line.first for line in self.lines]
-        return np.array([*bounds, self.size], np.int64)
+        bounds = np.array([*(line.first for line in self.lines), self.size], np.int64)
+        bounds.flags.writeable = False
+        return bounds
 
     def rows(self, events: AnyArray | slice) -> Int64Array:
         """The rows of the source table that ``events`` (indices, mask or slice) stand for."""

@@ -50,6 +50,27 @@ def bins(size: int) -> bytes:
     )
 
 
+def _header(n: int) -> bytes:
+    return f"Allocator (a{n}) ran out of memory trying to allocate 1B\n".encode()
+
+
+def open_dumps(size: int) -> bytes:
+    return repeated(size, _header)
+
+
+def open_dumps_and_chunks(size: int) -> bytes:
+    return repeated(size // 2, _header) + many(size // 2, b"Free at 0 of size 1\n")
+
+
+def sums(size: int) -> bytes:
+    chunks = many(size // 2, b"Free at 0 of size 1\n")
+    return _header(1) + chunks + many(size // 2, b"Sum Total of in-use chunks: 7B\n")
+
+
+def short_bins(size: int) -> bytes:
+    return _header(1) + repeated(size, lambda n: f"Bin ({n + 1}):Total Chunks: 1\n".encode())
+
+
 def torch_errors(size: int) -> bytes:
     line = (
         b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "

@@ -41,6 +41,16 @@ def runs(size: int) -> bytes:
     )
 
 
+def gpus(size: int) -> bytes:
+    run = part(2, part(1, "a") + number(2, 5) + number(4, 1) + number(5, 1))
+    return _stats(repeated(size, lambda n: _device(f"/gpu:{n}", run)))
+
+
+def streams_of_one_gpu(size: int) -> bytes:
+    streams = repeated(size, lambda n: _device(f"/gpu:0/stream:{n}", part(2, number(2, 5))))
+    return _stats(_device("/device:GPU:0", _run("a", 5, 1)), streams)
+
+
 def deep_scopes(size: int) -> bytes:
     return _stats(
         _device(_CPU, repeated(size, lambda n: _run(f"s{n}/" + "a/" * (size // 400) + "b", n, 5)))

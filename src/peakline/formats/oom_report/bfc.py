@@ -42,6 +42,10 @@ _USAGE = re.compile(rf"Current usage from device: ({NODE}), allocator: ({NODE})"
 _USED_BY = re.compile(rf"^\s*({SIZE}) from ({NODE})\s*$")
 _REMAINING = re.compile(rf"^\s*Remaining \d+ nodes with ({SIZE})")
 _BROKEN = re.compile(r"\b(?:InUse|Free|Chunk)(?: +at)?(?: (?:0x)?[0-9A-Fa-f]*)?(?: \w+)?\s*$")
+_MOST_OPEN = 32
+"""So many dumps of a stream may lack their end at a time: one of each allocator, and some that
+broke off.
+"""
 
 
 class BfcDumps:
@@ -117,7 +121,7 @@ class BfcDumps:
         report = self._reports.new(allocator, time_ns)
         report.is_dump = True
         others = [r for r in self._among(stream) if r.allocator not in {allocator, ""}]
-        self._open[stream] = [*others, report]
+        self._open[stream] = [*others[1 - _MOST_OPEN :], report]
         self._current = report
         return report
 
@@ -156,10 +160,10 @@ class BfcDumps:
         lower, count = int(match[1]), int(match[2])
 
         def lacks(report: Report) -> bool:
-            return not len(report.chunks) and lower > max(report.bins, default=0)
+            return not len(report.chunks) and lower > report.last_bin
 
         def expects(report: Report) -> bool:
-            return lacks(report) and lower == 2 * max(report.bins, default=lower // 2)
+            return lacks(report) and lower == 2 * (report.last_bin or lower // 2)
 
         is_next = any(expects(report) for report in self._among(stream))
         report = self._pick(stream, expects if is_next else lacks)

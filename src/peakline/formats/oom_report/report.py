@@ -22,13 +22,15 @@ class ListedBuffer:
 class Chunks:
     """The chunk list of one dump. ``stated`` holds each region's size, None where it was cut."""
 
-    __retained__ = "region address size in_use ops stated filled"
+    __retained__ = "region address size in_use totals ops stated filled"
 
     def __init__(self) -> None:
         self.region = array("q")
         self.address = array("Q")
         self.size = array("q")
         self.in_use = bytearray()
+        self.totals = [0, 0]
+        """Bytes of the free chunks, and of those in use."""
         self.ops: dict[int, str] = {}
         self.stated: list[int | None] = []
         self.filled: list[int] = []
@@ -72,12 +74,13 @@ class Chunks:
         self.address.append(address)
         self.size.append(size)
         self.in_use.append(in_use)
+        self.totals[in_use] += size
         self.filled[-1] += size
         self.next_address = address + size
 
     def total(self, *, in_use: bool) -> int:
         """Bytes of the chunks in use, or of the free ones."""
-        return sum(s for s, used in zip(self.size, self.in_use, strict=True) if used == in_use)
+        return self.totals[in_use]
 
     def largest_free(self) -> int:
         """The largest free chunk, 0 when there is none."""
@@ -130,6 +133,11 @@ class Report:
         size = element_bytes(data_type or "", shape)
         if size is not None and (self.requested is None or agrees(size, self.requested_text)):
             self.requested = size
+
+    @property
+    def last_bin(self) -> int:
+        """The lower size of the last bin, which is the largest; 0 without any."""
+        return next(reversed(self.bins), 0)
 
     def may_be_for(self, data_type: str | None, shape: str) -> bool:
         """Whether the failed request can have been for such a tensor."""
