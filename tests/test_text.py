@@ -15,6 +15,7 @@ from peakline.text import (
     size_text,
     time_text,
     valid_text,
+    whole_number,
 )
 from tests.each_row import each_row
 
@@ -134,3 +135,20 @@ def test_sizes_have_binary_and_decimal_units(text, size):
 def test_anything_else_is_no_size(text):
     with pytest.raises(UsageError, match="is no size"):
         parse_size(text)
+
+
+@each_row(
+    ("given", "number"),
+    [
+        ("0", 0), ("-7", -7), ("9" * 18, 10**18 - 1), ("9" * 19, None), ("9" * 5000, None),
+        ("--5", None), ("+5", None), ("", None), ("-", None), ("²", None), ("٣", None),
+        ("5\n", None), (" 5", None), ("1_0", None),
+    ],
+)  # fmt: skip
+def test_whole_numbers_are_digits_that_fit(given, number):
+    assert whole_number(given) == number
+
+
+def test_as_many_digits_as_are_wanted():
+    assert whole_number("-" + "9" * 20, 20) == 1 - 10**20
+    assert whole_number("9" * 21, 20) is None

@@ -121,6 +121,8 @@ def _tools() -> Iterator[tuple[str, ...]]:
         for more in every:
             pairs = [word for pair in more.split() for word in ("-p", pair)]
             yield ("tool", name, FILE, *pairs)
+    words = "-p type=graph -p node_name=main -p compatible=xprof"
+    yield ("tool", "graph_viewer", FILE, "--format", "dot", *words.split())
 
 
 def _views() -> Iterator[tuple[str, ...]]:

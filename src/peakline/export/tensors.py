@@ -10,6 +10,7 @@ import numpy as np
 from peakline import schema
 from peakline.arrays import AnyArray, Int64Array
 from peakline.tables.columns import Names
+from peakline.text import whole_number
 from peakline.wire.encode import Field, Messages, Number, Spans, encode
 
 
@@ -40,11 +41,11 @@ def _shape(text: str, number: int) -> bytes:
         shape.unknown_rank = True
     else:
         inside = text.strip()[1:-1].strip()
-        sizes = [part.strip() for part in inside.split(",") if part.strip()] if inside else []
-        if not all(size == "?" or size.removeprefix("-").isdecimal() for size in sizes):
-            return b""
-        for size in sizes:
-            shape.dim.add(size=-1 if size == "?" else int(size))
+        for part in filter(None, map(str.strip, inside.split(","))):
+            size = -1 if part == "?" else whole_number(part)
+            if size is None:
+                return b""
+            shape.dim.add(size=size)
     content = shape.SerializeToString()
     field = encode(1, [Spans.same(content, 1)], frame=number)
     return field.data.tobytes()

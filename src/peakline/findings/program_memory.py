@@ -14,6 +14,7 @@ from peakline.memory.allocator_names import shown_names
 from peakline.memory.peak import AllocatorPeak
 from peakline.tables import Profile
 from peakline.tables.once import once
+from peakline.text import whole_number
 from peakline.timing.program_answer import ProgramAnswer
 from peakline.timing.program_runs import program_runs
 
@@ -87,8 +88,9 @@ def device_needs(profile: Profile) -> tuple[DeviceNeed, ...]:
 
 
 def _natural(device: str) -> tuple[str, int]:
-    name, _, number = device.rpartition(":")
-    return (name, int(number)) if number.isdigit() else (device, -1)
+    name, _, text = device.rpartition(":")
+    number = whole_number(text)
+    return (device, -1) if number is None else (name, number)
 
 
 def program_at_peak(profile: Profile, peak: AllocatorPeak) -> ProgramAnswer | None:

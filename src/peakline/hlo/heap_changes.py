@@ -14,6 +14,7 @@ from peakline.deadline import checked
 from peakline.hlo.packing import PackedHeap
 from peakline.hlo.uses import Uses
 from peakline.replay.xla_heap import Pieces, pack
+from peakline.text import whole_number
 
 if TYPE_CHECKING:
     from peakline.hlo.memory import ProgramMemory
@@ -320,4 +321,4 @@ def pieces_of(memory: ProgramMemory, uses: Uses, rows: Int64Array) -> Pieces:
 def _dimensions(shape: str | None) -> list[int]:
     """The dimensions in the text of an array's shape, such as ``f32[8,16]``."""
     inside = (shape or "").partition("[")[2].partition("]")[0]
-    return [int(size) for size in inside.split(",") if size.isdigit()]
+    return [size for text in inside.split(",") if (size := whole_number(text)) is not None]

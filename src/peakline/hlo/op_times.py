@@ -15,6 +15,7 @@ from peakline.arrays import Int64Array
 from peakline.tables import Profile
 from peakline.tables.joins import positions
 from peakline.tables.once import once
+from peakline.text import whole_number
 from peakline.trace.events import nesting_of, trace_of
 
 _OP_LINE = "XLA Ops"
@@ -98,8 +99,9 @@ def _of_kinds(profile: Profile) -> tuple[Int64Array, Int64Array, list[str]]:
     wanted = stats.take(stats.names("name").per_row("program_id".__eq__, np.bool_))
     program = np.full(kinds.rows, -1, np.int64)
     for kind, value in wanted.each("type_id", "value"):
-        if (value or "").lstrip("-").isdigit():
-            program[kind] = np.int64(np.uint64(int(value) % 2**64).view(np.int64))
+        number = whole_number(value or "", 20)
+        if number is not None:
+            program[kind] = np.int64(np.uint64(number % 2**64).view(np.int64))
     shown = [
         short or (name or "").partition(" = ")[0].lstrip("%")
         for name, short in kinds.each("name", "display_name")

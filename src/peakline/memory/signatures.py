@@ -22,7 +22,7 @@ from peakline.memory.key_numbers import number_keys
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.usage import reported_bytes
 from peakline.tables.columns import Columns, Names
-from peakline.text import remembered, size_text
+from peakline.text import remembered, size_text, whole_number
 
 if TYPE_CHECKING:
     from peakline.memory.peak import Descriptions
@@ -47,10 +47,9 @@ def dimensions(shape: str) -> tuple[int, ...] | None:
     found = _SHAPE.fullmatch(shape)
     if found is None:
         return None
-    parts = [part.strip() for part in found[1].split(",") if part.strip()]
-    if not all(part.isdecimal() for part in parts):
-        return None
-    return tuple(int(part) for part in parts)
+    parts = [whole_number(part.strip()) for part in found[1].split(",") if part.strip()]
+    sizes = tuple(size for size in parts if size is not None and size >= 0)
+    return sizes if len(sizes) == len(parts) else None
 
 
 def scope_of(op: str) -> str:

@@ -14,6 +14,7 @@ from peakline.formats.hlo_proto.stack_index import StackIndex
 from peakline.hlo.modules import Module, category_of
 from peakline.hlo.printing.alone import InstructionLines
 from peakline.tables import Profile
+from peakline.text import whole_number
 from peakline.timing.device_programs import Programs
 from peakline.timing.op_metrics import OpFacts, OpMetrics, OpTable, Source
 from peakline.timing.sparse_core import SPARSE_CORE
@@ -91,7 +92,8 @@ class _Program:
         line = rest.partition(":")[0]
         if not stack or not rest:
             return Source("", -1)
-        return Source(file, int(line) if line.lstrip("-").isdigit() else -1, stack)
+        number = whole_number(line)
+        return Source(file, -1 if number is None else number, stack)
 
     def _stack(self, number: int) -> str:
         """The calls that led to an instruction, the innermost first."""

@@ -133,10 +133,11 @@ def _of_xspace(profile: Profile, trace: Trace) -> Launches:
     name, op, plane = trace.name.codes[found.event[use]], ops.op[use], found.plane[use]
     vendors = vendors_of(profile)
     first, which = distinct(name, details, op, plane)
+    said = {code: parse_details(stats.texts[code]) for code in np.unique(details).tolist()}
     made = []
     for row in first.tolist():
         key, text = ops.keys[int(op[row])], trace.name.values[int(name[row])]
-        one = parse_details(stats.texts[int(details[row])])
+        one = said[int(details[row])]
         vendor = vendors.get(trace.planes[int(plane[row])].plane_id, "")
         is_einsum = key.op_type in ("Einsum", "XlaEinsum")
         made.append(_launch(text, key.name, one, vendor, is_einsum=is_einsum))

@@ -22,6 +22,10 @@ from peakline.trace.steps import step_places_of, steps_of
 
 _TIES = 16
 """So many events of a line that start together are looked at for the one that marks a step."""
+_MOST_WINDOWS, _MOST_EACH = 200_000, 4
+"""All devices may have that many windows together, or so many for each event: a device that works
+in a step has an event of it.
+"""
 IMPLICIT = frozenset(("FunctionRun", "SessionRun", "RunGraph", "ExecutorState::Process"))
 """Roots of steps that a program did not mark: they only start the work, or are a part of it."""
 _STEP_LINES = tuple(
@@ -97,16 +101,26 @@ def markers_of(profile: Profile) -> Markers:
     return Markers(start, end, event, line_of, on_device)
 
 
-@once
 def windows_of(profile: Profile) -> tuple[Windows, ...]:
     """The windows of the steps of each device that worked, or of the host; empty without steps.
 
     A step that a device's own line marks and that the device did not take part in has no window
-    on it. Raises InputError when the profile cannot be read.
+    on it. Where very many devices have very many steps, the first devices have; the others are a
+    warning. Raises InputError when the profile cannot be read.
     """
+    found, left_out = _windows(profile)
+    if left_out:
+        text = "devices whose steps are not looked at, as there are too many of both"
+        profile.warn("devices_left_out", text, left_out, once=True)
+    return found
+
+
+@once
+def _windows(profile: Profile) -> tuple[tuple[Windows, ...], int]:
+    """The windows, and how many devices were left out."""
     trace, markers = trace_of(profile), markers_of(profile)
     if not markers.start.size:
-        return ()
+        return (), 0
     place, activity = step_places_of(profile), activity_of(profile)
     devices = devices_of(profile)
     work = _Work(trace, activity, place, markers.start.size)
@@ -114,21 +128,24 @@ def windows_of(profile: Profile) -> tuple[Windows, ...]:
         implicit = _implicit(trace, markers)
         end = np.maximum(markers.end, work.host_ends(implicit))
         every = np.arange(end.size)
-        return (
-            _in_order(None, every, markers.start, end, _NEVER, takes_rest=bool(implicit.any())),
-        )
+        rest = bool(implicit.any())
+        return (_in_order(None, every, markers.start, end, _NEVER, takes_rest=rest),), 0
     hosted = ~markers.on_device
     events = work.events(devices, grouped=True)
     end = np.maximum(markers.end, work.last(events))
     after = work.leftover(events, devices, markers) if hosted.any() else _NEVER
-    found = []
+    found: list[Windows] = []
+    left = max(_MOST_WINDOWS, _MOST_EACH * trace.size)
     for device in devices:
         own_begin, own_end = work.marked(device)
         begin = np.where(hosted, markers.start, own_begin)
         until = np.where(hosted, end, own_end)
         taken = np.flatnonzero(hosted | (own_begin != _NEVER))
+        left -= taken.size
+        if found and left < 0:
+            break
         found.append(_in_order(device, taken, begin[taken], until[taken], after))
-    return tuple(found)
+    return tuple(found), len(devices) - len(found)
 
 
 def _in_order(

@@ -16,6 +16,7 @@ from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt8Array
 from peakline.tables import Columns, Profile
 from peakline.tables.joins import mix
 from peakline.tables.once import once
+from peakline.text import whole_number
 from peakline.timing.op_stats_columns import OpStatColumns, Stat
 from peakline.trace.events import DEVICE
 
@@ -166,9 +167,10 @@ def _contexts(
     line_name, line_plane = lines.names("name").to_list(), lines.array("plane_id").tolist()
     for line, (name, plane) in enumerate(zip(line_name, line_plane, strict=True)):
         core = planes[plane].removeprefix("/device:TPU:")
-        if name == "XLA Modules" and core != planes[plane] and core.isdecimal():
+        number = whole_number(core)
+        if name == "XLA Modules" and core != planes[plane] and number is not None:
             here = np.flatnonzero(events.array("line_id") == line)
-            device = np.full(here.size, int(core), np.int64)
+            device = np.full(here.size, number, np.int64)
             consumers.append(tied(here, _LAUNCH[1:], _TPU_LAUNCH, device))
     return _later_wins(producers), _later_wins(consumers)
 

@@ -10,6 +10,7 @@ import string
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from peakline.text import whole_number
 from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import Column, DataTable, Value, tables_csv, tables_json
@@ -112,13 +113,19 @@ def _chips(profile: Profile, *, compatible: bool) -> dict[int, int]:
             continue
         said = plane_stats_of(profile, plane)
         stated = [said.get(stat, "") for stat in ("global_chip_id", "device_id")]
-        numbers = [int(text) for text in stated if text.isascii() and text.isdigit()]
+        numbers = [number for text in stated if (number := _number(text)) is not None]
         if not (numbers or compatible):
             ordinal = name.removeprefix(prefix).split(" ")[0]
-            numbers = [int(ordinal)] if ordinal.isascii() and ordinal.isdigit() else []
+            number = _number(ordinal)
+            numbers = [] if number is None else [number]
         if numbers:
             found[plane] = min(numbers[0], 2**63 - 1)
     return found
+
+
+def _number(text: str) -> int | None:
+    number = whole_number(text, 20)
+    return number if number is not None and number >= 0 else None
 
 
 def _combine(

@@ -57,6 +57,11 @@ def names_of_threads(size: int) -> bytes:
     return _HOSTLESS + many(size // 2, _metadata("process_name", "x")) + _threads(size // 2) + _TAIL
 
 
+def devices_and_steps(size: int) -> bytes:
+    mark = ',{{"ph":"X","pid":2,"ts":{0},"dur":1,"name":"ProfilerStep#{0}"}}'
+    return _trace(_devices(size // 2) + repeated(size // 2, lambda n: mark.format(n).encode()))
+
+
 def steps_in_each_other(size: int) -> bytes:
     """Steps of one thread that all run all of its ops."""
     count = size // 200

@@ -39,6 +39,28 @@ def _main(*instructions: bytes, **settings: bytes) -> bytes:
 _FIRST = _instruction(1, "parameter", name="a")
 
 
+def odd_algorithm(size: int) -> bytes:
+    """A list where XLA has an object."""
+    return _convolution(b'{"algorithm":[' + b"1," * (size // 2) + b"1]}")
+
+
+def odd_knobs(size: int) -> bytes:
+    return _convolution(b'{"algorithm":{"tuning_knobs":[' + b"1," * (size // 2) + b"1]}}")
+
+
+def odd_scale(size: int) -> bytes:
+    return _convolution(b'{"conv_result_scale":' + b"9" * min(size, 400) + b"}")
+
+
+def _convolution(config: bytes) -> bytes:
+    given = part(28, "__cudnn$convForward")
+    given += part(43, b'{"cudnn_conv_backend_config":' + config + b"}")
+    call = _instruction(2, "custom-call", number(36, 1), given, name="main")
+    scalar = number(2, _F32)
+    shape = part(4, part(1, scalar) + part(2, scalar) + part(3, "a"))
+    return _program(_computation(1, _FIRST, call, shape, name="main", root=2), more=shape)
+
+
 def empty_instructions(size: int) -> bytes:
     return _main(_FIRST, many(size, part(2)))
 

@@ -635,3 +635,53 @@ def collectives(size: int) -> bytes:
                _line(2, events, name="XLA Modules"), _line(3, events, name="Steps"))
         for n in range(2)
     )  # fmt: skip
+
+
+# Numbers of very many digits.
+
+
+def core_number(size: int) -> bytes:
+    """Cores of TPUs."""
+    types = _type(_EVENT_TYPES, 1, "c") + _type(_STAT_TYPES, 1, "counter_value")
+    names = "Steps", "XLA Modules", "XLA Ops"
+    lines = b"".join(
+        _line(key, _event(1, 5, 5, _int(1, 5)), name=name) for key, name in enumerate(names)
+    )
+    digits = "9" * 20, "9" * size
+    return b"".join(_plane(f"/device:TPU:{number}", types, lines) for number in digits)
+
+
+def program_number(size: int) -> bytes:
+    """Programs of ops, one of them no number."""
+    types = _type(_STAT_TYPES, 1, "program_id") + b"".join(
+        _type(_EVENT_TYPES, key, f"c{key}", part(5, number(1, 1) + part(5, text)))
+        for key, text in ((1, "9" * size), (2, "--5"), (3, "²"))
+    )
+    ops = _line(1, *(_event(key, 5 * key, 5) for key in (1, 2, 3)), name="XLA Ops")
+    computation = part(3, part(1, "e") + part(2, part(1, "i")))
+    module = part(1, part(1, "m") + part(2, "e") + computation)
+    program = _type(_EVENT_TYPES, 5, "m(5)", part(5, number(1, 1) + part(6, module)))
+    proto = _type(_STAT_TYPES, 1, "hlo_proto")
+    return _plane("/device:TPU:0", types, ops) + _plane("/host:metadata", proto, program)
+
+
+def chip_number(size: int) -> bytes:
+    types = (
+        _type(_EVENT_TYPES, 1, "c"),
+        _type(_STAT_TYPES, 1, "counter_value"),
+        _type(_STAT_TYPES, 2, "global_chip_id"),
+    )
+    chip = part(_PLANE_STATS, number(1, 2) + part(5, "9" * size))
+    line = _line(1, _event(1, 0, 1, _int(1, 5)), name="x")
+    named = _plane(f"/device:GPU:{'9' * size}", *types, line)
+    return named + _plane("/device:TPU:0", *types, chip, line)
+
+
+def shape_number(size: int) -> bytes:
+    """Dimensions of tensors."""
+
+    def allocated(n: int, shape: str) -> bytes:
+        about = _text(1, "g") + _int(7, 1 << 30) + _int(8, n * 256)
+        return _event(1, n, 0, about + _text(9, "a/b") + _text(10, "temp") + _text(11, shape))
+
+    return _host(allocated(0, f"[{'9' * size}]") + allocated(1, f"[{'9' * 20}, 8]"), _MEMORY_TYPES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from peakline.kernels.xplane_numbers import EventKind, Role
+from peakline.text import whole_number
 
 HOST_PLANE = "/host:CPU"
 
@@ -166,7 +167,7 @@ def is_device_plane(name: str) -> bool:
 def tensor_core(plane: str) -> int | None:
     """The number of the TensorCore whose plane this is."""
     match = re.fullmatch(r"/device:TPU:([0-9]+)", plane)
-    return None if match is None else int(match[1])
+    return None if match is None else whole_number(match[1])
 
 
 def is_sparse_core(plane: str) -> bool:

@@ -53,7 +53,7 @@ def print_memory(
     for peak, detail in zip(answer.allocators, details, strict=True):
         parts += _name(peak, names)
         parts += _allocator(profile, peak, detail, answer, labels, moment=moment)
-    others = [finding for finding in answer.findings if finding not in errors]
+    others = [finding for finding in answer.findings if finding.severity != "error"]
     parts += _findings(others, answer, labels, names)
     if answer.to_record:
         parts += ["", Text(answer.to_record)]

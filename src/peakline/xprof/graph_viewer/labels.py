@@ -11,6 +11,7 @@ from peakline.hlo.printing.instructions import backend_text
 from peakline.hlo.printing.literals import UnreadableLiteral, literal_text
 from peakline.hlo.printing.shapes import with_layout, without_layout
 from peakline.hlo.program import CONVOLUTIONS, MATRIX_PRODUCTS, kind_of
+from peakline.text import whole_number
 
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto, ShapeProto
@@ -178,11 +179,12 @@ def _convolution(made: Instruction) -> list[str]:
     if mode == "kLeakyRelu":
         lines.append(f"leakyrelu_alpha={_number(given, 'leakyrelu_alpha'):.6g}")
     lines.append(f"activation_mode={mode.removeprefix('k').lower()}")
-    algorithm = given.get("algorithm") or {}
+    algorithm = _object(given, "algorithm")
     knobs = sorted(
-        (int(key), value) for key, value in (algorithm.get("tuning_knobs") or {}).items()
+        (whole_number(key) or 0, key, value)
+        for key, value in _object(algorithm, "tuning_knobs").items()
     )
-    turned = ",".join(f"k{key}={value}" for key, value in knobs)
+    turned = ",".join(f"k{key}={value}" for _, key, value in knobs)
     lines.append(f"algo=eng{algorithm.get('algo_id', 0)}{{{turned}}}")
     return lines
 
@@ -190,8 +192,13 @@ def _convolution(made: Instruction) -> list[str]:
 def _number(given: dict[str, Any], name: str) -> float:
     try:
         return float(given.get(name, 0))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0.0
+
+
+def _object(given: dict[str, Any], name: str) -> dict[str, Any]:
+    found = given.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _product(made: Instruction) -> list[str]:

@@ -87,10 +87,14 @@ def _launches(profile: Profile) -> Launches:
     planes = np.array([lines[number].plane_id for number in line.tolist()], np.int64)
     first, which = distinct(names.codes, *columns, program, planes)
     vendors, texts = vendors_of(profile), kernel.texts
+    said = {
+        code: parse_details(texts[code] if code >= 0 else "", WORDS_OF_NVIDIA)
+        for code in np.unique(columns[0]).tolist()
+    }
     made = []
     for row in first.tolist():
-        details, framework, equation, hlo = (
-            texts[int(column[row])] if column[row] >= 0 else "" for column in columns
+        framework, equation, hlo = (
+            texts[int(column[row])] if column[row] >= 0 else "" for column in columns[1:]
         )
         name = names[row] or ""
         used = known_to_use(name, vendors.get(int(planes[row]), ""))
@@ -103,7 +107,7 @@ def _launches(profile: Profile) -> Launches:
             if instruction is not None:
                 op = instruction.op_name
                 could = could or is_product(op)
-        one = parse_details(details, WORDS_OF_NVIDIA)
+        one = said[int(columns[0][row])]
         made.append((Launch(name, *one[:5], used, could, op), one.occupancy))
     with np.errstate(over="ignore"):
         # Cut towards zero, as C does.

@@ -16,6 +16,7 @@ import numpy as np
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.tables import Columns, Profile
 from peakline.tables.joins import summed
+from peakline.text import whole_number
 from peakline.timing.op_metrics import OpMetrics
 from peakline.timing.step_work import work_of
 from peakline.timing.tpu_kinds import op_of_kind, over_order
@@ -190,12 +191,13 @@ class _Reader:
         plane. A SparseCore has no steps of its own.
         """
         plane = self.trace.planes[place]
-        number = _CORE.fullmatch(plane.name)
-        if number is None:
+        found = _CORE.fullmatch(plane.name)
+        number = None if found is None else whole_number(found[1])
+        if found is None or number is None:
             return None
-        is_sparse = number[2] is not None
+        is_sparse = found[2] is not None
         own = (plane.native_id or 0) + FIRST_SPARSE_CORE * is_sparse
-        core = _Core(own, int(number[1]), is_sparse, plane.plane_id in self.telling)
+        core = _Core(own, number, is_sparse, plane.plane_id in self.telling)
         for line in self.trace.lines_in(place):
             if is_sparse:
                 if line.name == _SPARSE_OP_LINE:
