@@ -48,7 +48,7 @@ def frame_kinds(frames: Sequence[Frame]) -> Int8Array:
     Of a stack that is the innermost frame outside of the libraries; where all are of libraries it
     is the innermost Python frame, and where none is Python's the innermost of all.
     """
-    kinds = {file: _kind(file) for _, file, _ in frames}
+    kinds = {file: _kind(file) for file in {file for _, file, _ in frames}}
     return np.array([kinds[file] for _, file, _ in frames], np.int8)
 
 

@@ -35,7 +35,7 @@ _ANY_COUNT = ("objects", "allocations", "inuse_objects", "count")
 _DEVICE, _KIND = "device", "kind"
 _LONGEST_LABEL = 200
 """Of other labels a region is named after, which are many texts of one."""
-_FEW_FRAMES, _FRAMES_A_PLACE = 1 << 16, 4
+_FEW_FRAMES, _FRAMES_A_PLACE = 1 << 16, 2
 """So many frames are read, and so many for each place that a stack names: of what was inlined
 beyond these only the innermost line.
 """
