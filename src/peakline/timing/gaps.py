@@ -99,10 +99,11 @@ def between_steps(profile: Profile, facts: StepFacts) -> BetweenSteps:
 def _rows_by_device(profile: Profile, facts: StepFacts) -> list[tuple[DeviceSets, AnyArray]]:
     if not facts.has_device:
         return []
+    number = {name: place for place, name in reversed(list(enumerate(facts.devices)))}
     return [
-        (sets, np.flatnonzero(facts.device == facts.devices.index(sets.device.name)))
+        (sets, np.flatnonzero(facts.device == number[sets.device.name]))
         for sets in device_sets_of(profile)
-        if sets.device.name in facts.devices
+        if sets.device.name in number
     ]
 
 

@@ -20,6 +20,7 @@ from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.step_facts import FEWEST_STEPS, WARM_UP, step_facts_of
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
+from peakline.trace.device_lines import MOST_DEVICES
 from peakline.trace.events import Trace, nesting_of, trace_of
 from peakline.trace.intervals import covered, intersection, union
 from peakline.trace.work_classes import Work, work_of
@@ -70,7 +71,7 @@ class StepOps:
         That is what a step would be shorter by without them, at least.
         """
         whole = 0
-        for lane in range(self.lanes):
+        for lane in np.unique(self.lane[chosen]).tolist():
             mine = self.lane == lane
             own = self._spans(mine & chosen)
             others = self._spans(mine & ~chosen & ~self.is_inner & self.is_leaf)
@@ -80,7 +81,8 @@ class StepOps:
 
     def covered_ps(self, chosen: BoolArray) -> int:
         """How long any of the ``chosen`` executions runs, per lane."""
-        spans = [self._spans((self.lane == lane) & chosen) for lane in range(self.lanes)]
+        lanes = np.unique(self.lane[chosen]).tolist()
+        spans = [self._spans((self.lane == lane) & chosen) for lane in lanes]
         return sum(self._within(one) for one in spans) // self.lanes
 
     def _spans(self, chosen: BoolArray) -> tuple[AnyArray, AnyArray]:
@@ -137,9 +139,12 @@ def step_ops_of(profile: Profile, *, of_host: bool = False) -> StepOps | None:
     if side == "host":
         does = activity_of(profile)[event]
         chosen &= (does != Activity.INPUT_WORK) & (does != Activity.COMPILE)
+    lane = _lanes(trace, event[chosen]) if side == "device" else 0 * event[chosen]
+    chosen[chosen] = lane < MOST_DEVICES
     event, op, own = event[chosen], runs.op[chosen], runs.own_ps[chosen]
     if not event.size:
         return None
+    lane = lane[lane < MOST_DEVICES]
     works = np.array([work_of(key.name, key.op_type) for key in runs.keys], np.int64)[op]
     works, is_hlo = _of_instructions(profile, trace, event, works)
     is_inner, is_leaf, is_outermost = (
@@ -148,14 +153,17 @@ def step_ops_of(profile: Profile, *, of_host: bool = False) -> StepOps | None:
         else (works < 0, works >= 0, works >= 0)
     )
     works = np.where(is_inner, Work.OTHER, works)
-    line = trace.lines_of(event)
-    planes = np.array([one.plane for one in trace.lines])[line]
-    lane = np.unique(planes, return_inverse=True)[1].ravel() if side == "device" else 0 * line
     keys = [(key.name, key.op_type) for key in runs.keys]
     return StepOps(
         side, trace, keys, event, op, own, works, is_inner, is_leaf, is_outermost, is_hlo,
         begin, end, lane, int(lane.max()) + 1, steps > 0, max(steps, 1),
     )  # fmt: skip
+
+
+def _lanes(trace: Trace, event: Int64Array) -> AnyArray:
+    """The number of the device of each event, among those of all of them."""
+    planes = np.array([line.plane for line in trace.lines])[trace.lines_of(event)]
+    return np.unique(planes, return_inverse=True)[1].ravel()
 
 
 def _of_instructions(

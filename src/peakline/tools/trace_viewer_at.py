@@ -6,6 +6,7 @@ The name, the parameters and the answer's form are XProf's. Sources (openxla/xpr
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -136,13 +137,12 @@ def _dropped_threads(
     if parameters.max_threads is not None:
         from peakline.viewer.view import COMPLETE
 
-        sizes: dict[tuple[int, int], int] = {}
+        sizes: dict[int, Counter[int]] = defaultdict(Counter)
         for track in view.tracks:
             if track.kind == COMPLETE and (track.pid, track.tid) not in dropped:
-                key = track.pid, track.tid
-                sizes[key] = sizes.get(key, 0) + track.last - track.first
+                sizes[track.pid][track.tid] += track.last - track.first
         for process in view.processes:
-            own = sorted((-size, tid) for (pid, tid), size in sizes.items() if pid == process.pid)
+            own = sorted((-size, tid) for tid, size in sizes[process.pid].items())
             surplus = own[parameters.max_threads :]
             if surplus:
                 profile.warn(

@@ -24,7 +24,7 @@ _TRACEME = re.compile(r"(?i)xla traceme")
 _PART = re.compile(r"(?i)/(stream:[^/]*|memcpy|sync)$")
 """What StepStats append to a device's name for its streams, copies and synchronisations."""
 _DEVICE = re.compile(r"(?is)(.*?)/?(?:device:)?(?<![a-z])([a-z]+:\d+)")
-_MOST_DEVICES = 2048
+MOST_DEVICES = 2048
 """What is known of each is looked for among the work of all: a profile of a host has a few."""
 
 
@@ -54,7 +54,7 @@ def devices_of(profile: Profile) -> tuple[Device, ...]:
     """
     found, left_out = _first_devices(profile)
     if left_out:
-        text = f"devices beyond the first {_MOST_DEVICES:,}, whose work is not looked at"
+        text = f"devices beyond the first {MOST_DEVICES:,}, whose work is not looked at"
         profile.warn("devices_left_out", text, left_out, once=True)
     return found
 
@@ -64,7 +64,7 @@ def _first_devices(profile: Profile) -> tuple[tuple[Device, ...], int]:
     """The devices that count, and how many others there are."""
     trace = trace_of(profile)
     found = _of_runs(trace) if trace.source == "op_runs" else _of_planes(trace)
-    return tuple(found[:_MOST_DEVICES]), max(0, len(found) - _MOST_DEVICES)
+    return tuple(found[:MOST_DEVICES]), max(0, len(found) - MOST_DEVICES)
 
 
 def _of_planes(trace: Trace) -> list[Device]:

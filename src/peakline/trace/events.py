@@ -273,10 +273,11 @@ def _of_runs(runs: Columns) -> Trace:
         )
         for number, code in enumerate(used)
     )
+    plane = {code: number for number, code in enumerate(used)}
     heads: list[_Head] = [
-        (number, used.index(code), f"thread {own}", own, True)
+        (number, plane[code], f"thread {own}", own, True)
         if own >= 0
-        else (number, used.index(code), "", None, False)
+        else (number, plane[code], "", None, False)
         for number, (code, own) in enumerate(distinct.T.tolist())
     ]
     return _ordered(

@@ -13,6 +13,8 @@ from peakline.formats.chrome_trace.kineto import DEVICE, UNSAID
 from peakline.formats.chrome_trace.texts import Texts
 
 THREAD, ASYNC = 0, 1
+LONGEST_NAME = 1000
+"""One name may be that of every device and thread of a process: of longer ones it is the begin."""
 
 
 class Thread(NamedTuple):
@@ -104,6 +106,7 @@ class Lines:
     def note(self, what: str, pid: int, tid: int, text: str) -> None:
         """Take over one metadata event."""
         self.pids.setdefault(pid)
+        text = text[:LONGEST_NAME]
         if what == "process_name":
             self.process_names[pid].append(text)
         elif what == "process_labels":

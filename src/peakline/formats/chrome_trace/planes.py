@@ -10,15 +10,13 @@ import numpy as np
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.kineto import DEVICE, HOST
-from peakline.formats.chrome_trace.lines import ASYNC, THREAD, Lines, Met, Thread
+from peakline.formats.chrome_trace.lines import ASYNC, LONGEST_NAME, THREAD, Lines, Met, Thread
 from peakline.tables.columns import Columns, Names
 
 _DEVICE = re.compile(
     r"\b(gpus?|tpus?|npu|xpu|hpu|mtia|cuda|hip)\b|/device:(?!cpu)|\bstream\b", re.IGNORECASE
 )
 _NUMBER_AT_END = re.compile(r"(?<!\d)(\d++)\)?+\s*+$")
-_LONGEST = 1000
-"""A name may be a part of that of many devices: of longer ones it is the begin."""
 
 
 class _Plane(NamedTuple):
@@ -220,15 +218,14 @@ class Planes:
         if label is None:
             word = self._lines.device_words.get(plane.pid, "GPU")
             label = f"{word} {plane.device}".rstrip()
-        return f"{names.last[:_LONGEST]} ({label[:_LONGEST]})" if names.last else label
+        return f"{names.last} ({label})" if names.last else label
 
     def _make_distinct(self, names: list[str]) -> None:
         """Devices of several processes that would be called alike get the number of theirs too."""
         count = Counter(names[n] for p, n in self._planes.items() if p.device is not None)
         for plane, number in self._planes.items():
             if plane.device is not None and count[names[number]] > 1:
-                name = names[number][:_LONGEST]
-                names[number] = f"{name} of process {self._text(plane.pid)[:_LONGEST]}"
+                names[number] += f" of process {self._text(plane.pid)[:LONGEST_NAME]}"
 
     def lines_table(self) -> Columns:
         """The ``lines`` table: all on the profile's clock, so their own bases are 0."""
@@ -256,12 +253,12 @@ class Planes:
             if thread.kind == ASYNC:
                 code = thread.other
                 category = self._lines.categories.values[code] if code >= 0 else ""
-                found.append(f"async {category[:_LONGEST]}".rstrip())
+                found.append(f"async {category[:LONGEST_NAME]}".rstrip())
                 continue
-            own = self._text(thread.other)
+            own = self._text(thread.other)[:LONGEST_NAME]
             is_device = plane.device is not None
             word = "stream" if is_device else "thread"
-            fallback = f"{word} {own[:_LONGEST]}" if _is_number(own) else own
+            fallback = f"{word} {own}" if _is_number(own) else own
             name, stream, other = called.get(thread, ("", None, None))
             if is_device or plane.pid in self._hosts:
                 # Where a stream and a thread have one number, each has a name of its own.
