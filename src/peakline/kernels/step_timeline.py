@@ -7,6 +7,20 @@ import cython
 __all__ = ["assign_lanes", "follow_inputs"]
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _end_at(
+    ends: cython.longlong[::1], leaf: cython.longlong, time: cython.longlong
+) -> cython.void:
+    """The lane of that leaf of the tree is free after ``time``."""
+    node: cython.longlong = leaf
+    ends[node] = time
+    while node > 1:
+        node = node // 2
+        ends[node] = min(ends[2 * node], ends[2 * node + 1])
+
+
 def assign_lanes(
     start: cython.const[cython.longlong][::1],
     end: cython.const[cython.longlong][::1],
@@ -17,29 +31,36 @@ def assign_lanes(
     """Fill ``lane``: the first whose last execution ended before this one starts, else a new one.
 
     Per device (rows ``first_of_device[d]`` up to the next) lane 0 is free from time 1 on, as in
-    TensorFlow's timeline. Returns False where ``ends`` has no room for that many lanes: call again
-    with more.
+    TensorFlow's timeline. ``ends``, given as the largest numbers, is room for a tree of two numbers
+    per lane, a power of two of them: lanes are the leaves, in its second half, and each node has
+    the least end below it. Returns False where that is too small: call again with more.
     """
+    most: cython.longlong = 0x7FFFFFFFFFFFFFFF
+    leaves: cython.longlong = ends.shape[0] // 2
     device: cython.longlong
     row: cython.longlong
     used: cython.longlong
-    found: cython.longlong
+    node: cython.longlong
     has_room: cython.bint = True
     with cython.nogil:
         for device in range(first_of_device.shape[0] - 1):
             used = 1
-            ends[0] = 0
+            _end_at(ends, leaves, 0)
             for row in range(first_of_device[device], first_of_device[device + 1]):
-                found = 0
-                while found < used and start[row] <= ends[found]:
-                    found += 1
-                if found == ends.shape[0]:
+                node = leaves + used
+                if ends[1] < start[row]:
+                    node = 1
+                    while node < leaves:
+                        node = 2 * node if ends[2 * node] < start[row] else 2 * node + 1
+                elif used == leaves:
                     has_room = False
                     break
-                if found == used:
+                else:
                     used += 1
-                ends[found] = end[row]
-                lane[row] = found
+                lane[row] = node - leaves
+                _end_at(ends, node, end[row])
+            for node in range(leaves, leaves + used):
+                _end_at(ends, node, most)
             if not has_room:
                 break
     return has_room

@@ -102,9 +102,9 @@ class _Timeline:
         if op_time != "schedule":
             self._go_by_kernels(gpu_only=op_time == "gpu")
         self._lane = np.zeros(self._start.size, np.int64)
-        lanes = np.empty(16, np.int64)
-        while not assign_lanes(self._start, self._end, x.first, self._lane, lanes):
-            lanes = np.empty(4 * lanes.size, np.int64)
+        lanes, free = 16, np.iinfo(np.int64).max
+        while not assign_lanes(self._start, self._end, x.first, self._lane, np.full(lanes, free)):
+            lanes *= 4
         # A device that occurs twice has two pairs announced and uses the last.
         pids = {name: 1 + 2 * number for number, name in enumerate(x.devices)}
         self._pid = x.rows_of(np.array([pids[name] for name in x.devices], np.int64))
