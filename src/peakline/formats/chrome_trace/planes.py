@@ -29,6 +29,8 @@ class _Plane(NamedTuple):
 class _Called:
     """What the metadata calls one process, looked through once for all its devices and threads."""
 
+    __retained__ = "last _devices"
+
     def __init__(self, names: list[str]) -> None:
         self.last = names[-1] if names else ""
         self._devices: dict[str | None, tuple[int, str]] = {}
