@@ -14,7 +14,6 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)(i?)B?", re.IGNORECASE | re.ASCII)
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|s|min|m|h)", re.IGNORECASE | re.ASCII)
 _TIME = re.compile(r"(\d{1,15}(?:\.\d{1,12})?)\s*(ps|ns|us|ms|s)", re.ASCII | re.IGNORECASE)
-_WHOLE = re.compile(r"-?[0-9]+")
 _UNIT_MS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000}
 _UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 _LONGEST_PS = 2**63 - 1
@@ -65,8 +64,8 @@ def whole_number(text: str, digits: int = 18) -> int | None:
     """The whole number that a text of a file is, of at most so many digits: those of 18 fit into 64
     bits. None for any other text.
     """
-    is_one = len(text) <= digits + 1 and _WHOLE.fullmatch(text) is not None
-    return int(text) if is_one and len(text.lstrip("-")) <= digits else None
+    own = text.removeprefix("-")
+    return int(text) if len(own) <= digits and own.isascii() and own.isdecimal() else None
 
 
 def size_text(size: float) -> str:

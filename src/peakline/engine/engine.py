@@ -63,8 +63,8 @@ class Engine:
             else executor
         )
         self._max_unpacked_bytes = max_unpacked_bytes
-        # The cache must not refer to the engine: nobody has to wait for the garbage collector until
-        # an engine that he gave up has given up its profiles and ended its processes.
+        # The cache must not refer to the engine: one that nobody has any more gives up its profiles
+        # and ends its processes at once, not when the garbage collector comes by.
         self._sql_processes = SqlProcesses(sql_processes, cache_bytes)
         self.cache = ProfileCache(
             cache_bytes,

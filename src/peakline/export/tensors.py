@@ -22,7 +22,7 @@ def data_types(names: Names) -> Int64Array:
         entry = known.get(f"DT_{name.upper()}")
         if entry is not None:
             return int(entry.number)
-        return int(name) if name.isdecimal() else 0
+        return max(whole_number(name) or 0, 0)
 
     return names.per_row(number, np.int64)
 

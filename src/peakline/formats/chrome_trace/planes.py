@@ -12,6 +12,7 @@ from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.kineto import DEVICE, HOST
 from peakline.formats.chrome_trace.lines import ASYNC, LONGEST_NAME, THREAD, Lines, Met, Thread
 from peakline.tables.columns import Columns, Names
+from peakline.text import whole_number
 
 _DEVICE = re.compile(
     r"\b(gpus?|tpus?|npu|xpu|hpu|mtia|cuda|hip)\b|/device:(?!cpu)|\bstream\b", re.IGNORECASE
@@ -287,9 +288,9 @@ def _last(names: list[str]) -> tuple[str, str | None, str | None]:
 
 def _numbers(texts: list[str]) -> tuple[Int64Array, BoolArray]:
     """The ids that are numbers, and which are."""
-    known = np.array([_is_number(text) and len(text) <= 18 for text in texts], np.bool_)
-    found = [int(text) if is_known else 0 for text, is_known in zip(texts, known, strict=True)]
-    return np.array(found, np.int64), known
+    found = [whole_number(text) for text in texts]
+    known = np.array([number is not None for number in found], np.bool_)
+    return np.array([number or 0 for number in found], np.int64), known
 
 
 def _is_number(text: str) -> bool:
