@@ -32,6 +32,7 @@ from peakline.timing.op_metrics import (
 )
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.tpu_table import tpu_table
+from peakline.trace.device_lines import first_devices
 from peakline.trace.events import trace_of
 from peakline.trace.intervals import total, union
 from peakline.trace.nesting import nest_lines
@@ -45,29 +46,32 @@ def is_costed(op: OpMetrics) -> bool:
     return op.flops > 0 or op.facts.category not in _UNKNOWN_WORK
 
 
-@once
 def hlo_op_table(profile: Profile) -> OpTable:
     """Every instruction that ran, and the time without one; made once.
 
     Raises InputError when the profile cannot be read.
     """
-    trace, programs = trace_of(profile), Programs(profile)
-    cores = [
+    trace = trace_of(profile)
+    cores = tuple(
         place
         for place, plane in enumerate(trace.planes)
         if plane.name.startswith(_TPU) and _SPARSE not in plane.name
-    ]
-    if cores:
-        table = combine_tables(tpu_table(profile, trace, core) for core in cores)
-        table = described_table(profile, table, programs, is_tpu=True)
+    )
+    planes = cores or tuple(sorted({line.plane for line in op_lines(trace)}))
+    return _op_table(profile, first_devices(profile, planes), is_tpu=bool(cores))
+
+
+@once
+def _op_table(profile: Profile, planes: tuple[int, ...], *, is_tpu: bool) -> OpTable:
+    trace, programs = trace_of(profile), Programs(profile)
+    if is_tpu:
+        table = combine_tables(tpu_table(profile, trace, core) for core in planes)
+    elif planes:
+        found = device_executions(profile)
+        table = combine_tables(_gpu(profile, found, plane) for plane in planes)
     else:
-        planes = sorted({line.plane for line in op_lines(trace)})
-        if planes:
-            found = device_executions(profile)
-            table = combine_tables(_gpu(profile, found, plane) for plane in planes)
-        else:
-            table = _host(profile, programs)
-        table = described_table(profile, table, programs, is_tpu=False)
+        table = _host(profile, programs)
+    table = described_table(profile, table, programs, is_tpu=is_tpu)
     return with_pairs(profile, table, programs)
 
 

@@ -24,7 +24,8 @@ from peakline.trace.windows import markers_of
 
 Sets = Mapping[Activity, Intervals]
 NEVER: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-_INNERMOST = (Activity.LAUNCH, Activity.WAIT, Activity.HOST_OP, Activity.COMMUNICATION)
+_INNERMOST = np.zeros(256, np.bool_)
+_INNERMOST[[Activity.LAUNCH, Activity.WAIT, Activity.HOST_OP, Activity.COMMUNICATION]] = True
 """Of these what is called inside of another counts; input and compilation hold all within them,
 and other work of a host is what is left."""
 
@@ -84,16 +85,17 @@ def either(*sets: Intervals) -> Intervals:
     """When one of ``sets`` is."""
     from peakline.kernels.intervals import merge
 
-    found = NEVER
-    for one in sets:
-        if not found[0].size:
-            found = one
-        elif one[0].size:
-            room = found[0].size + one[0].size
+    # Two by two: one after the other, the first of many would be copied as often as there are.
+    left = [one for one in sets if one[0].size]
+    while len(left) > 1:
+        merged = left[len(left) & ~1 :]
+        for one, other in zip(left[::2], left[1::2], strict=False):
+            room = one[0].size + other[0].size
             begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
-            count = merge(*found, *one, begins, ends)
-            found = begins[:count], ends[:count]
-    return found
+            count = merge(*one, *other, begins, ends)
+            merged.append((begins[:count], ends[:count]))
+        left = merged
+    return left[0] if left else NEVER
 
 
 def _together(found: Iterable[tuple[Activity, Intervals]]) -> dict[Activity, Intervals]:
@@ -155,7 +157,7 @@ def _of_thread(
     within = either(waits, compiles)
     yield Activity.INPUT_WAIT, waits
     yield Activity.COMPILE, without(compiles, waits)
-    inner = np.isin(code, _INNERMOST)
+    inner = _INNERMOST[code]
     rest = _union_of(start, end, code == Activity.HOST)
     for kind, intervals in _painted(start[inner], end[inner], code[inner]):
         if kind == Activity.WAIT:

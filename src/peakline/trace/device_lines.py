@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from peakline.tables import Profile
 from peakline.tables.once import once
@@ -26,6 +27,8 @@ _PART = re.compile(r"(?i)/(stream:[^/]*|memcpy|sync)$")
 _DEVICE = re.compile(r"(?is)(.*?)/?(?:device:)?(?<![a-z])([a-z]+:\d+)")
 MOST_DEVICES = 2048
 """What is known of each is looked for among the work of all: a profile of a host has a few."""
+
+_Of = TypeVar("_Of")
 
 
 class Role(Enum):
@@ -52,19 +55,21 @@ def devices_of(profile: Profile) -> tuple[Device, ...]:
     Lines that are derived from others are left out. An XLA device whose streams are recorded has
     its op line derived from them. Of very many devices the first count; the others are a warning.
     """
-    found, left_out = _first_devices(profile)
-    if left_out:
+    return first_devices(profile, _all_devices(profile))
+
+
+def first_devices(profile: Profile, found: tuple[_Of, ...]) -> tuple[_Of, ...]:
+    """The first `MOST_DEVICES` of what there is one of for each device; others are a warning."""
+    if left_out := len(found[MOST_DEVICES:]):
         text = f"devices beyond the first {MOST_DEVICES:,}, whose work is not looked at"
         profile.warn("devices_left_out", text, left_out, once=True)
-    return found
+    return found[:MOST_DEVICES]
 
 
 @once
-def _first_devices(profile: Profile) -> tuple[tuple[Device, ...], int]:
-    """The devices that count, and how many others there are."""
+def _all_devices(profile: Profile) -> tuple[Device, ...]:
     trace = trace_of(profile)
-    found = _of_runs(trace) if trace.source == "op_runs" else _of_planes(trace)
-    return tuple(found[:MOST_DEVICES]), max(0, len(found) - MOST_DEVICES)
+    return tuple(_of_runs(trace) if trace.source == "op_runs" else _of_planes(trace))
 
 
 def _of_planes(trace: Trace) -> list[Device]:

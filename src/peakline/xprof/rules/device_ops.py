@@ -15,6 +15,7 @@ from peakline.tables.once import once
 from peakline.timing.device_ops import device_executions, op_lines
 from peakline.timing.op_metrics import OpTable, combine_tables, fill_table
 from peakline.timing.tpu_table import STEP_LINES, tpu_table
+from peakline.trace.device_lines import first_devices
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import total, union
 from peakline.xprof.rules.gpu_ops import described_ops, gpu_table
@@ -37,7 +38,8 @@ def device_table(profile: Profile) -> OpTable:
     found, trace = device_executions(profile), trace_of(profile)
     ops, length = described_ops(found.ops, found.eager), found.end - found.start
     tables = []
-    for plane in sorted({line.plane for line in op_lines(trace)}):
+    planes = tuple(sorted({line.plane for line in op_lines(trace)}))
+    for plane in first_devices(profile, planes):
         here = np.flatnonzero(found.plane == plane)
         table = OpTable()
         fill_table(table, ops, found.op[here], length[here], found.own_ps[here])
@@ -53,7 +55,6 @@ def device_table(profile: Profile) -> OpTable:
     return combine_tables(tables)
 
 
-@once
 def xprof_device_table(profile: Profile) -> OpTable:
     """The ops of an XSpace's devices with XProf's numbers.
 
@@ -61,10 +62,15 @@ def xprof_device_table(profile: Profile) -> OpTable:
     """
     trace = trace_of(profile)
     prefix = device_prefix(trace)
-    make = tpu_table if prefix == TPU_PREFIX else gpu_table
-    planes = [
+    planes = tuple(
         number
         for number, plane in enumerate(trace.planes)
         if plane.name.startswith(prefix) and "SparseCore" not in plane.name
-    ]
+    )
+    return _xprof_table(profile, first_devices(profile, planes), is_tpu=prefix == TPU_PREFIX)
+
+
+@once
+def _xprof_table(profile: Profile, planes: tuple[int, ...], *, is_tpu: bool) -> OpTable:
+    make, trace = tpu_table if is_tpu else gpu_table, trace_of(profile)
     return combine_tables([make(profile, trace, plane) for plane in planes])

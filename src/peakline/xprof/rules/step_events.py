@@ -16,6 +16,7 @@ from peakline.kernels.step_spans import host_spans
 from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
 from peakline.tables import Profile
 from peakline.tables.once import once
+from peakline.trace.device_lines import first_devices
 from peakline.trace.events import DEVICE, HOST, Trace, TraceLine, trace_of
 from peakline.xprof.rules.step_kinds import (
     SHAPES,
@@ -77,16 +78,17 @@ class StepEvents:
 def device_planes(profile: Profile) -> list[int]:
     """The places of the planes whose steps count: those of TPUs, or where there are none of GPUs.
 
-    Of another format than an XSpace all devices.
+    Of another format than an XSpace all devices. Of very many the first count.
     """
-    trace = trace_of(profile)
-    if not profile.has_runtime_planes:
-        return [n for n, plane in enumerate(trace.planes) if plane.kind == DEVICE]
-    for prefix in (TPU_PREFIX, GPU_PREFIX):
-        found = [n for n, plane in enumerate(trace.planes) if plane.name.startswith(prefix)]
-        if found:
-            return found
-    return []
+    planes = trace_of(profile).planes
+    found = [n for n, plane in enumerate(planes) if plane.kind == DEVICE]
+    if profile.has_runtime_planes:
+        of_tpus, of_gpus = (
+            [n for n, plane in enumerate(planes) if plane.name.startswith(prefix)]
+            for prefix in (TPU_PREFIX, GPU_PREFIX)
+        )
+        found = of_tpus or of_gpus
+    return list(first_devices(profile, tuple(found)))
 
 
 def _host_planes(profile: Profile) -> list[int]:
@@ -220,7 +222,7 @@ class _Maker:
             special = by_name = np.zeros(0, np.uint8)
         else:
             by_name = np.full(len(trace.name.values) + 1, SKIP, np.uint8)
-            special = activity_kinds(self.profile, with_device=with_device)
+            special = activity_kinds(self.profile, slice(None), with_device=with_device)
             if with_device and trace.source == "events" and "event_stats" in self.profile.tables:
                 # Whatever it is called: it says what it started on a device.
                 started = trace.places(self._stats("correlation_id").array("event_id"))
@@ -338,7 +340,7 @@ class _Maker:
         self.marks[DEVICE].append(marks)
         kinds = device_kinds(trace, events, self._stats(SHAPES))
         if not self.compatible:
-            own = activity_kinds(self.profile, with_device=True)[events]
+            own = activity_kinds(self.profile, events, with_device=True)
             computes = own == SpanKind.DEVICE_COMPUTE_32
             kinds[~computes | (kinds < SpanKind.DEVICE_COMPUTE_32)] = own[
                 ~computes | (kinds < SpanKind.DEVICE_COMPUTE_32)

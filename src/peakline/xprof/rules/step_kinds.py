@@ -132,14 +132,16 @@ def _device_kind(name: str) -> int:
     return SpanKind.DEVICE_COMPUTE_32
 
 
-def activity_kinds(profile: Profile, *, with_device: bool) -> UInt8Array:
-    """Per event of the trace its kind by what it does (`peakline.trace.activity`).
+def activity_kinds(
+    profile: Profile, events: Int64Array | slice, *, with_device: bool
+) -> UInt8Array:
+    """The kind of each of ``events`` (places) by what it does (`peakline.trace.activity`).
 
     What XProf knows by a few names only: waits for a DataLoader, launches of every runtime,
     copies by the names of every tool. A kernel counts as one of 32 bits. Work of an input pipeline
     in the background and waits for a device are `NOTHING` that a step's time goes to.
     """
-    found: UInt8Array = _by_activity(with_device=with_device)[activity_of(profile)]
+    found: UInt8Array = _by_activity(with_device=with_device)[activity_of(profile)[events]]
     return found
 
 
