@@ -179,6 +179,13 @@ class TestParameters:
         with pytest.raises(NotFoundError, match=r"no memory 'C' .* 'A', 'B'$"):
             answer(self.rows, memory_id="C")
 
+    def test_of_very_many_the_first_are_written_and_any_that_is_named(self, monkeypatch):
+        monkeypatch.setattr("peakline.xprof.memory_profile.rules.MOST_MEMORIES", 1)
+        profile = profile_of(self.rows)
+        assert json.loads(profile.tool("memory_profile").content)["memoryIds"] == ["A"]
+        assert [(w.kind, w.count) for w in profile.warnings] == [("memories_left_out", 1)]
+        assert answer(self.rows, memory_id="B")["memoryIds"] == ["B"]
+
     def test_max_snapshots(self):
         result = answer(self.rows, max_snapshots=1)
         assert len(result["memoryProfilePerAllocator"]["A"]["sampledTimelineSnapshots"]) == 1

@@ -49,10 +49,18 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
         return None
     # Compiling and loading the rules takes a moment: only when there is something to do.
     from peakline.xprof.memory_profile.report import make_report
-    from peakline.xprof.memory_profile.rules import allocator_profiles, memory_ids
+    from peakline.xprof.memory_profile.rules import (
+        MOST_MEMORIES,
+        allocator_profiles,
+        memory_ids,
+    )
 
     snapshots = profile.columns_or_empty(_TABLE)
-    _check_memory_id(parameters.memory_id, memory_ids(snapshots))
+    known = memory_ids(snapshots)
+    _check_memory_id(parameters.memory_id, known)
+    if parameters.memory_id is None and len(known) > MOST_MEMORIES:
+        text = f"memories beyond the first {MOST_MEMORIES:,}; the parameter memory_id names one"
+        profile.warn("memories_left_out", text, len(known) - MOST_MEMORIES)
     if snapshots.rows == 0:
         profile.warn(_EMPTY, "the file has no memory events")
     # Without free bytes the sum at the peak is only the peak.
@@ -71,7 +79,7 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
 
 def _check_memory_id(wanted: str | None, known: list[str]) -> None:
     if wanted is not None and wanted not in known:
-        listed = ", ".join(repr(name) for name in known) or "none"
+        listed = ", ".join(repr(name) for name in known[:20]) or "none"
         raise NotFoundError(f"no memory {wanted!r} in the profile; there is: {listed}")
 
 

@@ -17,15 +17,19 @@ from io import BytesIO
 from operator import attrgetter, itemgetter
 from typing import Any
 
-import numpy as np
-
 from peakline.arrays import Int64Array
 from peakline.deadline import check_deadline
 from peakline.tables import Names
 from peakline.text import ROW_BYTES, check_length, valid_text
 from peakline.wire.encode import message
 from peakline.wire.tables import varint
-from peakline.xprof.memory_profile.report import AllocatorReport, Report, Reports, Shown
+from peakline.xprof.memory_profile.report import (
+    TEXT_COLUMNS,
+    AllocatorReport,
+    Report,
+    Reports,
+    Shown,
+)
 from peakline.xprof.memory_profile.rules import SpecialAllocation
 
 _CHUNK = 16384
@@ -135,7 +139,6 @@ _METADATA_FIELDS = (
     "memory_activity", "requested_bytes", "allocation_bytes", "address", "tf_op_name", "step_id",
     "region_type", "data_type", "tensor_shape",
 )  # fmt: skip
-_TEXT_COLUMNS = ("tf_op_name", "region_type", "data_type", "tensor_shape")
 _SIZES = ("peak_bytes_in_use", "activity", "requested_bytes", "allocation_bytes", "address")
 
 
@@ -151,9 +154,7 @@ def _snapshot_fields(
     """
     table = report.snapshots
     write_text = valid_text if text is None else text
-    distinct = (table.names(name).values for name in _TEXT_COLUMNS)
-    source_bytes = sum(sum(map(len, values)) for values in distinct)
-    source_bytes += ROW_BYTES * shown.rows.size
+    source_bytes = report.text_bytes + ROW_BYTES * shown.rows.size
     length = 0
     for start in range(0, shown.rows.size, _CHUNK):
         check_deadline()
@@ -161,7 +162,7 @@ def _snapshot_fields(
         rows, sources = shown.rows[chunk], shown.sources[chunk]
         fragmentation = table.array("fragmentation")[rows].tolist()
         op, region, data_type, shape = texts = [
-            _texts(table.names(name), sources, write_text) for name in _TEXT_COLUMNS
+            _texts(table.names(name), sources, write_text) for name in TEXT_COLUMNS
         ]
         length += sum(sum(map(len, column)) for column in texts)
         check_length(length, source_bytes)
@@ -180,9 +181,9 @@ def _snapshot_fields(
 
 def _texts(names: Names, rows: Int64Array, text: Callable[[str], str]) -> list[str]:
     """The strings of ``rows``, each distinct one made by ``text`` once."""
-    used, inverse = np.unique(names.codes[rows], return_inverse=True)
-    made = [text(names.values[code]) for code in used.tolist()]
-    return [made[index] for index in inverse.tolist()]
+    codes = names.codes[rows].tolist()
+    made = {code: text(names.values[code]) for code in set(codes)}
+    return [made[code] for code in codes]
 
 
 _AGGREGATION = (
@@ -214,7 +215,7 @@ def _write_snapshots(out: BytesIO, report: Report, shown: Shown) -> None:
 
 
 _PEAK_STATS = attrgetter("stack_bytes", "heap_bytes", "free_bytes", "fragmentation", "in_use_bytes")
-_TEXTS = attrgetter(*_TEXT_COLUMNS)
+_TEXTS = attrgetter(*TEXT_COLUMNS)
 
 
 def _summary(allocator: AllocatorReport) -> str:

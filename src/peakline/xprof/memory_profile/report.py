@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.tables import Columns
 from peakline.xprof.memory_profile.rules import AllocatorProfile, Peak, SpecialAllocation
+
+TEXT_COLUMNS = ("tf_op_name", "region_type", "data_type", "tensor_shape")
+"""What a snapshot says of its tensor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,12 @@ class Report:
     allocators: list[AllocatorReport]
     modules: Columns | None
     version: int
+
+    @cached_property
+    def text_bytes(self) -> int:
+        """How long the distinct texts of the snapshots are together."""
+        texts = (self.snapshots.names(name).values for name in TEXT_COLUMNS)
+        return sum(sum(map(len, values)) for values in texts)
 
 
 def make_report(

@@ -21,6 +21,9 @@ from peakline.deadline import check_deadline
 from peakline.kernels.memory_profile import active_at_peak, inherit_metadata, number_addresses
 from peakline.tables import Columns, Names
 
+MOST_MEMORIES = 4096
+"""A host has a few; each takes the time of many snapshots."""
+
 
 @dataclass(frozen=True)
 class Peak:
@@ -97,7 +100,7 @@ def memory_ids(snapshots: Columns) -> list[str]:
 def allocator_profiles(
     snapshots: Columns, memory_id: str | None = None
 ) -> Iterator[AllocatorProfile]:
-    """The profiles of all memories of a ``memory_snapshots`` table, or of one, sorted by id."""
+    """The profiles of a ``memory_snapshots`` table's first `MOST_MEMORIES`, or of one; by id."""
     wanted = memory_ids(snapshots)
     rank = {value: number for number, value in enumerate(wanted)}
     names = snapshots.names("memory_id")
@@ -110,11 +113,11 @@ def allocator_profiles(
         grouped = np.argsort(small, kind="stable")
     ends = np.cumsum(np.bincount(ranks, minlength=len(wanted)))
     in_use = _int64(snapshots, "stack_reserved_bytes") + _int64(snapshots, "heap_allocated_bytes")
-    for number, value in enumerate(wanted):
+    for value in wanted[:MOST_MEMORIES] if memory_id is None else [memory_id]:
         check_deadline()
-        if memory_id is None or value == memory_id:
-            start = int(ends[number - 1]) if number else 0
-            yield _allocator_profile(value, snapshots, in_use, grouped[start : ends[number]])
+        number = rank[value]
+        start = int(ends[number - 1]) if number else 0
+        yield _allocator_profile(value, snapshots, in_use, grouped[start : ends[number]])
 
 
 def _allocator_profile(
@@ -265,11 +268,12 @@ def _merged(
 
 def _ranks(names: Names, more: list[str]) -> Int64Array:
     """The place of each string of ``names`` and then of ``more`` in bytewise order."""
-    used, inverse = np.unique(names.codes, return_inverse=True)
-    strings = [names.values[code] for code in used.tolist()]
-    rank = {value: number for number, value in enumerate(sorted({*strings, *more}))}
-    places = np.array([rank[value] for value in strings], np.int64)
-    return np.concatenate([places[inverse], np.array([rank[value] for value in more], np.int64)])
+    codes = names.codes.tolist()
+    strings = {code: names.values[code] for code in set(codes)}
+    rank = {value: number for number, value in enumerate(sorted({*strings.values(), *more}))}
+    places = {code: rank[value] for code, value in strings.items()}
+    found = [*(places[code] for code in codes), *(rank[value] for value in more)]
+    return np.array(found, np.int64)
 
 
 def _int64(snapshots: Columns, name: str) -> Int64Array:
