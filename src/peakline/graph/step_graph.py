@@ -120,8 +120,7 @@ class StepGraph:
 
 def _in_graphs(table: Columns, graphs: list[str]) -> Columns:
     """The rows of ``graphs`` that are outside functions."""
-    names = table.names("graph")
-    wanted = np.isin(names.codes, [names.code_of(graph) for graph in graphs])
+    wanted = table.names("graph").per_row(set(graphs).__contains__, np.bool_)
     return table.take(wanted & (table.names("function").codes < 0))
 
 

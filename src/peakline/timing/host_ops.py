@@ -237,7 +237,8 @@ def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> Int32Array | None
         mine = names.codes == names.code_of(key)
         code[event[mine]] = values.codes[mine]
     name, kind = texts[:, rows]
-    same = {(code, values.code_of(text)) for code, text in enumerate(trace.name.values)}
+    value_of = {text: code for code, text in enumerate(values.values)}
+    same = {(code, value_of.get(text)) for code, text in enumerate(trace.name.values)}
     found = np.full(rows.size, -1, np.int32)
     for place in np.flatnonzero((name >= 0) & (kind >= 0)).tolist():
         if (int(trace.name.codes[place]), int(kind[place])) in same:
