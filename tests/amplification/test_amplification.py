@@ -3,6 +3,7 @@
 """
 
 import pytest
+from tests.amplification import pairs
 from tests.amplification.matrix import Measuring, cases, measured
 from tests.amplification.questions import FILE, OUT, broad, questions
 
@@ -34,6 +35,8 @@ FAILED = {
     "hlo_proto.odd_knobs": ["tool graph_viewer"],
     "hlo_proto.odd_scale": ["tool graph_viewer"],
     "pprof.texts": ["memory"],
+    "run_metadata.partitions": ["tool graph FILE"],
+    "run_metadata.allocators": ["tool memory_profile"],
     "hlo_proto.doubling_calls": ["programs"],
 }
 """Some that took more than their share or ended with an error of ours, and questions that showed
@@ -61,6 +64,21 @@ def test_some_of_the_worst_files_take_their_share():
             assert [
                 took for took in measured(measuring, [case], 100_000, asked) if beyond(took)
             ] == []
+
+
+@pytest.mark.parametrize("pair", [pairs.shapes, pairs.kinds, pairs.allocators])
+@pytest.mark.parametrize("size", [10_000, 100_000])
+def test_different_files_are_compared_in_their_share(tmp_path, pair, size):
+    paths = [tmp_path / "before", tmp_path / "after"]
+    for side, path in enumerate(paths):
+        path.write_bytes(pair(size, side))
+    words = ["diff", *map(str, paths)]
+    with Measuring() as measuring:
+        base, took = (measuring.measured([one])[0] for one in (["--version"], words))
+    most, seconds = LIMITS[size]
+    assert took["code"] == 0
+    assert took["peak_bytes"] - base["peak_bytes"] < most
+    assert took["seconds"] < 2 * seconds
 
 
 @pytest.mark.parametrize(

@@ -204,3 +204,18 @@ def test_sessions_and_hosts_of_each(peakline, sessions):
     document = json.loads(run.out)
     assert document["before"]["path"].endswith("localhost_47507.xplane.pb")
     assert document["after"]["path"].endswith("localhost_56665.xplane.pb")
+
+
+def test_of_very_many_allocators_the_first_that_changed_are_shown(peakline, two):
+    same = [alloc(1, 8, allocator="same")]
+    before, after = two(
+        same, same + [alloc(n, 8, op="a", allocator=f"new {n:02}") for n in range(60)]
+    )
+    run = peakline("diff", before, after)
+    assert run.code == 0
+    assert [line for line in run.out.splitlines() if "new" in line] == [
+        f"new {n:02} (only after)" for n in range(50)
+    ]
+    assert "\n\nand 11 more allocators (all with --json)\n" in run.out
+    shown = peakline("diff", before, after, "--markdown")
+    assert "and 11 more allocators" in shown.out

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import product
+from operator import ne, sub
 from typing import NamedTuple, TypeVar
 
 from peakline.compare.state import SPECIAL, Kind
@@ -18,6 +19,8 @@ from peakline.memory.signatures import dimensions, scope_of
 
 _MOST = 200
 """Of one op (or stem) so many kinds are paired, the first by name; the others stay new and gone."""
+_HIGHEST_RANK = 254
+"""That of TensorFlow's tensors; shapes with more dimensions than that are equal or not."""
 
 _DEVICES = (
     ("host", re.compile(r"(gpu|cuda|hip|xpu|tpu)_host|pinned|(^|[_:/])host([_:]|$)")),
@@ -190,8 +193,12 @@ def _nearest(
     found: list[tuple[Kind, Kind]] = []
     for key, ours in old.items():
         near: list[tuple[tuple[int, ...], Kind, Kind, Kind, Kind]] = []
-        for one, other in product(ours[:_MOST], new.get(key, ())[:_MOST]):
-            distance = _distance(one, other)
+        sized = (
+            [(kind, dimensions(kind.shape)) for kind in kinds[:_MOST]]
+            for kinds in (ours, new.get(key, []))
+        )
+        for (one, mine), (other, theirs) in product(*sized):
+            distance = _distance(one, other, mine, theirs)
             if distance is not None:
                 # The two in order of name, so that swapping the sides changes nothing.
                 near.append((distance, min(one, other), max(one, other), one, other))
@@ -203,13 +210,16 @@ def _nearest(
     return found
 
 
-def _distance(one: Kind, other: Kind) -> tuple[int, ...] | None:
+def _distance(
+    one: Kind, other: Kind, mine: tuple[int, ...] | None, theirs: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
     """How many columns differ, how many dimensions, and by how much; None for another rank."""
-    columns = sum(mine != theirs for mine, theirs in zip(one, other, strict=True))
-    mine, theirs = dimensions(one.shape), dimensions(other.shape)
-    if mine is None or theirs is None:
-        return (columns, 0, 0) if one.shape == other.shape else None
-    if len(mine) != len(theirs):
+    if mine is None or theirs is None or len(mine) > _HIGHEST_RANK:
+        if one.shape != other.shape:
+            return None
+        mine = theirs = ()
+    elif len(mine) != len(theirs):
         return None
-    apart = [abs(size - least) for size, least in zip(mine, theirs, strict=True)]
-    return columns, sum(step > 0 for step in apart), sum(apart)
+    columns = sum(map(ne, one, other))
+    apart = list(map(abs, map(sub, mine, theirs)))
+    return columns, len(apart) - apart.count(0), sum(apart)

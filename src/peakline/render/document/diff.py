@@ -14,8 +14,9 @@ from peakline.findings.finding import Finding
 from peakline.render.document.live import NOT_KNOWN
 from peakline.render.document.model import Row, Table, columns_of
 from peakline.tables.profile_facts import ProfileFacts
-from peakline.text import allocator_text, size_text, time_text
+from peakline.text import allocator_text, counted, size_text, time_text
 
+_ALLOCATORS = 50
 _ROWS = 12
 _CHURN_ROWS = 5
 _CHURN = 0.05
@@ -75,7 +76,19 @@ def findings_of(found: Comparison, which: str) -> list[Finding]:
     return [*getattr(found.memory, f"{which}_findings"), *of_time]
 
 
-def memory_part(diff: AllocatorDiff) -> Part:
+def memory_parts(found: Comparison) -> tuple[list[Part], str]:
+    """What changed in each allocator; of very many in the first that changed, and how many more
+    there are.
+    """
+    shown: Sequence[AllocatorDiff] = found.memory.allocators
+    if (count := len(shown)) > _ALLOCATORS:
+        shown = [one for one in shown if not one.is_empty][:_ALLOCATORS]
+    more = count - len(shown)
+    rest = f"and {counted(more, 'more allocator')} (all with --json)" if more else ""
+    return [_memory_part(one) for one in shown], rest
+
+
+def _memory_part(diff: AllocatorDiff) -> Part:
     """What changed in an allocator."""
     title, one, other = allocator_text(diff.allocator), diff.before, diff.after
     if one is None or other is None:

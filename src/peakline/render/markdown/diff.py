@@ -5,7 +5,7 @@ from __future__ import annotations
 from peakline.compare.comparison import Comparison, ProfileState
 from peakline.compare.series import Series
 from peakline.findings.finding import Finding
-from peakline.render.document.diff import findings_of, memory_part, time_part
+from peakline.render.document.diff import findings_of, memory_parts, time_part
 from peakline.render.document.model import Table, capital
 from peakline.render.document.program_diff import program_parts
 from peakline.render.markdown.text import code, folded, markdown_table, table_lines
@@ -23,7 +23,7 @@ def comparison_markdown(found: Comparison, series: Series | None = None) -> str:
     lines += [f"Before: {_profile(found.before)}. After: {_profile(found.after)}.", ""]
     if found.is_empty:
         return "\n".join([*lines, "Nothing changed."]) + "\n"
-    parts = [memory_part(one) for one in found.memory.allocators]
+    parts, more = memory_parts(found)
     parts += program_parts(found.programs)
     parts += [] if found.time is None else [time_part(found.time)]
     rows = [
@@ -44,6 +44,7 @@ def comparison_markdown(found: Comparison, series: Series | None = None) -> str:
         for part in parts
         for note in part.notes
     ]
+    notes += [more] if more else []
     lines += ["", *(f"- {code(note)}" for note in notes)] if notes else []
     for which in ("new", "worse"):
         for finding in findings_of(found, which):

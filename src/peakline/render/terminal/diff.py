@@ -11,7 +11,7 @@ from peakline.compare.comparison import Comparison
 from peakline.compare.hosts import HostsComparison
 from peakline.compare.series import Series
 from peakline.findings.finding import Finding
-from peakline.render.document.diff import Part, facts_text, findings_of, memory_part, time_part
+from peakline.render.document.diff import Part, facts_text, findings_of, memory_parts, time_part
 from peakline.render.document.model import Fact
 from peakline.render.document.program_diff import program_parts
 from peakline.render.terminal.screen import drawn, drawn_facts, indented, show
@@ -34,8 +34,10 @@ def print_diff(found: Comparison, series: Series | None = None) -> None:
     if found.is_empty:
         parts += ["", Text("nothing changed", style="bold")]
     else:
-        for part in map(memory_part, found.memory.allocators):
+        memory, more = memory_parts(found)
+        for part in memory:
             parts += _part(part)
+        parts += ["", Text(more)] if more else []
         for part in program_parts(found.programs):
             parts += _part(part)
         if found.time is not None:
