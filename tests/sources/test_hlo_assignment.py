@@ -1,6 +1,7 @@
 """Buffer assignments and usage reports as texts: what XLA wrote beside them as protos."""
 
 import pytest
+from tests.amplification.cases.hlo_assignment import values_of_rows
 from tests.each_row import each_row
 from tests.hanging import no_hang
 from tests.sources.format_damage import dice
@@ -211,6 +212,11 @@ def test_the_name_is_that_of_the_dump(path, name):
 def test_nothing_is_one_line(text):
     with pytest.raises(InputError, match=r"^no allocation in the text of a [^\n]+$"):
         translate_program(text)
+
+
+def test_a_row_stands_for_no_more_values_than_a_report_has_room_for():
+    with pytest.raises(InputError, match=r"^more than 20,\d{3} values in so short a report$"):
+        translate_program(values_of_rows(1000).decode())
 
 
 def test_a_value_without_its_instruction_has_its_name(dumps):

@@ -4,6 +4,7 @@ import re
 from contextlib import suppress
 
 import pytest
+from tests.amplification.cases.hlo_text import shape_of_wrapped
 from tests.each_row import each_row
 from tests.hanging import no_hang
 from tests.sources.format_damage import dice
@@ -292,3 +293,11 @@ def test_mutants_are_translated_or_one_line(dumps):
 def test_a_serialized_module_is_read_again():
     module = module_of(ODD["indexing"])
     assert HloModuleProto.FromString(module.SerializeToString()) == module
+
+
+def test_what_a_call_wraps_has_room_for_so_many_long_shapes():
+    data, losses = translate_module(shape_of_wrapped(20_000))
+    (kind, count, _) = losses.entries()[0]
+    assert kind == "hlo_shapes"
+    assert 0 < count < data.count(b"param_")
+    assert len(data) < 3_000_000

@@ -135,6 +135,21 @@ def test_records_without_an_id_are_untracked(tmp_path):
     assert addresses == [4096, 0, 4096]
 
 
+def test_of_very_many_allocators_the_first_are_named(tmp_path):
+    def write(log):
+        for n in range(30):
+            log.record_tensor_deallocation(0, f"{n:02}")
+
+    profile = opened(tmp_path, write)
+    profile.columns("allocator_events")
+    ((kind, count, text),) = profile.warnings
+    assert (kind, count) == ("untracked", 30)
+    assert text.endswith(
+        "18: 0 allocations (0 bytes requested) and 1 deallocations; "
+        "19: 0 allocations (0 bytes requested) and 1 deallocations and 10 more"
+    )
+
+
 def test_a_tensor_without_a_buffer_is_no_allocation(tmp_path):
     message = schema.MemoryLog()
     message.record.add(time_ns=NS, thread_id=1).step.step_id = 1

@@ -51,3 +51,22 @@ def used(size: int) -> bytes:
         size,
         lambda n: f"<{n} i{n} @0>\n positions:\n  i{n}\n uses:\n from instruction: i\n".encode(),
     )
+
+
+_REPORT = (
+    b"Total bytes used: 4 (4B)\n\nAllocations sorted by size with their values:\n"
+    b"allocation 0: size 4B, preallocated-temp:\n"
+    b"  cumulative_size;         size;       offset; used_by_n_values;    shapes_list\n"
+    b"  ------------------------------------------------------------\n"
+)
+
+
+def values_of_a_row(size: int) -> bytes:
+    """A row that stands for as many values as there may be."""
+    row = f"  4B(100%);  4B;  0;  9; {20_000 + size // 4 - 100}\u00d7f32[1]\n".encode()
+    return _REPORT + row + many(size - len(_REPORT) - len(row), b"\n")
+
+
+def values_of_rows(size: int) -> bytes:
+    """Rows that stand for more than there may be."""
+    return _REPORT + many(size, "  4B(100%);  4B;  0;  9; 999\u00d7f32[1]\n".encode())

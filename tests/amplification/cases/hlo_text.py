@@ -35,6 +35,15 @@ def nested_shape(size: int) -> bytes:
     return _main(b"  b = " + b"(" * (size // 2) + b"f32[]" + b")" * (size // 2) + b" tuple(a)\n")
 
 
+def shape_of_wrapped(size: int) -> bytes:
+    """A long shape of which an asynchronous call has very many, by a name of one letter."""
+    shape = b"(f32[]" + many(size // 2, b", f32[]") + b")"
+    return _main(
+        b"  b = %b foo(a)\n  c = ((f32[]), f32[]) foo-start(b%b)\n"
+        % (shape, many(size // 2, b", b"))
+    )
+
+
 def wide_shape(size: int) -> bytes:
     return _main(b"  b = (f32[]" + many(size, b", f32[]") + b") tuple(a)\n")
 

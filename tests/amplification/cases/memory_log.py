@@ -41,6 +41,11 @@ def allocators(size: int) -> bytes:
     return repeated(size, lambda n: _allocation(n, n, name=f"g{n}"))
 
 
+def untracked(size: int) -> bytes:
+    """Ends of buffers without an id, each of another allocator."""
+    return repeated(size, lambda n: part(_RECORD, part(_FREED, part(2, f"a{n}"))))
+
+
 def ops(size: int) -> bytes:
     return repeated(size, lambda n: _allocation(n, n, op=f"a/b{n}/c{n}"))
 

@@ -266,6 +266,7 @@ class Computation:
         inner.thread = fields.thread
         for at, operand in enumerate(operands):
             shape = self._shape(b"", 0, self._shape_of.get(operand, b""))
+            shape = shape if self._losses.has_room(shape) else b""
             made = inner._start(b"param_%d.%d" % (at, number), shape, is_root=False)
             inner._parameters.append((at, shape, operand))
             inner._finish(b"parameter", [*made, _PARAMETER_NUMBER, varint(at)])

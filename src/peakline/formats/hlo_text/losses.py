@@ -5,12 +5,27 @@ from __future__ import annotations
 from peakline.tables.reader import Warnings
 from peakline.text import one_line
 
+_FREE_BYTES, _MOST_TIMES = 1 << 20, 4
+
 
 class Losses:
-    """Counts into ``warnings``."""
+    """Counts into ``warnings``; the text has ``text_bytes``."""
 
-    def __init__(self, warnings: Warnings) -> None:
+    def __init__(self, warnings: Warnings, text_bytes: int = 0) -> None:
         self._warnings = warnings
+        self._room = _FREE_BYTES + _MOST_TIMES * text_bytes
+
+    def has_room(self, shape: bytes) -> bool:
+        """Whether ``shape`` may stand once more where the text does not write it.
+
+        One that does not fit is counted: a few letters could stand for a shape of any length.
+        """
+        fits = len(shape) <= self._room
+        if fits:
+            self._room -= len(shape)
+        else:
+            self._warnings.add("hlo_shapes", "very long shapes that very many operands have")
+        return fits
 
     def attribute(self, name: bytes) -> None:
         """An attribute that is unknown."""

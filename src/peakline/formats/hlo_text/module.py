@@ -48,7 +48,7 @@ def translate_modules(text: bytes | str) -> tuple[list[tuple[str, bytes]], Warni
 def _translate(text: bytes | str, most: int | None) -> tuple[list[tuple[str, bytes]], Warnings]:
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
     warnings = Warnings()
-    losses = Losses(warnings)
+    losses = Losses(warnings, len(data))
     at = skip(data, 3 if data.startswith(b"\xef\xbb\xbf") else 0)
     found: list[tuple[str, bytes]] = []
     while at < len(data) or not found:

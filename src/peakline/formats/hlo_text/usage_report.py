@@ -34,7 +34,10 @@ _WITH_VALUES = b"Allocations sorted by size with their values:"
 _COUNT = re.compile("(\\d{1,9})\u00d7(.*)".encode())
 _UNITS = {b"B": 1} | {b"%ciB" % letter: 1 << 10 * (at + 1) for at, letter in enumerate(b"KMGTPE")}
 _BITS = re.compile(rb"[a-z]+(\d+)")
-_MOST_VALUES = 1_000_000
+_FREE_VALUES, _TEXT_OF_VALUE = 20_000, 4
+"""A few characters can stand for any number of values. A report has at most so many, and one more
+for each so many of its characters.
+"""
 
 
 def read_report(text: bytes, warnings: Warnings) -> Assignment:
@@ -51,11 +54,12 @@ class _Report:
         self._warnings = warnings
         self._found = Assignment()
         self._values = self._rounded = self._unsaid = self._strange = self._total = 0
-        self._color = 0
+        self._color, self._most = 0, _FREE_VALUES
         self._current: Allocation | None = None
         self._size = b""
 
     def read(self, text: bytes) -> Assignment:
+        self._most = _FREE_VALUES + len(text) // _TEXT_OF_VALUE
         at = text.find(_WITH_VALUES)
         self._note_total(text)
         lines = (text if at < 0 else text[at + len(_WITH_VALUES) :]).split(b"\n")
@@ -119,8 +123,8 @@ class _Report:
         for one in items(shapes):
             many = _COUNT.fullmatch(one)
             count, shape = (int(many[1]), many[2]) if many else (1, one)
-            if self._values + len(found) + count > _MOST_VALUES:
-                raise InputError(f"a report of more than {_MOST_VALUES} values")
+            if self._values + len(found) + count > self._most:
+                raise InputError(f"more than {self._most:,} values in so short a report")
             found += [shape] * count
         sizes = [_bytes_of(shape) for shape in found]
         # The size is that of the largest value.

@@ -16,6 +16,7 @@ from peakline.formats.memory_log.steps import steps_of
 from peakline.formats.memory_log.tensors import data_types
 from peakline.kernels import memory_log_layout as layout
 from peakline.tables.columns import Column, Columns, Names
+from peakline.tables.joins import summed
 from peakline.tables.reader import Warnings
 
 TABLES = frozenset(("allocator_events", "tensor_outputs", "steps", "log_records"))
@@ -23,6 +24,8 @@ TABLES = frozenset(("allocator_events", "tensor_outputs", "steps", "log_records"
 _Made = tuple[Column, BoolArray | None]
 _Makers = dict[str, Callable[[], _Made]]
 
+_NAMED = 20
+"""A warning names so many allocators."""
 _MESSAGES = {
     number: "MemoryLog" + "".join(word.capitalize() for word in name.split("_"))
     for number, name in layout.KINDS.items()
@@ -72,8 +75,7 @@ class MemoryLogTables:
     def report(self, warnings: Warnings) -> None:
         """Count what was guessed."""
         self._report_times(warnings)
-        untracked = self._untracked()
-        warnings.add("untracked", "; ".join(untracked.values()), sum(untracked))
+        warnings.add("untracked", *self._untracked())
         again = [
             f"{name} as {', '.join(self._label(name, life) for life in range(1, lives))}"
             for name, lives in zip(self._names, self._meaning.lives, strict=True)
@@ -82,7 +84,7 @@ class MemoryLogTables:
         warnings.add(
             "id_restarted",
             "ids began anew, so another process or another allocator of that name logged too; "
-            f"its buffers are shown apart: {'; '.join(again)}",
+            f"its buffers are shown apart: {_listed(again[:_NAMED], len(again))}",
             sum(lives - 1 for lives in self._meaning.lives),
         )
         warnings.add(
@@ -112,27 +114,25 @@ class MemoryLogTables:
             clock.far,
         )
 
-    def _untracked(self) -> dict[int, str]:
-        """Allocations and deallocations without an id: how many, and a line per allocator."""
+    def _untracked(self) -> tuple[str, int]:
+        """What is said of allocations and deallocations without an id, and how many there are."""
         records = self._records
         rows = self._meaning.rows
         rows = rows[records.number[rows] <= 0]
         frees = np.isin(records.kind[rows], (layout.TENSOR_DEALLOCATION, layout.RAW_DEALLOCATION))
-        found: dict[int, str] = {}
-        lines = []
-        for code in np.unique(records.allocator[rows]).tolist():
-            own = rows[(records.allocator[rows] == code) & ~frees]
-            ended = int(((records.allocator[rows] == code) & frees).sum())
-            size = int(records.requested_bytes[own].sum(dtype=np.int64))
-            lines.append(
-                f"{self._names[code] or '(unnamed allocator)'}: {own.size} allocations "
-                f"({size} bytes requested) and {ended} deallocations"
+        codes, group = np.unique(records.allocator[rows], return_inverse=True)
+        own, made = rows[~frees], group[~frees]
+        sizes = summed(made, records.requested_bytes[own].astype(np.int64), codes.size)
+        counts = (np.bincount(one, minlength=codes.size) for one in (made, group[frees]))
+        lines = [
+            f"{self._names[code] or '(unnamed allocator)'}: {begun} allocations "
+            f"({size} bytes requested) and {ended} deallocations"
+            for code, size, begun, ended in zip(
+                *(one[:_NAMED].tolist() for one in (codes, sizes, *counts)), strict=True
             )
-        if lines:
-            found[rows.size] = (
-                f"records without an id, whose buffers cannot be followed: {'; '.join(lines)}"
-            )
-        return found
+        ]
+        listed = _listed(lines, codes.size)
+        return f"records without an id, whose buffers cannot be followed: {listed}", rows.size
 
     # Names and labels.
 
@@ -267,6 +267,12 @@ class MemoryLogTables:
             "deferred": lambda: (records.has(layout.DEFERRED), kind == layout.RAW_DEALLOCATION),
             "completes": lambda: _sequence(self._meaning.completes, rows),
         }
+
+
+def _listed(first: list[str], count: int) -> str:
+    """The ``first`` of ``count`` allocators, and how many more there are."""
+    more = count - len(first)
+    return "; ".join(first) + (f" and {more:,} more" if more else "")
 
 
 def _sequence(places: AnyArray | None, rows: Int64Array) -> _Made:
