@@ -123,13 +123,12 @@ class MemoryLogTables:
         codes, group = np.unique(records.allocator[rows], return_inverse=True)
         own, made = rows[~frees], group[~frees]
         sizes = summed(made, records.requested_bytes[own].astype(np.int64), codes.size)
-        counts = (np.bincount(one, minlength=codes.size) for one in (made, group[frees]))
+        begun = np.bincount(made, minlength=codes.size)
+        ended = np.bincount(group[frees], minlength=codes.size)
         lines = [
-            f"{self._names[code] or '(unnamed allocator)'}: {begun} allocations "
-            f"({size} bytes requested) and {ended} deallocations"
-            for code, size, begun, ended in zip(
-                *(one[:_NAMED].tolist() for one in (codes, sizes, *counts)), strict=True
-            )
+            f"{self._names[code] or '(unnamed allocator)'}: {begun[at]} allocations "
+            f"({sizes[at]} bytes requested) and {ended[at]} deallocations"
+            for at, code in enumerate(codes[:_NAMED].tolist())
         ]
         listed = _listed(lines, codes.size)
         return f"records without an id, whose buffers cannot be followed: {listed}", rows.size

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from peakline.graph.rules import BrokenRule
     from peakline.graph.summary import GraphRow, GraphSummary
 
-_ROWS = 20
+_ROWS, _GRAPHS = 20, 100
 _ANYWHERE = "(any)"
 _UNNAMED = "(unnamed)"
 
@@ -30,7 +30,9 @@ def print_graph(profile: Profile, summary: GraphSummary, broken: list[BrokenRule
     parts: list[RenderableType] = [Text(one_line(head)), ""]
     parts.append(indented(_facts(summary)))
     if len(summary.graphs) > 1:
-        parts += ["", _title("graphs"), indented(_graphs(summary.graphs))]
+        parts += ["", _title("graphs"), indented(_graphs(summary.graphs[:_GRAPHS]))]
+        if (more := len(summary.graphs) - _GRAPHS) > 0:
+            parts.append(indented(Text(f"and {more:,} more graphs (all with --json)")))
     if broken is None:
         parts += _contents(summary)
     else:
