@@ -38,6 +38,7 @@ FAILED = {
     "hlo_assignment.values_of_a_row": ["programs"],
     "hlo_text.shape_of_wrapped": ["memory", "export"],
     "memory_log.untracked": ["summary"],
+    "run_metadata.kernels": ["tool op_profile"],
     "run_metadata.partitions": ["tool graph FILE", "graph --check"],
     "run_metadata.allocators": ["tool memory_profile"],
     "hlo_proto.doubling_calls": ["programs"],

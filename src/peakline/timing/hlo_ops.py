@@ -77,15 +77,16 @@ def _op_table(profile: Profile, planes: tuple[int, ...], *, is_tpu: bool) -> OpT
 
 def _gpu(profile: Profile, found: DeviceExecutions, plane: int) -> OpTable:
     here = np.flatnonzero(found.plane == plane)
-    start, end, op = found.start[here], found.end[here], found.op[here]
+    start, end = found.start[here], found.end[here]
+    # There may be very many devices: only the ops of this one.
+    used, op = np.unique(found.op[here], return_inverse=True)
+    ops = [found.ops[number] for number in used.tolist()]
     kernel = trace_of(profile).name.codes[found.event[here]]
-    table = _filled([*found.ops], op, end - start, end - start)
-    times = _executions(op, kernel, len(found.ops))
-    for number in np.unique(op).tolist():
-        one = found.ops[number]
+    table = _filled(ops, op, end - start, end - start)
+    for one, times in zip(ops, _executions(op, kernel, len(ops)), strict=True):
         entry = table.ops[one.key]
-        if entry.occurrences > times[number] > 0:
-            table.ops[one.key] = _again(entry, times[number], one)
+        if entry.occurrences > times > 0:
+            table.ops[one.key] = _again(entry, times, one)
     return _closed(table, start, end)
 
 

@@ -192,18 +192,17 @@ def fill_table(
     ran, or in ``order``. ``more`` are numbers of the executions, added to the members of these
     names.
     """
-    count = len(ops)
+    used, first, op = np.unique(op, return_index=True, return_inverse=True)
+    count = used.size
     runs = np.bincount(op, minlength=count).tolist()
     total_ps, self_ps = summed(op, length, count).tolist(), summed(op, own, count).tolist()
     extra = {name: _sums(op, values, count) for name, values in more.items()}
-    if order is None:
-        used, first = np.unique(op, return_index=True)
-        order = used[np.argsort(first)]
-    for number in order.tolist():
+    places = np.argsort(first) if order is None else np.searchsorted(used, order)
+    for place, number in zip(places.tolist(), used[places].tolist(), strict=True):
         key, one = ops[number]
-        found = one.times(runs[number], total_ps[number], self_ps[number])
+        found = one.times(runs[place], total_ps[place], self_ps[place])
         for name, sums in extra.items():
-            setattr(found, name, getattr(found, name) + sums[number])
+            setattr(found, name, getattr(found, name) + sums[place])
         table.add(key, found)
 
 
