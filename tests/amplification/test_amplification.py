@@ -42,6 +42,8 @@ FAILED = {
     "run_metadata.partitions": ["tool graph FILE", "graph --check"],
     "run_metadata.allocators": ["tool memory_profile"],
     "hlo_proto.doubling_calls": ["programs"],
+    "hlo_work.convolutions": ["programs"],
+    "hlo_work.convolution_windows": ["tool graph FILE"],
 }
 """Some that took more than their share or ended with an error of ours, and questions that showed
 it.

@@ -7,7 +7,7 @@ already set to the whole of its operands and its result, and says what is differ
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.formats.hlo_proto.shapes import bounded_product
 from peakline.hlo.attention import attention_cost
 from peakline.hlo.fusion import SumOf, fusion
+from peakline.hlo.meetings import meetings
 from peakline.hlo.program import (
     CONVOLUTIONS,
     MATRIX_PRODUCTS,
@@ -36,7 +37,6 @@ TRANSCENDENTAL = frozenset(
     "acos acosh asin asinh atan2 atanh cbrt cosh cosine erf exponential exponential-minus-one log "
     "log-plus-one logistic power rsqrt sine sinh sqrt tan tanh".split()
 )
-_WIDEST_KERNEL = 2**20
 _FMA = 2
 
 
@@ -152,7 +152,7 @@ def convolved(made: Made, result: ShapeProto) -> float:
     )
     count *= result.dimensions[numbers.output_feature_dimension]
     for n, window in enumerate(proto.window.dimensions):
-        count *= _meetings(
+        count *= meetings(
             left[numbers.input_spatial_dimensions[n]],
             kernel[numbers.kernel_spatial_dimensions[n]],
             result.dimensions[numbers.output_spatial_dimensions[n]],
@@ -161,34 +161,10 @@ def convolved(made: Made, result: ShapeProto) -> float:
             max(window.window_dilation, 1),
             max(window.base_dilation, 1),
         )
+        # From here on it stays 0, or what no float can be.
+        if not count or abs(count) > sys.float_info.max:
+            break
     return float(_FMA * count)
-
-
-def _meetings(
-    size: int, kernel: int, output: int, stride: int, padding: int, spread: int, dilation: int
-) -> int:
-    """Pairs of a place of the kernel and one of the output that meet an element of the input.
-
-    At output ``o`` and kernel place ``k`` the input is read at
-    ``(o * stride + k * spread - padding) / dilation``, if that is whole and in the input. Raises
-    ValueError for a kernel that is wider than any real one.
-    """
-    if not 0 <= kernel <= _WIDEST_KERNEL:
-        raise ValueError
-    shared = math.gcd(stride, dilation)
-    step, every = stride // shared, dilation // shared
-    inverse = pow(step, -1, every)
-    met = 0
-    for place in range(kernel):
-        base = place * spread - padding
-        if base % shared:
-            continue
-        first = -(base // shared) * inverse % every
-        low = max(0, -(base // stride))
-        high = min(output - 1, ((size - 1) * dilation - base) // stride)
-        low += (first - low) % every
-        met += max(0, (high - low) // every + 1)
-    return met
 
 
 def reduction(made: Made, sum_of: SumOf, _program: Program) -> None:
