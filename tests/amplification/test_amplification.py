@@ -44,6 +44,8 @@ FAILED = {
     "hlo_proto.doubling_calls": ["programs"],
     "hlo_work.convolutions": ["programs"],
     "hlo_work.convolution_windows": ["tool graph FILE"],
+    "hlo_work.deep_product": ["programs"],
+    "hlo_work.deep_convolution": ["tool graph_viewer"],
 }
 """Some that took more than their share or ended with an error of ours, and questions that showed
 it.

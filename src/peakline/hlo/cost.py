@@ -47,6 +47,10 @@ class Cost(NamedTuple):
 
 
 NOTHING = Cost(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+UNCOUNTED = IndexError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError
+"""What a rule raises of an instruction that is not as it should be; a RecursionError where JSON in
+it is deep.
+"""
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class Costing:
             rules.prepare(made)
             try:
                 self.count(made, program, computation)
-            except (IndexError, KeyError, TypeError, ValueError, ArithmeticError):
+            except UNCOUNTED:
                 made.flops = made.transcendentals = made.bytes = 0.0
                 self.guessed += 1
             total.add(made)

@@ -17,7 +17,7 @@ import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt64Array
-from peakline.hlo.cost import NOTHING, Cost, Costing
+from peakline.hlo.cost import NOTHING, UNCOUNTED, Cost, Costing
 from peakline.hlo.cost_rules import prepare
 from peakline.hlo.program import Made, Program, Sum
 from peakline.tables.once import once
@@ -285,7 +285,7 @@ class Counting(Costing):
         prepare(made)
         try:
             self.count(made, self._program, self._entry)
-        except (IndexError, KeyError, TypeError, ValueError, ArithmeticError):
+        except UNCOUNTED:
             made.flops = made.transcendentals = made.bytes = 0.0
             self.guessed += times
 

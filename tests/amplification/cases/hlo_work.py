@@ -53,3 +53,23 @@ def different_windows(size: int) -> bytes:
         _instruction(2, "parameter", shape=_array(1 << 20)),
         _instruction(3, "convolution", part(36, b"\2\2"), more=more, shape=_array(1)),
     )
+
+
+def deep_product(size: int) -> bytes:
+    """A product of a library whose configuration is a list in a list, and so on."""
+    return _called("__cublas$gemm", b"[" * size)
+
+
+def deep_convolution(size: int) -> bytes:
+    """The same of a convolution."""
+    return _called("__cudnn$convForward", b'{"cudnn_conv_backend_config":' + b"[" * size)
+
+
+def deep_attention(size: int) -> bytes:
+    """The same of attention."""
+    return _called("__cudnn$fmhaSoftmax", b"[" * size)
+
+
+def _called(target: str, config: bytes) -> bytes:
+    more = part(28, target) + part(43, config)
+    return _main(_FIRST, _instruction(2, "custom-call", number(36, 1), more))

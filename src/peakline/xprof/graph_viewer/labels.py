@@ -161,7 +161,7 @@ def _config(made: Instruction, name: str) -> dict[str, Any] | None:
     """The part of the configuration of a name; None where there is no configuration to read."""
     try:
         config = json.loads(made.proto.backend_config or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     found = config.get(name) if isinstance(config, dict) else None
     return found if isinstance(found, dict) else {}
