@@ -72,7 +72,8 @@ class Value(NamedTuple):
 class Need:
     """What a computation needs beside what it is given: ``bytes`` at most at one time, and the
     values that hold memory then. ``parameters`` are those of the entry computation, ``constants``
-    those of every computation that runs: they hold memory all the time. ``outputs`` are results.
+    those of every computation that runs: they hold memory all the time. ``outputs`` are results,
+    ``inner`` is what a called computation needs beside ``live``.
     """
 
     bytes: int = 0
@@ -80,6 +81,7 @@ class Need:
     parameters: list[Value] = field(default_factory=list)
     constants: list[Value] = field(default_factory=list)
     outputs: frozenset[Value] = frozenset()
+    inner: Need | None = None
 
     @property
     def whole_bytes(self) -> int:
@@ -143,6 +145,9 @@ class _Walk:
                         waiting += [(callee, False) for callee in self._calls.of(row)]
         found = self._inside[self._entry]
         found.constants = self._constants
+        while found.inner is not None:
+            found.live += found.inner.live
+            found.inner = found.inner.inner
         return found
 
     def _rows(self, computation: int) -> list[int]:
@@ -158,13 +163,24 @@ class _Walk:
         places: dict[int, Place] = {}
         made: list[range] = []
         last: dict[int, int] = {}
+        tuples: dict[int, tuple[list[Place], int]] = {}
         for at, row in enumerate(rows):
             before = len(self._values)
             places[row] = self._place(row, places)
             made.append(range(before, len(self._values)))
             if self._opcode[row] not in ("tuple", "get-tuple-element"):
                 for operand in self._operands.of(row):
-                    last.update(dict.fromkeys(_flat(places.get(operand, -1)), at))
+                    place = places.get(operand, -1)
+                    if isinstance(place, list):
+                        tuples.pop(id(place), None)
+                        tuples[id(place)] = place, at
+                    elif place >= 0:
+                        last[place] = at
+        # Those used last come first: what is in one of them is not needed longer in others.
+        seen = set[int]()
+        for listed, at in reversed(tuples.values()):
+            for one in _flat(listed, seen):
+                last[one] = max(last.get(one, at), at)
         result = places.get(self._root[computation], places[rows[-1]] if rows else -1)
         found, results = Need(), set(_flat(result))
         own = range(first, len(self._values))
@@ -176,7 +192,8 @@ class _Walk:
             found.parameters = [self._values[one] for one in sorted(given)]
             found.outputs = frozenset(self._values[one] for one in results - fixed)
             # A donated parameter's memory is taken over; other results stay to the end.
-            fixed |= {one for at, _ in self._donated for one in _flat(_part(result, at))}
+            seen = set()
+            fixed |= {one for at, _ in self._donated for one in _flat(_part(result, at), seen)}
             last.update(dict.fromkeys(results, len(rows)))
         else:
             # The caller holds the memory of what it gets back.
@@ -202,19 +219,24 @@ class _Walk:
         """
         ends: dict[int, list[int]] = {}
         live: dict[int, int] = {}
-        total = 0
+        begun: list[tuple[int, int]] = []
+        gone: dict[int, int] = {}
+        total, peak = 0, -1
         for at, row in enumerate(rows):
+            over = self._ending(row, at, places, live, lent, last) if made[at] else {}
             for value in made[at]:
                 if value in fixed:
                     continue
                 size = self._values[value].bytes
-                reused = self._written_over(value, at, places, live, lent, last)
+                reused = self._written_over(value, over, live, lent, last.get(value, at))
                 if reused in lent:
                     lent[value] = lent.pop(reused)
                     continue
                 if reused is not None:
                     total -= live.pop(reused)
+                    gone[reused] = at
                 live[value] = size
+                begun.append((value, at))
                 total += size
                 ends.setdefault(last.get(value, at), []).append(value)
             inside = max(
@@ -224,35 +246,49 @@ class _Walk:
             )
             here = total + (inside.bytes if inside is not None else 0)
             if here > found.bytes:
-                found.bytes = here
-                found.live = [self._values[value] for value in live]
-                found.live += inside.live if inside is not None else ()
-            for gone in ends.pop(at, ()):
-                total -= live.pop(gone, 0)
+                found.bytes, found.inner, peak = here, inside, at
+            for value in ends.pop(at, ()):
+                if value in live:
+                    total -= live.pop(value)
+                    gone[value] = at + 1
+        found.live = [
+            self._values[value] for value, at in begun if at <= peak < gone.get(value, len(rows))
+        ]
+
+    def _ending(
+        self, row: int, at: int, places: dict[int, Place], live: dict[int, int],
+        lent: dict[int, tuple[int, int]], last: dict[int, int],
+    ) -> dict[tuple[int, int], list[int]]:  # fmt: skip
+        """By their bytes the operands whose memory the results of an instruction may take over; of
+        a sort also by the number of the result.
+        """
+        opcode, operands = self._opcode[row], self._operands.of(row)
+        if opcode in _OVER_ONE:
+            operands = operands[_OVER_ONE[opcode] : _OVER_ONE[opcode] + 1]
+        elif opcode != "sort":
+            if opcode not in ELEMENTWISE and (opcode, self._fusion[row]) != ("fusion", "kLoop"):
+                return {}
+            operands = list(dict.fromkeys(operands))
+        found: dict[tuple[int, int], list[int]] = {}
+        for number, operand in enumerate(operands):
+            place = places.get(operand, -1)
+            if isinstance(place, list) or last.get(place) != at:
+                continue
+            size = live[place] if place in live else lent.get(place, (-1, -1))[0]
+            found.setdefault((size, number if opcode == "sort" else -1), []).append(place)
+        return found
 
     def _written_over(
-        self, value: int, at: int, places: dict[int, Place], live: dict[int, int],
-        lent: dict[int, tuple[int, int]], last: dict[int, int],
+        self, value: int, over: dict[tuple[int, int], list[int]], live: dict[int, int],
+        lent: dict[int, tuple[int, int]], until: int,
     ) -> int | None:  # fmt: skip
-        """An operand whose memory the value takes over."""
+        """An operand of those whose memory the value takes over, which it needs ``until`` then."""
         row, path, size, _ = self._values[value]
-        opcode, operands = self._opcode[row], self._operands.of(row)
-        if opcode == "sort":
-            number = path[0] if path else 0
-            operands = operands[number : number + 1]
-        elif opcode in _OVER_ONE:
-            operands = operands[_OVER_ONE[opcode] : _OVER_ONE[opcode] + 1]
-        elif opcode not in ELEMENTWISE and (opcode, self._fusion[row]) != ("fusion", "kLoop"):
-            return None
-        for operand in operands:
-            place = places.get(operand, -1)
-            if isinstance(place, list):
-                continue
-            if last.get(place) != at:
-                continue
-            of_others, until = lent.get(place, (-1, -1))
-            if live.get(place, -1) == size or (of_others == size and last.get(value, at) <= until):
-                return place
+        number = (path[0] if path else 0) if self._opcode[row] == "sort" else -1
+        listed = over.get((size, number), [])
+        for at, place in enumerate(listed):
+            if place in live or lent.get(place, (-1, -1))[1] >= until:
+                return listed.pop(at)
         return None
 
     # Where results lie.
@@ -327,9 +363,11 @@ def _plan() -> Plan:
     return Plan(schema.shape("xla.HloProto"), [f"{_ALIASES}.{name}" for name in names])
 
 
-def _flat(place: Place) -> Iterator[int]:
-    """The values of a place, -1 left out. Tuples may hold one another many times."""
-    waiting, seen = [place], set[int]()
+def _flat(place: Place, seen: set[int] | None = None) -> Iterator[int]:
+    """The values of a place, -1 left out. Tuples may hold one another many times; what is in those
+    that were ``seen`` before is left out.
+    """
+    waiting, seen = [place], set[int]() if seen is None else seen
     while waiting:
         one = waiting.pop()
         if isinstance(one, list):

@@ -3,8 +3,11 @@
 from tests.amplification.cases.hlo_proto import (
     _F32,
     _FIRST,
+    _TUPLE,
+    _computation,
     _instruction,
     _main,
+    _program,
 )
 from tests.amplification.wire import number, part, repeated, varint
 
@@ -73,3 +76,63 @@ def deep_attention(size: int) -> bytes:
 def _called(target: str, config: bytes) -> bytes:
     more = part(28, target) + part(43, config)
     return _main(_FIRST, _instruction(2, "custom-call", number(36, 1), more))
+
+
+def users_of_wide_tuple(size: int) -> bytes:
+    """Each needs all that is in one tuple."""
+    half = size // 2
+    wide = _instruction(2, "tuple", part(36, b"\1" * half))
+    users = repeated(half, lambda n: _instruction(n + 3, "foo", number(36, 2)))
+    return _main(_FIRST, wide, users, more=_scheduled(2 + users.count(b"foo")))
+
+
+def donated_wide_tuple(size: int) -> bytes:
+    """The result is as often taken over as its parts are many."""
+    half = size // 2
+    wide = _instruction(2, "tuple", part(36, b"\1" * half))
+    aliases = part(8, part(1) * (half // 2))
+    return _program(
+        _computation(1, _FIRST, wide, name="main", root=2), more=_scheduled(2) + aliases
+    )
+
+
+def written_over(size: int) -> bytes:
+    """Results that could each take over one of many operands, but for their bytes."""
+    share = size // 3
+    given = repeated(share, lambda n: _instruction(n + 3, "foo", shape=_array(n + 2)))
+    count = given.count(b"foo")
+    parts = part(4, number(2, _F32)) * (share // 4)
+    over = _instruction(
+        2, "fusion", part(36, b"".join(map(varint, range(3, count + 3)))), part(11, "kLoop"),
+        shape=part(3, number(2, _TUPLE) + parts),
+    )  # fmt: skip
+    return _main(_FIRST, given, over, more=_scheduled(count + 2, last=2))
+
+
+def all_live(size: int) -> bytes:
+    """Until the last, which makes a new peak of each."""
+    half = size * 9 // 10
+    listed = repeated(half, lambda n: _instruction(n + 3, "foo"))
+    count = listed.count(b"foo")
+    last = _instruction(2, "foo", part(36, b"".join(map(varint, range(3, count + 3)))))
+    return _main(_FIRST, listed, last, more=_scheduled(count + 2, last=2))
+
+
+def live_in_calls(size: int) -> bytes:
+    """In each of calls in calls two values."""
+
+    def level(n: int) -> bytes:
+        key = 4 * n + 10
+        return _computation(
+            n + 2, _instruction(key, "foo"), _instruction(key + 1, "call", more=number(38, n + 3)),
+            _instruction(key + 2, "foo", number(36, key)), root=key + 2,
+        )  # fmt: skip
+
+    levels = repeated(size * 3 // 4, level)
+    main = _computation(1, _FIRST, _instruction(2, "call", more=number(38, 2)), name="main")
+    return _program(main, levels, more=_scheduled(2))
+
+
+def _scheduled(count: int, last: int = 0) -> bytes:
+    order = [n for n in range(1, count + 1) if n != last] + [last] * bool(last)
+    return part(7, part(1, number(1, 1) + part(2, part(1, b"".join(map(varint, order))))))
