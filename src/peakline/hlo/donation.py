@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,21 +38,28 @@ def find_donations(programs: Programs, memory: ProgramMemory, uses: Uses) -> lis
     the result is written, or only by what writes it, element for element in place. A parameter that
     is needed later would be copied, which saves nothing (``xla/service/copy_insertion.cc``).
     """
-    results = _results(memory, uses)
+    results = {
+        form: (np.array(listed, np.int64), np.ones(len(listed), np.bool_))
+        for form, listed in _results(memory, uses).items()
+    }
     found = []
     parameters = _parameters(memory, uses)
     for row in _donors(programs, memory, uses):
         parameters.pop(row, None)
     for row in checked(parameters):
-        listed = results.get(_form(uses, row), [])
-        last = uses.last_use(row)
-        for place, (made, buffer) in enumerate(listed):
-            written = int(uses.order[made])
-            if last > written or (last == written and not _in_place(uses, made, row)):
-                continue
-            del listed[place]
-            found.append(_donation(memory, parameters[row], buffer))
-            break
+        listed = results.get(_form(uses, row))
+        if listed is None:
+            continue
+        (made, buffers), is_free = listed[0].T, listed[1]
+        last, written = uses.last_use(row), uses.order[made]
+        fits = is_free & (written > last)
+        same = np.flatnonzero(is_free & (written == last))
+        for one in dict.fromkeys(made[same].tolist()):
+            fits[same] |= (made[same] == one) & _in_place(uses, one, row)
+        if fits.any():
+            place = int(fits.argmax())
+            is_free[place] = False
+            found.append(_donation(memory, parameters[row], int(buffers[place])))
     return found
 
 
@@ -113,20 +121,18 @@ def _results(
     fits = buffers.names("kind").per_row("output".__eq__, np.bool_)
     fits &= (buffers.array("memory_space") == memory.space) & buffers.is_valid("instruction_id")
     rows = np.flatnonzero(fits)
-    made: dict[int, list[int]] = {}
+    made: dict[tuple[int, str | None], deque[int]] = {}
+    shapes = buffers.names("shape")
     for row in rows.tolist():
-        made.setdefault(int(buffers.array("instruction_id")[row]), []).append(row)
+        key = int(buffers.array("instruction_id")[row]), shapes[row]
+        made.setdefault(key, deque()).append(row)
     found: dict[tuple[str | None, str | None], list[tuple[int, int]]] = {}
-    used = set[int]()
     root = _entry_root(memory, uses)
     for result in uses.operands(root) if uses.opcodes[root] == "tuple" else [root]:
         source = uses.source_of(result)
         form = _form(uses, result)
-        for row in made.get(source, []):
-            if row not in used and buffers.names("shape")[row] == form[0]:
-                used.add(row)
-                found.setdefault(form, []).append((source, row))
-                break
+        if unused := made.get((source, form[0])):
+            found.setdefault(form, []).append((source, unused.popleft()))
     return found
 
 

@@ -49,6 +49,11 @@ class Uses:
         self._first = np.searchsorted(self._user, rows)
         self._by = np.argsort(self._operand, kind="stable")
         self._first_user = np.searchsorted(self._operand[self._by], rows)
+        self._is_root = self.instructions.array("is_root")
+        self._last_use: dict[int, int] = {}
+        self._sources: dict[int, int] = {}
+        self._from: dict[int, dict[int, list[int]]] = {}
+        self._moved: dict[int, frozenset[int] | None] = {}
 
     def operands(self, row: int) -> list[int]:
         """The operands of an instruction, in their order."""
@@ -62,44 +67,68 @@ class Uses:
         result is a user itself.
         """
         found, seen, waiting = set[int](), {row}, [row]
-        is_root = self.instructions.array("is_root")
         while waiting:
             one = waiting.pop()
             passes_on = one == row or self.opcodes[one] in _PASSES_ON
-            if not passes_on or is_root[one]:
+            if not passes_on or self._is_root[one]:
                 found.add(one)
             if not passes_on:
                 continue
-            listed = self._by[self._first_user[one] : self._first_user[one + 1]]
-            for user in set(self._user[listed].tolist()) - seen:
+            for user in self._direct_users(one) - seen:
                 seen.add(user)
                 waiting.append(user)
         return found
 
+    def _direct_users(self, row: int) -> set[int]:
+        listed = self._by[self._first_user[row] : self._first_user[row + 1]]
+        users: set[int] = set(self._user[listed].tolist())
+        return users
+
     def leaves(self, row: int) -> bool:
         """Whether it is the result of its computation, or part of it."""
-        is_root = self.instructions.array("is_root")
-        return any(is_root[user] and self._only_passes_on(user, row) for user in self.users(row))
-
-    def _only_passes_on(self, user: int, row: int) -> bool:
-        return user == row or self.opcodes[user] in _PASSES_ON
+        return self.last_use(row) == self.order.size
 
     def source_of(self, row: int) -> int:
         """The instruction that made what ``row`` hands on."""
-        seen = set[int]()
+        seen: dict[int, None] = {}
         while self.opcodes[row] in _PASSES_ON - {"tuple"} and row not in seen:
-            seen.add(row)
+            if row in self._sources:
+                row = self._sources[row]
+                break
+            seen[row] = None
             listed = self.operands(row)
             if not listed:
                 break
             row = listed[0]
+        self._sources.update(dict.fromkeys(seen, row))
         return row
 
     def last_use(self, row: int) -> int:
-        """The place of the last instruction that needs it; beyond all where it leaves."""
-        if self.leaves(row):
-            return self.order.size
-        return max((int(self.order[user]) for user in self.users(row)), default=-1)
+        """The place of the last instruction that needs it; beyond all where it leaves.
+
+        That of its users, or of theirs where they only hand it on.
+        """
+        known = self._last_use
+        waiting = [(row, False)]
+        while waiting:
+            one, is_ready = waiting.pop()
+            if one in known and not is_ready:
+                continue
+            users = () if self._is_root[one] else self._direct_users(one)
+            if is_ready:
+                known[one] = max(known[one], *map(self._held_by, users))
+                continue
+            # What leads back to itself is held by the others.
+            known[one] = self.order.size if self._is_root[one] else -1
+            if users:
+                waiting.append((one, True))
+                waiting += [(user, False) for user in users if self.opcodes[user] in _PASSES_ON]
+        return known[row]
+
+    def _held_by(self, user: int) -> int:
+        """Up to which place a user needs what it uses."""
+        passes_on = self.opcodes[user] in _PASSES_ON
+        return self._last_use[user] if passes_on else int(self.order[user])
 
     # What instructions do.
 
@@ -145,21 +174,42 @@ class Uses:
         Within a fusion all that the operand goes through must be so
         (``HloDataflowAnalysis::CanShareOperandBufferWithUser``).
         """
-        places = [n for n, one in enumerate(self.operands(row)) if self.source_of(one) == operand]
+        places = self._places(row).get(operand, [])
         opcode = self.opcodes[row] or ""
         if opcode != "fusion":
             return opcode in _PER_ELEMENT or (opcode == "dynamic-update-slice" and places == [0])
-        numbers = self.instructions.array("parameter_number")
-        parts = self.parts(row)
-        reached = {
-            part
-            for part in parts
-            if self.opcodes[part] == "parameter" and int(numbers[part]) in places
-        }
+        if row not in self._moved:
+            self._moved[row] = self._moved_inside(row)
+        moved = self._moved[row]
+        return moved is not None and moved.isdisjoint(places)
+
+    def _places(self, row: int) -> dict[int, list[int]]:
+        """Which operands of an instruction come from each instruction."""
+        if row not in self._from:
+            found: dict[int, list[int]] = {}
+            self._from[row] = found
+            for place, one in enumerate(self.operands(row)):
+                found.setdefault(self.source_of(one), []).append(place)
+        return self._from[row]
+
+    def _moved_inside(self, fusion: int) -> frozenset[int] | None:
+        """The parameters of a fusion that go through something else than element for element; None
+        where nothing is known of it.
+        """
+        parts, numbers = self.parts(fusion), self.instructions.array("parameter_number")
+        given = [part for part in parts if self.opcodes[part] == "parameter"]
+        # A bit for each parameter that goes into a part.
+        reached = {part: 1 << bit for bit, part in enumerate(given)}
+        moved = 0
         for part in parts:
             # An operand stands before its users.
-            if not reached.isdisjoint(self.operands(part)):
-                reached.add(part)
+            through = 0
+            for operand in self.operands(part):
+                through |= reached.get(operand, 0)
+            if through:
+                reached[part] = reached.get(part, 0) | through
                 if self.opcodes[part] not in _IN_PLACE - {"broadcast"}:
-                    return False
-        return bool(parts)
+                    moved |= through
+        bits = reversed(f"{moved:b}")
+        found = {int(numbers[part]) for part, bit in zip(given, bits, strict=False) if bit == "1"}
+        return frozenset(found) if parts else None

@@ -4,10 +4,12 @@ from tests.amplification.cases.hlo_proto import (
     _F32,
     _FIRST,
     _TUPLE,
+    _assigned,
     _computation,
     _instruction,
     _main,
     _program,
+    _value,
 )
 from tests.amplification.wire import number, part, repeated, varint
 
@@ -136,3 +138,55 @@ def live_in_calls(size: int) -> bytes:
 def _scheduled(count: int, last: int = 0) -> bytes:
     order = [n for n in range(1, count + 1) if n != last] + [last] * bool(last)
     return part(7, part(1, number(1, 1) + part(2, part(1, b"".join(map(varint, order))))))
+
+
+def donated_chain(size: int) -> bytes:
+    """Parameters in one tuple that is handed on again and again."""
+    count, steps = size // 120, size // 52
+    given = range(10, count + 10)
+    instructions = [_instruction(key, "parameter", more=number(9, key)) for key in given]
+    top = count + 10
+    instructions.append(_instruction(top, "tuple", part(36, b"".join(map(varint, given)))))
+    instructions += [
+        _instruction(key + 1, "tuple", number(36, key)) for key in range(top, top + steps)
+    ]
+    values = b"".join(_value(key, key) for key in given)
+    allocations = b"".join(_held(key, number(5, 1) + number(6, key)) for key in given)
+    main = _computation(1, *instructions, name="main", root=top + steps)
+    return _program(main, assignment=values + allocations)
+
+
+def donated_bitcasts(size: int) -> bytes:
+    """Results that are all the end of one chain."""
+    count = size // 54
+    chain = [_instruction(key + 1, "bitcast", number(36, key)) for key in range(1, count)]
+    end = varint(count)
+    root = _instruction(1 << 20, "tuple", part(36, end * (size // 2 // len(end))))
+    main = _computation(1, _FIRST, *chain, root, name="main", root=1 << 20)
+    return _program(main, assignment=_value(1) + _held(1, b""))
+
+
+def donated_pairs(size: int) -> bytes:
+    """Parameters and results of one shape, of which none can lie where another one was."""
+    count = size // 210
+    given, made = range(10, count + 10), range(count + 20, 2 * count + 20)
+    instructions = [_instruction(key, "parameter", more=number(9, key)) for key in given]
+    fused = _instruction(
+        3, "fusion", part(36, b"".join(map(varint, given))), number(38, 2) + part(11, "kLoop")
+    )
+    results = [_instruction(key, "get-tuple-element", number(36, 3)) for key in made]
+    root = _instruction(1 << 20, "tuple", part(36, b"".join(map(varint, made))))
+    main = _computation(1, *instructions, fused, *results, root, name="main", root=1 << 20)
+    parts = [(1 << 21) + n for n in range(count)]
+    taken = (_instruction(key, "parameter", more=number(9, n)) for n, key in enumerate(parts))
+    foo = _instruction(1 << 22, "foo", part(36, b"".join(map(varint, parts))))
+    inside = _computation(2, *taken, foo, root=1 << 22)
+    held = b"".join(_value(key, key) for key in given)
+    held += b"".join(_value(key, 3) for key in made)
+    held += b"".join(_held(key, number(5, 1)) for key in given)
+    held += b"".join(_held(key, number(7, 1)) for key in made)
+    return _program(main, inside, assignment=held)
+
+
+def _held(key: int, more: bytes) -> bytes:
+    return part(3, number(1, key) + number(2, 64) + more + _assigned(key))
