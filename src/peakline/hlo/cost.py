@@ -46,6 +46,8 @@ class Cost(NamedTuple):
     device_flops: float
 
 
+_CALLS = frozenset(("call", "async-start", "while", "conditional"))
+"""Opcodes that cost what they call."""
 NOTHING = Cost(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 UNCOUNTED = IndexError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError
 """What a rule raises of an instruction that is not as it should be; a RecursionError where JSON in
@@ -103,8 +105,17 @@ class Costing:
             except UNCOUNTED:
                 made.flops = made.transcendentals = made.bytes = 0.0
                 self.guessed += 1
-            total.add(made)
+            self.add_to(total, made, program)
         return total
+
+    def add_to(self, total: Sum, made: Made, program: Program, times: int = 1) -> None:
+        """Add an instruction to what those of its computation cost together, so many times."""
+        try:
+            if made.opcode in _CALLS:
+                program.spend(made)
+            total.add(made, times)
+        except ValueError:
+            self.guessed += times
 
     def count(self, made: Made, program: Program, computation: int) -> None:  # noqa: ARG002
         """Count an instruction of a computation by the rule of its opcode."""

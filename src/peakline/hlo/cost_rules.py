@@ -208,26 +208,29 @@ def _transpose(made: Made, sum_of: SumOf, program: Program) -> None:
         untouched(made, sum_of, program)
 
 
-def _call(made: Made, sum_of: SumOf, _program: Program) -> None:
+def _call(made: Made, sum_of: SumOf, program: Program) -> None:
+    program.spend(sum_of(0))
     _become(made, sum_of(0))
 
 
 def _become(made: Made, total: Sum) -> None:
     made.flops, made.transcendentals, made.bytes = total.flops, total.transcendentals, total.bytes
-    made.read, made.out = dict(total.read), dict(total.out)
+    made.read, made.out = total.read, total.out
 
 
-def _while(made: Made, sum_of: SumOf, _program: Program) -> None:
+def _while(made: Made, sum_of: SumOf, program: Program) -> None:
     """One turn: the program does not say how many there are."""
     turn = Sum()
-    turn.add(sum_of(0))
-    turn.add(sum_of(1))
+    for number in range(2):
+        program.spend(sum_of(number))
+        turn.add(sum_of(number))
     _become(made, turn)
 
 
-def _conditional(made: Made, sum_of: SumOf, _program: Program) -> None:
+def _conditional(made: Made, sum_of: SumOf, program: Program) -> None:
     most = Sum()
     for number in range(len(made.calls)):
+        program.spend(sum_of(number))
         most.at_least(sum_of(number))
     _become(made, most)
 

@@ -27,6 +27,7 @@ CONVOLUTIONS = frozenset(
 _MOST = 2**62
 _POINTER = 8
 _DEEPEST = 64
+_MOST_PLACES = 2**18
 Index = tuple[int, ...]
 
 
@@ -136,6 +137,8 @@ class Program:
     entry: int
     is_gpu: bool
     unknown: int = 0
+    places: int = 0
+    """How many places of called computations may still be added up for who calls them."""
     _order: list[int] = field(default_factory=list)
 
     @classmethod
@@ -164,7 +167,8 @@ class Program:
         entry = module.entry_computation_id
         if entry not in computations and module.computations:
             entry = module.computations[-1].id
-        return cls(computations, roots, entry, is_gpu, unknown)
+        links = sum(len(made.operands) for listed in computations.values() for made in listed)
+        return cls(computations, roots, entry, is_gpu, unknown, most_places(links))
 
     def in_order(self) -> list[int]:
         """The computations, each after those that it calls, as far as no call leads back."""
@@ -183,6 +187,15 @@ class Program:
                     for made in self.computations[number]:
                         waiting.extend((call, False) for call in made.calls)
         return self._order
+
+    def spend(self, made: Made | Sum) -> None:
+        """Raise ValueError where too many places have been added up: each call of a computation has
+        all that its instructions read, so a small file could have very many.
+        """
+        count = len(made.read) + len(made.out)
+        if count > self.places:
+            raise ValueError(count)
+        self.places -= count
 
     def parameters(self, computation: int) -> dict[int, Made]:
         """The parameters of a computation by number."""
@@ -205,6 +218,11 @@ class Program:
             parts = self.computations.get(made.calls[0], []) if made.calls else []
             return all(part.opcode in ("parameter", "constant") or _plain(part) for part in parts)
         return _plain(made)
+
+
+def most_places(operands: int) -> int:
+    """The `Program.places` of a program with so many operands in all."""
+    return _MOST_PLACES + 2 * operands
 
 
 def _plain(made: Made) -> bool:

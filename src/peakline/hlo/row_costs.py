@@ -19,7 +19,7 @@ from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt64Array
 from peakline.hlo.cost import NOTHING, UNCOUNTED, Cost, Costing
 from peakline.hlo.cost_rules import prepare
-from peakline.hlo.program import Made, Program, Sum
+from peakline.hlo.program import Made, Program, Sum, most_places
 from peakline.tables.once import once
 from peakline.tables.programs import INSTRUCTIONS
 from peakline.wire import Interner, Plan, Spans, WireTable, decode
@@ -103,6 +103,7 @@ class Counting(Costing):
         self._read_instructions(programs, number)
         self._read_links(programs, number)
         self._program = Program({}, {}, self._entry, is_gpu=self.is_gpu)
+        self._program.places = most_places(self._operand.size)
         self._stubs: dict[int, Made] = {}
         self._representative = np.arange(self._root.size)
         """Of each computation that is called the first that is the same."""
@@ -302,7 +303,7 @@ class Counting(Costing):
             numbers, many = np.unique(code[low:high], return_counts=True)
             self.sums[row] = total = Sum()
             for number, times in zip(numbers.tolist(), many.tolist(), strict=True):
-                total.add(costs[number], times)
+                self.add_to(total, costs[number], self._program, times)
             if fused[row]:
                 self._add_graph(row)
 

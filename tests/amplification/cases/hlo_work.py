@@ -190,3 +190,39 @@ def donated_pairs(size: int) -> bytes:
 
 def _held(key: int, more: bytes) -> bytes:
     return part(3, number(1, key) + number(2, 64) + more + _assigned(key))
+
+
+def calls_of_wide(size: int) -> bytes:
+    """Different calls of a computation that reads very many operands."""
+    return _calls_of_wide(size, "call", number(38, 2))
+
+
+def conditionals_of_wide(size: int) -> bytes:
+    """The same of conditionals, that choose the same many times."""
+    return _calls_of_wide(size, "conditional", part(38, b"\2" * 9))
+
+
+def computations_of_wide(size: int) -> bytes:
+    """The same of computations that do nothing but that."""
+
+    def unit(n: int) -> bytes:
+        key = (1 << 21) + 2 * n
+        call = _instruction(key, "call", more=number(38, 2), shape=_array(n + 1))
+        return _computation(n + 3, call, root=key)
+
+    half = size // 2
+    callers = repeated(half, unit)
+    count = callers.count(b"call")
+    calls = _instruction(2, "foo", more=part(38, b"".join(varint(n + 3) for n in range(count))))
+    return _program(_computation(1, _FIRST, calls, name="main"), _wide(half), callers)
+
+
+def _calls_of_wide(size: int, opcode: str, called: bytes) -> bytes:
+    half = size // 2
+    calls = repeated(half, lambda n: _instruction(n + 2, opcode, more=called, shape=_array(n + 1)))
+    return _program(_computation(1, _FIRST, calls, name="main"), _wide(half))
+
+
+def _wide(size: int) -> bytes:
+    foo = _instruction(9, "foo", part(36, varint(1 << 20) * (size // 3)))
+    return _computation(2, _instruction(1 << 20, "parameter"), foo, root=9)
