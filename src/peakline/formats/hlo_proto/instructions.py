@@ -15,6 +15,7 @@ from peakline.formats.hlo_proto.frames import FRAME_ID, Lines
 from peakline.formats.hlo_proto.shapes import Shape
 from peakline.formats.hlo_proto.source import INSTRUCTIONS, ProgramSource
 from peakline.tables.columns import Column, Columns, Names
+from peakline.text import ROW_BYTES, check_length
 from peakline.wire import Plan, WireTable, decode, joined
 
 _DILATIONS = ("base_dilation", "window_dilation")
@@ -174,7 +175,10 @@ class _Instructions:
         calls = source.structure[f"{INSTRUCTIONS}.called_computation_ids"]
         rows = source.called(calls)
         fits = rows >= 0
-        names = source.computations.spans("name").take(rows[fits])
+        every = source.computations.spans("name")
+        names = every.take(rows[fits])
+        size = int(names.length.sum(dtype=np.int64))
+        check_length(size, int(every.length.sum(dtype=np.int64)) + ROW_BYTES * len(names))
         parent = calls.parent[fits]
         text, spans = joined(source.buffer, names, parent, source.ids.count)
         found = source.strings.of("called")

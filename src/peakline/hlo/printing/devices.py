@@ -9,8 +9,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from peakline.formats.hlo_proto.element_types import type_names
+from peakline.formats.hlo_proto.shapes import bounded_product
 from peakline.hlo.printing.metadata import metadata_text
-from peakline.hlo.printing.quoting import braced, listed
+from peakline.hlo.printing.quoting import braced, check_items, listed
 from peakline.hlo.printing.shapes import numbered
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _shortest(sizes: list[int], order: list[int]) -> tuple[list[int], list[int]]
         base, is_changed = 0, False
         for place in range(1, len(order)):
             if order[place] == order[base] + place - base:
-                sizes[order[base]] *= sizes[order[place]]
+                sizes[order[base]] = bounded_product((sizes[order[base]], sizes[order[place]]))
                 sizes[order[place]] = 1
                 is_changed = True
             else:
@@ -74,7 +75,7 @@ def replica_groups(made: HloInstructionProto) -> str:
     chosen = made.WhichOneof("replica_group_list")
     if chosen == "mesh_axes_replica_group_list":
         given = made.mesh_axes_replica_group_list
-        names = ",".join(_axis(axis, given.mesh) for axis in given.axes)
+        names = ",".join(_axis_names(given.axes, given.mesh))
         return f"{_mesh(given.mesh)} {{{names}}}"
     old = made.collective_device_list
     iota = None
@@ -174,7 +175,7 @@ def _named(given: NamedShardingProto, *, with_metadata: bool) -> str:
         return f"{{{_mesh(mesh)}, {whole}{more}}}"
     parts = []
     for one in given.dim_shardings:
-        names = [_axis(axis, mesh) for axis in one.axes]
+        names = _axis_names(one.axes, mesh)
         parts.append(f"{{{', '.join(names if one.is_closed else [*names, '?'])}}}")
     text = f"{_mesh(mesh)}, [{', '.join(parts)}]"
     for word, axes in (
@@ -215,15 +216,20 @@ def _reduction(given: NamedShardingProto) -> str:
 
 
 def _axes(word: str, axes: Iterable[AxisRefProto], mesh: MeshProto) -> str:
-    names = ", ".join(_axis(axis, mesh) for axis in axes)
+    names = ", ".join(_axis_names(axes, mesh))
     return f", {word}{{{names}}}" if names else ""
 
 
-def _axis(axis: AxisRefProto, mesh: MeshProto) -> str:
-    place = axis.mesh_axis_index
-    name = f"'{mesh.axes[place].name}'" if 0 <= place < len(mesh.axes) else str(place)
-    part = axis.sub_axis_info
-    return f"{name}:({part.pre_size}){part.size}" if axis.HasField("sub_axis_info") else name
+def _axis_names(axes: Iterable[AxisRefProto], mesh: MeshProto) -> list[str]:
+    known = [f"'{axis.name}'" for axis in mesh.axes]
+    places = [axis.mesh_axis_index for axis in axes]
+    names = [known[place] if 0 <= place < len(known) else str(place) for place in places]
+    check_items(names)
+    parts = [axis.sub_axis_info if axis.HasField("sub_axis_info") else None for axis in axes]
+    return [
+        name if part is None else f"{name}:({part.pre_size}){part.size}"
+        for name, part in zip(names, parts, strict=True)
+    ]
 
 
 def _mesh(mesh: MeshProto) -> str:

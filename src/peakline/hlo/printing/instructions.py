@@ -22,7 +22,7 @@ from peakline.hlo.printing.metadata import is_shown, metadata_text, payload_of
 from peakline.hlo.printing.order import LOW, called, local
 from peakline.hlo.printing.origins import origin_text
 from peakline.hlo.printing.outline import MAIN_THREAD, Threads
-from peakline.hlo.printing.quoting import as_value, braced, sound_name
+from peakline.hlo.printing.quoting import as_value, braced, check_items, joined, sound_name
 from peakline.hlo.printing.shapes import Shapes, numbered
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class Printer:
         self._made: dict[int, HloInstructionProto] = {}
         self._names: dict[int, str] = {}
         self._forced: str | None = None
+        self._singles: dict[int, _Single | None] = {}
 
     def is_inline(self, number: int) -> bool:
         """Whether a computation is written where it is started."""
@@ -91,6 +92,7 @@ class Printer:
         """The computation whose instructions come next."""
         self._made = {local(made.id): made for made in one.instructions}
         self._names = {key: self._sign + sound_name(made.name) for key, made in self._made.items()}
+        self._singles = {}
         forced = one.id in self.threads.forced
         self._forced = self.threads.of(one.id) if forced else None
 
@@ -122,15 +124,23 @@ class Printer:
 
     def _single(self, made: HloInstructionProto) -> _Single | None:
         """The one instruction that an asynchronous one starts, updates or ends."""
-        for _ in self._made:
+        passed: dict[int, None] = {}
+        found = None
+        while (key := local(made.id)) not in passed:
+            if key in self._singles:
+                found = self._singles[key]
+                break
+            passed[key] = None
             if made.opcode == "async-start":
                 ids = made.called_computation_ids
-                return self._inline.get(ids[0]) if ids else None
+                found = self._inline.get(ids[0]) if ids else None
+                break
             operand = self._made.get(local(made.operand_ids[0])) if made.operand_ids else None
             if operand is None or operand.opcode not in ASYNC:
-                return None
+                break
             made = operand
-        return None
+        self._singles.update(dict.fromkeys(passed, found))
+        return found
 
     def _constant(self, made: HloInstructionProto) -> Iterator[str]:
         from peakline.hlo.printing.literals import ELIDED, UnreadableLiteral, literal_text
@@ -145,16 +155,17 @@ class Printer:
 
     def _operands(self, made: HloInstructionProto) -> str:
         found = self._names
+        names = [found.get(number & LOW, "null ") for number in made.operand_ids]
         if self.options.operand_shapes:
-            names = [
-                f"{self._shapes.text(self._made[key].shape)} {found[key]}"
-                if key in found
-                else "null "
+            shapes = [
+                self._shapes.text(self._made[key].shape) if key in found else ""
                 for key in map(local, made.operand_ids)
             ]
-        else:
-            names = [found.get(number & LOW, "null ") for number in made.operand_ids]
-        return ", ".join(names) if self.options.short else numbered(names)
+            check_items([*shapes, *names])
+            names = [
+                f"{one} {name}" if one else name for one, name in zip(shapes, names, strict=True)
+            ]
+        return joined(names) if self.options.short else numbered(names)
 
     def extras(self, made: HloInstructionProto, *, with_calls: bool = True) -> Iterator[str]:
         """What is written behind the operands, but for where the instruction comes from."""
@@ -184,7 +195,7 @@ class Printer:
             yield f"frontend_attributes={frontend_text(made.frontend_attributes.map)}"
         if made.control_predecessor_ids and not self.options.short:
             names = [self._names.get(local(one), "null ") for one in made.control_predecessor_ids]
-            yield f"control-predecessors={{{', '.join(names)}}}"
+            yield f"control-predecessors={{{joined(names)}}}"
         if made.HasField("statistics_viz"):
             yield from statistics(made)
         if made.HasField("result_accuracy"):
@@ -216,7 +227,8 @@ class Printer:
         ids = called(made)
         if not ids:
             return
-        names = [self._sign + self.computations.get(number, "null ") for number in ids]
+        known = {number: self._sign + self.computations.get(number, "null ") for number in ids}
+        names = [known[number] for number in ids]
         opcode, words = made.opcode, _WORDS.get(made.opcode)
         if opcode == "while":
             # The body stands first in the message, the condition in the text.
@@ -226,15 +238,15 @@ class Printer:
         if words is not None:
             yield from (f"{word}={name}" for word, name in zip(words, names, strict=False))
         elif opcode == "conditional":
-            yield f"branch_computations={{{', '.join(names)}}}"
+            yield f"branch_computations={{{joined(names)}}}"
         elif opcode in _APPLIED:
             yield f"to_apply={names[0]}"
             if opcode == "call" and made.is_composite:
                 yield "is_composite=true"
         elif opcode == "custom-call":
-            yield f"called_computations={{{', '.join(names)}}}"
+            yield f"called_computations={{{joined(names)}}}"
         elif opcode != "async-start" or ids[0] not in self._inline:
-            yield f"calls={', '.join(names)}"
+            yield f"calls={joined(names)}"
 
 
 def _is_binary(operands: Sequence[ShapeProto]) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.errors import InputError
 from peakline.hlo.printing.quoting import braced
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 _WIDEST = 1 << 12
 """Parts of a tuple up to which its gaps are written."""
 _DEEPEST = 64
+_MOST_PARTS = 1 << 16
+"""Parts of a value, those of its tuples and their gaps, up to which it is written."""
 
 
 class _Node:
@@ -40,6 +43,8 @@ def origin_text(value: OriginalValueProto) -> str:
             node = node.parts.setdefault(place, _Node())
         known = element.HasField("original_array")
         node.leaf = f"{{{array_text(element.original_array)}}}" if known else "{}"
+    if _parts(root) > _MOST_PARTS + len(value.elements):
+        raise InputError("what a value was before compilation has too many gaps to be written")
     text = _written(root)
     if value.HasField("call_hierarchy"):
         return f'{text},["{value.call_hierarchy}"]'
@@ -50,6 +55,15 @@ def array_text(array: OriginalArrayProto) -> str:
     """``"a" {0}``: an instruction, and the place in its result."""
     name = f'"{array.instruction_name}"'
     return f"{name} {braced(array.shape_index)}" if array.shape_index else name
+
+
+def _parts(root: _Node) -> int:
+    count, waiting = 0, [root]
+    while waiting:
+        parts = waiting.pop().parts
+        count += max(parts, default=-1) + 1
+        waiting += parts.values()
+    return count
 
 
 def _written(node: _Node) -> str:

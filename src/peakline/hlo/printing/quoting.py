@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 
+from peakline.errors import InputError
 from peakline.formats.hlo_proto.element_types import type_names
 
 _SOUND = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*", re.ASCII)
@@ -13,6 +14,12 @@ _OTHERS = re.compile(rb"[^A-Za-z0-9_.\-]")
 _ESCAPES = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r", 0x22: '\\"', 0x27: "\\'", 0x5C: "\\\\"}
 _PLAIN = re.compile(r"[ !#-&(-\[\]-~]*")
 _STRING_OR_BRACE = re.compile(r'"(?:[^"\\]++|\\.)*+"?+|[{}]', re.DOTALL)
+_LONG, _FEW_LONG = 1000, 4
+"""Of a text that long, which many instructions may share, it is remembered how it is written."""
+_FREE, _MOST_TIMES, _ITEM = 2**24, 10, 16
+"""Items may be so long together, and so many times as long as the distinct ones and so many letters
+for each item.
+"""
 _AFTER = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
 
 
@@ -44,7 +51,14 @@ def quoted(text: str | bytes) -> str:
         if _PLAIN.fullmatch(text):
             return f'"{text}"'
         text = text.encode("utf-8", "replace")
+    return _long_escaped(text) if len(text) > _LONG else _all_escaped(text)
+
+
+def _all_escaped(text: bytes) -> str:
     return f'"{"".join(map(_escaped, text))}"'
+
+
+_long_escaped = lru_cache(_FEW_LONG)(_all_escaped)
 
 
 def _escaped(byte: int) -> str:
@@ -55,8 +69,15 @@ def _escaped(byte: int) -> str:
 
 def as_value(text: str | bytes) -> str:
     """Text as it is where it looks like a JSON object, else quoted (``LexesAsJsonDict``)."""
+    return _long_value(text) if len(text) > _LONG else _value(text)
+
+
+def _value(text: str | bytes) -> str:
     shown = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
     return shown if _is_object(shown) else quoted(text)
+
+
+_long_value = lru_cache(_FEW_LONG)(_value)
 
 
 def _is_object(text: str) -> bool:
@@ -70,6 +91,24 @@ def _is_object(text: str) -> bool:
         if depth == 0:
             return _AFTER.fullmatch(text, found.end()) is not None
     return False
+
+
+def joined(items: Sequence[str]) -> str:
+    """Items with commas and blanks between; InputError as by `check_items`."""
+    check_items(items)
+    return ", ".join(items)
+
+
+def check_items(items: Sequence[str]) -> None:
+    """Raise InputError where the same very long texts stand too often in what an instruction says:
+    a name of a megabyte in place of each of a million operands fills any memory.
+    """
+    size = sum(map(len, items))
+    if size > _FREE and size > _MOST_TIMES * (sum(map(len, set(items))) + _ITEM * len(items)):
+        raise InputError(
+            "an instruction would say the same very long texts too often: the program is not "
+            "written as text"
+        )
 
 
 def listed(numbers: Iterable[object]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from peakline.formats.hlo_proto.element_types import type_names
-from peakline.hlo.printing.quoting import listed
+from peakline.hlo.printing.quoting import check_items, joined, listed
 
 if TYPE_CHECKING:
     from peakline.schema import LayoutProto, ShapeProto
@@ -86,9 +86,12 @@ def _buffer(shape: ShapeProto, text: Callable[[ShapeProto, int], str], depth: in
 
 
 def numbered(items: Sequence[str]) -> str:
-    """Items with commas between, every fifth with its number in a comment."""
+    """Items with commas between, every fifth with its number in a comment; InputError as by
+    `check_items`.
+    """
     if len(items) <= 5:
-        return ", ".join(items)
+        return joined(items)
+    check_items(items)
     return ", ".join(
         f"/*index={place}*/{item}" if place and place % 5 == 0 else item
         for place, item in enumerate(items)

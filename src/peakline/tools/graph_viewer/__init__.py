@@ -84,7 +84,7 @@ def _text(profile: Profile, data: Buffer, parameters: GraphViewerParameters) -> 
     parts = read_module(data)
     if parts is None:
         raise _unreadable(profile)
-    return program_text(parts, parameters)
+    return program_text(parts, parameters, len(data))
 
 
 def message_text(profile: Profile, data: Buffer, without: str = "") -> bytes:
@@ -106,19 +106,23 @@ def _unreadable(profile: Profile) -> InputError:
     return InputError(f"{profile.path}: the program is no HloProto")
 
 
-def program_text(parts: ModuleParts, parameters: GraphViewerParameters) -> bytes:
-    """The text of a program that ``type`` names."""
+def program_text(parts: ModuleParts, parameters: GraphViewerParameters, size: int) -> bytes:
+    """The text of a program of ``size`` bytes that ``type`` names. Raises as `check_length`."""
     from peakline.hlo.printing import PrintOptions, module_text
 
     is_short = parameters.type == "short_txt"
     options = PrintOptions(short=is_short, large=not is_short, metadata=parameters.show_metadata)
-    return _joined(module_text(parts, options))
+    return _joined(module_text(parts, options), size)
 
 
-def _joined(parts: Iterable[str]) -> bytes:
+def _joined(parts: Iterable[str], size: int | None = None) -> bytes:
+    from peakline.text import check_length
+
     out = BytesIO()
     for part in parts:
         out.write(part.encode("utf-8", "replace"))
+        if size is not None:
+            check_length(out.tell(), size)
     # Without a copy: nothing else writes.
     return out.getvalue()
 

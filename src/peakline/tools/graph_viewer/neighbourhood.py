@@ -11,6 +11,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.errors import NotFoundError, UsageError
+from peakline.text import check_repeated
 
 if TYPE_CHECKING:
     from peakline.tables import Columns, Profile
@@ -196,10 +197,16 @@ class _Graph:
     def document(
         self, rows: Int64Array, name: str, parameters: GraphViewerParameters, left_out: int
     ) -> dict[str, Any]:
-        """The answer as JSON values: times none, sizes in bytes, of one execution."""
+        """The answer as JSON values: times none, sizes in bytes, of one execution. Raises as
+        `check_repeated`.
+        """
         inside = np.zeros(self.made.rows, np.bool_)
         inside[rows] = True
         edges = self.edges.take(inside[self.edges.first] & inside[self.edges.second])
+        # Each access to a name is a text of its own: very many of a long one fill any memory.
+        rows_of_edges = np.concatenate([edges.first, edges.second])
+        known = {row: self.names[row] for row in np.unique(rows_of_edges).tolist()}
+        check_repeated([known[row] or "" for row in rows_of_edges.tolist()])
         return {
             "module": self.label,
             "program_id": None if self.program_id is None else str(self.program_id),
@@ -209,8 +216,8 @@ class _Graph:
             "nodes": self._nodes(rows),
             "edges": [
                 {
-                    "from": self.names[first],
-                    "to": self.names[second],
+                    "from": known[first],
+                    "to": known[second],
                     "kind": _KINDS[kind],
                     "place": place,
                 }

@@ -34,7 +34,7 @@ def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str
         parameters = replace(parameters, type="long_txt", show_metadata=True)
     read = as_read(data)
     if parameters.type in ("short_txt", "long_txt"):
-        return ours.program_text(read, parameters)
+        return ours.program_text(read, parameters, len(data))
     if parameters.type == "graph":
         return _drawn(read.whole(), parameters, output_format)
     from peakline.xprof.graph_viewer.adjacent import adjacent_nodes
