@@ -58,6 +58,8 @@ FAILED = {
     "hlo_work.donated_bitcasts": ["memory"],
     "hlo_work.deep_product": ["programs"],
     "hlo_work.deep_convolution": ["tool graph_viewer"],
+    "critical_path.never_recorded_inputs": ["tool graph FILE", "tool critical_path"],
+    "critical_path.never_recorded": ["tool critical_path"],
 }
 """Some that took more than their share or ended with an error of ours, and questions that showed
 it.

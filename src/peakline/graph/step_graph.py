@@ -62,6 +62,16 @@ class StepGraph:
         if any(op in _RECV for op in ops.values()):
             self._join(profile, devices, ops)
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self._before)
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are between them."""
+        return sum(map(len, self._before.values()))
+
     def _connect(
         self, profile: Profile, nodes: dict[tuple[str, str], Node], chosen: list[str]
     ) -> None:
@@ -106,6 +116,10 @@ class StepGraph:
         known = self._find(node)
         waits = self._before[known] if known is not None else list(_of_label(node, label))
         return waits or [Wait((node[0], _SOURCE), "source")]
+
+    def has(self, node: Node) -> bool:
+        """Whether the graph says what ``node`` waits for, so that no label does."""
+        return self._find(node) is not None
 
     def sent(self, tensor: str) -> list[Wait]:
         """The nodes that send ``tensor`` to other devices."""
