@@ -278,3 +278,12 @@ def test_each_graph_of_a_file_is_checked(tmp_path):
 def test_every_rule_is_documented(root):
     page = (root / "docs" / "graph-check.md").read_text(encoding="utf-8")
     assert [rule for rule in RULES if f"| `{rule}` |" not in page] == []
+
+
+def test_a_very_long_name_is_shown_by_its_begin_and_its_end(tmp_path):
+    name = "g" * 300 + "/" * 400 + "h" * 300
+    shown = "g" * 250 + "..." + "h" * 247
+    nodes = body(name, "X", "y:o:0")
+    found = broken(tmp_path, library(function(nodes, None, name=name)) + node("b" * 500, "X", "y"))
+    assert found == [("unknown_input", "b" * 500), ("unknown_input", f"{shown}/{shown}"),
+                     ("function_return", shown)]  # fmt: skip

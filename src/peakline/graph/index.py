@@ -45,6 +45,19 @@ class Strings:
         return self._codes.get(value, -2)
 
 
+_LONGEST = 500
+
+
+def short_name(name: str) -> str:
+    """A name to be shown, of at most so many characters: its begin and its end say most.
+
+    One may be that of very many rows.
+    """
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[: _LONGEST // 2]}...{name[3 - _LONGEST // 2 :]}"
+
+
 @dataclass(frozen=True)
 class Scope:
     """Where names must be unique: a graph, or the body of one of its functions."""
@@ -53,8 +66,9 @@ class Scope:
     function: str | None
 
     def path(self, node: str) -> str:
-        """A node's name, inside a function body after the function's."""
-        return node if self.function is None else f"{self.function}/{node}"
+        """A node's name as it is shown, inside a function body after the function's."""
+        shown = short_name(node)
+        return shown if self.function is None else f"{short_name(self.function)}/{shown}"
 
 
 class GraphIndex:
@@ -98,7 +112,7 @@ class GraphIndex:
         return numbers[codes]
 
     def path(self, node: int) -> str:
-        """The name of the node in this row, inside a function body after the function's."""
+        """The name of the node in this row as it is shown, as `Scope.path`."""
         name = self.nodes.names("name")[node] or ""
         return self.scopes[int(self.node_scope[node])].path(name)
 

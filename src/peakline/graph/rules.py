@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peakline.graph.index import GraphIndex
+from peakline.graph.index import GraphIndex, short_name
 
 RULES = {
     "producer": "the graph's producer is older than any reader supports",
@@ -35,8 +35,8 @@ class BrokenRule:
     """A rule of `RULES` that a graph breaks.
 
     ``node`` is the node's name, inside a function body ``function/node``; of a rule about a
-    function as a whole the function's name; empty for the whole graph. ``is_error`` is False
-    for what TensorFlow reads but may refuse or ignore later.
+    function as a whole the function's name; empty for the whole graph. Very long names are
+    shortened. ``is_error`` is False for what TensorFlow reads but may refuse or ignore later.
     """
 
     rule: str
@@ -48,7 +48,7 @@ class BrokenRule:
     def as_json(self, *, with_graph: bool) -> dict[str, str]:
         """The document; ``with_graph`` adds the graph's name, for files that hold several."""
         document = {"rule": self.rule, "node": self.node, "message": self.message}
-        return {**document, "graph": self.graph} if with_graph else document
+        return {**document, "graph": short_name(self.graph)} if with_graph else document
 
 
 def broken_at(

@@ -45,6 +45,7 @@ class _Inputs:
         self._raw = edges.names("input")
         self._argument = edges.names("source_argument")
         self._in_body = edges.names("function").codes >= 0
+        self._there: dict[tuple[int, str], bool] = {}
 
     def _text(self, edge: int) -> str:
         """The input as it was written."""
@@ -130,8 +131,12 @@ class _Inputs:
     def _is_there(self, edge: int, name: str) -> bool:
         index = self._index
         scope = index.edge_scope[edge : edge + 1]
-        code = np.array([index.strings.code(name)], np.int64)
-        return bool(index.find_nodes(scope, code)[0] >= 0 or index.find_inputs(scope, code)[0] >= 0)
+        key = int(scope[0]), name
+        if key not in self._there:
+            code = np.array([index.strings.code(name)], np.int64)
+            found = index.find_nodes(scope, code)[0], index.find_inputs(scope, code)[0]
+            self._there[key] = max(found) >= 0
+        return self._there[key]
 
     def _why(self, edge: int, text: str) -> str:
         """Why a well-formed input is refused."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from peakline.graph.index import GraphIndex
+from peakline.graph.index import GraphIndex, short_name
 from peakline.graph.rules import BrokenRule, broken_at, quoted
 from peakline.graph.signatures import Signatures
 from peakline.tables.columns import Columns
@@ -114,7 +114,8 @@ def check_gradients(functions: Columns, signatures: Signatures) -> Iterator[Brok
         gradient[graph or "", name or ""] = of
         if (graph or "", of) not in signatures.functions:
             message = f"the gradient function {quoted(of)} is not in the library"
-            yield BrokenRule("absent_function", name or "", message, graph or "")
+            yield BrokenRule("absent_function", short_name(name or ""), message, graph or "")
+    refused = all(function in gradient for function in signatures.functions)
     done: set[tuple[str, str]] = set()
     for start in gradient:
         path: list[tuple[str, str]] = []
@@ -126,6 +127,5 @@ def check_gradients(functions: Columns, signatures: Signatures) -> Iterator[Brok
         if at in path:
             circle = [name for _, name in path[path.index(at) :]]
             text = " -> ".join(quoted(name) for name in [*circle, circle[0]])
-            refused = all(function in gradient for function in signatures.functions)
             message = f"gradients in a circle: {text}"
-            yield BrokenRule("gradient_cycle", at[1], message, at[0], refused)
+            yield BrokenRule("gradient_cycle", short_name(at[1]), message, at[0], refused)

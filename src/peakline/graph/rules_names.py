@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from peakline.graph.index import GraphIndex
+from peakline.graph.index import GraphIndex, short_name
 from peakline.graph.rules import BrokenRule, broken_at, quoted
 from peakline.tables.columns import Columns
 
@@ -91,4 +91,4 @@ def check_functions(repeated: frozenset[tuple[str, str]]) -> Iterator[BrokenRule
     """That a library has every function once."""
     for graph, name in sorted(repeated):
         message = "several functions of the library have this name"
-        yield BrokenRule("duplicate_function", name, message, graph)
+        yield BrokenRule("duplicate_function", short_name(name), message, graph)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
-from peakline.graph.index import GraphIndex
+from peakline.graph.index import GraphIndex, short_name
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.tables.columns import Columns
 
@@ -65,7 +65,7 @@ def check_returns(index: GraphIndex, signatures: Signatures) -> Iterator[BrokenR
             problem = _control_result(body, source)
         if problem:
             message = f"{what} {quoted(name or '')} {problem}"
-            yield BrokenRule(rule, scope.function or "", message, scope.graph)
+            yield BrokenRule(rule, short_name(scope.function or ""), message, scope.graph)
 
 
 class _Body:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from peakline.graph.index import short_name
 from peakline.graph.rules import RULES
 from peakline.hlo.graphs import KIND as HLO
 from peakline.render.terminal.screen import indented, plain_table, show
@@ -139,6 +140,6 @@ def _check(broken: list[BrokenRule], *, several: bool) -> list[RenderableType]:
 
 
 def _broken(one: BrokenRule, *, several: bool) -> Text:
-    where = [one.graph] if several and one.graph else []
+    where = [short_name(one.graph)] if several and one.graph else []
     where += [one.node] if one.node else []
     return Text(one_line(": ".join([*where, one.message])))
