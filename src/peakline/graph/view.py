@@ -146,14 +146,22 @@ def _around(index: GraphIndex, among: BoolArray, node: str, depth: int) -> BoolA
     if not near.any():
         raise NotFoundError(f"no node {node!r} in these graphs")
     whole = np.flatnonzero((index.source_row >= 0) & (index.target_row >= 0))
-    sources, targets = index.source_row[whole], index.target_row[whole]
+    ends = np.stack([index.source_row[whole], index.target_row[whole]])
+    # The edges at node n, both those that it has as its source and as its target, lead to
+    # other[first[n] : first[n + 1]].
+    order = np.argsort(ends.ravel(), kind="stable")
+    other = ends[::-1].ravel()[order]
+    first = np.append(0, np.cumsum(np.bincount(ends.ravel(), minlength=near.size)))
+    front = np.flatnonzero(near)
     for _ in range(depth):
-        grown = near.copy()
-        grown[targets[near[sources]]] = True
-        grown[sources[near[targets]]] = True
-        if (grown == near).all():
+        # What was reached is not gone back to, so that a long chain takes each node once.
+        begins, counts = first[front], first[front + 1] - first[front]
+        places = np.repeat(begins - np.cumsum(counts) + counts, counts)
+        reached = np.unique(other[places + np.arange(places.size)])
+        front = reached[~near[reached]]
+        if not front.size:
             break
-        near = grown
+        near[front] = True
     return near
 
 

@@ -60,6 +60,18 @@ def chain(size: int) -> bytes:
     return repeated(size, lambda n: _node(f"n{n}", "MatMul", part(3, f"n{n - 1}") if n else b""))
 
 
+def named_chain(size: int) -> bytes:
+    """A chain whose first node the questions name."""
+    return _node("a", "NoOp") + repeated(
+        size, lambda n: _node(f"n{n}", "X", part(3, f"n{n - 1}" if n else "a"))
+    )
+
+
+def long_op_type(size: int) -> bytes:
+    """A node with a long op type among very many."""
+    return _node("a", "X" * (size // 2)) + repeated(size // 2, lambda n: _node(f"n{n}", "Y"))
+
+
 def circle(size: int) -> bytes:
     return _node("n0", "Add", part(3, "n1")) + repeated(
         size, lambda n: _node(f"n{n + 1}", "Add", part(3, f"n{n}"))
