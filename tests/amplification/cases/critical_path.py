@@ -116,6 +116,12 @@ def kernels_at_once(size: int) -> bytes:
     return _stats(many(size, _run("a:X", 0, 0)), device="/device:GPU:0/stream:1")
 
 
+def long_device(size: int) -> bytes:
+    """A path on a device with a long name."""
+    device = "/device:" + "x" * (size // 3)
+    return _stats(many(size // 3, _run("a", 0, 0, "a = X(a)")), device=device)
+
+
 def senders(size: int) -> bytes:
     """Very many sends of one tensor, and very many calls that brought it."""
     attrs = b"".join(

@@ -37,6 +37,7 @@ class GraphParameters(Parameters):
 def _run(profile: Profile, parameters: GraphParameters, output_format: str) -> bytes:
     from peakline.graph.critical_path import critical_path, step_runs
     from peakline.graph.view import Selection, view_graph
+    from peakline.text import check_repeated
     from peakline.tools.graph.output import FORMATS, Report
 
     step = step_runs(profile, parameters.step)
@@ -46,6 +47,7 @@ def _run(profile: Profile, parameters: GraphParameters, output_format: str) -> b
         view=view_graph(profile, selection, step),
         path=critical_path(profile, step) if step is not None else None,
     )
+    check_repeated(report.texts())
     if not profile.columns_or_empty("nodes").rows and step is None:
         profile.warn("no_graph", "no graph and no executions in this profile")
     return FORMATS[output_format](report).encode()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from peakline.graph.critical_path import CriticalPath
+from peakline.graph.index import short_name
 from peakline.graph.view import GraphView, Selection, ViewNode
 from peakline.text import one_line
 
@@ -23,6 +24,18 @@ class Report:
     def left_out(self) -> int:
         """Nodes that were chosen but are beyond the limit."""
         return self.view.matching - len(self.view.nodes)
+
+    def texts(self) -> list[str]:
+        """The texts of files that stand in the answer, as often as they do."""
+        found = [
+            text
+            for node in self.view.nodes
+            for text in (node.graph, node.name, node.op, node.device)
+        ]
+        if self.path is not None:
+            for one in self.path.pieces:
+                found += one.device, one.name, one.op_type, one.tensor
+        return found
 
 
 def to_json(report: Report) -> str:
@@ -99,7 +112,7 @@ def _node_row(node: ViewNode) -> tuple[str, ...]:
     spent = ("", "", "")
     if cost is not None:
         spent = (_milliseconds(cost.compute_ps), str(cost.runs), f"{cost.allocated_bytes:,}")
-    return (*spent, one_line(node.op), one_line(node.name))
+    return (*spent, _shown(node.op), _shown(node.name))
 
 
 def _path_text(path: CriticalPath) -> Iterator[str]:
@@ -121,9 +134,9 @@ def _path_text(path: CriticalPath) -> Iterator[str]:
             _milliseconds(piece.queued_ps),
             _milliseconds(piece.busy_ps),
             piece.why,
-            one_line(piece.op_type),
-            one_line(f"{piece.name} (of {piece.tensor})" if piece.tensor else piece.name),
-            one_line(piece.device),
+            _shown(piece.op_type),
+            _shown(f"{piece.name} (of {piece.tensor})" if piece.tensor else piece.name),
+            _shown(piece.device),
         )
         for piece in path.pieces
     ]
@@ -146,6 +159,11 @@ def _is_on(node: ViewNode, on_path: set[tuple[str, str]], devices: set[str]) -> 
     if node.cost is None:
         return False
     return (node.device if node.device in devices else "", node.name) in on_path
+
+
+def _shown(text: str) -> str:
+    # A row is as wide as the longest.
+    return one_line(short_name(text))
 
 
 def _milliseconds(picoseconds: int) -> str:
