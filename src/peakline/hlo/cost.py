@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from peakline.hlo import cost_rules as rules
 from peakline.hlo.modules import parse_program
-from peakline.hlo.program import Made, Program, Sum
+from peakline.hlo.program import UNCOUNTED, Made, Program, Sum
 
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto
@@ -49,10 +49,6 @@ class Cost(NamedTuple):
 _CALLS = frozenset(("call", "async-start", "while", "conditional"))
 """Opcodes that cost what they call."""
 NOTHING = Cost(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-UNCOUNTED = IndexError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError
-"""What a rule raises of an instruction that is not as it should be; a RecursionError where JSON in
-it is deep.
-"""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable
 
 from peakline.hlo.program import (
+    UNCOUNTED,
+    Fused,
+    Index,
     Made,
     Program,
     Sum,
@@ -37,19 +40,38 @@ def fusion(made: Made, sum_of: SumOf, program: Program) -> None:
     made.out, made.read = {}, {}
     root = program.roots[made.calls[0]]
     _writes(made, root)
+    key = made.calls[0], tuple(made.out)
+    if key not in program.fused:
+        # The same for all fusions of a computation, of which there can be very many.
+        program.fused[key] = fused = Fused()
+        try:
+            _look_inside(fused, root, parts, program.parameters(made.calls[0]), program)
+        except UNCOUNTED:
+            fused.is_damaged = True
+    fused = program.fused[key]
+    made.read, made.use = fused.read, fused.use
+    made.flops = made.flops if fused.flops is None else fused.flops
+    if fused.is_damaged:
+        raise ValueError
+    made.bytes = float(sum(made.out.values()) + fused.constants + fused.read_bytes)
+
+
+def _look_inside(
+    fused: Fused, root: Made, parts: list[Made], parameters: dict[int, Made], program: Program
+) -> None:
     for part in parts:
         part.share = 1.0
     if program.is_gpu:
-        made.flops = _shares(root, parts, program)
-    constants = sum(
+        fused.flops = _shares(root, parts, program)
+    fused.constants = sum(
         size_of(part.shape) * min(part.share, 1.0)
         for part in parts
         if part.opcode == "constant" and elements(part.shape) > _IMMEDIATE[program.is_gpu]
     )
-    for number, parameter in sorted(program.parameters(made.calls[0]).items()):
-        made.use[number] = parameter.share
-        _reads(made, number, parameter, program)
-    made.bytes = float(sum(made.out.values()) + constants + sum(made.read.values()))
+    for number, parameter in sorted(parameters.items()):
+        fused.use[number] = parameter.share
+        _reads(fused.read, number, parameter, program)
+    fused.read_bytes = sum(fused.read.values())
 
 
 def _writes(made: Made, root: Made) -> None:
@@ -62,7 +84,9 @@ def _writes(made: Made, root: Made) -> None:
             made.out[index] = size_of(part)
 
 
-def _reads(made: Made, number: int, parameter: Made, program: Program) -> None:
+def _reads(
+    found: dict[tuple[int, Index], float], number: int, parameter: Made, program: Program
+) -> None:
     for index, _ in leaves(parameter.shape):
         source = parameter
         for place in index:
@@ -76,7 +100,7 @@ def _reads(made: Made, number: int, parameter: Made, program: Program) -> None:
             read = float(round(single(size_of(source.shape) * min(source.share, 1.0))))
         else:
             read = float(_bytes_read(source, program, 0))
-        made.read[number, index] = read
+        found[number, index] = read
 
 
 def _bytes_read(parameter: Made, program: Program, depth: int) -> int:

@@ -24,6 +24,10 @@ CONVOLUTIONS = frozenset(
                  "BiasActivationForward")
 )  # fmt: skip
 """What is called of the libraries of GPUs (``xla/service/gpu/cublas_cudnn.cc``)."""
+UNCOUNTED = IndexError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError
+"""What a rule raises of an instruction that is not as it should be; a RecursionError where JSON in
+it is deep.
+"""
 _MOST = 2**62
 _POINTER = 8
 _DEEPEST = 64
@@ -129,6 +133,21 @@ class Sum:
 
 
 @dataclass
+class Fused:
+    """What fusions of one computation have in common: ``flops`` where they are counted part by
+    part, bytes of ``constants``, and what is read and used of parameters. ``is_damaged`` where it
+    is not as it should be.
+    """
+
+    flops: float | None = None
+    constants: float = 0.0
+    read: dict[tuple[int, Index], float] = field(default_factory=dict)
+    read_bytes: float = 0.0
+    use: dict[int, float] = field(default_factory=dict)
+    is_damaged: bool = False
+
+
+@dataclass
 class Program:
     """The computations of a module by id. ``unknown`` counts operands that are not there."""
 
@@ -139,7 +158,12 @@ class Program:
     unknown: int = 0
     places: int = 0
     """How many places of called computations may still be added up for who calls them."""
+    fused: dict[tuple[int, tuple[Index, ...]], Fused] = field(default_factory=dict)
+    """By computation and the parts of the result that are written."""
     _order: list[int] = field(default_factory=list)
+    _parameters: dict[int, dict[int, Made]] = field(default_factory=dict)
+    _copied: dict[int, Made | None] = field(default_factory=dict)
+    _is_elementwise: dict[int, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, module: HloModuleProto, *, is_gpu: bool) -> Program:
@@ -199,25 +223,36 @@ class Program:
 
     def parameters(self, computation: int) -> dict[int, Made]:
         """The parameters of a computation by number."""
-        return {
-            made.proto.parameter_number: made
-            for made in self.computations[computation]
-            if made.opcode == "parameter"
-        }
+        if computation not in self._parameters:
+            self._parameters[computation] = {
+                made.proto.parameter_number: made
+                for made in self.computations[computation]
+                if made.opcode == "parameter"
+            }
+        return self._parameters[computation]
 
     def copied_part(self, fusion: Made) -> Made | None:
         """The gather or scatter of a custom fusion, which is then taken for that alone."""
         if fusion.proto.fusion_kind != "kCustom" or not fusion.calls:
             return None
-        parts = self.computations.get(fusion.calls[0], ())
-        return next((part for part in parts if part.opcode in ("gather", "scatter")), None)
+        called = fusion.calls[0]
+        if called not in self._copied:
+            parts = self.computations.get(called, ())
+            found = (part for part in parts if part.opcode in ("gather", "scatter"))
+            self._copied[called] = next(found, None)
+        return self._copied[called]
 
     def is_elementwise(self, made: Made) -> bool:
         """Whether each element of the result comes from one element of every operand."""
-        if made.opcode == "fusion":
-            parts = self.computations.get(made.calls[0], []) if made.calls else []
-            return all(part.opcode in ("parameter", "constant") or _plain(part) for part in parts)
-        return _plain(made)
+        if made.opcode != "fusion" or not made.calls:
+            return made.opcode == "fusion" or _plain(made)
+        called = made.calls[0]
+        if called not in self._is_elementwise:
+            self._is_elementwise[called] = all(
+                part.opcode in ("parameter", "constant") or _plain(part)
+                for part in self.computations.get(called, [])
+            )
+        return self._is_elementwise[called]
 
 
 def most_places(operands: int) -> int:

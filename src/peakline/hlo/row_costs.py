@@ -17,9 +17,9 @@ import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt64Array
-from peakline.hlo.cost import NOTHING, UNCOUNTED, Cost, Costing
+from peakline.hlo.cost import NOTHING, Cost, Costing
 from peakline.hlo.cost_rules import prepare
-from peakline.hlo.program import Made, Program, Sum, most_places
+from peakline.hlo.program import UNCOUNTED, Made, Program, Sum, most_places
 from peakline.tables.once import once
 from peakline.tables.programs import INSTRUCTIONS
 from peakline.wire import Interner, Plan, Spans, WireTable, decode

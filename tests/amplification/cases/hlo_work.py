@@ -226,3 +226,24 @@ def _calls_of_wide(size: int, opcode: str, called: bytes) -> bytes:
 def _wide(size: int) -> bytes:
     foo = _instruction(9, "foo", part(36, varint(1 << 20) * (size // 3)))
     return _computation(2, _instruction(1 << 20, "parameter"), foo, root=9)
+
+
+def fusions_of_one(size: int) -> bytes:
+    """Different fusions of one large computation."""
+    return _fusions_of_one(size, "kLoop")
+
+
+def custom_fusions_of_one(size: int) -> bytes:
+    """The same that could each be one gather."""
+    return _fusions_of_one(size, "kCustom")
+
+
+def _fusions_of_one(size: int, kind: str) -> bytes:
+    half, base = size // 2, 1 << 20
+    more = number(38, 2) + part(11, kind)
+    fusions = repeated(half, lambda n: _instruction(n + 2, "fusion", more=more, shape=_array(n)))
+    parts = repeated(
+        half, lambda n: _instruction(base + n + 1, "add", part(36, varint(base + n) * 2))
+    )
+    inside = _computation(2, _instruction(base, "parameter"), parts, root=base)
+    return _program(_computation(1, _FIRST, fusions, name="main"), inside)
