@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from peakline import schema
+from peakline.arrays import Int64Array
 from peakline.tables import Columns, Profile
 
 
@@ -17,20 +18,26 @@ def partition_graphs(profile: Profile) -> Iterator[Any]:
     The tables hold attributes as text only, so nodes have none, and functions are left out.
     """
     graphs, nodes, edges = (profile.columns_or_empty(name) for name in ("graphs", "nodes", "edges"))
+    nodes_of, edges_of = _by_graph(nodes), _by_graph(edges)
+    nothing = np.zeros(0, np.int64)
     for name, kind, producer, consumer in graphs.each("graph", "kind", "producer", "min_consumer"):
         if kind == "partition":
             graph: Any = schema.message("tensorflow.GraphDef")()
             graph.versions.producer = producer
             graph.versions.min_consumer = consumer
-            _add_nodes(graph, _of(nodes, name), _of(edges, name))
+            own, inputs = nodes_of.get(name, nothing), edges_of.get(name, nothing)
+            _add_nodes(graph, nodes.take(own), edges.take(inputs))
             yield graph
 
 
-def _of(table: Columns, graph: str | None) -> Columns:
-    """The rows of a graph that stand outside functions."""
+def _by_graph(table: Columns) -> dict[str, Int64Array]:
+    """The rows that stand outside functions, by graph."""
     names = table.names("graph")
-    own = (names.codes == names.code_of(graph or "")) & ~table.is_valid("function")
-    return table.take(np.flatnonzero(own))
+    rows = np.flatnonzero(~table.is_valid("function") & (names.codes >= 0))
+    rows = rows[np.argsort(names.codes[rows], kind="stable")]
+    codes, starts = np.unique(names.codes[rows], return_index=True)
+    parts = np.split(rows, starts[1:])
+    return {names.values[code]: part for code, part in zip(codes.tolist(), parts, strict=False)}
 
 
 def _add_nodes(graph: Any, nodes: Columns, edges: Columns) -> None:
