@@ -46,6 +46,8 @@ FAILED = {
     "hlo_assignment.values_of_a_row": ["programs"],
     "hlo_text.shape_of_wrapped": ["memory", "export"],
     "memory_log.untracked": ["summary"],
+    "saved_model.long_tags": ["graph FILE", "graph --check FILE"],
+    "tfevents.partitions": ["export --to run-metadata"],
     "run_metadata.kernels": ["tool op_profile"],
     "run_metadata.partitions": ["tool graph FILE", "graph --check"],
     "run_metadata.allocators": ["tool memory_profile"],
@@ -91,19 +93,20 @@ def test_some_of_the_worst_files_take_their_share():
             ] == []
 
 
-@pytest.mark.parametrize("pair", [pairs.shapes, pairs.kinds, pairs.allocators])
-@pytest.mark.parametrize("size", [10_000, 100_000])
-def test_different_files_are_compared_in_their_share(tmp_path, pair, size):
-    paths = [tmp_path / "before", tmp_path / "after"]
-    for side, path in enumerate(paths):
-        path.write_bytes(pair(size, side))
-    words = ["diff", *map(str, paths)]
+def test_different_files_are_compared_in_their_share(tmp_path):
+    asked = [["--version"]]
+    for pair in (pairs.shapes, pairs.kinds, pairs.allocators):
+        paths = [tmp_path / f"{pair.__name__} {side}" for side in (0, 1)]
+        for side, path in enumerate(paths):
+            path.write_bytes(pair(100_000, side))
+        asked.append(["diff", *map(str, paths)])
     with Measuring() as measuring:
-        base, took = (measuring.measured([one])[0] for one in (["--version"], words))
-    most, seconds = LIMITS[size]
-    assert took["code"] == 0
-    assert took["peak_bytes"] - base["peak_bytes"] < most
-    assert took["seconds"] < 2 * seconds
+        base, *found = measuring.measured(asked)
+    most, seconds = LIMITS[100_000]
+    for took in found:
+        assert took["code"] == 0
+        assert took["peak_bytes"] - base["peak_bytes"] < most
+        assert took["seconds"] < 2 * seconds
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from tests.amplification.cases.run_metadata import partitions
+from tests.amplification.matrix import cases
 from tests.analysis.graphs import graph_bytes, node
 
 BAD = node("a") + node("b", "Op", "zz") + node("c", "Op", more='device:"/job:w-x"')
@@ -40,15 +40,6 @@ def test_versions_that_may_not_read(peakline, tmp_path):
     assert "for readers from 10 on, but not 5 or 2474\n" in peakline("graph", path).out
     path.write_bytes(graph_bytes(text % "5"))
     assert "for readers from 10 on, but not 5\n" in peakline("graph", path).out
-
-
-def test_of_very_many_graphs_the_first_are_listed(peakline, tmp_path):
-    path = tmp_path / "worst"
-    path.write_bytes(partitions(5_000))
-    graphs = json.loads(peakline("graph", path, "--json").out)["graphs"]
-    lines = peakline("graph", path, "--check").out.splitlines()
-    assert sum(" partition " in line for line in lines) == 100
-    assert f"  and {len(graphs) - 100} more graphs (all with --json)" in lines
 
 
 def test_of_several_graphs_the_largest_is_shown(peakline, root):
@@ -156,3 +147,12 @@ def test_many_broken_rules_are_counted(peakline, tmp_path):
     assert (run.code, run.err) == (1, f"peakline: {path}: 30 broken rules\n")
     assert run.out.splitlines()[-1] == "  and 10 more (all with --json)"
     assert len(json.loads(peakline("graph", path, "--json").out)["errors"]) == 30
+
+
+def test_of_very_many_graphs_the_first_hundred_are_listed(peakline, tmp_path):
+    path = tmp_path / "saved_model.pb"
+    path.write_bytes(cases()["saved_model.long_tags"](8000))
+    listed = peakline("graph", path).out.splitlines()
+    assert len([line for line in listed if " meta_graph (" in line]) == 100
+    assert any("s...s" in line for line in listed)
+    assert any(line.endswith(" nodes (all with --json)") for line in listed)

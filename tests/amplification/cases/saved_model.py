@@ -14,6 +14,13 @@ def graphs(size: int) -> bytes:
     return number(1, 1) + many(size, part(2, meta))
 
 
+def long_tags(size: int) -> bytes:
+    """Very many graphs, one of which has a long tag."""
+    node = part(1, part(1, "a") + part(2, "X"))
+    small = part(2, part(1, part(4, "x")) + part(2, node))
+    return _model(part(1, part(4, "s" * (size // 2))) + part(2, node)) + many(size // 2, small)
+
+
 def empty_graphs(size: int) -> bytes:
     return _model(part(2, graph_def.nodes(20))) + many(size, part(2))
 

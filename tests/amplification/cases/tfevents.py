@@ -35,6 +35,21 @@ def runs_of_one_tag(size: int) -> bytes:
     )
 
 
+def partitions(size: int) -> bytes:
+    """Runs of thousands of graphs with a node each."""
+    node = part(1, part(1, "a") + part(2, "X"))
+    content = run_metadata.runs(100) + many(min(size // 4, 20_000), part(3, node))
+    return _VERSION + repeated(
+        size, lambda n: events_record(part(8, part(1, f"t{n}") + part(2, content)))
+    )
+
+
+def long_tag(size: int) -> bytes:
+    """A run of very many graphs, none of them good, with a long name."""
+    content = run_metadata.runs(100) + many(size // 2, part(3, part(1, part(1, "!"))))
+    return _VERSION + events_record(part(8, part(1, "t" * (size // 2)) + part(2, content)))
+
+
 def deep_graph(size: int) -> bytes:
     return _VERSION + events_record(part(4, graph_def.deep_scope(size)))
 

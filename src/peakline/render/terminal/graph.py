@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from peakline.graph.rules import BrokenRule
     from peakline.graph.summary import GraphRow, GraphSummary
 
-_ROWS, _GRAPHS = 20, 100
+_ROWS = 20
+_GRAPHS = 100
 _ANYWHERE = "(any)"
 _UNNAMED = "(unnamed)"
 
@@ -31,9 +32,7 @@ def print_graph(profile: Profile, summary: GraphSummary, broken: list[BrokenRule
     parts: list[RenderableType] = [Text(one_line(head)), ""]
     parts.append(indented(_facts(summary)))
     if len(summary.graphs) > 1:
-        parts += ["", _title("graphs"), indented(_graphs(summary.graphs[:_GRAPHS]))]
-        if (more := len(summary.graphs) - _GRAPHS) > 0:
-            parts.append(indented(Text(f"and {more:,} more graphs (all with --json)")))
+        parts += ["", _title("graphs"), *map(indented, _graphs(summary.graphs))]
     if broken is None:
         parts += _contents(summary)
     else:
@@ -87,19 +86,23 @@ def _number(count: int, thing: str) -> str:
     return f"one {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
-def _graphs(graphs: tuple[GraphRow, ...]) -> Table:
+def _graphs(graphs: tuple[GraphRow, ...]) -> list[RenderableType]:
     rows = [
         (
-            graph.graph or _UNNAMED,
-            graph.kind + (f" ({graph.tags})" if graph.tags else ""),
+            short_name(graph.graph) or _UNNAMED,
+            graph.kind + (f" ({short_name(graph.tags)})" if graph.tags else ""),
             f"{graph.nodes:,}",
             f"{graph.edges:,}",
             f"{graph.functions:,}",
         )
-        for graph in graphs
+        for graph in graphs[:_GRAPHS]
     ]
     columns = ("GRAPH", "KIND", "NODES", "EDGES", "FUNCTIONS")
-    return plain_table(columns, rows, right=columns[2:])
+    parts: list[RenderableType] = [plain_table(columns, rows, right=columns[2:])]
+    if hidden := graphs[_GRAPHS:]:
+        nodes = sum(graph.nodes for graph in hidden)
+        parts.append(Text(f"and {len(hidden):,} more, {nodes:,} nodes (all with --json)"))
+    return parts
 
 
 def _counted(title: str, counts: dict[str, int]) -> list[RenderableType]:
