@@ -25,7 +25,7 @@ def partition_graphs(profile: Profile) -> Iterator[Any]:
             graph: Any = schema.message("tensorflow.GraphDef")()
             graph.versions.producer = producer
             graph.versions.min_consumer = consumer
-            own, inputs = nodes_of.get(name, nothing), edges_of.get(name, nothing)
+            own, inputs = nodes_of.get(name or "", nothing), edges_of.get(name or "", nothing)
             _add_nodes(graph, nodes.take(own), edges.take(inputs))
             yield graph
 

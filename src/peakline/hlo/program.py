@@ -31,7 +31,7 @@ it is deep.
 _MOST = 2**62
 _POINTER = 8
 _DEEPEST = 64
-_MOST_PLACES = 2**18
+_MOST_PLACES = 2**20
 Index = tuple[int, ...]
 
 
