@@ -7,7 +7,10 @@ the instructions, and of each value the first and the last place at which it is 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from peakline.deadline import checked
 from peakline.formats.hlo_text.assignment import Allocation, Assigned
@@ -57,25 +60,53 @@ def heap_trace(allocation: Allocation, live: LiveRanges) -> dict[str, Value]:
             ends.setdefault(found[1], []).append(value)
             last[value.number] = found[1]
     events: list[Value] = []
-    held: dict[int, Assigned] = {}
+    held = _Held(last)
     for place in checked(sorted(begins.keys() | ends.keys()), 256):
         named: dict[str, Value] = {"instruction_name": live.instructions.get(place, b"")}
         for value in begins.get(place, ()):
-            below = [one for one in held.values() if _overlap(one, value)]
-            for one in below:
-                if last[one.number] == place:
-                    events.append({"kind": _DEALLOCATION, "buffer_id": one.number, **named})
-                    del held[one.number]
-            still = next((one for one in below if one.number in held), None)
+            still = None
+            for number in held.below(value):
+                if last[number] == place:
+                    events.append({"kind": _DEALLOCATION, "buffer_id": number, **named})
+                    held.remove(number)
+                elif still is None:
+                    still = number
             event: dict[str, Value] = {"buffer_id": value.number, **named}
             if still is not None:
-                event |= {"kind": _SHARE, "share_with_canonical_id": still.number}
+                event |= {"kind": _SHARE, "share_with_canonical_id": still}
             events.append(event)
-            held[value.number] = value
-        gone = [one.number for one in ends.get(place, ()) if held.pop(one.number, None)]
+            held.add(value)
+        gone = [one.number for one in ends.get(place, ()) if held.remove(one.number)]
         events += ({"kind": _DEALLOCATION, "buffer_id": number, **named} for number in gone)
     return {"events": events, "buffer_allocation_index": allocation.index}
 
 
-def _overlap(one: Assigned, other: Assigned) -> bool:
-    return one.offset < other.offset + other.size and other.offset < one.offset + one.size
+class _Held:
+    """The values that are in memory, of those with ``numbers``, in the order in which they came."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._numbers = np.array([*numbers], np.int64)
+        self._at = {number: at for at, number in enumerate(self._numbers.tolist())}
+        self._begin, self._end, self._came = np.zeros((3, self._numbers.size), np.int64)
+        self._count = 0
+
+    def below(self, value: Assigned) -> list[int]:
+        """The numbers of those that overlap with ``value``."""
+        overlap = self._begin < value.offset + value.size
+        found = np.flatnonzero(overlap & (self._end > value.offset))
+        numbers: list[int] = self._numbers[found[np.argsort(self._came[found])]].tolist()
+        return numbers
+
+    def add(self, value: Assigned) -> None:
+        at = self._at[value.number]
+        if not self._came[at]:
+            self._count += 1
+            self._came[at] = self._count
+        self._begin[at], self._end[at] = value.offset, value.offset + value.size
+
+    def remove(self, number: int) -> bool:
+        """Whether it was there."""
+        at = self._at[number]
+        was_there = bool(self._came[at])
+        self._begin[at] = self._end[at] = self._came[at] = 0
+        return was_there
