@@ -68,6 +68,8 @@ def fields(data: memoryview) -> Iterator[WireField]:
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
     """The number at a place, and where it ends."""
+    if at < len(data) and (value := data[at]) < 0x80:  # most are of one byte
+        return value, at + 1
     from google.protobuf.message import DecodeError
 
     value = 0
@@ -135,12 +137,16 @@ def _check(kind: Descriptor, data: memoryview) -> None:
     if len(data) <= LARGE:
         schema.message(kind.full_name).FromString(data.tobytes())
         return
-    below = messages_below(kind)
+    below, message, begin = messages_below(kind), schema.message(kind.full_name), 0
     for field in fields(data):
-        if field.number in below and field.wire == BYTES:
+        is_large = field.end - field.start > LARGE
+        if is_large or field.end - begin > LARGE:
+            message.FromString(data[begin : field.begin].tobytes())
+            begin = field.begin
+        if is_large and field.number in below and field.wire == BYTES:
             _check(below[field.number], data[field.start : field.end])
-        else:
-            schema.message(kind.full_name).FromString(data[field.begin : field.end].tobytes())
+            begin = field.end
+    message.FromString(data[begin:].tobytes())
 
 
 def _split(data: memoryview) -> ModuleParts:
