@@ -77,6 +77,16 @@ def ooms(size: int) -> bytes:
     return _pickled([], [_entry(n, "oom") | {"device_free": 5} for n in range(size // 40)])
 
 
+def one_oom(size: int) -> bytes:
+    """The history is one failed allocation, again and again."""
+    return _pickled([], [_entry(1, "oom") | {"device_free": 5}] * (size // 3))
+
+
+def traces_of_one(size: int) -> bytes:
+    """A device for every three bytes: all have the same history of one entry."""
+    return pickle.dumps({"segments": [], "device_traces": [[_entry(1)]] * (size // 3)}, 4)
+
+
 def deep_stack(size: int) -> bytes:
     """One stack that is half of the file, and which every entry has."""
     deep = [_FRAME | {"line": n} for n in range(size // 40)]

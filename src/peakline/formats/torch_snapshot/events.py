@@ -191,35 +191,29 @@ def oom_table(
     The largest free block is known where nothing happened between the failure and the snapshot:
     the blocks of that stream then are what they were.
     """
+    if not devices:
+        return empty_columns("oom_reports")
     clock = _clock(devices)
-    found: list[tuple[int, int, int]] = [
-        (int(clock.place[number][row]), number, row)
+    parts = [
+        _ooms(number, device, clock.time_ps[number], clock.place[number])
         for number, device in enumerate(devices)
-        for row in np.flatnonzero(device.trace.code == OOM).tolist()
     ]
-    found.sort()
-    rows = [_oom(devices[number], row) for _, number, row in found]
-
-    def column(name: str) -> Int64Array:
-        return np.array([row[name] for row in rows], np.int64)
-
-    names = ("requested_bytes", "rounded_bytes", "pool_bytes", "in_use_bytes", "free_bytes",
-             "largest_free_bytes", "device_free_bytes")  # fmt: skip
-    data = {name: column(name) for name in names}
+    data = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    order = np.argsort(data.pop("place"))
+    data = {name: column[order] for name, column in data.items()}
+    number, stack = data.pop("number"), data.pop("stack")
     free, largest = data["free_bytes"], data["largest_free_bytes"]
-    stacks = [int(devices[number].trace.stack[row]) for _, number, row in found]
     fragmented = (free > 0) & (largest >= 0)
     return Columns(
         {
-            "report_id": np.arange(len(found), dtype=np.int64),
-            "time_ps": np.array([clock.time_ps[n][row] for _, n, row in found], np.int64),
-            "allocator": Names.encode([allocators[number] for _, number, _ in found]),
-            "op": Names.encode([None if stack < 0 else callers[stack] for stack in stacks]),
-            "device": Names.encode([allocators[number] for _, number, _ in found]),
+            "report_id": np.arange(order.size, dtype=np.int64),
+            "allocator": Names(number, allocators),
+            "op": Names.encode([None if one < 0 else callers[one] for one in stack.tolist()]),
+            "device": Names(number, allocators),
             "fragmentation": np.where(fragmented, 1 - largest / np.maximum(free, 1), 0.0).astype(
                 np.float64
             ),
-            "is_complete": np.ones(len(found), np.bool_),
+            "is_complete": np.ones(order.size, np.bool_),
             **data,
         },
         {
@@ -230,21 +224,38 @@ def oom_table(
     )
 
 
-def _oom(device: DeviceHistory, row: int) -> dict[str, int]:
-    trace, blocks = device.trace, device.blocks
-    in_use, pool = int(device.history.in_use[row]), int(device.history.pool[row])
-    largest = -1
-    if not device.history.shown[row + 1 :].any():
-        free = (blocks.state == FREE) & (blocks.stream == trace.stream[row])
-        largest = int(blocks.size[free].max(initial=0))
-    size = trace.size[row : row + 1]
+def _ooms(
+    number: int, device: DeviceHistory, time_ps: Int64Array, place: Int64Array
+) -> dict[str, AnyArray]:
+    """The failed allocations of one device."""
+    trace, history = device.trace, device.history
+    rows = np.flatnonzero(trace.code == OOM)
+    in_use, pool = history.in_use[rows], history.pool[rows]
+    # What absurd sizes add up to may have wrapped.
+    free = [max(of - used, 0) for of, used in zip(pool.tolist(), in_use.tolist(), strict=True)]
+    last = int(np.flatnonzero(history.shown).max(initial=-1))
+    largest = _largest_free(device.blocks, trace.stream[rows])
     return {
-        "requested_bytes": int(size[0]),
-        "rounded_bytes": int(round_sizes(size, device.divisions)[0]),
+        "place": place[rows],
+        "number": np.full(rows.size, number, np.int32),
+        "stack": trace.stack[rows],
+        "time_ps": time_ps[rows],
+        "requested_bytes": trace.size[rows],
+        "rounded_bytes": round_sizes(trace.size[rows], device.divisions),
         "pool_bytes": pool,
         "in_use_bytes": in_use,
-        # What absurd sizes add up to may have wrapped.
-        "free_bytes": min(max(pool - in_use, 0), _MOST_BYTES),
-        "largest_free_bytes": largest,
-        "device_free_bytes": int(trace.device_free[row]),
+        "free_bytes": np.array([min(size, _MOST_BYTES) for size in free], np.int64),
+        "largest_free_bytes": np.where(rows > last, largest, -1),
+        "device_free_bytes": trace.device_free[rows],
     }
+
+
+def _largest_free(blocks: Blocks, streams: Int64Array) -> Int64Array:
+    """The largest free block of each of ``streams``, 0 without any."""
+    free = blocks.state == FREE
+    known, place = np.unique(blocks.stream[free], return_inverse=True)
+    largest = np.zeros(known.size + 1, np.int64)
+    np.maximum.at(largest, place, blocks.size[free])
+    at = np.searchsorted(known, streams)
+    is_known = np.append(known, 0)[at] == streams
+    return np.where(is_known & (at < known.size), largest[at], 0)

@@ -23,6 +23,10 @@ from peakline.tables.reader import Warnings
 HOST = "host"
 """The allocator of pinned host memory; a device's is ``cuda:0`` and so on, as PyTorch names it."""
 
+MOST_DEVICES = 1024
+"""PyTorch numbers the devices of a process in eight bits (``c10/core/Device.h``: DeviceIndex); a
+few bytes of a list that names others stand for a whole history each."""
+
 _TABLES = frozenset(("segments", "blocks", "stacks", "allocator_events", "oom_reports"))
 _TRACES = (("device_traces", "segments"), ("host_traces", "host_segments"))
 
@@ -102,6 +106,8 @@ class TorchSnapshotReader(ReportingReader):
         )
         numbers = {-1 if name == "host_traces" else n for name, n, entries in traces if entries}
         devices = sorted(numbers | set(owner.tolist()))
+        if len(devices) > MOST_DEVICES:
+            raise Bad(f"it has {len(devices):,} devices, {MOST_DEVICES:,} at most are read")
         self._allocators = [HOST if device == -1 else f"cuda:{device}" for device in devices]
         self._segments = read_segments(
             [*segments, *pinned],
