@@ -1,5 +1,6 @@
-"""The worst two different files to compare: memory logs, side 0 and side 1."""
+"""The worst two different files to compare, or to explain one with the other: side 0 and side 1."""
 
+from tests.amplification.cases.hlo_proto import _FIRST, _assigned, _main, _value
 from tests.amplification.wire import number, part, repeated
 
 
@@ -21,6 +22,20 @@ def kinds(size: int, side: int) -> bytes:
 def allocators(size: int, side: int) -> bytes:
     """Allocators that are in one of the files only."""
     return repeated(size, lambda n: _allocation(n, "a", b"", f"{n}{'ab'[side]}"))
+
+
+def failures(size: int, side: int) -> bytes:
+    """Failed requests, and a program with an allocation for each."""
+    if side == 0:
+        line = (
+            "E0528 x.cc:1] RESOURCE_EXHAUSTED: Out of memory while trying to allocate {} bytes.\n"
+        )
+        return repeated(size, lambda n: line.format(256 * n + 256).encode())
+    held = repeated(
+        size,
+        lambda n: _value(n) + part(3, number(1, n) + number(2, 256 * n + 256) + _assigned(n)),
+    )
+    return _main(_FIRST, assignment=held)
 
 
 def _allocation(n: int, op: str, dims: bytes, allocator: str = "g") -> bytes:

@@ -28,8 +28,11 @@ FAILED = {
     "xplane.one_memory_scope": ["tool memory_profile FILE"],
     "xplane.core_number": ["summary", "tool perf_counters", "tool trace_viewer FILE"],
     "xplane.program_number": ["tool graph FILE"],
+    "xplane.program_on_many_devices": ["memory"],
     "xplane.chip_number": ["tool perf_counters"],
     "xplane.shape_number": ["memory", "export --to run-metadata"],
+    "torch_snapshot.traces_of_one": ["summary"],
+    "torch_snapshot.one_oom": ["summary"],
     "chrome_trace.long_name_of_threads": ["steps"],
     "hlo_proto.odd_algorithm": ["tool graph_viewer"],
     "hlo_proto.odd_knobs": ["tool graph_viewer"],
@@ -93,13 +96,17 @@ def test_some_of_the_worst_files_take_their_share():
             ] == []
 
 
-def test_different_files_are_compared_in_their_share(tmp_path):
+def test_two_different_files_take_their_share(tmp_path):
     asked = [["--version"]]
-    for pair in (pairs.shapes, pairs.kinds, pairs.allocators):
+    for pair in (pairs.shapes, pairs.kinds, pairs.allocators, pairs.failures):
         paths = [tmp_path / f"{pair.__name__} {side}" for side in (0, 1)]
         for side, path in enumerate(paths):
             path.write_bytes(pair(100_000, side))
-        asked.append(["diff", *map(str, paths)])
+        one, other = map(str, paths)
+        if pair is pairs.failures:
+            asked += [["memory", one, "--programs", other, *more] for more in ([], ["--json"])]
+        else:
+            asked.append(["diff", one, other])
     with Measuring() as measuring:
         base, *found = measuring.measured(asked)
     most, seconds = LIMITS[100_000]

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from tests.each_row import each_row
 from tests.shared import shared
@@ -17,6 +18,7 @@ from peakline.memory.materialised import (
     PER_EXAMPLE,
     SPARSE,
 )
+from peakline.tables import Columns
 from peakline.timing.program_answer import LiveBuffer
 
 MIB = 1 << 20
@@ -48,11 +50,18 @@ def found(monkeypatch):
             device="TPU:0", program=first, bytes=first.peak_bytes, runs=first.run_count,
             is_run=bool(others),
         )  # fmt: skip
-        monkeypatch.setattr("peakline.findings.program_memory.device_needs", lambda _: (need,))
-        monkeypatch.setattr(
-            "peakline.timing.program_answer.ProgramAnswer", lambda _, number: every[number]
-        )
-        listed = find_program_findings(SimpleNamespace(programs=lambda: every))
+        memory, needs = "peakline.findings.program_memory", [one.peak_bytes for one in every]
+        monkeypatch.setattr(f"{memory}.device_needs", lambda _: (need,))
+        monkeypatch.setattr(f"{memory}.every_need", lambda _: (every, needs))
+        # The first run of each takes all of its time.
+        ran = [
+            (n, one.run_ps * (k == 0)) for n, one in enumerate(every) for k in range(one.run_count)
+        ]
+        number, end = np.array(ran).T
+        table = Columns({"program": number, "start_ps": np.zeros_like(end), "end_ps": end})
+        monkeypatch.setattr(program_findings, "program_runs", lambda _: table)
+        profile = SimpleNamespace(programs=lambda: every, made_once=lambda _, make: make())
+        listed = find_program_findings(profile)
         for one in listed:
             said = {*one.evidence, *(name for row in one.rows for name in row)}
             assert said <= set(kinds()[one.kind].columns)

@@ -8,7 +8,7 @@ been for. A report that names the program leaves no doubt.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,10 @@ from peakline.tables.once import once
 from peakline.timing.program_answer import ProgramAnswer, programs_of
 
 BY_SIZE, BY_NAME = "size", "name"
+MOST_MOMENTS = 100
+"""So many failures are explained, ..."""
+MOST_PROGRAMS = 20
+"""... each by so many programs."""
 _UNIT = 256
 """The BFC allocator rounds requests up to this (``bfc_allocator.h``)."""
 
@@ -40,12 +44,14 @@ class FailedProgram:
 @dataclass(frozen=True, eq=False)
 class Explained:
     """A moment at which allocations failed, and the programs that the first was for, those that
-    need most first; none where none fits. ``by`` says how they were found.
+    need most first; none where none fits. ``by`` says how they were found, ``count`` how many fit:
+    ``programs`` are the first `MOST_PROGRAMS` of them.
     """
 
     moment: FailedMoment
     programs: tuple[FailedProgram, ...]
     by: str
+    count: int
 
     @property
     def failure(self) -> Failure:
@@ -53,44 +59,61 @@ class Explained:
         return self.moment.failures[0]
 
 
-@once
 def explained_failures(profile: Profile) -> tuple[Explained, ...]:
-    """What each moment of `failures_of` was for; empty where the profile has no programs.
+    """What each moment of `failures_of` was for, the first `MOST_MOMENTS` of them; empty where the
+    profile has no programs.
 
     Raises InputError when the profile cannot be read.
     """
-    moments = failures_of(profile)
-    if not moments or not profile.programs():
-        return ()
-    known = [(one, _allocations(one)) for one in programs_of(profile)]
-    return tuple(_explained(moment, known) for moment in moments)
+    found, more = _explained(profile)
+    if more:
+        text = f"failures beyond the first {MOST_MOMENTS}, for which no program is looked up"
+        profile.warn("failures_left_out", text, more, once=True)
+    return found
 
 
-_Known = list[tuple[ProgramAnswer, dict[int, tuple[str, ...]]]]
+@once
+def _explained(profile: Profile) -> tuple[tuple[Explained, ...], int]:
+    """And how many moments are left out."""
+    moments = failures_of(profile) if profile.programs() else ()
+    if not moments:
+        return (), 0
+    known = _Known(programs_of(profile))
+    found = tuple(known.explained(moment) for moment in moments[:MOST_MOMENTS])
+    return found, len(moments) - len(found)
 
 
-def _explained(moment: FailedMoment, known: _Known) -> Explained:
-    failure = moment.failures[0]
-    size, rounded = failure.requested_bytes, failure.rounded_bytes
-    name = failure.op or None
-    named = [(one, sizes) for one, sizes in known if name in (one.name, one.label)]
-    if named:
-        found = (FailedProgram(one, sizes.get(size or -1, ()), size or 0) for one, sizes in named)
-        return Explained(moment, tuple(found), BY_NAME)
-    exact = _of_size(known, lambda each: each == size)
-    # A text that rounds the request may give what the allocator made of it to the byte.
-    if not exact and rounded is not None:
-        exact = _of_size(known, lambda each: -(-each // _UNIT) * _UNIT == rounded)
-    return Explained(moment, exact, BY_SIZE)
+class _Known:
+    """The programs by name, and by the sizes of what they allocate, those that need most first."""
 
+    def __init__(self, programs: Sequence[ProgramAnswer]) -> None:
+        self._named: dict[str, list[tuple[ProgramAnswer, dict[int, tuple[str, ...]]]]] = {}
+        self._exact: dict[int, list[FailedProgram]] = {}
+        self._rounded: dict[int, list[FailedProgram]] = {}
+        for one in programs:
+            sizes = _allocations(one)
+            for name in {one.name, one.label}:
+                self._named.setdefault(name, []).append((one, sizes))
+            for size, kinds in sizes.items():
+                found = FailedProgram(one, kinds, size)
+                self._exact.setdefault(size, []).append(found)
+                self._rounded.setdefault(-(-size // _UNIT) * _UNIT, []).append(found)
 
-def _of_size(known: _Known, fits: Callable[[int], bool]) -> tuple[FailedProgram, ...]:
-    return tuple(
-        FailedProgram(one, kinds, size)
-        for one, sizes in known
-        for size, kinds in sizes.items()
-        if fits(size)
-    )
+    def explained(self, moment: FailedMoment) -> Explained:
+        """What a moment was for."""
+        failure = moment.failures[0]
+        size, rounded = failure.requested_bytes, failure.rounded_bytes
+        if failure.op and (named := self._named.get(failure.op)):
+            found = (
+                FailedProgram(one, sizes.get(size or -1, ()), size or 0)
+                for one, sizes in named[:MOST_PROGRAMS]
+            )
+            return Explained(moment, tuple(found), BY_NAME, len(named))
+        exact = [] if size is None else self._exact.get(size, [])
+        # A text that rounds the request may give what the allocator made of it to the byte.
+        if not exact and rounded is not None:
+            exact = self._rounded.get(rounded, [])
+        return Explained(moment, tuple(exact[:MOST_PROGRAMS]), BY_SIZE, len(exact))
 
 
 def _allocations(program: ProgramAnswer) -> dict[int, tuple[str, ...]]:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from peakline.memory.broadcasts import BLOWN_UP
 from peakline.memory.materialised import (
     ATTENTION,
@@ -21,13 +23,16 @@ from peakline.memory.materialised import (
     PER_EXAMPLE,
     SPARSE,
 )
+from peakline.tables.joins import summed
+from peakline.tables.once import once
 from peakline.text import size_text, source_text
+from peakline.timing.program_runs import program_runs
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding
     from peakline.findings.program_memory import DeviceNeed
     from peakline.tables import Profile
-    from peakline.timing.program_answer import LiveBuffer, ProgramAnswer
+    from peakline.timing.program_answer import LiveBuffer
 
 _MOST = 400
 """So many of the largest values of a program are looked through."""
@@ -92,15 +97,21 @@ def find_program_findings(profile: Profile) -> list[Finding]:
     from peakline.findings.program_memory import device_needs
 
     found: dict[tuple[str, str], Finding] = {}
+    seen: dict[int, _Usual | None] = {}
     for need in device_needs(profile):
-        live = need.program.largest(_MOST)
-        for finding in (
-            *_huge(profile, need, live),
-            *_float64(need, live),
-            *_undonated(need),
-            *_evaluation(profile, need),
-        ):
-            # Devices that run the same program would say the same.
+        findings: list[Finding] = []
+        # Devices that run the same program would say the same.
+        if need.program.number not in seen:
+            live = need.program.largest(_MOST)
+            findings += _huge(profile, need, live)
+            findings += _float64(need, live)
+            findings += _undonated(need)
+            seen[need.program.number] = _usual(profile, need) if need.is_run else None
+        usual = seen[need.program.number]
+        if usual is not None and (more := list(_evaluation(need, usual))):
+            findings += more
+            seen[need.program.number] = None
+        for finding in findings:
             found.setdefault((finding.kind, need.program.label), finding)
     return list(found.values())
 
@@ -306,40 +317,60 @@ def _made_by(row: Mapping[str, object]) -> str:
     return str(row.get("op_name") or row.get("instruction") or "")
 
 
-def _evaluation(profile: Profile, need: DeviceNeed) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class _Usual:
+    """The program that runs most beside the one that needs most: its name and runs, and the most
+    bytes that any of the others needs.
+    """
+
+    label: str
+    runs: int
+    most_bytes: int
+
+
+def _usual(profile: Profile, need: DeviceNeed) -> _Usual | None:
+    """None where no other runs more, or one needs nearly as much."""
+    from peakline.findings.program_memory import every_need
+    from peakline.memory.lone_peaks import ALONE, LEAST
+
+    every, needs = every_need(profile)
+    runs, times = _runs(profile)
+    own = need.program.number
+    others = [number for number, count in enumerate(runs) if count and number != own]
+    usual = max(others, key=lambda number: (times[number], runs[number]), default=None)
+    if usual is None or needs[usual] <= 0 or times[own] >= times[usual]:
+        return None
+    most = max(needs[number] for number in others)
+    if need.bytes < ALONE * most or need.bytes - most < LEAST:
+        return None
+    return _Usual(every[usual].label, runs[usual], most)
+
+
+@once
+def _runs(profile: Profile) -> tuple[list[int], list[int]]:
+    """How often each program ran, and for how long in all."""
+    runs, count = program_runs(profile), len(profile.programs() or ())
+    program, lasted = runs.array("program"), runs.array("end_ps") - runs.array("start_ps")
+    return np.bincount(program, minlength=count).tolist(), summed(program, lasted, count).tolist()
+
+
+def _evaluation(need: DeviceNeed, usual: _Usual) -> Iterator[Finding]:
     """The program that needs most is not the one that runs most."""
     from peakline.findings.kinds import peak_in_evaluation, peak_in_one_step
-    from peakline.memory.lone_peaks import ALONE, LEAST
-    from peakline.timing.program_answer import ProgramAnswer
 
-    if not need.is_run:
-        return
-    count = len(profile.programs() or ())
-    every = [ProgramAnswer(profile, number) for number in range(count)]
-    others: list[ProgramAnswer] = [
-        one for one in every if one.number != need.program.number and one.run_count
-    ]
-    usual = max(others, key=lambda one: (one.run_ps, one.run_count or 0), default=None)
-    if usual is None or (usual.peak_bytes or 0) <= 0:
-        return
-    most = max(one.peak_bytes or 0 for one in others)
-    if need.bytes < ALONE * most or need.bytes - most < LEAST:
-        return
-    if need.program.run_ps >= usual.run_ps:
-        return
     is_evaluation = _EVALUATION.search(need.program.name) is not None
-    if not is_evaluation and need.runs > _FEW * (usual.run_count or 0):
+    if not is_evaluation and need.runs > _FEW * usual.runs:
         return
     kind = (peak_in_evaluation if is_evaluation else peak_in_one_step).KIND
     first = need.program.largest(1)[0]
     yield kind.finding(
         f"{need.program.label} needs {size_text(need.bytes)}, {usual.label} and all others "
-        f"{size_text(most)} at most: {first.shape} of {first.op_name or first.instruction}"
-        f"{_where(first)}",
+        f"{size_text(usual.most_bytes)} at most: {first.shape} of "
+        f"{first.op_name or first.instruction}{_where(first)}",
         {
             **_evidence(need, first),
-            "others_bytes": most,
-            "saved_bytes": need.bytes - most,
+            "others_bytes": usual.most_bytes,
+            "saved_bytes": need.bytes - usual.most_bytes,
         },
         "Run it on smaller batches: it needs more than the step that trains.",
         _rows(need.program.largest(_ROWS)),

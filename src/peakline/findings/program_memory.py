@@ -54,18 +54,28 @@ class DeviceNeed:
 
 
 @once
+def every_need(profile: Profile) -> tuple[list[ProgramAnswer], list[int]]:
+    """All programs, in the order of their numbers, and the bytes that each needs, 0 where it does
+    not say.
+
+    Raises InputError when the profile cannot be read.
+    """
+    every, needs = list[ProgramAnswer](), list[int]()
+    for number in range(len(profile.programs() or ())):
+        # One after the other: what is decoded of a program stays at hand until the next.
+        every.append(ProgramAnswer(profile, number))
+        needs.append(every[-1].peak_bytes or 0)
+    return every, needs
+
+
+@once
 def device_needs(profile: Profile) -> tuple[DeviceNeed, ...]:
     """Per device the program that needs most, in order of their names; empty for a profile whose
     programs do not say what they need.
 
     Raises InputError when the profile cannot be read.
     """
-    count = len(profile.programs() or ())
-    every, needs = list[ProgramAnswer](), list[int]()
-    for number in range(count):
-        # One after the other: what is decoded of a program stays at hand until the next.
-        every.append(ProgramAnswer(profile, number))
-        needs.append(every[-1].peak_bytes or 0)
+    every, needs = every_need(profile)
     if not any(needs):
         return ()
     runs = program_runs(profile)
@@ -82,7 +92,7 @@ def device_needs(profile: Profile) -> tuple[DeviceNeed, ...]:
             first = int(start[own].min())
             found.append(DeviceNeed(device, every[most], needs[most], int(own.size), first))
     if not found and not runs.rows:
-        most = max(range(count), key=lambda number: needs[number])
+        most = max(range(len(every)), key=lambda number: needs[number])
         found.append(DeviceNeed("", every[most], needs[most], 0, 0))
     return tuple(found)
 

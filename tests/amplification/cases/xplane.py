@@ -1,5 +1,6 @@
 """An XSpace that is worse than any profiler makes it (tsl/profiler/protobuf/xplane.proto)."""
 
+from tests.amplification.cases.hlo_work import all_live
 from tests.amplification.wire import many, number, part, repeated
 
 _SPACE_PLANE = 1
@@ -586,6 +587,16 @@ def no_programs(size: int) -> bytes:
     """Entries of the metadata that should hold a program, and hold nothing."""
     types = repeated(size, lambda n: _type(_EVENT_TYPES, n, "m", part(5, number(1, 1) + part(6))))
     return _plane("/host:metadata", _type(_STAT_TYPES, 1, "hlo_proto"), types)
+
+
+def program_on_many_devices(size: int) -> bytes:
+    """One program, of which very much is live at a time, that ran on every device."""
+    run = _type(_EVENT_TYPES, 1, "m(5)")
+    ran = _line(1, _event(1, 1, 5), name="XLA Modules")
+    devices = repeated(size // 2, lambda n: _plane(f"/device:TPU:{n}", run, ran))
+    module = all_live(size // 2)
+    program = _type(_EVENT_TYPES, 5, "m(5)", part(5, number(1, 1) + part(6, module)))
+    return devices + _plane("/host:metadata", _type(_STAT_TYPES, 1, "hlo_proto"), program)
 
 
 # Inputs, inference, counters, transfers.

@@ -17,6 +17,7 @@ LOWER_BOUND = (
     "lives beside it"
 )
 _NAMED = 4
+MOST_BUFFERS = 50_000
 NOT_RUN = "what the compiled programs need: nothing here says which of them ran"
 
 
@@ -52,23 +53,51 @@ def _facts(group: Sequence[DeviceNeed]) -> list[Fact]:
     return facts
 
 
-def need_document(need: DeviceNeed) -> dict[str, object]:
-    """A row of ``programs`` in JSON."""
-    return {
-        **need.as_json(),
-        **program_document(need.program),
-    }
+class ProgramDocuments:
+    """Programs in the JSON of one answer, with `MOST_BUFFERS` of what they have live in all:
+    devices without number may have run one program.
+    """
 
+    def __init__(self) -> None:
+        self._room = MOST_BUFFERS
+        self._live: dict[int, list[dict[str, object]]] = {}
 
-def program_document(program: ProgramAnswer) -> dict[str, object]:
-    """A program and what it has live when it needs most, in JSON."""
-    return {
-        "module": program.name,
-        "program_id": program.program_id,
-        "peak_bytes": program.peak_bytes,
-        "peak_found_by": program.memory.found_by,
-        "peak_buffers": [buffer_document(row) for row in program.live],
-    }
+    def program(self, program: ProgramAnswer) -> dict[str, object]:
+        """A program and what it has live when it needs most."""
+        count = min(program.live_count, self._room)
+        self._room -= count
+        # Each program's rows once: what is made of them does not change them.
+        live = self._live.get(program.number, [])
+        if len(live) < count:
+            live = [buffer_document(row) for row in program.largest(count)]
+            self._live[program.number] = live
+        return {
+            "module": program.name,
+            "program_id": program.program_id,
+            "peak_bytes": program.peak_bytes,
+            "peak_found_by": program.memory.found_by,
+            "peak_buffers": live[:count],
+            "peak_buffers_left_out": program.live_count - count,
+        }
+
+    def need(self, need: DeviceNeed) -> dict[str, object]:
+        """A row of ``programs``."""
+        return {**need.as_json(), **self.program(need.program)}
+
+    def failure(self, one: Explained) -> dict[str, object]:
+        """A row of ``failed_programs``."""
+        return {
+            "report_id": one.moment.report_id,
+            "allocator": one.failure.allocator,
+            "requested_bytes": one.failure.requested_bytes,
+            "matched_by": one.by if one.programs else None,
+            "programs": [
+                self.program(found.program)
+                | {"allocation_bytes": found.bytes or None, "allocation_kinds": list(found.kinds)}
+                for found in one.programs
+            ],
+            "programs_left_out": one.count - len(one.programs),
+        }
 
 
 def at_peak_title(program: ProgramAnswer) -> str:
@@ -88,12 +117,12 @@ def failure_text(one: Explained) -> str:
         return f"the report names {first.program.label}"
     held = " and ".join(_HELD.get(kind, kind) for kind in first.kinds)
     exactly = f"exactly {size_text(first.bytes)} ({first.bytes:,} bytes)"
-    if len(one.programs) == 1:
+    if one.count == 1:
         return f"{first.program.label} has an allocation of {exactly}, of its {held}"
     names = ", ".join(program.program.label for program in one.programs[:_NAMED])
-    more = len(one.programs) - _NAMED
+    more = one.count - _NAMED
     names += f" and {more} more" if more > 0 else ""
-    return f"{counted(len(one.programs), 'program')} have an allocation of {exactly}: {names}"
+    return f"{counted(one.count, 'program')} have an allocation of {exactly}: {names}"
 
 
 _HELD = {"temporary": "temporaries", "output": "outputs", "parameter": "arguments"}
@@ -104,18 +133,3 @@ def failure_title(program: ProgramAnswer) -> str:
     """What heads the values of a program that a failed request can have been for."""
     size = "" if program.peak_bytes is None else f", {size_text(program.peak_bytes)}"
     return f"when {program.label} needs most{size}, it has live"
-
-
-def failure_document(one: Explained) -> dict[str, object]:
-    """A row of ``failed_programs`` in JSON."""
-    return {
-        "report_id": one.moment.report_id,
-        "allocator": one.failure.allocator,
-        "requested_bytes": one.failure.requested_bytes,
-        "matched_by": one.by if one.programs else None,
-        "programs": [
-            program_document(found.program)
-            | {"allocation_bytes": found.bytes or None, "allocation_kinds": list(found.kinds)}
-            for found in one.programs
-        ],
-    }

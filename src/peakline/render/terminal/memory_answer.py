@@ -10,11 +10,7 @@ from peakline.findings.failed_programs import explained_failures
 from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory
 from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.memory.allocator_names import recorded_name
-from peakline.render.document.program_memory import (
-    failure_document,
-    need_document,
-    program_document,
-)
+from peakline.render.document.program_memory import ProgramDocuments
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import is_moment, profile_document, warnings_document
 from peakline.text import one_line, time_text
@@ -89,18 +85,21 @@ def _check_within(profile: Profile, time_ps: int) -> None:
 def memory_document(profile: Profile, answer: MemoryAnswer | None = None) -> dict[str, object]:
     """What ``peakline memory --json`` prints, of ``answer`` where it is known already."""
     answer = answer_memory(profile) if answer is None else answer
+    programs = ProgramDocuments()
     return {
         "profile": profile_document(profile),
-        "allocators": _allocators(profile, answer),
-        "programs": [need_document(need) for need in device_needs(profile)],
-        "failed_programs": [failure_document(one) for one in explained_failures(profile)],
+        "allocators": _allocators(profile, answer, programs),
+        "programs": [programs.need(need) for need in device_needs(profile)],
+        "failed_programs": [programs.failure(one) for one in explained_failures(profile)],
         "findings": [finding.as_json() for finding in answer.findings],
         "to_record": [answer.to_record] if answer.to_record else [],
         "warnings": warnings_document(profile.warnings),
     }
 
 
-def _allocators(profile: Profile, answer: MemoryAnswer) -> list[dict[str, object]]:
+def _allocators(
+    profile: Profile, answer: MemoryAnswer, programs: ProgramDocuments
+) -> list[dict[str, object]]:
     """Every allocator's peak, and the analyses of what led to it."""
     if answer.history is None:
         return [peak.as_json() for peak in answer.allocators]
@@ -115,7 +114,7 @@ def _allocators(profile: Profile, answer: MemoryAnswer) -> list[dict[str, object
         reserved = reserved_of(profile, peak)
         program = program_at_peak(profile, peak)
         behind = details_json(details, peak) | {
-            "program_at_peak": None if program is None else program_document(program),
+            "program_at_peak": None if program is None else programs.program(program),
             "high_moments": moments_json(moments),
             "reserved": None if reserved is None else asdict(reserved),
         }

@@ -17,7 +17,7 @@ from peakline.render.document.program_memory import (
 )
 from peakline.render.terminal.programs import live_parts
 from peakline.render.terminal.screen import drawn_facts, indented, show
-from peakline.text import one_line
+from peakline.text import counted, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from peakline.findings.program_memory import DeviceNeed
     from peakline.timing.program_answer import ProgramAnswer
 
-_ROWS = 12
+_ROWS, _SECTIONS = 12, 32
 _FAILURES = 3
 """So many different failures are shown with what their program has live."""
 
@@ -41,9 +41,13 @@ def program_parts(program: ProgramAnswer) -> list[RenderableType]:
 def print_needs(needs: Sequence[DeviceNeed]) -> None:
     """Print per device the program that needs most, and what is live then."""
     parts: list[RenderableType] = ["", Text(LOWER_BOUND if needs[0].is_run else NOT_RUN)]
-    for title, facts, need in need_sections(needs):
+    sections = need_sections(needs)
+    for title, facts, need in sections[:_SECTIONS]:
         parts += ["", *([Text(title, style="bold")] if title else []), drawn_facts(facts)]
         parts += live_parts(need.program, _ROWS)
+    if len(sections) > _SECTIONS:
+        more = counted(len(sections) - _SECTIONS, "more program")
+        parts += ["", Text(f"and {more} on other devices; all of them with --json")]
     parts += ["", Text("every program: peakline programs PATH")]
     show(parts)
 
