@@ -50,7 +50,7 @@ _MORE = {
     "trace_viewer@": ("search_prefix=a search_metadata=true", "max_threads=10000 links=true"),
     "graph": ("depth=1000000 max_nodes=1000000000 node=a", "max_nodes=1000000000", "name=(a|b)*c"),
     "memory_profile": ("max_snapshots=1000000000",),
-    "memory_viewer": ("view_memory_allocation_timeline=true",),
+    "memory_viewer": ("view_memory_allocation_timeline=true", "memory_space=1"),
     "graph_viewer": (
         "type=long_txt show_metadata=true",
         "type=short_txt",

@@ -44,6 +44,7 @@ FAILED = {
     "hlo_printing.product_of_devices": ["tool graph_viewer"],
     "hlo_printing.gaps_of_origins": ["tool graph_viewer"],
     "hlo_printing.shared_payload": ["tool graph_viewer"],
+    "hlo_printing.shared_scoped_memory": ["tool memory_viewer"],
     "hlo_printing.asynchronous_chain": ["tool graph_viewer"],
     "pprof.texts": ["memory"],
     "hlo_assignment.values_of_a_row": ["programs"],

@@ -86,6 +86,13 @@ def shared_payload(size: int) -> bytes:
     return _main(_FIRST, made, more=part(22, "x" * (size // 2)))
 
 
+def shared_scoped_memory(size: int) -> bytes:
+    """A configuration of many entries that all instructions share."""
+    made = repeated(size // 2, lambda n: _instruction(n + 2, "add", more=part(99, number(2, 0))))
+    entries = b'{"used_scoped_memory_configs":[0' + many(size // 2, b",0") + b"]}"
+    return _main(_FIRST, made, more=part(22, entries))
+
+
 def asynchronous_chain(size: int) -> bytes:
     """Updates of one start, each of the one before."""
     start = _instruction(2, "async-start", number(36, 1), number(38, 2))

@@ -50,6 +50,27 @@ def ops(size: int) -> bytes:
     return repeated(size, lambda n: _allocation(n, n, op=f"a/b{n}/c{n}"))
 
 
+def high_moments(size: int) -> bytes:
+    """Many buffers that stay, and beside them a large one of another op again and again."""
+    stays = repeated(size // 2, lambda n: _allocation(n, n + 2, op=f"o{n}"))
+    large = stays.count(b"\n") * 64
+
+    def moment(n: int) -> bytes:
+        at, key = size + 2 * n, size + n
+        content = number(1, 1) + part(2, f"m{n}") + part(3, _tensor(key, large))
+        freed = _record(at + 1, _FREED, number(1, key) + part(2, "g"))
+        return _record(at, _ALLOCATED, content) + freed
+
+    return stays + repeated(size - len(stays), moment)
+
+
+def allocators_and_steps(size: int) -> bytes:
+    """Each of many allocators has something at the end of many steps."""
+    marks = repeated(size // 2, lambda n: _record(2 * n, _STEP, number(1, n) + part(2, "s")))
+    held = repeated(size // 2, lambda n: _allocation(0, n, name=f"g{n}", step=0))
+    return held + marks
+
+
 def deep_ops(size: int) -> bytes:
     return repeated(size, lambda n: _allocation(n, n, op="a/" * (size // 100) + f"b{n}"))
 

@@ -32,19 +32,23 @@ def largest_scoped(programs: Programs, number: int, space: int) -> tuple[int, st
     decoded = decode(data, plan, programs.parts(number, ())[INSTRUCTIONS].spans("@span"))
     head, indirect = decoded[""], decoded["backend_config_payload"]
     configs = head.spans("backend_config")
-    texts = {
-        int(row): configs.bytes(data, int(row)) for row in configs.length.nonzero()[0].tolist()
+    sizes = {
+        int(row): _scoped(configs.bytes(data, int(row)), space)
+        for row in configs.length.nonzero()[0].tolist()
     }
     ids = indirect.array("id").tolist()
     is_shared = indirect.array("id?").tolist()
+    known: dict[int, int] = {}
     for at, row in enumerate(indirect.parent.tolist()):
+        one = ids[at]
         if not is_shared[at]:
-            texts[row] = indirect.spans("value").bytes(data, at)
-        elif 0 <= ids[at] < len(payloads):
-            texts[row] = payloads.bytes(data, ids[at])
+            sizes[row] = _scoped(indirect.spans("value").bytes(data, at), space)
+        elif 0 <= one < len(payloads):
+            if one not in known:
+                known[one] = _scoped(payloads.bytes(data, one), space)
+            sizes[row] = known[one]
     most, owner = 0, -1
-    for row, text in sorted(texts.items()):
-        size = _scoped(text, space)
+    for row, size in sorted(sizes.items()):
         if size > most:
             most, owner = size, row
     return most, head.spans("name").bytes(data, owner).decode("utf-8", "replace") if most else ""
