@@ -198,7 +198,7 @@ def _recognise_message(head: bytes, *, exact: bool = False) -> Form:
 
 def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]:
     """The message that fits the first ``fields`` best, and whether more would not change it:
-    everything fits, and no other message comes near.
+    everything fits and no other message comes near, or there are no more.
     """
     from peakline import schema
 
@@ -222,10 +222,11 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
         if name != "xplane" and fits:
             best_walk = walk
             best = Form(name) if name in message_names() else Form("", note=name)
-    is_clear = best_walk.good >= fields and all(
+    is_alone = best_walk.good >= fields and all(
         walk is best_walk or walk.score <= (0, 0) for walk in walks.values()
     )
-    return best, is_clear
+    has_more = any(walk.good + walk.bad >= fields for walk in walks.values())
+    return best, is_alone or not has_more
 
 
 def _walked(shape: MessageShape, head: bytes, fields: int) -> _Walk:
