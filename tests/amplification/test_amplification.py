@@ -66,6 +66,7 @@ FAILED = {
     "hlo_work.deep_convolution": ["tool graph_viewer"],
     "graph_check.unknown_inputs_of_long_function": ["graph --check"],
     "graph_check.no_op_of_long_function": ["graph --check --json"],
+    "graph_def.shape_of_every_input": ["tool op_stats"],
     "graph_def.named_chain": ["tool graph FILE -p depth"],
     "critical_path.never_recorded_inputs": ["tool graph FILE", "tool critical_path"],
     "critical_path.never_recorded": ["tool critical_path"],

@@ -12,7 +12,7 @@ from tests.reference.xspace_builder import SpaceBuilder
 from peakline.hlo import messages
 from peakline.hlo.messages import ModuleParts, read_module
 from peakline.hlo.printing import LONG, PrintOptions, module_text, proto_text
-from peakline.schema import HloProto
+from peakline.schema import HloProto, ShapeProto
 
 DUMPS = Path(__file__).parent.parent / "data/hlo"
 PROGRAM = DUMPS / "module_0012.jit_chunk_attention.cpu_after_optimizations.hlo.pb"
@@ -125,3 +125,16 @@ def test_the_texts_are_those_of_the_whole_message(path):
 )
 def test_damage_is_noticed_before_anything_is_shown(damage):
     assert read_module(damage(PROGRAM.read_bytes())) is None
+
+
+@each_row("place", [0, 1_000_000])
+def test_a_field_that_is_no_such_thing_is_found_among_many_small_ones(place):
+    shape = ShapeProto(tuple_shapes=[ShapeProto(element_type=11)] * 300_000)
+    module = HloProto()
+    module.hlo_module.host_program_shape.result.CopyFrom(shape)
+    whole = bytearray(module.SerializeToString())
+    assert len(whole) > messages.LARGE
+    assert read_module(bytes(whole)) is not None
+    place = whole.index(b"\x22\x02\x10\x0b", place)
+    whole[place + 2] = 0x0C  # the end of a group that none began
+    assert read_module(bytes(whole)) is None

@@ -46,3 +46,17 @@ def test_whether_a_table_has_rows_is_known_from_the_first_program(tmp_path, open
         opened.clear()
         assert not profile.has_rows("hlo_heap_events")
         assert not opened, "it is known"
+
+
+def test_of_very_many_tiny_programs_some_are_left_out(tmp_path):
+    for number in range(1100):
+        (tmp_path / f"module_{number:04}.f.cpu_after_optimizations.hlo.pb").write_bytes(b"x" * 64)
+    with peakline.open(str(tmp_path)) as profile:
+        # One more for each 2 KiB.
+        assert len(profile.programs()) == 1024 + 1100 * 64 // 2048
+        profile.programs()
+        (warning,) = profile.warnings
+        assert (warning.kind, warning.count) == ("hlo_programs", 42)
+    (tmp_path / "module_0000.f.cpu_after_optimizations.hlo.pb").write_bytes(bytes(128 << 10))
+    with peakline.open(str(tmp_path)) as profile:
+        assert (len(profile.programs()), profile.warnings) == (1100, [])

@@ -324,6 +324,30 @@ def test_sizes_that_no_memory_has_do_not_end_the_reading(opened):
     assert rows(profile, "oom_reports", "requested_bytes", "free_bytes") == [(MIB, 2**63 - 1)]
 
 
+def test_failures_of_several_devices_and_streams_are_in_order_of_time(opened):
+    free = [
+        segment(A, block(MIB, state="inactive"), block(2 * MIB, state="inactive"), stream=5),
+        segment(B, block(4 * MIB, state="inactive"), stream=2),
+        segment(C, block(8 * MIB, state="inactive"), stream=5, device=1),
+    ]
+    oom = [entry("oom", 0, n * MIB, 10 * n) | {"stream": n} for n in (1, 5, 2, 5)]
+    profile = opened(snapshot(free, [oom[0], oom[2]], [oom[1], oom[3]]))
+    columns = "report_id", "time_ps", "device", "requested_bytes", "largest_free_bytes"
+    assert rows(profile, "oom_reports", *columns) == [
+        (0, 0, "cuda:0", MIB, 0),
+        (1, 10**7, "cuda:0", 2 * MIB, 4 * MIB),
+        (2, 4 * 10**7, "cuda:1", 5 * MIB, 8 * MIB),
+        (3, 4 * 10**7, "cuda:1", 5 * MIB, 8 * MIB),
+    ]
+
+
+def test_more_devices_than_any_process_has_are_refused(opened):
+    many = [segment(A, block(MIB), device=device) for device in range(1025)]
+    with pytest.raises(InputError, match="1,025 devices, 1,024 at most are read"):
+        opened(snapshot(many))
+    assert len(opened(snapshot(many[1:])).columns("segments").to_pylist()) == 1024
+
+
 def test_segments_come_and_go(opened):
     actions = ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
     profile = opened(

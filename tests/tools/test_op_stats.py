@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from google.protobuf import json_format
+from tests.amplification.cases import graph_def
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader
 from tests.tools.tfprof_cases import (
@@ -20,7 +21,7 @@ from tests.tools.tfprof_cases import (
 )
 
 import peakline
-from peakline.errors import NotFoundError, UsageError
+from peakline.errors import InputError, NotFoundError, UsageError
 from peakline.schema import message
 from peakline.tables import Profile
 from peakline.tools import available_tools, find_tool, run_tool
@@ -237,3 +238,15 @@ def test_a_view_too_deep_for_text_is_refused():
         with pytest.raises(UsageError, match="MiB of indentation, being 20000 levels deep"):
             text_of(profile, view="graph")
         assert text_of(profile, view="graph", max_depth=2).count("\n") == 3
+
+
+def test_inputs_of_very_many_dimensions_are_refused(tmp_path):
+    path = tmp_path / "graph.pb"
+    path.write_bytes(graph_def.shape_of_every_input(20_000))
+    with peakline.open(str(path)) as profile:
+        for output_format in ("json", "proto"):
+            with pytest.raises(InputError, match="dimensions: too many to list"):
+                run_tool(profile, "op_stats", {}, output_format)
+        with pytest.raises(InputError, match="dimensions: too many to list"):
+            text_of(profile, view="op", select="input_shapes")
+        assert "b (" in text_of(profile)

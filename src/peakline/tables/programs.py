@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from peakline.arrays import Int64Array, UInt8Array
     from peakline.tables.columns import Columns
+    from peakline.tables.reader import Warnings
     from peakline.wire import Decoded
 
 INSTRUCTIONS = "hlo_module.computations.instructions"
@@ -19,11 +20,19 @@ INSTRUCTIONS = "hlo_module.computations.instructions"
 class Programs(ABC):
     """Programs by number, in the order of the table ``hlo_modules``.
 
-    A profile can hold many large ones: each is read when something of it is wanted.
+    A profile can hold many large ones: each is read when something of it is wanted. ``left_out``
+    counts those of the profile that are not among them.
     """
+
+    left_out = 0
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    def report(self, warnings: Warnings) -> None:
+        """Count the programs that are left out, once."""
+        text = f"compiled programs beyond the first {len(self)}, which are not read"
+        warnings.add_once("hlo_programs", text, self.left_out)
 
     @abstractmethod
     def name(self, number: int) -> str:

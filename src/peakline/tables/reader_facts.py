@@ -111,7 +111,12 @@ class ReaderFacts:
         has none.
         """
         with self._open_reader() as reader:
-            return reader.programs()
+            found = reader.programs()
+            if found is not None and found.left_out:
+                found.report(self._warnings)
+                if self._strict:
+                    self.strict()
+            return found
 
     def hlo_modules(self) -> list[tuple[str, bytes]]:
         """The compiled programs that the file holds: name and HloProto (xla/service/hlo.proto)."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.deadline import checked
-from peakline.errors import NotFoundError
+from peakline.errors import InputError, NotFoundError
 from peakline.tables import Names, Profile
 from peakline.tables.joins import summed
 from peakline.tfprof.costs import Costs, read_costs
@@ -21,6 +21,7 @@ from peakline.tfprof.options import MEASURES
 from peakline.tfprof.patterns import times_matched
 from peakline.tfprof.shapes import Shape, Shapes, output_shapes, parse_shape
 
+_FREE_DIMENSIONS, _USUAL_RANK = 1 << 18, 8
 _RUN_COUNT, _FLOAT_OPS = MEASURES.index("run_count"), MEASURES.index("float_ops")
 
 
@@ -90,6 +91,21 @@ class OpStats:
     ops: Names
     devices: Names
     flops: Int64Array
+
+    def check_input_shapes(self) -> None:
+        """Raises InputError where the shapes of all inputs would make an answer without end: few
+        bytes of a graph name a tensor of very many dimensions as an input.
+        """
+        ranks = np.zeros(len(self.graph.names) + 1, np.int64)
+        for node, known in self.shapes.items():
+            if node < ranks.size and known and known[0]:
+                ranks[node] = len(known[0])
+        sources = self.graph.sources
+        count = int(ranks[sources].sum())
+        if count > _FREE_DIMENSIONS + _USUAL_RANK * sources.size:
+            raise InputError(
+                f"the inputs of the graph's nodes have {count:,} dimensions: too many to list"
+            )
 
     @property
     def steps(self) -> tuple[int, ...]:

@@ -134,6 +134,13 @@ def shape(size: int) -> bytes:
     return _node("a", "Variable", more=_attr("shape", part(7, dims)))
 
 
+def shape_of_every_input(size: int) -> bytes:
+    """One tensor of as many long dimensions as there may be, which a node takes again and again."""
+    dims = part(2, number(1, (1 << 63) - 1)) * 254
+    made = _node("a", "Placeholder", more=_attr("shape", part(7, dims)))
+    return made + _node("b", "AddN", many(size, part(3, "a")))
+
+
 def empty_dims(size: int) -> bytes:
     return _node("a", "Variable", more=_attr("shape", part(7, many(size, part(2)))))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -11,11 +13,14 @@ from peakline.errors import InputError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.hlo_dump.listing import DumpedProgram, listed
 from peakline.formats.hlo_proto.source import StoredProgram
-from peakline.formats.hlo_proto.tables import ProgramTables
+from peakline.formats.hlo_proto.tables import MOST_PROGRAMS, ProgramTables
 from peakline.tables.columns import Columns
 from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.tables.reader import Reader, Warnings
 from peakline.wire import Buffer
+
+_USUAL_BYTES = 2 << 10
+"""The message of a program of one op, with its metadata and buffer assignment, takes as much."""
 
 
 class DumpReader(Reader):
@@ -38,10 +43,15 @@ class DumpReader(Reader):
         self._is_reported = False
         try:
             found = listed(path)
+            most = _most_programs(found)
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
         self._programs = ProgramTables(
-            [StoredProgram(p.name, p.program_id, p.backend, partial(self._load, p)) for p in found]
+            [
+                StoredProgram(p.name, p.program_id, p.backend, partial(self._load, p))
+                for p in found[:most]
+            ],
+            max(len(found) - most, 0),
         )
 
     def _load(self, program: DumpedProgram) -> Buffer:
@@ -91,3 +101,11 @@ class DumpReader(Reader):
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _most_programs(found: Sequence[DumpedProgram]) -> int:
+    """How many programs are read: more than `MOST_PROGRAMS` where they are of a usual size."""
+    if len(found) <= MOST_PROGRAMS:
+        return MOST_PROGRAMS
+    size = sum(Path(program.path).stat().st_size for program in found)
+    return MOST_PROGRAMS + size // _USUAL_BYTES

@@ -61,15 +61,14 @@ class ProgramTables(Programs):
     __retained__ = "_strings _last _small"
 
     def __init__(self, programs: Sequence[StoredProgram], left_out: int = 0) -> None:
-        """``left_out`` counts programs of the file that are not among ``programs``."""
-        self._programs = programs
+        self._programs, self.left_out = programs, left_out
         self._strings = Strings()
         self._last: tuple[int, ProgramSource] | None = None
         self._small: dict[int, ProgramSource] = {}
         self._filled: dict[str, bool] = {}
         self.damage: dict[int, Damage] = {}
         """By program the worst that reading it met."""
-        self._losses: dict[tuple[str, int, str], int] = {("hlo_programs", -1, ""): left_out}
+        self._losses: dict[tuple[str, int, str], int] = {}
         self._reported: set[tuple[str, int, str]] = set()
 
     def __len__(self) -> int:
@@ -162,6 +161,7 @@ class ProgramTables(Programs):
 
     def _warn(self, warnings: Warnings) -> None:
         """Count what was lost, each loss once."""
+        self.report(warnings)
         for (kind, number, what), count in self._losses.items():
             if (kind, number, what) not in self._reported:
                 self._reported.add((kind, number, what))
@@ -175,7 +175,6 @@ class ProgramTables(Programs):
 _DETAILS = {
     "hlo_damaged": "compiled programs that are damaged: answered from what is whole",
     "hlo_reference": "operands, calls and buffers of compiled programs that name nothing",
-    "hlo_programs": f"compiled programs beyond the first {MOST_PROGRAMS}, which are not read",
     "hlo_frames": "call stacks of instructions whose outermost frames are left out",
     "hlo_heap": "events of a compiled program's heap that do not fit those before",
 }

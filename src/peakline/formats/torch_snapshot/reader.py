@@ -89,14 +89,15 @@ class TorchSnapshotReader(ReportingReader):
         if not isinstance(content, dict) or not (content.keys() & {"segments", "device_traces"}):
             raise Bad(_what(content))
         self._stacks = Stacks()
-        traces = [
-            (name, n, dicts(trace, f"{name!r}"))
+        listed = [
+            (name, n, trace)
             for name, _ in _TRACES
             for n, trace in enumerate(_lists(content.get(name), name))
         ]
         # Each entry takes bytes of the file, unless lists are shared.
-        if sum(len(entries) for _, _, entries in traces) > file_bytes:
+        if sum(len(trace) for _, _, trace in listed if isinstance(trace, list)) > file_bytes:
             raise Bad("device traces share their entries")
+        traces = [(name, n, dicts(trace, f"{name!r}")) for name, n, trace in listed]
         segments = dicts(content.get("segments"), "'segments'")
         pinned = dicts(content.get("host_segments"), "'host_segments'")
         if segments and "total_size" not in segments[0]:

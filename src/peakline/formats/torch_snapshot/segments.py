@@ -99,10 +99,12 @@ def read_segments(
     requested size. Raises Bad for fields of the wrong kind, and for more than ``most_blocks``
     blocks (what the file's size allows).
     """
-    lists = [dicts(segment.get("blocks"), "'blocks'") for segment in segments]
-    counts = np.array([len(blocks) for blocks in lists], np.int64)
-    if counts.sum() > most_blocks:
+    parts = [segment.get("blocks") for segment in segments]
+    # Before they are looked at: segments may share one list.
+    if sum(len(part) for part in parts if isinstance(part, list)) > most_blocks:
         raise Bad("segments share their blocks")
+    lists = [dicts(part, "'blocks'") for part in parts]
+    counts = np.array([len(blocks) for blocks in lists], np.int64)
     rows = [block for blocks in lists for block in blocks]
     segment = np.repeat(np.arange(len(lists), dtype=np.int64), counts)
     size = integers(rows, "size")

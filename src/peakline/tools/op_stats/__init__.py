@@ -133,6 +133,8 @@ def _run(profile: Profile, parameters: OpStatsParameters, output_format: str) ->
         )
     if parameters.view == "advise":
         return _advice(stats, output_format)
+    if output_format != "text" or "input_shapes" in parameters.select:
+        stats.check_input_shapes()
     views = {"scope": scope_view, "graph": graph_view, "op": op_view, "code": code_view}
     shown = views[parameters.view](stats, options)
     if shown is None:
