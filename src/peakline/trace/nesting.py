@@ -13,7 +13,9 @@ from peakline.kernels.trace_layout import MOST_ROWS
 from peakline.tables.columns import Columns
 
 _OPEN = 256
-"""So many open events have room at first."""
+"""So many open events have room at first, ..."""
+_LANES = 16
+"""... and so many lanes, a power of two."""
 
 
 def nest_lines(
@@ -76,8 +78,12 @@ def lanes_of(events: Columns) -> Lanes:
     order = _order(line, start, end)
     lane = np.zeros(rows.size, np.int32)
     moments = np.empty(2 * rows.size, np.int64)
-    top, below = np.empty((2, rows.size), np.int64)
-    count = lanes.nest(order, line, start, end, lane, moments, top, below)
+    count, room = -1, _LANES
+    while count < 0:
+        top, below = np.full(room, -1), np.empty(rows.size, np.int64)
+        tree = np.full((2, 2 * room), np.iinfo(np.int64).max)
+        count = lanes.nest(order, line, start, end, lane, moments, top, below, tree)
+        room *= 4
     return Lanes(rows, line, start, end, order, lane, moments[:count])
 
 

@@ -181,12 +181,13 @@ def whole_view(profile: Profile) -> View:
         hidden += [False] * len(made.texts)
         parts.append((made.start, made.end, codes, np.full(made.start.size, -1, np.int64)))
     start, end, code, row = _joined(parts)
+    drawn = {track.pid for track in tracks}
     return View(
         profile,
         tuple(
             Process(pid, plane.name, own)
             for pid, plane, own in zip(pids, trace.planes, threads, strict=True)
-            if own or any(track.pid == pid for track in tracks)
+            if own or pid in drawn
         ),
         tuple(tracks),
         start,
