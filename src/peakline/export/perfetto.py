@@ -238,17 +238,24 @@ class _Writer:
         names, series = table.names("name"), table.names("series")
         keys = np.stack([table.array("plane_id"), names.codes, series.codes])
         distinct, place = np.unique(keys, axis=1, return_inverse=True)
-        for number, (plane, name, which) in enumerate(distinct.T.tolist()):
-            rows = np.flatnonzero(place.reshape(-1) == number)
+        tracks = []
+        for plane, name, which in distinct.T.tolist():
             title = " ".join(filter(None, (names.values[name], series.values[which])))
             track, content = self._counter_track(title, process.get(plane, 0))
+            tracks.append(track)
             yield content
+        track_of = np.array(tracks, np.int64)[place.reshape(-1)]
+        order = np.argsort(track_of, kind="stable")
+        for first in range(0, order.size, _ROWS):
+            rows = order[first : first + _ROWS]
             values = fixed(EVENT["double_counter_value"], table.array("value")[rows])
             yield from self._values(
-                track, table.array("time_ps")[rows], values.at(np.arange(rows.size))
+                track_of[rows], table.array("time_ps")[rows], values.at(np.arange(rows.size))
             )
 
-    def _values(self, track: int, time_ps: AnyArray, value: Field) -> Iterator[memoryview]:
+    def _values(
+        self, track: int | Int64Array, time_ps: AnyArray, value: Field
+    ) -> Iterator[memoryview]:
         rows = time_ps.size
         inside = encode(
             rows,

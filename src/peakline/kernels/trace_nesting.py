@@ -8,7 +8,7 @@ if not cython.compiled:
     from peakline.kernels.bits import low64, signed64, unsigned64
     from peakline.kernels.trace_layout import MOST_ROWS
 
-__all__ = ["depths", "ends", "nest", "self_times"]
+__all__ = ["depths", "ends", "nearest", "nest", "self_times"]
 
 
 def depths(parent: cython.const[cython.int][::1], depth: cython.int[::1]) -> None:
@@ -17,6 +17,23 @@ def depths(parent: cython.const[cython.int][::1], depth: cython.int[::1]) -> Non
     with cython.nogil:
         for e in range(parent.shape[0]):
             depth[e] = depth[parent[e]] + 1 if parent[e] >= 0 else 0
+
+
+def nearest(
+    parent: cython.const[cython.int][::1],
+    wanted: cython.const[cython.uchar][::1],
+    found: cython.int[::1],
+) -> None:
+    """Write the innermost event that is ``wanted`` of each and those around it, -1 for none; by
+    ``parent`` as `nest` writes it.
+    """
+    e: cython.longlong
+    with cython.nogil:
+        for e in range(parent.shape[0]):
+            if wanted[e]:
+                found[e] = e
+            else:
+                found[e] = found[parent[e]] if parent[e] >= 0 else -1
 
 
 def ends(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray
+from peakline.arrays import AnyArray
 from peakline.tables import Profile
 from peakline.text import ordinal
 from peakline.timing.eager_ops import called, in_windows
@@ -54,10 +54,12 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
     trace = trace_of(profile)
     if not trace.size:
         return []
-    does, parent = activity_of(profile), nesting_of(profile).parent
+    does, nesting = activity_of(profile), nesting_of(profile)
+    parent = nesting.parent
     begin, end = _windows(facts, rows)
     names = trace.name.values
     is_frame = np.array([*(frame_of(name) is not None for name in names), False], np.bool_)
+    is_call = ~is_frame[trace.name.codes] & (does != Activity.COMPILE)
     weights = np.zeros(len(names) + 1, np.int64)
     examples: dict[int, int] = {}
     for line in trace.lines_on(HOST):
@@ -67,7 +69,7 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
         events = events[in_windows(trace.start[events], begin, end)]
         if not events.size:
             continue
-        around = _through(parent, events, is_frame[trace.name.codes] | (does == Activity.COMPILE))
+        around = nesting.around(events, is_call)
         # Within nothing but frames: the innermost that is the program's own.
         only_frames = around < 0
         around[only_frames] = parent[events[only_frames]]
@@ -90,16 +92,6 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
 def _windows(facts: StepFacts, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
     order = rows[np.argsort(facts.part("start_ps")[rows], kind="stable")]
     return facts.part("start_ps")[order], np.maximum.accumulate(facts.part("end_ps")[order])
-
-
-def _through(parent: AnyArray, events: AnyArray, passes: BoolArray) -> AnyArray:
-    """The innermost event around each that does not ``pass``; -1 where there is none."""
-    above = parent[events].astype(np.int64)
-    while True:
-        further = (above >= 0) & passes[np.maximum(above, 0)]
-        if not further.any():
-            return above
-        above[further] = parent[above[further]]
 
 
 def _compiled(trace: Trace, parent: AnyArray, name: str, event: int) -> Compiled:

@@ -179,15 +179,11 @@ def launching_runs(profile: Profile) -> Int32Array:
     links = links_of(profile)
     if not links.size:
         return found
-    host, parent = host_executions(profile), nesting_of(profile).parent
+    host = host_executions(profile)
     run_of = np.full(trace.size, -1, np.int32)
     run_of[host.event] = np.arange(host.event.size, dtype=np.int32)
-    above = links.cause.copy()
-    open_ = np.flatnonzero(run_of[above] < 0)
-    while open_.size:
-        above[open_] = parent[above[open_]]
-        open_ = open_[above[open_] >= 0]
-        open_ = open_[run_of[above[open_]] < 0]
+    around = nesting_of(profile).around(links.cause, run_of >= 0)
+    above = np.where(run_of[links.cause] >= 0, links.cause, around)
     found[links.target] = np.where(above >= 0, run_of[above], -1)
     return found
 

@@ -102,15 +102,10 @@ def on_host(trace: Trace, test: Callable[[slice], AnyArray]) -> AnyArray:
 
 def _outermost(profile: Profile, events: AnyArray) -> AnyArray:
     """Of ``events`` those that lie in none of the others."""
-    parent = nesting_of(profile).parent
-    above, free = parent[events], np.ones(events.size, np.bool_)
-    is_one = np.zeros(parent.size, np.bool_)
+    is_one = np.zeros(trace_of(profile).size, np.bool_)
     is_one[events] = True
-    while (above >= 0).any():
-        inside = above >= 0
-        free[inside] &= ~is_one[above[inside]]
-        above = np.where(inside, parent[above], -1)
-    return events[free]
+    outermost: AnyArray = events[nesting_of(profile).around(events, is_one) < 0]
+    return outermost
 
 
 def in_windows(times: AnyArray, begin: AnyArray, end: AnyArray) -> AnyArray:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from peakline.arrays import Int32Array, Int64Array
+from peakline.arrays import Int64Array
 from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.tables.tables import columns_of_rows
@@ -238,14 +238,16 @@ def _time_in(profile: Profile, call: _Calls, sources: list[_Calls]) -> Int64Arra
     """Per call the time in which stages of ``sources`` worked: those within it on its thread; in
     a call without any, those of other threads, which it waits for.
     """
-    trace, parent = trace_of(profile), nesting_of(profile).parent
+    trace, nesting = trace_of(profile), nesting_of(profile)
     begin, end = trace.start[call.events], trace.end[call.events]
     found = np.zeros(call.events.size, np.int64)
     if not sources:
         return found
     alone = np.ones(call.events.size, np.bool_)
+    is_call = np.zeros(trace.size, np.bool_)
+    is_call[call.events] = True
     for one in sources:
-        within = _enclosing(parent, one.events, call.events)
+        within = nesting.around(one.events, is_call)
         mine = within >= 0
         at = np.searchsorted(call.events, within[mine])
         inner = one.events[mine]
@@ -255,16 +257,3 @@ def _time_in(profile: Profile, call: _Calls, sources: list[_Calls]) -> Int64Arra
     elsewhere = union(*(np.concatenate(part) for part in times))
     found[alone] = covered(elsewhere, begin[alone], end[alone])
     return found
-
-
-def _enclosing(parent: Int32Array, events: Int64Array, wanted: Int64Array) -> Int64Array:
-    """The innermost of ``wanted`` (ascending) around each event of its thread, -1 for none."""
-    above = parent[events].astype(np.int64)
-    searching = np.arange(above.size)
-    while True:
-        here = above[searching]
-        at = np.minimum(np.searchsorted(wanted, here), wanted.size - 1)
-        searching = searching[(here >= 0) & (wanted[at] != here)]
-        if not searching.size:
-            return above
-        above[searching] = parent[above[searching]]

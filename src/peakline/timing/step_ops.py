@@ -218,22 +218,12 @@ def _places(
     """
     place = np.full(trace.size, -1, np.int32)
     place[event] = np.arange(event.size)
-    parent = nesting_of(profile).parent
-    above = parent[event].astype(np.int64)
-    # The nearest execution around each: through events that are none.
-    while True:
-        through = (above >= 0) & (place[np.maximum(above, 0)] < 0)
-        if not through.any():
-            break
-        above[through] = parent[above[through]]
+    nesting = nesting_of(profile)
+    above = nesting.around(event, place >= 0)
     around = np.where(above >= 0, place[np.maximum(above, 0)], -1).astype(np.int64)
     is_leaf = np.ones(event.size, np.bool_)
     is_leaf[around[around >= 0]] = False
-    is_known = works != Work.OTHER
-    is_inner = np.zeros(event.size, np.bool_)
-    up = around
-    while (up >= 0).any():
-        inside = up >= 0
-        is_inner[inside] |= is_known[up[inside]]
-        up = np.where(inside, around[np.maximum(up, 0)], -1)
+    is_known = np.zeros(trace.size, np.bool_)
+    is_known[event[works != Work.OTHER]] = True
+    is_inner = nesting.around(event, is_known) >= 0
     return is_inner, is_leaf, around < 0

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
-from peakline.kernels.trace_nesting import ends
+from peakline.kernels.trace_nesting import ends, nearest
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
@@ -153,6 +153,10 @@ class Trace:
         return int(self.start.min()), int(self.end.max())
 
 
+_LEVELS = 32
+"""So many events around each are looked at one by one; hardly any trace is deeper."""
+
+
 @dataclass(frozen=True, eq=False)
 class Nesting:
     """What lies in what, within each line of ``trace``; each array is made when it is first read.
@@ -181,6 +185,25 @@ class Nesting:
         own = np.empty(self.trace.size, np.int64)
         self._nest(np.zeros(0, np.uint16), own)
         return own
+
+    def around(self, events: AnyArray, wanted: BoolArray) -> Int64Array:
+        """The innermost event around each of ``events`` that is ``wanted`` (a mask of all), -1 for
+        none.
+        """
+        parent = self.parent
+        above = parent[events].astype(np.int64)
+        searching = np.flatnonzero((above >= 0) & ~wanted[above])
+        for _ in range(_LEVELS):
+            if not searching.size:
+                return above
+            above[searching] = parent[above[searching]]
+            here = above[searching]
+            searching = searching[(here >= 0) & ~wanted[here]]
+        # Events may be as deep as there are many.
+        found = np.empty(parent.size, np.int32)
+        nearest(parent, wanted.view(np.uint8), found)
+        above[searching] = found[above[searching]]
+        return above
 
     def _nest(self, row: npt.NDArray[np.uint16], own: Int64Array) -> Int32Array:
         trace = self.trace

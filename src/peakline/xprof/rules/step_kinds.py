@@ -194,12 +194,7 @@ def _at_root(profile: Profile, trace: Trace, stages: AnyArray, everywhere: AnyAr
     handed = _handed_on(profile, trace)
     below = np.zeros(trace.size, np.bool_)
     below[everywhere] = below[handed] = True
-    parent = nesting_of(profile).parent
-    inside = np.isin(stages, handed)
-    above = parent[stages]
-    while (above >= 0).any():
-        inside |= (above >= 0) & below[above]
-        above = np.where(above >= 0, parent[above], -1)
+    inside = np.isin(stages, handed) | (nesting_of(profile).around(stages, below) >= 0)
     return ~inside
 
 
