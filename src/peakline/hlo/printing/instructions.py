@@ -227,7 +227,8 @@ class Printer:
         ids = called(made)
         if not ids:
             return
-        known = {number: self._sign + self.computations.get(number, "null ") for number in ids}
+        name_of, every = self.computations, dict.fromkeys(ids)
+        known = {number: self._sign + name_of.get(number, "null ") for number in every}
         names = [known[number] for number in ids]
         opcode, words = made.opcode, _WORDS.get(made.opcode)
         if opcode == "while":
