@@ -146,6 +146,27 @@ def flows(size: int) -> bytes:
     )
 
 
+def flows_of_threads(size: int) -> bytes:
+    """An arrow from each thread to the next."""
+
+    def one(n: int) -> bytes:
+        at = f'"pid":1,"tid":{n},"ts":{n}'
+        ends = f',{{"ph":"s","id":{n},{at}}},{{"ph":"f","id":{n - 1},"bp":"e",{at}}}'
+        return _event("a", n, 1, tid=str(n)) + ends.encode()
+
+    return _trace(repeated(size, one))
+
+
+def annotated_threads(size: int) -> bytes:
+    """Each with two turns of a loop of its own."""
+    category = ',"cat":"user_annotation"'
+
+    def one(n: int) -> bytes:
+        return b"".join(_event(f"s{n}", n + 5 * k, 1, category, str(n)) for k in range(2))
+
+    return _trace(repeated(size, one))
+
+
 def asynchronous(size: int) -> bytes:
     return _trace(
         many(size // 2, b',{"ph":"b","id":1,"ts":1}')

@@ -462,6 +462,12 @@ def heap_traces(size: int) -> bytes:
     return _main(_FIRST, assignment=_value(1) + many(size, part(4)))
 
 
+def heaps(size: int) -> bytes:
+    """Each of one event."""
+    event = part(4, part(1, number(2, 1)))
+    return _main(_FIRST, assignment=_value(1) + many(size, event))
+
+
 def named_heap_events(size: int) -> bytes:
     """Each with a long name of its computation, which is the same."""
     name = part(3, "c" * 100) + part(4, "a")
