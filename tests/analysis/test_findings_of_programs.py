@@ -18,7 +18,6 @@ from peakline.memory.materialised import (
     PER_EXAMPLE,
     SPARSE,
 )
-from peakline.tables import Columns
 from peakline.timing.program_answer import LiveBuffer
 
 MIB = 1 << 20
@@ -53,15 +52,9 @@ def found(monkeypatch):
         memory, needs = "peakline.findings.program_memory", [one.peak_bytes for one in every]
         monkeypatch.setattr(f"{memory}.device_needs", lambda _: (need,))
         monkeypatch.setattr(f"{memory}.every_need", lambda _: (every, needs))
-        # The first run of each takes all of its time.
-        ran = [
-            (n, one.run_ps * (k == 0)) for n, one in enumerate(every) for k in range(one.run_count)
-        ]
-        number, end = np.array(ran).T
-        table = Columns({"program": number, "start_ps": np.zeros_like(end), "end_ps": end})
-        monkeypatch.setattr(program_findings, "program_runs", lambda _: table)
-        profile = SimpleNamespace(programs=lambda: every, made_once=lambda _, make: make())
-        listed = find_program_findings(profile)
+        totals = np.array([(one.run_count, one.run_ps) for one in every]).T
+        monkeypatch.setattr(program_findings, "run_totals", lambda _: totals)
+        listed = find_program_findings(SimpleNamespace(programs=lambda: every))
         for one in listed:
             said = {*one.evidence, *(name for row in one.rows for name in row)}
             assert said <= set(kinds()[one.kind].columns)

@@ -35,3 +35,11 @@ def test_it_is_the_first_on_the_way_up(data, size, is_deep):
 def test_an_event_is_not_around_itself():
     found = _nesting([-1, 0, 1]).around(np.array([0, 1, 2]), np.array([False, True, True]))
     assert found.tolist() == [-1, -1, 1]
+
+
+def test_an_event_deeper_than_the_levels_that_are_looked_at_one_by_one():
+    nesting, wanted = _nesting(range(-1, 999)), np.zeros(1000, np.bool_)
+    events = np.array([999, 500, 4, 3, 0])
+    assert nesting.around(events, wanted).tolist() == [-1] * 5
+    wanted[3] = True
+    assert nesting.around(events, wanted).tolist() == [3, 3, 3, -1, -1]

@@ -74,7 +74,7 @@ def explained_failures(profile: Profile) -> tuple[Explained, ...]:
 
 @once
 def _explained(profile: Profile) -> tuple[tuple[Explained, ...], int]:
-    """And how many moments are left out."""
+    """The first moments explained, and how many more there are."""
     moments = failures_of(profile) if profile.programs() else ()
     if not moments:
         return (), 0

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from peakline.memory.broadcasts import BLOWN_UP
 from peakline.memory.materialised import (
     ATTENTION,
@@ -23,10 +21,8 @@ from peakline.memory.materialised import (
     PER_EXAMPLE,
     SPARSE,
 )
-from peakline.tables.joins import summed
-from peakline.tables.once import once
 from peakline.text import size_text, source_text
-from peakline.timing.program_runs import program_runs
+from peakline.timing.program_runs import run_totals
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding
@@ -334,7 +330,7 @@ def _usual(profile: Profile, need: DeviceNeed) -> _Usual | None:
     from peakline.memory.lone_peaks import ALONE, LEAST
 
     every, needs = every_need(profile)
-    runs, times = _runs(profile)
+    runs, times = (column.tolist() for column in run_totals(profile))
     own = need.program.number
     others = [number for number, count in enumerate(runs) if count and number != own]
     usual = max(others, key=lambda number: (times[number], runs[number]), default=None)
@@ -344,14 +340,6 @@ def _usual(profile: Profile, need: DeviceNeed) -> _Usual | None:
     if need.bytes < ALONE * most or need.bytes - most < LEAST:
         return None
     return _Usual(every[usual].label, runs[usual], most)
-
-
-@once
-def _runs(profile: Profile) -> tuple[list[int], list[int]]:
-    """How often each program ran, and for how long in all."""
-    runs, count = program_runs(profile), len(profile.programs() or ())
-    program, lasted = runs.array("program"), runs.array("end_ps") - runs.array("start_ps")
-    return np.bincount(program, minlength=count).tolist(), summed(program, lasted, count).tolist()
 
 
 def _evaluation(need: DeviceNeed, usual: _Usual) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from peakline.hlo.memory import memory_of
 from peakline.hlo.row_costs import row_costs
 from peakline.tables import Columns, Names, Profile
 from peakline.tables.columns import Column
-from peakline.timing.program_runs import program_runs
+from peakline.timing.program_runs import program_runs, run_totals
 
 _COSTS = ("flops", "transcendentals", "bytes_accessed")
 
@@ -35,12 +35,6 @@ def columns_of(profile: Profile, names: AbstractSet[str]) -> Columns:
         for name in _COSTS:
             data[name] = np.array([getattr(total, name) for total in totals], np.float64)
     if {"runs", "run_ps"} & names:
-        runs = program_runs(profile)
-        program = runs.array("program")
-        lasted = runs.array("end_ps") - runs.array("start_ps")
-        data["runs"] = np.bincount(program, minlength=count).astype(np.int64)
-        lengths = np.zeros(count, np.int64)
-        np.add.at(lengths, program, lasted)
-        data["run_ps"] = lengths
-        valid["runs"] = valid["run_ps"] = np.full(count, runs.rows > 0)
+        data["runs"], data["run_ps"] = run_totals(profile)
+        valid["runs"] = valid["run_ps"] = np.full(count, program_runs(profile).rows > 0)
     return Columns(data, valid)

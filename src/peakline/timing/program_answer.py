@@ -13,7 +13,7 @@ from peakline.hlo.heap import LiveSet
 from peakline.hlo.memory import ProgramMemory, memory_of
 from peakline.hlo.row_costs import RowCosts, row_costs
 from peakline.text import source_text
-from peakline.timing.program_runs import program_runs
+from peakline.timing.program_runs import program_runs, run_totals
 
 if TYPE_CHECKING:
     from peakline.arrays import Int64Array
@@ -108,12 +108,14 @@ class ProgramAnswer:
     @property
     def run_count(self) -> int | None:
         """How often the profile saw it run; None where it records no run of any program."""
-        return self.runs.rows if program_runs(self._profile).rows else None
+        if not program_runs(self._profile).rows:
+            return None
+        return int(run_totals(self._profile)[0][self.number])
 
     @property
     def run_ps(self) -> int:
         """The time of all its runs."""
-        return int((self.runs.array("end_ps") - self.runs.array("start_ps")).sum())
+        return int(run_totals(self._profile)[1][self.number])
 
     @property
     def live_count(self) -> int:

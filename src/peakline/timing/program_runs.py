@@ -16,7 +16,7 @@ import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
 from peakline.tables import Columns, Names, Profile
-from peakline.tables.joins import positions
+from peakline.tables.joins import positions, summed
 from peakline.tables.once import once
 
 _STATS = frozenset(("program_id", "run_id", "device_ordinal", "hlo_op"))
@@ -49,6 +49,17 @@ def program_runs(profile: Profile) -> Columns:
     if on_line.any():
         return _listed(events.take(on_line), _devices(profile), numbers)
     return _by_events(profile, events, numbers)
+
+
+@once
+def run_totals(profile: Profile) -> tuple[Int64Array, Int64Array]:
+    """Per program of the profile how often it ran, and the time of all its runs in ps.
+
+    Raises InputError when the profile cannot be read.
+    """
+    runs, count = program_runs(profile), len(profile.programs() or ())
+    program, lasted = runs.array("program"), runs.array("end_ps") - runs.array("start_ps")
+    return summed(program, np.ones(program.size, np.int64), count), summed(program, lasted, count)
 
 
 def _devices(profile: Profile) -> Names:
