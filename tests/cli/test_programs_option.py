@@ -8,6 +8,8 @@ from tests.each_row import each_row
 
 import peakline as package
 from peakline.errors import InputError
+from peakline.findings import failed_programs
+from peakline.render.document import program_memory
 
 MIB = 2**20
 XLA = "E0528 x.cc:1] RESOURCE_EXHAUSTED: Out of memory while trying to allocate {} bytes.\n"
@@ -72,6 +74,22 @@ def test_a_size_that_no_allocation_has_is_no_match(peakline, text, dumped, size)
     assert run.code == 0
     assert f"\nno compiled program has an allocation of {size / MIB:.1f} MiB ({size:,}" in run.out
     assert "jit_train" not in run.out
+
+
+def test_what_is_not_listed_is_counted(peakline, text, dumped, monkeypatch):
+    monkeypatch.setattr(failed_programs, "MOST_PROGRAMS", 1)
+    monkeypatch.setattr(failed_programs, "MOST_MOMENTS", 2)
+    monkeypatch.setattr(program_memory, "MOST_BUFFERS", 3)
+    path = text("".join(XLA.format(size) for size in (MIB, 2 * MIB, 3 * MIB)))
+    run = peakline("memory", path, "--programs", dumped, "--json")
+    document = json.loads(run.out)
+    one, two = document["failed_programs"]
+    assert (len(one["programs"]), one["programs_left_out"], two["programs_left_out"]) == (1, 1, 0)
+    listed = [*document["programs"], *one["programs"], *two["programs"]]
+    counts = [(len(each["peak_buffers"]), each["peak_buffers_left_out"]) for each in listed]
+    assert counts == [(3, 0), (0, 1), (0, 3)]
+    (warning,) = document["warnings"]
+    assert (warning["kind"], warning["count"]) == ("failures_left_out", 1)
 
 
 def test_what_the_allocator_rounded_is_matched_where_the_text_gives_no_bytes(
