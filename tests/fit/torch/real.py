@@ -45,8 +45,6 @@ class Setting:
         """What the recorded data call it."""
         text = self.text or "defaults"
         return f"{text} fraction {self.fraction}" if self.fraction else text
-            f" fraction {self.fraction}" if self.fraction else ""
-        )
 
 
 def build(wheels: list[Path], folder: Path) -> Path:
