@@ -12,8 +12,10 @@ It needs g++ and Linux on x86-64, no GPU, and writes ``tests/data/fit/torch/<seq
 * ``snapshot_start.pickle.gz``: what ``torch.cuda.memory._snapshot`` returns at the end of a run
   with default settings whose history begins before the first request.
 * ``snapshot_middle.pickle.gz``: the same run, its history begun in the middle of the requests.
-* ``snapshot_oom.pickle.gz`` (of some): the run with the largest capacity that does not suffice,
-  right after the failure.
+* ``snapshot_oom.pickle.gz`` (of short sequences): the run with 2 MiB less than the smallest
+  capacity that suffices, right after the failure.
+* ``snapshot_expandable.pickle.gz`` (of short sequences): a run with ``expandable_segments:True``
+  and the smallest capacity that suffices then, its history begun before the first request.
 * ``truth.json.gz``: ``{"torch", "requests", "most_live", "columns", "runs"}``. A run has a setting
   (``settings``, ``fraction``), a ``placement`` of new memory (``fake_cuda.cpp``) and ``rows``, one
   per capacity tried, in the order of ``columns``. ``smallest`` is the smallest capacity tried (in
@@ -73,6 +75,7 @@ SETTINGS = (
     Setting("large_segment_size_mb:11"),
     Setting("per_process_memory_fraction:0.75"),
     Setting("garbage_collection_threshold:0.6", 0.9),
+    Setting("garbage_collection_threshold:0.8", 0.99),
     Setting("garbage_collection_threshold:0.8", 1.0),
     Setting("garbage_collection_threshold:0.7,max_split_size_mb:32", 0.9),
     Setting("expandable_segments:True,roundup_power2_divisions:8"),
@@ -91,6 +94,7 @@ _LISTED = {
 }
 _MOST_COARSE = 48
 _BORDER = 6
+_MOST_FOR_ALL = 1500
 
 
 @dataclass(frozen=True)
@@ -154,14 +158,16 @@ class Recorder:
         _write(folder / "truth.json.gz", _json(truth))
         _write(folder / "addresses.json.gz", _json(listed))
         middle = len(sequence.rows) // 2
-        for name, mib, history in (
-            ("start", AMPLE_MIB, 0),
-            ("middle", AMPLE_MIB, middle),
-            ("oom", smallest[""] - 2, 0),
+        expandable = "expandable_segments:True"
+        for name, mib, history, text in (
+            ("start", AMPLE_MIB, 0, ""),
+            ("middle", AMPLE_MIB, middle, ""),
+            ("oom", smallest[""] - 2, 0, ""),
+            ("expandable", smallest[expandable], 0, expandable),
         ):
-            if name == "oom" and len(sequence.rows) > 1500:
+            if name in {"oom", "expandable"} and len(sequence.rows) > _MOST_FOR_ALL:
                 continue
-            ran = self.one(sequence, Setting(), mib, history=history, detail=2)
+            ran = self.one(sequence, Setting(text), mib, history=history, detail=2)
             content = pickle.dumps(real.to_snapshot(ran), protocol=4)
             _write(folder / f"snapshot_{name}.pickle.gz", content)
 
