@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from peakline import tables as _profile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from peakline.check.verdict import Check
     from peakline.compare.comparison import Comparison
     from peakline.engine import Answer, Engine, Executor
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.time_answer import TimeAnswer
+    from peakline.memory.fit.model import Fit
     from peakline.repository import Session as _Session
     from peakline.timing.critical_path.path import StepPath
     from peakline.timing.launches import LaunchSummary
@@ -88,6 +92,29 @@ class Profile(_profile.Profile):
 
         return launch_summary(self)
 
+    def fit(
+        self,
+        *,
+        limits: Sequence[int] = (),
+        settings: Mapping[str, object] = MappingProxyType({}),
+        batch: int | None = None,
+        wanted_batch: int | None = None,
+        allocator: str | None = None,
+    ) -> tuple[Fit, ...]:
+        """In how much memory the recorded program runs, as ``peakline fit``: a `Fit` for each
+        allocator that can be replayed.
+
+        ``limits`` in bytes are tried, with ``settings`` of the allocator by name; ``batch`` is the
+        recorded batch size and ``wanted_batch`` another (None: the largest that fits). Raises
+        UsageError for an unknown setting, NotFoundError for an unknown allocator.
+        """
+        from peakline.memory.fit.answer import fits_of
+        from peakline.memory.fit.question import Question
+
+        pairs = tuple((name, str(value)) for name, value in settings.items())
+        question = Question(tuple(limits), pairs, batch, wanted_batch)
+        return tuple(fits_of(self, question, allocator=allocator)[0])
+
     def check(
         self,
         *,
@@ -95,12 +122,14 @@ class Profile(_profile.Profile):
         max_growth_per_step_bytes: int | None = None,
         max_fragmentation: float | None = None,
         max_program_peak_bytes: int | None = None,
+        max_limit_bytes: int | None = None,
         allocator: str | None = None,
     ) -> tuple[Check, ...]:
         """Hold limits against every allocator, as ``peakline check`` does: one `Check` each.
 
         ``max_fragmentation`` is a share, 0 to 1. ``max_program_peak_bytes`` is held against the
-        compiled program that needs most. Raises NotFoundError for an unknown allocator.
+        compiled program that needs most, ``max_limit_bytes`` against the memory in which the
+        recorded program runs (`fit`). Raises NotFoundError for an unknown allocator.
         """
         from peakline.check.limits import check_limits
         from peakline.check.verdict import Limits
@@ -112,11 +141,17 @@ class Profile(_profile.Profile):
             max_growth_per_step_bytes,
             max_fragmentation,
             max_program_peak_bytes=max_program_peak_bytes,
+            max_limit_bytes=max_limit_bytes,
         )
         state = state_of(self.memory())
         if max_program_peak_bytes is not None:
             state = with_programs(state, self)
-        return check_limits(state, limits, allocator=allocator)
+        checks = check_limits(state, limits, allocator=allocator)
+        if max_limit_bytes is None:
+            return checks
+        from peakline.check.limit import limit_checks
+
+        return (*checks, *limit_checks(self, limits, allocator))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the memory answer in short, or why there is none.

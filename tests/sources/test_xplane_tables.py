@@ -51,6 +51,7 @@ def test_an_allocation_keeps_everything_the_runtime_said(opened):
         "returned_sequence": None,
         "stream": None,
         "stack_id": None,
+        "line_id": 0,
         "is_before": None,
         "count": None,
     }

@@ -24,18 +24,19 @@ class Limits:
     max_fragmentation: float | None = None
     tolerance: float = 0.05
     max_program_peak_bytes: int | None = None
+    max_limit_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class Check:
     """One limit, held against one allocator, or against the compiled ``program`` it names.
 
-    ``name`` is ``peak``, ``growth per step``, ``fragmentation``, ``program peak``, or one of them
-    (without fragmentation) with ``against the baseline`` behind. ``measured`` is None where it
-    could not be measured; then the limit fails, but for what is not known of the baseline either
-    (nothing is compared, and ``reason`` says so). ``reason`` is one line for a person; ``rows`` are
-    what is behind a limit that fails: what is largest at the peak, the leaks, or the groups that
-    grew since the baseline. All rows of one check have the same columns.
+    ``name`` is ``peak``, ``growth per step``, ``fragmentation``, ``limit``, ``program peak``, or
+    one of them (without fragmentation and limit) with ``against the baseline`` behind. ``measured``
+    is None where it could not be measured; then the limit fails, but for what is not known of the
+    baseline either (nothing is compared, and ``reason`` says so). ``reason`` is one line for a
+    person; ``rows`` are what is behind a limit that fails: what is largest at the peak, the leaks,
+    or the groups that grew since the baseline. All rows of one check have the same columns.
     """
 
     name: str

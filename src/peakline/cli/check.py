@@ -68,6 +68,12 @@ def parse_share(text: str) -> float:
     help="The most that a compiled program may need.",
 )
 @click.option(
+    "--max-limit",
+    metavar="SIZE",
+    type=parse_size,
+    help="The memory in which the recorded program must run (peakline fit).",
+)
+@click.option(
     "--baseline",
     metavar="PATH",
     help="A profile whose peak, growth per step and programs' peaks may not be exceeded, or what "
@@ -92,6 +98,7 @@ def check(
     max_growth_per_step: int | None,
     max_fragmentation: float | None,
     max_program_peak: int | None,
+    max_limit: int | None,
     baseline: str | None,
     tolerance: float | None,
     allocator: str | None,
@@ -101,11 +108,13 @@ def check(
     json: bool,
 ) -> None:
     """Hold a profile's memory against limits and a baseline; exit 1 when one fails."""
-    wanted = (max_peak, max_growth_per_step, max_fragmentation, max_program_peak, baseline)
+    wanted = (
+        max_peak, max_growth_per_step, max_fragmentation, max_program_peak, max_limit, baseline
+    )  # fmt: skip
     if wanted == (None,) * len(wanted):
         raise UsageError(
             "no limit is given; see --max-peak, --max-growth-per-step, --max-fragmentation, "
-            "--max-program-peak and --baseline"
+            "--max-program-peak, --max-limit and --baseline"
         )
     if max_fragmentation is not None and max_fragmentation > 1:
         raise UsageError("--max-fragmentation is a share of the free memory: at most 100%")
@@ -126,6 +135,7 @@ def check(
         max_fragmentation,
         _TOLERANCE if tolerance is None else tolerance,
         max_program_peak,
+        max_limit,
     )
     before = None if baseline is None else _baseline(baseline, reading)
     with reading.open(path) as profile:
@@ -134,6 +144,10 @@ def check(
             state = with_programs(state, profile)
         recorded, names = recorded_name(profile, allocator), shown_names(profile)
         checks = check_limits(state, limits, before, allocator=recorded)
+        if max_limit is not None:
+            from peakline.check.limit import limit_checks
+
+            checks += tuple(limit_checks(profile, limits, recorded))
         if json:
             from peakline.check.baseline import write_baseline
             from peakline.check.programs import write_programs

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 _VERBS = """
-summary memory steps ops programs diff check report export trace
+summary memory fit steps ops programs diff check report export trace
 tool sql graph sessions capture serve view demo
 """.split()
 """Each is a command in a module of its name, which is imported where the verb is used."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from peakline.findings.finding import Finding
     from peakline.memory.behind import Behind
     from peakline.memory.details import MemoryDetails
+    from peakline.memory.fit.model import Fit
     from peakline.memory.oom import FailedMoment
     from peakline.memory.op_use import OpUse
     from peakline.memory.peak import AllocatorPeak
@@ -45,8 +46,8 @@ class MemoryAnswer:
     is what they all read, the records matched, measured and named. Both are empty where the
     profile holds no records. ``nothing`` is one line for a profile without anything about memory,
     ``to_record`` how to record it, or what else to record, empty where that is not known.
-    ``of_programs`` says that the
-    findings are those of compiled programs.
+    ``of_programs`` says that the findings are those of compiled programs. ``fits`` says of
+    allocators whose memory is scarce in how much of it they would run.
     """
 
     allocators: tuple[AllocatorPeak, ...]
@@ -58,6 +59,7 @@ class MemoryAnswer:
     nothing: str = ""
     to_record: str = ""
     of_programs: bool = False
+    fits: tuple[Fit, ...] = ()
 
 
 def answer_memory(
@@ -215,7 +217,13 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
         else peak
         for peak in answer.allocators
     )
-    return replace(answer, allocators=peaks)
+    fits: tuple[Fit, ...] = ()
+    if answer.history is not None and step is None:
+        from peakline.memory.fit.scarce import scarce_fits
+
+        failed = {one.failures[0].allocator for one in failures}
+        fits = scarce_fits(profile, answer.history, peaks, failed)
+    return replace(answer, allocators=peaks, fits=fits)
 
 
 def _of_programs(profile: Profile, answer: MemoryAnswer) -> MemoryAnswer:

@@ -63,6 +63,7 @@ def summary_document(
     return {
         "profile": facts_of(profile, path).as_json(),
         "memory": _memory(memory),
+        "fits": [one.as_short_json() for one in memory.fits],
         "programs": [] if memory.allocators else _needs(profile),
         "time": _time(profile, time),
         "first": [one.as_json() for one in first[:FIRST]],

@@ -29,6 +29,7 @@ in time order.
     returned_sequence int64? the sequence at which a deferred deallocation took effect
     stream int64? the stream whose memory it is
     stack_id int64? the call stack, see stacks
+    line_id int64? the line of the thread that recorded it, see lines
     is_before bool? whether the buffer was there before the profile: no record of the file
     count int64? how many buffers the row stands for, where the format gives only sums
 

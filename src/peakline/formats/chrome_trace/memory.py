@@ -132,6 +132,7 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
             "in_use_bytes": memory["Total Allocated"],
             "free_bytes": memory["Total Reserved"] - memory["Total Allocated"],
             "stack_id": stack,
+            "line_id": memory["line"],
         },
         {
             "address": memory["has Addr"],

@@ -66,6 +66,7 @@ class MemoryRecords:
         self._texts = [self._number_texts(codes, texts) for codes in self.codes]
         """Of each column of texts those that occur; the codes are numbers in it, -1 for none."""
         self._plane, self._headers = found.plane.index, found.headers
+        self._first_line = np.int32(found.plane.first_line)
 
     def _has(self, role: Role) -> BoolArray:
         present: BoolArray = (self.have & np.uint16(1 << (role - FIRST_MEMORY_ROLE))) != 0
@@ -219,6 +220,7 @@ class MemoryRecords:
             "free_bytes": self._number(Role.BYTES_AVAILABLE),
             "fragmentation": self._number(Role.FRAGMENTATION).view(np.float64),
             "peak_bytes": self._number(Role.PEAK_BYTES_IN_USE),
+            "line_id": self.line + self._first_line if self._first_line else self.line,
         }
         present = {
             "address": Role.ADDRESS,

@@ -11,6 +11,7 @@ from peakline.findings.summary import top_ops
 from peakline.findings.time_answer import TimeAnswer
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.peak import AllocatorPeak
+from peakline.render.document.fit import short_text
 from peakline.render.document.profile import labels_of, step_phrase
 from peakline.render.document.program_memory import (
     devices_text,
@@ -44,6 +45,10 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
     ]
     if len(peaks) > _ALLOCATORS:
         rows.append(("", f"and {counted(len(peaks) - _ALLOCATORS, 'more allocator')}"))
+    rows += [
+        ("it runs" if len(peaks) == 1 else f"{one.allocator} runs", short_text(one))
+        for one in answer.fits
+    ]
     failed = dict.fromkeys(failure_text(one) for one in explained_failures(profile))
     rows += [("failed for", text) for text in list(failed)[:_FAILED]]
     if not peaks:

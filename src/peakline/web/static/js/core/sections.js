@@ -31,6 +31,7 @@ export const SECTIONS = {
   host_sync: "steps",
   python_work: "steps",
   lock_wait: "steps",
+  allocation_wait: "steps",
   host_callback: "steps",
   launch_bound: "steps",
   communication_not_overlapped: "steps",

@@ -1,0 +1,119 @@
+"""``peakline fit``: in how much memory the recorded program runs, and with which settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from peakline.cli.options import (
+    PATH_HELP,
+    Argument,
+    Reading,
+    answer_document,
+    json_option,
+    reading_options,
+)
+from peakline.render.terminal.output import print_json, print_warnings
+from peakline.text import parse_size
+
+if TYPE_CHECKING:
+    from peakline.api import Profile
+    from peakline.memory.fit.model import Fit
+    from peakline.memory.fit.question import Question
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, cls=Argument, help=PATH_HELP)
+@click.option(
+    "--limit",
+    "limits",
+    metavar="SIZE",
+    type=parse_size,
+    multiple=True,
+    help="What happens under this limit: 8GiB, 512MB or bytes. May be repeated.",
+)
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting of the allocator, such as allow_growth=false. May be repeated.",
+)
+@click.option(
+    "--batch",
+    metavar="N[:M]",
+    help="The recorded batch size N, and another one M: an estimate. Default: the largest that"
+    " fits.",
+)
+@click.option("--allocator", metavar="NAME", help="Only this allocator.")
+@reading_options(json_option)
+def fit(
+    paths: tuple[str, ...],
+    limits: tuple[int, ...],
+    settings: tuple[str, ...],
+    batch: str | None,
+    allocator: str | None,
+    reading: Reading,
+    *,
+    json: bool,
+) -> None:
+    """Say in how much memory the recorded program runs, and with which settings.
+
+    The recorded allocations are replayed. Several PATHs are recordings of one program, whose
+    answers are put together.
+    """
+    from peakline.memory.fit.answer import range_over
+    from peakline.memory.fit.question import question_of
+    from peakline.render.document.fit import together_fact
+
+    question = question_of(limits, settings, batch)
+    documents: list[dict[str, object]] = []
+    found: dict[str, list[Fit]] = {}
+    for place, path in enumerate(paths):
+        with reading.open(path) as profile:
+            fits, document = _answer(profile, question, allocator, json=json, is_first=not place)
+        documents.append(document)
+        for one in fits:
+            found.setdefault(one.allocator, []).append(one)
+    together = [range_over(fits) for fits in found.values()] if len(paths) > 1 else []
+    if json:
+        several = {"recordings": documents, "together": together}
+        print_json(several if len(paths) > 1 else documents[0])
+        return
+    for summed in together:
+        print(f"\n{summed['allocator']}, {together_fact(summed).text}")
+
+
+def _answer(
+    profile: Profile,
+    question: Question,
+    allocator: str | None,
+    *,
+    json: bool,
+    is_first: bool,
+) -> tuple[list[Fit], dict[str, object]]:
+    """The answer for one recording, printed unless it is wanted as JSON."""
+    from peakline.findings.memory_answer import NOTHING
+    from peakline.memory.allocator_names import recorded_name
+    from peakline.memory.fit.answer import fits_of
+    from peakline.render.terminal.fit import print_fit
+
+    name = recorded_name(profile, allocator)
+    fits, failed = fits_of(profile, question, allocator=name)
+    document = answer_document(
+        profile,
+        {
+            "allocators": [one.as_json() for one in fits],
+            "not_replayed": [vars(one) for one in failed],
+        },
+    )
+    if not json:
+        if not is_first:
+            print()
+        if fits or failed:
+            print_fit(profile, fits, failed)
+        else:
+            print(f"{profile.path}: no memory events: nothing to replay")
+    print_warnings(profile.warnings, besides=NOTHING)
+    return fits, document

@@ -1,0 +1,1 @@
+"""How a recorded program fits into memory: its allocations, replayed."""

@@ -1,0 +1,250 @@
+"""A recording of TensorFlow's or XLA's best-fit allocator under other limits and settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from peakline.arrays import Int64Array
+from peakline.memory.fit.combined import combined
+from peakline.memory.fit.model import Cause, Limits, Proof
+from peakline.memory.fit.recording import Recording
+from peakline.memory.fit.replayed import Outcome
+from peakline.replay.bfc import GRANULE, BfcMachine, BfcSettings, bases_like
+from peakline.replay.bfc_proof import BfcProof, prove
+from peakline.replay.limits import Scan, scan
+from peakline.replay.requests import MIB, Requests
+
+_EVENTS = 40_000_000
+"""So many events are replayed for one search at most, ..."""
+_TIMES = 20
+"""... and so many times all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class BfcFit:
+    """One recording. ``given`` are settings that the caller knows, by name; ``most_events`` bounds
+    the work of a search over limits.
+    """
+
+    recording: Recording
+    capacity: int | None
+    is_gpu: bool
+    given: tuple[tuple[str, str], ...] = ()
+    most_events: int | None = None
+    name = "bfc"
+    granule = GRANULE
+
+    @cached_property
+    def proof(self) -> BfcProof:
+        """The recording, replayed as it was recorded."""
+        one = self.recording
+        return prove(one.requests, one.address, one.granted, self.capacity)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the replay gives the recorded addresses from the start on."""
+        return not self._doubt
+
+    @property
+    def stated(self) -> Proof:
+        """What is said of the proof."""
+        proof = self.proof
+        return Proof(proof.allocations, proof.equal, not self._doubt, self._doubt)
+
+    @cached_property
+    def _doubt(self) -> str:
+        """Why the recording is not proved to be of this allocator; empty where it is."""
+        one, proof = self.recording, self.proof
+        if not proof.allocations:
+            return "no allocation has an address"
+        if one.start_bytes is None and not one.before:
+            start = "the records do not say what was in use before the first of them"
+        elif not one.starts_empty:
+            start = "memory was in use before the first record, at unknown addresses"
+        else:
+            start = ""
+        if one.untracked or one.missing:
+            return "records are missing: the bytes in use change between them"
+        if proof.is_same:
+            return start
+        return start or (
+            f"{proof.equal:,} of {proof.allocations:,} addresses are what this allocator would "
+            "give: another one, or events are missing"
+        )
+
+    @cached_property
+    def settings(self) -> BfcSettings:
+        """The settings that the replay shows, with those that are given."""
+        found = replace(self.proof.settings, descending=True, coalescing=False)
+        for name, text in self.given:
+            found = found.changed(name, text)
+        return found
+
+    @cached_property
+    def requests(self) -> Requests:
+        """What is replayed under other limits: what was there before is one more block."""
+        one = self.recording
+        unknown = one.unknown_bytes
+        if not unknown:
+            return one.requests
+        number = one.requests.size.size
+        return Requests(
+            np.concatenate([[number], one.requests.events]).astype(np.int64),
+            np.append(one.requests.size, unknown).astype(np.int64),
+        )
+
+    @cached_property
+    def _bases(self) -> Int64Array:
+        return bases_like(self.proof.machine.regions())
+
+    def machine(
+        self, limit: int, settings: BfcSettings, requests: Requests | None = None
+    ) -> BfcMachine:
+        """The allocator before the first request, under a limit."""
+        wanted = self.requests if requests is None else requests
+        return BfcMachine(wanted, settings, limit, bases=self._bases)
+
+    def recorded_event(self, event: int) -> int:
+        """Which event of the recording an event of `requests` is, -1 for the block before all."""
+        return event - (len(self.requests) - len(self.recording.requests))
+
+    @cached_property
+    def live(self) -> Int64Array:
+        """Bytes live after each event, each request rounded up."""
+        return self.requests.live_bytes(GRANULE)
+
+    @property
+    def live_peak(self) -> int:
+        """The most bytes that are live, each request rounded up."""
+        return int(self.live.max(initial=0))
+
+    def variants(self, settings: BfcSettings) -> list[tuple[str, BfcSettings]]:
+        """The settings, and what could be otherwise and is not recorded, each by what it is."""
+        found = [("", settings), ("the order of regions", replace(settings, descending=False))]
+        chosen = {name for name, _ in self.given}
+        if self.is_gpu and "garbage_collection" not in chosen:
+            changed = replace(settings, garbage_collection=not settings.garbage_collection)
+            found.append(("garbage collection", changed))
+        if not self.is_proved and "allow_growth" not in chosen:
+            changed = replace(settings, allow_growth=not settings.allow_growth)
+            found.append(("growth", changed))
+        if not settings.allow_growth:
+            found = [one for one in found if one[0] != "the order of regions"]
+        return found
+
+    def limits(
+        self, settings: BfcSettings | None = None, requests: Requests | None = None
+    ) -> Limits:
+        """Which limits fit, to the MiB. Raises as `check_deadline`."""
+        chosen = self.settings if settings is None else settings
+        wanted = self.requests if requests is None else requests
+        live = self.live_peak if requests is None else int(requests.live_bytes(GRANULE).max())
+        left = max(_EVENTS, _TIMES * len(wanted)) if self.most_events is None else self.most_events
+        scans: list[Scan] = []
+        names: list[str] = []
+        for name, one in self.variants(chosen):
+            found = scan(
+                lambda limit, one=one: self.machine(limit, one, wanted),  # type: ignore[misc]
+                len(wanted),
+                max(live, MIB),
+                most_events=left,
+            )
+            if scans and not found.is_whole:
+                # What was not looked at is said of the first search alone.
+                break
+            scans.append(found)
+            names.append(name)
+            left -= found.events
+            if left < len(wanted):
+                break
+        return combined(scans, names[1:])
+
+    def under(
+        self,
+        limit: int,
+        settings: BfcSettings | None = None,
+        requests: Requests | None = None,
+    ) -> Outcome:
+        """The replay under one limit, of several that are possible one that fails. Raises as
+        `check_deadline`.
+        """
+        chosen = self.settings if settings is None else settings
+        wanted = self.requests if requests is None else requests
+        (_, first), *others = self.variants(chosen)
+        machine = self.machine(limit, first, wanted)
+        fits = machine.advance(len(wanted)) == len(wanted)
+        for _, one in others if fits else []:
+            other = self.machine(limit, one, wanted)
+            if other.advance(len(wanted)) < len(wanted):
+                return self._outcome(other, one)
+        return self._outcome(machine, first)
+
+    def _outcome(self, machine: BfcMachine, settings: BfcSettings) -> Outcome:
+        requests, stop = machine.requests, machine.position
+        failed = stop < len(requests)
+        free = machine.free_sizes()
+        live = self.live if requests is self.requests else requests.live_bytes(GRANULE)
+        before = int(live[stop - 1]) if stop else 0
+        return Outcome(
+            limit=machine.limit,
+            stopped_at=stop if failed else -1,
+            peak=machine.peak,
+            reserved=machine.peak_reserved,
+            cause=self._cause(machine, settings, before, int(free.sum())) if failed else None,
+            live=before,
+            free=int(free.sum()),
+            largest=int(free.max(initial=0)),
+            in_use=machine.in_use,
+            blocks=machine.chunks(),
+            segments=machine.region_rows(),
+        )
+
+    def _cause(self, machine: BfcMachine, settings: BfcSettings, live: int, free: int) -> Cause:
+        requests, limit = machine.requests, machine.limit
+        size = int(requests.size[requests.events[machine.position]])
+        wanted = -(-size // GRANULE) * GRANULE
+        if live + wanted > limit:
+            return "memory"
+        if settings.allow_growth:
+            whole = self.machine(limit, replace(settings, allow_growth=False), requests)
+            if whole.advance(len(requests)) == len(requests):
+                return "growth"
+        return "fragmentation" if free + limit - machine.reserved >= wanted else "unsplit"
+
+    def fits(
+        self,
+        limit: int,
+        settings: BfcSettings | None = None,
+        requests: Requests | None = None,
+    ) -> bool | None:
+        """Whether one limit fits, None where what is not recorded decides."""
+        chosen = self.settings if settings is None else settings
+        wanted = self.requests if requests is None else requests
+        found = {
+            self.machine(limit, one, wanted).advance(len(wanted)) == len(wanted)
+            for _, one in self.variants(chosen)
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def uncertain(self) -> str:
+        """Nothing but what the variants are."""
+        return ""
+
+    def others(self) -> list[BfcSettings]:
+        """Settings that could make it fit in less."""
+        base = self.settings
+        chosen = {name for name, _ in self.given}
+        found: list[BfcSettings] = []
+        if "allow_growth" not in chosen:
+            found.append(replace(base, allow_growth=not base.allow_growth))
+        if "garbage_collection" not in chosen and base.allow_growth:
+            found.append(replace(base, garbage_collection=True))
+        if "internal_fragmentation_fraction" not in chosen:
+            found += [
+                replace(one, internal_fragmentation_fraction=0.01)
+                for one in (base, replace(base, allow_growth=False))
+            ]
+        return [one for one in dict.fromkeys(found) if one != base]

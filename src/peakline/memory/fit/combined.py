@@ -1,0 +1,55 @@
+"""Several searches over limits, each for one thing that could be so: what holds for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from peakline.memory.fit.model import Limits, Range
+from peakline.replay.limits import Scan
+from peakline.replay.requests import MIB, NO_LIMIT
+
+
+def combined(scans: Sequence[Scan], differs_by: Sequence[str] = ()) -> Limits:
+    """The limits that fit in all of the searches, and those that fit in one or more.
+
+    ``differs_by`` says per search after the first what it takes to be otherwise.
+    """
+    lowest = max(scan.lowest for scan in scans)
+    each = [_above(scan.ranges(), lowest) for scan in scans]
+    every, some = each[0], each[0]
+    for other in each[1:]:
+        every, some = _in_both(every, other), _joined([*some, *other])
+    names = [name for name, found in zip(differs_by, each[1:], strict=True) if found != each[0]]
+    return Limits(
+        tuple(every), tuple(some), lowest, all(scan.is_whole for scan in scans), tuple(names)
+    )
+
+
+def _above(ranges: Sequence[Range], lowest: int) -> list[Range]:
+    return [(max(low, lowest), high) for low, high in ranges if high is None or high >= lowest]
+
+
+def _in_both(one: Sequence[Range], other: Sequence[Range]) -> list[Range]:
+    found: list[Range] = []
+    for low, high in one:
+        for begin, end in other:
+            first = max(low, begin)
+            last = min(_end(high), _end(end))
+            if first <= last:
+                found.append((first, None if last >= NO_LIMIT else last))
+    return found
+
+
+def _joined(ranges: Sequence[Range]) -> list[Range]:
+    found: list[Range] = []
+    for low, high in sorted(ranges, key=lambda one: one[0]):
+        if found and low <= _end(found[-1][1]) + MIB:
+            last = max(_end(found[-1][1]), _end(high))
+            found[-1] = (found[-1][0], None if last >= NO_LIMIT else last)
+        else:
+            found.append((low, high))
+    return found
+
+
+def _end(high: int | None) -> int:
+    return NO_LIMIT if high is None else high

@@ -1,0 +1,221 @@
+"""What is said of how a program fits into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Range = tuple[int, int | None]
+"""Limits in bytes, both included; None: without an end."""
+
+Cause = Literal["memory", "growth", "fragmentation", "unsplit", "segments"]
+"""Why a request fails: more is live than the limit; the pool grew in regions that are too small,
+one region of the same size would do; free memory is in pieces that are too small; blocks that were
+not split take much more than was requested; what is free lies in segments that cannot be returned.
+"""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The recording, replayed as it was recorded: of ``allocations``, those with an address,
+    ``equal_addresses`` went where the model puts them. Where ``proved`` does not hold, ``reason``
+    says why in a sentence.
+    """
+
+    allocations: int
+    equal_addresses: int
+    proved: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """An allocation: ``index`` is how many came before it, ``source`` the line of the program that
+    made it; empty and None for what is not known.
+    """
+
+    index: int
+    bytes: int
+    rounded_bytes: int
+    op: str
+    shape: str
+    data_type: str
+    time_ps: int | None
+    step: str
+    source: str
+
+
+@dataclass(frozen=True)
+class UnderLimit:
+    """A replay under a limit: ``fits`` is None where facts that are not recorded decide.
+
+    ``peak_bytes`` are in use at most, in blocks as the allocator makes them; ``reserved_bytes``
+    are taken from the device at most. Where a request fails, the figures are those until then:
+    ``live_bytes`` are live, each request rounded up, ``in_use_bytes`` their blocks,
+    ``free_bytes`` are free in the pool, and ``largest_free_bytes`` in one piece.
+    """
+
+    limit_bytes: int
+    fits: bool | None
+    peak_bytes: int
+    reserved_bytes: int
+    fails_at: Request | None = None
+    cause: Cause | None = None
+    live_bytes: int | None = None
+    free_bytes: int | None = None
+    largest_free_bytes: int | None = None
+    in_use_bytes: int | None = None
+
+    @property
+    def fragmentation(self) -> float | None:
+        """(free - largest) / free of the pool when the request failed."""
+        if not self.free_bytes or self.largest_free_bytes is None:
+            return None
+        return (self.free_bytes - self.largest_free_bytes) / self.free_bytes
+
+    def as_json(self) -> dict[str, object]:
+        """One of ``limits`` in ``peakline fit --json``."""
+        return {
+            "limit_bytes": self.limit_bytes,
+            "fits": self.fits,
+            "peak_bytes": self.peak_bytes,
+            "reserved_bytes": self.reserved_bytes,
+            "fragmentation": self.fragmentation,
+            "live_bytes": self.live_bytes,
+            "in_use_bytes": self.in_use_bytes,
+            "free_bytes": self.free_bytes,
+            "largest_free_bytes": self.largest_free_bytes,
+            "cause": self.cause,
+            "fails_at": None if self.fails_at is None else asdict(self.fails_at),
+        }
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits that fit: ``fits`` for certain, ``may_fit`` where facts that are not recorded
+    decide; both ascending. ``searched_from`` is the least limit that was looked at (all below it do
+    not fit where ``is_whole``); ``differs_by`` names the facts that decide.
+    """
+
+    fits: tuple[Range, ...]
+    may_fit: tuple[Range, ...]
+    searched_from: int
+    is_whole: bool
+    differs_by: tuple[str, ...] = ()
+
+    @property
+    def smallest(self) -> int | None:
+        """The smallest limit that fits."""
+        return self.fits[0][0] if self.fits else None
+
+    @property
+    def safe_from(self) -> int | None:
+        """The limit from which on all fit."""
+        return self.fits[-1][0] if self.fits and self.fits[-1][1] is None else None
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Other settings: what fits under them, and whether the first limit does."""
+
+    settings: Mapping[str, object]
+    smallest_limit_bytes: int | None
+    safe_from_bytes: int | None
+    is_whole: bool
+    peak_bytes: int
+    reserved_bytes: int
+    fits: bool | None = None
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A segment or region that live blocks hold: ``free_bytes`` of its ``bytes`` are free,
+    ``live_bytes`` in ``blocks`` blocks are not, the largest of them of ``op``.
+    """
+
+    address: int
+    bytes: int
+    free_bytes: int
+    live_bytes: int
+    blocks: int
+    op: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The batch size that was recorded and another: an estimate, which scales the buffers whose
+    first dimension is a multiple of ``recorded``. ``scaled_bytes`` of the peak are such.
+    """
+
+    recorded: int
+    wanted: int
+    scaled_bytes: int
+    smallest_limit_bytes: int | None
+    safe_from_bytes: int | None
+    fits: bool | None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How one allocator's recorded requests fit into memory.
+
+    ``model`` is the allocator that was replayed: ``bfc``, ``pytorch`` or ``xla``. ``exact`` says
+    whether the answer is exact for the recorded order of requests; where it is not, ``reason``
+    says why. ``live_peak_bytes`` are live at most, each request rounded up: no limit below fits.
+    ``deciding`` is the replay under the largest limit that fails.
+    """
+
+    allocator: str
+    model: str
+    settings: Mapping[str, object]
+    proof: Proof
+    recorded_peak_bytes: int
+    live_peak_bytes: int
+    threads: int
+    limits: Limits
+    exact: bool
+    reason: str
+    deciding: UnderLimit | None
+    under: tuple[UnderLimit, ...]
+    alternatives: tuple[Alternative, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    batches: tuple[Batch, ...] = ()
+
+    def as_short_json(self) -> dict[str, object]:
+        """The verdict alone."""
+        return {
+            "allocator": self.allocator,
+            "smallest_limit_bytes": self.limits.smallest,
+            "safe_from_bytes": self.limits.safe_from,
+            "proved": self.proof.proved,
+            "exact": self.exact,
+            "reason": self.reason,
+        }
+
+    def as_json(self) -> dict[str, object]:
+        """One of ``allocators`` in ``peakline fit --json``."""
+        limits, deciding = self.limits, self.deciding
+        return {
+            "allocator": self.allocator,
+            "model": self.model,
+            "settings": dict(self.settings),
+            "replay": asdict(self.proof),
+            "recorded_peak_bytes": self.recorded_peak_bytes,
+            "live_peak_bytes": self.live_peak_bytes,
+            "threads": self.threads,
+            "smallest_limit_bytes": limits.smallest,
+            "safe_from_bytes": limits.safe_from,
+            "fits": [list(one) for one in limits.fits],
+            "may_fit": [list(one) for one in limits.may_fit],
+            "searched_from_bytes": limits.searched_from,
+            "is_whole": limits.is_whole,
+            "exact": self.exact,
+            "reason": self.reason,
+            "deciding_request": None if deciding is None else deciding.as_json(),
+            "limits": [one.as_json() for one in self.under],
+            "alternatives": [asdict(one) for one in self.alternatives],
+            "pins": [asdict(one) for one in self.pins],
+            "batches": [asdict(one) for one in self.batches],
+        }

@@ -1,0 +1,146 @@
+"""Requests that waited for memory until another thread freed some.
+
+TensorFlow's best-fit allocator retries a request that fails for up to ten seconds
+(``AllocatorRetry``, tensorflow/tensorflow ``tensorflow/core/common_runtime/allocator_retry.cc``).
+Nothing records that, but the op runs meanwhile: its first allocation comes late, and at the op's
+begin the allocator could not have served it, by its own figure of what is available or by the
+replay of what was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from peakline.arrays import Int64Array
+from peakline.deadline import checked
+from peakline.memory.fit.recording import Recording, recording_of
+from peakline.memory.live import memory_records
+from peakline.memory.signatures import History, read_history
+from peakline.replay.bfc import GRANULE, BfcMachine
+from peakline.replay.bfc_proof import prove
+from peakline.tables import Profile
+from peakline.trace.events import nesting_of, trace_of
+
+LATE_PS = 5 * 10**9
+"""An op whose first allocation comes later than this after its begin may have waited."""
+_EVENT = "MemoryAllocation"
+_MOST = 10_000
+_MOST_EVENTS = 2_000_000
+"""Longer recordings are not replayed: only the allocator's own figures count then."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A request that waited from ``begin_ps`` for ``wait_ps``: ``row`` is its record."""
+
+    allocator: str
+    row: int
+    begin_ps: int
+    wait_ps: int
+    bytes: int
+    op: str
+    shape: str
+    step_id: int | None
+
+
+def waits_of(profile: Profile) -> list[Wait]:
+    """The requests that waited, in the order of their records. Raises as `check_deadline`."""
+    late = _late(profile)
+    if not late:
+        return []
+    records = memory_records(profile)
+    if records is None or not records.events.is_valid("line_id").any():
+        return []
+    events = records.events
+    begins: dict[int, int] = {}
+    key = {(line, time): begin for line, time, begin in late}
+    lines, times = events.array("line_id").tolist(), events.array("time_ps").tolist()
+    for row, place in enumerate(zip(lines, times, strict=True)):
+        if place in key:
+            begins[row] = key[place]
+    history = read_history(events, records.lifetimes)
+    found: list[Wait] = []
+    for number in range(len(history.lifetimes.allocators)):
+        rows = history.rows_of(number)
+        if np.unique(events.array("line_id")[rows]).size > 1:
+            mine = {row: begins[row] for row in rows.tolist() if row in begins}
+            found += _waits(history, number, mine)
+    return sorted(found, key=lambda wait: wait.row)
+
+
+def _late(profile: Profile) -> list[tuple[int, int, int]]:
+    """Line, time and begin of its op, of first allocations that come late."""
+    trace = trace_of(profile)
+    if trace.source != "events" or _EVENT not in trace.name.values:
+        return []
+    event = np.flatnonzero(trace.name.codes == trace.name.code_of(_EVENT))
+    parent = nesting_of(profile).parent[event]
+    inside = parent >= 0
+    event, parent = event[inside], parent[inside]
+    _, first = np.unique(parent, return_index=True)
+    event, parent = event[first], parent[first]
+    is_late = trace.start[event] - trace.start[parent] > LATE_PS
+    event, parent = event[is_late], parent[is_late]
+    line_ids = [trace.lines[place].line_id for place in trace.lines_of(event).tolist()]
+    starts = trace.start[event].tolist()
+    return list(zip(line_ids, starts, trace.start[parent].tolist(), strict=True))[:_MOST]
+
+
+def _waits(history: History, number: int, begins: dict[int, int]) -> Iterator[Wait]:
+    """Those of one allocator's late requests that could not be served when their ops began."""
+    if not begins:
+        return
+    events, rows = history.events, history.rows_of(number)
+    time = events.array("time_ps")[rows]
+    recording = recording_of(history, number)
+    replay = _Replay.of(recording, history.capacities[number])
+    known = events.is_valid("free_bytes")[rows]
+    free = events.array("free_bytes")[rows]
+    for row, begin in checked(sorted(begins.items(), key=lambda item: item[1])):
+        before = int(np.searchsorted(time, begin, "right")) - 1
+        wanted = -(-int(history.requested[row]) // GRANULE) * GRANULE
+        # More is in use than leaves room, or the replay says that what is free is in pieces.
+        is_full = before >= 0 and bool(known[before]) and int(free[before]) < wanted
+        if not is_full and (replay is None or replay.serves(int(rows[before]), wanted)):
+            continue
+        valid = bool(events.is_valid("step_id")[row])
+        yield Wait(
+            allocator=history.lifetimes.allocators[number],
+            row=row,
+            begin_ps=begin,
+            wait_ps=int(events.array("time_ps")[row]) - begin,
+            bytes=int(history.requested[row]),
+            op=events.names("op")[row] or "",
+            shape=events.names("shape")[row] or "",
+            step_id=int(events.array("step_id")[row]) if valid else None,
+        )
+
+
+class _Replay:
+    """The recording, replayed as far as a moment."""
+
+    def __init__(self, machine: BfcMachine, event_row: Int64Array) -> None:
+        self._machine, self._event_row = machine, event_row
+
+    @classmethod
+    def of(cls, recording: Recording, limit: int | None) -> _Replay | None:
+        """None where the recording is not proved, or too long."""
+        if limit is None or not recording.starts_empty or len(recording.requests) > _MOST_EVENTS:
+            return None
+        proof = prove(recording.requests, recording.address, recording.granted, limit)
+        if not proof.is_same:
+            return None
+        machine = BfcMachine(recording.requests, proof.settings, limit, recorded=recording.address)
+        return cls(machine, recording.event_row)
+
+    def serves(self, row: int, wanted: int) -> bool:
+        """Whether a request can be served after record ``row``; rows must ascend."""
+        stop = int(np.searchsorted(self._event_row, row, "right"))
+        machine = self._machine
+        machine.advance(max(stop, machine.position))
+        free = machine.free_sizes()
+        room = (machine.limit - machine.reserved) // GRANULE * GRANULE
+        return int(free.max(initial=0)) >= wanted or room >= wanted

@@ -1,0 +1,61 @@
+"""The ``fit`` tool: in how much memory the recorded program runs, and with which settings.
+
+Its answer is that of ``peakline fit --json``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+
+_LONGEST = 1000
+
+
+class FitParameters(Parameters):
+    """The parameters."""
+
+    allocator: str | None = parameter(None, max_length=_LONGEST, description="only this allocator")
+    limit: tuple[str, ...] = parameter(
+        (), description="what happens under these limits, in bytes or as 8GiB, 512MB"
+    )
+    settings: tuple[str, ...] = parameter(
+        (), description="settings of the allocator, such as allow_growth=false"
+    )
+    batch: str | None = parameter(
+        None,
+        max_length=40,
+        description="the recorded batch size and another one, 32:64: an estimate. 32: the largest "
+        "that fits",
+    )
+
+
+def _run(profile: Profile, parameters: FitParameters, _output_format: str) -> bytes:
+    from peakline.memory.fit.answer import fits_of
+    from peakline.memory.fit.question import question_of
+    from peakline.text import parse_size
+
+    limits = [parse_size(text) for text in parameters.limit]
+    question = question_of(limits, parameters.settings, parameters.batch)
+    fits, failed = fits_of(profile, question, allocator=parameters.allocator)
+    return compact_json(
+        {
+            "allocators": [one.as_json() for one in fits],
+            "not_replayed": [vars(one) for one in failed],
+        }
+    )
+
+
+TOOL = Tool(
+    name="fit",
+    doc="In how much memory the recorded program runs, and with which settings (docs/fit.md).",
+    parameters=FitParameters,
+    formats=("json",),
+    shows=(("allocator_events",),),
+    run=_run,
+)
