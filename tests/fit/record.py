@@ -37,11 +37,10 @@ DATA = ROOT / "tests" / "data" / "fit"
 OUTCOMES = DATA / "outcomes.json"
 WITHOUT_LIMIT = 65536
 """MiB: more than any program here can use."""
-ATTEMPTS = 3
+ATTEMPTS = 5
 """Recordings that are compared with each other, of a program with one thread."""
 RUNS_OF_THREADS = 5
 """Runs under each limit of a program with several threads, whose outcome may differ."""
-FITS, EXHAUSTED = 0, 3
 ALLOCATION, DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
 ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "-1",
@@ -58,11 +57,16 @@ COUNT = re.compile(r"NumAllocs:\s+(\d+)")
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run of a program: what its process said, its reduced profile, and its log."""
+    """One run of a program: what its process said, its reduced profile, and its log.
+
+    TensorFlow itself crashes at times when one of several threads is out of memory. Then there is
+    a ``signal`` and no profile.
+    """
 
     fits: bool
     space: Any
     log: str
+    signal: int | None = None
 
     def outcome(self) -> dict[str, Any]:
         """What ``outcomes.json`` says of the run.
@@ -71,19 +75,20 @@ class Run:
         ``allocations`` is how many succeeded before, ``failing_bytes`` the rounded size of the
         request that did not, and ``failing_op`` what made it.
         """
-        rows = list(rows_of(self.space))
         if self.fits:
+            rows = list(rows_of(self.space))
             allocations = sum(row["name"] == ALLOCATION for row in rows)
             return {"fits": True, "peak_bytes": _peak(rows), "allocations": allocations}
         size, op = REQUEST.search(self.log).groups()
         allocations = int(COUNT.search(self.log)[1])
-        return {
+        result = {
             "fits": False,
-            "peak_bytes": _peak(rows, allocations),
+            "peak_bytes": None if self.signal else _peak(list(rows_of(self.space)), allocations),
             "allocations": allocations,
             "failing_bytes": int(size),
             "failing_op": op.strip(),
         }
+        return result | ({"signal": self.signal} if self.signal else {})
 
 
 def _peak(rows: list[dict[str, Any]], allocations: int | None = None) -> int:
@@ -165,58 +170,21 @@ def order_of(space: Any) -> list[tuple[str, int]]:
 
 def run(name: str, limit: int) -> Run:
     """Run the program once under ``limit`` MiB, in a process of its own."""
-    from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XSpace
-
+    profiled = importlib.import_module("tests.fit.programs._profiled")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         log = folder / "stderr.log"
         process = os.fork()
         if not process:
-            _in_child(name, limit, folder, log)
+            profiled.in_child(name, limit, folder, log)
         _, status = os.waitpid(process, 0)
+        code = os.waitstatus_to_exitcode(status)
         said = log.read_text(encoding="utf-8", errors="replace")
-        if os.waitstatus_to_exitcode(status) not in {FITS, EXHAUSTED}:
-            raise RuntimeError(f"{name} under {limit} MiB: status {status}\n{said[-3000:]}")
-        (written,) = folder.glob("plugins/profile/*/*.xplane.pb")
-        space = reduced(XSpace.FromString(written.read_bytes()))
-        return Run(os.waitstatus_to_exitcode(status) == FITS, space, said)
-
-
-def _in_child(name: str, limit: int, folder: Path, log: Path) -> None:
-    """Run the program, and end the process with ``FITS`` or ``EXHAUSTED``."""
-    code = 1
-    try:
-        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT, 0o600), 2)
-        os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(limit)
-        code = _profiled(name, folder)
-    except BaseException:  # noqa: BLE001
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def _profiled(name: str, folder: Path) -> int:
-    import tensorflow as tf
-
-    module = importlib.import_module(f"tests.fit.programs.{name}")
-    tf.config.threading.set_inter_op_parallelism_threads(module.THREADS)
-    tf.config.threading.set_intra_op_parallelism_threads(module.THREADS)
-    tf.keras.utils.set_random_seed(1)
-    options = tf.profiler.experimental.ProfilerOptions(
-        host_tracer_level=2, python_tracer_level=0, device_tracer_level=0
-    )
-    tf.profiler.experimental.start(str(folder), options=options)
-    try:
-        module.run()
-    except tf.errors.ResourceExhaustedError:
-        return EXHAUSTED
-    else:
-        return FITS
-    finally:
-        tf.profiler.experimental.stop()
+        if code < 0 and REQUEST.search(said) and COUNT.search(said):
+            return Run(fits=False, space=None, log=said, signal=-code)
+        if code not in {profiled.FITS, profiled.EXHAUSTED}:
+            raise RuntimeError(f"{name} under {limit} MiB: exit code {code}\n{said[-3000:]}")
+        return Run(code == profiled.FITS, reduced(profiled.space_in(folder)), said)
 
 
 def store(name: str, file: str, made: Run) -> dict[str, Any]:
@@ -249,10 +217,18 @@ def record(name: str, entry: dict[str, Any]) -> None:
     for path in (DATA / name).glob("*"):
         path.unlink()
     attempts = [run(name, WITHOUT_LIMIT) for _ in range(1 if entry["threads"] > 1 else ATTEMPTS)]
-    chosen = attempts[:1]
-    for attempt in attempts[1:]:
-        if all(order_of(attempt.space) != order_of(other.space) for other in chosen):
-            chosen.append(attempt)
+    first, *others = attempts
+    orders = [order_of(first.space)]
+    chosen = [first]
+    for other in others:
+        if order_of(other.space) not in orders:
+            orders.append(order_of(other.space))
+            chosen.append(other)
+    # Of several other orders, the one whose peak differs most says most about the range.
+    peak = first.outcome()["peak_bytes"]
+    chosen[1:] = sorted(
+        chosen[1:], key=lambda made: abs(made.outcome()["peak_bytes"] - peak), reverse=True
+    )
     limits = sorted({made["limit"] for made in entry.get("recordings", {}).values()})
     recordings = {}
     for number, made in enumerate(chosen[:2], start=1):
@@ -263,7 +239,7 @@ def record(name: str, entry: dict[str, Any]) -> None:
             recordings[str(limit)] = store(name, str(limit), run(name, limit))
     entry["recordings"] = recordings
     if entry["threads"] == 1:
-        entry["orders"] = {"recorded": len(attempts), "different": len(chosen)}
+        entry["orders"] = {"recorded": len(attempts), "different": len(orders)}
 
 
 def _save(outcomes: dict[str, Any]) -> None:
@@ -272,7 +248,9 @@ def _save(outcomes: dict[str, Any]) -> None:
 
 def main() -> None:
     """Record, and run, the named programs or all of them."""
-    os.environ.update(ENVIRONMENT)
+    if any(os.environ.get(key) != value for key, value in ENVIRONMENT.items()):
+        # Only a Python that starts with PYTHONHASHSEED has its sets in the same order each time.
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, **ENVIRONMENT})  # noqa: S606
     sys.path.insert(0, str(ROOT))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
@@ -281,8 +259,8 @@ def main() -> None:
     parser.add_argument("--recorded", type=int, nargs="+", help="MiB: record under these too")
     parser.add_argument("--times", type=int, help="runs under each limit")
     options = parser.parse_args()
-    import tensorflow as tf  # noqa: F401 - the processes of the runs are forked from here
-
+    # The processes of the runs are forked from this one, which has imported TensorFlow by then.
+    importlib.import_module("tests.fit.programs._profiled")
     outcomes = json.loads(OUTCOMES.read_text()) if OUTCOMES.exists() else {}
     for name in options.names or names():
         begin = time.monotonic()
