@@ -29,6 +29,7 @@ OTHER_ENVIRONMENTS = {
         "xprof",
     },
     "diagnosis/programs": {"flax", "jax", "keras", "numpy", "optax", "tensorflow", "torch"},
+    "fit/programs": {"numpy", "tensorflow"},
     "programs": {"jax", "numpy", "tensorflow", "torch"},
 }
 """Programs in tests that run with the packages of a lock of their own, or did once."""
