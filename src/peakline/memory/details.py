@@ -13,6 +13,7 @@ from peakline.deadline import check_deadline
 from peakline.memory.at_peak import AtPeak, buffers_at_peak
 from peakline.memory.churn import AllocatorChurn, find_churn
 from peakline.memory.deferred import Deferred, find_deferred
+from peakline.memory.fit.without import ReplayedPeaks
 from peakline.memory.fragmentation import Fragmentation, find_fragmentation
 from peakline.memory.grown import Grown, find_grown, signatures_held
 from peakline.memory.growth import AllocatorGrowth, find_growth
@@ -110,6 +111,7 @@ def read_details(
             counted=counted,
             found=at_peak,
             programs=programs,
+            replayed=ReplayedPeaks.of(history, number) if eligible is None else None,
         )
         details.append(
             MemoryDetails(

@@ -8,15 +8,16 @@ almost as full bounds it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import check_deadline, checked
-from peakline.kernels.memory_layout import ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
+from peakline.kernels.memory_layout import ALL, ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.kernels.savings import peaks_without
 from peakline.memory.at_peak import AtPeak
+from peakline.memory.fit.without import ReplayedPeaks
 from peakline.memory.fragmentation import Fragmentation
 from peakline.memory.marks import Marks
 from peakline.memory.op_use import OpUse
@@ -75,6 +76,8 @@ class Saving:
     the buffers at the peak behind it, by signature. ``cost_ps`` is what making them again takes,
     None where the profile does not time ops. What comes true lies between ``lower_bytes`` and
     ``bytes``: a part of what goes may be needed in smaller pieces. ``codes`` are the signatures.
+    ``is_replayed``: the requests without what goes were replayed by a model of the allocator that
+    the recording proves, so that ``bytes`` is what it would be, and not a sum.
     """
 
     kind: str
@@ -87,6 +90,7 @@ class Saving:
     cost_ps: int | None = None
     lower_bytes: int = 0
     codes: tuple[int, ...] = ()
+    is_replayed: bool = False
 
 
 def find_savings(
@@ -99,6 +103,7 @@ def find_savings(
     found: AtPeak | None,
     ops: OpUse | None = None,
     programs: Collection[str] = (),
+    replayed: ReplayedPeaks | None = None,
 ) -> tuple[Saving, ...]:
     """What would lower the peak of ``history.lifetimes.allocators[allocator]``, most bytes first.
 
@@ -106,16 +111,26 @@ def find_savings(
     ``ops`` says how long ops take and when what they made was read; without it a buffer counts as
     unused from its beginning to its end. Signatures that have a finding of growth, which says what
     to do about them, are no saving.
-    ``programs`` are the names of the compiled programs that the file holds. Nothing
-    that saves less than 5 % of the peak is given, nor ``fragmentation`` that is not harmful.
+    ``programs`` are the names of the compiled programs that the file holds, ``replayed`` the replay
+    of the recording where it is proved. Nothing that saves less than 5 % of the peak is given, nor
+    ``fragmentation`` that is not harmful.
     """
     if found is None or not found.rows.size:
         return ()
     uses = ops or OpUse()
     candidates = find_candidates(history, found, marks, uses, programs)
-    savings = _work_out(history, allocator, found, candidates, counted, uses)
+    savings = [
+        _replayed(saving, candidate, replayed)
+        for candidate, saving in zip(
+            candidates,
+            _work_out(history, allocator, found, candidates, counted, uses),
+            strict=True,
+        )
+    ]
     if fragmentation is not None and fragmentation.pins is not None and fragmentation.is_harmful:
         size = fragmentation.recoverable_bytes
+        lost = None if replayed is None else replayed.lost_bytes()
+        size = size if lost is None else lost
         savings.append(
             Saving(
                 "fragmentation",
@@ -129,10 +144,29 @@ def find_savings(
                 ),
                 _SUGGESTIONS["fragmentation"],
                 lower_bytes=size,
+                is_replayed=lost is not None,
             )
         )
     worth = [saving for saving in savings if saving.bytes >= max(WORTH * found.peak, 1)]
     return tuple(sorted(worth, key=lambda saving: (-saving.bytes, saving.kind, saving.title)))
+
+
+def _replayed(saving: Saving, candidate: Candidate, replayed: ReplayedPeaks | None) -> Saving:
+    """What the replay says, of buffers that shrink at all times."""
+    if replayed is None or candidate.which != ALL or candidate.since:
+        return saving
+    found = replayed.without(candidate.codes, candidate.numerator, candidate.denominator)
+    if found is None:
+        return saving
+    before, after = found
+    saved = max(before - after, 0)
+    return replace(
+        saving,
+        bytes=saved,
+        peak_after=before - saved,
+        lower_bytes=max(saved - candidate.remains, 0),
+        is_replayed=True,
+    )
 
 
 def _work_out(

@@ -37,6 +37,7 @@ def details_json(details: MemoryDetails, peak: AllocatorPeak) -> dict[str, objec
                 "title": saving.title,
                 "bytes": saving.bytes,
                 "lower_bytes": saving.lower_bytes,
+                "is_replayed": saving.is_replayed,
                 "peak_after_bytes": saving.peak_after,
                 "cost_ps": saving.cost_ps,
                 "suggestion": saving.suggestion,
