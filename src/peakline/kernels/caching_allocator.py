@@ -36,8 +36,8 @@ if not cython.compiled:
         IS_UNMAPPED,
         LARGE,
         MOST_WORK,
-        POOL_BEGINS,
-        POOL_ENDS,
+        CAPTURE_BEGINS,
+        CAPTURE_ENDS,
         POOL_IS_LEFT,
         R_EXPANDABLE,
         R_MAX_SPLIT,
@@ -272,8 +272,10 @@ def advance(
                 release_cached(block, segment, state, rules, roots, node_of)
                 n += 1
                 continue
-            if what == POOL_BEGINS or what == POOL_ENDS:
-                state[T_CAPTURES] = max(state[T_CAPTURES] + (1 if what == POOL_BEGINS else -1), 0)
+            if what == CAPTURE_BEGINS or what == CAPTURE_ENDS:
+                state[T_CAPTURES] = max(
+                    state[T_CAPTURES] + (1 if what == CAPTURE_BEGINS else -1), 0
+                )
                 n += 1
                 continue
             if what == POOL_IS_LEFT:

@@ -13,6 +13,7 @@ if not cython.compiled:
         B_BUFFER,
         B_KEY,
         B_NEXT,
+        B_ORDER,
         B_PREVIOUS,
         B_SEGMENT,
         B_SIZE,
@@ -23,6 +24,7 @@ if not cython.compiled:
         LARGE,
         R_HIGHEST,
         R_LARGE_RANGE,
+        R_REGISTERED,
         R_SMALL_RANGE,
         ROOTS,
         S_BASE,
@@ -32,6 +34,7 @@ if not cython.compiled:
         S_HOME,
         S_MAPPED,
         S_NEXT,
+        S_ORDER,
         S_PREVIOUS,
         S_ROOT,
         S_SIZE,
@@ -43,6 +46,7 @@ if not cython.compiled:
         T_GROWN,
         T_HINT,
         T_LIMIT,
+        T_ORDER,
         T_PEAK_RESERVED,
         T_RESERVED,
         T_RETURNED,
@@ -90,7 +94,12 @@ def keep_in_set(
     block: cython.longlong[:, ::1], segment: cython.longlong[:, ::1], node: cython.longlong
 ) -> cython.void:
     """Puts a free or unmapped block into its set: its age begins."""
-    block[node, B_KEY] = 0 if block[node, B_STATE] == IS_UNMAPPED else block[node, B_SIZE]
+    if block[node, B_STATE] == IS_UNMAPPED:
+        # In order of addresses alone.
+        block[node, B_KEY] = block[node, B_ORDER] = 0
+    else:
+        block[node, B_KEY] = block[node, B_SIZE]
+        block[node, B_ORDER] = segment[block[node, B_SEGMENT], S_ORDER]
     block[node, B_BORN] = block[segment[block[node, B_SEGMENT], S_HOME], B_BORN]
     insert(block, _root_of(block, segment, node), node)
 
@@ -289,6 +298,11 @@ def new_segment(
     segment[row, S_EXPANDABLE] = expandable
     segment[row, S_MAPPED] = 0 if expandable else size
     following = segment[before, S_NEXT] if before > 0 else state[T_FIRST]
+    if rules[R_REGISTERED]:
+        state[T_ORDER] += 1
+        segment[row, S_ORDER] = state[T_ORDER]
+    else:
+        segment[row, S_ORDER] = 0
     segment[row, S_PREVIOUS] = before
     segment[row, S_NEXT] = following
     if following > 0:

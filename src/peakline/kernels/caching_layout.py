@@ -15,9 +15,9 @@ RELEASE = 5
 """A segment was given back, and the recording says which."""
 UNMAP = 6
 """A part of an expandable segment was given back, and the recording says which."""
-POOL_BEGINS = 7
-"""Requests of a stream go to a private pool from here on: nothing is released meanwhile."""
-POOL_ENDS = 8
+CAPTURE_BEGINS = 7
+"""A CUDA graph is captured from here on: nothing is released meanwhile."""
+CAPTURE_ENDS = 8
 POOL_IS_LEFT = 9
 """The last user of a private pool went: it is released as the common pool is."""
 
@@ -33,7 +33,8 @@ B_STATE = 8
 B_BUFFER = 9
 B_SEGMENT = 10
 B_BORN = 11
-BLOCK_FIELDS = 12
+B_ORDER = 12
+BLOCK_FIELDS = 13
 
 IS_FREE = 0
 IS_LIVE = 1
@@ -52,7 +53,8 @@ S_MAPPED = 6
 S_PREVIOUS = 7
 S_NEXT = 8
 S_COMMON = 9
-SEGMENT_FIELDS = 10
+S_ORDER = 10
+SEGMENT_FIELDS = 11
 
 ROOTS = 4
 """Rows of blocks per lane, ..."""
@@ -94,7 +96,8 @@ T_RETURNED = 29
 T_GROWN = 30
 T_EARLY = 31
 T_CAPTURES = 32
-STATE_FIELDS = 33
+T_ORDER = 33
+STATE_FIELDS = 34
 
 R_MAX_SPLIT = 0
 R_ROUNDING = 1
@@ -109,9 +112,13 @@ R_DIVIDES = 9
 """Whether any of the divisions is above 1."""
 R_THROWS = 10
 """Whether a request fails at once where the device has no room, and nothing is released."""
-R_DIVISIONS = 11
+R_CAPTURED = 11
+"""Whether requests of private pools are taken as made in captures."""
+R_REGISTERED = 12
+"""Whether of equal blocks that of the older segment is taken, not that at the lower address."""
+R_DIVISIONS = 13
 INTERVALS = 16
-RULES = 27
+RULES = 29
 
 GRANULE = 512
 SMALL = 1048576

@@ -17,6 +17,7 @@ if not cython.compiled:
         B_BORN,
         B_BUFFER,
         B_NEXT,
+        B_ORDER,
         B_PREVIOUS,
         B_SEGMENT,
         B_SIZE,
@@ -144,15 +145,17 @@ def release_available(
     """
     least: cython.longlong = max(size, rules[R_MAX_SPLIT])
     released: cython.longlong = 0
-    node: cython.longlong = lower(block, root, least, 0, 0)
+    node: cython.longlong = lower(block, root, least, -1, 0, 0)
     other: cython.longlong
     if node > 0 and not is_expandable(block, segment, node) and _is_whole(block, node):
         drop_segment(block, segment, state, block[node, B_SEGMENT])
         return True
-    node = before(block, root, least, 0, 0)
+    node = before(block, root, least, -1, 0, 0)
     while released < least and node > 0 and block[node, B_SIZE] >= rules[R_MAX_SPLIT]:
         state[T_WORK] += 1
-        other = before(block, root, block[node, B_SIZE], block[node, B_ADDRESS], node)
+        other = before(
+            block, root, block[node, B_SIZE], block[node, B_ORDER], block[node, B_ADDRESS], node
+        )
         if not is_expandable(block, segment, node) and _is_whole(block, node):
             released += block[node, B_SIZE]
             drop_segment(block, segment, state, block[node, B_SEGMENT])

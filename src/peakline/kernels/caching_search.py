@@ -26,6 +26,7 @@ if not cython.compiled:
         IS_UNMAPPED,
         LARGE,
         LEAST_LARGE,
+        R_CAPTURED,
         R_DIVIDES,
         R_DIVISIONS,
         R_EXPANDABLE,
@@ -121,7 +122,7 @@ def _find(
     size: cython.longlong,
 ) -> cython.longlong:
     """The free block that is taken for ``size`` bytes, out of its set; 0 for none."""
-    node: cython.longlong = lower(block, root, size, 0, 0)
+    node: cython.longlong = lower(block, root, size, -1, 0, 0)
     following: cython.longlong
     if node > 0 and is_expandable(block, segment, node):
         if rules[R_EXPANDABLE]:
@@ -168,7 +169,7 @@ def _expand(
     start: cython.longlong
     node: cython.longlong
     room: cython.longlong
-    hole: cython.longlong = lower(block, root + UNMAPPED, 0, 0, 0)
+    hole: cython.longlong = lower(block, root + UNMAPPED, 0, -1, 0, 0)
     while hole > 0 and found == 0:
         start = hole
         if block[hole, B_PREVIOUS] > 0 and block[block[hole, B_PREVIOUS], B_STATE] == IS_FREE:
@@ -274,8 +275,7 @@ def allocate(
             and release_available(block, segment, state, rules, root, size)
         ):
             node = _take(block, segment, state, rules, home, root, size)
-        # Requests of private pools are made while a capture runs: nothing is released then.
-        if node == 0 and common and state[T_CAPTURES] == 0:
+        if node == 0 and (common or not rules[R_CAPTURED]) and state[T_CAPTURES] == 0:
             release_cached(block, segment, state, rules, home.shape[0] * ROOTS, node_of)
             node = _take(block, segment, state, rules, home, root, size)
         if node == 0:

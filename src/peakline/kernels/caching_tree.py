@@ -1,4 +1,5 @@
-"""Ordered sets of blocks: by size, then by address. Treaps, whose nodes are rows of one array.
+"""Ordered sets of blocks: by size, then by the age of their segment where that counts, then by
+address. Treaps, whose nodes are rows of one array.
 
 The root is a row too, whose left child is the first node: a link is then always a row and a field.
 Unmapped blocks have the size 0 in these keys, so that their order is that of addresses.
@@ -13,6 +14,7 @@ if not cython.compiled:
         B_ADDRESS,
         B_KEY,
         B_LEFT,
+        B_ORDER,
         B_PRIORITY,
         B_RIGHT,
     )
@@ -28,6 +30,7 @@ def _is_less(
     block: cython.longlong[:, ::1],
     row: cython.longlong,
     key: cython.longlong,
+    order: cython.longlong,
     address: cython.longlong,
     node: cython.longlong,
 ) -> cython.bint:
@@ -36,6 +39,8 @@ def _is_less(
     """
     if block[row, B_KEY] != key:
         return block[row, B_KEY] < key
+    if block[row, B_ORDER] != order:
+        return block[row, B_ORDER] < order
     if block[row, B_ADDRESS] != address:
         return block[row, B_ADDRESS] < address
     return row < node
@@ -49,6 +54,7 @@ def insert(
 ) -> cython.void:
     """Adds a row that is in no set; its key must not change before it is removed."""
     key: cython.longlong = block[node, B_KEY]
+    order: cython.longlong = block[node, B_ORDER]
     address: cython.longlong = block[node, B_ADDRESS]
     priority: cython.longlong = block[node, B_PRIORITY]
     parent: cython.longlong = root
@@ -58,14 +64,14 @@ def insert(
     at: cython.longlong = block[root, B_LEFT]
     while at > 0 and block[at, B_PRIORITY] >= priority:
         parent = at
-        field = B_RIGHT if _is_less(block, at, key, address, node) else B_LEFT
+        field = B_RIGHT if _is_less(block, at, key, order, address, node) else B_LEFT
         at = block[parent, field]
     block[parent, field] = node
     # What was there becomes what is below the node: split by its key.
     parent = node
     field = B_LEFT
     while at > 0:
-        if _is_less(block, at, key, address, node):
+        if _is_less(block, at, key, order, address, node):
             block[parent, field] = at
             parent, field = at, B_RIGHT
             at = block[at, B_RIGHT]
@@ -85,6 +91,7 @@ def remove(
 ) -> cython.void:
     """Takes a row out of the set of ``root``; nothing happens where it is not in it."""
     key: cython.longlong = block[node, B_KEY]
+    order: cython.longlong = block[node, B_ORDER]
     address: cython.longlong = block[node, B_ADDRESS]
     parent: cython.longlong = root
     field: cython.longlong = B_LEFT
@@ -93,7 +100,7 @@ def remove(
     at: cython.longlong = block[root, B_LEFT]
     while at > 0 and at != node:
         parent = at
-        field = B_RIGHT if _is_less(block, at, key, address, node) else B_LEFT
+        field = B_RIGHT if _is_less(block, at, key, order, address, node) else B_LEFT
         at = block[parent, field]
     if at == 0:
         return
@@ -116,14 +123,15 @@ def lower(
     block: cython.longlong[:, ::1],
     root: cython.longlong,
     key: cython.longlong,
+    order: cython.longlong,
     address: cython.longlong,
     node: cython.longlong,
 ) -> cython.longlong:
-    """The first row whose size, address and number are not below these, 0 for none."""
+    """The first row whose size, order, address and number are not below these, 0 for none."""
     found: cython.longlong = 0
     at: cython.longlong = block[root, B_LEFT]
     while at > 0:
-        if _is_less(block, at, key, address, node):
+        if _is_less(block, at, key, order, address, node):
             at = block[at, B_RIGHT]
         else:
             found = at
@@ -139,7 +147,9 @@ def after(
     block: cython.longlong[:, ::1], root: cython.longlong, node: cython.longlong
 ) -> cython.longlong:
     """The row that follows ``node`` in its set, 0 for none."""
-    return lower(block, root, block[node, B_KEY], block[node, B_ADDRESS], node + 1)
+    return lower(
+        block, root, block[node, B_KEY], block[node, B_ORDER], block[node, B_ADDRESS], node + 1
+    )
 
 
 @cython.cfunc
@@ -149,14 +159,15 @@ def before(
     block: cython.longlong[:, ::1],
     root: cython.longlong,
     key: cython.longlong,
+    order: cython.longlong,
     address: cython.longlong,
     node: cython.longlong,
 ) -> cython.longlong:
-    """The last row whose size, address and number are below these, 0 for none."""
+    """The last row whose size, order, address and number are below these, 0 for none."""
     found: cython.longlong = 0
     at: cython.longlong = block[root, B_LEFT]
     while at > 0:
-        if _is_less(block, at, key, address, node):
+        if _is_less(block, at, key, order, address, node):
             found = at
             at = block[at, B_RIGHT]
         else:

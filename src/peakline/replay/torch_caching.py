@@ -59,6 +59,12 @@ class CachingMachine:
     has them, and a block whose recorded address is another is moved there and counted. With
     ``has_results``, `address`, `block_bytes` and `taken_bytes` are known for every buffer.
 
+    A recording does not say what private pools are for: ``are_pools_captured`` takes their requests
+    as made while a CUDA graph is captured, when nothing is released for them.
+
+    Of free blocks of equal size PyTorch takes that of the segment it took first (``is_by_age``, as
+    2.14 does), before the one at the lowest address.
+
     Raises UsageError for an unknown placement.
     """
 
@@ -72,6 +78,8 @@ class CachingMachine:
         device_bytes: int | None = None,
         placement: str = "ascending",
         is_proof: bool = False,
+        are_pools_captured: bool = True,
+        is_by_age: bool = True,
         has_results: bool = True,
     ) -> None:
         if placement not in PLACEMENTS:
@@ -82,6 +90,8 @@ class CachingMachine:
         self._home = events.homes()
         self._roots = layout.ROOTS * self._home.size
         self._rules = _rules(settings, self.limit if device_bytes is None else device_bytes)
+        self._rules[layout.R_CAPTURED] = are_pools_captured
+        self._rules[layout.R_REGISTERED] = is_by_age
         self._is_proof = is_proof
         self._random = np.random.default_rng(0)
         self._node_of: Int32Array | None = None
@@ -94,6 +104,7 @@ class CachingMachine:
             events.requested.size, self._home.size
         )
         self._block, self._segment, self._state = built(found, self._home, self._random)
+        self._state[layout.T_ORDER] = found.base.size + 1 if is_by_age else 0
         self._state[layout.T_STEP], self._state[layout.T_HINT] = PLACEMENTS[placement], -1
         self._place_from(found.base, found.size, PLACEMENTS[placement])
         known = found.buffer >= 0

@@ -44,8 +44,8 @@ class CachingSettings:
     """``max_split_bytes`` None: every block may be split. ``max_non_split_rounding_bytes`` None:
     as large as ``large_segment_bytes``. ``roundup_power2_divisions`` are 16, for sizes from 1 MiB
     (and less), 2 MiB, ... 32 GiB (and more), 0 and 1 for none. ``memory_fraction`` is the part of
-    the device that may be taken (``torch.cuda.set_per_process_memory_fraction``), None where it is
-    not set: then garbage is not collected, whatever its threshold is. ``throws_early``: a request
+    the device that may be taken (``torch.cuda.set_per_process_memory_fraction``); where it is None
+    or 1 garbage is not collected, whatever its threshold is. ``throws_early``: a request
     fails as soon as the device has no room, without that anything is released.
     """
 
@@ -111,7 +111,7 @@ class CachingSettings:
 
     def allowed(self, device_bytes: int) -> int | None:
         """The bytes that may be taken of a device of this size, None where no fraction is set."""
-        if self.memory_fraction is None:
+        if self.memory_fraction is None or self.memory_fraction >= 1:
             return None
         return int(self.memory_fraction * float(device_bytes))
 
@@ -197,7 +197,7 @@ def _expandable(made: CachingSettings, name: str, value: str) -> CachingSettings
 
 def _fraction(made: CachingSettings, name: str, value: str) -> CachingSettings:
     number = _part(name, value)
-    return replace(made, memory_fraction=number if number < 1 else made.memory_fraction)
+    return replace(made, memory_fraction=number)
 
 
 def _throws(made: CachingSettings, name: str, value: str) -> CachingSettings:
