@@ -97,7 +97,8 @@ T_GROWN = 30
 T_EARLY = 31
 T_CAPTURES = 32
 T_ORDER = 33
-STATE_FIELDS = 34
+T_THROWN = 34
+STATE_FIELDS = 35
 
 R_MAX_SPLIT = 0
 R_ROUNDING = 1
@@ -111,7 +112,7 @@ R_UNLIMITED = 8
 R_DIVIDES = 9
 """Whether any of the divisions is above 1."""
 R_THROWS = 10
-"""Whether a request fails at once where the device has no room, and nothing is released."""
+"""Whether a request fails at once where the device, not the fraction, has no room."""
 R_CAPTURED = 11
 """Whether requests of private pools are taken as made in captures."""
 R_REGISTERED = 12

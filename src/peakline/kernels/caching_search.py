@@ -45,6 +45,7 @@ if not cython.compiled:
         T_RESERVED,
         T_SLACK_ALLOWED,
         T_THRESHOLD,
+        T_THROWN,
         T_WORK,
         UNMAPPED,
     )
@@ -235,6 +236,7 @@ def _take(
     if rules[R_EXPANDABLE]:
         return _expand(block, segment, state, rules, home, root, size)
     if taken > state[T_LIMIT] - state[T_RESERVED]:
+        state[T_THROWN] = rules[R_THROWS]
         return 0
     return new_segment(block, segment, state, rules, home, root, taken, False)
 
@@ -264,18 +266,23 @@ def allocate(
         block[home[lane] * ROOTS + (root & LARGE), B_BORN] += 1
     node = _find(block, segment, state, rules, root, size)
     if node == 0:
+        state[T_THROWN] = 0
         if state[T_THRESHOLD] >= 0:
             collect(block, segment, state)
         node = _take(block, segment, state, rules, home, root, size)
-        if node == 0 and rules[R_THROWS]:
-            return 0
         if (
             node == 0
+            and not state[T_THROWN]
             and rules[R_MAX_SPLIT] < rules[R_UNLIMITED]
             and release_available(block, segment, state, rules, root, size)
         ):
             node = _take(block, segment, state, rules, home, root, size)
-        if node == 0 and (common or not rules[R_CAPTURED]) and state[T_CAPTURES] == 0:
+        if (
+            node == 0
+            and not state[T_THROWN]
+            and (common or not rules[R_CAPTURED])
+            and state[T_CAPTURES] == 0
+        ):
             release_cached(block, segment, state, rules, home.shape[0] * ROOTS, node_of)
             node = _take(block, segment, state, rules, home, root, size)
         if node == 0:

@@ -113,7 +113,7 @@ class CachingSettings:
         """The bytes that may be taken of a device of this size, None where no fraction is set."""
         if self.memory_fraction is None or self.memory_fraction >= 1:
             return None
-        return int(self.memory_fraction * float(device_bytes))
+        return round(self.memory_fraction * float(device_bytes))
 
     def threshold(self, device_bytes: int) -> int | None:
         """Above so many bytes taken garbage is collected, None where it is not."""
