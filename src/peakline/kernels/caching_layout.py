@@ -22,19 +22,20 @@ POOL_IS_LEFT = 9
 """The last user of a private pool went: it is released as the common pool is."""
 
 B_KEY = 0
-B_ADDRESS = 1
-B_LEFT = 2
-B_RIGHT = 3
-B_PRIORITY = 4
-B_SIZE = 5
-B_PREVIOUS = 6
-B_NEXT = 7
-B_STATE = 8
-B_BUFFER = 9
-B_SEGMENT = 10
-B_BORN = 11
-B_ORDER = 12
-BLOCK_FIELDS = 13
+B_ORDER = 1
+B_ADDRESS = 2
+B_LEFT = 3
+B_RIGHT = 4
+B_PRIORITY = 5
+B_SIZE = 6
+B_STATE = 7
+B_PREVIOUS = 8
+B_NEXT = 9
+B_BUFFER = 10
+B_SEGMENT = 11
+B_BORN = 12
+BLOCK_FIELDS = 16
+"""Two lines of a cache: a search needs the first."""
 
 IS_FREE = 0
 IS_LIVE = 1

@@ -58,19 +58,21 @@ class CachingEvents:
         stream = np.asarray(stream).astype(np.int64)
         pool = np.zeros(stream.size, np.int64) if pool is None else np.asarray(pool, np.int64)
         first = int(stream[pool == 0][0]) if (pool == 0).any() else 0
-        pairs = np.stack([np.append(pool, 0), np.append(stream, first)])
-        lanes, of = np.unique(pairs, axis=1, return_inverse=True)
+        pools, pool_of = np.unique(np.append(pool, 0), return_inverse=True)
+        streams, stream_of = np.unique(np.append(stream, first), return_inverse=True)
+        lanes, of = np.unique(pool_of * streams.size + stream_of, return_inverse=True)
+        lane_pool, lane_stream = pools[lanes // streams.size], streams[lanes % streams.size]
         # The first lane is one of the common pool, whatever numbers others have.
-        order = np.argsort(lanes[0] != 0, kind="stable")
+        order = np.argsort(lane_pool != 0, kind="stable")
         place = np.empty(order.size, np.int32)
         place[order] = np.arange(order.size)
         return cls(
             np.ascontiguousarray(kind, np.uint8),
             np.ascontiguousarray(subject, np.int64),
             np.ascontiguousarray(requested, np.int64),
-            place[of.reshape(-1)[:-1]],
-            lanes[0][order],
-            lanes[1][order],
+            place[of[:-1]],
+            lane_pool[order],
+            lane_stream[order],
         )
 
     def homes(self) -> Int32Array:
