@@ -104,7 +104,6 @@ class CachingMachine:
             events.requested.size, self._home.size
         )
         self._block, self._segment, self._state = built(found, self._home, self._random)
-        self._state[layout.T_ORDER] = found.base.size + 1 if is_by_age else 0
         self._state[layout.T_STEP], self._state[layout.T_HINT] = PLACEMENTS[placement], -1
         self._place_from(found.base, found.size, PLACEMENTS[placement])
         known = found.buffer >= 0

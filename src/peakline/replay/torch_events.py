@@ -51,17 +51,22 @@ class CachingEvents:
         requested: AnyArray,
         stream: AnyArray,
         pool: AnyArray | None = None,
+        lanes: AnyArray | None = None,
     ) -> CachingEvents:
         """Events of buffers with these requests, streams and pools (any numbers; 0 is the common
-        pool, which all use where there is none given).
+        pool, which all use where there is none given). ``lanes`` are further pairs of a pool and a
+        stream, a row each.
         """
         stream = np.asarray(stream).astype(np.int64)
         pool = np.zeros(stream.size, np.int64) if pool is None else np.asarray(pool, np.int64)
         first = int(stream[pool == 0][0]) if (pool == 0).any() else 0
-        pools, pool_of = np.unique(np.append(pool, 0), return_inverse=True)
-        streams, stream_of = np.unique(np.append(stream, first), return_inverse=True)
-        lanes, of = np.unique(pool_of * streams.size + stream_of, return_inverse=True)
-        lane_pool, lane_stream = pools[lanes // streams.size], streams[lanes % streams.size]
+        more = np.zeros((0, 2), np.int64) if lanes is None else np.asarray(lanes, np.int64)
+        pools, pool_of = np.unique(np.concatenate([pool, more[:, 0], [0]]), return_inverse=True)
+        streams, stream_of = np.unique(
+            np.concatenate([stream, more[:, 1], [first]]), return_inverse=True
+        )
+        used, of = np.unique(pool_of * streams.size + stream_of, return_inverse=True)
+        lane_pool, lane_stream = pools[used // streams.size], streams[used % streams.size]
         # The first lane is one of the common pool, whatever numbers others have.
         order = np.argsort(lane_pool != 0, kind="stable")
         place = np.empty(order.size, np.int32)
@@ -70,7 +75,7 @@ class CachingEvents:
             np.ascontiguousarray(kind, np.uint8),
             np.ascontiguousarray(subject, np.int64),
             np.ascontiguousarray(requested, np.int64),
-            place[of[:-1]],
+            place[of[: stream.size]],
             lane_pool[order],
             lane_stream[order],
         )
