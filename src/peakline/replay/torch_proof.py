@@ -43,23 +43,25 @@ class Proof:
         return not self.reason
 
 
-def prove(recording: CachingRecording) -> Proof:
+def prove(recording: CachingRecording, device_bytes: int | None = None) -> Proof:
     """Replays a recording, and moves every block that came to lie elsewhere to where it was.
 
-    Raises as `check_deadline`.
+    ``device_bytes`` is the size of the device (None: more than is recorded), which decides how far
+    an expandable segment can grow. Raises as `check_deadline`.
     """
-    found = _proof(recording, is_by_age=True)
+    found = _proof(recording, device_bytes, is_by_age=True)
     if found.is_proved or found.equal == found.allocations:
         return found
-    other = _proof(recording, is_by_age=False)
+    other = _proof(recording, device_bytes, is_by_age=False)
     return other if (other.equal, other.is_proved) > (found.equal, found.is_proved) else found
 
 
-def _proof(recording: CachingRecording, *, is_by_age: bool) -> Proof:
+def _proof(recording: CachingRecording, device_bytes: int | None, *, is_by_age: bool) -> Proof:
     events = recording.events
     machine = CachingMachine(
-        events, recording.settings, None, recording.start, is_proof=True, is_by_age=is_by_age
-    )
+        events, recording.settings, None, recording.start, device_bytes=device_bytes,
+        is_proof=True, is_by_age=is_by_age,
+    )  # fmt: skip
     machine.advance()
     allocations = int((events.kind == layout.ALLOCATE).sum())
     equal = allocations - machine.misses

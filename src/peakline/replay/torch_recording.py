@@ -176,6 +176,7 @@ def _recording(
     made, of_row = _ordered(rows, what, takes, buffer_of, again, of_takes, is_before)
     lanes = None
     if final is not None:
+        # Segments that nothing is allocated in count too.
         lanes = np.concatenate(
             [
                 np.stack([final.pool, final.stream], axis=1),
@@ -359,7 +360,7 @@ def _grown(
     taken = np.where(is_first, 0, np.maximum(grown, 0)[allocations])
     address = rows.array("address").astype(np.uint64).view(np.int64)[allocations]
     none = np.zeros(0, np.int64)
-    return Takes(np.where(taken > 0, address, -1), taken, none, none, none, none, none, none)
+    return Takes(np.where(taken > 0, address, -1), taken, none, none, none, none, none, none, none)
 
 
 def _gap(

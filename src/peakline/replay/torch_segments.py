@@ -71,8 +71,8 @@ class Final:
 class Takes:
     """What was taken and returned. Of each buffer ``base`` and ``bytes`` of what was taken for it
     (-1 and 0: nothing). ``row`` are the records of both in order, with ``kind`` (`TAKES`),
-    ``address``, ``size`` and ``stream``; ``return_row`` and ``returned`` are records and addresses
-    of what was returned.
+    ``address``, ``size`` and ``stream``, and ``buffer``, for which it was taken (-1: unknown);
+    ``return_row`` and ``returned`` are records and addresses of what was returned.
     """
 
     base: Int64Array
@@ -82,6 +82,7 @@ class Takes:
     address: Int64Array
     size: Int64Array
     stream: Int64Array
+    buffer: Int64Array
     return_row: Int64Array
 
     @property
@@ -106,16 +107,18 @@ def takes_of(
     base = np.full(allocations.size, -1, np.int64)
     taken = np.zeros(allocations.size, np.int64)
     grown = rows[kind[rows] > 0]
+    buffer = np.full(kind.size, -1, np.int64)
     for one in np.unique(stream[grown]).tolist():
         mine = np.flatnonzero((stream[allocations] == one) & ~is_first)
         takes = grown[stream[grown] == one]
         of = np.searchsorted(allocations[mine], takes)
         takes, of = takes[of < mine.size], mine[of[of < mine.size]]
+        buffer[takes] = of
         np.add.at(taken, of, size[takes])
         # The first counts: further pages follow it.
         base[of[::-1]] = address[takes][::-1]
     return Takes(
-        base, taken, rows, kind[rows], address[rows], size[rows], stream[rows],
+        base, taken, rows, kind[rows], address[rows], size[rows], stream[rows], buffer[rows],
         rows[kind[rows] < 0],
     )  # fmt: skip
 
@@ -219,41 +222,50 @@ _Range = tuple[int, bool, int, int, list[tuple[int, int]]]
 def _page_ranges(final: Final, takes: Takes, events: CachingEvents) -> list[_Range]:
     """Ranges of addresses of expandable segments that have pages at the begin."""
     rows = np.flatnonzero(final.is_expandable)
-    owners = {
-        (int(final.stream[n]), int(final.base[n])): (int(final.pool[n]), bool(final.is_large[n]))
-        for n in rows.tolist()
-    }
-    mapped = [
-        (int(final.base[n]), int(final.base[n] + final.size[n]), int(final.stream[n]))
-        for n in rows.tolist()
-    ]
-    seen: dict[tuple[int, bool, int], list[tuple[int, int]]] = {}
+    is_map = np.abs(takes.kind) == TAKES["segment_map"]
+    mapped = np.flatnonzero(takes.kind == TAKES["segment_map"])
+    served = takes.buffer[mapped] >= 0
+    of = np.append(events.lane, 0)[takes.buffer[mapped]]
+    # Whose the pages at an address are: as recorded at the end, or by the request they were for.
+    first = np.concatenate([final.base[rows], takes.address[mapped][served]])
+    order = np.argsort(first, kind="stable")
+    owners = list(
+        zip(
+            np.concatenate([final.pool[rows], events.lane_pool[of][served]])[order].tolist(),
+            np.concatenate(
+                [
+                    final.is_large[rows],
+                    np.append(events.requested, 0)[takes.buffer[mapped]][served] > layout.SMALL,
+                ]
+            )[order].tolist(),
+            np.concatenate([final.stream[rows], takes.stream[mapped][served]])[order].tolist(),
+            strict=True,
+        )
+    )
+    first = first[order]
 
-    def owner(at: int, stream: int, size: int) -> tuple[int, bool]:
-        near = [base for of, base in owners if of == stream]
-        if near:
-            return owners[stream, min(near, key=lambda base: abs(base - at))]
-        return 0, size % layout.SMALL_SEGMENT == 0 and size > layout.SMALL_SEGMENT
+    def owner(at: int) -> tuple[int, bool, int]:
+        place = max(int(np.searchsorted(first, at, side="right")) - 1, 0)
+        return owners[place] if owners else (0, True, 0)
 
     pages: dict[tuple[int, bool, int], list[tuple[int, int]]] = {}
-    for first, last, stream in mapped:
-        pool, large = owner(first, stream, last - first)
-        pages.setdefault((pool, large, stream), []).append((first, last))
-        seen.setdefault((pool, large, stream), []).append((first, last))
-    columns = (takes.kind, takes.address, takes.size, takes.stream)
-    for kind, at, size, stream in reversed(list(zip(*(c.tolist() for c in columns), strict=True))):
-        if abs(kind) != TAKES["segment_map"]:
-            continue
-        key = (*owner(at, stream, size), stream)
+    seen: dict[tuple[int, bool, int], list[tuple[int, int]]] = {}
+    for at, size in zip(final.base[rows].tolist(), final.size[rows].tolist(), strict=True):
+        pages.setdefault(owner(at), []).append((at, at + size))
+        seen.setdefault(owner(at), []).append((at, at + size))
+    columns = (takes.kind[is_map], takes.address[is_map], takes.size[is_map])
+    for kind, at, size in reversed(list(zip(*(c.tolist() for c in columns), strict=True))):
+        key = owner(at)
         there = pages.setdefault(key, [])
         seen.setdefault(key, []).append((at, at + size))
         pages[key] = _without(there, at, at + size) if kind > 0 else [*there, (at, at + size)]
     found: list[_Range] = []
     for (pool, large, stream), there in pages.items():
         lane = int(_lane_numbers(events, np.array([pool]), np.array([stream]))[0])
-        for first, last, parts in _together(there):
-            low = min((a for a, _ in seen[pool, large, stream] if last - a < _FAR), default=first)
-            found.append((lane, large, min(low, first), last, parts))
+        for begin, last, parts in _together(there):
+            # The first page ever mapped is at the begin of the range.
+            low = min(a for a, _ in [*seen[pool, large, stream], (begin, last)] if last - a < _FAR)
+            found.append((lane, large, min(low, begin), last, parts))
     return _filled(sorted(found, key=lambda one: one[2]))
 
 
