@@ -38,6 +38,10 @@ class Allocator:
         self.searches = {}
         self.captures, self.left, self.numbers = 0, set(), 0
         self.cursor = {"ascending": 1 << 32, "descending": TOP, "lowest": 0}[placement]
+        self.log = []
+        """What was taken and returned: action, address, bytes and segment; and which waits were
+        ended: with the buffer for the bytes.
+        """
         self.strange = self.peak_reserved = self.peak_in_use = self.taken = self.returned = 0
         fraction = settings.memory_fraction
         self.allowed = None if fraction is None or fraction >= 1 else round(fraction * limit)
@@ -178,6 +182,7 @@ class Allocator:
         self.enter(segment, segment.blocks[0])
         self.segments.append(segment)
         if not expandable:
+            self.log.append(("segment_alloc", base, size, segment))
             self.count_taken()
         return segment
 
@@ -238,6 +243,7 @@ class Allocator:
                 return None
             if wanted < hole.size:
                 self.cut(s, hole, wanted, "unmapped")
+            self.log.append(("segment_map", hole.address, wanted, s))
             hole.state = "free"
             self.enter(s, hole)
             self.count_taken()
@@ -246,6 +252,8 @@ class Allocator:
 
     def drop(self, segment):
         self.segments.remove(segment)
+        if not segment.expandable:
+            self.log.append(("segment_free", segment.base, segment.size, segment))
         self.returned += not segment.expandable
 
     def unmap(self, segment, block):
@@ -259,6 +267,7 @@ class Allocator:
             block = self.cut(segment, block, first - start, "unmapped")
         if last - first < block.size:
             self.cut(segment, block, last - first, "free")
+        self.log.append(("segment_unmap", segment.base + first, last - first, segment))
         block.state = "unmapped"
         self.enter(segment, block)
         self.returned += 1
@@ -310,6 +319,7 @@ class Allocator:
             for b in list(s.blocks):
                 if b.state == "awaiting" and b in s.blocks:
                     self.early.add(b.buffer)
+                    self.log.append(("free_completed", b.address, b.buffer, s))
                     del self.live[b.buffer]
                     b.state, b.buffer = "free", None
                     self.enter(s, b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -223,39 +224,15 @@ def _page_ranges(final: Final, takes: Takes, events: CachingEvents) -> list[_Ran
     """Ranges of addresses of expandable segments that have pages at the begin."""
     rows = np.flatnonzero(final.is_expandable)
     is_map = np.abs(takes.kind) == TAKES["segment_map"]
-    mapped = np.flatnonzero(takes.kind == TAKES["segment_map"])
-    served = takes.buffer[mapped] >= 0
-    of = np.append(events.lane, 0)[takes.buffer[mapped]]
-    # Whose the pages at an address are: as recorded at the end, or by the request they were for.
-    first = np.concatenate([final.base[rows], takes.address[mapped][served]])
-    order = np.argsort(first, kind="stable")
-    owners = list(
-        zip(
-            np.concatenate([final.pool[rows], events.lane_pool[of][served]])[order].tolist(),
-            np.concatenate(
-                [
-                    final.is_large[rows],
-                    np.append(events.requested, 0)[takes.buffer[mapped]][served] > layout.SMALL,
-                ]
-            )[order].tolist(),
-            np.concatenate([final.stream[rows], takes.stream[mapped][served]])[order].tolist(),
-            strict=True,
-        )
-    )
-    first = first[order]
-
-    def owner(at: int) -> tuple[int, bool, int]:
-        place = max(int(np.searchsorted(first, at, side="right")) - 1, 0)
-        return owners[place] if owners else (0, True, 0)
-
+    owner = _owner_of(final, rows, events)
     pages: dict[tuple[int, bool, int], list[tuple[int, int]]] = {}
     seen: dict[tuple[int, bool, int], list[tuple[int, int]]] = {}
     for at, size in zip(final.base[rows].tolist(), final.size[rows].tolist(), strict=True):
-        pages.setdefault(owner(at), []).append((at, at + size))
-        seen.setdefault(owner(at), []).append((at, at + size))
+        pages.setdefault(owner(at, size), []).append((at, at + size))
+        seen.setdefault(owner(at, size), []).append((at, at + size))
     columns = (takes.kind[is_map], takes.address[is_map], takes.size[is_map])
     for kind, at, size in reversed(list(zip(*(c.tolist() for c in columns), strict=True))):
-        key = owner(at)
+        key = owner(at, size)
         there = pages.setdefault(key, [])
         seen.setdefault(key, []).append((at, at + size))
         pages[key] = _without(there, at, at + size) if kind > 0 else [*there, (at, at + size)]
@@ -264,9 +241,31 @@ def _page_ranges(final: Final, takes: Takes, events: CachingEvents) -> list[_Ran
         lane = int(_lane_numbers(events, np.array([pool]), np.array([stream]))[0])
         for begin, last, parts in _together(there):
             # The first page ever mapped is at the begin of the range.
-            low = min(a for a, _ in [*seen[pool, large, stream], (begin, last)] if last - a < _FAR)
+            low = min((a for a, _ in seen[pool, large, stream] if last - a < _FAR), default=begin)
             found.append((lane, large, min(low, begin), last, parts))
     return _filled(sorted(found, key=lambda one: one[2]))
+
+
+def _owner_of(
+    final: Final, rows: Int64Array, events: CachingEvents
+) -> Callable[[int, int], tuple[int, bool, int]]:
+    """Pool, size class and stream of pages: of the block or the segment that is nearest to them."""
+    address = np.concatenate([final.base[rows], events.address])
+    order = np.argsort(address, kind="stable")
+    address = address[order]
+    pool = np.concatenate([final.pool[rows], events.lane_pool[events.lane]])[order]
+    large = np.concatenate([final.is_large[rows], events.requested > layout.SMALL])[order]
+    stream = np.concatenate([final.stream[rows], events.lane_stream[events.lane]])[order]
+
+    def owner(at: int, size: int) -> tuple[int, bool, int]:
+        place = int(np.searchsorted(address, at))
+        near = [n for n in (place, place - 1) if 0 <= n < address.size]
+        if not near:
+            return 0, True, 0
+        best = min(near, key=lambda n: max(int(address[n]) - at - size, at - int(address[n])))
+        return int(pool[best]), bool(large[best]), int(stream[best])
+
+    return owner
 
 
 def _without(parts: list[tuple[int, int]], first: int, last: int) -> list[tuple[int, int]]:
