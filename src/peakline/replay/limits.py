@@ -38,7 +38,9 @@ At = TypeVar("At", bound=Moment)
 class Machine(Protocol[At]):
     """An allocator in the middle of a replay (`peakline.replay.bfc.BfcMachine`)."""
 
-    position: int
+    @property
+    def position(self) -> int:
+        """The next event."""
 
     @property
     def slack(self) -> int:

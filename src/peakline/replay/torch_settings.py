@@ -73,7 +73,7 @@ class CachingSettings:
         return made
 
     @classmethod
-    def of_snapshot(cls, settings: Mapping[object, object]) -> CachingSettings:
+    def of_snapshot(cls, settings: Mapping[str, object]) -> CachingSettings:
         """From ``allocator_settings`` of a snapshot; what it lacks is as PyTorch begins with it.
 
         Raises UsageError as `parse`.
@@ -101,6 +101,25 @@ class CachingSettings:
                 ),
             )
         return made
+
+    def changed(self, name: str, value: str) -> CachingSettings:
+        """These settings with one of another value, as `parse` reads it."""
+        ((name, value),) = _pairs(f"{name}:{value}") or [("", "")]
+        return _READ[name](self, name, value) if name in _READ else self
+
+    def as_json(self) -> dict[str, object]:
+        """The settings under PyTorch's names; None is no limit."""
+        split, divisions = self.max_split_bytes, self.roundup_power2_divisions
+        return {
+            "max_split_size_mb": None if split is None else split // MIB,
+            "roundup_power2_divisions": divisions[0]
+            if len(set(divisions)) == 1
+            else list(divisions),
+            "garbage_collection_threshold": self.garbage_collection_threshold,
+            "per_process_memory_fraction": self.memory_fraction,
+            "expandable_segments": self.expandable_segments,
+            "large_segment_size_mb": self.large_segment_bytes // MIB,
+        }
 
     @property
     def rounding_bytes(self) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from peakline.arrays import AnyArray, Int64Array
 
@@ -63,6 +65,8 @@ class Reader(ABC):
     names (``/host:CPU``, ``/device:GPU:0``)."""
     has_categories: bool = False
     """Whether a category says of an event what it is, as Kineto's do."""
+    allocator_settings: Mapping[str, Any] = MappingProxyType({})
+    """How PyTorch's allocator was set, as a snapshot has it (``allocator_settings``)."""
     never_derived: frozenset[str] = frozenset()
     """Tables that are not made from others where the file has none."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,15 @@ class ReaderFacts:
     def has_categories(self) -> bool:
         """Whether a category says of an event what it is, as Kineto's do."""
         return self._reader.has_categories
+
+    @property
+    def allocator_settings(self) -> Mapping[str, Any]:
+        """How the allocator of a snapshot was set, as the file has it; empty where it says nothing.
+
+        Raises InputError where the file cannot be read.
+        """
+        with self._open_reader() as reader:
+            return reader.allocator_settings
 
     @property
     def start_ns(self) -> int | None:

@@ -27,6 +27,12 @@ MOST_DEVICES = 1024
 """PyTorch numbers the devices of a process in eight bits (``c10/core/Device.h``: DeviceIndex); a
 few bytes of a list that names others stand for a whole history each."""
 
+_SETTINGS = (
+    "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "max_split_size",
+    "garbage_collection_threshold", "expandable_segments", "roundup_power2_divisions",
+)  # fmt: skip
+_LONGEST_SETTING = 10_000
+
 _TABLES = frozenset(("segments", "blocks", "stacks", "allocator_events", "oom_reports"))
 _TRACES = (("device_traces", "segments"), ("host_traces", "host_segments"))
 
@@ -44,7 +50,7 @@ class TorchSnapshotReader(ReportingReader):
     Raises InputError for a pickle that calls code or holds something else.
     """
 
-    __retained__ = "_file _stacks _allocators _segments _devices _tables"
+    __retained__ = "_file _stacks _allocators _segments _devices _tables allocator_settings"
 
     tables = _TABLES
 
@@ -122,8 +128,8 @@ class TorchSnapshotReader(ReportingReader):
                 history[-1 if name == "host_traces" else n] += entries
         read = [read_trace(entries, self._stacks) for entries in history.values()]
         self._stacks.release()
-        settings = content.get("allocator_settings")
-        divisions = settings.get("roundup_power2_divisions") if isinstance(settings, dict) else None
+        self.allocator_settings = _settings(content.get("allocator_settings"))
+        divisions = self.allocator_settings.get("roundup_power2_divisions")
         self._devices = [
             self._device(number, trace, divisions if isinstance(divisions, dict) else {})
             for number, trace in enumerate(read)
@@ -190,6 +196,19 @@ def _lists(value: object, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise Bad(f"{what!r} is no list")
     return [value] if value and isinstance(value[0], dict) else value
+
+
+def _settings(found: object) -> dict[str, Any]:
+    """The settings that decide where blocks go, as far as they are what PyTorch writes."""
+    if not isinstance(found, dict):
+        return {}
+    kinds = bool, int, float, str, dict
+    known = {name: found[name] for name in _SETTINGS if isinstance(found.get(name), kinds)}
+    return {
+        name: value
+        for name, value in known.items()
+        if not isinstance(value, str | dict) or len(value) <= _LONGEST_SETTING
+    }
 
 
 def _what(content: object) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from peakline.arrays import BoolArray
 from peakline.errors import NotFoundError, UsageError
 from peakline.memory.behind import Behind
 from peakline.memory.fit.batch import scaled, scaling_buffers
@@ -16,6 +17,7 @@ from peakline.memory.fit.question import Question
 from peakline.memory.fit.recording import recording_of
 from peakline.memory.fit.replayed import Outcome, Replayed
 from peakline.memory.live import memory_records
+from peakline.memory.peak import BEFORE_PROFILE
 from peakline.memory.signatures import History, read_history
 from peakline.replay.requests import MIB, NO_LIMIT
 from peakline.tables import Profile
@@ -76,7 +78,7 @@ def fit_in(
 
     ``most_events`` bounds the work of a search over limits. Raises as `fits_of`.
     """
-    replayed = _replayed(profile, history, number, question.settings, most_events)
+    replayed = replayed_of(profile, history, number, question.settings, most_events)
     if isinstance(replayed, NoFit):
         return replayed
     return _Answer(profile, history, number, replayed).fit(question)
@@ -88,22 +90,61 @@ def _history(profile: Profile) -> History | None:
     return None if records is None else read_history(records.events, records.lifetimes)
 
 
-def _replayed(
+def replayed_of(
     profile: Profile,
     history: History,
     number: int,
-    settings: tuple[tuple[str, str], ...],
-    most_events: int | None,
+    settings: tuple[tuple[str, str], ...] = (),
+    most_events: int | None = None,
 ) -> Replayed | NoFit:
-    """The model of an allocator, by what the file says of it."""
+    """The model of an allocator, by what the file says of it, and its recording."""
     name = history.lifetimes.allocators[number]
     if profile.has_categories and name == "CPU":
         return NoFit(name, "PyTorch allocates on the host with malloc, which has no pool to model")
+    if profile.has_categories or ("segments" in profile.tables and _has_segments(profile, name)):
+        return _caching(profile, history, name, settings, most_events)
     recording = recording_of(history, number)
     if not (recording.address >= 0).any():
         return NoFit(name, "no allocation has an address, which a replay is checked with")
     is_gpu = name.startswith("GPU_")
     return BfcFit(recording, history.capacities[number], is_gpu, settings, most_events)
+
+
+def _has_segments(profile: Profile, allocator: str) -> bool:
+    if profile.is_derived("segments"):
+        return False
+    return allocator in profile.columns("segments", {"allocator"}).names("allocator").to_list()
+
+
+def _caching(
+    profile: Profile,
+    history: History,
+    name: str,
+    given: tuple[tuple[str, str], ...],
+    most_events: int | None,
+) -> Replayed | NoFit:
+    """The model of PyTorch's allocator."""
+    from peakline.memory.fit.caching import CachingFit
+    from peakline.replay.torch_recording import read_recording
+    from peakline.replay.torch_settings import CachingSettings
+
+    events = profile.columns("allocator_events")
+    if events.rows != history.rows:
+        return NoFit(name, "the file has too many allocators to replay one")
+    if not events.is_valid("address").any():
+        return NoFit(name, "no allocation has an address, which a replay is checked with")
+    recorded = profile.allocator_settings
+    try:
+        settings = CachingSettings.of_snapshot(recorded) if recorded else None
+    except UsageError as error:
+        return NoFit(name, f"its settings are not those of the allocator that is modelled: {error}")
+    recording = read_recording(profile, name, settings)
+    if not len(recording.events):
+        return NoFit(
+            name,
+            "the snapshot has no history; record one: torch.cuda.memory._record_memory_history()",
+        )
+    return CachingFit(recording, given, most_events)
 
 
 class _Answer:
@@ -134,7 +175,7 @@ class _Answer:
             live_peak_bytes=replayed.live_peak,
             threads=threads,
             limits=limits,
-            exact=not reason and not limits.differs_by and limits.is_whole,
+            exact=not (reason or limits.differs_by or limits.unsearched) and limits.is_whole,
             reason=reason or self._undecided(),
             deciding=deciding,
             under=tuple(map(self._under, outcomes[: len(question.limits)])),
@@ -166,6 +207,8 @@ class _Answer:
         limits = self._replayed.limits()
         if limits.differs_by:
             return f"not recorded, and it decides: {', '.join(limits.differs_by)}"
+        if limits.unsearched:
+            return f"not recorded, and not compared: {', '.join(limits.unsearched)}"
         if not limits.is_whole:
             return "the work was too much to look at all limits"
         return ""
@@ -187,17 +230,14 @@ class _Answer:
 
     def _request(self, event: int) -> Request:
         replayed, events = self._replayed, self._history.events
-        at = replayed.recorded_event(event)
-        buffer = int(replayed.requests.events[event])
-        size = int(replayed.requests.size[buffer])
+        buffer = replayed.buffer_of(event)
+        size = int(replayed.sizes[buffer])
         rounded = -(-size // replayed.granule) * replayed.granule
-        before = replayed.recording.before
-        if at < before:
-            return Request(0, size, rounded, "(before profile)", "", "", None, "", "")
-        row = int(replayed.recording.event_row[at])
-        earlier = replayed.recording.requests.events[before:at]
+        row = replayed.row_of(buffer)
+        if row < 0:
+            return Request(0, size, rounded, BEFORE_PROFILE, "", "", None, "", "")
         return Request(
-            index=int((earlier >= 0).sum()),
+            index=replayed.index_of(event),
             bytes=size,
             rounded_bytes=rounded,
             op=events.names("op")[row] or "",
@@ -270,11 +310,9 @@ class _Answer:
 
     def _owner(self, buffer: int) -> tuple[str, str]:
         """The op and the source line of a buffer."""
-        recording = self._replayed.recording
-        known = recording.row.size - recording.before
-        if not 0 <= buffer < known:
-            return "(before profile)", ""
-        row = int(recording.row[buffer])
+        row = self._replayed.row_of(buffer) if buffer >= 0 else -1
+        if row < 0:
+            return BEFORE_PROFILE, ""
         return self._history.events.names("op")[row] or "", self._source(row)
 
     def _batches(self, question: Question) -> tuple[Batch, ...]:
@@ -282,16 +320,13 @@ class _Answer:
         if batch is None:
             return ()
         replayed = self._replayed
-        recording = replayed.recording
-        mine = scaling_buffers(recording, self._history, batch)
+        mine = scaling_buffers(replayed, self._history, batch)
         if not mine.any():
             name = self._history.lifetimes.allocators[self._number]
             raise UsageError(
                 f"--batch {batch}: no buffer of {name or 'the allocator'} that is freed again has "
                 f"a first dimension that is a multiple of {batch}"
             )
-        extra = replayed.requests.size.size - mine.size
-        mine = np.append(mine, np.zeros(extra, np.bool_))
         limit = question.limits[0] if question.limits else None
         wanted = question.wanted_batch
         if wanted is None:
@@ -299,29 +334,25 @@ class _Answer:
             if limit is None:
                 raise UsageError(f"--batch {batch}: add --limit SIZE, or say which: {batch}:64")
             wanted = self._largest_batch(mine, batch, limit)
-        requests = scaled(replayed.requests, mine, batch, wanted)
-        limits = replayed.limits(requests=requests)
-        peak = int(np.argmax(replayed.requests.live_bytes(replayed.granule)))
+        sizes = scaled(replayed.sizes, mine, batch, wanted)
+        limits = replayed.limits(sizes=sizes)
         return (
             Batch(
                 recorded=batch,
                 wanted=wanted,
-                scaled_bytes=_live_of(replayed, mine, peak),
+                scaled_bytes=replayed.at_peak(mine),
                 smallest_limit_bytes=limits.smallest,
                 safe_from_bytes=limits.safe_from,
-                fits=None if limit is None else replayed.fits(limit, requests=requests),
+                fits=None if limit is None else replayed.fits(limit, sizes=sizes),
             ),
         )
 
-    def _largest_batch(self, mine: np.ndarray, batch: int, limit: int) -> int:
+    def _largest_batch(self, mine: BoolArray, batch: int, limit: int) -> int:
         """The largest batch, of those up to it that were tried all fit: doubling, then halving."""
         replayed = self._replayed
 
         def fits(size: int) -> bool:
-            requests = scaled(replayed.requests, mine, batch, size)
-            if int(requests.live_bytes(replayed.granule).max(initial=0)) > limit:
-                return False
-            return replayed.fits(limit, requests=requests) is True
+            return replayed.fits(limit, sizes=scaled(replayed.sizes, mine, batch, size)) is True
 
         low, high = 0, batch
         while fits(high) and high < _LARGEST_BATCH:
@@ -330,15 +361,6 @@ class _Answer:
             middle = (low + high) // 2
             low, high = (middle, high) if fits(middle) else (low, middle)
         return low
-
-
-def _live_of(replayed: Replayed, mine: np.ndarray, event: int) -> int:
-    """Bytes of the chosen buffers that are live after an event."""
-    events = replayed.requests.events[: event + 1]
-    is_freed = events < 0
-    buffer = np.where(is_freed, ~events, events)
-    size = np.where(mine, replayed.requests.size, 0)
-    return int(np.where(is_freed, -size[buffer], size[buffer]).sum())
 
 
 def range_over(fits: Sequence[Fit]) -> dict[str, object]:

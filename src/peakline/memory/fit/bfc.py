@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from peakline.arrays import Int64Array
+from peakline.arrays import BoolArray, Int64Array
 from peakline.memory.fit.combined import combined
 from peakline.memory.fit.model import Cause, Limits, Proof
 from peakline.memory.fit.recording import Recording
@@ -96,6 +96,9 @@ class BfcFit:
             np.append(one.requests.size, unknown).astype(np.int64),
         )
 
+    def _requests(self, sizes: Int64Array | None) -> Requests:
+        return self.requests if sizes is None else self.requests.scaled(sizes)
+
     @cached_property
     def _bases(self) -> Int64Array:
         return bases_like(self.proof.machine.regions())
@@ -107,9 +110,40 @@ class BfcFit:
         wanted = self.requests if requests is None else requests
         return BfcMachine(wanted, settings, limit, bases=self._bases)
 
-    def recorded_event(self, event: int) -> int:
-        """Which event of the recording an event of `requests` is, -1 for the block before all."""
-        return event - (len(self.requests) - len(self.recording.requests))
+    @property
+    def sizes(self) -> Int64Array:
+        """Per buffer the bytes that were requested."""
+        return self.requests.size
+
+    def buffer_of(self, event: int) -> int:
+        """The buffer that an event allocates."""
+        return int(self.requests.events[event])
+
+    def row_of(self, buffer: int) -> int:
+        """The record that allocates a buffer, -1 for one from before the profile."""
+        one = self.recording
+        return int(one.row[buffer]) if 0 <= buffer < one.row.size - one.before else -1
+
+    def index_of(self, event: int) -> int:
+        """How many recorded allocations come before an event."""
+        known = self.recording.row.size - self.recording.before
+        before = self.requests.events[:event]
+        return int(((before >= 0) & (before < known)).sum())
+
+    def scaling(self, rows_scale: BoolArray) -> BoolArray:
+        """The buffers of these records that are freed again."""
+        one, events = self.recording, self.requests.events
+        found = np.zeros(self.requests.size.size, np.bool_)
+        found[~events[events < 0]] = True
+        known = one.row.size - one.before
+        found[known:] = False
+        found[:known] &= rows_scale[one.row[:known]]
+        return found
+
+    def at_peak(self, chosen: BoolArray) -> int:
+        """Bytes of the chosen buffers when most bytes are live."""
+        only = self.requests.scaled(np.where(chosen, self.requests.size, 0))
+        return int(only.live_bytes(1)[int(np.argmax(self.live))]) if self.live.size else 0
 
     @cached_property
     def live(self) -> Int64Array:
@@ -136,43 +170,45 @@ class BfcFit:
         return found
 
     def limits(
-        self, settings: BfcSettings | None = None, requests: Requests | None = None
+        self, settings: BfcSettings | None = None, sizes: Int64Array | None = None
     ) -> Limits:
         """Which limits fit, to the MiB. Raises as `check_deadline`."""
         chosen = self.settings if settings is None else settings
-        wanted = self.requests if requests is None else requests
-        live = self.live_peak if requests is None else int(requests.live_bytes(GRANULE).max())
+        wanted = self._requests(sizes)
+        live = self.live_peak if sizes is None else int(wanted.live_bytes(GRANULE).max(initial=0))
         left = max(_EVENTS, _TIMES * len(wanted)) if self.most_events is None else self.most_events
         scans: list[Scan] = []
         names: list[str] = []
+        unsearched: list[str] = []
         for name, one in self.variants(chosen):
+            if scans and left < len(wanted):
+                unsearched.append(name)
+                continue
             found = scan(
                 lambda limit, one=one: self.machine(limit, one, wanted),  # type: ignore[misc]
                 len(wanted),
                 max(live, MIB),
                 most_events=left,
             )
+            left -= found.events
             if scans and not found.is_whole:
-                # What was not looked at is said of the first search alone.
-                break
+                unsearched.append(name)
+                continue
             scans.append(found)
             names.append(name)
-            left -= found.events
-            if left < len(wanted):
-                break
-        return combined(scans, names[1:])
+        return combined(scans, names[1:], unsearched)
 
     def under(
         self,
         limit: int,
         settings: BfcSettings | None = None,
-        requests: Requests | None = None,
+        sizes: Int64Array | None = None,
     ) -> Outcome:
         """The replay under one limit, of several that are possible one that fails. Raises as
         `check_deadline`.
         """
         chosen = self.settings if settings is None else settings
-        wanted = self.requests if requests is None else requests
+        wanted = self._requests(sizes)
         (_, first), *others = self.variants(chosen)
         machine = self.machine(limit, first, wanted)
         fits = machine.advance(len(wanted)) == len(wanted)
@@ -218,11 +254,11 @@ class BfcFit:
         self,
         limit: int,
         settings: BfcSettings | None = None,
-        requests: Requests | None = None,
+        sizes: Int64Array | None = None,
     ) -> bool | None:
         """Whether one limit fits, None where what is not recorded decides."""
         chosen = self.settings if settings is None else settings
-        wanted = self.requests if requests is None else requests
+        wanted = self._requests(sizes)
         found = {
             self.machine(limit, one, wanted).advance(len(wanted)) == len(wanted)
             for _, one in self.variants(chosen)

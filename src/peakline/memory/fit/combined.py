@@ -9,10 +9,13 @@ from peakline.replay.limits import Scan
 from peakline.replay.requests import MIB, NO_LIMIT
 
 
-def combined(scans: Sequence[Scan], differs_by: Sequence[str] = ()) -> Limits:
+def combined(
+    scans: Sequence[Scan], differs_by: Sequence[str] = (), unsearched: Sequence[str] = ()
+) -> Limits:
     """The limits that fit in all of the searches, and those that fit in one or more.
 
-    ``differs_by`` says per search after the first what it takes to be otherwise.
+    ``differs_by`` says per search after the first what it takes to be otherwise, ``unsearched``
+    what was too much work to search for.
     """
     lowest = max(scan.lowest for scan in scans)
     each = [_above(scan.ranges(), lowest) for scan in scans]
@@ -21,7 +24,12 @@ def combined(scans: Sequence[Scan], differs_by: Sequence[str] = ()) -> Limits:
         every, some = _in_both(every, other), _joined([*some, *other])
     names = [name for name, found in zip(differs_by, each[1:], strict=True) if found != each[0]]
     return Limits(
-        tuple(every), tuple(some), lowest, all(scan.is_whole for scan in scans), tuple(names)
+        tuple(every),
+        tuple(some),
+        lowest,
+        all(scan.is_whole for scan in scans),
+        tuple(names),
+        tuple(unsearched),
     )
 
 

@@ -95,7 +95,8 @@ class UnderLimit:
 class Limits:
     """The limits that fit: ``fits`` for certain, ``may_fit`` where facts that are not recorded
     decide; both ascending. ``searched_from`` is the least limit that was looked at (all below it do
-    not fit where ``is_whole``); ``differs_by`` names the facts that decide.
+    not fit where ``is_whole``); ``differs_by`` names the facts that decide, ``unsearched``
+    those of which it is not known, since the search was too much work.
     """
 
     fits: tuple[Range, ...]
@@ -103,6 +104,7 @@ class Limits:
     searched_from: int
     is_whole: bool
     differs_by: tuple[str, ...] = ()
+    unsearched: tuple[str, ...] = ()
 
     @property
     def smallest(self) -> int | None:

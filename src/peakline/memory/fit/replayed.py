@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from peakline.arrays import Int64Array
+from peakline.arrays import BoolArray, Int64Array
 from peakline.memory.fit.model import Cause, Limits, Proof
-from peakline.memory.fit.recording import Recording
-from peakline.replay.requests import Requests
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,11 @@ class Outcome:
 
 
 class Replayed(Protocol):
-    """One allocator's recording. Of settings only the class knows what they are."""
+    """One allocator's recording. Of settings only the class knows what they are.
+
+    Buffers and events have numbers: a buffer is what one request allocates. ``sizes`` are bytes
+    per buffer, in place of what was requested.
+    """
 
     @property
     def name(self) -> str:
@@ -47,10 +49,6 @@ class Replayed(Protocol):
         """What requests are rounded up to, in bytes."""
 
     @property
-    def recording(self) -> Recording:
-        """What was recorded."""
-
-    @property
     def stated(self) -> Proof:
         """The replay of what was recorded, as it was recorded."""
 
@@ -59,24 +57,36 @@ class Replayed(Protocol):
         """The settings that were recorded or found, with those that the caller gave."""
 
     @property
-    def requests(self) -> Requests:
-        """What is replayed under other limits."""
+    def sizes(self) -> Int64Array:
+        """Per buffer the bytes that were requested."""
 
     @property
     def live_peak(self) -> int:
         """The most bytes that are live, each request rounded up."""
 
-    def recorded_event(self, event: int) -> int:
-        """Which event of the recording an event of `requests` is; negative for none."""
+    def buffer_of(self, event: int) -> int:
+        """The buffer that an event allocates."""
 
-    def limits(self, settings: Any = None, requests: Requests | None = None) -> Limits:
+    def row_of(self, buffer: int) -> int:
+        """The record that allocates a buffer, -1 for one from before the profile."""
+
+    def index_of(self, event: int) -> int:
+        """How many recorded allocations come before an event."""
+
+    def scaling(self, rows_scale: BoolArray) -> BoolArray:
+        """The buffers of these records that are freed again."""
+
+    def at_peak(self, chosen: BoolArray) -> int:
+        """Bytes of the chosen buffers when most bytes are live."""
+
+    def limits(self, settings: Any = None, sizes: Int64Array | None = None) -> Limits:
         """Which limits fit, to the MiB."""
 
-    def under(self, limit: int, settings: Any = None, requests: Requests | None = None) -> Outcome:
+    def under(self, limit: int, settings: Any = None, sizes: Int64Array | None = None) -> Outcome:
         """The replay under one limit."""
 
     def fits(
-        self, limit: int, settings: Any = None, requests: Requests | None = None
+        self, limit: int, settings: Any = None, sizes: Int64Array | None = None
     ) -> bool | None:
         """Whether one limit fits, None where what is not recorded decides."""
 
