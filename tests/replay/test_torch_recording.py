@@ -102,8 +102,8 @@ def test_what_was_live_before_is_there_at_the_begin(tmp_path):
 
 
 def test_blocks_that_wait_for_another_stream_go_when_they_are_returned(tmp_path):
-    events = [(layout.ALLOCATE, 0), (layout.FREE_REQUESTED, 0), (layout.ALLOCATE, 1),
-              (layout.FREE_COMPLETED, 0), (layout.ALLOCATE, 2), (layout.FREE_REQUESTED, 2)]  # fmt: skip
+    events = [(layout.ALLOCATE, 0), (layout.FREE_REQUESTED, 0), (layout.ALLOCATE, 1)]
+    events += [(layout.FREE_COMPLETED, 0), (layout.ALLOCATE, 2), (layout.FREE_REQUESTED, 2)]
     sequence = events, [30 * MIB] * 3, [0] * 3, [0] * 3
     made = Recorded(sequence, CachingSettings())
     recording = recording_of(tmp_path, made.snapshot(), CachingSettings())

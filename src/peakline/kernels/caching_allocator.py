@@ -61,8 +61,10 @@ if not cython.compiled:
         T_GROWN,
         T_HINT,
         T_IN_USE,
+        T_LIMIT,
         T_MISSES,
         T_PEAK_IN_USE,
+        T_RESERVED,
         T_SEGMENTS,
         T_STRANGE,
         T_UNPLACED,
@@ -126,6 +128,7 @@ def _put(
         and not rules[R_EXPANDABLE]
         and state[T_HINT] >= 0
         and 0 <= address - state[T_HINT] < taken
+        and taken <= state[T_LIMIT] - state[T_RESERVED]
     ):
         node = new_segment(block, segment, state, rules, home, root, taken, False)
         if node > 0:

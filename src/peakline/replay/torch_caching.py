@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -68,6 +69,8 @@ class CachingMachine:
     Raises UsageError for an unknown placement.
     """
 
+    __retained__ = "events _block _segment _state _node_of _early address block_bytes taken_bytes"
+
     def __init__(
         self,
         events: CachingEvents,
@@ -96,6 +99,7 @@ class CachingMachine:
         self._random = np.random.default_rng(0)
         self._node_of: Int32Array | None = None
         self._early = np.zeros(0, np.int64)
+        self._slack_before = self.limit
         sizes = events.requested.size if has_results else 0
         self.address, self.block_bytes, self.taken_bytes = (
             np.zeros(sizes, np.int64) for _ in range(3)
@@ -213,11 +217,19 @@ class CachingMachine:
             )
         made = self.copy()
         before = [self._state[n] for n in _LIMITS]
+        made._slack_before -= self.limit - limit  # noqa: SLF001
         made.limit = limit
         made._set_limits()  # noqa: SLF001
         for n, slack, old in zip(_LIMITS, _SLACKS, before, strict=True):
             made._state[slack] -= old - made._state[n]  # noqa: SLF001
         return made
+
+    def set_memory_fraction(self, fraction: float | None) -> None:
+        """From here on another part of ``limit`` may be taken."""
+        self._slack_before = self.slack
+        self.settings = replace(self.settings, memory_fraction=fraction)
+        self._set_limits()
+        self._state[layout.T_SLACK_ALLOWED : layout.T_SLACK_THRESHOLD + 1] = HIGHEST
 
     @property
     def slack(self) -> int:
@@ -227,7 +239,7 @@ class CachingMachine:
         how much was collected.
         """
         slack, allowed, threshold = (int(self._state[n]) for n in _SLACKS)
-        low, high = 0, min(max(slack, 0), self.limit)
+        low, high = 0, min(max(slack, 0), self.limit, self._slack_before)
         least = [(self.settings.allowed, allowed), (self.settings.threshold, threshold)]
 
         def is_same(less: int) -> bool:

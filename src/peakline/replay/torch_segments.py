@@ -159,6 +159,13 @@ def first_state(
     ranges = _page_ranges(final, takes, events)
     holes = [(at, room) for *_, pieces in ranges for at, room in pieces]
     ends = np.array([(at, room) for _, _, at, room, _ in ranges], np.int64).reshape(-1, 2)
+    # A block that nothing else took the place of has the size it has at the end.
+    place = np.searchsorted(final.address, address)
+    is_there = place < final.address.size
+    is_there[is_there] = final.address[place[is_there]] == address[is_there]
+    is_there[is_there] = final.state[place[is_there]] != layout.IS_FREE
+    is_there &= ~np.isin(address, np.delete(events.address, before))
+    size = np.where(is_there, np.append(final.bytes, 0)[np.where(is_there, place, -1)], size)
     # Blocks that nothing freed and that wait at the end waited then too.
     waiting = final.address[final.state == layout.IS_AWAITING]
     touched = np.isin(before, events.subject[events.kind != layout.ALLOCATE])
