@@ -22,7 +22,12 @@ from peakline.memory.signatures import History, read_history
 from peakline.replay.requests import MIB, NO_LIMIT
 from peakline.tables import Profile
 from peakline.tables.once import once
+from peakline.tables.profile_facts import is_moment
 
+_BFC_NAMES = "_bfc", "bfc_cpu_allocator_for_gpu"
+"""How best-fit allocators are called: ``GPU_0_bfc``, ``xla_gpu_host_bfc``, and that of TensorFlow's
+host.
+"""
 _PINS = 5
 NO_QUESTION = Question()
 _LARGEST_BATCH = 1 << 16
@@ -39,14 +44,20 @@ class NoFit:
 def fits_of(
     profile: Profile, question: Question = NO_QUESTION, *, allocator: str | None = None
 ) -> tuple[list[Fit], list[NoFit]]:
-    """The answer for every allocator, or the one that is named.
+    """The answer for every allocator, or the one that is named; for every compiled program where no
+    allocator was recorded.
 
     Raises UsageError for settings that no model has, NotFoundError for an unknown allocator, and
     as `check_deadline`.
     """
     history = _history(profile)
     if history is None:
-        return [], []
+        from peakline.memory.fit.programs import program_fits
+
+        programs = program_fits(profile, question)
+        if programs and (question.settings or question.batch):
+            raise UsageError("--set and --batch are of a recorded allocator; these are programs")
+        return [one for one in programs if allocator in {None, one.allocator}], []
     names = history.lifetimes.allocators
     if allocator is not None and allocator not in names:
         known = ", ".join(name or '""' for name in names)
@@ -99,6 +110,10 @@ def replayed_of(
 ) -> Replayed | NoFit:
     """The model of an allocator, by what the file says of it, and its recording."""
     name = history.lifetimes.allocators[number]
+    if is_moment(profile):
+        return NoFit(
+            name, "the file is of one moment: in what order memory was requested is not in it"
+        )
     if profile.has_categories and name == "CPU":
         return NoFit(name, "PyTorch allocates on the host with malloc, which has no pool to model")
     if profile.has_categories or ("segments" in profile.tables and _has_segments(profile, name)):
@@ -106,8 +121,17 @@ def replayed_of(
     recording = recording_of(history, number)
     if not (recording.address >= 0).any():
         return NoFit(name, "no allocation has an address, which a replay is checked with")
-    is_gpu = name.startswith("GPU_")
-    return BfcFit(recording, history.capacities[number], is_gpu, settings, most_events)
+    found = BfcFit(
+        recording, history.capacities[number], name.startswith("GPU_"), settings, most_events
+    )
+    if not name.endswith(_BFC_NAMES) and not found.is_proved:
+        proof = found.stated
+        return NoFit(
+            name,
+            f"{proof.equal_addresses:,} of {proof.allocations:,} addresses are those of the "
+            "best-fit allocator with coalescing: it is another one",
+        )
+    return found
 
 
 def _has_segments(profile: Profile, allocator: str) -> bool:

@@ -66,6 +66,8 @@ def _range_text(one: Range) -> str:
 def fit_facts(fit: Fit) -> list[Fact]:
     """The answer for one allocator, the first fact first."""
     proof, limits = fit.proof, fit.limits
+    if fit.model == "xla":
+        return _program_facts(fit)
     waiting = " without waiting" if fit.threads > 1 else ""
     facts = [
         Fact(f"fits{waiting}", verdict_text(limits)),
@@ -85,6 +87,24 @@ def fit_facts(fit: Fit) -> list[Fact]:
         facts += under_facts(fit.deciding, "decided at")
     for one in fit.under:
         facts += under_facts(one, "under")
+    return facts
+
+
+def _program_facts(fit: Fit) -> list[Fact]:
+    """A compiled program needs what it needs."""
+    proof = fit.proof
+    exact = "yes" if fit.exact else f"no: {fit.reason}"
+    facts = [
+        Fact("needs", fit.recorded_peak_bytes, "bytes", f" ({fit.recorded_peak_bytes:,} bytes)"),
+        Fact("exact", exact, "", "; what else lives on the device is not counted"),
+        Fact("live at most", fit.live_peak_bytes, "bytes"),
+    ]
+    if proof.allocations:
+        same = f"{proof.equal_addresses:,} of {proof.allocations:,}"
+        facts.append(Fact("replay", f"{same} temporaries lie where {MODELS['xla']} puts them"))
+    for one in fit.under:
+        fits = "fits" if one.fits else f"fails: {size_text(one.peak_bytes - one.limit_bytes)} short"
+        facts.append(Fact(f"under {mib_text(one.limit_bytes)}", fits))
     return facts
 
 
