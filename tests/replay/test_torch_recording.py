@@ -144,6 +144,14 @@ def test_private_pools_stay_apart(tmp_path):
     recording = recording_of(tmp_path, made.snapshot(), CachingSettings())
     assert recording.events.lane_pool[recording.events.lane].tolist() == [1, 1, 0]
     assert prove(recording).is_proved
+    assert recording.is_known
+    # Where some of theirs are gone it is not known which.
+    again = [*events, (layout.EMPTY_CACHE, 0), (layout.FREE, 2), (layout.EMPTY_CACHE, 0)]
+    made = Recorded((again, [30 * MIB] * 3, [0] * 3, [1, 1, 0]), CachingSettings())
+    gone = recording_of(tmp_path, made.snapshot(), CachingSettings())
+    assert gone.gap.startswith("It has private pools")
+    assert not gone.is_known
+    assert prove(gone).is_proved
 
 
 def test_a_profilers_trace_is_proved_where_it_begins_with_nothing(tmp_path):

@@ -127,15 +127,15 @@ def _find(
     following: cython.longlong
     if node > 0 and is_expandable(block, segment, node):
         if rules[R_EXPANDABLE]:
-            following = after(block, root, node)
+            # One that cannot grow is the smallest: those that follow have as many bytes or more.
             while (
-                is_expandable(block, segment, node)
-                and following > 0
-                and _extent(block, following) < _extent(block, node)
+                is_expandable(block, segment, node) and _extent(block, node) > block[node, B_SIZE]
             ):
+                following = after(block, root, node)
+                if following == 0 or _extent(block, following) >= _extent(block, node):
+                    break
                 state[T_WORK] += 1
                 node = following
-                following = after(block, root, node)
         else:
             while node > 0 and is_expandable(block, segment, node):
                 state[T_WORK] += 1

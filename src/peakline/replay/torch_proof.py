@@ -69,7 +69,8 @@ def _proof(recording: CachingRecording, device_bytes: int | None, *, is_by_age: 
     requested[recording.before] = False
     taken = bool((machine.taken_bytes == events.segment_bytes)[requested].all())
     end = None if recording.final is None else _is_end(recording.final, machine)
-    reason = recording.gap
+    # A gap that made no difference is none.
+    reason = recording.gap if recording.final is None or equal < allocations else ""
     if not reason and machine.failed >= 0:
         reason = "A request of the recording does not fit into any device."
     if not reason and not allocations:

@@ -201,6 +201,8 @@ def _recording(
     if final is None:
         gap = _gap(rows, size, allocations, int(before.size), unmatched)
     else:
+        if final.pool.any() and (of_takes.kind == TAKES["segment_free"]).any():
+            gap = "It has private pools, and does not say of which pool the returned segments were."
         start = first_state(
             final, of_takes, events, before, address[allocations][before],
             size[allocations][before],
@@ -215,7 +217,10 @@ def _recording(
         start=start,
         before=before,
         final=final,
-        is_whole=not before.size and not start.base.size and not unmatched and not gap,
+        is_whole=not before.size
+        and not start.base.size
+        and not unmatched
+        and (final is not None or not gap),
         gap=gap,
         unmatched=unmatched,
         guessed_returns=guessed,
