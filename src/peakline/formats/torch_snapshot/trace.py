@@ -35,6 +35,7 @@ _CODES = {
 }
 
 _GRANULE = 512
+_MOST_BYTES = 2**62
 _FIRST_INTERVAL = 20
 _INTERVALS = 16
 
@@ -162,7 +163,8 @@ def follow(trace: Trace, blocks: Blocks, pool: int, divisions: Mapping[object, o
         shown=shown,
         before=before,
         in_use=int(before.size.sum()) + np.cumsum(change),
-        pool=pool - int(growth.sum()) + np.cumsum(growth),
+        # Sizes that are no sizes may add up to more than there are numbers.
+        pool=np.clip(pool - int(growth.sum()), -_MOST_BYTES, _MOST_BYTES) + np.cumsum(growth),
         unexplained=_contradictions(code[is_last], known[is_last], block[is_last], blocks.state),
     )
 

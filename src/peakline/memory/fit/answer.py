@@ -117,7 +117,7 @@ def replayed_of(
     if profile.has_categories and name == "CPU":
         return NoFit(name, "PyTorch allocates on the host with malloc, which has no pool to model")
     if profile.has_categories or ("segments" in profile.tables and _has_segments(profile, name)):
-        return _caching(profile, history, name, settings, most_events)
+        return _caching(profile, history, number, settings, most_events)
     recording = recording_of(history, number)
     if not (recording.address >= 0).any():
         return NoFit(name, "no allocation has an address, which a replay is checked with")
@@ -143,7 +143,7 @@ def _has_segments(profile: Profile, allocator: str) -> bool:
 def _caching(
     profile: Profile,
     history: History,
-    name: str,
+    number: int,
     given: tuple[tuple[str, str], ...],
     most_events: int | None,
 ) -> Replayed | NoFit:
@@ -152,7 +152,7 @@ def _caching(
     from peakline.replay.torch_recording import read_recording
     from peakline.replay.torch_settings import CachingSettings
 
-    events = profile.columns("allocator_events")
+    events, name = profile.columns("allocator_events"), history.lifetimes.allocators[number]
     if events.rows != history.rows:
         return NoFit(name, "the file has too many allocators to replay one")
     if not events.is_valid("address").any():
@@ -168,7 +168,9 @@ def _caching(
             name,
             "the snapshot has no history; record one: torch.cuda.memory._record_memory_history()",
         )
-    return CachingFit(recording, given, most_events)
+    # A snapshot lists what was there before.
+    unknown = recording_of(history, number).unknown_bytes if recording.final is None else 0
+    return CachingFit(recording, unknown, given, most_events)
 
 
 class _Answer:

@@ -96,11 +96,13 @@ class _Variant:
 
 @dataclass(frozen=True, eq=False)
 class CachingFit:
-    """One recording. ``given`` are settings that the caller knows, by name; ``most_events`` bounds
-    the work of a search over limits.
+    """One recording. ``unknown_bytes`` were in use at its begin and are not known as buffers: in a
+    replay they are one more block. ``given`` are settings that the caller knows, by name;
+    ``most_events`` bounds the work of a search over limits.
     """
 
     recording: CachingRecording
+    unknown_bytes: int = 0
     given: tuple[tuple[str, str], ...] = ()
     most_events: int | None = None
     name = "pytorch"
@@ -145,7 +147,20 @@ class CachingFit:
     @cached_property
     def _events(self) -> CachingEvents:
         """What was there before is allocated first, in order of its addresses."""
-        return self.recording.what_if.preceded_by(self.recording.before)
+        events = self.recording.what_if
+        if not self.unknown_bytes:
+            return events.preceded_by(self.recording.before)
+        events = replace(
+            events,
+            requested=np.append(events.requested, self.unknown_bytes),
+            lane=np.append(events.lane, 0).astype(np.int32),
+        )
+        return events.preceded_by(np.append(events.requested.size - 1, self.recording.before))
+
+    @property
+    def _lead(self) -> int:
+        """How many requests of what was there before come first."""
+        return self.recording.before.size + bool(self.unknown_bytes)
 
     @property
     def sizes(self) -> Int64Array:
@@ -160,6 +175,7 @@ class CachingFit:
     def _is_before(self) -> BoolArray:
         found = np.zeros(self.sizes.size, np.bool_)
         found[self.recording.before] = True
+        found[self.recording.row_of_buffer.size :] = True
         return found
 
     def row_of(self, buffer: int) -> int:
@@ -169,8 +185,7 @@ class CachingFit:
 
     def index_of(self, event: int) -> int:
         """How many recorded allocations come before an event."""
-        first = self.recording.before.size
-        return int((self._events.kind[first:event] == layout.ALLOCATE).sum())
+        return int((self._events.kind[self._lead : event] == layout.ALLOCATE).sum())
 
     def scaling(self, rows_scale: BoolArray) -> BoolArray:
         """The buffers of these records that are freed again."""
@@ -179,7 +194,9 @@ class CachingFit:
         is_free = (events.kind == layout.FREE) | (events.kind == layout.FREE_REQUESTED)
         found[events.subject[is_free]] = True
         found &= ~self._is_before
-        return found & rows_scale[self.recording.row_of_buffer]
+        rows = self.recording.row_of_buffer
+        found[: rows.size] &= rows_scale[rows]
+        return found
 
     def at_peak(self, chosen: BoolArray) -> int:
         """Bytes of the chosen buffers when most bytes are live."""
@@ -336,7 +353,7 @@ class CachingFit:
     ) -> Outcome:
         machine = self._machine(limit, settings, sizes, variant)
         machine.advance()
-        shift = self.recording.before.size if variant.is_from_start else 0
+        shift = self._lead if variant.is_from_start else 0
         stopped = machine.failed + shift if machine.failed >= 0 else -1
         live = self._live(self.sizes if sizes is None else sizes, GRANULE)
         state = machine.blocks()
