@@ -13,6 +13,8 @@ FILE, OUT = "FILE", "OUT"
 _VERBS = """
 memory FILE
 memory --json FILE
+fit FILE
+fit --json --limit 1MB --limit 1GB --batch 1:2 FILE
 summary FILE
 summary --json FILE
 steps FILE
@@ -69,6 +71,7 @@ _MORE = {
 _BROAD = """
 summary --json FILE
 memory FILE
+fit --json --limit 1GB FILE
 report --force -o OUT FILE
 trace FILE
 graph --check FILE

@@ -16,6 +16,8 @@ from peakline.replay.requests import MIB, NO_LIMIT
 
 _PIECES = 64
 """Moments that are saved of one replay, ..."""
+BEGINNING = 2000
+"""To begin a replay, or to go on from a moment, is as much work as so many events."""
 _SAVED_BYTES = 256 * MIB
 """... and what all of them may take; where it is more, every second one is given up."""
 
@@ -71,7 +73,7 @@ class Span:
 class Scan:
     """All spans, the highest limits first; the first begins at `NO_LIMIT`.
 
-    ``lowest`` is the least limit that was looked at, ``events`` how many were replayed in all.
+    ``lowest`` is the least limit that was looked at, ``events`` how much work it was.
     ``is_whole`` says whether that is all, or the work became too much.
     """
 
@@ -126,7 +128,7 @@ def scan(
     """Every multiple of ``step`` from `NO_LIMIT` down to ``lowest`` bytes, below which none fits.
 
     ``begin`` gives a machine before the first of ``events`` events under a limit. Ends where more
-    than ``most_events`` were replayed. Raises as `check_deadline`.
+    work was done than ``most_events`` take. Raises as `check_deadline`.
     """
     lowest = max(-(-lowest // step) * step, step)
     limit = max(NO_LIMIT, lowest)
@@ -143,7 +145,7 @@ def scan(
                 break
             if machine.position < events:
                 saved.append(machine.saved())
-        done += machine.position - began
+        done += machine.position - began + BEGINNING
         least = max(-(-(limit - machine.slack) // step) * step, lowest)
         fails_at = -1 if machine.position >= events else machine.position
         spans.append(Span(min(least, limit), limit, fails_at))

@@ -29,6 +29,8 @@ _BFC_NAMES = "_bfc", "bfc_cpu_allocator_for_gpu"
 host.
 """
 _PINS = 5
+MOST_ALLOCATORS = 16
+"""So many are answered about, those with the largest peaks."""
 NO_QUESTION = Question()
 _LARGEST_BATCH = 1 << 16
 
@@ -64,9 +66,7 @@ def fits_of(
         raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
     found: list[Fit] = []
     failed: list[NoFit] = []
-    for number, name in enumerate(names):
-        if allocator not in {None, name}:
-            continue
+    for number in _chosen(profile, history, allocator):
         one = fit_in(profile, history, number, question)
         if isinstance(one, NoFit):
             failed.append(one)
@@ -75,6 +75,20 @@ def fits_of(
     if question.settings and not found and failed:
         raise UsageError(f"--set: {failed[0].allocator or 'the allocator'}: {failed[0].reason}")
     return found, failed
+
+
+def _chosen(profile: Profile, history: History, allocator: str | None) -> list[int]:
+    """The numbers of the allocators that are replayed, in the order of their names."""
+    names = history.lifetimes.allocators
+    if allocator is not None:
+        return [names.index(allocator)]
+    if len(names) <= MOST_ALLOCATORS:
+        return list(range(len(names)))
+    peaks = [-int(history.used[history.rows_of(n)].max(initial=0)) for n in range(len(names))]
+    largest = sorted(range(len(names)), key=lambda n: (peaks[n], n))[:MOST_ALLOCATORS]
+    detail = f"allocators beyond the {MOST_ALLOCATORS} largest are not replayed; choose one by name"
+    profile.warn("many_allocators", detail, len(names) - MOST_ALLOCATORS, once=True)
+    return sorted(largest)
 
 
 def fit_in(

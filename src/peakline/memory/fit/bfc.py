@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
-from peakline.memory.fit.combined import combined
+from peakline.memory.fit.combined import combined, most_work
 from peakline.memory.fit.model import Cause, Limits, Proof
 from peakline.memory.fit.recording import Recording
 from peakline.memory.fit.replayed import Outcome
@@ -16,11 +16,6 @@ from peakline.replay.bfc import GRANULE, BfcMachine, BfcSettings, bases_like
 from peakline.replay.bfc_proof import BfcProof, prove
 from peakline.replay.limits import Scan, scan
 from peakline.replay.requests import MIB, Requests
-
-_EVENTS = 40_000_000
-"""So many events are replayed for one search at most, ..."""
-_TIMES = 20
-"""... and so many times all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +171,12 @@ class BfcFit:
         chosen = self.settings if settings is None else settings
         wanted = self._requests(sizes)
         live = self.live_peak if sizes is None else int(wanted.live_bytes(GRANULE).max(initial=0))
-        left = max(_EVENTS, _TIMES * len(wanted)) if self.most_events is None else self.most_events
+        is_first = settings is None
+        left = (
+            most_work(len(wanted), is_first=is_first)
+            if self.most_events is None
+            else self.most_events
+        )
         scans: list[Scan] = []
         names: list[str] = []
         unsearched: list[str] = []

@@ -10,10 +10,10 @@ import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
 from peakline.kernels import caching_layout as layout
-from peakline.memory.fit.combined import combined
+from peakline.memory.fit.combined import combined, most_work
 from peakline.memory.fit.model import Cause, Limits, Proof
 from peakline.memory.fit.replayed import Outcome
-from peakline.replay.limits import Scan, Span, scan
+from peakline.replay.limits import BEGINNING, Scan, Span, scan
 from peakline.replay.requests import MIB, NO_LIMIT
 from peakline.replay.torch_caching import CachingMachine
 from peakline.replay.torch_events import CachingEvents
@@ -23,8 +23,6 @@ from peakline.replay.torch_recording import CachingRecording
 from peakline.replay.torch_settings import CachingSettings
 
 GRANULE = 512
-_EVENTS = 40_000_000
-_TIMES = 20
 _MOST_EACH = 1_500_000
 """So many events are replayed at most where every limit needs a replay of its own."""
 _DEVICE = 1 << 40
@@ -259,7 +257,8 @@ class CachingFit:
         chosen = self.settings if settings is None else settings
         live = int(self._live(self.sizes if sizes is None else sizes, GRANULE).max(initial=0))
         count = len(self._events)
-        left = max(_EVENTS, _TIMES * count) if self.most_events is None else self.most_events
+        is_first = settings is None
+        left = most_work(count, is_first=is_first) if self.most_events is None else self.most_events
         scans: list[Scan] = []
         names: list[str] = []
         unsearched: list[str] = []
@@ -317,7 +316,7 @@ class CachingFit:
             limit -= MIB
             machine = self._machine(limit, settings, sizes, variant)
             stop = machine.advance(count)
-            done += stop
+            done += stop + 2 * BEGINNING
             fails_at = -1 if machine.failed < 0 else stop
             last = spans[-1]
             if last.fails_at == fails_at:

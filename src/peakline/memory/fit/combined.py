@@ -8,6 +8,18 @@ from peakline.memory.fit.model import Limits, Range
 from peakline.replay.limits import Scan
 from peakline.replay.requests import MIB, NO_LIMIT
 
+_EVENTS, _TIMES = 4_000_000, 30
+_OTHER_EVENTS, _OTHER_TIMES = 1_000_000, 6
+
+
+def most_work(events: int, *, is_first: bool) -> int:
+    """So many events are replayed at most to search for the limits of a recording of ``events``:
+    in the settings that the answer is about (``is_first``) more than in others.
+    """
+    if is_first:
+        return _EVENTS + _TIMES * events
+    return _OTHER_EVENTS + _OTHER_TIMES * events
+
 
 def combined(
     scans: Sequence[Scan], differs_by: Sequence[str] = (), unsearched: Sequence[str] = ()
