@@ -20,6 +20,7 @@ from peakline.render.html import programs
 from peakline.render.html.composition import composition
 from peakline.render.html.context import Context, Part
 from peakline.render.html.drawing import Drawings
+from peakline.render.html.fit import fit
 from peakline.render.html.html import Child, Markup, clip, code, join, script, script_hash, tag
 from peakline.render.html.layout import buffers, churn, fragmentation, growth
 from peakline.render.html.method import method, warnings
@@ -222,6 +223,7 @@ def _allocator(part: Part, name: str, *, alone: bool) -> Markup:
         )
     sections = (
         ("What would need less memory", savings(part)),
+        ("In how much memory it runs", fit(part)),
         ("Memory over time", memory_over_time(part)),
         ("What is in memory" if moment else "What the peak is made of", composition(part)),
         ("The program at the peak", programs.at_peak(part)),
