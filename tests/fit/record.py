@@ -59,8 +59,8 @@ COUNT = re.compile(r"NumAllocs:\s+(\d+)")
 class Run:
     """One run of a program: what its process said, its reduced profile, and its log.
 
-    TensorFlow itself crashes at times when one of several threads is out of memory. Then there is
-    a ``signal`` and no profile.
+    TensorFlow crashes where it does not expect that a request fails, as it does for a constant of a
+    graph. Then there is a ``signal`` and no profile.
     """
 
     fits: bool
