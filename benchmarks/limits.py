@@ -162,6 +162,11 @@ def _processor_ms(command: str) -> _Value:
     return value
 
 
+def _replayed(place: int) -> _Value:
+    """The median of one of the measurements of replays."""
+    return lambda measured: statistics.median(measured[place]["seconds"])
+
+
 def _shown(what: str, scale: float = 1) -> _Value:
     """The median of our row of the page that is named so."""
 
@@ -253,6 +258,13 @@ LIMITS = (
     ),
     Limit("lifetimes", "10 million activities matched in at most {} s on one core", 2, "s",
           lambda measured: statistics.median(measured["seconds"])),
+    Limit("replay", "10 million events replayed in at most {} s", 3, "s", _replayed(0)),
+    Limit("replay", "10 million events replayed by PyTorch's rules in at most {} s", 3, "s",
+          _replayed(1)),
+    Limit("replay", "10 million events replayed in at most {} MB", 1000, "MB",
+          lambda measured: measured[0]["bytes"] / 1e6),
+    Limit("replay", "all limits of a million events in at most {} s", 10, "s", _replayed(2)),
+    Limit("replay", "all limits of 10 million events in at most {} s", 90, "s", _replayed(3)),
     *(
         limit
         for command in ("programs", "memory_viewer")

@@ -65,6 +65,7 @@ PARTS = {
         missing=installed.missing,
     ),
     "lifetimes": Part("lifetimes.py", ("--repeats", "REPEATS"), repeats=5),
+    "replay": Part("replay.py", ("--repeats", "REPEATS"), repeats=3),
     "programs": Part(
         "programs.py",
         ("--peers", "PEERS", "--data", "DATA", "--repeats", "REPEATS"),

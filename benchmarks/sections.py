@@ -90,6 +90,21 @@ def _programs(measured: Any) -> list[str]:
     ]
 
 
+def _replay(measured: Any) -> list[str]:
+    rows = [
+        [
+            f"{row['what']}, {row['events']:,} events",
+            str(len(row["seconds"])),
+            number(statistics.median(row["seconds"]), "{:.2f} s"),
+            number(min(row["seconds"]), "{:.2f} s"),
+            number(max(row["seconds"]), "{:.2f} s"),
+            mb(row["bytes"]),
+        ]
+        for row in measured
+    ]
+    return table(["what"], ["runs", "median", "least", "most", "memory"], rows)
+
+
 def _lifetimes(measured: Any) -> list[str]:
     seconds = measured["seconds"]
     row = {
@@ -233,6 +248,14 @@ SECTIONS = {
         "Lifetimes",
         "Allocations matched with deallocations, on one core (`benchmarks/lifetimes.py`).",
         _lifetimes,
+    ),
+    "replay": Section(
+        "Replay",
+        "Recorded allocations replayed by models of allocators, and the search for all limits that"
+        " fit, whole MiB, on one core (`benchmarks/replay.py`): sizes and lifetimes at random, some"
+        " hundred buffers live at a time. Memory is beyond that of the imports, the requests"
+        " included.",
+        _replay,
     ),
     "programs": Section(
         "Programs",

@@ -17,6 +17,17 @@ from peakline.replay.bfc_proof import BfcProof, prove
 from peakline.replay.limits import Scan, scan
 from peakline.replay.requests import MIB, Requests
 
+_ORDER = "where regions lie"
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """What could be so: ``what`` is otherwise than in the first of them."""
+
+    what: str
+    settings: BfcSettings
+    bases: Int64Array
+
 
 @dataclass(frozen=True, eq=False)
 class BfcFit:
@@ -99,11 +110,17 @@ class BfcFit:
         return bases_like(self.proof.machine.regions())
 
     def machine(
-        self, limit: int, settings: BfcSettings, requests: Requests | None = None
+        self,
+        limit: int,
+        settings: BfcSettings,
+        requests: Requests | None = None,
+        bases: Int64Array | None = None,
     ) -> BfcMachine:
-        """The allocator before the first request, under a limit."""
+        """The allocator before the first request, under a limit. ``bases`` is where regions lie
+        (None: in the recorded order).
+        """
         wanted = self.requests if requests is None else requests
-        return BfcMachine(wanted, settings, limit, bases=self._bases)
+        return BfcMachine(wanted, settings, limit, bases=self._bases if bases is None else bases)
 
     @property
     def sizes(self) -> Int64Array:
@@ -150,18 +167,27 @@ class BfcFit:
         """The most bytes that are live, each request rounded up."""
         return int(self.live.max(initial=0))
 
-    def variants(self, settings: BfcSettings) -> list[tuple[str, BfcSettings]]:
-        """The settings, and what could be otherwise and is not recorded, each by what it is."""
-        found = [("", settings), ("the order of regions", replace(settings, descending=False))]
+    def variants(self, settings: BfcSettings) -> list[Variant]:
+        """The settings, and what could be otherwise and is not recorded.
+
+        Where regions lie differs from process to process: the first one often in the heap of the
+        process, below all others, and each of these below the last.
+        """
+        found = [Variant("", settings, self._bases)]
         chosen = {name for name, _ in self.given}
+        if settings.allow_growth:
+            falling = np.ascontiguousarray(np.sort(self._bases)[::-1])
+            orders = [falling, np.append(falling[-1:], falling[:-1]), self._bases]
+            found += [
+                Variant(_ORDER, replace(settings, descending=place < len(orders) - 1), one)
+                for place, one in enumerate(orders)
+            ]
         if self.is_gpu and "garbage_collection" not in chosen:
             changed = replace(settings, garbage_collection=not settings.garbage_collection)
-            found.append(("garbage collection", changed))
+            found.append(Variant("garbage collection", changed, self._bases))
         if not self.is_proved and "allow_growth" not in chosen:
             changed = replace(settings, allow_growth=not settings.allow_growth)
-            found.append(("growth", changed))
-        if not settings.allow_growth:
-            found = [one for one in found if one[0] != "the order of regions"]
+            found.append(Variant("growth", changed, self._bases))
         return found
 
     def limits(
@@ -180,22 +206,22 @@ class BfcFit:
         scans: list[Scan] = []
         names: list[str] = []
         unsearched: list[str] = []
-        for name, one in self.variants(chosen):
+        for one in self.variants(chosen):
             if scans and left < len(wanted):
-                unsearched.append(name)
+                unsearched.append(one.what)
                 continue
             found = scan(
-                lambda limit, one=one: self.machine(limit, one, wanted),  # type: ignore[misc]
+                lambda limit, one=one: self._begun(limit, one, wanted),  # type: ignore[misc]
                 len(wanted),
                 max(live, MIB),
                 most_events=left,
             )
             left -= found.events
             if scans and not found.is_whole:
-                unsearched.append(name)
+                unsearched.append(one.what)
                 continue
             scans.append(found)
-            names.append(name)
+            names.append(one.what)
         return combined(scans, names[1:], unsearched)
 
     def under(
@@ -209,14 +235,17 @@ class BfcFit:
         """
         chosen = self.settings if settings is None else settings
         wanted = self._requests(sizes)
-        (_, first), *others = self.variants(chosen)
-        machine = self.machine(limit, first, wanted)
+        first, *others = self.variants(chosen)
+        machine = self._begun(limit, first, wanted)
         fits = machine.advance(len(wanted)) == len(wanted)
-        for _, one in others if fits else []:
-            other = self.machine(limit, one, wanted)
+        for one in others if fits else []:
+            other = self._begun(limit, one, wanted)
             if other.advance(len(wanted)) < len(wanted):
-                return self._outcome(other, one)
-        return self._outcome(machine, first)
+                return self._outcome(other, one.settings)
+        return self._outcome(machine, first.settings)
+
+    def _begun(self, limit: int, variant: Variant, requests: Requests) -> BfcMachine:
+        return self.machine(limit, variant.settings, requests, variant.bases)
 
     def _outcome(self, machine: BfcMachine, settings: BfcSettings) -> Outcome:
         requests, stop = machine.requests, machine.position
@@ -260,8 +289,8 @@ class BfcFit:
         chosen = self.settings if settings is None else settings
         wanted = self._requests(sizes)
         found = {
-            self.machine(limit, one, wanted).advance(len(wanted)) == len(wanted)
-            for _, one in self.variants(chosen)
+            self._begun(limit, one, wanted).advance(len(wanted)) == len(wanted)
+            for one in self.variants(chosen)
         }
         return found.pop() if len(found) == 1 else None
 

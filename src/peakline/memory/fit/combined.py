@@ -35,6 +35,7 @@ def combined(
     for other in each[1:]:
         every, some = _in_both(every, other), _joined([*some, *other])
     names = [name for name, found in zip(differs_by, each[1:], strict=True) if found != each[0]]
+    names, unsearched = list(dict.fromkeys(names)), list(dict.fromkeys(unsearched))
     return Limits(
         tuple(every),
         tuple(some),

@@ -184,7 +184,7 @@ def alternatives_table(fit: Fit) -> Table:
     if asked:
         labels.append(f"at {mib_text(fit.under[0].limit_bytes)}")
     columns = [Column(label) for label in labels]
-    return Table("Settings", [*columns, Column("", "remark")], rows)
+    return Table("Settings, the best first", [*columns, Column("", "remark")], rows)
 
 
 _FITS = {True: "fits", False: "fails", None: "may fit"}

@@ -22,7 +22,7 @@ def fit(part: Part) -> Markup | None:
         return None
     tables = part.context.tables
     words = "By a replay of the recorded allocations (peakline fit)."
-    shown = [tag("p", words), tables.facts("in how much memory it runs", fit_facts(found))]
+    shown = [tag("p", words), tables.facts("what the replay says", fit_facts(found))]
     if found.alternatives:
         shown.append(tables.write(alternatives_table(found).trimmed()))
     return join(shown)
