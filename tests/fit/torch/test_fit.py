@@ -8,7 +8,7 @@ from tests.each_row import each_row
 from tests.fit.torch import truth
 
 import peakline
-from peakline.memory.fit.answer import replayed_of
+from peakline.memory.fit.choice import replayed_of
 from peakline.memory.signatures import read_history
 from peakline.replay.requests import MIB
 from peakline.replay.torch_settings import CachingSettings

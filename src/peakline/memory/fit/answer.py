@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,10 +10,9 @@ from peakline.arrays import BoolArray
 from peakline.errors import NotFoundError, UsageError
 from peakline.memory.behind import Behind
 from peakline.memory.fit.batch import scaled, scaling_buffers
-from peakline.memory.fit.bfc import BfcFit
+from peakline.memory.fit.choice import NoFit, replayed_of
 from peakline.memory.fit.model import Alternative, Batch, Fit, Pin, Request, UnderLimit
 from peakline.memory.fit.question import Question
-from peakline.memory.fit.recording import recording_of
 from peakline.memory.fit.replayed import Outcome, Replayed
 from peakline.memory.live import memory_records
 from peakline.memory.peak import BEFORE_PROFILE
@@ -22,25 +20,12 @@ from peakline.memory.signatures import History, read_history
 from peakline.replay.requests import MIB, NO_LIMIT
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.tables.profile_facts import is_moment
 
-_BFC_NAMES = "_bfc", "bfc_cpu_allocator_for_gpu"
-"""How best-fit allocators are called: ``GPU_0_bfc``, ``xla_gpu_host_bfc``, and that of TensorFlow's
-host.
-"""
 _PINS = 5
 MOST_ALLOCATORS = 16
 """So many are answered about, those with the largest peaks."""
 NO_QUESTION = Question()
 _LARGEST_BATCH = 1 << 16
-
-
-@dataclass(frozen=True)
-class NoFit:
-    """An allocator that cannot be replayed, and why."""
-
-    allocator: str
-    reason: str
 
 
 def fits_of(
@@ -113,78 +98,6 @@ def fit_in(
 def _history(profile: Profile) -> History | None:
     records = memory_records(profile)
     return None if records is None else read_history(records.events, records.lifetimes)
-
-
-def replayed_of(
-    profile: Profile,
-    history: History,
-    number: int,
-    settings: tuple[tuple[str, str], ...] = (),
-    most_events: int | None = None,
-) -> Replayed | NoFit:
-    """The model of an allocator, by what the file says of it, and its recording."""
-    name = history.lifetimes.allocators[number]
-    if is_moment(profile):
-        return NoFit(
-            name, "the file is of one moment: in what order memory was requested is not in it"
-        )
-    if profile.has_categories and name == "CPU":
-        return NoFit(name, "PyTorch allocates on the host with malloc, which has no pool to model")
-    if profile.has_categories or ("segments" in profile.tables and _has_segments(profile, name)):
-        return _caching(profile, history, number, settings, most_events)
-    recording = recording_of(history, number)
-    if not (recording.address >= 0).any():
-        return NoFit(name, "no allocation has an address, which a replay is checked with")
-    found = BfcFit(
-        recording, history.capacities[number], name.startswith("GPU_"), settings, most_events
-    )
-    if not name.endswith(_BFC_NAMES) and not found.is_proved:
-        proof = found.stated
-        return NoFit(
-            name,
-            f"{proof.equal_addresses:,} of {proof.allocations:,} addresses are those of the "
-            "best-fit allocator with coalescing: it is another one",
-        )
-    return found
-
-
-def _has_segments(profile: Profile, allocator: str) -> bool:
-    if profile.is_derived("segments"):
-        return False
-    return allocator in profile.columns("segments", {"allocator"}).names("allocator").to_list()
-
-
-def _caching(
-    profile: Profile,
-    history: History,
-    number: int,
-    given: tuple[tuple[str, str], ...],
-    most_events: int | None,
-) -> Replayed | NoFit:
-    """The model of PyTorch's allocator."""
-    from peakline.memory.fit.caching import CachingFit
-    from peakline.replay.torch_recording import read_recording
-    from peakline.replay.torch_settings import CachingSettings
-
-    events, name = profile.columns("allocator_events"), history.lifetimes.allocators[number]
-    if events.rows != history.rows:
-        return NoFit(name, "the file has too many allocators to replay one")
-    if not events.is_valid("address").any():
-        return NoFit(name, "no allocation has an address, which a replay is checked with")
-    recorded = profile.allocator_settings
-    try:
-        settings = CachingSettings.of_snapshot(recorded) if recorded else None
-    except UsageError as error:
-        return NoFit(name, f"its settings are not those of the allocator that is modelled: {error}")
-    recording = read_recording(profile, name, settings)
-    if not len(recording.events):
-        return NoFit(
-            name,
-            "the snapshot has no history; record one: torch.cuda.memory._record_memory_history()",
-        )
-    # A snapshot lists what was there before.
-    unknown = recording_of(history, number).unknown_bytes if recording.final is None else 0
-    return CachingFit(recording, unknown, given, most_events)
 
 
 class _Answer:

@@ -20,6 +20,7 @@ from peakline.replay.torch_events import CachingEvents
 from peakline.replay.torch_proof import Proof as CachingProof
 from peakline.replay.torch_proof import prove
 from peakline.replay.torch_recording import CachingRecording
+from peakline.replay.torch_search import RunningReplay
 from peakline.replay.torch_settings import CachingSettings
 
 GRANULE = 512
@@ -32,52 +33,6 @@ _START, _SIZE_OF_DEVICE, _ORDER = (
     "the size of the device",
     "where segments lie",
 )
-
-
-@dataclass(frozen=True)
-class _Saved:
-    """A moment of a replay (`peakline.replay.limits.Moment`)."""
-
-    machine: CachingMachine
-
-    @property
-    def least_limit(self) -> int:
-        """Limits from here on to its own led to this moment."""
-        return self.machine.limit - self.machine.slack
-
-    @property
-    def nbytes(self) -> int:
-        """Its size."""
-        return self.machine.nbytes
-
-
-class _Running:
-    """A replay as a search over limits needs it (`peakline.replay.limits.Machine`)."""
-
-    def __init__(self, machine: CachingMachine) -> None:
-        self._machine = machine
-
-    @property
-    def position(self) -> int:
-        """The next event."""
-        return self._machine.position
-
-    @property
-    def slack(self) -> int:
-        """So many bytes less of the limit would have led to the same decisions so far."""
-        return self._machine.slack
-
-    def advance(self, stop: int) -> int:
-        """Do the events before ``stop``; returns the next one, less where a request failed."""
-        return self._machine.advance(stop)
-
-    def saved(self) -> _Saved:
-        """The moment, to go on from."""
-        return _Saved(self._machine.copy())
-
-    def restore(self, saved: _Saved, limit: int) -> None:
-        """Go on from a moment under a limit that led to it."""
-        self._machine = saved.machine.with_limit(limit)
 
 
 @dataclass(frozen=True)
@@ -287,7 +242,7 @@ class CachingFit:
             return self._each(variant, settings, sizes, live, most_events)
         count = len(self.recording.what_if if variant.is_from_start else self._events)
         return scan(
-            lambda limit: _Running(self._machine(limit, settings, sizes, variant)),
+            lambda limit: RunningReplay(self._machine(limit, settings, sizes, variant)),
             count,
             live,
             most_events=most_events,

@@ -15,7 +15,7 @@ from peakline.kernels.memory_layout import (
 )
 from peakline.memory.signatures import History
 from peakline.memory.usage import reported_bytes
-from peakline.replay.requests import Requests
+from peakline.replay.requests import LARGEST_REQUEST, Requests
 from peakline.tables.columns import Columns
 
 _HIGHEST = 1 << 60
@@ -32,8 +32,9 @@ class Recording:
     not known). ``event_row`` is per event its record.
 
     ``untracked`` counts records without an address or id, ``missing`` those before which others
-    are missing: the bytes in use changed by something else. ``start_bytes`` is what was in use
-    before the first record, None where that is not reported.
+    are missing: the bytes in use changed by something else, or the request is of more than any
+    device has. ``start_bytes`` is what was in use before the first record, None where that is not
+    reported.
     """
 
     requests: Requests
@@ -89,6 +90,9 @@ def recording_of(history: History, allocator: int) -> Recording:
     requested = np.concatenate([history.requested[buffer_row], sizes])
     granted = np.concatenate([_stated(events, buffer_row, "allocated_bytes"), sizes])
     missing, start_bytes = _accounted(history, rows, kind)
+    # What no device has is no request, and what stands for it is not known.
+    missing += int((requested > LARGEST_REQUEST).sum())
+    requested = np.minimum(requested, LARGEST_REQUEST)
     return Recording(
         requests=Requests(
             np.concatenate([numbers, event[order]]).astype(np.int64),

@@ -31,7 +31,8 @@ def scarce_fits(
         is_scarce = peak.allocator in failed or 0 < SCARCE * capacity <= peak.peak_bytes
         if not is_scarce or len(found) == _MOST:
             continue
-        from peakline.memory.fit.answer import NoFit, fit_in
+        from peakline.memory.fit.answer import fit_in
+        from peakline.memory.fit.choice import NoFit
 
         number = history.lifetimes.allocators.index(peak.allocator)
         if history.rows_of(number).size > _MOST_RECORDS:

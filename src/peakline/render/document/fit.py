@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from peakline.memory.fit.answer import NoFit
+from peakline.memory.fit.choice import NoFit
 from peakline.memory.fit.model import Fit, Limits, Range, Request, UnderLimit
 from peakline.render.document.model import Column, Fact, Row, Table
 from peakline.text import counted, cut_middle, size_text, time_text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from peakline.memory.fit.answer import NoFit, fit_in
+from peakline.memory.fit.answer import fit_in
+from peakline.memory.fit.choice import NoFit
 from peakline.memory.fit.model import Fit
 from peakline.render.document.fit import alternatives_table, fit_facts
 from peakline.render.html.context import Part

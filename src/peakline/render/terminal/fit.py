@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from peakline.memory.fit.answer import NoFit
+from peakline.memory.fit.choice import NoFit
 from peakline.memory.fit.model import Fit
 from peakline.render.document.fit import (
     alternatives_table,

@@ -1,0 +1,98 @@
+"""Which model replays an allocator, by what the file says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peakline.errors import UsageError
+from peakline.memory.fit.bfc import BfcFit
+from peakline.memory.fit.recording import recording_of
+from peakline.memory.fit.replayed import Replayed
+from peakline.memory.signatures import History
+from peakline.tables import Profile
+from peakline.tables.profile_facts import is_moment
+
+_BFC_NAMES = "_bfc", "bfc_cpu_allocator_for_gpu"
+"""How best-fit allocators are called: ``GPU_0_bfc``, ``xla_gpu_host_bfc``, and that of TensorFlow's
+host.
+"""
+
+
+@dataclass(frozen=True)
+class NoFit:
+    """An allocator that cannot be replayed, and why."""
+
+    allocator: str
+    reason: str
+
+
+def replayed_of(
+    profile: Profile,
+    history: History,
+    number: int,
+    settings: tuple[tuple[str, str], ...] = (),
+    most_events: int | None = None,
+) -> Replayed | NoFit:
+    """The model of an allocator, by what the file says of it, and its recording."""
+    name = history.lifetimes.allocators[number]
+    if is_moment(profile):
+        return NoFit(
+            name, "the file is of one moment: in what order memory was requested is not in it"
+        )
+    if profile.has_categories and name == "CPU":
+        return NoFit(name, "PyTorch allocates on the host with malloc, which has no pool to model")
+    if profile.has_categories or ("segments" in profile.tables and _has_segments(profile, name)):
+        return _caching(profile, history, number, settings, most_events)
+    recording = recording_of(history, number)
+    if not (recording.address >= 0).any():
+        return NoFit(name, "no allocation has an address, which a replay is checked with")
+    found = BfcFit(
+        recording, history.capacities[number], name.startswith("GPU_"), settings, most_events
+    )
+    if not name.endswith(_BFC_NAMES) and not found.is_proved:
+        proof = found.stated
+        return NoFit(
+            name,
+            f"{proof.equal_addresses:,} of {proof.allocations:,} addresses are those of the "
+            "best-fit allocator with coalescing: it is another one",
+        )
+    return found
+
+
+def _has_segments(profile: Profile, allocator: str) -> bool:
+    if profile.is_derived("segments"):
+        return False
+    return allocator in profile.columns("segments", {"allocator"}).names("allocator").to_list()
+
+
+def _caching(
+    profile: Profile,
+    history: History,
+    number: int,
+    given: tuple[tuple[str, str], ...],
+    most_events: int | None,
+) -> Replayed | NoFit:
+    """The model of PyTorch's allocator."""
+    from peakline.memory.fit.caching import CachingFit
+    from peakline.replay.torch_recording import read_recording
+    from peakline.replay.torch_settings import CachingSettings
+
+    events, name = profile.columns("allocator_events"), history.lifetimes.allocators[number]
+    if events.rows != history.rows:
+        return NoFit(name, "the file has too many allocators to replay one")
+    if not events.is_valid("address").any():
+        return NoFit(name, "no allocation has an address, which a replay is checked with")
+    recorded = profile.allocator_settings
+    try:
+        settings = CachingSettings.of_snapshot(recorded) if recorded else None
+    except UsageError as error:
+        return NoFit(name, f"its settings are not those of the allocator that is modelled: {error}")
+    recording = read_recording(profile, name, settings)
+    if not len(recording.events):
+        return NoFit(
+            name,
+            "the snapshot has no history; record one: torch.cuda.memory._record_memory_history()",
+        )
+    # A snapshot lists what was there before.
+    unknown = recording_of(history, number).unknown_bytes if recording.final is None else 0
+    return CachingFit(recording, unknown, given, most_events)
