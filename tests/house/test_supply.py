@@ -29,6 +29,7 @@ OTHER_ENVIRONMENTS = {
         "xprof",
     },
     "diagnosis/programs": {"flax", "jax", "keras", "numpy", "optax", "tensorflow", "torch"},
+    "data/memory_waits": {"tensorflow"},
     "fit/programs": {"numpy", "tensorflow"},
     "programs": {"jax", "numpy", "tensorflow", "torch"},
 }

@@ -9,7 +9,7 @@ from peakline.replay.limits import Scan
 from peakline.replay.requests import MIB, NO_LIMIT
 
 _EVENTS, _TIMES = 4_000_000, 30
-_OTHER_EVENTS, _OTHER_TIMES = 1_000_000, 6
+_OTHER_EVENTS, _OTHER_TIMES = 2_000_000, 6
 
 
 def most_work(events: int, *, is_first: bool) -> int:

@@ -73,6 +73,7 @@ def fit_facts(fit: Fit) -> list[Fact]:
         Fact(f"fits{waiting}", verdict_text(limits)),
         Fact("exact", _exact_text(fit)),
         Fact("recorded peak", fit.recorded_peak_bytes, "bytes"),
+        Fact("settings", _settings_text(fit.settings, {})),
         Fact("live at most", fit.live_peak_bytes, "bytes", ": below that nothing helps"),
         Fact(
             "replay",
@@ -166,14 +167,15 @@ def alternatives_table(fit: Fit) -> Table:
     now = fit.limits
     asked = bool(fit.under)
     current = fit.under[0].fits if asked else None
-    here = [(_settings_text(fit.settings, {}), now.smallest, now.safe_from, current, "recorded")]
+    whole = "" if now.is_whole else "searched in part"
+    here = [("as it is", now.smallest, now.safe_from, current, whole)]
     others = [
         (
             _settings_text(one.settings, fit.settings),
             one.smallest_limit_bytes,
             one.safe_from_bytes,
             one.fits,
-            "" if one.is_whole else "not all limits looked at",
+            "" if one.is_whole else "searched in part",
         )
         for one in fit.alternatives
     ]
