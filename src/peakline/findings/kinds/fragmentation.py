@@ -1,9 +1,17 @@
 """Enough was free, but in pieces: which small long-lived buffers lie between them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
 from peakline.text import allocator_text, size_text
+
+if TYPE_CHECKING:
+    from peakline.memory.details import MemoryDetails
+    from peakline.memory.fragmentation import Fragmentation
 
 KIND = Kind(
     "fragmentation",
@@ -37,7 +45,8 @@ _ROWS = 10
 def find(context: MemoryContext) -> Findings:
     """Of each allocator in which free pieces were too small when memory was needed in one."""
     yield from _segments(context)
-    for found in (one.fragmentation for one in context.allocators):
+    for one in context.allocators:
+        found = one.fragmentation
         if found is None or found.worst is None or found.pins is None or not found.is_harmful:
             continue
         worst, pins = found.worst, found.pins
@@ -59,7 +68,7 @@ def find(context: MemoryContext) -> Findings:
                 "asked_bytes": worst.bytes,
                 "asked_by": worst.signature.op,
                 "time_ps": worst.time_ps,
-                "wasted_bytes": found.recoverable_bytes,
+                "wasted_bytes": _wasted(one, found),
                 "peak_bytes": found.peak_bytes,
             },
             "Make the small long-lived buffers before the large ones, or after those are freed, so "
@@ -70,6 +79,14 @@ def find(context: MemoryContext) -> Findings:
                 for pin in pins.pins[:_ROWS]
             ),
         )
+
+
+def _wasted(one: MemoryDetails, found: Fragmentation) -> int:
+    """What a perfect packing would save where the recording was replayed, else what was taken only
+    because of the pieces.
+    """
+    savings = (saving for saving in one.savings if saving.kind == KIND.name and saving.is_replayed)
+    return next((saving.bytes for saving in savings), found.recoverable_bytes)
 
 
 def _segments(context: MemoryContext) -> Findings:

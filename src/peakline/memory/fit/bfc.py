@@ -295,7 +295,9 @@ class BfcFit:
         return found.pop() if len(found) == 1 else None
 
     def uncertain(self) -> str:
-        """Nothing but what the variants are."""
+        """Why other limits are a bound although the recording is proved; empty where not."""
+        if self.proof.settings.coalescing:
+            return "regions that touch are merged, and where the system puts others is not known"
         return ""
 
     def others(self) -> list[BfcSettings]:

@@ -12,6 +12,8 @@ from peakline.memory.signatures import History
 from peakline.tables import Profile
 from peakline.tables.profile_facts import is_moment
 
+_PINNED = "host"
+"""The allocator of pinned memory in a snapshot of PyTorch."""
 _BFC_NAMES = "_bfc", "bfc_cpu_allocator_for_gpu"
 """How best-fit allocators are called: ``GPU_0_bfc``, ``xla_gpu_host_bfc``, and that of TensorFlow's
 host.
@@ -35,13 +37,18 @@ def replayed_of(
 ) -> Replayed | NoFit:
     """The model of an allocator, by what the file says of it, and its recording."""
     name = history.lifetimes.allocators[number]
+    # Only snapshots of PyTorch have segments.
+    is_snapshot = "segments" in profile.tables and not profile.is_derived("segments")
     if is_moment(profile):
+        how = "; call torch.cuda.memory._record_memory_history() first" if is_snapshot else ""
         return NoFit(
-            name, "the file is of one moment: in what order memory was requested is not in it"
+            name, f"the file is of one moment: in what order memory was requested is not in it{how}"
         )
+    if is_snapshot and name == _PINNED:
+        return NoFit(name, "pinned memory of the host has an allocator that is not modelled")
     if profile.has_categories and name == "CPU":
         return NoFit(name, "PyTorch allocates on the host with malloc, which has no pool to model")
-    if profile.has_categories or ("segments" in profile.tables and _has_segments(profile, name)):
+    if profile.has_categories or is_snapshot:
         return _caching(profile, history, number, settings, most_events)
     recording = recording_of(history, number)
     if not (recording.address >= 0).any():
@@ -57,12 +64,6 @@ def replayed_of(
             "best-fit allocator with coalescing: it is another one",
         )
     return found
-
-
-def _has_segments(profile: Profile, allocator: str) -> bool:
-    if profile.is_derived("segments"):
-        return False
-    return allocator in profile.columns("segments", {"allocator"}).names("allocator").to_list()
 
 
 def _caching(
@@ -89,10 +90,7 @@ def _caching(
         return NoFit(name, f"its settings are not those of the allocator that is modelled: {error}")
     recording = read_recording(profile, name, settings)
     if not len(recording.events):
-        return NoFit(
-            name,
-            "the snapshot has no history; record one: torch.cuda.memory._record_memory_history()",
-        )
+        return NoFit(name, "it has no history")
     # A snapshot lists what was there before.
     unknown = recording_of(history, number).unknown_bytes if recording.final is None else 0
     return CachingFit(recording, unknown, given, most_events)
