@@ -11,7 +11,7 @@ from peakline.errors import NotFoundError, UsageError
 from peakline.memory.behind import Behind
 from peakline.memory.fit.batch import scaled, scaling_buffers
 from peakline.memory.fit.choice import NoFit, replayed_of
-from peakline.memory.fit.model import Alternative, Batch, Fit, Pin, Request, UnderLimit
+from peakline.memory.fit.model import Alternative, Batch, Fit, Limits, Pin, Request, UnderLimit
 from peakline.memory.fit.question import Question
 from peakline.memory.fit.replayed import Outcome, Replayed
 from peakline.memory.live import memory_records
@@ -129,7 +129,7 @@ class _Answer:
             threads=threads,
             limits=limits,
             exact=not (reason or limits.differs_by or limits.unsearched) and limits.is_whole,
-            reason=reason or self._undecided(),
+            reason=reason or _undecided(limits),
             deciding=deciding,
             under=tuple(map(self._under, outcomes[: len(question.limits)])),
             alternatives=self._alternatives(question),
@@ -154,16 +154,6 @@ class _Answer:
                 f"{threads} threads allocate: another run may order their requests otherwise, and "
                 "a request that fails waits for what others free"
             )
-        return ""
-
-    def _undecided(self) -> str:
-        limits = self._replayed.limits()
-        if limits.differs_by:
-            return f"not recorded, and it decides: {', '.join(limits.differs_by)}"
-        if limits.unsearched:
-            return f"not recorded, and not compared: {', '.join(limits.unsearched)}"
-        if not limits.is_whole:
-            return "the work was too much to look at all limits"
         return ""
 
     def _under(self, outcome: Outcome) -> UnderLimit:
@@ -249,17 +239,33 @@ class _Answer:
 
     def _pins(self, outcome: Outcome) -> tuple[Pin, ...]:
         """The segments with most free memory that live blocks hold, when the replay ended."""
-        blocks, found = outcome.blocks, []
-        for number, address, size in outcome.segments.tolist():
-            mine = blocks[blocks[:, 0] == number]
-            live = mine[mine[:, 3] > 0]
-            held = int(live[:, 2].sum())
-            if not live.size or held >= size:
-                continue
-            largest = int(live[np.argmax(live[:, 2]), 4])
-            op, source = self._owner(largest)
-            found.append(Pin(address, size, size - held, held, len(live), op, source))
-        return tuple(sorted(found, key=lambda one: -one.free_bytes)[:_PINS])
+        number, address, size = outcome.segments.T
+        live = outcome.blocks[outcome.blocks[:, 3] > 0]
+        # The largest last, so that it is what stays of several.
+        live = live[np.argsort(live[:, 2], kind="stable")]
+        known = np.isin(live[:, 0], number)
+        live = live[known]
+        order = np.argsort(number)
+        place = order[np.searchsorted(number[order], live[:, 0])]
+        held, blocks = np.zeros((2, number.size), np.int64)
+        largest = np.full(number.size, -1, np.int64)
+        np.add.at(held, place, live[:, 2])
+        np.add.at(blocks, place, 1)
+        largest[place] = live[:, 4]
+        free = size - held
+        rows = np.flatnonzero((blocks > 0) & (free > 0))
+        rows = rows[np.argsort(-free[rows], kind="stable")][:_PINS].tolist()
+        return tuple(
+            Pin(
+                int(address[row]),
+                int(size[row]),
+                int(free[row]),
+                int(held[row]),
+                int(blocks[row]),
+                *self._owner(int(largest[row])),
+            )
+            for row in rows
+        )
 
     def _owner(self, buffer: int) -> tuple[str, str]:
         """The op and the source line of a buffer."""
@@ -314,6 +320,15 @@ class _Answer:
             middle = (low + high) // 2
             low, high = (middle, high) if fits(middle) else (low, middle)
         return low
+
+
+def _undecided(limits: Limits) -> str:
+    """Why limits that a proved recording gives are not exact; empty where they are."""
+    if limits.differs_by:
+        return f"not recorded, and it decides: {', '.join(limits.differs_by)}"
+    if limits.unsearched:
+        return f"not recorded, and not compared: {', '.join(limits.unsearched)}"
+    return "" if limits.is_whole else "the work was too much to look at all limits"
 
 
 def range_over(fits: Sequence[Fit]) -> dict[str, object]:

@@ -7,6 +7,7 @@ import numpy as np
 from peakline.arrays import BoolArray, Int64Array
 from peakline.memory.fit.replayed import Replayed
 from peakline.memory.signatures import History, dimensions
+from peakline.replay.requests import LARGEST_REQUEST
 
 
 def scaling_buffers(replayed: Replayed, history: History, batch: int) -> BoolArray:
@@ -28,7 +29,9 @@ def _scales(shape: tuple[int, ...] | None, batch: int) -> bool:
 
 def scaled(size: Int64Array, chosen: BoolArray, batch: int, wanted: int) -> Int64Array:
     """The sizes, those of the chosen buffers for another batch size."""
-    found = size.copy()
+    found = np.minimum(size, LARGEST_REQUEST)
     # Rounded up: a part of an element is one.
-    found[chosen] = -(-size[chosen] * wanted // batch)
+    whole, rest = np.divmod(found[chosen], batch)
+    whole = np.minimum(whole, LARGEST_REQUEST // max(wanted, 1))
+    found[chosen] = np.minimum(whole * wanted + -(-rest * wanted // batch), LARGEST_REQUEST)
     return found

@@ -316,6 +316,9 @@ class CachingFit:
         before = int(live[stopped - 1]) if stopped > 0 else 0
         is_used = (state.state == layout.IS_LIVE) | (state.state == layout.IS_AWAITING)
         shown = is_free | is_used
+        # Of an expandable segment what is mapped counts.
+        mapped = np.zeros(state.base.size, np.int64)
+        np.add.at(mapped, state.segment[shown], state.bytes[shown])
         numbers = np.arange(state.base.size)
         return Outcome(
             limit=machine.limit,
@@ -330,7 +333,7 @@ class CachingFit:
             blocks=np.column_stack(
                 [state.segment, state.address, state.bytes, is_used, state.buffer]
             )[shown].astype(np.int64),
-            segments=np.column_stack([numbers, state.base, state.size]).astype(np.int64),
+            segments=np.column_stack([numbers, state.base, mapped]).astype(np.int64),
         )
 
     def _cause(
