@@ -54,7 +54,7 @@ def test_the_screen(peakline, both):
 def test_the_json(peakline, both):
     told = json.loads(peakline("summary", both, "--json").out)
     assert list(told) == [
-        "profile", "memory", "programs", "time", "first", "further_findings", "findings",
+        "profile", "memory", "fits", "programs", "time", "first", "further_findings", "findings",
         "warnings",
     ]  # fmt: skip
     assert told["findings"] == {"error": 0, "warning": 2, "info": 0}

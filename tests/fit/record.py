@@ -8,7 +8,7 @@ recording has nothing but what the allocator says: the events ``MemoryAllocation
 use. It goes to ``tests/data/fit/NAME/LIMIT.xplane.pb.gz``, ``LIMIT`` in MiB, as do ``LIMIT_2...``,
 recordings of the same program in which the order of allocations is another one.
 
-``tests/data/fit/outcomes.json`` says of each program which recordings there are, and what really
+``outcomes.json`` says of each program which recordings there are, and what really
 happened under each limit that was tried. Whether the program fits is what its process says: it
 ends, or TensorFlow raises ``ResourceExhaustedError``. ``record.py NAME`` makes the recordings that
 are listed there again, and ``record.py NAME --runs`` also tries the limits that are listed there
@@ -34,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 DATA = ROOT / "tests" / "data" / "fit"
-OUTCOMES = DATA / "outcomes.json"
+OUTCOMES = Path(__file__).with_name("outcomes.json")
 WITHOUT_LIMIT = 65536
 """MiB: more than any program here can use."""
 ATTEMPTS = 5

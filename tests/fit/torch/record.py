@@ -6,7 +6,9 @@ How to run it, from the top of the repository::
         nvidia-cuda-crt==13.0.88
     python -m tests.fit.torch.record wheels/*.whl
 
-It needs g++ and Linux on x86-64, no GPU, and writes ``tests/data/fit/torch/<sequence>/``:
+It needs g++ and Linux on x86-64, no GPU, and writes snapshots to
+``tests/data/fit/torch/<sequence>/`` and what else it saw to ``truth_of/<sequence>/`` beside this
+file:
 
 * ``requests.txt.gz``: a request a line, as ``sequences.py`` describes them.
 * ``snapshot_start.pickle.gz``: what ``torch.cuda.memory._snapshot`` returns at the end of a run
@@ -52,6 +54,7 @@ from tests.fit.torch.real import Setting
 from tests.fit.torch.sequences import MIB, Request, most_live, sequences, to_text
 
 DATA = Path(__file__).parents[2] / "data/fit/torch"
+TRUTH = Path(__file__).parent / "truth_of"
 AMPLE_MIB = 65536
 COLUMNS = (
     "capacity_mib",
@@ -145,9 +148,10 @@ class Recorder:
             for placement in (1, 2):
                 table = self._rows(sequence, setting, [*near, AMPLE_MIB], placement)
                 runs.append(_run(setting, placement, table))
-        folder = DATA / sequence.name
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / "requests.txt.gz", to_text(sequence.rows).encode())
+        folder, beside = DATA / sequence.name, TRUTH / sequence.name
+        for made in (folder, beside):
+            made.mkdir(parents=True, exist_ok=True)
+        _write(beside / "requests.txt.gz", to_text(sequence.rows).encode())
         truth = {
             "torch": self._torch,
             "requests": len(sequence.rows),
@@ -155,8 +159,8 @@ class Recorder:
             "columns": COLUMNS,
             "runs": runs,
         }
-        _write(folder / "truth.json.gz", _json(truth))
-        _write(folder / "addresses.json.gz", _json(listed))
+        _write(beside / "truth.json.gz", _json(truth))
+        _write(beside / "addresses.json.gz", _json(listed))
         middle = len(sequence.rows) // 2
         expandable = "expandable_segments:True"
         for name, mib, history, text in (

@@ -13,6 +13,7 @@ from typing import Any
 from tests.fit.torch.sequences import Request
 
 DATA = Path(__file__).parents[2] / "data/fit/torch"
+TRUTH = Path(__file__).parent / "truth_of"
 
 
 @dataclass(frozen=True)
@@ -105,4 +106,4 @@ def snapshot(name: str, which: str) -> dict[str, Any] | None:
 
 
 def _read(name: str, file: str) -> bytes:
-    return gzip.decompress((DATA / name / file).read_bytes())
+    return gzip.decompress((TRUTH / name / file).read_bytes())
