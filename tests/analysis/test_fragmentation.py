@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,7 +111,11 @@ def test_the_finding_names_the_pins_and_the_request():
     rows.append(alloc(place, 256 * KIB, op="train", shape="[65536]"))
     found = find(rows)
     assert found.recoverable_bytes == min(256 * KIB, found.touched_bytes - found.peak_bytes)
-    (finding,) = found_by(kind, fragmentation=found)
+    (finding,) = found_by(kind, fragmentation=found, savings=())
+    assert finding.evidence["wasted_bytes"] == found.recoverable_bytes
+    replayed = SimpleNamespace(kind="fragmentation", is_replayed=True, bytes=KIB)
+    (other,) = found_by(kind, fragmentation=found, savings=(replayed,))
+    assert other.evidence["wasted_bytes"] == KIB
     assert (finding.kind, finding.severity) == ("fragmentation", "warning")
     evidence = finding.as_json()["evidence"]
     assert (evidence["op"], evidence["shape"], evidence["pins"]) == ("summary", "[256]", 5)
