@@ -2,9 +2,16 @@
 
 from itertools import count
 
+import numpy as np
 import pytest
+from tests.replay.test_bfc import SIZES as ALL_SIZES
+from tests.replay.test_bfc import random_requests, recorded
 
 import peakline
+from peakline.memory.fit.bfc import BfcFit
+from peakline.memory.fit.recording import Recording
+from peakline.memory.fit.without import ReplayedPeaks
+from peakline.replay.bfc import BfcSettings
 from peakline.replay.requests import LARGEST_REQUEST, MIB
 from reference import bfc as plain
 from reference.xspace_builder import SpaceBuilder
@@ -117,3 +124,29 @@ def test_another_allocator_is_not_replayed(tmp_path):
     path = written(tmp_path / "host.xplane.pb", rows, name="cuda_malloc_async")
     with peakline.open(path) as profile:
         assert profile.fit() == ()
+
+
+def test_a_saving_whose_replay_fails_is_none():
+    """Without its second buffer this program fails in the 23 MiB in which it was recorded."""
+    requests = random_requests(2, 10, ALL_SIZES[3], 6)
+    limit = 23 * MIB
+    requests, address, granted = recorded(requests, limit, BfcSettings())
+    count = requests.size.size
+    recording = Recording(
+        requests=requests,
+        row=np.arange(count),
+        address=address,
+        granted=granted,
+        event_row=np.arange(len(requests)),
+        before=0,
+        untracked=0,
+        missing=0,
+        start_bytes=0,
+    )
+    replay = BfcFit(recording, limit, is_gpu=False)
+    assert replay.is_proved
+    peaks = ReplayedPeaks(replay, np.arange(count))
+    assert peaks.without([1], 1, 1) is None
+    before, after = peaks.without([count - 1], 1, 1)
+    assert before >= after
+    assert peaks.without([], 1, 1) == (before, before)

@@ -13,10 +13,12 @@ from tests.replay.caching_snapshots import Recorded
 import peakline
 from peakline.errors import NotFoundError
 from peakline.kernels import caching_layout as layout
+from peakline.memory.fit.caching import CachingFit
+from peakline.memory.fit.pins import held_segments
+from peakline.replay.requests import NO_LIMIT
 from peakline.replay.torch_proof import prove
 from peakline.replay.torch_recording import read_recording
 from peakline.replay.torch_settings import MIB, CachingSettings
-from peakline.replay.torch_state import pins
 
 REAL = Path(__file__).parents[1] / "data" / "fit" / "torch"
 
@@ -227,26 +229,25 @@ def test_damaged_histories_are_replayed_to_their_end(tmp_path_factory, seed):
 
 
 class TestPins:
-    def test_the_segment_with_the_least_in_use_comes_first(self, tmp_path):
+    def test_the_segment_that_holds_most_free_memory_comes_first(self, tmp_path):
         events = [(layout.ALLOCATE, n) for n in range(5)] + [(layout.FREE, 0), (layout.FREE, 3)]
         sequence = events, [15 * MIB, 512, 3 * MIB, 9 * MIB, 2 * MIB], [0] * 5, [0] * 5
         made = Recorded(sequence, CachingSettings())
         recording = recording_of(tmp_path, made.snapshot(), CachingSettings())
-        machine, *_ = recording.machine(CachingSettings())
-        machine.advance()
-        found = pins(machine.blocks())
+        found = held_segments(CachingFit(recording).under(NO_LIMIT), 9)
         # The 16 MiB of the first buffer are wholly free: nothing pins them.
-        assert found.live_bytes.tolist() == [512, 5 * MIB]
-        assert found.free_bytes.tolist() == [2 * MIB - 512, 15 * MIB]
-        assert found.blocks.tolist() == [1, 2]
-        assert found.buffer.tolist() == [1, 4, 2]
-        assert found.of.tolist() == [0, 1, 1]
+        assert [one.live_bytes for one in found] == [5 * MIB, 512]
+        assert [one.free_bytes for one in found] == [15 * MIB, 2 * MIB - 512]
+        assert [one.bytes for one in found] == [20 * MIB, 2 * MIB]
+        assert [one.blocks for one in found] == [2, 1]
+        assert [one.largest for one in found] == [2, 1]
+        assert len(held_segments(CachingFit(recording).under(NO_LIMIT), 1)) == 1
 
     def test_the_start_can_be_looked_at(self, tmp_path):
         made = Recorded(([(layout.ALLOCATE, 0)], [512], [0], [0]), CachingSettings())
         recording = recording_of(tmp_path, made.snapshot(2), CachingSettings())
-        machine, *_ = recording.machine(CachingSettings())
-        assert pins(machine.blocks()).live_bytes.tolist() == [512]
+        (one,) = held_segments(CachingFit(recording).under(NO_LIMIT), 9)
+        assert one.live_bytes == 512
 
 
 def real_snapshots():

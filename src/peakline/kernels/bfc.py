@@ -36,7 +36,6 @@ if not cython.compiled:
         NO_ROOM,
         OWNER,
         PEAK,
-        PEAK_AT,
         POOL,
         PREVIOUS,
         REGION_SIZE,
@@ -194,9 +193,7 @@ def advance(
                 placed[buffer] = c[k, ADDRESS]
             if buffer < granted.shape[0]:
                 granted[buffer] = c[k, SIZE]
-            if state[IN_USE] > state[PEAK]:
-                state[PEAK] = state[IN_USE]
-                state[PEAK_AT] = at
+            state[PEAK] = max(state[PEAK], state[IN_USE])
             at += 1
     return at
 

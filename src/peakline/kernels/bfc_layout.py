@@ -26,7 +26,8 @@ GROWTH = 2
 """What the next region shall have at least; 0 where the first one takes the whole limit."""
 IN_USE = 3
 PEAK = 4
-PEAK_AT = 5
+TAKEN = 5
+"""Regions that were taken so far."""
 SLACK = 6
 """So many bytes less of the limit would have led to the same decisions so far."""
 TAIL = 7
@@ -51,9 +52,7 @@ LEARNED = 18
 UNMATCHED = 19
 """Frees of what is not live."""
 POOL_PEAK = 20
-TAKEN = 21
-"""Regions that were taken so far."""
-STATE_FIELDS = 22
+STATE_FIELDS = 21
 
 APART_BITS = 44
 """Two regions of unknown address lie 2^44 bytes apart: more than any has."""

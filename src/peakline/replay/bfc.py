@@ -120,7 +120,6 @@ class BfcMachine:
         limit = min(max(limit, 0), NO_LIMIT)
         state[layout.LIMIT] = limit
         state[layout.SLACK] = limit
-        state[layout.PEAK_AT] = -1
         state[layout.NEXT_SLOT] = 1
         state[layout.RANDOM] = 20_230_517
         if settings.allow_growth:
@@ -171,11 +170,6 @@ class BfcMachine:
     def peak(self) -> int:
         """The most bytes that were in use."""
         return int(self._state[layout.PEAK])
-
-    @property
-    def peak_at(self) -> int:
-        """The event of the peak, -1 before the first."""
-        return int(self._state[layout.PEAK_AT])
 
     @property
     def reserved(self) -> int:

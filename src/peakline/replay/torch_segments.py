@@ -151,8 +151,8 @@ def first_state(
     address: Int64Array,
     size: Int64Array,
 ) -> CachingStart:
-    """The state at the begin of the history: what is there at the end, without what was taken, with
-    what was returned; the buffers ``before`` in it at ``address`` with ``size`` bytes.
+    """The state before the history: the segments at its end, without those that were taken, with
+    those that were returned; the buffers ``before`` in it at ``address`` with ``size`` bytes.
     """
     base, length, stream, pool, is_large = _whole_segments(final, takes)
     lanes = _lane_numbers(events, pool, stream)

@@ -1,4 +1,4 @@
-"""The state of a model of PyTorch's caching allocator: built, read, and what pins its segments."""
+"""The state of a model of PyTorch's caching allocator: built, and read."""
 
 from __future__ import annotations
 
@@ -33,13 +33,6 @@ class CachingBlocks:
     bytes: Int64Array
     state: Int64Array
     buffer: Int64Array
-
-    def free_list(self) -> list[tuple[int, bool, int, int]]:
-        """What is free: (lane, whether large, bytes, address) in this order."""
-        is_free = self.state == layout.IS_FREE
-        of = self.segment[is_free]
-        columns = (self.lane[of], self.is_large[of], self.bytes[is_free], self.address[is_free])
-        return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def built(
@@ -134,51 +127,3 @@ def blocks_of(block: Int64Array, segment: Int64Array, used: int, roots: int) -> 
         rows[:, layout.B_STATE],
         rows[:, layout.B_BUFFER],
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Pins:
-    """Segments that are neither wholly free nor wholly used, those with the fewest bytes in use
-    first: ``free_bytes`` of each cannot be returned to the device because of ``live_bytes``, which
-    are those of ``blocks`` blocks.
-
-    Rows of ``of`` (a row of the segments), ``buffer`` (-1: unknown), ``address`` and ``bytes`` are
-    the blocks, in the order of their segments, the smallest first.
-    """
-
-    base: Int64Array
-    size: Int64Array
-    is_expandable: BoolArray
-    free_bytes: Int64Array
-    live_bytes: Int64Array
-    blocks: Int64Array
-    of: Int64Array
-    buffer: Int64Array
-    address: Int64Array
-    bytes: Int64Array
-
-
-def pins(state: CachingBlocks) -> Pins:
-    """What keeps segments from being returned in this state.
-
-    Of an expandable segment what is mapped counts; its pages that are wholly free can be returned.
-    """
-    count = state.base.size
-    free, live, number = (np.zeros(count, np.int64) for _ in range(3))
-    is_free = state.state == layout.IS_FREE
-    is_live = (state.state == layout.IS_LIVE) | (state.state == layout.IS_AWAITING)
-    np.add.at(free, state.segment[is_free], state.bytes[is_free])
-    np.add.at(live, state.segment[is_live], state.bytes[is_live])
-    np.add.at(number, state.segment[is_live], 1)
-    rows = np.flatnonzero((free > 0) & (live > 0))
-    rows = rows[np.lexsort((state.base[rows], -free[rows], live[rows]))]
-    place = np.full(count, -1, np.int64)
-    place[rows] = np.arange(rows.size)
-    held = np.flatnonzero(is_live)
-    held = held[place[state.segment[held]] >= 0]
-    held = held[np.lexsort((state.bytes[held], place[state.segment[held]]))]
-    return Pins(
-        state.base[rows], state.size[rows], state.is_expandable[rows], free[rows], live[rows],
-        number[rows], place[state.segment[held]], state.buffer[held], state.address[held],
-        state.bytes[held],
-    )  # fmt: skip

@@ -12,6 +12,7 @@ from peakline.memory.behind import Behind
 from peakline.memory.fit.batch import scaled, scaling_buffers
 from peakline.memory.fit.choice import NoFit, replayed_of
 from peakline.memory.fit.model import Alternative, Batch, Fit, Limits, Pin, Request, UnderLimit
+from peakline.memory.fit.pins import held_segments
 from peakline.memory.fit.question import Question
 from peakline.memory.fit.replayed import Outcome, Replayed
 from peakline.memory.live import memory_records
@@ -239,32 +240,16 @@ class _Answer:
 
     def _pins(self, outcome: Outcome) -> tuple[Pin, ...]:
         """The segments with most free memory that live blocks hold, when the replay ended."""
-        number, address, size = outcome.segments.T
-        live = outcome.blocks[outcome.blocks[:, 3] > 0]
-        # The largest last, so that it is what stays of several.
-        live = live[np.argsort(live[:, 2], kind="stable")]
-        known = np.isin(live[:, 0], number)
-        live = live[known]
-        order = np.argsort(number)
-        place = order[np.searchsorted(number[order], live[:, 0])]
-        held, blocks = np.zeros((2, number.size), np.int64)
-        largest = np.full(number.size, -1, np.int64)
-        np.add.at(held, place, live[:, 2])
-        np.add.at(blocks, place, 1)
-        largest[place] = live[:, 4]
-        free = size - held
-        rows = np.flatnonzero((blocks > 0) & (free > 0))
-        rows = rows[np.argsort(-free[rows], kind="stable")][:_PINS].tolist()
         return tuple(
             Pin(
-                int(address[row]),
-                int(size[row]),
-                int(free[row]),
-                int(held[row]),
-                int(blocks[row]),
-                *self._owner(int(largest[row])),
+                one.address,
+                one.bytes,
+                one.free_bytes,
+                one.live_bytes,
+                one.blocks,
+                *self._owner(one.largest),
             )
-            for row in rows
+            for one in held_segments(outcome, _PINS)
         )
 
     def _owner(self, buffer: int) -> tuple[str, str]:

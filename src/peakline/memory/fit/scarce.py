@@ -31,13 +31,20 @@ def scarce_fits(
         is_scarce = peak.allocator in failed or 0 < SCARCE * capacity <= peak.peak_bytes
         if not is_scarce or len(found) == _MOST:
             continue
-        from peakline.memory.fit.answer import fit_in
-        from peakline.memory.fit.choice import NoFit
-
-        number = history.lifetimes.allocators.index(peak.allocator)
-        if history.rows_of(number).size > _MOST_RECORDS:
-            continue
-        one = fit_in(profile, history, number, most_events=_MOST_EVENTS)
-        if not isinstance(one, NoFit):
+        one = quick_fit(profile, history, history.lifetimes.allocators.index(peak.allocator))
+        if one is not None:
             found.append(one)
     return tuple(found)
+
+
+def quick_fit(profile: Profile, history: History, number: int) -> Fit | None:
+    """The answer for one allocator where it takes no longer than other answers; None where it would
+    or where nothing can be replayed. Raises as `check_deadline`.
+    """
+    if not 0 < history.rows_of(number).size <= _MOST_RECORDS:
+        return None
+    from peakline.memory.fit.answer import fit_in
+    from peakline.memory.fit.choice import NoFit
+
+    found = fit_in(profile, history, number, most_events=_MOST_EVENTS)
+    return None if isinstance(found, NoFit) else found

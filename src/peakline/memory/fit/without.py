@@ -44,7 +44,8 @@ class ReplayedPeaks:
         self, codes: Collection[int], numerator: int, denominator: int
     ) -> tuple[int, int] | None:
         """The most bytes in use as it is, and if all buffers of these signatures were smaller by
-        ``numerator / denominator`` of what they request. None where it would be too much work.
+        ``numerator / denominator`` of what they request. None where it would be too much work, and
+        where the smaller requests do not fit under the recorded limit: fitting is not monotone.
         """
         requests = self.replay.requests
         if len(requests) > self.left:
@@ -56,7 +57,8 @@ class ReplayedPeaks:
         machine = self.replay.machine(
             self._limit, self.replay.settings, requests.scaled(size.astype(np.int64))
         )
-        machine.advance(len(requests))
+        if machine.advance(len(requests)) < len(requests):
+            return None
         return self.replay.proof.machine.peak, machine.peak
 
     @property
