@@ -10,6 +10,8 @@ import { h } from "./dom.js";
 const SHORT = 24;
 const LONGEST_TAIL = 18;
 const SHORTEST_TAIL = 10;
+/** What a character takes at most, but for a few. */
+const WIDEST_EM = 0.6;
 
 /**
  * A name as an element that shows its begin and its end, whatever room it has.
@@ -19,8 +21,9 @@ const SHORTEST_TAIL = 10;
 export function elided(name) {
   if (name.length <= SHORT) return name;
   const at = tailOf(name);
-  return h("span", { class: "elided", title: name }, h("span", { class: "begin" }, name.slice(0, at)),
-    h("span", { class: "end" }, name.slice(at)));
+  const room = `calc(100% - ${((name.length - at) * WIDEST_EM).toFixed(1)}em)`;
+  return h("span", { class: "elided", title: name },
+    h("span", { class: "begin", style: { maxWidth: room } }, name.slice(0, at)), name.slice(at));
 }
 
 /**
