@@ -20,7 +20,7 @@ export function ticks(low, high, many, isBytes = false) {
   const found = [];
   // Counted, not added up: a small step is lost in the last digit of a large number.
   for (let place = Math.ceil(low / step - 1e-9); place * step <= high * (1 + 1e-12); place++) {
-    found.push(place * step);
+    found.push(place * step || 0);
     if (found.length > 100) break;
   }
   return found;
