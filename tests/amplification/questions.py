@@ -47,6 +47,7 @@ _MORE = {
     "op_stats": ("view=graph", "view=op", "view=code", "view=advise"),
     "timeline": ("view=lanes", "view=search search=a", "view=event event=0", "view=counter"),
     "live_memory": ("group=op", "group=scope", "group=module", "group=function", "group=step"),
+    "address_map": ("view=time", "view=listed report=0", "view=replayed"),
     "memory_stack": ("group=stack size=requested", "group=function width=4096"),
     "memory_polygons": ("width=4096 limit=5000",),
     "memory_between": ("group=stack tree=stack tree_of=allocated", "tree=scope tree_of=allocated"),

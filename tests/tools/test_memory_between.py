@@ -27,12 +27,12 @@ def amount(found):
 @each_row("path", SAMPLES)
 def test_every_sample_says_what_a_loop_over_its_buffers_says(path):
     profile = shared(path)
-    told = json.loads(profile.tool("live_memory", limit=0).content)
+    found = json.loads(profile.tool("live_memory", limit=0).content)
     rng = random.Random(path.name)
-    for one in told["allocators"]:
+    for one in found["allocators"]:
         every = buffers(profile, one["allocator"])
         for group in ("op", "scope"):
-            a, b = sorted(rng.randint(told["start_ps"], told["end_ps"]) for _ in range(2))
+            a, b = sorted(rng.randint(found["start_ps"], found["end_ps"]) for _ in range(2))
             answer = ask(profile, allocator=one["allocator"], start_ps=a, end_ps=b, group=group,
                          tree="scope", tree_of="allocated", limit=5000)  # fmt: skip
             assert_equal(answer, every, a, b, group)

@@ -80,9 +80,9 @@ def assert_replayed(profile, answer, side):
 @each_row("path", SAMPLES)
 def test_pixels_are_those_of_the_curve(path):
     profile = shared(path)
-    told = json.loads(profile.tool("timeline", view="counter", width=1).content)
+    found = json.loads(profile.tool("timeline", view="counter", width=1).content)
     for place, (group, name) in enumerate(
-        zip(told["counter_group"], told["counter_name"], strict=True)
+        zip(found["counter_group"], found["counter_name"], strict=True)
     ):
         if group != "memory in use":
             continue

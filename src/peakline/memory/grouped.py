@@ -67,8 +67,8 @@ class Running:
         """Shape (groups, rows): the sum of each group after each record; 0 after record -1."""
         first = np.asarray(groups, np.int64) * self.span
         begin = self.total[np.searchsorted(self.key, first, "left")]
-        asked = first[:, None] + np.asarray(rows, np.int64)[None, :]
-        found: Int64Array = self.total[np.searchsorted(self.key, asked, "right")] - begin[:, None]
+        wanted = first[:, None] + np.asarray(rows, np.int64)[None, :]
+        found: Int64Array = self.total[np.searchsorted(self.key, wanted, "right")] - begin[:, None]
         return found
 
 
@@ -88,7 +88,8 @@ class GroupedBuffers:
 def begun(records: MemoryRecords, number: int) -> IntpArray:
     """The records of an allocator that begin a buffer whose end can be seen, ascending."""
     rows = records.rows(number)
-    return rows[records.lifetimes.kind[rows] == ALLOCATION]
+    found: IntpArray = rows[records.lifetimes.kind[rows] == ALLOCATION]
+    return found
 
 
 def requested_bytes(records: MemoryRecords, rows: AnyArray) -> Int64Array:

@@ -92,12 +92,12 @@ def stacked(
     ]
     layers = [Layer(*one, size) for one, size in zip(described, top, strict=True)]
     # A group that is there stays a layer even where it has nothing in view.
-    kept = [
+    shown = [
         place
         for place, one in enumerate(layers)
         if one.kind == "group" or parts[0][place].any() or parts[1][place].any()
     ]
-    return Stacked(found, tuple(layers[k] for k in kept), parts[0][kept], parts[1][kept])
+    return Stacked(found, tuple(layers[k] for k in shown), parts[0][shown], parts[1][shown])
 
 
 def _one(records: MemoryRecords, number: int, row: int) -> Samples:

@@ -140,6 +140,7 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
         "step_name": None,
         "is_peak": False,
         "is_described": False,
+        "has_stacks": False,
         "group": parameters.group,
         "columns": list(columns_of(parameters.group, parameters.sort)),
         "rows": [],
@@ -157,6 +158,7 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
     document["allocators"] = _allocators(records, limits_of(profile))
     descriptions = described_records(profile)
     document["is_described"] = descriptions is not None
+    document["has_stacks"] = bool(records.events.is_valid("stack_id").any())
     if number is None:
         return document
     document["allocator"] = records.allocators[number]
