@@ -3,6 +3,7 @@
 import { isAbort } from "../../core/api.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
+import { Addresses } from "./addresses.js";
 import { Between } from "./between.js";
 import { Counters } from "./counters.js";
 import { Findings } from "./findings.js";
@@ -54,7 +55,7 @@ class MemoryView {
   #model = null;
   /** @type {(() => void)[]} */
   #ends = [];
-  /** @type {{picture: Picture, live: Live, between: Between, findings: Findings} | null} */
+  /** @type {{picture: Picture, live: Live, between: Between, addresses: Addresses, findings: Findings} | null} */
   #parts = null;
   /** Whether the viewport changes because the address did. */
   #isFollowing = false;
@@ -165,6 +166,7 @@ class MemoryView {
     const isSame = names.every((name) => state[name] === before[name])
       && JSON.stringify(state.only) === JSON.stringify(before.only);
     parts.picture.redraw();
+    parts.addresses.show();
     this.#showRange();
     if (!isSame) parts.live.show();
     else if (state.buffer !== before.buffer) void parts.live.showBuffer();
@@ -186,14 +188,17 @@ class MemoryView {
       picture.chart?.redraw();
     });
     const between = new Between(context, model, change);
+    const addresses = new Addresses(context, model, change);
     const findings = new Findings(context, model, change, (answer) => this.#tell("findings", answer));
-    this.#parts = { picture, live, between, findings };
-    this.#ends.push(() => picture.destroy(), () => live.destroy(), () => between.destroy());
-    fill(this.body, h("div", { class: "memory-main" }, picture.element, between.element, live.element),
-      findings.element);
+    this.#parts = { picture, live, between, addresses, findings };
+    this.#ends.push(() => picture.destroy(), () => live.destroy(), () => between.destroy(),
+      () => addresses.destroy());
+    fill(this.body, h("div", { class: "memory-main" }, picture.element, between.element, live.element,
+      addresses.element), findings.element);
     fill(context.main, h("h1", { class: "unseen" }, `Memory of ${context.session}`),
       this.remarks, this.body);
     picture.redraw();
+    addresses.show();
     this.#moveTo(model.state);
     this.#ends.push(model.viewport.onChange(() => this.#moved()));
     live.show();

@@ -23,6 +23,15 @@ export const BY = /** @type {const} */ ({
   stack: "Call stack", step: "Step", program: "Program",
 });
 
+/** What the address map is of: a name and what it is. */
+export const MAPS = /** @type {const} */ ({
+  none: ["Off", "No map"],
+  time: ["Over time", "Where buffers lie over the stretch in view"],
+  moment: ["At the moment", "Where buffers lie at the moment looked at, with holes"],
+  listed: ["As listed", "The blocks that the file lists: of a failed allocation, or of a snapshot"],
+  replayed: ["Replayed", "Under another limit or other settings, where the replay is proved"],
+});
+
 /** Those that only some formats have; the answer says so with `is_described`. */
 export const DESCRIBED = /** @type {const} */ (["category", "module", "function", "input_shape"]);
 
@@ -37,6 +46,7 @@ export const FILTERS = /** @type {const} */ ({
 /** @typedef {keyof typeof FILTERS} Filter */
 /** @typedef {keyof typeof DRAWN} Drawn */
 /** @typedef {keyof typeof BY} By */
+/** @typedef {keyof typeof MAPS} MapView */
 /**
  * @typedef {object} State
  * @property {number | null} from what is in view, ps; null is everything
@@ -61,6 +71,10 @@ export const FILTERS = /** @type {const} */ ({
  * @property {By} parts what the range is put together by
  * @property {"live" | "allocated"} of what the range's flame graph is of
  * @property {"scope" | "stack"} tree what trees are by
+ * @property {MapView} map what the address map is of
+ * @property {number | null} report of a failed allocation, whose blocks are listed
+ * @property {string} limit of the replay
+ * @property {string} settings of the replay, separated by blanks
  */
 
 const SPECIAL = /^-?[a-z_]+$/;
@@ -102,6 +116,10 @@ export function readState(params) {
     parts: oneOf(BY, params["parts"], "op"),
     of: params["of"] === "allocated" ? "allocated" : "live",
     tree: params["tree"] === "stack" ? "stack" : "scope",
+    map: oneOf(MAPS, params["map"], "none"),
+    report: number(params["report"]),
+    limit: params["limit"] ?? "",
+    settings: params["settings"] ?? "",
   };
 }
 
@@ -127,7 +145,7 @@ function range(a, b) {
 /** What is not in an address, since it is so without. */
 const DEFAULTS = /** @type {Record<string, unknown>} */ ({
   group: "buffer", draw: "line", by: "op", parts: "op", of: "live", tree: "scope", requested: false,
-  reserved: false, capacity: false,
+  reserved: false, capacity: false, map: "none", limit: "", settings: "",
 });
 
 /**
