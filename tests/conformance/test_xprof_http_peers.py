@@ -124,8 +124,8 @@ def test_tools_that_both_have_in_their_order(both, run):
     # It lists a memory profile for every run, and never the pod viewer.
     own = {
         "address_map", "critical_path", "fit", "graph", "headline", "live_memory", "memory_between",
-        "memory_findings", "memory_polygons", "memory_stack", "op_stats", "pod_viewer",
-        "step_breakdown", "summary", "time_findings", "timeline",
+        "memory_findings", "memory_lifetimes", "memory_polygons", "memory_stack", "op_stats",
+        "pod_viewer", "step_breakdown", "summary", "time_findings", "timeline",
     }  # fmt: skip
     assert set(ours.json()) - set(shared) <= own
 

@@ -263,6 +263,25 @@ def test_a_replay_under_other_settings_is_in_the_address(page, server):
     )
 
 
+def test_lifetimes_and_growth_are_those_of_the_service(page, server):
+    open_view(page, server, view("leak_list"))
+    page.get_by_role("heading", name="Lifetimes and growth").click()
+    wait_for_params(page, lifetimes="true")
+    settle(page)
+    answer = tool(server, "leak_list", "memory_lifetimes")
+    lives = page.get_by_role("region", name="Lifetimes").locator("g.bar")
+    eventually(lives.count, len(answer["rows"]))
+    last = answer["rows"][-1]
+    assert size_text(last["bytes"]) in lives.last.get_attribute("aria-label")
+    growth = tool(server, "leak_list", "memory_findings")["growth"][0]
+    steps = page.get_by_role("region", name="Growth").locator("g.bar")
+    eventually(steps.count, len(growth["steps"]))
+    steps.nth(3).focus()
+    page.keyboard.press("Enter")
+    wait_for_param(page, "at")
+    expect_accessible(page)
+
+
 def test_chart_list_and_icicle_are_on_one_screen(page, server):
     page.set_viewport_size({"width": 1440, "height": 900})
     open_view(page, server, view("leak_list"), draw="stack")

@@ -7,6 +7,7 @@ import { Addresses } from "./addresses.js";
 import { Between } from "./between.js";
 import { Counters } from "./counters.js";
 import { Findings } from "./findings.js";
+import { Lifetimes } from "./lifetimes.js";
 import { Live } from "./live.js";
 import { Model } from "./model.js";
 import { Picture } from "./picture.js";
@@ -55,7 +56,7 @@ class MemoryView {
   #model = null;
   /** @type {(() => void)[]} */
   #ends = [];
-  /** @type {{picture: Picture, live: Live, between: Between, addresses: Addresses, findings: Findings} | null} */
+  /** @type {{picture: Picture, live: Live, between: Between, addresses: Addresses, lifetimes: Lifetimes, findings: Findings} | null} */
   #parts = null;
   /** Whether the viewport changes because the address did. */
   #isFollowing = false;
@@ -167,6 +168,7 @@ class MemoryView {
       && JSON.stringify(state.only) === JSON.stringify(before.only);
     parts.picture.redraw();
     parts.addresses.show();
+    void parts.lifetimes.show();
     this.#showRange();
     if (!isSame) parts.live.show();
     else if (state.buffer !== before.buffer) void parts.live.showBuffer();
@@ -186,19 +188,25 @@ class MemoryView {
       picture.know(live.isDescribed, live.hasStacks);
       this.#showRange();
       picture.chart?.redraw();
+      void lifetimes.show();
     });
     const between = new Between(context, model, change);
     const addresses = new Addresses(context, model, change);
-    const findings = new Findings(context, model, change, (answer) => this.#tell("findings", answer));
-    this.#parts = { picture, live, between, addresses, findings };
+    const lifetimes = new Lifetimes(context, model, change);
+    const findings = new Findings(context, model, change, (answer) => {
+      this.#tell("findings", answer);
+      lifetimes.know(answer.data.growth);
+    });
+    this.#parts = { picture, live, between, addresses, lifetimes, findings };
     this.#ends.push(() => picture.destroy(), () => live.destroy(), () => between.destroy(),
-      () => addresses.destroy());
+      () => addresses.destroy(), () => lifetimes.destroy());
     fill(this.body, h("div", { class: "memory-main" }, picture.element, between.element, live.element,
-      addresses.element), findings.element);
+      addresses.element, lifetimes.element), findings.element);
     fill(context.main, h("h1", { class: "unseen" }, `Memory of ${context.session}`),
       this.remarks, this.body);
     picture.redraw();
     addresses.show();
+    void lifetimes.show();
     this.#moveTo(model.state);
     this.#ends.push(model.viewport.onChange(() => this.#moved()));
     live.show();

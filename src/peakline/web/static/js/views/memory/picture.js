@@ -63,13 +63,12 @@ export class Picture {
     const head = h("h2", { id: "memory-heading" }, "Memory in use");
     this.element = h("section", { class: "panel stack memory-picture", "aria-labelledby": head.id },
       h("div", { class: "row-of" }, head, this.modes?.element, h("span", { class: "grow" }),
-        chart && [
-          h("button", { type: "button", onclick: wishes.toPeak }, "To the peak"), this.fit,
-          h("button", { type: "button", onclick: () => model.viewport.showAll() }, "Show all"),
-          exportMenu({ name: `${context.session}-memory`, picture: () => chart.canvas,
-            json: () => this.#answer(context), command: () => this.#command(context) }),
-        ]),
-      chart && this.legend.element, this.layers?.element, trouble, chart?.canvas,
+        chart && exportMenu({ name: `${context.session}-memory`, picture: () => chart.canvas,
+          json: () => this.#answer(context), command: () => this.#command(context) })),
+      chart && h("div", { class: "row-of" }, this.legend.element, h("span", { class: "grow" }),
+        h("button", { type: "button", onclick: wishes.toPeak }, "To the peak"), this.fit,
+        h("button", { type: "button", onclick: () => model.viewport.showAll() }, "Show all")),
+      this.layers?.element, trouble, chart?.canvas,
       this.overview?.canvas, this.bars?.element);
   }
 

@@ -71,6 +71,7 @@ export const FILTERS = /** @type {const} */ ({
  * @property {By} parts what the range is put together by
  * @property {"live" | "allocated"} of what the range's flame graph is of
  * @property {"scope" | "stack"} tree what trees are by
+ * @property {boolean} lifetimes whether these are shown
  * @property {MapView} map what the address map is of
  * @property {number | null} report of a failed allocation, whose blocks are listed
  * @property {string} limit of the replay
@@ -116,6 +117,7 @@ export function readState(params) {
     parts: oneOf(BY, params["parts"], "op"),
     of: params["of"] === "allocated" ? "allocated" : "live",
     tree: params["tree"] === "stack" ? "stack" : "scope",
+    lifetimes: params["lifetimes"] === "true",
     map: oneOf(MAPS, params["map"], "none"),
     report: number(params["report"]),
     limit: params["limit"] ?? "",
@@ -145,7 +147,7 @@ function range(a, b) {
 /** What is not in an address, since it is so without. */
 const DEFAULTS = /** @type {Record<string, unknown>} */ ({
   group: "buffer", draw: "line", by: "op", parts: "op", of: "live", tree: "scope", requested: false,
-  reserved: false, capacity: false, map: "none", limit: "", settings: "",
+  reserved: false, capacity: false, map: "none", lifetimes: false, limit: "", settings: "",
 });
 
 /**
