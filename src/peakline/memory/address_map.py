@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
+from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.memory.grouped import begun
 from peakline.memory.live import MemoryRecords
@@ -160,12 +160,22 @@ def over_time(
     first = np.maximum(begin_ps[inside], start)
     last = np.minimum(end_ps[inside], end)
     area = found.bytes[inside].astype(np.float64) * np.maximum(last - first, 1)
-    order = np.argsort(-area, kind="stable")
-    chosen, rest = np.sort(order[:most]), order[most:]
+    chosen, rest = _largest(area, most)
     touched = _touched(found, inside[rest], first[rest], last[rest], stretch)
     rows = inside[chosen]
     region, offset = found.regions.place(found.address[rows])
     return OverTime(found.rows[rows], region, offset, found.bytes[rows], int(rest.size), touched)
+
+
+def _largest(area: Float64Array, most: int) -> tuple[IntpArray, IntpArray]:
+    """The places of the ``most`` largest, of equals the first, and all others; both ascending."""
+    if area.size <= most:
+        return np.arange(area.size), np.zeros(0, np.intp)
+    least = np.partition(area, area.size - most)[area.size - most]
+    is_chosen = area > least
+    equal = np.flatnonzero(area == least)
+    is_chosen[equal[: most - int(np.count_nonzero(is_chosen))]] = True
+    return np.flatnonzero(is_chosen), np.flatnonzero(~is_chosen)
 
 
 def _was_there(records: MemoryRecords, rows: IntpArray) -> BoolArray:
@@ -178,7 +188,8 @@ def _touched(
     found: Placed, rows: IntpArray, first: Int64Array, last: Int64Array, stretch: tuple[int, int]
 ) -> BoolArray:
     """The cells of the grid that some of the buffers ``rows`` touch."""
-    count = np.zeros((_ROWS + 1, _COLUMNS + 1), np.int64)
+    shape = _ROWS + 1, _COLUMNS + 1
+    count = np.zeros(shape, np.int64)
     if rows.size:
         per_ps = _COLUMNS / (stretch[1] - stretch[0])
         left = ((first - stretch[0]) * per_ps).astype(np.int64).clip(0, _COLUMNS - 1)
@@ -190,7 +201,8 @@ def _touched(
         low = np.clip((at * scale).astype(np.int64), 0, _ROWS - 1)
         high = np.clip(np.ceil((at + found.bytes[rows]) * scale).astype(np.int64), low + 1, _ROWS)
         for y, x, sign in ((low, left, 1), (high, left, -1), (low, right, -1), (high, right, 1)):
-            np.add.at(count, (y, x), sign)
+            cells = np.bincount(y * shape[1] + x, minlength=count.size)
+            count += sign * cells.reshape(shape)
     touched: BoolArray = (count.cumsum(axis=0).cumsum(axis=1) > 0)[:_ROWS, :_COLUMNS]
     return touched
 

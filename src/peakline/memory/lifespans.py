@@ -8,13 +8,16 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.memory.between import counts_of
-from peakline.memory.grouped import begun
+from peakline.memory.grouped import begun, numbered
 from peakline.memory.live import MemoryRecords
 from peakline.memory.usage import buffer_bytes
 from peakline.tables.joins import summed
 
 _EDGES = np.array([0, *(n * 10**k for k in range(6, 18) for n in (1, 3))], np.int64)
 """Half a decade each, from a microsecond on; what lives shorter is one bin."""
+
+_DENSE = 1 << 24
+"""So many sums are made as they are."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def lifespans(
     code = np.searchsorted(_EDGES, lived, "right") - 1
     code = np.where(ends >= 0, code, _EDGES.size)
     sizes, counts = buffer_bytes(events, rows), counts_of(records, rows)
-    op, ops = events.names("op").take(rows).grouped()
+    op, ops = numbered(events.names("op").take(rows))
     totals = summed(code, sizes, _EDGES.size + 1)
     buffers = summed(code, counts, _EDGES.size + 1)
     largest = _largest(code, op, sizes, len(ops))
@@ -77,8 +80,15 @@ def _largest(
     code: Int64Array, op: Int64Array, sizes: Int64Array, ops: int
 ) -> dict[int, tuple[int, int]]:
     """Per bin the op with most bytes, and these; of equals the first."""
-    keys, place = np.unique(code * np.int64(ops) + op, return_inverse=True)
-    totals = summed(place, sizes, keys.size)
+    keys = code * np.int64(ops) + op
+    bins = _EDGES.size + 1
+    if bins * ops <= _DENSE:
+        totals = summed(keys, sizes, bins * ops)
+        keys = np.flatnonzero(totals)
+        totals = totals[keys]
+    else:
+        keys, place = np.unique(keys, return_inverse=True)
+        totals = summed(place, sizes, keys.size)
     order = np.lexsort((keys, -totals))
     found: dict[int, tuple[int, int]] = {}
     for key, total in zip(keys[order].tolist(), totals[order].tolist(), strict=True):
