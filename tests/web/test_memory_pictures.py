@@ -264,7 +264,7 @@ def test_a_replay_under_other_settings_is_in_the_address(page, server):
     tells(
         page.locator(".memory-addresses"),
         "under a limit of 1.0 GiB",
-        "allow_growth=false",
+        "expandable_segments=true",
         "all requests fit",
     )
 
