@@ -31,6 +31,7 @@ OTHERS = {
     "memory_log_bfc": "memory_log/tf1_control_flow.log.gz",
     "oom_report": "oom_report/tf_bfc_oom.log.gz",
     "torch_break": "programs/steps/torch_break.pt.trace.json.gz",
+    "torch_snapshot": "fit/torch/limited/snapshot_oom.pickle.gz",
     "torch_trace": "chrome_trace/noleak.pt.trace.json.gz",
     "jax_heap": "pprof/device_memory.pprof.pb.gz",
     "run_metadata": "run_metadata/tf1_cnn_2.pb.gz",
