@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peakline.text import counted, cut_middle, time_text
+from peakline.text import counted, cut_middle, short_time_text
 from peakline.timing.step_breakdown import StepTimes
 from peakline.timing.step_difference import PartDifference, StepDifference, Work
 from peakline.timing.step_facts import PARTS, SLOW
@@ -59,18 +59,18 @@ def _headline(difference: StepDifference, times: StepTimes) -> str:
         subject = f"{name}, one of the first steps of the record, which warm up, took"
     if difference.steps.rows.tolist() == difference.usual.rows.tolist():
         many = difference.usual.of_steps
-        is_only = f"the only whole step of its name: {time_text(wall.value)}"
-        is_median = f"the median step of {many:,}: {time_text(wall.value)}"
+        is_only = f"the only whole step of its name: {short_time_text(wall.value)}"
+        is_median = f"the median step of {many:,}: {short_time_text(wall.value)}"
         return f"{name} is {is_median if many > 1 else is_only}."
     other = _label(times, int(difference.usual.rows[0]))
-    usual = f"the median step ({other}, {time_text(wall.usual)})"
+    usual = f"the median step ({other}, {short_time_text(wall.usual)})"
     if not difference.usual.is_median:
-        usual = f"{other} ({time_text(wall.usual)})"
+        usual = f"{other} ({short_time_text(wall.usual)})"
     ratio = wall.value / max(wall.usual, 1)
     if abs(ratio - 1) < _SAME:
-        text = f"{subject} {time_text(wall.value)}, about as long as {usual}"
+        text = f"{subject} {short_time_text(wall.value)}, about as long as {usual}"
     else:
-        text = f"{subject} {time_text(wall.value)}, {_times(ratio)} {usual}"
+        text = f"{subject} {short_time_text(wall.value)}, {_times(ratio)} {usual}"
     return f"{text}: {_list(difference)}."
 
 
@@ -102,7 +102,7 @@ def _where(part: str) -> str:
 
 
 def _signed(ps: int) -> str:
-    return f"{'+' if ps > 0 else '-' if ps < 0 else ''}{time_text(abs(ps))}"
+    return f"{'+' if ps > 0 else '-' if ps < 0 else ''}{short_time_text(abs(ps))}"
 
 
 def _of_part(part: PartDifference, difference: StepDifference) -> list[str]:
