@@ -29,7 +29,8 @@ _CAUGHT_UP = """() => new Promise((done) =>
 _SETTLED = """() => {
   const main = document.getElementById("main");
   return main.childNodes.length > 0
-    && !main.querySelector(".state.loading, [aria-busy='true'], progress:not([value])");
+    && !main.querySelector(".state.loading, [aria-busy='true'], progress:not([value])")
+    && !document.querySelector("#answer:not([hidden]) .coming");
 }"""
 # First to where nothing is, so that the view begins anew also where it was shown before. Whoever
 # listened before us, as the page does, knows of the change when we do.

@@ -15,10 +15,11 @@ const LOGDIR = "LOGDIR";
 export async function commandOf(context, verb, options = {}) {
   const { source, source_is_logdir: isLogdir, roots } = await serverDocument();
   const path = source ?? (roots.length > 1 ? context.root || roots[0] || LOGDIR : LOGDIR);
-  const where = { session: !source || isLogdir ? context.session : "", host: context.host };
+  /** @type {Record<string, string | number | boolean | null | undefined>} */
+  const all = { session: !source || isLogdir ? context.session : "", host: context.host, ...options };
   /** @type {string[]} */
   const given = [];
-  for (const [name, value] of Object.entries({ ...where, ...options })) {
+  for (const [name, value] of Object.entries(all)) {
     if (value === null || value === undefined || value === false || value === "") continue;
     given.push(`--${name}`);
     if (value !== true) given.push(quoted(String(value)));

@@ -5,6 +5,7 @@ import { changed, formatAddress, parseAddress } from "../core/address.js";
 import { fill } from "../core/dom.js";
 import { empty, failed, loading } from "../core/states.js";
 import { hideTip } from "../core/tooltip.js";
+import { AnswerBar } from "./answer.js";
 import { Context } from "./context.js";
 import { Header } from "./header.js";
 import { openHelp } from "./help.js";
@@ -43,6 +44,8 @@ export class Router {
   #known = null;
   #main = /** @type {HTMLElement} */ (document.getElementById("main"));
   #header = new Header(/** @type {HTMLElement} */ (document.getElementById("header")));
+
+  #answer = new AnswerBar(/** @type {HTMLElement} */ (document.getElementById("answer")));
 
   start() {
     this.#header.help = () => this.#view?.help ?? [];
@@ -130,6 +133,9 @@ export class Router {
       fill(this.#main);
       this.#context = new Context(this, this.#main, shown, ends.signal, session);
       this.#view = mount(this.#context);
+      if (!session) return;
+      const { tools } = await session;
+      if (!ends.signal.aborted) this.#answer.show(shown, tools);
     } catch (error) {
       if (ends.signal.aborted) return;
       fill(this.#main, failed(error, () => void this.#open(address)));
@@ -149,6 +155,7 @@ export class Router {
     this.#address = address;
     this.#main.className = address.view;
     this.#header.setAddress(address);
+    if (!address.session) this.#answer.hide();
     const place = [address.session, address.view].filter(Boolean).join(" · ");
     document.title = place ? `${place} – Peakline` : "Peakline";
     return this.#ends;
