@@ -10,7 +10,7 @@ import { partOf } from "../../core/parts.js";
 import { failed, loading } from "../../core/states.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
-import { cut } from "./labels.js";
+import { cutMiddle } from "./labels.js";
 
 const ROW_PX = 18, LABEL_PX = 190, NARROW_PX = 110, RIGHT = 8, LETTER_PX = 7, LATER_MS = 120;
 /** What is least is still seen. */
@@ -209,7 +209,7 @@ export class HeatStrip {
       const y = place * ROW_PX;
       paint.globalAlpha = 1;
       paint.fillStyle = colors["text"] ?? "";
-      paint.fillText(cut(this.#title(row), (left - 12) / LETTER_PX), left - 8, y + ROW_PX / 2);
+      paint.fillText(cutMiddle(this.#title(row), (left - 12) / LETTER_PX), left - 8, y + ROW_PX / 2);
       const most = row.most_ps.reduce((one, other) => Math.max(one, other), 1);
       paint.fillStyle = colors[this.#by === "part" ? partOf(row.name).color : "accent"] ?? "";
       row.most_ps.forEach((ps, column) => {

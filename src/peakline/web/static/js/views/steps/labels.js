@@ -11,6 +11,18 @@ export function cut(name, letters) {
 }
 
 /**
+ * A name in so many letters, without its middle: begin and end are what ops differ by.
+ * @param {string} name
+ * @param {number} letters
+ */
+export function cutMiddle(name, letters) {
+  const most = Math.max(Math.floor(letters), 5);
+  if (name.length <= most) return name;
+  const head = Math.ceil((most - 1) / 2);
+  return `${name.slice(0, head)}…${name.slice(name.length - (most - 1 - head))}`;
+}
+
+/**
  * Whole numbers.
  * @param {number} first
  * @param {number} last exclusive

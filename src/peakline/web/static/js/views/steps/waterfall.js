@@ -136,7 +136,7 @@ function text(x, row, content, anchor) {
  * @param {number} width
  */
 function cut(label, width) {
-  const most = Math.max(Math.floor(width / 7), 6);
+  const most = Math.max(Math.floor((width - 8) / 7.6), 6);
   return label.length > most ? `${label.slice(0, most - 1)}…` : label;
 }
 
