@@ -181,6 +181,9 @@ export class TimelineView {
       await this.steps.load();
     }
     if (this.context.signal.aborted) return;
+    // The bands above took room that the chosen event had.
+    const { chosen } = this.lanes;
+    if (chosen && !this.context.params["y"]) requestAnimationFrame(() => this.lanes.reveal(chosen.line, chosen.row));
     this.bar.stepper.hidden = !this.steps.count;
     this.panel.setTitle("steps", this.steps.count ? `Steps (${count(this.steps.count)})` : "Steps: none");
     if (this.lanesTold["events"] <= EVENTS_OF_QUICK_FINDINGS) await this.findings.load();
