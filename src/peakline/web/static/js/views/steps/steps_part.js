@@ -226,7 +226,7 @@ class Shown {
         " The record ends in the middle of it: it counts in no median and no mean."),
       partsBar(partsOf([step]), step.name || "The step"),
       h("p", { class: "row-of" },
-        h("a", { href: this.context.link("timeline", { ...params, step: step.step_id }) },
+        h("a", { href: this.context.link("timeline", { ...params, step: step.step_id, pick: "step" }) },
           "In the timeline"),
         h("a", { href: this.context.link("memory", params) }, "Its memory")),
     ];

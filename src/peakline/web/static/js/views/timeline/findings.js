@@ -4,6 +4,7 @@ import { isAbort } from "../../core/api.js";
 import { fill, h } from "../../core/dom.js";
 import { count, percent, time } from "../../core/format.js";
 import { empty, failed, loading } from "../../core/states.js";
+import { stackOf } from "./ask.js";
 
 const MOST_ROWS = 12;
 const MOMENT = /^(?:.*_)?(?:start|begin|from|at)_ps$/;
@@ -42,6 +43,11 @@ export class Findings {
   async load() {
     if (this.#asked) return;
     this.#asked = true;
+    if (stackOf(this.context)) {
+      fill(this.element, empty("Findings are of one host", "Choose a host above to see its findings."));
+      this.told("Findings");
+      return;
+    }
     fill(this.element, loading("Looking at the steps' time"));
     await this.steps;
     try {
