@@ -45,6 +45,8 @@ def test_the_server_tells_its_roots_and_takes_their_names(tmp_path):
             "max_capture_s": 600.0,
             "profiler_port": 9012,
             "workers": ["a", "b"],
+            "source": None,
+            "source_is_logdir": False,
         }
         assert str(tmp_path) not in answer.text
         (listed,) = face.client.get("/api/sessions", params={"root": "two"}).json()

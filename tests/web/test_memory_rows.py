@@ -114,7 +114,7 @@ def test_a_buffer_shows_its_life(page, server):
 def test_the_icicle_narrows_to_a_scope(page, server):
     told = live(server, "leak_list", scopes="true")
     open_view(page, server, view("leak_list"))
-    page.locator(".icicle-plot .slice", has_text="gradient_tape").first.click()
+    page.locator(".scopes .part", has_text="gradient_tape").first.click()
     wait_for_params(page, within="gradient_tape")
     place = told["scopes"]["path"].index("gradient_tape")
     together = f"{size_text(told['scopes']['bytes'][place])} together"

@@ -26,7 +26,7 @@ def panel(page, heading):
 def test_the_facts_are_those_of_the_service(page, server):
     told = summary(server, "input_bound")
     open_view(page, server, "/session/input_bound/summary")
-    shown = page.locator("dl.panel.facts")
+    shown = page.locator(".panel > dl.facts")
     assert facts(shown)["Format"] == told["profile"]["format"] == "xplane"
     assert facts(shown)["Steps"] == f"{told['time']['steps']} steps" == "16 steps"
     assert fact(shown, "Recorded") == almost(told["profile"]["duration_ps"])
@@ -124,7 +124,7 @@ def test_hosts_are_compared(page, server):
     assert "No host keeps the others waiting." in panel(page, "2 hosts").inner_text()
     page.get_by_role("grid").get_by_role("link", name=rows[1]["Host"]).click()
     tells(page.locator("main dl.facts").first, rows[1]["Host"])
-    assert facts(page.locator("dl.panel.facts"))["Steps"] == f"{told[1]['time']['steps']} steps"
+    assert facts(page.locator(".panel > dl.facts"))["Steps"] == f"{told[1]['time']['steps']} steps"
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def view(
             settings = Settings(
                 roots=(place.logdir,),
                 linked=place.linked,
+                source=None if path == "-" else path,
                 grpc_port=None,
                 http_port=port,
                 max_unpacked_bytes=(

@@ -116,7 +116,8 @@ class Settings:
     """Everything that a server is given; sizes in bytes, times in seconds.
 
     ``roots`` are log directories or their URLs; ``linked`` are files elsewhere that links in them
-    may lead to. Without a ``grpc_port`` there is no gRPC face. ``workers`` maps a host's name to
+    may lead to. ``source`` is the path that shows the same in a command, where every caller may
+    know it. Without a ``grpc_port`` there is no gRPC face. ``workers`` maps a host's name to
     the ``ADDRESS:PORT`` of its profiler. ``token`` is one that callers must show, besides those
     of ``token_file``. ``executor``, ``hosts_at_once`` and ``scheduler`` say where the hosts of a
     session are read: see `peakline.engine.make_executor`. The others are options of
@@ -125,6 +126,7 @@ class Settings:
 
     roots: tuple[str, ...]
     linked: tuple[str, ...] = ()
+    source: str | None = None
     token: str | None = field(default=None, repr=False)
     debug: bool = False
     host: str = _option(

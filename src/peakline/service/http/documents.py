@@ -33,6 +33,14 @@ class ServerDocument(BaseModel):
     workers: list[str] = Field(
         description="hosts that have a profiler of their own (`--worker`)", examples=[["trainer-0"]]
     )
+    source: str | None = Field(
+        description="the path that `peakline view` was given, for commands that give the same; "
+        "null where the server does not say it",
+        examples=["host.xplane.pb"],
+    )
+    source_is_logdir: bool = Field(
+        description="whether `source` is a log directory, in which a command names the session"
+    )
 
 
 class SessionDocument(BaseModel):

@@ -45,6 +45,8 @@ async def server(request: Request, _query: NoQuery) -> Response:
             "max_capture_s": settings.max_capture_s,
             "profiler_port": settings.profiler_port,
             "workers": sorted(settings.workers),
+            "source": settings.source,
+            "source_is_logdir": settings.source in settings.roots,
         },
     )
 

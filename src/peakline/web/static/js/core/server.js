@@ -11,6 +11,8 @@ import { json } from "./api.js";
  * @property {number} max_capture_s
  * @property {number} profiler_port where hosts are asked to record
  * @property {string[]} workers hosts with a profiler of their own
+ * @property {string | null} source the path that `peakline view` was given
+ * @property {boolean} source_is_logdir
  */
 
 /** @type {Promise<ServerDocument> | null} */

@@ -56,6 +56,7 @@ const NAMES = [
   "ground", "panel", "raised", "line", "text", "quiet", "accent", "warn", "bad", "good", "focus",
   "band", "shade",
   "series-1", "series-2", "series-3", "series-4", "series-5", "series-6", "series-7", "series-8",
+  "series-9", "series-10", "series-11", "series-12", "series-13",
 ];
 /** How many series colors there are. */
 export const SERIES = 8;

@@ -7,7 +7,7 @@ import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { makeBuffer } from "./buffer.js";
 import { makeFacts } from "./facts.js";
-import { Icicle } from "./icicle.js";
+import { LiveIcicle } from "./icicle.js";
 import { columnsOf, isSpecial, stepName } from "./rows.js";
 import { DESCRIBED, FILTERS, GROUPS } from "./state.js";
 
@@ -48,7 +48,7 @@ export class Live {
     this.found = found;
     this.facts = makeFacts(context, model, change);
     this.buffer = makeBuffer(context, model, change);
-    this.icicle = new Icicle((path) => this.#within(path));
+    this.icicle = new LiveIcicle((path) => this.#within(path));
     this.search = h("input", { type: "search", placeholder: "op, type, shape, region, module",
       "aria-label": "Search what is live", spellcheck: "false", oninput: () => this.#type() });
     this.groups = h("div", { class: "row-of groups", role: "group", "aria-label": "Group by" });
@@ -97,7 +97,7 @@ export class Live {
   destroy() {
     this.#asking.abort();
     clearTimeout(this.#typing);
-    void this.icicle.destroy();
+    this.icicle.destroy();
   }
 
   /** Another address is shown: what is still being typed belongs to the one before. */
@@ -164,7 +164,7 @@ export class Live {
       this.#fillTable(data, isMore);
       if (needsScopes) {
         this.#drawn = moment;
-        this.icicle.show(data.scopes, data.bytes_in_use, state.only.within ?? "");
+        this.icicle.show(data.scopes, state.only.within ?? "");
       }
     } catch (error) {
       if (!isAbort(error)) fill(this.state, failed(error, () => void this.#ask(isMore)));

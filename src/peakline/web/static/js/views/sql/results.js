@@ -4,6 +4,7 @@ import { request, sessionPath } from "../../core/api.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { count, counted, time } from "../../core/format.js";
 import { columnsOf } from "../../core/kinds.js";
+import { fileName, save } from "../../core/exporting.js";
 import { failed, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { ResultChart } from "./chart.js";
@@ -88,10 +89,7 @@ export class Results {
     try {
       const response = await request(sessionPath(context.session, "sql"),
         { ...asking(context, query, format), signal: context.signal });
-      const url = URL.createObjectURL(await response.blob());
-      h("a", { href: url, download: `${fileName(context.session)}.${format}` }).click();
-      // The browser has begun to save it by then.
-      setTimeout(() => URL.revokeObjectURL(url), 10_000);
+      save(await response.blob(), `${fileName(context.session)}_query.${format}`);
     } catch (error) {
       if (!context.signal.aborted) fill(this.failure, failed(error));
     }
@@ -102,9 +100,4 @@ export class Results {
 function told({ total, names, ms }) {
   return `${counted(total, "row")}${names.length ? `, ${counted(names.length, "column")}` : ""}, `
     + `in ${time(ms * 1e9, 3)}`;
-}
-
-/** @param {string} session */
-function fileName(session) {
-  return `${session.replace(/[^\w.-]+/g, "_")}_query`;
 }

@@ -10,11 +10,14 @@ import { HOW_FOUND } from "../steps/facts.js";
 
 const SHOWN = 4;
 
-/** @param {Summary} summary */
-export function factsPanel({ profile, memory, time: told }) {
+/**
+ * @param {Summary} summary
+ * @param {HTMLElement} menu to export it
+ */
+export function factsPanel({ profile, memory, time: told }, menu) {
   const times = told?.times;
   const peak = (memory?.allocators ?? []).reduce((most, one) => Math.max(most, one.peak_bytes), 0);
-  return h("dl", { class: "panel facts" },
+  return h("div", { class: "panel with-menu" }, h("dl", { class: "facts" },
     fact("Format", profile.format),
     profile.host && fact("Host", profile.host),
     (profile.duration_ps > 0 || memory) && fact("Recorded",
@@ -30,7 +33,7 @@ export function factsPanel({ profile, memory, time: told }) {
       counted(told.devices.length, "device")),
     peak > 0 && fact("Largest peak", bytes(peak),
       memory && memory.allocators.length > 1
-        ? `of ${counted(memory.allocators.length, "allocator")}` : ""));
+        ? `of ${counted(memory.allocators.length, "allocator")}` : "")), menu);
 }
 
 /**

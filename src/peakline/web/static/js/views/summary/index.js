@@ -1,6 +1,8 @@
 /** The summary: what a profile's memory and time do, and what to fix first. */
 
 import { fill, h } from "../../core/dom.js";
+import { commandOf } from "../../core/command.js";
+import { exportMenu } from "../../core/exporting.js";
 import { failed, loading, notices } from "../../core/states.js";
 import { devicesPanel, factsPanel, memoryPanel, opsPanel, stepPanel } from "./facts.js";
 import { fixesPanel } from "./fixes.js";
@@ -52,7 +54,10 @@ export function mount(context) {
       const answer = await context.tool("summary");
       /** @type {Summary} */
       const summary = answer.data;
-      fill(page, factsPanel(summary),
+      fill(page, factsPanel(summary, exportMenu({
+        name: `${context.session}_summary`, json: () => summary,
+        command: () => commandOf(context, "summary"),
+      })),
         notices({ warnings: summary.warnings.filter(({ kind }) => !TOLD.has(kind)),
           notes: answer.notes }),
         h("div", { class: "summary-parts" },

@@ -1,0 +1,184 @@
+/** Taking along what is shown: rows as CSV or JSON, a picture as PNG or SVG, the command for it. */
+
+import { copyText } from "./copy.js";
+import { openDialog } from "./dialog.js";
+import { h } from "./dom.js";
+import { failed } from "./states.js";
+import { palette } from "./theme.js";
+
+/** The browser has begun to save a file by then. */
+const SAVED_MS = 10_000;
+/** What a picture looks like by, whose stylesheet stays here. */
+const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity",
+  "opacity", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline"];
+
+/**
+ * @typedef {object} Rows
+ * @property {string[]} columns as the service calls them, with their units
+ * @property {unknown[][]} rows
+ */
+/**
+ * @typedef {object} Exported what there is of one thing that is shown
+ * @property {string} name of the files, without their ending
+ * @property {() => Rows | Promise<Rows>} [rows] CSV and, where `json` is not, JSON
+ * @property {() => unknown | Promise<unknown>} [json] the service's own answer
+ * @property {() => HTMLCanvasElement | SVGSVGElement | null} [picture] PNG; of SVG also SVG
+ * @property {() => string | Promise<string>} [command] the `peakline` command that gives the same
+ */
+
+/**
+ * A menu of what can be taken along.
+ * @param {Exported} exported
+ * @returns {HTMLDetailsElement}
+ */
+export function exportMenu(exported) {
+  const { rows, json, picture, command } = exported;
+  const menu = h("div", {});
+  const details = h("details", { class: "export" },
+    h("summary", { "aria-label": `Export ${exported.name.replace(/[_-]+/g, " ")}` }, "Export"), menu);
+  /** @param {string} title @param {() => Promise<void>} save */
+  const add = (title, save) => menu.append(h("button", { type: "button", onclick: async () => {
+    details.open = false;
+    try {
+      await save();
+    } catch (error) {
+      openDialog(title, failed(error));
+    }
+  } }, title));
+  if (rows) add("CSV", async () => saveText(csvOf(await rows()), exported.name, "csv", "text/csv"));
+  if (json ?? rows) {
+    add("JSON", async () => {
+      const value = json ? await json() : objectsOf(/** @type {Rows} */ (await rows?.()));
+      saveText(`${JSON.stringify(value, null, 1)}\n`, exported.name, "json", "application/json");
+    });
+  }
+  if (picture) {
+    add("PNG", async () => save(await pngOf(present(picture())), `${fileName(exported.name)}.png`));
+    if (picture() instanceof SVGSVGElement) {
+      add("SVG", async () => saveText(svgText(/** @type {SVGSVGElement} */ (present(picture()))),
+        exported.name, "svg", "image/svg+xml"));
+    }
+  }
+  if (command) menu.append(copyText("Copy the command", async () => command()));
+  details.addEventListener("focusout", (event) => {
+    const next = event.relatedTarget;
+    if (next instanceof Node && !details.contains(next)) details.open = false;
+  });
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    details.open = false;
+    details.querySelector("summary")?.focus();
+    event.stopPropagation();
+  });
+  return details;
+}
+
+/**
+ * The rows of a table as it is shown, by the keys of its columns.
+ * @param {import("./table.js").DataTable} table
+ * @returns {Rows}
+ */
+export function rowsOf(table) {
+  const { columns } = table.options;
+  return { columns: columns.map(({ key }) => key),
+    rows: table.rows.map((row) => columns.map(({ key }) => row[key] ?? null)) };
+}
+
+/**
+ * Rows by RFC 4180; a text that a spreadsheet would compute is marked as one.
+ * @param {Rows} table
+ */
+export function csvOf({ columns, rows }) {
+  const cell = (/** @type {unknown} */ value) => {
+    if (value === null || value === undefined) return "";
+    if (typeof value === "number" || typeof value === "boolean") return String(value);
+    const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
+  };
+  return [columns, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
+}
+
+/**
+ * Let the browser save a file.
+ * @param {Blob} blob
+ * @param {string} name
+ */
+export function save(blob, name) {
+  const url = URL.createObjectURL(blob);
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), SAVED_MS);
+}
+
+/**
+ * A name that every file system takes.
+ * @param {string} name
+ */
+export function fileName(name) {
+  return name.replace(/[^\w.-]+/g, "_").slice(0, 120) || "peakline";
+}
+
+/** @param {Rows} table */
+function objectsOf({ columns, rows }) {
+  return rows.map((row) => Object.fromEntries(columns.map((key, place) => [key, row[place] ?? null])));
+}
+
+/** @param {string} text @param {string} name @param {string} ending @param {string} type */
+function saveText(text, name, ending, type) {
+  save(new Blob([text], { type }), `${fileName(name)}.${ending}`);
+}
+
+/**
+ * @template T
+ * @param {T | null} picture
+ * @returns {T}
+ */
+function present(picture) {
+  if (!picture) throw new Error("nothing is drawn yet");
+  return picture;
+}
+
+/**
+ * A picture on the ground of its panel, as sharp as it is on the screen.
+ * @param {HTMLCanvasElement | SVGSVGElement} picture
+ * @returns {Promise<Blob>}
+ */
+async function pngOf(picture) {
+  const isCanvas = picture instanceof HTMLCanvasElement;
+  const { clientWidth, clientHeight } = picture;
+  const scale = isCanvas ? 1 : devicePixelRatio;
+  const canvas = h("canvas");
+  canvas.width = isCanvas ? picture.width : Math.round(clientWidth * scale);
+  canvas.height = isCanvas ? picture.height : Math.round(clientHeight * scale);
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  context.fillStyle = palette()["panel"] ?? "#ffffff";
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(isCanvas ? picture : await imageOf(picture), 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve, reject) => canvas.toBlob((blob) =>
+    (blob ? resolve(blob) : reject(new Error("the browser cannot make a picture of this size")))));
+}
+
+/** @param {SVGSVGElement} picture */
+async function imageOf(picture) {
+  const image = h("img", { src: `data:image/svg+xml,${encodeURIComponent(svgText(picture))}` });
+  await image.decode();
+  return image;
+}
+
+/**
+ * An SVG that needs no stylesheet.
+ * @param {SVGSVGElement} picture
+ */
+function svgText(picture) {
+  const copy = /** @type {SVGSVGElement} */ (picture.cloneNode(true));
+  const from = [picture, ...picture.querySelectorAll("*")];
+  [copy, ...copy.querySelectorAll("*")].forEach((element, place) => {
+    const style = getComputedStyle(/** @type {Element} */ (from[place]));
+    for (const name of STYLES) element.setAttribute(name, style.getPropertyValue(name));
+    for (const name of ["class", "style", "tabindex"]) element.removeAttribute(name);
+  });
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.setAttribute("width", String(picture.clientWidth));
+  copy.setAttribute("height", String(picture.clientHeight));
+  return new XMLSerializer().serializeToString(copy);
+}
