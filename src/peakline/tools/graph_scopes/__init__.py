@@ -39,8 +39,9 @@ class GraphScopesParameters(Parameters):
         None, max_length=_LONGEST_LIST, description="the body of this function of it"
     )
     opened: str | None = parameter(
-        None, max_length=_LONGEST_LIST, pattern=r"^[0-9]*(,[0-9]+)*$",
-        description="scopes: the items that are open, as 12,40. Default: enough to see something",
+        None, max_length=_LONGEST_LIST, pattern=r"^(none|[0-9]*(,[0-9]+)*)$",
+        description="scopes: the items that are open, as 12,40, or none. Default: enough to "
+        "see something",
     )  # fmt: skip
     reveal: int | None = parameter(
         None, ge=0, le=_MOST_ITEM, description="scopes: open also whatever holds this item"

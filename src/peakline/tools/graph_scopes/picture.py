@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import Int64Array
+from peakline.graph.index import short_name
 from peakline.graph.scopes.model import ScopedGraph
 from peakline.graph.scopes.tree import KINDS
 from peakline.graph.scopes.visible import MOST_ITEMS, Joined, Visible, joined_edges, mixes
@@ -39,13 +40,15 @@ def nodes_picture(graph: ScopedGraph, nodes: Int64Array, *, sizes: bool) -> dict
     none = np.zeros(nodes.size, np.bool_)
     shown = Visible(tree, nodes, none, stands_for, (), ())
     joined = joined_edges(graph, shown, sizes=sizes)
-    parent = np.full(nodes.size, -1)
+    items = _items(graph, nodes, np.full(nodes.size, -1), none, shown)
+    # Without what is around them the names in their scopes would say little.
+    items["label"] = [short_name((name or "").rsplit("/", 1)[-1]) for name in items["name"]]
     return {
         **_common(graph, sizes=sizes),
         "opened": [],
         "refused": [],
         "most_items": MOST_ITEMS,
-        "items": _items(graph, nodes, parent, none, shown),
+        "items": items,
         "edges": _edges(graph, joined, sizes=sizes),
         "inside": {"source": [], "target": []},
     }

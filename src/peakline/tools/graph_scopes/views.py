@@ -40,7 +40,7 @@ def _scopes(profile: Profile, parameters: GraphScopesParameters) -> dict[str, An
     if parameters.opened is None:
         wanted = opened_first(tree)
     else:
-        wanted = [int(one) for one in parameters.opened.split(",") if one]
+        wanted = [int(one) for one in parameters.opened.split(",") if one.isdecimal()]
     if parameters.reveal is not None:
         # What holds it comes first: it must not be what does not fit.
         wanted = [*tree.ancestors(_checked(graph, parameters.reveal)), *wanted]
