@@ -440,3 +440,21 @@ def test_what_is_wrong_is_one_clear_error():
         ask(profile, view="path")
     with pytest.raises(UsageError, match="only compiled programs"):
         ask(profile, view="schedule")
+
+
+def test_the_overview_counts_what_the_file_holds():
+    profile, graph = peakline.open(SAVED), graph_def(SAVED)
+    found = ask(profile, view="overview")
+    ops = Counter(node.op for node in graph.node)
+    assert found["nodes"] == len(graph.node)
+    assert found["edges"] == sum(len(node.input) for node in graph.node)
+    assert {one["text"]: one["nodes"] for one in found["ops"]}.items() <= ops.items()
+    assert found["ops"][0]["nodes"] == max(ops.values())
+    assert (found["functions_total"], found["broken_total"]) == (1, 0)
+    path = PROGRAMS[0]
+    profile, proto = peakline.open(path), HloProto.FromString(path.read_bytes())
+    found = ask(profile, view="overview")
+    made = [one for part in proto.hlo_module.computations for one in part.instructions]
+    opcodes = Counter(one.opcode for one in made)
+    assert found["program"]["instructions"] == len(made)
+    assert {one["text"]: one["nodes"] for one in found["ops"]}.items() <= opcodes.items()

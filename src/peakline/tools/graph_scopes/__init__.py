@@ -24,11 +24,14 @@ _LONGEST_LIST = 1 << 14
 class GraphScopesParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    view: Literal["scopes", "graphs", "search", "around", "path", "item", "schedule"] = parameter(
+    view: Literal[
+        "scopes", "graphs", "overview", "search", "around", "path", "item", "schedule"
+    ] = parameter(
         "scopes",
-        description="scopes: what is visible; graphs: the graphs of the profile; search: nodes by "
-        "text; around: a node and those near it; path: from an input to a node or from it to an "
-        "output; item: all about one; schedule: a compiled program in the order in which it runs",
+        description="scopes: what is visible; graphs: the graphs of the profile; overview: "
+        "what they are, and rules that they break; search: nodes by text; around: a node and those "
+        "near it; path: from an input to a node or from it to an output; item: all about one; "
+        "schedule: a compiled program in the order in which it runs",
     )
     graph: str | None = parameter(
         None, max_length=_LONGEST_LIST,

@@ -17,6 +17,7 @@ from peakline.graph.scopes.visible import opened_first, visible
 from peakline.graph.scopes.walks import Walks
 from peakline.hlo.schedule import schedule_of
 from peakline.tables import Profile
+from peakline.tools.graph_scopes.overview import overview
 from peakline.tools.graph_scopes.picture import nodes_picture, scopes_picture
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ def _graphs(profile: Profile, _parameters: GraphScopesParameters) -> dict[str, A
         "graphs_total": len(names),
         "default": None if first is None else {"graph": first.graph, "function": first.function},
     }
+
+
+def _overview(profile: Profile, _parameters: GraphScopesParameters) -> dict[str, Any]:
+    return overview(profile)
 
 
 def _scopes(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
@@ -176,6 +181,6 @@ def _node(graph: ScopedGraph, parameters: GraphScopesParameters) -> int:
 
 
 VIEWS: Mapping[str, Callable[[Profile, GraphScopesParameters], dict[str, Any]]] = {
-    "graphs": _graphs, "scopes": _scopes, "search": _search, "around": _around, "path": _path,
-    "item": _item, "schedule": _schedule,
+    "scopes": _scopes, "graphs": _graphs, "overview": _overview, "search": _search,
+    "around": _around, "path": _path, "item": _item, "schedule": _schedule,
 }  # fmt: skip

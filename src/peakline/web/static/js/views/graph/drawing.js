@@ -49,7 +49,7 @@ function second(item) {
  * @param {Item} item
  * @param {Picture} picture
  */
-export function inWords(item, picture) {
+export function sentenceOf(item, picture) {
   const parts = [item.label, item.kind === "node" ? item.op : item.kind];
   if (isHolder(item)) parts.push(counted(item.nodes, "node"));
   if (picture.has_time) parts.push(time(item.time_ps));
@@ -94,7 +94,7 @@ export class Drawing {
       this.#lines.push({ path, edges: line.edges });
       const wide = svg("path", { class: "gv-hit", d: curve(line.points) });
       wide.addEventListener("pointermove", (event) =>
-        showTip(event.clientX, event.clientY, this.#edgeWords(own, links, line.edges)));
+        showTip(event.clientX, event.clientY, this.#edgeLines(own, links, line.edges)));
       wide.addEventListener("pointerleave", hideTip);
       lines.append(wide);
     }
@@ -144,7 +144,7 @@ export class Drawing {
     return svg("g", {
       class: `gv-box ${item.kind}${item.is_open ? " open" : ""}${isHolder(item) ? " holder" : ""}`,
       transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, role: "button", tabindex: -1,
-      "aria-label": inWords(item, this.picture),
+      "aria-label": sentenceOf(item, this.picture),
       "aria-expanded": isHolder(item) ? String(item.is_open) : null, "data-item": item.id,
     },
     svg("title", {}, item.name ?? item.label),
@@ -165,7 +165,7 @@ export class Drawing {
    * @param {{source: number, target: number}[]} links
    * @param {number[]} places
    */
-  #edgeWords(edges, links, places) {
+  #edgeLines(edges, links, places) {
     const name = (/** @type {number} */ id) =>
       this.picture.items.find((item) => item.id === id)?.label ?? "";
     const [first] = places.map((place) => links[place]);

@@ -41,7 +41,7 @@ class GraphView {
   /** @type {readonly string[]} */
   #tools = [];
   /** What is known of the selected item. @type {any} */
-  #told = null;
+  #known = null;
 
   /** @param {import("../../shell/context.js").Context} context */
   constructor(context) {
@@ -190,7 +190,7 @@ class GraphView {
     return color && modes.includes(color) ? color : modes.includes("time") ? "time" : "category";
   }
 
-  /** What the service is to be asked for. @returns {Record<string, string | number | null>} */
+  /** The parameters of the question to the service. @returns {Record<string, string | number | null>} */
   #query() {
     const { open, only, item } = this.state;
     if (only) {
@@ -243,7 +243,7 @@ class GraphView {
     const drawn = await this.stage.show(picture, this.#mode(picture), this.state.item, where);
     if (!drawn || signal.aborted) return;
     fill(this.stage.note, ...this.#notes(picture));
-    if (this.#told?.item === this.state.item) this.#drawDetail(this.#told);
+    if (this.#known?.item === this.state.item) this.#drawDetail(this.#known);
     this.stage.setBusy(false);
   }
 
@@ -287,7 +287,7 @@ class GraphView {
     this.#detailing.abort();
     const detailing = this.#detailing = new AbortController();
     const { item } = this.state;
-    this.#told = null;
+    this.#known = null;
     if (item === null) {
       fill(this.panel, h("h2", {}, "Nothing selected"), h("p", { class: "quiet" },
         "A click selects; on a scope it also opens or closes it. Dashed boxes are groups of like "
@@ -298,7 +298,7 @@ class GraphView {
       const signal = AbortSignal.any([detailing.signal, this.context.signal]);
       const { data } = await this.#ask({ view: "item", item }, signal);
       if (signal.aborted) return;
-      this.#told = data;
+      this.#known = data;
       this.#drawDetail(data);
     } catch (error) {
       if (!isAbort(error)) fill(this.panel, failed(error, () => void this.#detail()));
