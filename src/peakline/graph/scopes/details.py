@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import Int64Array
+from peakline.graph.index import short_name
 from peakline.graph.scopes.graphs import graph_names
 from peakline.graph.scopes.model import ScopedGraph
 from peakline.graph.scopes.tree import KINDS
@@ -64,7 +65,7 @@ def _mix(graph: ScopedGraph, item: int, column: Names) -> list[dict[str, Any]]:
     known, count = np.unique(codes[codes >= 0], return_counts=True)
     order = np.argsort(-count, kind="stable")[:12]
     return [
-        {"text": column.values[code], "nodes": number}
+        {"text": short_name(column.values[code]), "nodes": number}
         for code, number in zip(known[order].tolist(), count[order].tolist(), strict=True)
         if column.values[code]
     ]
@@ -81,11 +82,11 @@ def _ends(graph: ScopedGraph, node: int, *, into: bool) -> dict[str, Any]:
     rows = [
         {
             "item": item,
-            "name": graph.names[item] or "",
-            "op": graph.ops[item] or "",
+            "name": short_name(graph.names[item] or ""),
+            "op": short_name(graph.ops[item] or ""),
             "is_control": bool(edges.is_control[edge]),
             "bytes": None if sizes.bytes[edge] < 0 else int(sizes.bytes[edge]),
-            "shape": sizes.shape[edge],
+            "shape": short_name(sizes.shape[edge] or "") or None,
         }
         for item, edge in zip(other.tolist(), some[:_MOST_ENDS].tolist(), strict=True)
     ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
+from peakline.graph.index import short_name
 from peakline.graph.scopes.model import ScopedGraph
 from peakline.graph.scopes.tree import Tree
 from peakline.tables.columns import Names
@@ -149,5 +150,5 @@ def mixes(shown: Visible, column: Names, most: int = 4) -> dict[int, list[tuple[
     for one, text, many in zip(item.tolist(), code.tolist(), number.tolist(), strict=True):
         listed = found.setdefault(one, [])
         if len(listed) < most:
-            listed.append((column.values[text], many))
+            listed.append((short_name(column.values[text]), many))
     return found

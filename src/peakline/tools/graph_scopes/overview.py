@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from peakline.graph.check import check_graphs
+from peakline.graph.index import short_name
 from peakline.graph.scopes.graphs import default_graph, graph_names
 from peakline.graph.summary import summarize_graphs
 from peakline.hlo.graphs import labels_of
@@ -63,4 +64,6 @@ def _sum(*counts: dict[str, int]) -> dict[str, int]:
 
 
 def _listed(counts: dict[str, int]) -> list[dict[str, Any]]:
-    return [{"text": text, "nodes": number} for text, number in list(counts.items())[:_MOST]]
+    return [
+        {"text": short_name(text), "nodes": number} for text, number in list(counts.items())[:_MOST]
+    ]

@@ -68,8 +68,8 @@ def _common(graph: ScopedGraph, *, sizes: bool) -> dict[str, Any]:
         "has_sizes": sizes and bool((graph.sizes.bytes > 0).any()),
         "step": measures.step,
         "time_ps": int(measures.time_ps.sum()),
-        "categories": [graph.categories.values[code] for code in known[order].tolist()],
-        "devices": [device for device in listed if device][:_CATEGORIES],
+        "categories": [short_name(graph.categories.values[one]) for one in known[order].tolist()],
+        "devices": [short_name(device) for device in listed if device][:_CATEGORIES],
     }
 
 
@@ -99,7 +99,7 @@ def _items(
 
 def _texts(column: Names, items: Int64Array, is_node: Any) -> list[str | None]:
     return [
-        column[item] if node else None
+        short_name(column[item] or "") if node else None
         for item, node in zip(items.tolist(), is_node.tolist(), strict=True)
     ]
 
@@ -113,7 +113,10 @@ def _edges(graph: ScopedGraph, joined: Joined, *, sizes: bool) -> dict[str, Any]
         "controls": joined.controls.tolist(),
         "bytes": joined.bytes.tolist(),
         "unknown": joined.unknown.tolist(),
-        "shape": [None if shape is None else shape[edge] for edge in joined.example.tolist()],
+        "shape": [
+            None if shape is None or shape[edge] is None else short_name(shape[edge] or "")
+            for edge in joined.example.tolist()
+        ],
         "left_out": joined.left_out,
     }
 

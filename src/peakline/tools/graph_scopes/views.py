@@ -9,6 +9,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.errors import NotFoundError, UsageError
+from peakline.graph.index import short_name
 from peakline.graph.scopes.details import item_details
 from peakline.graph.scopes.graphs import default_graph, graph_names, scoped_graph
 from peakline.graph.scopes.model import ScopedGraph
@@ -17,6 +18,7 @@ from peakline.graph.scopes.visible import opened_first, visible
 from peakline.graph.scopes.walks import Walks
 from peakline.hlo.schedule import schedule_of
 from peakline.tables import Profile
+from peakline.text import check_repeated
 from peakline.tools.graph_scopes.overview import overview
 from peakline.tools.graph_scopes.picture import nodes_picture, scopes_picture
 
@@ -28,6 +30,8 @@ _MOST_GRAPHS = 2000
 
 def _graphs(profile: Profile, _parameters: GraphScopesParameters) -> dict[str, Any]:
     names, first = graph_names(profile), default_graph(profile)
+    # A name stands beside each of its functions.
+    check_repeated([one.graph for one in names[:_MOST_GRAPHS]])
     return {
         "graphs": [vars(one) for one in names[:_MOST_GRAPHS]],
         "graphs_total": len(names),
@@ -63,9 +67,9 @@ def _search(profile: Profile, parameters: GraphScopesParameters) -> dict[str, An
         "rows": [
             {
                 "item": node,
-                "name": graph.names[node] or "",
-                "op": graph.ops[node] or "",
-                "device": graph.devices[node] or "",
+                "name": short_name(graph.names[node] or ""),
+                "op": short_name(graph.ops[node] or ""),
+                "device": short_name(graph.devices[node] or ""),
                 "time_ps": int(measures.time_ps[node]),
             }
             for node in found.nodes.tolist()
@@ -123,8 +127,8 @@ def _schedule(profile: Profile, parameters: GraphScopesParameters) -> dict[str, 
             {
                 "place": begin + place,
                 "item": row,
-                "name": graph.names[row] or "",
-                "op": graph.ops[row] or "",
+                "name": short_name(graph.names[row] or ""),
+                "op": short_name(graph.ops[row] or ""),
                 "live_bytes": int(live[begin + place]) if live.size else None,
                 "peak_bytes": int(measures.peak_bytes[row]),
                 "time_ps": int(measures.time_ps[row]),
