@@ -184,8 +184,14 @@ function join(points, item, port, made, places) {
   const at = within?.ports[port];
   if (!within || !place || at === undefined) return;
   const x = place.x + (place.width - within.width) / 2 + at;
-  if (port === IN) points[points.length - 1] = [x, place.y];
-  else points[0] = [x, place.y + place.height];
+  const bottom = place.y + place.height;
+  // A line against the order comes from the other side: it ends at the border there, or it would
+  // cross everything inside.
+  if (port === IN && (points[points.length - 2]?.[1] ?? 0) <= place.y) {
+    points[points.length - 1] = [x, place.y];
+  } else if (port === OUT && (points[1]?.[1] ?? 0) >= bottom) {
+    points[0] = [x, bottom];
+  }
 }
 
 /** @param {number} value */
