@@ -27,7 +27,7 @@ def test_the_screen(peakline):
         "  -245.837 ms  245.837 ms      0 ns  compilation",
         "   -18.167 ms   22.891 ms  4.723 ms  host compute",
         "    -0.848 ms    1.015 ms  0.167 ms  launching work",
-        "    -0.553 ms    1.416 ms  0.862 ms  not known",
+        "    -0.553 ms    1.416 ms  0.862 ms  no event recorded",
         "",
         "  ops whose self time changed most, per step",
         "      CHANGE     BEFORE     AFTER  ON    OP",

@@ -54,8 +54,8 @@ def test_the_screen(peakline, both):
 def test_the_json(peakline, both):
     told = json.loads(peakline("summary", both, "--json").out)
     assert list(told) == [
-        "profile", "memory", "fits", "programs", "time", "first", "further_findings", "findings",
-        "warnings",
+        "profile", "memory", "fits", "programs", "time", "notable", "first", "further_findings",
+        "findings", "warnings",
     ]  # fmt: skip
     assert told["findings"] == {"error": 0, "warning": 2, "info": 0}
     assert told["memory"]["allocators"] == [

@@ -123,8 +123,9 @@ def test_tools_that_both_have_in_their_order(both, run):
         assert {"overview_page", "trace_viewer@", "framework_op_stats"} <= set(shared)
     # It lists a memory profile for every run, and never the pod viewer.
     own = {
-        "critical_path", "fit", "graph", "graph_scopes", "live_memory", "memory_findings",
-        "op_stats", "pod_viewer", "step_breakdown", "summary", "time_findings", "timeline",
+        "critical_path", "fit", "graph", "graph_scopes", "headline", "live_memory",
+        "memory_findings", "op_stats", "pod_viewer", "step_breakdown", "summary", "time_findings",
+        "timeline",
     }  # fmt: skip
     assert set(ours.json()) - set(shared) <= own
 

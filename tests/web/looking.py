@@ -29,7 +29,8 @@ _CAUGHT_UP = """() => new Promise((done) =>
 _SETTLED = """() => {
   const main = document.getElementById("main");
   return main.childNodes.length > 0
-    && !main.querySelector(".state.loading, [aria-busy='true'], progress:not([value])");
+    && !main.querySelector(".state.loading, [aria-busy='true'], progress:not([value])")
+    && !document.querySelector("#answer:not([hidden]) .coming");
 }"""
 # First to where nothing is, so that the view begins anew also where it was shown before. Whoever
 # listened before us, as the page does, knows of the change when we do.
@@ -173,6 +174,8 @@ def api(server: PageServer, path: str, body: object = None, **query: object) -> 
 
 def expect_accessible(page: Page, rules: Sequence[str] | None = None) -> None:
     """Axe finds nothing serious in the page, by WCAG 2.2 A and AA or by these rules of axe."""
+    # What is half scrolled out of the window is too small a target, to axe.
+    page.evaluate("scrollTo(0, 0)")
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(axe_script())
     found = page.evaluate(_AXE, rules)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from peakline.findings.headline.sentence import Sentence
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.time_answer import TimeAnswer
     from peakline.tables import Profile
@@ -46,6 +47,14 @@ def answers_of(profile: Profile, *, is_last: bool = False) -> tuple[MemoryAnswer
     return memory, answer_time(profile)
 
 
+def notable_of(memory: MemoryAnswer, time: TimeAnswer) -> tuple[Sentence, ...]:
+    """What stands out besides the findings: as long as there is any, not nothing does."""
+    from peakline.findings.headline.memory import notable_memory
+    from peakline.findings.headline.time import notable_time
+
+    return (*notable_memory(memory), *notable_time(time.steps))
+
+
 def summary_document(
     profile: Profile, *, path: str | None = None, is_last: bool = False
 ) -> Document:
@@ -66,6 +75,7 @@ def summary_document(
         "fits": [one.as_short_json() for one in memory.fits],
         "programs": [] if memory.allocators else _needs(profile),
         "time": _time(profile, time),
+        "notable": [one.as_json() for one in notable_of(memory, time)],
         "first": [one.as_json() for one in first[:FIRST]],
         "further_findings": len(first[FIRST:]),
         "findings": {severity: counts[severity] for severity in SEVERITIES},

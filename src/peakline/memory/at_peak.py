@@ -27,6 +27,7 @@ class AtPeak:
     starts: Int64Array
     rows: Int64Array
     bytes: Int64Array
+    requested: Int64Array
     codes: Int32Array
     age: Int64Array
     left: Int64Array
@@ -81,6 +82,7 @@ def buffers_at_peak(
         starts=starts,
         rows=rows,
         bytes=history.allocated[rows],
+        requested=history.requested[rows],
         codes=codes,
         age=ordinal - np.searchsorted(own_rows, rows),
         left=np.searchsorted(own_rows, ends) - ordinal,

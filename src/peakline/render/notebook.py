@@ -10,11 +10,12 @@ from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError, PeaklineError
 from peakline.figures.drawn import DrawnAllocator
 from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.step_names import labels_of
 from peakline.memory.peak import AllocatorPeak
 from peakline.render.document import memory as said
 from peakline.render.document.live import category_table, live_rows, live_table
 from peakline.render.document.model import Table, capital, text_of
-from peakline.render.document.profile import labels_of, profile_text
+from peakline.render.document.profile import profile_text
 from peakline.tables import Profile
 from peakline.text import allocator_text, size_text, time_text
 

@@ -23,7 +23,7 @@ PARTS = {
     "launch_ps": "launching work",
     "host_compute_ps": "host compute",
     "idle_ps": "idle",
-    "unknown_ps": "not known",
+    "unknown_ps": "no event recorded",
 }
 """The columns of ``step_breakdown`` that add up to a step's time, and what they are called."""
 
@@ -93,6 +93,11 @@ class StepFacts:
         code, names = self._population
         wall = np.bincount(code, self.part("wall_ps").astype(np.float64), len(names))
         return tuple(names[k] for k in np.argsort(-wall, kind="stable").tolist())
+
+    @property
+    def population_codes(self) -> Int64Array:
+        """Of which population each row is: a number that is the same for all of one."""
+        return self._population[0]
 
     @cached_property
     def _population(self) -> tuple[Int64Array, list[str]]:

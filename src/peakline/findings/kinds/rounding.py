@@ -49,7 +49,7 @@ def find(context: MemoryContext) -> Findings:
         found = one.at_peak
         if found is None or not found.peak:
             continue
-        waste = found.bytes - history.requested[found.rows]
+        waste = found.bytes - found.requested
         whole = int(waste.sum())
         share = whole / found.peak
         if share < KIND.least or whole < max(LEAST, CAPACITY * (one.peak.capacity_bytes or 0)):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from peakline.findings.catalogue import kinds
 from peakline.findings.kind import Column as Declared
 from peakline.findings.kind import heading_of, unit_of
+from peakline.findings.step_names import step_text
 from peakline.render.document.model import Column, Fact, Table, Value
-from peakline.render.document.profile import step_text
 from peakline.text import counted, size_text, time_text
 from peakline.timing.step_facts import PARTS
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.step_names import step_phrase, step_text
 from peakline.memory.churn import AllocatorChurn
 from peakline.memory.details import MemoryDetails
 from peakline.memory.growth import AllocatorGrowth
@@ -16,7 +17,6 @@ from peakline.memory.reserved import Reserved
 from peakline.memory.savings import Saving
 from peakline.memory.signatures import History
 from peakline.render.document.model import Fact, Row, Table, columns_of, value_of
-from peakline.render.document.profile import step_phrase, step_text
 from peakline.tables import Profile
 from peakline.text import counted, size_text, time_text
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from peakline.findings.failed_programs import explained_failures
+from peakline.findings.headline.memory import peak_phrases
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.program_memory import DeviceNeed, device_needs
+from peakline.findings.step_names import labels_of
 from peakline.findings.summary import top_ops
 from peakline.findings.time_answer import TimeAnswer
 from peakline.memory.allocator_names import shown_names
-from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.fit import short_text
-from peakline.render.document.profile import labels_of, step_phrase
 from peakline.render.document.program_memory import (
     devices_text,
     failure_text,
@@ -40,7 +40,10 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
     labels = labels_of(profile.columns_or_empty("steps")) if answer.allocators else {}
     peaks = sorted(answer.allocators, key=lambda peak: -peak.peak_bytes)
     rows = [
-        (allocator_text(names.get(one.allocator, one.allocator)), _peak(profile, one, labels))
+        (
+            allocator_text(names.get(one.allocator, one.allocator)),
+            "".join(phrase.text for phrase in peak_phrases(profile, one, labels)),
+        )
         for one in peaks[:_ALLOCATORS]
     ]
     if len(peaks) > _ALLOCATORS:
@@ -63,34 +66,6 @@ def _need(devices: Sequence[DeviceNeed]) -> tuple[str, str]:
     where = devices_text([need.device for need in devices]) or "compiled programs"
     least = f"at least {size_text(one.bytes)}" if one.is_run else size_text(one.bytes)
     return where, f"{least}, which {one.program.label} needs"
-
-
-def _peak(profile: Profile, peak: AllocatorPeak, labels: Mapping[int, str]) -> str:
-    from peakline.memory.oom import only_listed
-    from peakline.memory.reserved import reserved_of
-    from peakline.tables.profile_facts import is_moment
-
-    if peak.untracked_allocations and not peak.peak_bytes:
-        return "not known: its records have no ids, so no buffer can be followed"
-    size, reserved = size_text(peak.peak_bytes), reserved_of(profile, peak)
-    moment = is_moment(profile)
-    # A file of one moment knows no peak.
-    text = f"peak {size}" + ("" if reserved is None else " allocated")
-    text += f" at {time_text(peak.peak_time_ps)}"
-    if moment:
-        text = f"{'listed' if only_listed(profile, peak.allocator) else 'in use'} {size}"
-    if peak.peak_step is not None:
-        text += f" in {step_phrase(peak.peak_step, labels)}"
-    if peak.capacity_bytes and peak.peak_bytes >= _LEAST * peak.capacity_bytes:
-        text += f", {peak.peak_bytes / peak.capacity_bytes:.0%} of the capacity"
-    if reserved is not None:
-        text += f", {size_text(reserved.at_peak_bytes)} reserved"
-    most = max(peak.peak_buffers, key=lambda buffer: buffer.bytes, default=None)
-    if most is not None and peak.peak_bytes:
-        what = most.op or (f"{most.region_type}, no op recorded" if moment else "(no op)")
-        share = most.bytes / peak.peak_bytes
-        text += f"; {share:.0%} of it {cut_middle(what.removeprefix(', '), _NAME)}"
-    return text
 
 
 def _time(profile: Profile, answer: TimeAnswer) -> list[Line]:

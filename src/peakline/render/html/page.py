@@ -15,7 +15,8 @@ from typing import BinaryIO
 
 from peakline.findings.catalogue import kinds
 from peakline.findings.memory_answer import MemoryAnswer
-from peakline.render.document.profile import labels_of, profile_text
+from peakline.findings.step_names import labels_of
+from peakline.render.document.profile import profile_text
 from peakline.render.html import programs
 from peakline.render.html.composition import composition
 from peakline.render.html.context import Context, Part

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from peakline.findings.catalogue import kinds
 from peakline.findings.finding import SEVERITIES, Finding
+from peakline.findings.headline.memory import notable_memory
+from peakline.findings.step_names import step_text
 from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.finding import evidence
 from peakline.render.document.memory import allocator_facts, detail_facts
 from peakline.render.document.model import Column, Row, Table, capital, columns_of
-from peakline.render.document.profile import step_text
 from peakline.render.html.composition import largest_op
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
@@ -78,6 +79,10 @@ def _verdict(context: Context, parts: Sequence[Part]) -> Markup:
         kind = gravest[0].severity
         words = f"{_listed(told)}."
         return tag("p", _mark(kind), f"{words[0].upper()}{words[1:]}", class_=f"verdict {kind}")
+    notable = notable_memory(context.answer)
+    if notable:
+        texts = [f"{one.text[0].upper()}{one.text[1:]}." for one in notable]
+        return tag("p", _mark("info"), " ".join(texts), class_="verdict info")
     return join(
         [
             tag("p", _mark("fine"), "Nothing stands out.", class_="verdict fine"),

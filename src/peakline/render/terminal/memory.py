@@ -9,12 +9,13 @@ from rich.text import Text
 
 from peakline.findings.failed_programs import explained_failures
 from peakline.findings.program_memory import program_at_peak
+from peakline.findings.step_names import labels_of, step_phrase
 from peakline.memory.allocator_names import shown_names
 from peakline.render.document import memory as said
 from peakline.render.document.finding import pieces_text, screen_table
 from peakline.render.document.live import category_table, live_rows, live_table, narrower
 from peakline.render.document.model import Fact, Table
-from peakline.render.document.profile import labels_of, profile_text, step_phrase
+from peakline.render.document.profile import profile_text
 from peakline.render.terminal.screen import drawn, drawn_facts, indented, show
 from peakline.render.terminal.time_parts import fitted_table, fitting, screen_width
 from peakline.text import allocator_text, counted, one_line, size_text, time_text

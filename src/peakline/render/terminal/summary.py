@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from peakline.findings.summary import FIRST
+from peakline.findings.summary import FIRST, notable_of
 from peakline.memory.allocator_names import shown_names
 from peakline.render.document.summary import summary_lines
 from peakline.render.terminal.screen import indented, plain_table, show
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from peakline.api import Profile
+    from peakline.findings.headline.sentence import Sentence
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.ranking import Priority
     from peakline.findings.time_answer import TimeAnswer
@@ -43,13 +44,22 @@ def print_summary(
         graph = "; see peakline graph for its graph" if "nodes" in profile.tables else ""
         parts += ["", Text(f"neither memory nor time in this profile{graph}")]
     unjudged = time.times is None and any(line[0] == "time" for line in lines)
-    parts += ["", *_first(first, shown_names(profile), unjudged=unjudged)] if lines or first else []
+    if lines or first:
+        notable = () if first else notable_of(memory, time)
+        parts += ["", *_first(first, notable, shown_names(profile), unjudged=unjudged)]
     show(parts)
 
 
 def _first(
-    first: Sequence[Priority], names: dict[str, str], *, unjudged: bool
+    first: Sequence[Priority],
+    notable: Sequence[Sentence],
+    names: dict[str, str],
+    *,
+    unjudged: bool,
 ) -> list[RenderableType]:
+    if notable:
+        lines = [Text(one_line(sentence.text)) for sentence in notable]
+        return [Text("worth a look", style="bold"), *map(indented, lines)]
     if not first:
         but = "; what a step takes is not judged, none are marked" if unjudged else ""
         return [Text(f"nothing stands out{but}", style="bold")]

@@ -34,6 +34,33 @@ export class ProblemError extends Error {
   }
 }
 
+/** How many answers are on their way, and who waits for the last of them. */
+let running = 0;
+/** @type {Set<() => void>} */
+const waiting = new Set();
+
+/**
+ * Until no answer is on its way; also when `signal` aborts.
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
+export function whenQuiet(signal) {
+  return new Promise((resolve) => {
+    const done = () => {
+      waiting.delete(done);
+      resolve();
+    };
+    waiting.add(done);
+    signal.addEventListener("abort", done, { once: true });
+    // A view that needs nothing of the service has nothing to wait for.
+    setTimeout(quiet);
+  });
+}
+
+function quiet() {
+  if (!running) for (const done of [...waiting]) done();
+}
+
 /** Who asks for the token when the server wants one; set by the shell. */
 export const access = {
   /** @type {() => Promise<string | null>} */
@@ -143,6 +170,7 @@ async function send(path, { query = {}, signal, method = "GET", body, headers = 
     content = JSON.stringify(body);
     sent["Content-Type"] = "application/json";
   }
+  running += 1;
   try {
     return await fetch(`api/${path}${text ? `?${text}` : ""}`, {
       method, signal: signal ?? null, headers: sent, body: content ?? null, cache: "no-cache",
@@ -150,6 +178,10 @@ async function send(path, { query = {}, signal, method = "GET", body, headers = 
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ProblemError(0, "UNAVAILABLE", "the server does not answer; is it still running?");
+  } finally {
+    running -= 1;
+    // What a view asks next because of this answer goes first.
+    setTimeout(quiet);
   }
 }
 

@@ -5,9 +5,11 @@ import { changed, formatAddress, parseAddress } from "../core/address.js";
 import { fill } from "../core/dom.js";
 import { empty, failed, loading } from "../core/states.js";
 import { hideTip } from "../core/tooltip.js";
+import { AnswerBar } from "./answer.js";
 import { Context } from "./context.js";
 import { Header } from "./header.js";
 import { openHelp } from "./help.js";
+import { openPalette } from "./palette.js";
 import { isTyping } from "../core/gestures.js";
 
 /** @typedef {import("../core/address.js").Address} Address */
@@ -45,11 +47,18 @@ export class Router {
   #main = /** @type {HTMLElement} */ (document.getElementById("main"));
   #header = new Header(/** @type {HTMLElement} */ (document.getElementById("header")));
 
+  #answer = new AnswerBar(/** @type {HTMLElement} */ (document.getElementById("answer")));
+
   start() {
+    this.#header.goTo = () => this.#goTo();
     this.#header.help = () => this.#view?.help ?? [];
     addEventListener("hashchange", () => void this.#follow());
     addEventListener("keydown", (event) => {
       if (event.key === "?" && !isTyping(event)) openHelp(this.#view?.help ?? []);
+      if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
+        event.preventDefault();
+        this.#goTo();
+      }
     });
     void this.#follow();
   }
@@ -131,6 +140,9 @@ export class Router {
       fill(this.#main);
       this.#context = new Context(this, this.#main, shown, ends.signal, session);
       this.#view = mount(this.#context);
+      if (!session) return;
+      const { tools } = await session;
+      if (!ends.signal.aborted) this.#answer.show(shown, tools);
     } catch (error) {
       if (ends.signal.aborted) return;
       fill(this.#main, failed(error, () => void this.#open(address)));
@@ -150,9 +162,14 @@ export class Router {
     this.#address = address;
     this.#main.className = address.view;
     this.#header.setAddress(address);
+    if (!address.session) this.#answer.hide();
     const place = [address.session, address.view].filter(Boolean).join(" · ");
     document.title = place ? `${place} – Peakline` : "Peakline";
     return this.#ends;
+  }
+
+  #goTo() {
+    openPalette(this.#address, this.#header.session);
   }
 
   /** @param {Address} address */

@@ -3,6 +3,7 @@
 import { fill, h } from "../../core/dom.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
 import { counted, percent } from "../../core/format.js";
+import { sentencePart } from "../../core/sentence.js";
 import { failed, loading } from "../../core/states.js";
 
 /** @typedef {import("./index.js").Summary} Summary */
@@ -15,6 +16,11 @@ import { failed, loading } from "../../core/states.js";
  */
 export function fixesPanel(context, summary) {
   const { first, further_findings: more } = summary;
+  if (!first.length && summary.notable.length) {
+    return h("section", { class: "panel fixes" }, h("h2", {}, "Worth a look"),
+      ...summary.notable.map((one) =>
+        sentencePart(one, (view, params) => context.link(view, params))));
+  }
   if (!first.length) {
     return h("section", { class: "panel fixes" },
       h("h2", {}, summary.memory || summary.time ? "Nothing stands out" : "Nothing to judge"),

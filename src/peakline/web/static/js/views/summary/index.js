@@ -15,6 +15,7 @@ import { hostsPanel } from "./hosts.js";
  * @property {{allocators: Allocator[]} | null} memory
  * @property {Times | null} time
  * @property {(import("../../core/finding.js").Finding & {about: "memory" | "time"})[]} first
+ * @property {import("../../core/sentence.js").Sentence[]} notable what stands out besides
  * @property {number} further_findings
  * @property {import("../../core/api.js").Warning[]} warnings
  */

@@ -50,7 +50,7 @@ export class Findings {
       const found = data["hosts"].flatMap((/** @type {any} */ host) => host["findings"]);
       this.told(found.length ? `Findings (${found.length})` : "Findings: none");
       fill(this.element, found.length ? found.map((finding) => this.#finding(finding))
-        : empty("Nothing stands out", "No finding about the time of this profile's steps."));
+        : empty("No finding", "Nothing about the time of this profile's steps deserves attention."));
     } catch (error) {
       this.#asked = false;
       if (!isAbort(error)) fill(this.element, failed(error, () => void this.load()));

@@ -1,0 +1,1 @@
+"""What is said of a profile before anything else, sentence by sentence."""

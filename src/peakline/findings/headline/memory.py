@@ -1,0 +1,222 @@
+"""What is said first of memory: why it failed, the peak, and what would make it smaller."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline.findings.headline.sentence import Phrase, Sentence
+from peakline.findings.step_names import labels_of, step_phrase
+from peakline.memory.fit.scarce import SCARCE
+from peakline.text import allocator_text, counted, cut_middle, size_text, time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.memory.oom import Failure
+    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.reserved import Reserved
+    from peakline.tables import Profile
+
+_NAME = 60
+_LEAST = 0.005
+"""Half a per cent is the least that is shown as one."""
+WASTED = 0.2
+"""Memory taken by rounding is worth a sentence from this share of the peak on, ..."""
+_WORTH_BYTES = 1 << 20
+"""... and so many bytes."""
+SAVED = 0.25
+"""A saving of this share of a scarce memory stands out, ..."""
+_SAVED_LEAST = 0.1
+"""... one of this share of any peak is said, from as many bytes on."""
+
+
+def peak_phrases(
+    profile: Profile, peak: AllocatorPeak, labels: Mapping[int, str]
+) -> tuple[Phrase, ...]:
+    """How much an allocator has at its peak, when, and most of it by whom."""
+    from peakline.memory.oom import only_listed
+    from peakline.memory.reserved import reserved_of
+    from peakline.tables.profile_facts import is_moment
+
+    if peak.untracked_allocations and not peak.peak_bytes:
+        return (Phrase("not known: its records have no ids, so no buffer can be followed"),)
+    moment, reserved = is_moment(profile), reserved_of(profile, peak)
+    here: dict[str, str | int] = {"allocator": peak.allocator}
+    if not moment:
+        here["at"] = peak.peak_time_ps
+    size = Phrase(size_text(peak.peak_bytes), "memory", here)
+    if moment:
+        listed = only_listed(profile, peak.allocator)
+        found = [Phrase("listed " if listed else "in use "), size]
+    else:
+        allocated = "" if reserved is None else " allocated"
+        found = [Phrase("peak "), size, Phrase(f"{allocated} at ")]
+        found.append(Phrase(time_text(peak.peak_time_ps), "timeline", {"at": peak.peak_time_ps}))
+    if peak.peak_step is not None:
+        name = labels.get(peak.peak_step) or str(peak.peak_step)
+        text = step_phrase(peak.peak_step, labels)
+        found += [Phrase(" in "), Phrase(text, "steps", {"name": name})]
+    found.append(Phrase(_shares(peak, reserved)))
+    most = max(peak.peak_buffers, key=lambda buffer: buffer.bytes, default=None)
+    if most is not None and peak.peak_bytes:
+        what = most.op or (f"{most.region_type}, no op recorded" if moment else "(no op)")
+        text = cut_middle(what.removeprefix(", "), _NAME)
+        found.append(Phrase(f"; {most.bytes / peak.peak_bytes:.0%} of it "))
+        is_op = bool(most.op) and most.count > 0
+        found.append(Phrase(text, "memory", {**here, "op": most.op}) if is_op else Phrase(text))
+    return tuple(phrase for phrase in found if phrase.text)
+
+
+def _shares(peak: AllocatorPeak, reserved: Reserved | None) -> str:
+    text = ""
+    if peak.capacity_bytes and peak.peak_bytes >= _LEAST * peak.capacity_bytes:
+        text += f", {peak.peak_bytes / peak.capacity_bytes:.0%} of the capacity"
+    if reserved is not None:
+        text += f", {size_text(reserved.at_peak_bytes)} reserved"
+    return text
+
+
+def memory_headline(profile: Profile) -> tuple[Sentence, ...]:
+    """The failure if there was one, the fullest allocator's peak, and what rounding takes of it;
+    what compiled programs need where no allocator recorded anything. None of it takes the findings.
+
+    Raises InputError when the profile cannot be read.
+    """
+    from peakline.findings.memory_answer import failures_of
+    from peakline.memory.behind import described_records
+    from peakline.memory.live import memory_records
+    from peakline.memory.oom import limits_of
+    from peakline.memory.peak import find_peaks
+
+    found = [_failure(one.failures[0]) for one in failures_of(profile)[:1]]
+    records = memory_records(profile)
+    if records is None:
+        return (*found, *_needs(profile))
+    peaks = find_peaks(
+        records.events, lifetimes=records.lifetimes, descriptions=described_records(profile)
+    )
+    limits = limits_of(profile)
+    peaks = tuple(
+        replace(one, capacity_bytes=one.capacity_bytes or limits.get(one.allocator))
+        for one in peaks
+    )
+    fullest = max(peaks, key=_fullness, default=None)
+    if fullest is None:
+        return tuple(found)
+    labels = labels_of(profile.columns_or_empty("steps"))
+    found.append(Sentence("peak", _named(profile, fullest, peaks, labels)))
+    moment = records.at_peak(records.allocators.index(fullest.allocator))
+    if moment is not None and moment.buffers.size:
+        requested = records.events.array("requested_bytes")[moment.buffers]
+        known = records.events.is_valid("requested_bytes")[moment.buffers]
+        wasted = int(np.where(known, moment.buffer_bytes - requested, 0).sum())
+        found += _rounding(fullest, wasted)
+    return tuple(found)
+
+
+def notable_memory(answer: MemoryAnswer) -> tuple[Sentence, ...]:
+    """What stands out of an answer's memory beside its findings: rounding, savings."""
+    found = []
+    for one in answer.details:
+        if one.at_peak is not None:
+            found += _rounding(one.peak, int((one.at_peak.bytes - one.at_peak.requested).sum()))
+    return (*found, *(saving for saving in savings_headline(answer) if saving.is_notable))
+
+
+def savings_headline(answer: MemoryAnswer) -> tuple[Sentence, ...]:
+    """What would lower the peak of each allocator most, from a tenth of it on."""
+    failed = {one.evidence.get("allocator") for one in answer.findings if one.severity == "error"}
+    found = []
+    for one in answer.details:
+        least = max(_SAVED_LEAST * one.peak.peak_bytes, _WORTH_BYTES)
+        lower = [s for s in one.savings if s.bytes >= least and s.kind != "fragmentation"]
+        if not lower:
+            continue
+        best = max(lower, key=lambda saving: saving.bytes)
+        peaks = [peak for peak in answer.allocators if peak.allocator == one.allocator]
+        capacity = max((peak.capacity_bytes or 0 for peak in peaks), default=0)
+        full = one.peak.peak_bytes
+        # Where nothing says how much there is, it may be.
+        is_scarce = one.allocator in failed or SCARCE * capacity <= full
+        here: dict[str, str | int] = {
+            "allocator": one.allocator,
+            "at": one.peak.peak_time_ps,
+        }
+        whose = f"{allocator_text(one.allocator)}: " if len(answer.details) > 1 else ""
+        phrases = (
+            Phrase(f"{whose}without "),
+            Phrase(cut_middle(best.title, _NAME), "memory", here),
+            Phrase(
+                f" the peak would be {size_text(best.peak_after)} instead of {size_text(full)}"
+                f" ({best.bytes / max(full, 1):.0%} less)"
+            ),
+        )
+        found.append(Sentence("saving", phrases, is_scarce and best.bytes >= SAVED * full))
+    return tuple(found)
+
+
+def _fullness(peak: AllocatorPeak) -> tuple[float, int]:
+    """What makes an allocator the one to say first: how near it is to its capacity, then bytes."""
+    share = peak.peak_bytes / peak.capacity_bytes if peak.capacity_bytes else 0.0
+    return (share if share >= SCARCE else 0.0, peak.peak_bytes)
+
+
+def _named(
+    profile: Profile,
+    peak: AllocatorPeak,
+    peaks: Sequence[AllocatorPeak],
+    labels: Mapping[int, str],
+) -> tuple[Phrase, ...]:
+    from peakline.memory.allocator_names import shown_names
+
+    phrases = peak_phrases(profile, peak, labels)
+    if len(peaks) < 2:
+        return phrases
+    name = allocator_text(shown_names(profile).get(peak.allocator, peak.allocator))
+    others = len(peaks) - 1
+    more = Phrase(counted(others, "more allocator"), "memory", {})
+    return (Phrase(f"{name}: "), *phrases, Phrase("; "), more)
+
+
+def _rounding(peak: AllocatorPeak, wasted: int) -> list[Sentence]:
+    """What allocations take beyond what was requested, where that is worth a sentence."""
+    if wasted < max(WASTED * peak.peak_bytes, _WORTH_BYTES):
+        return []
+    here: dict[str, str | int] = {"allocator": peak.allocator, "at": peak.peak_time_ps}
+    phrases = (
+        Phrase("rounding takes "),
+        Phrase(size_text(wasted), "memory", here),
+        Phrase(f" of the {size_text(peak.peak_bytes)}: more than was requested"),
+    )
+    return [Sentence("rounding", phrases, is_notable=True)]
+
+
+def _failure(failure: Failure) -> Sentence:
+    size, op, allocator = failure.requested_bytes, failure.op, failure.allocator
+    wanted = "memory" if size is None else size_text(size)
+    phrases = (
+        Phrase(f"{allocator_text(allocator)} ran out of memory: "),
+        Phrase(wanted, "memory", {"allocator": allocator}),
+        Phrase(f" requested by {cut_middle(op, _NAME)}" if op else " requested"),
+    )
+    return Sentence("failure", phrases, is_notable=True)
+
+
+def _needs(profile: Profile) -> list[Sentence]:
+    """What the largest compiled program needs, where nothing else says anything."""
+    from peakline.findings.program_memory import device_needs
+
+    needs = device_needs(profile)
+    if not needs:
+        return []
+    need = max(needs, key=lambda one: one.bytes)
+    least = "at least " if need.is_run else ""
+    phrases = (
+        Phrase(f"compiled program {cut_middle(need.program.label, _NAME)} needs {least}"),
+        Phrase(size_text(need.bytes), "summary", {}),
+    )
+    return [Sentence("need", phrases)]

@@ -1,0 +1,129 @@
+"""What is said first of time: how long a step takes, which is slow, and for what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline.arrays import BoolArray
+from peakline.findings.headline.sentence import Phrase, Sentence
+from peakline.text import counted, cut_middle, time_text
+from peakline.timing.step_facts import PARTS, WARM_UP, step_facts_of
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.timing.step_facts import StepFacts
+
+_NAME = 40
+_LEAST = 0.005
+
+
+def time_headline(profile: Profile) -> tuple[Sentence, ...]:
+    """The median step, the slow step with what made it slow, the first step where it is one, and
+    how busy devices are. None of it takes the findings.
+
+    Raises InputError when the profile cannot be read.
+    """
+    facts = step_facts_of(profile)
+    found = [_steps(facts), *_slow(facts)] if facts.rows else []
+    return (*found, *_busy(profile, facts))
+
+
+def notable_time(facts: StepFacts) -> tuple[Sentence, ...]:
+    """The slow step that is none of the first, where there is one."""
+    return tuple(one for one in _slow(facts) if one.is_notable) if facts.rows else ()
+
+
+def _steps(facts: StepFacts) -> Sentence:
+    main = facts.main
+    wall = main.part("wall_ps")
+    median = round(float(np.median(wall)))
+    parts = sorted(PARTS, key=lambda name: -main.total(name))[:2]
+    goes = [(PARTS[name], main.share(name)) for name in parts if main.share(name) >= _LEAST]
+    several = f" of {facts.populations[0]}" if len(facts.populations) > 1 else ""
+    steps = counted(facts.number_of_steps, "step")
+    inferred = ", inferred" if facts.is_inferred else ""
+    where = ", ".join(f"{share:.0%} {text}" for text, share in goes)
+    length = Phrase(time_text(median), "steps", {})
+    if wall.size == 1:
+        phrases = [Phrase("one step of "), length]
+    else:
+        phrases = [Phrase(f"median step{several} "), length, Phrase(f" ({steps}{inferred})")]
+    return Sentence("steps", (*phrases, Phrase(f": {where}" if where else "")))
+
+
+def _slow(facts: StepFacts) -> list[Sentence]:
+    """The slowest step that is none of the first of its name; then the slowest of those."""
+    rows = facts.slow_rows()
+    if not rows.size:
+        return []
+    is_first = _first_rows(facts)[rows]
+    found = []
+    for chosen, kind in ((rows[~is_first], "slow_step"), (rows[is_first], "first_step")):
+        if chosen.size:
+            usual = facts.usual_ps(chosen)
+            extra = facts.part("wall_ps")[chosen] - usual
+            most = int(np.argmax(extra))
+            found.append(_sentence(facts, int(chosen[most]), float(usual[most]), chosen.size, kind))
+    return found
+
+
+def _first_rows(facts: StepFacts) -> BoolArray:
+    """Of all rows, which are of the first steps of their population on their device."""
+    is_first = np.zeros(facts.rows, np.bool_)
+    for device in range(facts.lanes):
+        for population in facts.populations:
+            is_first[facts.rows_of(device, population)[:WARM_UP]] = True
+    return is_first
+
+
+def _sentence(facts: StepFacts, row: int, usual: float, count: int, kind: str) -> Sentence:
+    wall = int(facts.part("wall_ps")[row])
+    name = facts.label(row)
+    every, _ = facts.slowest_lane()
+    code = facts.population_codes
+    like = every[code[every] == code[row]]
+    beyond = {
+        part: int(facts.part(part)[row]) - float(np.median(facts.part(part)[like]))
+        for part in PARTS
+    }
+    part = max(beyond, key=lambda one: beyond[one])
+    params: dict[str, str | int] = {"name": name}
+    if facts.devices:
+        params["device"] = facts.devices[int(facts.device[row])]
+    step = Phrase(cut_middle(name, _NAME), "steps", params)
+    length = Phrase(time_text(wall), "timeline", {"step": name})
+    times = f", {wall / usual:.1f} times the median"
+    why = f": +{time_text(round(beyond[part]))} {PARTS[part]}" if beyond[part] > 0 else ""
+    others = f"; {counted(count - 1, 'more slow step')}" if count > 1 else ""
+    is_first = kind == "first_step"
+    rest = times + why + ("" if is_first else others)
+    phrases = (
+        Phrase("first step " if is_first else "slow step "),
+        step,
+        Phrase(" took "),
+        length,
+        Phrase(rest),
+    )
+    return Sentence(kind, phrases, is_notable=not is_first)
+
+
+def _busy(profile: Profile, facts: StepFacts) -> list[Sentence]:
+    """What the steps use of the devices, else how long these were busy."""
+    if facts.rows and profile.programs():
+        from peakline.timing.utilisation import utilisation_of
+
+        use = utilisation_of(profile, facts.main)
+        if use is not None and use.flops_share is not None and use.flops_share <= 1:
+            text = f"MFU {use.flops_share:.1%} of {use.chips} x {use.chip}"
+            return [Sentence("busy", (Phrase(text, "steps", {"part": "ops"}),))]
+    devices = profile.columns_or_empty("device_time")
+    if not devices.rows:
+        return []
+    whole = devices.array("end_ps") - devices.array("start_ps")
+    shares = devices.array("busy_ps") / np.maximum(whole, 1)
+    least, most = f"{shares.min():.0%}", f"{shares.max():.0%}"
+    span = least if least == most else f"{least} to {most}"
+    names = "device" if devices.rows == 1 else "devices"
+    return [Sentence("busy", (Phrase(f"{names} busy "), Phrase(span, "timeline", {})))]
