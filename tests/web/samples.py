@@ -36,6 +36,8 @@ OTHERS = {
     "jax_heap": "pprof/device_memory.pprof.pb.gz",
     "run_metadata": "run_metadata/tf1_cnn_2.pb.gz",
     "graph": "graph_def/frozen.pb",
+    "saved_model": "graph_def/saved_model.pb.gz",
+    "hlo_dump": "xla_dump/module_0000.jit_flow.cpu_after_optimizations.hlo.pb",
 }
 """Sessions of one host whose file is of another format than XSpace."""
 

@@ -7,6 +7,7 @@ const VIEWS = [
   { view: "memory", text: "Memory", tools: ["memory_profile", "memory_findings", "live_memory"] },
   { view: "timeline", text: "Timeline", tools: ["timeline"] },
   { view: "steps", text: "Steps", tools: ["step_breakdown", "framework_op_stats"] },
+  { view: "graph", text: "Graph", tools: ["graph_scopes"] },
   { view: "sql", text: "SQL", tools: [] },
 ];
 

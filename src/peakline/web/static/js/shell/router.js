@@ -27,6 +27,7 @@ const VIEWS = {
   memory: () => import("../views/memory/index.js"),
   timeline: () => import("../views/timeline/index.js"),
   steps: () => import("../views/steps/index.js"),
+  graph: () => import("../views/graph/index.js"),
   sql: () => import("../views/sql/index.js"),
 };
 
