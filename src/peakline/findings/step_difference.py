@@ -26,8 +26,13 @@ def title_of(name: str | None) -> str:
 
 def is_slow(difference: StepDifference) -> bool:
     """Whether the steps take twice what they are compared with, or more, and are not the first."""
-    wall = difference.wall
-    return not difference.steps.is_first and wall.value >= SLOW * max(wall.usual, 1)
+    return not difference.steps.is_first and _ratio(difference) >= SLOW
+
+
+def _ratio(difference: StepDifference) -> float:
+    """How many times the median the steps take, or the others that they are compared with."""
+    usual = difference.usual.median_ps or difference.wall.usual
+    return difference.wall.value / max(usual, 1)
 
 
 def sentences_of(difference: StepDifference, times: StepTimes) -> list[str]:
@@ -63,10 +68,16 @@ def _headline(difference: StepDifference, times: StepTimes) -> str:
         is_median = f"the median step of {many:,}: {short_time_text(wall.value)}"
         return f"{name} is {is_median if many > 1 else is_only}."
     other = _label(times, int(difference.usual.rows[0]))
+    median = difference.usual.median_ps
     usual = f"the median step ({other}, {short_time_text(wall.usual)})"
     if not difference.usual.is_median:
         usual = f"{other} ({short_time_text(wall.usual)})"
-    ratio = wall.value / max(wall.usual, 1)
+    elif median != wall.usual:
+        usual = (
+            f"the median ({short_time_text(median)}); against {other}, the step next to it "
+            f"({short_time_text(wall.usual)})"
+        )
+    ratio = _ratio(difference)
     if abs(ratio - 1) < _SAME:
         text = f"{subject} {short_time_text(wall.value)}, about as long as {usual}"
     else:

@@ -19,13 +19,15 @@ MEDIAN = "median"
 class Chosen:
     """Rows of `StepTimes` of one device, in order of time.
 
-    ``is_median`` says that it is the median step of its name, of ``of_steps`` whole ones;
+    ``is_median`` says that it is the median step of its name, of ``of_steps`` whole ones, whose
+    median is ``median_ps``: of an even number it lies between two;
     ``is_first`` that it is among the first of the record, which warm up.
     """
 
     rows: Int64Array
     is_median: bool = False
     of_steps: int = 0
+    median_ps: int = 0
     is_first: bool = False
 
     def sample(self, most: int) -> Int64Array:
@@ -116,7 +118,12 @@ def _median(times: StepTimes, own: Int64Array, row: int) -> Chosen:
     whole = alike[~times.is_cut_off[alike]]
     whole = whole if whole.size else alike
     order = whole[np.argsort(times.wall[whole], kind="stable")]
-    return Chosen(order[[(order.size - 1) // 2]], is_median=True, of_steps=int(order.size))
+    return Chosen(
+        order[[(order.size - 1) // 2]],
+        is_median=True,
+        of_steps=int(order.size),
+        median_ps=round(float(np.median(times.wall[order]))),
+    )
 
 
 def _slowest(times: StepTimes, device: int | None) -> int:
