@@ -8,6 +8,7 @@ import { PINNED, ROW_PX } from "./layout.js";
 
 /** What stands beside a name: the fold's arrow, the menu, the edges. */
 const BESIDE_PX = 58;
+const TARGET_PX = 24;
 
 /** @typedef {import("./layout.js").Entry} Entry */
 /** @typedef {import("./layout.js").Line} Line */
@@ -108,6 +109,8 @@ export class Labels {
       id: `tl-fold-${line.line}`, "aria-expanded": hasFold ? String(!isFolded) : null,
       title: `${plain}${name}\n${facts}${line.nativeId === null ? "" : `\nid ${line.nativeId}`}`,
       dataset: { line: String(line.line) },
+      // As large as a finger, where the rows are.
+      style: { minHeight: `${Math.min(height - 1, TARGET_PX)}px` },
       onclick: hasFold ? () => {
         layout.toggleLine(line.line);
         this.folded();
