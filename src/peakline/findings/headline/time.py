@@ -97,12 +97,16 @@ def _sentence(facts: StepFacts, row: int, usual: float, count: int, kind: str) -
     times = f", {wall / usual:.1f} times the median"
     why = f": +{time_text(round(beyond[part]))} {PARTS[part]}" if beyond[part] > 0 else ""
     others = f"; {counted(count - 1, 'more slow step')}" if count > 1 else ""
-    if kind == "first_step":
-        others = ""
-        phrases = (Phrase("first step "), step, Phrase(" took "), length, Phrase(times + why))
-    else:
-        phrases = (Phrase("slow: "), step, Phrase(" took "), length, Phrase(times + why + others))
-    return Sentence(kind, phrases, is_notable=kind == "slow_step")
+    is_first = kind == "first_step"
+    rest = times + why + ("" if is_first else others)
+    phrases = (
+        Phrase("first step " if is_first else "slow step "),
+        step,
+        Phrase(" took "),
+        length,
+        Phrase(rest),
+    )
+    return Sentence(kind, phrases, is_notable=not is_first)
 
 
 def _busy(profile: Profile, facts: StepFacts) -> list[Sentence]:

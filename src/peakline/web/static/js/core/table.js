@@ -1,10 +1,13 @@
 /**
  * A table of any length: only the rows in view are elements. Sorted by its headers, moved through
- * with the arrow keys, a row chosen by Enter or a click.
+ * with the arrow keys, a row chosen by Enter or a click. Columns can be made wider; what is hidden to
+ * the right or left is hinted at by a shadow.
  */
 
 import { announce, fill, h } from "./dom.js";
+import { elided } from "./elided.js";
 import { bytes, count, percent, time } from "./format.js";
+import { Widths } from "./resizing.js";
 
 const ROW_PX = 28;
 const MORE_ROWS = 8;
@@ -56,11 +59,18 @@ export class DataTable {
       style: { maxHeight: options.height ?? "60vh" },
     }, h("div", { role: "rowgroup", class: "headgroup" }, this.head), this.space);
     const widths = options.columns.map(width);
-    this.element.style.setProperty("--columns", widths.join(" "));
+    this.widths = new Widths(options.label, options.columns, widths);
+    this.element.style.setProperty("--columns", this.widths.css);
     this.element.style.setProperty("--least", `${widths.reduce((sum, one) => sum + least(one), 0)}rem`);
-    this.element.addEventListener("scroll", () => this.#draw());
+    this.element.addEventListener("scroll", () => {
+      this.#draw();
+      this.#hint();
+    });
     this.element.addEventListener("keydown", (event) => this.#key(event));
-    new ResizeObserver(() => this.#draw()).observe(this.element);
+    new ResizeObserver(() => {
+      this.#draw();
+      this.#hint();
+    }).observe(this.element);
     this.#drawHead();
   }
 
@@ -99,6 +109,13 @@ export class DataTable {
       this.element.scrollTop = Math.ceil((top + ROW_PX - seen) / ROW_PX) * ROW_PX;
     }
     this.#redraw();
+  }
+
+  /** Whether there is more to the left or right than is seen. */
+  #hint() {
+    const { scrollLeft, clientWidth, scrollWidth, classList } = this.element;
+    classList.toggle("more-left", scrollLeft > 1);
+    classList.toggle("more-right", scrollLeft + clientWidth < scrollWidth - 1);
   }
 
   #redraw() {
@@ -185,7 +202,11 @@ export class DataTable {
         title: column.help },
         column.unsorted ? column.title
           : h("button", { type: "button", class: "plain", onclick: () => this.#sortBy(column) },
-            column.title, h("span", { "aria-hidden": "true" }, arrow)));
+            column.title, h("span", { "aria-hidden": "true" }, arrow)),
+        this.widths.handle(column, () => {
+          this.element.style.setProperty("--columns", this.widths.css);
+          this.#hint();
+        }));
     }));
   }
 
@@ -246,9 +267,9 @@ let made = 0;
 function cell(column, row) {
   const content = column.cell ? column.cell(row) : text(column, row[column.key]);
   const title = column.kind === "bytes" && typeof row[column.key] === "number"
-    ? `${count(row[column.key])} bytes`
-    : typeof content === "string" && content.length > 24 ? content : null;
-  return h("div", { role: "gridcell", class: align(column), title }, content);
+    ? `${count(row[column.key])} bytes` : null;
+  return h("div", { role: "gridcell", class: align(column), title },
+    typeof content === "string" ? elided(content) : content);
 }
 
 /**
@@ -263,7 +284,7 @@ function text(column, value) {
     case "percent": return percent(value);
     case "number":
       return typeof value === "number" ? Number(value.toPrecision(6)).toLocaleString("en-US") : "–";
-    default: return value === null || value === undefined ? "" : String(value);
+    default: return value === null || value === undefined ? "" : elided(String(value));
   }
 }
 

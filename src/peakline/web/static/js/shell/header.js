@@ -30,13 +30,23 @@ export class Header {
     this.copy = copyButton("Copy link", () => location.hash);
     const theme = h("button", { type: "button", class: "plain", title: "Light or dark",
       "aria-label": "Light or dark", onclick: switchTheme }, "◐");
+    const goTo = h("button", { type: "button", class: "plain", title: "Go to anything (Ctrl K)",
+      "aria-label": "Go to", onclick: () => this.goTo() }, "⌕");
     const help = h("button", { type: "button", class: "plain", title: "Help (?)",
       "aria-label": "Help", id: "help" }, "?");
     help.addEventListener("click", () => openHelp(this.help()));
     fill(element,
       h("a", { class: "brand", href: "#/" }, h("img", { src: "assets/icon.svg", alt: "", width: 22,
         height: 22 }), "Peakline"),
-      this.where, this.views, h("div", { class: "tools" }, this.copy, theme, help));
+      this.where, this.views, h("div", { class: "tools" }, goTo, this.copy, theme, help));
+  }
+
+  /** Opens the palette; the router sets it. */
+  goTo = () => {};
+
+  /** The session that is shown, once its document has come. */
+  get session() {
+    return this.#document;
   }
 
   /** What `?` says besides the general; the router sets it. */

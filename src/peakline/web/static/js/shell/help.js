@@ -6,6 +6,7 @@ import { openDialog } from "../core/dialog.js";
 /** @type {[string, string][]} */
 const GENERAL = [
   ["?", "this help"],
+  ["Ctrl K", "go to a view, step, op, buffer, finding or session by its name"],
   ["Tab, Shift Tab", "from part to part"],
   ["↑ ↓ Page Up Page Down Home End", "through a table that has the focus; Enter chooses a row"],
   ["Esc", "closes what is open"],

@@ -9,6 +9,7 @@ import { AnswerBar } from "./answer.js";
 import { Context } from "./context.js";
 import { Header } from "./header.js";
 import { openHelp } from "./help.js";
+import { openPalette } from "./palette.js";
 import { isTyping } from "../core/gestures.js";
 
 /** @typedef {import("../core/address.js").Address} Address */
@@ -48,10 +49,15 @@ export class Router {
   #answer = new AnswerBar(/** @type {HTMLElement} */ (document.getElementById("answer")));
 
   start() {
+    this.#header.goTo = () => this.#goTo();
     this.#header.help = () => this.#view?.help ?? [];
     addEventListener("hashchange", () => void this.#follow());
     addEventListener("keydown", (event) => {
       if (event.key === "?" && !isTyping(event)) openHelp(this.#view?.help ?? []);
+      if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
+        event.preventDefault();
+        this.#goTo();
+      }
     });
     void this.#follow();
   }
@@ -159,6 +165,10 @@ export class Router {
     const place = [address.session, address.view].filter(Boolean).join(" · ");
     document.title = place ? `${place} – Peakline` : "Peakline";
     return this.#ends;
+  }
+
+  #goTo() {
+    openPalette(this.#address, this.#header.session);
   }
 
   /** @param {Address} address */
