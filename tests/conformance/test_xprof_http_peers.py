@@ -124,7 +124,7 @@ def test_tools_that_both_have_in_their_order(both, run):
     # It lists a memory profile for every run, and never the pod viewer.
     own = {
         "critical_path", "fit", "graph", "headline", "live_memory", "memory_findings", "op_stats",
-        "pod_viewer", "step_breakdown", "summary", "time_findings", "timeline",
+        "pod_viewer", "step_breakdown", "step_series", "summary", "time_findings", "timeline",
     }  # fmt: skip
     assert set(ours.json()) - set(shared) <= own
 
