@@ -13,7 +13,7 @@ from peakline.repository import Repository, Session, check_name
 from peakline.service.access import Access
 from peakline.service.capturing import Captures, SessionsInTheMaking, limited
 from peakline.service.metrics import Metrics
-from peakline.service.session_pages import PageAsked, SessionPages
+from peakline.service.session_pages import PageWanted, SessionPages
 from peakline.service.settings import Settings
 from peakline.service.uploading import Uploads
 from peakline.service.wording import Wording
@@ -89,10 +89,10 @@ class Analysis:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def listing(self, repository_root: str, asked: PageAsked | None = None) -> Listing:
+    def listing(self, repository_root: str, wanted: PageWanted | None = None) -> Listing:
         """The sessions of a repository and their tools; what cannot be read is named, not raised.
 
-        ``asked`` is a page of them.
+        ``wanted`` is a page of them.
 
         Quick rather than complete: what is not known after 10 s, or 80 % of the caller's time, is
         left to the next call, which goes on from there.
@@ -102,8 +102,8 @@ class Analysis:
         problems, unfinished = [], 0
         with self.lists.enter(), limited(_LOOKING_S, _LOOKING_SHARE) as time_to_look:
             everyone = self.sessions(repository)
-            shown, matching = self._pages.page(everyone, asked or PageAsked())
-            if asked is not None and not asked.tools:
+            shown, matching = self._pages.page(everyone, wanted or PageWanted())
+            if wanted is not None and not wanted.tools:
                 unseen = tuple((session, None) for session in shown)
                 return Listing(unseen, (), 0, matching, len(everyone))
             for session in shown:

@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True)
-class PageAsked:
+class PageWanted:
     """``limit`` sessions after the first ``offset`` of those that ``search`` finds.
 
     ``search`` are texts with spaces between: a session has each in its name or in a host's name, in
@@ -47,18 +47,20 @@ class SessionPages:
         self._host_files = host_files
         self._hosts: dict[str, tuple[Hashable, tuple[str, ...]]] = {}
 
-    def page(self, sessions: Sequence[Session], asked: PageAsked) -> tuple[Sequence[Session], int]:
+    def page(
+        self, sessions: Sequence[Session], wanted: PageWanted
+    ) -> tuple[Sequence[Session], int]:
         """The sessions of the page, and how many there are on all pages.
 
         ``sessions`` are all, the newest first. Raises as `check_deadline`; sessions that cannot be
         read have no hosts and no size.
         """
-        texts = asked.search.casefold().split()
+        texts = wanted.search.casefold().split()
         if texts:
             sessions = [session for session in sessions if self._has(session, texts)]
-        ordered = self._sorted(sessions, asked.sort)
-        end = None if asked.limit is None else asked.offset + asked.limit
-        return ordered[asked.offset : end], len(ordered)
+        ordered = self._sorted(sessions, wanted.sort)
+        end = None if wanted.limit is None else wanted.offset + wanted.limit
+        return ordered[wanted.offset : end], len(ordered)
 
     def _has(self, session: Session, texts: Iterable[str]) -> bool:
         missing = [text for text in texts if text not in session.session_id.casefold()]

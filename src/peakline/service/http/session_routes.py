@@ -28,7 +28,7 @@ from peakline.service.http.parameters import (
     SessionPath,
 )
 from peakline.service.http.requests import Context, accepted
-from peakline.service.session_pages import PageAsked
+from peakline.service.session_pages import PageWanted
 
 if TYPE_CHECKING:
     from peakline.tables.definition import TableDef
@@ -94,10 +94,10 @@ async def list_all_tables(request: Request, _query: NoQuery) -> Response:
 async def list_sessions(request: Request, query: ListQuery) -> Response:
     """Sessions, newest first, with their hosts and tools, their size and age; a page of them."""
     context = accepted(request)
-    asked = PageAsked(query.offset, query.limit, query.search, query.sort, query.tools)
+    wanted = PageWanted(query.offset, query.limit, query.search, query.sort, query.tools)
 
     def work() -> Response:
-        listing = context.analysis.listing(query.root, asked)
+        listing = context.analysis.listing(query.root, wanted)
         sessions = []
         for session, tools in listing.sessions:
             with suppress(NotFoundError):  # removed since it was listed
