@@ -79,6 +79,18 @@ export async function json(path, asked = {}) {
 }
 
 /**
+ * A page of the list of sessions, of which nobody looks into the profiles.
+ * @param {{root: string, search?: string, sort?: string, offset?: number, limit: number}} query
+ * @param {AbortSignal} signal
+ * @returns {Promise<{sessions: import("../shell/router.js").SessionDocument[], matching: number, all: number}>}
+ */
+export async function sessionPage(query, signal) {
+  const response = await request("sessions", { query: { ...query, tools: false }, signal });
+  const number = (/** @type {string} */ name) => Number(response.headers.get(`Peakline-${name}`));
+  return { sessions: await response.json(), matching: number("Rows"), all: number("Sessions") };
+}
+
+/**
  * The answer as bytes.
  * @param {string} path
  * @param {Asked} [asked]

@@ -15,6 +15,6 @@ const VIEWS = [
  * @param {SessionDocument} session
  */
 export function viewsOf({ tools }) {
-  return VIEWS.filter((one) => tools.length > 0
-    && (!one.tools.length || one.tools.some((tool) => tools.includes(tool))));
+  if (!tools?.length) return [];
+  return VIEWS.filter((one) => !one.tools.length || one.tools.some((tool) => tools.includes(tool)));
 }

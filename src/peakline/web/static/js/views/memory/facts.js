@@ -40,7 +40,7 @@ export function makeFacts(context, model, change) {
   const element = h("div", { class: "stack" }, list, wrong);
   let hasTimeline = false;
   // An error of it is told where the page opens the session.
-  context.document?.then(({ tools }) => void (hasTimeline = tools.includes("timeline")), () => undefined);
+  context.document?.then(({ tools }) => void (hasTimeline = tools?.includes("timeline") ?? false), () => undefined);
   return { element, show };
 
   /** @param {import("./model.js").Moment} moment */

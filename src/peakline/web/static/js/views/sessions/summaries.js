@@ -8,7 +8,7 @@ import { glanceOf } from "./glance.js";
 /**
  * @typedef {object} State
  * @property {"none" | "large" | "waiting" | "asking" | "known" | "failed"} kind none: no tool
- * says anything; large: only read when the reader asks
+ * says anything; large: only read when the reader wants it
  * @property {Glance} [glance]
  * @property {string} [reason]
  */
@@ -21,6 +21,10 @@ const BUSY_MS = 2000;
 export class Summaries {
   /** @type {Map<string, State>} */
   #states = new Map();
+  /** @type {Map<string, string[]>} */
+  #tools = new Map();
+  /** Those that the reader wants to be looked into, though they are large. @type {Set<string>} */
+  #wanted = new Set();
   /** @type {SessionDocument[]} */
   #waiting = [];
   #asking = 0;
@@ -47,8 +51,19 @@ export class Summaries {
   of(session) {
     const known = this.#states.get(keyOf(session));
     if (known) return known;
-    if (!session.tools.includes("summary")) return { kind: "none" };
+    const tools = this.tools(session);
+    // Which tools there are says the session itself, which is looked into when its row is in view.
+    if (!tools) return { kind: "waiting" };
+    if (!tools.includes("summary")) return { kind: "none" };
     return { kind: (session.bytes ?? 0) > LARGE_BYTES ? "large" : "waiting" };
+  }
+
+  /**
+   * The tools of a session, null where nobody looked yet.
+   * @param {SessionDocument} session
+   */
+  tools(session) {
+    return this.#tools.get(keyOf(session)) ?? session.tools;
   }
 
   /**
@@ -60,8 +75,10 @@ export class Summaries {
     if (kind !== "waiting" && !(large && kind === "large")) return;
     if (this.#states.has(keyOf(session))) return;
     this.#set(session, { kind: "waiting" });
-    if (large) this.#waiting.unshift(session);
-    else this.#waiting.push(session);
+    if (large) {
+      this.#wanted.add(keyOf(session));
+      this.#waiting.unshift(session);
+    } else this.#waiting.push(session);
     // Once the table has put the row into the page, it can be told whether it is in view.
     queueMicrotask(() => this.#next());
   }
@@ -83,9 +100,25 @@ export class Summaries {
   async #ask(session) {
     this.#asking += 1;
     this.#set(session, { kind: "asking" });
+    const asked = { query: { root: this.root }, signal: this.signal };
     try {
-      const { data } = await json(sessionPath(session.session_id, "tools", "summary"),
-        { query: { root: this.root }, signal: this.signal });
+      if (!this.tools(session)) {
+        const { data, notes } = await json(sessionPath(session.session_id), asked);
+        this.#tools.set(keyOf(session), data.tools);
+        // Its own line is all that is noted of one session, and there only where no tool can read it.
+        const [reason] = notes;
+        if (reason) {
+          this.#set(session, { kind: "failed", reason: reason.replace(/^session .*?: /s, "") });
+          return;
+        }
+      }
+      const isLarge = (session.bytes ?? 0) > LARGE_BYTES && !this.#wanted.has(keyOf(session));
+      if (!this.tools(session)?.includes("summary") || isLarge) {
+        this.#states.delete(keyOf(session));
+        this.tell(session);
+        return;
+      }
+      const { data } = await json(sessionPath(session.session_id, "tools", "summary"), asked);
       this.#set(session, { kind: "known", glance: glanceOf(data) });
     } catch (error) {
       if (isAbort(error)) return;
