@@ -123,8 +123,10 @@ def test_tools_that_both_have_in_their_order(both, run):
         assert {"overview_page", "trace_viewer@", "framework_op_stats"} <= set(shared)
     # It lists a memory profile for every run, and never the pod viewer.
     own = {
-        "critical_path", "fit", "graph", "headline", "live_memory", "memory_findings", "op_stats",
-        "pod_viewer", "step_breakdown", "step_series", "summary", "time_findings", "timeline",
+        "address_map", "critical_path", "fit", "graph", "graph_scopes", "headline", "live_memory",
+        "memory_between", "memory_findings", "memory_lifetimes", "memory_polygons", "memory_stack",
+        "op_stats", "op_time", "pod_viewer", "step_breakdown", "step_difference", "step_heat",
+        "step_series", "summary", "time_findings", "timeline",
     }  # fmt: skip
     assert set(ours.json()) - set(shared) <= own
 

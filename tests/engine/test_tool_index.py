@@ -97,7 +97,7 @@ def test_tools_that_no_host_has(engine, tmp_path):
     ("source", "tools"),
     [
         (RUN, sorted([*MEMORY_TOOLS, *tools_for("nodes", "op_runs", "op_times"), "op_stats"])),
-        (GRAPH, ["graph", "op_stats"]),
+        (GRAPH, ["graph", "graph_scopes", "op_stats"]),
         (DATA / "memory_log/eager_default_allocator.log.gz", ALLOCATOR_TOOLS),
         (DATA / "chrome_trace/noleak.pt.trace.json.gz", XSPACE_TOOLS),
         (DATA / "pprof/device_memory.pprof.pb.gz", ALLOCATOR_TOOLS),
@@ -110,11 +110,15 @@ def test_other_formats(engine, tmp_path, source, tools):
 
 def test_formats_add_up(engine, tmp_path):
     session = session_of(tmp_path, {"a.profile": GRAPH, "b.xplane.pb": WITH_MEMORY})
-    assert engine.tools(session) == sorted([*XSPACE_TOOLS, "graph", "op_stats"])
+    assert engine.tools(session) == sorted([*XSPACE_TOOLS, "graph", "graph_scopes", "op_stats"])
 
 
 def test_a_name_may_be_wrong_about_the_format(engine, tmp_path):
-    assert engine.tools(session_of(tmp_path, {"a.xplane.pb": GRAPH})) == ["graph", "op_stats"]
+    assert engine.tools(session_of(tmp_path, {"a.xplane.pb": GRAPH})) == [
+        "graph",
+        "graph_scopes",
+        "op_stats",
+    ]
 
 
 def test_a_host_that_cannot_be_read_has_none(engine, tmp_path):
@@ -235,7 +239,7 @@ def test_what_is_known_of_a_part_is_told(engine, tmp_path):
         if engine.known_tools(session):
             break
     assert engine.known_tools(session) == JAX_TOOLS
-    assert engine.tools(session) == sorted({*JAX_TOOLS, "graph", "op_stats"})
+    assert engine.tools(session) == sorted({*JAX_TOOLS, "graph", "graph_scopes", "op_stats"})
 
 
 def test_profiles_in_use_are_not_pushed_out(tmp_path):

@@ -72,6 +72,7 @@ def test_the_default_is_the_peak():
         "step_name": None,
         "is_peak": True,
         "is_described": False,
+        "has_stacks": False,
         "group": "buffer",
         "columns": [],
         "rows": [

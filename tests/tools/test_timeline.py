@@ -12,6 +12,7 @@ from tests.each_row import each_row
 import peakline
 from peakline import read_timeline
 from peakline.errors import NotFoundError, UsageError
+from peakline.timing.event_columns import ACTIVITIES
 from peakline.tools import find_tool
 from peakline.tools.timeline.views import MOST_ITEMS
 
@@ -91,6 +92,7 @@ def test_the_lanes_and_names():
         "line_native_id": [None, None],
         "line_events": [3, 1],
         "line_rows": [2, 1],
+        "activity_name": list(ACTIVITIES),
         "names_from": 0,
         "names_total": 3,
         "names": ["step", "op", "copy"],

@@ -31,10 +31,13 @@ OTHERS = {
     "memory_log_bfc": "memory_log/tf1_control_flow.log.gz",
     "oom_report": "oom_report/tf_bfc_oom.log.gz",
     "torch_break": "programs/steps/torch_break.pt.trace.json.gz",
+    "torch_snapshot": "fit/torch/limited/snapshot_oom.pickle.gz",
     "torch_trace": "chrome_trace/noleak.pt.trace.json.gz",
     "jax_heap": "pprof/device_memory.pprof.pb.gz",
     "run_metadata": "run_metadata/tf1_cnn_2.pb.gz",
     "graph": "graph_def/frozen.pb",
+    "saved_model": "graph_def/saved_model.pb.gz",
+    "hlo_dump": "xla_dump/module_0000.jit_flow.cpu_after_optimizations.hlo.pb",
 }
 """Sessions of one host whose file is of another format than XSpace."""
 
@@ -106,6 +109,28 @@ def thread_profile() -> bytes:
     return json.dumps({"traceEvents": events}).encode()
 
 
+STEPS = 6_400
+"""The steps of the session ``many_steps``, of which every 500th waits for three elements."""
+
+
+def many_steps_profile() -> bytes:
+    """A loop of very many short steps, some of which wait for their input."""
+    built = SpaceBuilder()
+    line = built.host().line("python")
+    at = 0
+    for step in range(STEPS):
+        waits = [30, 30, 30] if step % 500 == 499 else [2 + step % 3]
+        work = 7 + step % 5
+        line.event("train", at * 10**6, (sum(waits) + work) * 10**6, {"_r": 1, "step_num": step})
+        for wait in waits:
+            line.event("Iterator::Root::Prefetch", at * 10**6, wait * 10**6)
+            at += wait
+        line.event("$train.py:30 augment", at * 10**6, work * 10**6)
+        line.event(f"layer_{step % 5}/MatMul:MatMul", at * 10**6, (work - 2) * 10**6)
+        at += work
+    return bytes(built.space.SerializeToString())
+
+
 def hostile_profile() -> bytes:
     """Steps, ops and memory whose every name is markup that would run a script."""
     built = SpaceBuilder()
@@ -145,6 +170,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "damaged": lambda: b"\x0a\xff\xff\xff\xff\x07no",
     "gpus": gpu_profile,
     "kernels": kernel_profile,
+    "many_steps": many_steps_profile,
     "threads": thread_profile,
     HOSTILE: hostile_profile,
 }

@@ -10,6 +10,7 @@ from tests.each_row import each_row
 from peakline.web import PLOTLY_SCRIPT, PageFile, content_policy, page_files, session_address
 
 START = "/assets/js/main.js"
+WORKER = "/assets/js/views/graph/layout_worker.js"
 PLOTLY_STYLE = "/assets/plotly.css"
 _IMPORT = re.compile(r"""(?:\bfrom\s+|\bimport\s*\(\s*|^import\s+)["']([^"']+)["']""", re.MULTILINE)
 _COMMENT = re.compile(r"/\*.*?\*/|^\s*//.*$", re.DOTALL | re.MULTILINE)
@@ -54,7 +55,8 @@ def test_modules_import_what_is_there():
 
 def test_every_module_is_reached_from_the_first():
     texts = modules()
-    reached, waiting = set(), [START]
+    assert WORKER.removeprefix("/") in texts["/assets/js/core/trusted.js"]
+    reached, waiting = set(), [START, WORKER]
     while waiting:
         path = waiting.pop()
         if path not in reached and path in texts:
@@ -110,6 +112,15 @@ def test_the_style_of_a_map_library_is_allowed_by_its_hash():
     (rule,) = (one for one in content_policy(script).split("; ") if one.startswith("style-src "))
     # printf '%s' "a{b:url(\"c\")} 'd'" | openssl dgst -sha256 -binary | base64
     assert rule == "style-src 'self' 'sha256-St3fS+P8mvqft5estajTrBNerutq5jKbbTDi29wBdgg='"
+
+
+def test_scripts_and_workers_are_files_of_this_server_alone():
+    rules = content_policy("").split("; ")
+    assert [rule for rule in rules if rule.startswith(("script", "worker", "default"))] == [
+        "default-src 'none'",
+        "script-src 'self'",
+        "worker-src 'self'",
+    ]
 
 
 def test_a_script_without_one_leaves_the_page_s_own_styles():

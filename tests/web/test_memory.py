@@ -52,8 +52,9 @@ def test_the_peak_is_shown_first_as_the_service_and_the_verb_tell_it(page, serve
     assert fact(page, "Step") == "train 17"
     shown = [(cells[0].replace("\n", ""), cells[1]) for cells in rows(page)]
     expected = [(one["op"], size_text(one["bytes"])) for one in verb["peak_buffers"]]
-    assert len(shown) >= 14
-    assert sorted(shown) == sorted(expected[: len(shown)])
+    assert len(shown) >= 10
+    assert set(shown) <= set(expected)
+    assert [size for _, size in shown] == [size for _, size in expected[: len(shown)]]
     total = page.locator(".memory-live .total").inner_text()
     assert total == f"{told['rows_total']} rows, {size_text(verb['peak_bytes'])} together"
 

@@ -31,7 +31,9 @@ def test_groups_are_those_of_the_service(page, server, group):
          "<0.1%" if share == "0.0%" and row["bytes"] else share, str(row["count"])]
         for row, share in zip(told["rows"], shares, strict=True)
     ]  # fmt: skip
-    assert [[cells[0].replace("\n", ""), *cells[1:]] for cells in rows(page)] == expected
+    shown = [[cells[0].replace("\n", ""), *cells[1:]] for cells in rows(page)]
+    assert len(shown) >= min(10, len(expected))
+    assert shown == expected[: len(shown)]
     assert sum(row["bytes"] for row in told["rows"]) == told["bytes_in_use"]
 
 
@@ -90,7 +92,8 @@ def test_fragmentation_leads_to_its_moment(page, server):
     state = wait_for_params(page, at=evidence["time_ps"])
     settle(page)
     kept = live(server, "fragmentation", at_ps=state["at"], within=evidence["op"])
-    assert len(rows(page)) == kept["rows_total"] >= evidence["pins"]
+    tells(page.locator(".memory-live .total"), f"{kept['rows_total']} rows")
+    assert kept["rows_total"] >= evidence["pins"]
     assert page.get_by_text("capacity, 64.0 MiB").count() == 1
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.web.looking import address, open_view, quote_part, screenshot, settle
 from tests.web.samples import HOSTILE, MADE, OTHERS, SAMPLES
 
-VIEWS = ("summary", "memory", "timeline", "steps", "sql")
+VIEWS = ("summary", "memory", "timeline", "steps", "graph", "sql")
 EVERY_FORMAT = {*OTHERS, "tf2_cnn", "tf2_multihost", "tf2_two_devices", "jax_cpu", "gpus"}
 """Sessions of every format, with and without steps, memory, devices and several hosts."""
 

@@ -210,13 +210,18 @@ def test_a_chart_of_rows_is_in_the_address(page, other_page, server):
     told = sql(server, "tf2_cnn", BY_NAME)
     open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME)
     page.get_by_label("Chart", exact=True).select_option("Bars")
-    page.locator(".plot .bars .point").first.wait_for()
+    page.locator(".xy .bar").first.wait_for()
     page.get_by_label("up", exact=True).select_option("events")
     wait_for_params(page, chart="bar", y="events")
     load_again(other_page, page.evaluate("location.href"))
-    eventually(other_page.locator(".plot .bars .point").count, len(told))
-    drawn = other_page.evaluate("document.querySelector('.plot').data[0].x")
-    assert drawn == [one["events"] for one in told]
+    eventually(other_page.locator(".xy .bar").count, len(told))
+    drawn = other_page.evaluate(
+        "[...document.querySelectorAll('.xy .bar')].map((bar) => Number(bar.getAttribute('width')))"
+    )
+    counts = [one["events"] for one in told]
+    # As long as its number, or a pixel.
+    scale = max(drawn) / max(counts)
+    assert drawn == pytest.approx([max(count * scale, 1) for count in counts])
     screenshot(other_page, "sql_chart")
 
 
@@ -226,10 +231,13 @@ def test_times_of_a_chart_have_their_unit(page, server):
     open_view(
         page, server, "/session/tf2_cnn/sql", query=query, chart="line", x="name", y="wall_ps"
     )
-    page.locator(".plot .scatterlayer path").first.wait_for(state="attached")
-    eventually(page.locator(".plot .ytitle").text_content, "wall_ps in ms")
-    drawn = page.evaluate("document.querySelector('.plot').data[0].y")
-    assert drawn == pytest.approx([one["wall_ps"] / 1e9 for one in told])
+    page.locator(".xy path.line").wait_for(state="attached")
+    assert page.locator(".xy .tick").filter(has_text=" ms").count() > 2
+    corners = page.locator(".xy path.line").get_attribute("d")[1:].split("L")
+    y = [float(corner.split()[1]) for corner in corners]
+    walls = [one["wall_ps"] for one in told]
+    scale = (max(y) - min(y)) / (max(walls) - min(walls))
+    assert y == pytest.approx([min(y) + (max(walls) - wall) * scale for wall in walls])
 
 
 def test_rows_can_be_downloaded(page, server, tmp_path):
@@ -292,13 +300,13 @@ def test_what_a_query_finds_is_text(page, server):
     query = f"select '{markup}' as a, 1 as b"
     open_view(page, server, "/session/tf2_cnn/sql", query=query, chart="bar")
     assert rows_of(page, TABLE) == [{"a": markup, "b": "1"}]
-    page.locator(".plot text").get_by_text(markup, exact=True).wait_for()
+    page.locator(".xy text").get_by_text(markup, exact=True).wait_for()
     assert page.locator("img[src=x]").count() == 0
 
 
 def test_everybody_can_read_it(page, server):
     open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME, chart="bar")
-    page.locator(".plot .bars .point").first.wait_for()
+    page.locator(".xy .bar").first.wait_for()
     page.locator(".table-list summary").get_by_text("events", exact=True).click()
     page.locator(".table-list details[open] .column").first.wait_for()
     expect_accessible_in_both_schemes(page, "sql")
@@ -307,8 +315,8 @@ def test_everybody_can_read_it(page, server):
 def test_the_same_query_again_keeps_its_chart(page, server):
     open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME)
     page.get_by_label("Chart", exact=True).select_option("Line")
-    page.locator(".plot .scatterlayer path").first.wait_for(state="attached")
+    page.locator(".xy path.line").wait_for(state="attached")
     run(page, BY_NAME)
-    page.locator(".plot .scatterlayer path").first.wait_for(state="attached")
+    page.locator(".xy path.line").wait_for(state="attached")
     eventually(page.get_by_label("Chart", exact=True).input_value, "line")
     wait_for_params(page, chart="line")

@@ -4,6 +4,7 @@ import pytest
 from tests.web.looking import (
     api,
     eventually,
+    expect_accessible,
     expect_accessible_in_both_schemes,
     open_view,
     screenshot,
@@ -132,7 +133,7 @@ def test_hosts_are_compared(page, server):
     [
         ("jax_cpu", "This profile has nothing about memory."),
         ("jax_heap", "This file does not record what ran."),
-        ("graph", "The file has nothing about memory or time."),
+        ("graph", "Open the graph"),
         ("leak_list", "Fix first"),
     ],
 )
@@ -142,6 +143,25 @@ def test_what_is_missing_is_said_once(page, server, session, words):
     assert text.count(words) == 1
     assert "no memory events" not in text
     screenshot(page, f"summary_missing_{session}")
+
+
+@pytest.mark.parametrize("session", ["graph", "saved_model", "hlo_dump"])
+def test_a_file_of_graphs_says_what_they_are(page, server, session):
+    told = api(server, f"sessions/{session}/tools/graph_scopes", view="overview")
+    open_view(page, server, f"/session/{session}/summary")
+    panel_of = page.get_by_label("Graph", exact=True)
+    shown = facts(panel_of.locator("dl.facts"))
+    if told["program"]:
+        assert shown["Instructions"] == str(told["program"]["instructions"])
+    else:
+        assert (shown["Nodes"], shown["Edges"]) == (str(told["nodes"]), str(told["edges"]))
+        assert told["broken_total"] == 0
+        assert "finds no broken rule" in panel_of.inner_text()
+    assert told["ops"][0]["text"] in panel_of.inner_text()
+    assert "Nothing to judge" not in page.locator("#main").inner_text()
+    expect_accessible(page)
+    panel_of.get_by_role("link", name="Open the graph").click()
+    page.locator(".gv-box").first.wait_for()
 
 
 def test_a_damaged_profile_is_an_error_that_names_the_file(page, server):

@@ -128,7 +128,7 @@ def test_the_steps_band_follows_a_click(page, server):
 def test_the_keyboard_reaches_everything_and_the_edge(page, server):
     open_timeline(page, server, "slow_step", tab="steps")
     loaded(page)
-    edge = page.get_by_role("separator")
+    edge = page.get_by_role("separator", name="Height of the part below")
     before = int(edge.get_attribute("aria-valuenow"))
     edge.focus()
     page.keyboard.press("ArrowUp")
@@ -138,7 +138,7 @@ def test_the_keyboard_reaches_everything_and_the_edge(page, server):
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="detached")
     names = set()
-    for _ in range(30):
+    for _ in range(48):
         page.keyboard.press("Tab")
         names.add(page.evaluate(FOCUS))
     assert {"Search events by name", "Memory", "Whole", "Event"} <= names

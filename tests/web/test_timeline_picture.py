@@ -40,9 +40,9 @@ def test_the_picture_is_the_tile(page, server, part):
     first, last = lanes["start_ps"], lanes["end_ps"]
     if part == "middle":
         first, last = first + (last - first) * 23 // 100, first + (last - first) * 37 // 100
-        open_timeline(page, server, "slow_step", **{"from": first, "to": last})
+        open_timeline(page, server, "slow_step", colors="name", **{"from": first, "to": last})
     else:
-        open_timeline(page, server, "slow_step")
+        open_timeline(page, server, "slow_step", colors="name")
     loaded(page)  # the bands above take their room first
     shows(page, first, last)
     width = canvas_width(page)
@@ -98,7 +98,8 @@ def test_lines_and_planes_fold(page, server):
     before = line_tops(page)
     line.click()
     wait_for_params(page, folded=0)
-    less = (lanes["line_rows"][0] - 1) * ROW_PX
+    # One row is as high as the button of its menu has to be: 24 pixels with the gap.
+    less = lanes["line_rows"][0] * ROW_PX + 5 - 24
     eventually(lambda: before["1"] - line_tops(page)["1"], less)
     eventually(lambda: line.get_attribute("aria-expanded"), "false")
     line.press("Enter")

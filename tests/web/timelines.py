@@ -31,7 +31,8 @@ COLORS = """async ([names]) => {
 }"""
 """What events of some names are drawn in."""
 _TOPS = """() => Object.fromEntries([...document.querySelectorAll(".tl-line")].map((label) =>
-  [label.id.replace("tl-fold-", ""), new DOMMatrix(label.style.transform).m42]))"""
+  [label.id.replace("tl-fold-", ""),
+   new DOMMatrix(label.closest(".tl-label").style.transform).m42]))"""
 # What the last picture was drawn of, once a change before this had its picture.
 _SHOWN = """() => new Promise((done) =>
   requestAnimationFrame(() => requestAnimationFrame(() =>

@@ -26,7 +26,7 @@ from peakline.tables.programs import INSTRUCTIONS
 from peakline.wire import Decoded, Plan, decode
 
 if TYPE_CHECKING:
-    from peakline.arrays import AnyArray
+    from peakline.arrays import AnyArray, Int64Array
     from peakline.tables.columns import Columns
     from peakline.tables.programs import Programs
 
@@ -73,7 +73,8 @@ class Need:
     """What a computation needs beside what it is given: ``bytes`` at most at one time, and the
     values that hold memory then. ``parameters`` are those of the entry computation, ``constants``
     those of every computation that runs: they hold memory all the time. ``outputs`` are results,
-    ``inner`` is what a called computation needs beside ``live``.
+    ``inner`` is what a called computation needs beside ``live``. ``curve`` has of each computation
+    that runs its instructions in order, and what each needs while it runs, what is called left out.
     """
 
     bytes: int = 0
@@ -82,6 +83,7 @@ class Need:
     constants: list[Value] = field(default_factory=list)
     outputs: frozenset[Value] = frozenset()
     inner: Need | None = None
+    curve: dict[int, tuple[Int64Array, Int64Array]] = field(default_factory=dict)
 
     @property
     def whole_bytes(self) -> int:
@@ -123,8 +125,8 @@ class _Walk:
         self._values: list[Value] = []
         self._constants: list[Value] = []
         self._inside: dict[int, Need] = {}
-        data = programs.data(number)
-        shapes = Shapes()
+        self._curves: dict[int, tuple[Int64Array, Int64Array]] = {}
+        data, shapes = programs.data(number), Shapes()
         spans = programs.parts(number, ())[INSTRUCTIONS].spans("shape")
         self._shape: list[int] = shapes.add(data, spans).tolist()
         self._shapes = shapes.shapes
@@ -145,6 +147,7 @@ class _Walk:
                         waiting += [(callee, False) for callee in self._calls.of(row)]
         found = self._inside[self._entry]
         found.constants = self._constants
+        found.curve = self._curves
         while found.inner is not None:
             found.live += found.inner.live
             found.inner = found.inner.inner
@@ -206,22 +209,24 @@ class _Walk:
             then = _part(result, of_result.get((self._number[row], path), _NOWHERE))
             if isinstance(then, int) and then in makes and then != one:
                 lent[one] = size, makes[then]
-        self._fill(rows, made, places, last, fixed, lent, found)
+        curve = self._fill(rows, made, places, last, fixed, lent, found)
+        self._curves[computation] = np.array(rows, np.int64), np.array(curve, np.int64)
         return found
 
     def _fill(
         self, rows: Sequence[int], made: Sequence[range], places: dict[int, Place],
         last: dict[int, int], fixed: set[int], lent: dict[int, tuple[int, int]],
         found: Need,
-    ) -> None:  # fmt: skip
+    ) -> list[int]:  # fmt: skip
         """The most that is live of what is neither given nor given back, nor lies in what is
         ``lent``: by the value in it, memory of others that may be written over, and until when.
+        Returns what is live at each instruction, what it calls left out.
         """
         ends: dict[int, list[int]] = {}
         live: dict[int, int] = {}
         begun: list[tuple[int, int]] = []
         gone: dict[int, int] = {}
-        total, peak = 0, -1
+        total, peak, curve = 0, -1, list[int]()
         for at, row in enumerate(rows):
             over = self._ending(row, at, places, live, lent, last) if made[at] else {}
             for value in made[at]:
@@ -244,6 +249,7 @@ class _Walk:
                 key=lambda need: need.bytes,
                 default=None,
             )
+            curve.append(total)
             here = total + (inside.bytes if inside is not None else 0)
             if here > found.bytes:
                 found.bytes, found.inner, peak = here, inside, at
@@ -254,6 +260,7 @@ class _Walk:
         found.live = [
             self._values[value] for value, at in begun if at <= peak < gone.get(value, len(rows))
         ]
+        return curve
 
     def _ending(
         self, row: int, at: int, places: dict[int, Place], live: dict[int, int],

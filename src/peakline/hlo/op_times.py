@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.tables import Profile
-from peakline.tables.joins import positions
+from peakline.tables import Names, Profile
+from peakline.tables.joins import positions, summed
 from peakline.tables.once import once
 from peakline.text import whole_number
 from peakline.trace.events import nesting_of, trace_of
@@ -31,16 +31,27 @@ class OpTime:
     self_ps: int
 
 
-@once
-def op_times(profile: Profile) -> Mapping[int, Mapping[str, OpTime]]:
-    """By the number of a program in ``hlo_modules`` the times of its instructions, by name.
-
-    Where devices have planes, what a host does for them does not count. Raises InputError when the
-    profile cannot be read.
+@dataclass(frozen=True, eq=False)
+class OpEvents:
+    """Events of instructions: the row in ``events``, the number of the program, the instruction's
+    name. Where devices have planes, what a host does for them is left out.
     """
+
+    event: Int64Array
+    program: Int64Array
+    name: Names
+
+
+@once
+def op_events(profile: Profile) -> OpEvents:
+    """The events of the instructions of all programs.
+
+    Raises InputError when the profile cannot be read.
+    """
+    nothing = np.zeros(0, np.int64)
     programs = profile.programs()
     if not programs or not profile.has_rows("events"):
-        return {}
+        return OpEvents(nothing, nothing, Names.encode([]))
     numbers: dict[int, int] = {}
     for number in range(len(programs)):
         program_id = programs.program_id(number)
@@ -49,26 +60,52 @@ def op_times(profile: Profile) -> Mapping[int, Mapping[str, OpTime]]:
     event, program, name = _of_stats(profile)
     more = _of_kinds(profile)
     event, program = np.append(event, more[0]), np.append(program, more[1])
-    names = [*name, *more[2]]
-    trace = trace_of(profile)
+    names = Names.encode([*name, *more[2]])
     device = profile.columns("planes").names("kind").per_row("device".__eq__, np.bool_)
     lines = profile.columns("lines").array("plane_id")
     line = profile.columns("events", {"line_id"}).array("line_id")
     on_device = device[lines[line[event]]] if event.size else np.zeros(0, np.bool_)
-    own = np.zeros(line.size, np.int64)
+    distinct, place = np.unique(program, return_inverse=True)
+    known = np.array([numbers.get(one % 2**64, -1) for one in distinct.tolist()], np.int64)
+    of = known[place] if distinct.size else nothing
+    chosen = np.flatnonzero((of >= 0) & (on_device | (not on_device.any())))
+    return OpEvents(event[chosen], of[chosen], names.take(chosen))
+
+
+@once
+def op_times(profile: Profile) -> Mapping[int, Mapping[str, OpTime]]:
+    """By the number of a program in ``hlo_modules`` the times of its instructions, by name.
+
+    Where devices have planes, what a host does for them does not count. Raises InputError when the
+    profile cannot be read.
+    """
+    found = op_events(profile)
+    if not found.event.size:
+        return {}
+    trace = trace_of(profile)
+    own = np.zeros(profile.columns("events", {"line_id"}).rows, np.int64)
     own[trace.rows(np.arange(trace.size))] = nesting_of(profile).own_ps
-    found: dict[int, dict[str, list[int]]] = {}
-    for row, one, text, is_device in zip(
-        event.tolist(), program.tolist(), names, on_device.tolist(), strict=True
-    ):
-        number = numbers.get(one % 2**64, -1)
-        if number >= 0 and (is_device or not on_device.any()):
-            sums = found.setdefault(number, {}).setdefault(text, [0, 0])
-            sums[0], sums[1] = sums[0] + 1, sums[1] + int(own[row])
-    return {
-        number: {text: OpTime(*sums) for text, sums in times.items()}
-        for number, times in found.items()
-    }
+    wide = max(len(found.name.values), 1)
+    pairs, first, place = np.unique(
+        found.program * wide + found.name.codes, return_index=True, return_inverse=True
+    )
+    runs = np.bincount(place, minlength=pairs.size)
+    spent = summed(place, own[found.event], pairs.size)
+    times: dict[int, dict[str, OpTime]] = {}
+    for one in np.argsort(first).tolist():
+        number, code = divmod(int(pairs[one]), wide)
+        times.setdefault(number, {})[found.name.values[code]] = OpTime(
+            int(runs[one]), int(spent[one])
+        )
+    return times
+
+
+def runs_of(profile: Profile, number: int, name: str) -> Int64Array:
+    """The rows in ``events`` of one instruction's events."""
+    found = op_events(profile)
+    code = found.name.code_of(name)
+    events: Int64Array = found.event[(found.program == number) & (found.name.codes == code)]
+    return events
 
 
 def _of_stats(profile: Profile) -> tuple[Int64Array, Int64Array, list[str]]:

@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from peakline.arrays import Int64Array, IntpArray
+from peakline.arrays import AnyArray, Int64Array, IntpArray
 from peakline.deadline import check_deadline
+from peakline.errors import NotFoundError
 from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION, OTHER
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
@@ -92,6 +93,22 @@ class MemoryRecords:
     def _series(self) -> list[Series]:
         return [self._measured(rows) for rows in self._rows]
 
+    def number_of(self, allocator: str | None) -> int | None:
+        """The number of an allocator; of None that of the one with the largest peak, None where
+        none has a peak. Raises NotFoundError for a name that the profile does not have.
+        """
+        if allocator is not None:
+            if allocator not in self.allocators:
+                known = ", ".join(name or '""' for name in self.allocators)
+                raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+            return self.allocators.index(allocator)
+        known_peaks = [n for n, usage in enumerate(self.usages) if usage.peak_row >= 0]
+        return max(known_peaks, key=lambda n: (self.usages[n].peak, -n), default=None)
+
+    def rows(self, number: int) -> IntpArray:
+        """The records of an allocator, by its number in ``allocators``, ascending."""
+        return self._rows[number]
+
     def series(self, number: int) -> Series:
         """Memory in use of an allocator, by its number in ``allocators``."""
         return self._series[number]
@@ -138,7 +155,7 @@ class MemoryRecords:
         remainders: dict[str, int] = {}
         if usage.reported:
             reserved = self.number("reserved_bytes", row) or 0
-            before = max(usage.before - self._unmatched_bytes(number, row), 0)
+            before = int(self.before(number, np.array([row]))[0])
             rest = used - reserved - before - int(sizes.sum())
             every = {BEFORE_PROFILE: before, UNATTRIBUTED: rest, RESERVED: reserved}
             remainders = {name: size for name, size in every.items() if size}
@@ -164,10 +181,15 @@ class MemoryRecords:
         """A whole number that a record has; None where it is null."""
         return number_at(self.events, column, row)
 
-    def _unmatched_bytes(self, number: int, row: int) -> int:
-        """Bytes freed up to a record by deallocations that found no live buffer."""
-        rows, total = self._unmatched[number]
-        return int(total[np.searchsorted(rows, row, "right")])
+    def before(self, number: int, rows: AnyArray) -> Int64Array:
+        """What an allocator that reports has from before the profile, after each of its records
+        ``rows``, in bytes: less what deallocations that found no live buffer freed; else 0.
+        """
+        usage = self.usages[number]
+        if not usage.reported:
+            return np.zeros(np.shape(rows), np.int64)
+        found, total = self._unmatched[number]
+        return np.maximum(usage.before - total[np.searchsorted(found, rows, "right")], 0)
 
     @cached_property
     def _unmatched(self) -> list[tuple[IntpArray, Int64Array]]:

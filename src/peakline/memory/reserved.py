@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import BoolArray
+from peakline.arrays import BoolArray, Int64Array
 from peakline.memory.peak import AllocatorPeak
 from peakline.tables import Profile
 from peakline.tables.columns import Names
@@ -66,3 +66,26 @@ def reserved_of(profile: Profile, peak: AllocatorPeak) -> Reserved | None:
 
 def _rows_of(names: Names, wanted: str) -> BoolArray:
     return names.per_row(wanted.__eq__, np.bool_)
+
+
+def reserved_over_time(profile: Profile, allocator: str) -> tuple[Int64Array, Int64Array] | None:
+    """When what a caching allocator has of its device changed, and to how many bytes; the first
+    entry is what it had before the first change. None where the file has no segments of it.
+    """
+    if "segments" not in profile.tables or "allocator_events" not in profile.tables:
+        return None
+    segments = profile.columns("segments")
+    mine = _rows_of(segments.names("allocator"), allocator)
+    events = profile.columns("allocator_events")
+    own = _rows_of(events.names("allocator"), allocator)
+    sign = events.names("region_type").per_row(lambda text: _CHANGES.get(text, 0), np.int64)
+    rows = np.flatnonzero(own & (sign != 0))
+    if not mine.any() and not rows.size:
+        return None
+    change = sign[rows] * events.array("allocated_bytes")[rows]
+    total = int(segments.array("total_bytes")[mine].sum())
+    after = total - int(change.sum()) + np.cumsum(change)
+    time = events.array("time_ps")[rows]
+    before = total - int(change.sum())
+    first = int(events.array("time_ps").min()) if events.rows else 0
+    return np.concatenate([[first], time]), np.concatenate([[before], after])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from peakline.arrays import BoolArray
 from peakline.tables import Columns, Profile
 from peakline.tables.joins import summed
 from peakline.tables.once import once
@@ -19,6 +20,7 @@ from peakline.timing.device_ops import device_executions, framework_executions, 
 from peakline.timing.host_ops import Executions, host_executions
 from peakline.timing.op_names import IDLE
 from peakline.trace.distribution import distinct, distribution
+from peakline.trace.events import trace_of
 
 HOST, DEVICE = "host", "device"
 
@@ -67,23 +69,57 @@ def op_times(profile: Profile, *, by_type: bool = False) -> OpTimes:
 
     Empty where nothing ran. Raises InputError when the profile cannot be read.
     """
+    return _op_times(profile, by_type=by_type)
+
+
+def op_times_between(profile: Profile, begin: int, end: int) -> OpTimes:
+    """The same of the runs that begin from ``begin`` to before ``end`` (ps)."""
+    return _op_times(profile, (begin, end))
+
+
+def _op_times(
+    profile: Profile, between: tuple[int, int] | None = None, *, by_type: bool = False
+) -> OpTimes:
     found: list[OpTime] = []
-    device = framework_executions(profile)
-    costs = _costs(profile, device)
+    every = framework_executions(profile)
+    inside = _begun(profile, every, between)
+    device, host = _those(every, inside), host_executions(profile)
+    costs = _costs(profile, device, inside)
     found += _spread(DEVICE, joined_runs(profile, device), costs, by_type=by_type)
-    found += _spread(HOST, host_executions(profile), None, by_type=by_type)
+    host = _those(host, _begun(profile, host, between))
+    found += _spread(HOST, host, None, by_type=by_type)
     found.sort(key=lambda op: (op.side != DEVICE, -op.self_ps, op.op, op.op_type))
     total = {side: sum(op.self_ps for op in found if op.side == side) for side in (HOST, DEVICE)}
     return OpTimes(tuple(found), total[HOST], total[DEVICE])
 
 
-def _costs(profile: Profile, runs: Executions) -> tuple[list[float], list[float]]:
-    """Operations and bytes of all runs, per op of the framework."""
+def _begun(
+    profile: Profile, runs: Executions, between: tuple[int, int] | None
+) -> BoolArray | slice:
+    """Which ``runs`` begin between two times; all of them without these."""
+    if between is None:
+        return slice(None)
+    start = trace_of(profile).start[runs.event]
+    inside: BoolArray = (start >= between[0]) & (start < between[1])
+    return inside
+
+
+def _those(runs: Executions, inside: BoolArray | slice) -> Executions:
+    return replace(
+        runs, event=runs.event[inside], op=runs.op[inside], total_ps=runs.total_ps[inside],
+        own_ps=runs.own_ps[inside],
+    )  # fmt: skip
+
+
+def _costs(
+    profile: Profile, runs: Executions, inside: BoolArray | slice
+) -> tuple[list[float], list[float]]:
+    """Operations and bytes of all runs, per op of the framework; ``runs`` are those ``inside``."""
     device = device_executions(profile)
-    count, ops = len(runs.keys), device.ops
-    ran = np.bincount(device.op, minlength=len(ops)).astype(np.float64)
+    count, ops, op = len(runs.keys), device.ops, device.op[inside]
+    ran = np.bincount(op, minlength=len(ops)).astype(np.float64)
     op_of = np.zeros(len(ops), np.int64)
-    op_of[device.op] = runs.op
+    op_of[op] = runs.op
     flops = np.array([op.flops for op in ops], np.float64) * ran
     moved = np.array([op.bytes_accessed for op in ops], np.float64) * ran
     return (

@@ -120,7 +120,8 @@ def step_times(profile: Profile) -> StepTimes:
     found = []
     for own in windows:
         device = by_plane[own.device.plane_id] if own.device is not None else None
-        parts = _parts(_layers(device, host), own, "unknown" if device is None else "idle")
+        layers = [(part, intervals) for part, _, intervals, _ in layers_of(device, host)]
+        parts = _parts(layers, own, "unknown" if device is None else "idle")
         communication = host.get(Activity.COMMUNICATION, NEVER)
         computes = either(host.get(Activity.HOST_OP, NEVER), host.get(Activity.HOST, NEVER))
         if device is not None:
@@ -156,15 +157,18 @@ def _joined(arrays: list[Int64Array]) -> Int64Array:
     return np.concatenate([np.zeros(0, np.int64), *arrays])
 
 
-def _layers(device: DeviceSets | None, host: Sets) -> list[tuple[str, Intervals]]:
-    """What explains a moment of a step, the first that holds it.
+def layers_of(device: DeviceSets | None, host: Sets) -> list[tuple[str, Activity, Intervals, bool]]:
+    """What explains a moment of a step, the first that holds it: the part, the activity, when, and
+    whether the device says so.
 
     Without a device the ops that the host runs take its place.
     """
-    layers = [(part, host.get(kind, NEVER)) for part, kind in _HOST_LAYERS]
+    layers = [(part, kind, host.get(kind, NEVER), False) for part, kind in _HOST_LAYERS]
     if device is None:
-        return [("host_compute", host.get(Activity.HOST_OP, NEVER)), *layers]
-    return [*((part, device.sets.get(kind, NEVER)) for part, kind in _DEVICE_LAYERS), *layers]
+        kind = Activity.HOST_OP
+        return [("host_compute", kind, host.get(kind, NEVER), False), *layers]
+    own = [(part, kind, device.sets.get(kind, NEVER), True) for part, kind in _DEVICE_LAYERS]
+    return [*own, *layers]
 
 
 def _parts(layers: list[tuple[str, Intervals]], windows: Windows, rest: str) -> Int64Array:

@@ -6,8 +6,8 @@ device, communication.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.activity import activity_of, is_xla_line
-from peakline.trace.activity_names import Activity
+from peakline.trace.activity_names import Activity, is_marker
 from peakline.trace.device_lines import Device, Role, devices_of
 from peakline.trace.events import HOST, Trace, TraceLine, trace_of
 from peakline.trace.intervals import Intervals, union, without
@@ -42,6 +42,17 @@ class DeviceSets:
     communication: Intervals
 
 
+@dataclass(frozen=True, eq=False)
+class LineSets:
+    """What one line, a place in `Trace.lines`, did when: ``event`` are the events that say it
+    (places in the trace, ascending), ``sets`` the activities, in the order in which they count.
+    """
+
+    line: int
+    event: Int64Array
+    sets: tuple[tuple[Activity, Intervals], ...]
+
+
 @once
 def device_sets_of(profile: Profile) -> tuple[DeviceSets, ...]:
     """The sets of every device that worked, made once."""
@@ -57,14 +68,21 @@ def host_sets_of(profile: Profile) -> Sets:
     for a step; and the threads on which XLA runs programs for the CPU. Activities of one thread
     exclude each other; those of several may overlap.
     """
+    return _together(found for line in host_lines_between(profile) for found in line.sets)
+
+
+def host_lines_between(profile: Profile, span: tuple[int, int] | None = None) -> Iterator[LineSets]:
+    """The host's threads that `host_sets_of` is made of, the steps' own first; with ``span`` (begin
+    and end in ps) of the events that lie in it, also in part.
+    """
     trace, markers = trace_of(profile), markers_of(profile)
     if not markers.start.size:
-        return {}
+        return
     place, activity = step_places_of(profile), activity_of(profile)
     marked = markers.event[(markers.event >= 0) & ~markers.on_device]
     threads = set(markers.line[markers.line >= 0].tolist())
-    found: list[tuple[Activity, Intervals]] = []
-    for number, line in enumerate(trace.lines):
+    for number in sorted(range(len(trace.lines)), key=lambda number: number not in threads):
+        line = _between(trace, trace.lines[number], span)
         on_host = trace.planes[line.plane].kind == HOST or trace.source == "op_runs"
         if not on_host or line.first == line.last:
             continue
@@ -74,11 +92,61 @@ def host_sets_of(profile: Profile) -> Sets:
         if is_thread:
             own = marked[(marked >= line.first) & (marked < line.last)]
             keep[own - line.first] = False
-        events = np.flatnonzero(keep)
-        if events.size:
-            start, end = trace.start[line.events][events], trace.end[line.events][events]
-            found += _of_thread(start, end, code[events])
-    return _together(found)
+        event = np.flatnonzero(_reaching(trace, line, keep, span)) + line.first
+        if event.size:
+            sets = _of_thread(trace.start[event], trace.end[event], activity[event])
+            yield LineSets(number, event, tuple(sets))
+
+
+def thread_events_between(
+    profile: Profile, span: tuple[int, int]
+) -> Iterator[tuple[int, Int64Array]]:
+    """Of each thread of the steps (a place in `Trace.lines`) the events that lie in ``span`` (begin
+    and end in ps), also in part and whatever they say, but for markers of steps: places in the
+    trace, ascending.
+    """
+    trace, markers = trace_of(profile), markers_of(profile)
+    names = np.array([not is_marker(name) for name in trace.name.values] + [True], np.bool_)
+    for number in sorted(set(markers.line[(markers.line >= 0) & ~markers.on_device].tolist())):
+        line = _between(trace, trace.lines[number], span)
+        keep = names[trace.name.codes[line.events]]
+        keep &= trace.end[line.events] > trace.start[line.events]
+        own = markers.event[(markers.event >= line.first) & (markers.event < line.last)]
+        keep[own - line.first] = False
+        yield number, np.flatnonzero(_reaching(trace, line, keep, span)) + line.first
+
+
+def device_lines_between(
+    profile: Profile, device: Device, span: tuple[int, int] | None = None
+) -> Iterator[LineSets]:
+    """The lines that say what ``device`` did, what runs beside its ops last; with ``span`` (begin
+    and end in ps) of the events that lie in it, also in part.
+    """
+    trace, activity = trace_of(profile), activity_of(profile)
+    for number, role in sorted(device.lines, key=lambda line: line[1] is Role.ASYNC):
+        line = _between(trace, trace.lines[number], span)
+        keep = activity[line.events] != Activity.NOTHING
+        keep &= trace.end[line.events] > trace.start[line.events]
+        event = np.flatnonzero(_reaching(trace, line, keep, span)) + line.first
+        if event.size:
+            found = _of_device_line(trace.start[event], trace.end[event], activity[event], role)
+            yield LineSets(number, event, tuple(found))
+
+
+def _between(trace: Trace, line: TraceLine, span: tuple[int, int] | None) -> TraceLine:
+    """The part of the line from its first to its last event that lies in ``span``."""
+    if span is None or line.first == line.last:
+        return line
+    last = line.first + int(np.searchsorted(trace.start[line.events], span[1]))
+    ends_later = trace.end[line.first : last] > span[0]
+    first = line.first + int(ends_later.argmax()) if ends_later.any() else last
+    return replace(line, first=first, last=last)
+
+
+def _reaching(
+    trace: Trace, line: TraceLine, keep: BoolArray, span: tuple[int, int] | None
+) -> BoolArray:
+    return keep if span is None else keep & (trace.end[line.events] > span[0])
 
 
 def either(*sets: Intervals) -> Intervals:
@@ -113,11 +181,8 @@ def _of_device(trace: Trace, activity: UInt8Array, device: Device) -> DeviceSets
     for number, role in device.lines:
         events = trace.lines[number].events
         start, end, code = trace.start[events], trace.end[events], activity[events]
-        if role is Role.OPS:
-            own += _painted(start, end, code)
-            continue
         home = beside if role is Role.ASYNC else own
-        home += [(kind, _union_of(start, end, code == kind)) for kind in _present(code)]
+        home += _of_device_line(start, end, code, role)
     sets, others = _together(own), _together(beside)
     communication = either(
         sets.get(Activity.COMMUNICATION, NEVER), others.get(Activity.COMMUNICATION, NEVER)
@@ -127,6 +192,15 @@ def _of_device(trace: Trace, activity: UInt8Array, device: Device) -> DeviceSets
     for kind, intervals in others.items():
         sets[kind] = either(sets.get(kind, NEVER), without(intervals, busy))
     return DeviceSets(device, sets, communication)
+
+
+def _of_device_line(
+    start: Int64Array, end: Int64Array, code: UInt8Array, role: Role
+) -> Iterable[tuple[Activity, Intervals]]:
+    """The activities of the events of one line of a device."""
+    if role is Role.OPS:
+        return _painted(start, end, code)
+    return [(kind, _union_of(start, end, code == kind)) for kind in _present(code)]
 
 
 def _explaining(

@@ -265,7 +265,7 @@ def _by_flow(profile: Profile, trace: Trace) -> Links:
     if not profile.has_rows("flows"):
         return _none()
     flows = profile.columns("flows")
-    place = _bound(profile, trace, flows)
+    place = bound_flows(profile, trace, flows)
     names = flows.names("phase")
     starts, ends = names.code_of("s"), names.code_of("f")
     there = place >= 0
@@ -281,7 +281,7 @@ def _by_flow(profile: Profile, trace: Trace) -> Links:
     return Links(found.cause[kept], found.target[kept], found.source, found.unlinked)
 
 
-def _bound(profile: Profile, trace: Trace, flows: Columns) -> Int64Array:
+def bound_flows(profile: Profile, trace: Trace, flows: Columns) -> Int64Array:
     """The event that each end of an arrow is bound to: the innermost that holds the moment, or
     the next to begin where an arrow ends without ``bp: e``; -1 for none.
     """

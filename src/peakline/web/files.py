@@ -31,6 +31,7 @@ _MEDIA_TYPES: Mapping[str, str] = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
 }
 _GZIP_LEVEL = 6
 
@@ -126,6 +127,7 @@ def content_policy(plotly: str) -> str:
     return "; ".join((
         "default-src 'none'",
         "script-src 'self'",
+        "worker-src 'self'",
         " ".join(("style-src 'self'", *map(_hash, inserted))),
         " ".join(("style-src-attr 'unsafe-hashes'", *map(_hash, _ATTRIBUTES))),
         "img-src 'self' data: blob:",

@@ -11,7 +11,8 @@ from tests.analysis.records import alloc, events, free
 from tests.analysis.timing.timelines import profile_of
 
 from peakline.errors import UsageError
-from peakline.timing.timeline.counters import counters_of, make_counter, pixel_edges
+from peakline.timing.timeline.counters import counters_of, make_counter
+from peakline.trace.pixels import pixel_edges
 
 
 def pixels(counter, start, end, width):

@@ -81,13 +81,14 @@ def _first_rows(facts: StepFacts) -> BoolArray:
 def _sentence(facts: StepFacts, row: int, usual: float, count: int, kind: str) -> Sentence:
     wall = int(facts.part("wall_ps")[row])
     name = facts.label(row)
-    every, _ = facts.slowest_lane()
-    code = facts.population_codes
-    like = every[code[every] == code[row]]
-    beyond = {
-        part: int(facts.part(part)[row]) - float(np.median(facts.part(part)[like]))
-        for part in PARTS
-    }
+    # The step that the page compares it with (`peakline.timing.step_choice`).
+    like = np.flatnonzero(
+        (facts.device == facts.device[row])
+        & (facts.population_codes == facts.population_codes[row])
+    )
+    order = like[np.argsort(facts.part("wall_ps")[like], kind="stable")]
+    median = order[(order.size - 1) // 2]
+    beyond = {part: int(facts.part(part)[row] - facts.part(part)[median]) for part in PARTS}
     part = max(beyond, key=lambda one: beyond[one])
     params: dict[str, str | int] = {"name": name}
     if facts.devices:
@@ -95,7 +96,7 @@ def _sentence(facts: StepFacts, row: int, usual: float, count: int, kind: str) -
     step = Phrase(cut_middle(name, _NAME), "steps", params)
     length = Phrase(time_text(wall), "timeline", {"step": name})
     times = f", {wall / usual:.1f} times the median"
-    why = f": +{time_text(round(beyond[part]))} {PARTS[part]}" if beyond[part] > 0 else ""
+    why = f": +{time_text(beyond[part])} {PARTS[part]}" if beyond[part] > 0 else ""
     others = f"; {counted(count - 1, 'more slow step')}" if count > 1 else ""
     is_first = kind == "first_step"
     rest = times + why + ("" if is_first else others)

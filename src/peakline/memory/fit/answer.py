@@ -38,7 +38,7 @@ def fits_of(
     Raises UsageError for settings that no model has, NotFoundError for an unknown allocator, and
     as `check_deadline`.
     """
-    history = _history(profile)
+    history = history_of(profile)
     if history is None:
         from peakline.memory.fit.programs import program_fits
 
@@ -96,7 +96,8 @@ def fit_in(
 
 
 @once
-def _history(profile: Profile) -> History | None:
+def history_of(profile: Profile) -> History | None:
+    """The records of a profile as a replay reads them, made once; None where it has none."""
     records = memory_records(profile)
     return None if records is None else read_history(records.events, records.lifetimes)
 

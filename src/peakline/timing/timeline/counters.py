@@ -17,6 +17,7 @@ from peakline.kernels.timeline import extremes
 from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.trace.events import FARTHEST
+from peakline.trace.pixels import pixel_edges
 
 _FAN_OUT = 16
 MEMORY = "memory in use"
@@ -81,14 +82,6 @@ class Counter:
         if not self.time_ps.size:
             return np.full(past.size, np.nan)
         return np.where(past > 0, self.value[past - 1], np.nan)
-
-
-def pixel_edges(start_ps: int, end_ps: int, width: int) -> Int64Array:
-    """Where pixels begin, and where the last one ends; exact for any span."""
-    span = end_ps - start_ps
-    step, rest = divmod(span, width)
-    pixel = np.arange(width + 1, dtype=np.int64)
-    return start_ps + pixel * step + pixel * rest // width
 
 
 @once

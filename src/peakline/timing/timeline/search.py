@@ -9,6 +9,7 @@ import numpy as np
 from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import checked
 from peakline.timing.timeline.index import Timeline
+from peakline.trace.pixels import pixel_edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +101,6 @@ def search(
 
 def pixels_of(time: Int64Array, start_ps: int, end_ps: int, width: int) -> Int64Array:
     """The pixel of each time before ``end_ps``; what is before ``start_ps`` is on the first."""
-    from peakline.timing.timeline.counters import pixel_edges
-
     edges = pixel_edges(start_ps, end_ps, width)
     found = np.searchsorted(edges[1:-1], np.maximum(time, start_ps), side="right")
     return found.astype(np.int64, copy=False)

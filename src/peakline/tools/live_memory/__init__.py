@@ -14,16 +14,16 @@ from peakline.toolbox.written import compact_json, quoted_csv
 
 if TYPE_CHECKING:
     from peakline.memory.live import MemoryRecords
+    from peakline.memory.trees import TreeKind
     from peakline.tables import Profile
+    from peakline.tools.live_memory.rows import LiveRows
 
-__all__ = ["MOST_ROWS", "TOOL", "LiveMemoryParameters"]
+__all__ = ["MOST_ROWS", "TOOL", "LiveMemoryParameters", "no_records"]
 
 MOST_ROWS = 5000
 """An answer has at most so many rows."""
 _MOST_PS = 1 << 62
 _LONGEST_TEXT = 1000
-_MOST_SCOPES = 150
-"""So many scopes are drawn as they are; with those that stand for small ones at most twice."""
 
 
 class LiveMemoryParameters(Parameters):
@@ -83,6 +83,9 @@ class LiveMemoryParameters(Parameters):
     scopes: bool = parameter(
         default=False, description="add the tree of scopes of all that is live, for an icicle"
     )
+    tree: Literal["scope", "stack"] | None = parameter(
+        None, description="add all that is live as a tree, by scope or by Python call stack"
+    )
 
 
 def _run(profile: Profile, parameters: LiveMemoryParameters, output_format: str) -> bytes:
@@ -92,19 +95,25 @@ def _run(profile: Profile, parameters: LiveMemoryParameters, output_format: str)
     return compact_json(document)
 
 
+def no_records(profile: Profile, allocator: str | None) -> None:
+    """Warn that the profile has no records of memory; raises NotFoundError for an allocator."""
+    from peakline.findings.memory_answer import NOTHING
+
+    profile.warn(NOTHING, "no memory events in this profile", once=True)
+    if allocator is not None:
+        raise NotFoundError("no memory events in this profile, and so no allocator")
+
+
 def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, Any]:
     from peakline.memory.behind import described_records
     from peakline.memory.live import memory_records
     from peakline.memory.oom import limits_of
+    from peakline.memory.trees import columns_of_tree
     from peakline.tools.live_memory.rows import LiveRows, columns_of
 
     records, number, moment = memory_records(profile), None, None
     if records is None:
-        from peakline.findings.memory_answer import NOTHING
-
-        profile.warn(NOTHING, "no memory events in this profile", once=True)
-        if parameters.allocator is not None:
-            raise NotFoundError("no memory events in this profile, and so no allocator")
+        no_records(profile, parameters.allocator)
     else:
         if records.implausible:
             profile.warn(
@@ -113,7 +122,7 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
                 records.implausible,
                 once=True,
             )
-        number = _chosen(records, parameters.allocator)
+        number = records.number_of(parameters.allocator)
         if number is not None:
             at_ps = parameters.at_ps
             moment = records.at_peak(number) if at_ps is None else records.at(number, at_ps)
@@ -131,6 +140,7 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
         "step_name": None,
         "is_peak": False,
         "is_described": False,
+        "has_stacks": False,
         "group": parameters.group,
         "columns": list(columns_of(parameters.group, parameters.sort)),
         "rows": [],
@@ -138,7 +148,9 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
         "rows_bytes": 0,
     }
     if parameters.scopes:
-        document["scopes"] = _scopes("", {})
+        document["scopes"] = columns_of_tree(None)
+    if parameters.tree is not None:
+        document["tree"] = columns_of_tree(None)
     if records is None:
         return document
     time = records.events.array("time_ps")
@@ -146,6 +158,7 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
     document["allocators"] = _allocators(records, limits_of(profile))
     descriptions = described_records(profile)
     document["is_described"] = descriptions is not None
+    document["has_stacks"] = bool(records.events.is_valid("stack_id").any())
     if number is None:
         return document
     document["allocator"] = records.allocators[number]
@@ -164,19 +177,11 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
     }
     document |= live.table(parameters)
     if parameters.scopes:
-        document["scopes"] = _scopes(records.allocators[number], live.ops())
+        document["scopes"] = _tree(profile, records, live, "scope", records.allocators[number])
+    if parameters.tree is not None:
+        label = records.allocators[number]
+        document["tree"] = _tree(profile, records, live, parameters.tree, label)
     return document
-
-
-def _chosen(records: MemoryRecords, allocator: str | None) -> int | None:
-    """The number of the chosen allocator, else of the one with the largest peak."""
-    if allocator is not None:
-        if allocator not in records.allocators:
-            known = ", ".join(name or '""' for name in records.allocators)
-            raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
-        return records.allocators.index(allocator)
-    known_peaks = [n for n, usage in enumerate(records.usages) if usage.peak_row >= 0]
-    return max(known_peaks, key=lambda n: (records.usages[n].peak, -n), default=None)
 
 
 def _allocators(records: MemoryRecords, limits: dict[str, int]) -> list[dict[str, object]]:
@@ -201,29 +206,16 @@ def _allocators(records: MemoryRecords, limits: dict[str, int]) -> list[dict[str
     return told
 
 
-def _scopes(label: str, ops: dict[str, tuple[int, int]]) -> dict[str, list[Any]]:
-    """The tree of scopes as columns, the outer ones first; ``ops`` is bytes and buffers by op.
+def _tree(
+    profile: Profile, records: MemoryRecords, live: LiveRows, kind: TreeKind, label: str
+) -> dict[str, list[Any]]:
+    """The tree of all that is live, by scope or by call stack, as columns."""
+    from peakline.memory.trees import columns_of_tree, scope_tree, tree_of
 
-    A scope that is an op too has that op as a part: ids say which of both they name. The path of
-    an op is its name as rows have it, empty for what is of no op.
-    """
-    from peakline.memory.peak import PeakBuffer
-    from peakline.memory.scopes import NO_OP, scopes_of, without_small
-
-    buffers = [PeakBuffer(op, "", "", "", size, count, None) for op, (size, count) in ops.items()]
-    names = ("id", "label", "parent", "path", "bytes", "count")
-    if not buffers:
-        return {name: [] for name in names}
-    rows: list[tuple[Any, ...]] = []
-    waiting = [(without_small(scopes_of(buffers, label), _MOST_SCOPES), "")]
-    while waiting:
-        scope, parent = waiting.pop()
-        kind = "rest" if scope.merged else "op" if scope.buffers else "scope"
-        path = "" if kind == "op" and scope.path == NO_OP else scope.path
-        own = f"{kind}:{path}"
-        rows.append((own, scope.label, parent, path, scope.bytes, scope.count))
-        waiting += [(part, own) for part in reversed(scope.parts)]
-    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    if kind == "scope":
+        ops = [(op, *both) for op, both in live.ops().items()]
+        return columns_of_tree(scope_tree(label, ops))
+    return columns_of_tree(tree_of(profile, records, *live.buffers(), kind, label))
 
 
 TOOL = Tool(

@@ -122,6 +122,10 @@ class LiveRows:
             zip(labels.texts, zip(sizes.tolist(), counts.tolist(), strict=True), strict=True)
         )
 
+    def buffers(self) -> tuple[IntpArray, Int64Array, Int64Array]:
+        """The records that begin the live buffers, and the bytes and number of buffers of each."""
+        return self._rows, self._bytes[: self._rows.size], self._count[: self._rows.size]
+
     def step_name(self, step_id: int | None) -> str | None:
         """What a step is called; None for none, and for one that the profile does not know."""
         if step_id is None:

@@ -24,10 +24,14 @@ _LONGEST_TEXT = 1000
 class TimelineParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    view: Literal["tile", "lanes", "search", "event", "counter"] = parameter(
-        "tile",
-        description="tile: what to draw; lanes: lines and names; search: events by name; "
-        "event: all about one; counter: memory in use and other counters",
+    view: Literal["tile", "lanes", "search", "event", "counter", "find", "area", "arrows"] = (
+        parameter(
+            "tile",
+            description="tile: what to draw; lanes: lines and names; search: events by name; "
+            "event: all about one; counter: memory in use and other counters; find: the event "
+            "of a name at a moment; area: what runs on lines in a stretch, by name and nested; "
+            "arrows: what one event hands to another",
+        )
     )
     start_ps: int | None = parameter(
         None, ge=-_MOST_PS, le=_MOST_PS, description="begin of the viewport. Default: the first"
@@ -39,27 +43,43 @@ class TimelineParameters(Parameters):
     lines: str | None = parameter(
         None,
         max_length=1 << 16,
-        description="tile and search: only these lines of view lanes, as 0,3,8-12; "
+        description="all views of events: only these lines of view lanes, as 0,3,8-12; "
         "counter: only these counters",
     )
     rows: int | None = parameter(
         None, ge=1, le=4096, description="tile: at most so many drawing rows of each line"
     )
     search: str | None = parameter(
-        None, max_length=_LONGEST_TEXT, description="search: text in the name, in any case"
+        None,
+        max_length=_LONGEST_TEXT,
+        description="search: text in the name, in any case; find: the whole name of an event or op",
     )
     pattern: bool = parameter(default=False, description="search: the text is an expression (RE2)")
     at_ps: int | None = parameter(
         None,
         ge=-_MOST_PS,
         le=_MOST_PS,
-        description="search: next and previous from here. Default: the viewport's begin",
+        description="search: next and previous from here. Default: the viewport's begin; "
+        "find: the moment at which the event begins, or that it holds",
+    )
+    until_ps: int | None = parameter(
+        None, ge=-_MOST_PS, le=_MOST_PS, description="find: where the event ends"
+    )
+    device: str | None = parameter(
+        None,
+        max_length=_LONGEST_TEXT,
+        description="find: the plane it is on, if any such event is on that plane",
     )
     event: int | None = parameter(
-        None, description="event: its id, as in tiles; search: next and previous from there"
+        None,
+        description="event: its id, as in tiles; search: next and previous from there; "
+        "arrows: only those of this event",
     )
     with_step: bool = parameter(
         default=True, description="event: its step too, which costs grouping all events once"
+    )
+    activities: bool = parameter(
+        default=False, description="tile: also what goes on in each item (column activity)"
     )
     names_from: int = parameter(
         0, ge=0, description="lanes: names from this code on, where they come in several parts"
@@ -68,7 +88,7 @@ class TimelineParameters(Parameters):
 
 def _run(profile: Profile, parameters: TimelineParameters, output_format: str) -> bytes:
     from peakline.tools.timeline.format import as_binary, as_json
-    from peakline.tools.timeline.views import VIEWS
+    from peakline.tools.timeline.relations import VIEWS
 
     columns = VIEWS[parameters.view](profile, parameters)
     encode = as_binary if output_format == "bin" else as_json

@@ -11,6 +11,7 @@ import numpy as np
 from peakline.arrays import Int64Array
 from peakline.errors import UsageError
 from peakline.tables import Profile
+from peakline.timing.event_columns import ACTIVITIES
 from peakline.timing.timeline import Timeline, draw_tile, timeline_of, tracks_of
 from peakline.timing.timeline.counters import Counter
 from peakline.tools.timeline.format import Value, stored
@@ -19,6 +20,7 @@ from peakline.trace.events import trace_of
 if TYPE_CHECKING:
     from peakline.tools.timeline import TimelineParameters
 
+View = Callable[[Profile, "TimelineParameters"], Mapping[str, Value]]
 MOST_ITEMS = 1 << 19
 """Items of a tile, or pixels of all counters of an answer, at most: about 20 MB."""
 _NAME_BYTES = 4 << 20
@@ -28,7 +30,9 @@ _MOST_PARENTS = 256
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", re.ASCII)
 
 
-def _span(whole: Callable[[], tuple[int, int]], parameters: TimelineParameters) -> tuple[int, int]:
+def span_of(
+    whole: Callable[[], tuple[int, int]], parameters: TimelineParameters
+) -> tuple[int, int]:
     """The viewport; by default ``whole``, all there is, the last instant too."""
     start, end = parameters.start_ps, parameters.end_ps
     if start is None or end is None:
@@ -41,7 +45,7 @@ def _span(whole: Callable[[], tuple[int, int]], parameters: TimelineParameters) 
     return start, end
 
 
-def _chosen(text: str | None, count: int, what: str) -> Int64Array | None:
+def lines_of(text: str | None, count: int, what: str) -> Int64Array | None:
     """The numbers that a list like ``0,3,8-12`` names, ascending; None for no list."""
     if text is None:
         return None
@@ -82,6 +86,7 @@ def _lanes(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Val
         "line_native_id": [line.native_id for line in trace.lines],
         "line_events": stored(counts, "uint32"),
         "line_rows": stored(np.diff(timeline.first_track), "uint32"),
+        "activity_name": list(ACTIVITIES),
         "names_from": first,
         "names_total": len(names),
         "names": list(names[first:last]),
@@ -91,11 +96,16 @@ def _lanes(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Val
 def _tile(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
     timeline = timeline_of(profile)
     trace = timeline.trace
-    start, end = _span(trace.span, parameters)
+    start, end = span_of(trace.span, parameters)
     tracks = tracks_of(
-        timeline, _chosen(parameters.lines, len(trace.lines), "line"), parameters.rows
+        timeline, lines_of(parameters.lines, len(trace.lines), "line"), parameters.rows
     )
     tile = draw_tile(timeline, start, end, parameters.width, tracks, most=MOST_ITEMS)
+    more: dict[str, Value] = {}
+    if parameters.activities:
+        from peakline.timing.timeline.activities import activities_of, activity_of_items
+
+        more["activity"] = stored(activity_of_items(activities_of(profile), tile), "uint8")
     used = np.flatnonzero(tile.first[1:] > tile.first[:-1])
     line = timeline.track_line[tracks[used]]
     return {
@@ -113,6 +123,7 @@ def _tile(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Valu
         "count": stored(tile.count, "uint32"),
         "name": stored(trace.name.codes[tile.event], "int32"),
         "event": stored(trace.rows(tile.event), "int32"),
+        **more,
     }
 
 
@@ -123,7 +134,7 @@ def _search(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Va
     if not parameters.search:
         raise UsageError("timeline: view search needs the parameter search")
     timeline = timeline_of(profile)
-    start, end = _span(timeline.trace.span, parameters)
+    start, end = span_of(timeline.trace.span, parameters)
     found = search(
         timeline,
         parameters.search,
@@ -131,12 +142,12 @@ def _search(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Va
         end_ps=end,
         width=parameters.width,
         is_pattern=parameters.pattern,
-        lines=_chosen(parameters.lines, len(timeline.trace.lines), "line"),
+        lines=lines_of(parameters.lines, len(timeline.trace.lines), "line"),
         at_ps=parameters.at_ps,
         event=None if parameters.event is None else place_of(timeline, parameters.event),
     )
     ends: dict[str, Value] = {
-        which: _brief(timeline, getattr(found, which))
+        which: brief(timeline, getattr(found, which))
         for which in ("first", "last", "previous", "next")
     }
     return {
@@ -152,7 +163,7 @@ def _search(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Va
     }
 
 
-def _brief(timeline: Timeline, event: int) -> dict[str, Any] | None:
+def brief(timeline: Timeline, event: int) -> dict[str, Any] | None:
     """Where an event is (its place in the trace); None for none."""
     if event < 0:
         return None
@@ -170,6 +181,8 @@ def _brief(timeline: Timeline, event: int) -> dict[str, Any] | None:
 
 def _event(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
     from peakline.timing.timeline.details import details_of, place_of
+    from peakline.timing.timeline.event_facts import facts_of
+    from peakline.trace.activity import activity_of
 
     if parameters.event is None:
         raise UsageError("timeline: view event needs the parameter event")
@@ -180,21 +193,23 @@ def _event(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Val
     step = None if found.step is None else {"step_id": found.step[0], "name": found.step[1]}
     return {
         "details": {
-            **(_brief(timeline, place) or {}),
+            **(brief(timeline, place) or {}),
             "end_ps": found.end_ps,
             "own_ps": found.own_ps,
+            "activity": ACTIVITIES[int(activity_of(profile)[place])],
+            **vars(facts_of(found.name, found.stats)),
             "plane": timeline.trace.planes[line.plane].name,
             "line_name": line.name,
             "step": step,
             "parents_total": len(found.parents),
-            "parents": [_brief(timeline, above) for above in found.parents[:_MOST_PARENTS]],
+            "parents": [brief(timeline, above) for above in found.parents[:_MOST_PARENTS]],
             "children": {
                 "count": found.child_count,
                 "total_ps": found.child_ps,
                 "names": [vars(child) for child in found.children],
             },
-            "previous": _brief(timeline, found.previous),
-            "next": _brief(timeline, found.next),
+            "previous": brief(timeline, found.previous),
+            "next": brief(timeline, found.next),
             "stats": [{"name": name, "value": value} for name, value in found.stats],
         }
     }
@@ -204,9 +219,9 @@ def _counter(profile: Profile, parameters: TimelineParameters) -> Mapping[str, V
     from peakline.timing.timeline.counters import counters_of
 
     every = counters_of(profile)
-    chosen = _chosen(parameters.lines, len(every), "counter")
+    chosen = lines_of(parameters.lines, len(every), "counter")
     numbers = range(len(every)) if chosen is None else chosen.tolist()
-    start, end = _span(lambda: _counted(profile, every), parameters)
+    start, end = span_of(lambda: _counted(profile, every), parameters)
     if len(numbers) * parameters.width > MOST_ITEMS:
         raise UsageError(
             f"timeline: {len(numbers)} counters of {parameters.width} pixels are too many: "
@@ -237,11 +252,11 @@ def _counted(profile: Profile, every: Sequence[Counter]) -> tuple[int, int]:
     return min(int(time[0]) for time in times), max(int(time[-1]) for time in times)
 
 
-VIEWS: Mapping[str, Callable[[Profile, TimelineParameters], Mapping[str, Value]]] = {
+VIEWS: Mapping[str, View] = {
     "lanes": _lanes,
     "tile": _tile,
     "search": _search,
     "event": _event,
     "counter": _counter,
 }
-"""The views by name."""
+"""The views of single things by name."""

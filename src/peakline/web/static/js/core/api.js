@@ -11,6 +11,7 @@ const TOKEN = "peakline.token";
  * @property {Record<string, string>} [headers]
  */
 /** @typedef {{kind: string, count: number, detail: string}} Warning */
+/** @typedef {Omit<import("../shell/router.js").SessionDocument, "tools"> & {tools: string[] | null}} ListedSession null: nobody looked for them */
 /**
  * @template T
  * @typedef {object} Answer
@@ -82,7 +83,7 @@ export async function json(path, asked = {}) {
  * A page of the list of sessions, of which nobody looks into the profiles.
  * @param {{root: string, search?: string, sort?: string, offset?: number, limit: number}} query
  * @param {AbortSignal} signal
- * @returns {Promise<{sessions: import("../shell/router.js").SessionDocument[], matching: number, all: number}>}
+ * @returns {Promise<{sessions: ListedSession[], matching: number, all: number}>}
  */
 export async function sessionPage(query, signal) {
   const response = await request("sessions", { query: { ...query, tools: false }, signal });

@@ -37,14 +37,18 @@ export function exportMenu(exported) {
   const details = h("details", { class: "export" },
     h("summary", { "aria-label": `Export ${exported.name.replace(/[_-]+/g, " ")}` }, "Export"), menu);
   /** @param {string} title @param {() => Promise<void>} save */
-  const add = (title, save) => menu.append(h("button", { type: "button", onclick: async () => {
-    details.open = false;
-    try {
-      await save();
-    } catch (error) {
-      openDialog(title, failed(error));
-    }
-  } }, title));
+  const add = (title, save) => {
+    const button = h("button", { type: "button", onclick: async () => {
+      details.open = false;
+      try {
+        await save();
+      } catch (error) {
+        openDialog(title, failed(error));
+      }
+    } }, title);
+    menu.append(button);
+    return button;
+  };
   if (rows) add("CSV", async () => saveText(csvOf(await rows()), exported.name, "csv", "text/csv"));
   if (json ?? rows) {
     add("JSON", async () => {
@@ -54,10 +58,10 @@ export function exportMenu(exported) {
   }
   if (picture) {
     add("PNG", async () => save(await pngOf(present(picture())), `${fileName(exported.name)}.png`));
-    if (picture() instanceof SVGSVGElement) {
-      add("SVG", async () => saveText(svgText(/** @type {SVGSVGElement} */ (present(picture()))),
-        exported.name, "svg", "image/svg+xml"));
-    }
+    const button = add("SVG", async () => saveText(
+      svgText(/** @type {SVGSVGElement} */ (present(picture()))), exported.name, "svg", "image/svg+xml"));
+    details.addEventListener("toggle", () =>
+      void (button.hidden = !(picture() instanceof SVGSVGElement)));
   }
   if (command) menu.append(copyText("Copy the command", async () => command()));
   details.addEventListener("focusout", (event) => {

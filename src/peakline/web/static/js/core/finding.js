@@ -109,20 +109,21 @@ function timeLinks(kind, evidence, link) {
     const from = first["idle_from_ps"], long = first["idle_before_ps"];
     const air = Math.round(long / 4);
     links.push({ text: "The longest gap in the timeline",
-      href: link("timeline", { from: from - air, to: from + long + air }) });
+      href: link("timeline", { from: from - air, to: from + long + air,
+        range: `${from}_${from + long}`, tab: "range" }) });
   }
   if (typeof first["step"] === "string") {
     /** @type {Record<string, string>} */
     const params = { name: first["step"] };
     if (first["device"]) params["device"] = first["device"];
     links.push({ text: `Step ${cut(first["step"])} among the others`, href: link("steps", params) },
-      { text: "In the timeline", href: link("timeline", { step: first["step"] }) });
+      { text: "In the timeline", href: link("timeline", { step: first["step"], pick: "step" }) });
   } else if (evidence["steps"] && !isInput) {
     links.push({ text: "Steps", href: link("steps") });
   }
   const program = evidence["programs"]?.[0], longest = evidence["longest"] || program;
   if (longest) {
-    links.push({ text: `${cut(longest)} in the timeline`, href: link("timeline", { q: longest }) });
+    links.push({ text: `${cut(longest)} in the timeline`, href: link("timeline", { q: longest, find: longest }) });
   }
   if (typeof first["op"] === "string") {
     links.push({ text: `${cut(first["op"])} among the ops`,

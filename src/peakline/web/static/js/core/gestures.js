@@ -15,7 +15,9 @@ const LINE_PX = 16;
  * @property {(x: number, y: number) => void} [hover]
  * @property {() => void} [leave]
  * @property {(dy: number) => void} [scroll] a drag or wheel up and down, in pixels
- * @property {(from: number, to: number, done: boolean) => void} [measure] a range, dragged with Shift
+ * @property {(from: number, to: number, done: boolean, top: number, bottom: number) => void} [measure]
+ *   a range, dragged with Shift, and between which heights
+ * @property {() => boolean} [measures] whether dragging measures without Shift, too
  */
 
 /**
@@ -23,7 +25,7 @@ const LINE_PX = 16;
  *
  * Wheel with Ctrl (or pinching) zooms where the pointer is, a wheel sideways or with Shift pans,
  * dragging pans, dragging with Shift measures. A wheel alone scrolls, where the chart scrolls, and
- * zooms where it does not.
+ * zooms where it does not. Two fingers zoom by how far they are apart, and pan.
  * @param {HTMLElement} element
  * @param {Chart} chart
  */
@@ -33,6 +35,8 @@ export function attachGestures(element, chart) {
   const view = chart.viewport;
   /** @type {{x: number, y: number, lastX: number, lastY: number, measured: boolean, moved: boolean} | null} */
   let drag = null;
+  /** @type {Map<number, [number, number]>} */
+  const fingers = new Map();
   const timeAt = (/** @type {number} */ x) => view.time(x - chart.left(), chart.width());
 
   element.addEventListener("wheel", (event) => {
@@ -51,20 +55,32 @@ export function attachGestures(element, chart) {
   element.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     const [x, y] = at(event);
-    drag = { x, y, lastX: x, lastY: y, measured: event.shiftKey && !!chart.measure, moved: false };
     element.setPointerCapture(event.pointerId);
+    fingers.set(event.pointerId, [x, y]);
+    if (fingers.size > 1) {
+      // A second finger: what the first one began is over.
+      drag = null;
+      chart.leave?.();
+      return;
+    }
+    const measured = (event.shiftKey || chart.measures?.() === true) && !!chart.measure;
+    drag = { x, y, lastX: x, lastY: y, measured, moved: false };
   }, options);
 
   element.addEventListener("pointermove", (event) => {
     const [x, y] = at(event);
+    if (fingers.size > 1) {
+      pinch(event.pointerId, x, y);
+      return;
+    }
     if (!drag) {
-      chart.hover?.(x, y);
+      if (event.pointerType !== "touch") chart.hover?.(x, y);
       return;
     }
     if (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < CLICK_PX) return;
     drag.moved = true;
     if (drag.measured) {
-      chart.measure?.(...ordered(timeAt(drag.x), timeAt(x)), false);
+      chart.measure?.(...ordered(timeAt(drag.x), timeAt(x)), false, ...ordered(drag.y, y));
     } else {
       view.pan((drag.lastX - x) / chart.width());
       chart.scroll?.(drag.lastY - y);
@@ -74,16 +90,39 @@ export function attachGestures(element, chart) {
   }, options);
 
   element.addEventListener("pointerup", (event) => {
+    fingers.delete(event.pointerId);
     if (!drag) return;
     const [x, y] = at(event);
-    const { moved, measured, x: begin } = drag;
+    const { moved, measured, x: begin, y: top } = drag;
     drag = null;
     if (!moved) chart.click?.(x, y, event);
-    else if (measured) chart.measure?.(...ordered(timeAt(begin), timeAt(x)), true);
+    else if (measured) chart.measure?.(...ordered(timeAt(begin), timeAt(x)), true, ...ordered(top, y));
   }, options);
-  element.addEventListener("pointercancel", () => void (drag = null), options);
+  element.addEventListener("pointercancel", (event) => {
+    fingers.delete(event.pointerId);
+    drag = null;
+  }, options);
   element.addEventListener("pointerleave", () => chart.leave?.(), options);
   return () => ends.abort();
+
+  /**
+   * One of two fingers moved: what is between them stays there.
+   * @param {number} moved its pointer
+   * @param {number} x
+   * @param {number} y
+   */
+  function pinch(moved, x, y) {
+    const before = fingers.get(moved);
+    const other = [...fingers].find(([id]) => id !== moved)?.[1];
+    if (!before || !other) return;
+    const middle = (before[0] + other[0]) / 2, next = (x + other[0]) / 2;
+    const apart = Math.max(16, Math.hypot(before[0] - other[0], before[1] - other[1]));
+    const now = Math.max(16, Math.hypot(x - other[0], y - other[1]));
+    view.zoom(apart / now, timeAt(middle));
+    view.pan((middle - next) / chart.width());
+    chart.scroll?.((before[1] - y) / 2);
+    fingers.set(moved, [x, y]);
+  }
 
   /**
    * @param {MouseEvent} event

@@ -170,7 +170,7 @@ export class Icicle {
     const order = [...this.#drawn].sort((one, other) => one.row - other.row);
     fill(this.element, ...order.map(({ element }) => element),
       h("div", { role: "presentation", style: { height: `${(deepest + 1) * ROW_PX}px` } }));
-    this.#mark(this.#drawn.some(({ place }) => place === this.#active) ? this.#active : root, false);
+    this.#mark(this.#drawn.some(({ place }) => place >= 0 && place === this.#active) ? this.#active : root, false);
   }
 
   /**

@@ -2,11 +2,8 @@
 
 import { h } from "./dom.js";
 import { palette } from "./theme.js";
+import { scriptUrl } from "./trusted.js";
 
-const SCRIPT = "assets/plotly.min.js";
-/** The only script that the page adds to itself, for browsers that ask who says so (Trusted Types). */
-const trusted = /** @type {any} */ (window)["trustedTypes"]?.createPolicy("peakline",
-  { createScriptURL: () => SCRIPT });
 
 /** @type {Promise<any> | null} */
 let coming = null;
@@ -17,7 +14,7 @@ const drawing = new WeakMap();
 export function loadPlotly() {
   coming ??= new Promise((resolve, reject) => {
     const script = h("script");
-    script.src = trusted ? trusted.createScriptURL("") : SCRIPT;
+    script.src = scriptUrl("plotly");
     script.addEventListener("load", () => resolve(/** @type {any} */ (window)["Plotly"]));
     script.addEventListener("error", () => {
       coming = null;

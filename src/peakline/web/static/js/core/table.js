@@ -209,7 +209,8 @@ export class DataTable {
         : this.sort === `-${column.key}` ? "descending" : "none";
       const arrow = { ascending: " ↑", descending: " ↓", none: "" }[direction];
       return h("div", { role: "columnheader", "aria-sort": direction, class: align(column),
-        title: column.help },
+        // Else the handle's name is a part of it.
+        "aria-label": column.title || column.help, title: column.help },
         column.unsorted ? column.title
           : h("button", { type: "button", class: "plain", onclick: () => this.#sortBy(column) },
             column.title, h("span", { "aria-hidden": "true" }, arrow)),

@@ -41,7 +41,7 @@ export class AnswerBar {
         this.#draw();
       } });
     this.lines.id = "answer-lines";
-    fill(element, this.lines, this.pictures, this.toggle);
+    fill(element, this.toggle, this.lines, this.pictures);
   }
 
   /**

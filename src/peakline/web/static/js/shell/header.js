@@ -9,7 +9,8 @@ import { viewsOf } from "../core/views.js";
 import { openHelp } from "./help.js";
 
 const TITLES = {
-  summary: "Summary", memory: "Memory", timeline: "Timeline", steps: "Steps and ops", sql: "SQL",
+  summary: "Summary", memory: "Memory", timeline: "Timeline", steps: "Steps and ops",
+  graph: "Graph", sql: "SQL",
 };
 const KEPT = ["host", "root"];
 /** Parameters that mean the same in two views. */

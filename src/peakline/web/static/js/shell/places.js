@@ -37,7 +37,7 @@ async function views({ address, session }, text) {
  * @param {string} text
  */
 async function steps(where, text) {
-  if (!text || !where.session?.tools?.includes("step_breakdown")) return [];
+  if (!text || !where.session?.tools.includes("step_breakdown")) return [];
   const rows = await sql(where, "select name, device, wall_ps from step_breakdown "
     + `where contains(lower(name), ${literal(text)}) order by wall_ps desc limit ${MOST}`);
   return rows.map(({ name, device, wall_ps: wall }) => place(where.address, "Step", name,
@@ -49,7 +49,7 @@ async function steps(where, text) {
  * @param {string} text
  */
 async function ops(where, text) {
-  if (!text || !where.session?.tools?.includes("framework_op_stats")) return [];
+  if (!text || !where.session?.tools.includes("framework_op_stats")) return [];
   const rows = await sql(where, "select op, side, op_type, self_ps from op_stats where "
     + `contains(lower(op), ${literal(text)}) or contains(lower(op_type), ${literal(text)}) `
     + `order by self_ps desc limit ${MOST}`);
@@ -62,7 +62,7 @@ async function ops(where, text) {
  * @param {string} text
  */
 async function buffers(where, text) {
-  if (!text || !where.session?.tools?.includes("live_memory")) return [];
+  if (!text || !where.session?.tools.includes("live_memory")) return [];
   const { data } = await tool(where, "live_memory", { search: text, limit: MOST });
   return data.rows.filter((/** @type {any} */ row) => row.record !== null)
     .map((/** @type {any} */ row) => place(where.address, "Buffer", row.op || "(no op)",
@@ -75,7 +75,7 @@ async function buffers(where, text) {
  * @param {string} text
  */
 async function findings(where, text) {
-  if (!text || !where.session?.tools?.includes("summary")) return [];
+  if (!text || !where.session?.tools.includes("summary")) return [];
   const { data } = await tool(where, "summary", {});
   const one = data.hosts?.find((/** @type {any} */ host) => host.host === where.address.params["host"])
     ?? data.hosts?.[0] ?? data;

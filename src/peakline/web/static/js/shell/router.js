@@ -17,7 +17,7 @@ import { isTyping } from "../core/gestures.js";
  * What a view's module gives back: `update` gets new parameters, `destroy` ends it.
  * @typedef {{update(params: Record<string, string>): void, destroy(): void, help?: [string, string][]}} View
  */
-/** @typedef {{session_id: string, hosts: string[], tools: string[] | null, bytes?: number, modified?: string}} SessionDocument `tools` is null in lists, which look for none */
+/** @typedef {{session_id: string, hosts: string[], tools: string[], bytes?: number, modified?: string}} SessionDocument */
 
 /** @type {Record<string, () => Promise<{mount(context: Context): View}>>} */
 const VIEWS = {
@@ -27,6 +27,7 @@ const VIEWS = {
   memory: () => import("../views/memory/index.js"),
   timeline: () => import("../views/timeline/index.js"),
   steps: () => import("../views/steps/index.js"),
+  graph: () => import("../views/graph/index.js"),
   sql: () => import("../views/sql/index.js"),
 };
 
@@ -141,7 +142,7 @@ export class Router {
       this.#view = mount(this.#context);
       if (!session) return;
       const { tools } = await session;
-      if (!ends.signal.aborted) this.#answer.show(shown, tools ?? []);
+      if (!ends.signal.aborted) this.#answer.show(shown, tools);
     } catch (error) {
       if (ends.signal.aborted) return;
       fill(this.#main, failed(error, () => void this.#open(address)));

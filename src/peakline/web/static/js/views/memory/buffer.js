@@ -15,7 +15,9 @@ export function makeBuffer(context, model, change) {
   const element = h("section", { class: "memory-buffer", hidden: true,
     "aria-label": "The chosen buffer" });
   /** The one that is shown. @type {any} */
-  let known = null;
+  let known = null, hasTimeline = false;
+  // An error of it is told where the page opens the session.
+  context.document?.then(({ tools }) => void (hasTimeline = tools.includes("timeline")), () => undefined);
   return { element, show };
 
   /**
@@ -70,7 +72,9 @@ export function makeBuffer(context, model, change) {
         known.requested_bytes !== null && fact("Requested", bytes(known.requested_bytes)),
         known.data_type && fact("Type and shape", `${known.data_type} ${known.shape}`),
         known.region_type && fact("Region", known.region_type),
-        !model.isMoment && fact("Allocated", begin === null ? "before the profile" : go(begin)),
+        !model.isMoment && fact("Allocated", begin === null ? "before the profile"
+          : h("span", {}, go(begin), hasTimeline && h("span", {}, " ",
+            h("a", { href: context.link("timeline", { at: begin, pick: begin }) }, "in the timeline")))),
         !model.isMoment && fact("Freed", end === null ? "not within the profile" : go(end)),
         begin !== null && end !== null && fact("Lives for", time(end - begin)),
         known.start_step !== null && fact("Steps", steps(known)),

@@ -10,6 +10,10 @@ import { Following } from "./counters.js";
 import { extremes, paintCurve, seriesColor, valueAt } from "./curves.js";
 import { color, paintAxes, paintLevel, paintLife, paintMoment, paintPeak, paintSteps, xOf, yOf }
   from "./frame.js";
+import { Layers } from "./layers.js";
+import { Polygons } from "./polygons.js";
+import { paintRange, paintReserved } from "./range.js";
+import { BY } from "./state.js";
 
 /** Keys that scroll the page. */
 const SCROLLING = new Set(["Home", "End"]);
@@ -30,6 +34,9 @@ const NEAR = 0.5;
  * @property {(from: number, to: number, allocator: string) => void} choose a stretch as wide as a pixel
  * @property {(event: KeyboardEvent) => boolean} key one that is not about zoom or pan
  * @property {(error: unknown) => void} failed
+ * @property {(record: number, at: number | null) => void} chooseBuffer one of the polygons
+ * @property {(a: number, b: number, isDone: boolean) => void} measure a range
+ * @property {() => void} drawn an answer about layers or polygons is there
  */
 
 export class Chart {
@@ -39,10 +46,11 @@ export class Chart {
   #pointer = null;
 
   /**
+   * @param {import("../../shell/context.js").Context} context
    * @param {Model} model
    * @param {Wishes} wishes
    */
-  constructor(model, wishes) {
+  constructor(context, model, wishes) {
     this.model = model;
     this.wishes = wishes;
     this.canvas = h("canvas", {
@@ -53,6 +61,14 @@ export class Chart {
       this.#draw(context, width, height), () => this.#changed());
     this.following = new Following(() => this.#wanted(), (wanted) => this.#ask(wanted),
       wishes.failed);
+    const found = () => {
+      this.surface.redraw();
+      wishes.drawn();
+    };
+    this.layers = new Layers(context, model, found);
+    this.polygons = new Polygons(context, model, found);
+    this.pictures = new Following(() => this.#pictured(), ([picture, query]) => picture.ask(query),
+      wishes.failed);
     const { viewport } = model;
     this.ends = [
       viewport.onChange(() => this.#changed()),
@@ -62,8 +78,10 @@ export class Chart {
         hover: (x, y) => this.#hover(x, y),
         leave: () => {
           this.#pointer = null;
+          this.#point(-1);
           hideTip();
         },
+        measure: (from, to, isDone) => wishes.measure(Math.round(from), Math.round(to), isDone),
       }),
     ];
   }
@@ -99,11 +117,27 @@ export class Chart {
     for (const end of this.ends) end();
     this.surface.destroy();
     this.following.destroy();
+    this.pictures.destroy();
   }
 
   #changed() {
     this.surface.redraw();
     void this.following.follow();
+    void this.pictures.follow();
+  }
+
+  /** The picture besides the curve that is drawn; null for none. */
+  get #picture() {
+    const { draw } = this.model.state;
+    return draw === "stack" ? this.layers : draw === "buffers" ? this.polygons : null;
+  }
+
+  /** What the picture has to ask for. @returns {[Layers | Polygons, Record<string, string | number>] | null} */
+  #pictured() {
+    // What is taken from the device comes with the layers.
+    const picture = this.#picture ?? (this.model.state.reserved ? this.layers : null);
+    const query = this.surface.width && picture ? picture.wanted(Math.round(this.#width)) : null;
+    return picture && query ? [picture, query] : null;
   }
 
   /** What has to be asked for; null when all that is drawn is known as finely as it can be drawn. */
@@ -159,12 +193,18 @@ export class Chart {
     if (steps) paintSteps(frame, steps, STRIP);
     paintAxes(frame);
     const chosen = model.allocator;
+    const picture = this.#picture;
+    picture?.paint(frame);
     for (const allocator of shown) {
+      // Layers are of one allocator; until they are there, its curve stands for them.
+      if (picture && (allocator.name !== chosen?.name || picture.known)) continue;
       paintCurve(frame, best, whole, allocator.name, seriesColor(colors, allocator.place),
         allocator.name === chosen?.name || shown.length === 1);
     }
+    const { known } = this.layers;
+    if (state.reserved && known?.reserved) paintReserved(frame, known);
     for (const { capacity_bytes: capacity, peak_bytes: peak, label } of shown) {
-      if (capacity && isNear(capacity, peak)) {
+      if (capacity && (state.capacity || isNear(capacity, peak))) {
         paintLevel(frame, capacity, shown.length > 1 ? `capacity of ${label}: ${bytes(capacity)}`
           : `capacity ${bytes(capacity)}`, color(colors, "bad"), [7, 4]);
       }
@@ -178,6 +218,8 @@ export class Chart {
       paintPeak(frame, at, peak, `peak ${bytes(peak)}`, seriesColor(colors, chosen.place));
     }
     if (life) paintLife(frame, life, life.text, bottom + AXIS - 2, LIFE - 4);
+    const range = model.range ?? (state.a !== null && state.b !== null ? [state.a, state.b] : null);
+    if (range) paintRange(frame, range[0], range[1]);
     const moment = model.shownMoment;
     if (moment !== null) paintMoment(frame, moment, time(moment, 7), STRIP);
     this.#tell(best, state.fit && low > 0 ? low : 0);
@@ -187,7 +229,8 @@ export class Chart {
   #heights() {
     const { viewport, shown, state } = this.model;
     const best = this.#best;
-    if (state.fit && best) {
+    // Layers begin at zero.
+    if (state.fit && best && !this.#picture) {
       const found = extremes(best, shown.map(({ name }) => name), viewport.from, viewport.to);
       if (found) {
         const [low, high] = found, air = Math.max((high - low) * 0.08, 1);
@@ -196,9 +239,11 @@ export class Chart {
     }
     let top = 1;
     for (const { peak_bytes: peak, capacity_bytes: capacity, lifetime_peak_bytes: ever } of shown) {
-      top = Math.max(top, peak, capacity && isNear(capacity, peak) ? capacity : 0,
+      top = Math.max(top, peak, capacity && (state.capacity || isNear(capacity, peak)) ? capacity : 0,
         ever !== null && ever < 2 * peak ? ever : 0);
     }
+    const { known } = this.layers;
+    if (state.reserved && known?.reserved) top = Math.max(top, ...known.reserved);
     return [0, top * AIR];
   }
 
@@ -209,15 +254,38 @@ export class Chart {
    */
   #tell(best, low) {
     const { viewport, shown, moment } = this.model;
-    const isExact = this.#asked(viewport.from, viewport.to) === null && best !== null;
+    const isExact = this.#asked(viewport.from, viewport.to) === null && best !== null
+      && this.#pictured() === null;
     this.canvas.setAttribute("aria-busy", String(!isExact));
     if (isExact) this.canvas.dataset["drawn"] = `${viewport.from}-${viewport.to}`;
     const looked = moment?.bytes_in_use !== undefined && moment.bytes_in_use !== null
       ? ` At ${time(moment.at_ps)} ${bytes(moment.bytes_in_use)} were in use.` : "";
     this.canvas.setAttribute("aria-label",
-      `Memory in use from ${time(viewport.from)} to ${time(viewport.to)} of `
+      `${this.#subject()} from ${time(viewport.from)} to ${time(viewport.to)} of `
       + `${shown.map(({ label, peak_bytes: peak }) => `${label}, peak ${bytes(peak)}`).join("; ")}.`
       + `${low ? ` The chart begins at ${bytes(low)}.` : ""}${looked}`);
+  }
+
+  /** What the picture is of, in its description. */
+  #subject() {
+    const { draw, by } = this.model.state;
+    if (draw === "line") return "Memory in use";
+    return draw === "stack" ? `Memory in use stacked by ${BY[by].toLowerCase()}`
+      : "Memory in use buffer by buffer";
+  }
+
+  /** The bytes at a height of the picture. @param {number} y */
+  #value(y) {
+    const [low, high] = this.#heights();
+    const top = STRIP + 8, bottom = this.surface.height - AXIS - (this.model.life ? LIFE : 0);
+    return low + ((bottom - y) / Math.max(bottom - top, 1)) * (high - low);
+  }
+
+  /** The polygon under the pointer, -1 for none. @param {number} place */
+  #point(place) {
+    if (this.polygons.hovered === place) return;
+    this.polygons.hovered = place;
+    this.surface.redraw();
   }
 
   /**
@@ -228,6 +296,13 @@ export class Chart {
   #click(x, y, wishes) {
     const { viewport } = this.model;
     if (x < LEFT || x > LEFT + this.#width) return;
+    if (this.model.state.draw === "buffers") {
+      const found = this.polygons.at(viewport.time(x - LEFT, this.#width), this.#value(y));
+      if (found && found.record !== null) {
+        wishes.chooseBuffer(found.record, found.moment);
+        return;
+      }
+    }
     const nearest = this.#nearest(x, y);
     if (!nearest) return;
     const from = Math.floor(viewport.time(x - LEFT - 0.5, this.#width));
@@ -276,7 +351,13 @@ export class Chart {
     }
     const at = viewport.time(x - LEFT, this.#width);
     this.#pointer = at;
-    const step = steps?.at(at);
+    const step = steps?.at(at), box = this.canvas.getBoundingClientRect();
+    const found = this.#picture?.at(at, this.#value(y)) ?? null;
+    this.#point(found && "place" in found ? found.place : -1);
+    if (found) {
+      showTip(box.left + x, box.top + y, found.lines);
+      return;
+    }
     const lines = [`${time(at, 7)}${step ? ` in step ${step.name || step.step_id}` : ""}`];
     for (const { name, label } of shown) {
       const value = valueAt(this.#best, name, at) ?? valueAt(this.model.whole, name, at);
@@ -286,7 +367,6 @@ export class Chart {
       else lines.push(`${head}${bytes(value.low)} to ${bytes(value.high)} within this pixel`);
     }
     lines.push("Click: what is live at the highest moment of this pixel");
-    const box = this.canvas.getBoundingClientRect();
     showTip(box.left + x, box.top + y, lines);
   }
 

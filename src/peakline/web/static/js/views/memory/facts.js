@@ -40,7 +40,7 @@ export function makeFacts(context, model, change) {
   const element = h("div", { class: "stack" }, list, wrong);
   let hasTimeline = false;
   // An error of it is told where the page opens the session.
-  context.document?.then(({ tools }) => void (hasTimeline = tools?.includes("timeline") ?? false), () => undefined);
+  context.document?.then(({ tools }) => void (hasTimeline = tools.includes("timeline")), () => undefined);
   return { element, show };
 
   /** @param {import("./model.js").Moment} moment */
@@ -67,7 +67,7 @@ export function makeFacts(context, model, change) {
         "the record that says how much was in use"),
       hasTimeline && at !== null && fact("What runs then", h("a", {
         href: context.link("timeline", { from: Math.max(Math.round(at - around), 0),
-          to: Math.round(at + around), at }) }, "in the timeline")));
+          to: Math.round(at + around), at, pick: record ?? at }) }, "in the timeline")));
     if (used !== null && at !== null) announce(`${bytes(used)} in use at ${time(at)}`);
   }
 }

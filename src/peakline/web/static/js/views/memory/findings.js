@@ -54,8 +54,8 @@ export class Findings {
     fill(this.content,
       findings.length ? findings.map((/** @type {any} */ one) => this.#finding(one))
         : h("p", { class: "quiet" }, this.model.isMoment
-          ? "Nothing stands out. Leaks show only in profiles over time."
-          : "Nothing stands out: no leak, no fragmentation, no failed allocation."),
+          ? "No finding. Leaks show only in profiles over time."
+          : "No finding: no leak, no fragmentation, no failed allocation."),
       section("What would lower the peak", savings.length, () =>
         savings.map((/** @type {any} */ one) => this.#saving(one))),
       section("Growth over steps", growth.length, () =>

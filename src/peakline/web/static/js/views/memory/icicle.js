@@ -1,6 +1,7 @@
-/** What is live by scope, as an icicle: a scope is as wide as its bytes. */
+/** What is live, as an icicle: by the scopes of ops, or by call stacks, as wide as their bytes. */
 
 import { h } from "../../core/dom.js";
+import { exportMenu } from "../../core/exporting.js";
 import { bytes, counted } from "../../core/format.js";
 import { Icicle } from "../../core/icicle.js";
 
@@ -10,42 +11,66 @@ export class LiveIcicle {
   /** @type {Scopes} */
   #scopes = {};
 
-  /** @param {(path: string) => void} choose a scope's path; "" for all */
-  constructor(choose) {
+  /**
+   * @param {import("../../shell/context.js").Context} context
+   * @param {(path: string) => void} choose a scope's path; "" for all
+   * @param {(tree: "scope" | "stack") => void} change what it is by
+   */
+  constructor(context, choose, change) {
     this.icicle = new Icicle({
-      label: "What is live, by scope; the table by scope says the same", text: bytes,
-      choose: (id) => choose(this.#pathOf(id)),
+      label: "What is live, as a tree; the table says the same in groups", text: bytes,
+      height: "var(--live-height)",
+      choose: (id) => {
+        if (this.#kind === "scope") choose(this.#pathOf(id));
+      },
     });
-    this.note = h("p", { class: "quiet" }, "The records name more bytes than the allocator says are "
-      + "in use, so that parts do not add up to a whole that can be drawn; the table has them all.");
-    this.element = h("details", { class: "scopes", open: true },
-      h("summary", {}, "By scope: as wide as its bytes; click one to see only what is in it"),
+    this.note = h("p", { class: "quiet" });
+    this.by = h("select", { onchange: () => change(this.by.value === "stack" ? "stack" : "scope") },
+      h("option", { value: "scope" }, "scope"), h("option", { value: "stack" }, "Python stack"));
+    this.element = h("section", { class: "stack scopes", "aria-label": "What is live, as an icicle" },
+      h("div", { class: "row-of" }, h("label", {}, "Icicle by ", this.by), h("span", { class: "grow" }),
+        exportMenu({ name: `${context.session}-icicle`, rows: () => ({
+          columns: Object.keys(this.#scopes), rows: (this.#scopes["id"] ?? []).map((_, place) =>
+            Object.values(this.#scopes).map((column) => column[place])) }) })),
       this.note, this.icicle.element);
   }
+
+  /** @type {"scope" | "stack"} */
+  #kind = "scope";
 
   /**
    * @param {Scopes} scopes
    * @param {string} path of the scope that is chosen
+   * @param {"scope" | "stack"} kind
+   * @param {boolean} hasStacks whether buffers have call stacks
    */
-  show(scopes, path) {
+  show(scopes, path, kind, hasStacks) {
     this.#scopes = scopes;
+    this.#kind = kind;
+    this.by.value = kind;
     const { id = [], label = [], parent = [], bytes: sizes = [], count = [] } = scopes;
-    const hasScopes = id.length > 2 && parent.some((one, place) => place > 0 && one !== id[0]);
-    // A negative rest has no width; without scopes the table says the same better.
-    const isDrawable = hasScopes && sizes.every((size) => size >= 0);
-    this.element.hidden = !hasScopes;
+    const option = this.by.options[1];
+    if (option) {
+      option.disabled = !hasStacks;
+      option.title = hasStacks ? "" : "No call stacks are recorded";
+      option.text = hasStacks ? "Python stack" : "Python stack (not recorded)";
+    }
+    const isDrawable = id.length > 0 && sizes.every((size) => size >= 0);
     this.note.hidden = isDrawable;
+    this.note.textContent = id.length ? "The records name more bytes than the allocator says are in "
+      + "use, so that parts do not add up to a whole that can be drawn; the table has them all."
+      : "Nothing is live here whose size is known.";
     this.icicle.element.hidden = !isDrawable;
     if (!isDrawable) return;
     this.icicle.show({
       id, label, parent, value: sizes, note: count.map((many) => (many ? counted(many, "buffer") : "")),
       isRest: id.map((one) => String(one).startsWith("rest:")),
-    }, this.#idOf(path));
+    }, kind === "scope" ? this.#idOf(path) : "");
   }
 
   /** @param {string} path */
   select(path) {
-    if (this.#scopes["id"]) this.icicle.select(this.#idOf(path));
+    if (this.#scopes["id"] && this.#kind === "scope") this.icicle.select(this.#idOf(path));
   }
 
   destroy() {

@@ -3,15 +3,14 @@
 import { isAbort } from "../../core/api.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
-import { makeBars } from "./bars.js";
-import { Chart } from "./chart.js";
+import { Addresses } from "./addresses.js";
+import { Between } from "./between.js";
 import { Counters } from "./counters.js";
 import { Findings } from "./findings.js";
-import { makeLegend } from "./legend.js";
+import { Lifetimes } from "./lifetimes.js";
 import { Live } from "./live.js";
 import { Model } from "./model.js";
-import { Overview } from "./overview.js";
-import { shownWith } from "./places.js";
+import { Picture } from "./picture.js";
 import { readState, toParams } from "./state.js";
 import { Steps } from "./steps.js";
 
@@ -32,8 +31,14 @@ const HELP = [
   [", .", "look a pixel earlier or later"],
   ["Home End", "look at the first or the last record"],
   ["f", "fit the height to what is in view"],
+  ["Shift and drag, m", "measure from A to B: m marks A, then B, at the moment looked at"],
+  ["1 2 3", "draw a line, layers, or each buffer"],
+  ["Esc", "leave the range"],
   ["/", "search what is live"],
 ];
+
+/** @type {Record<string, State["draw"]>} */
+const DRAWN_BY_KEY = { 1: "line", 2: "stack", 3: "buffers" };
 
 /** @param {Context} context */
 export function mount(context) {
@@ -51,10 +56,12 @@ class MemoryView {
   #model = null;
   /** @type {(() => void)[]} */
   #ends = [];
-  /** @type {{chart: Chart | null, overview: Overview | null, live: Live, legend: {redraw: () => void}, findings: Findings, bars: {redraw: () => void} | null, fit: HTMLButtonElement} | null} */
+  /** @type {{picture: Picture, live: Live, between: Between, addresses: Addresses, lifetimes: Lifetimes, findings: Findings} | null} */
   #parts = null;
   /** Whether the viewport changes because the address did. */
   #isFollowing = false;
+  /** Where A is, while B is not marked yet. @type {number | null} */
+  #begin = null;
   /** Moments that were asked for: the last one counts, whichever answer comes first. */
   #turn = 0;
   /** @type {Map<string, {warnings: any[], notes: string[]}>} */
@@ -68,7 +75,7 @@ class MemoryView {
     this.remarks = h("div");
     this.body = h("div", { class: "memory-body" });
     this.onKey = (/** @type {KeyboardEvent} */ event) => {
-      this.#parts?.chart?.key(event);
+      this.#parts?.picture.chart?.key(event);
       if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.target instanceof Element && event.target.closest("input, textarea, select, dialog")) return;
       event.preventDefault();
@@ -88,7 +95,7 @@ class MemoryView {
       }
       const counters = new Counters(context);
       const model = new Model(counters, data, readState(this.params),
-        () => this.#parts?.overview?.redraw());
+        () => this.#parts?.picture.overview?.redraw());
       if (!model.isMoment) await counters.open();
       if (context.signal.aborted) return;
       // The address may have changed meanwhile.
@@ -156,14 +163,13 @@ class MemoryView {
     const model = this.#model, parts = this.#parts;
     if (!model || !parts) return;
     const { state } = model;
-    const names = /** @type {const} */ (["at", "allocator", "group", "q", "sort"]);
+    const names = /** @type {const} */ (["at", "allocator", "group", "q", "sort", "tree"]);
     const isSame = names.every((name) => state[name] === before[name])
       && JSON.stringify(state.only) === JSON.stringify(before.only);
-    parts.fit.setAttribute("aria-pressed", String(state.fit));
-    parts.legend.redraw();
-    parts.bars?.redraw();
-    parts.chart?.redraw();
-    parts.overview?.redraw();
+    parts.picture.redraw();
+    parts.addresses.show();
+    void parts.lifetimes.show();
+    this.#showRange();
     if (!isSame) parts.live.show();
     else if (state.buffer !== before.buffer) void parts.live.showBuffer();
   }
@@ -173,46 +179,59 @@ class MemoryView {
     const { context } = this;
     const change = (/** @type {Partial<State>} */ changes, /** @type {boolean} */ push = false) =>
       this.#change(changes, push);
-    const legend = makeLegend(model, {
-      choose: (allocator) => change({ allocator, ...shownWith(allocator, model) }),
-      show: (shown) => change({ shown }),
-    });
-    const fit = h("button", { type: "button", "aria-pressed": String(model.state.fit),
-      title: "Let the chart's height begin and end with what is in view (f)",
-      onclick: () => change({ fit: !model.state.fit }) }, "Fit height");
-    const trouble = h("div");
-    const chart = model.isMoment ? null : new Chart(model, {
+    const picture = new Picture(context, model, change, {
       choose: (from, to, allocator) => void this.#chooseMoment(from, to, allocator),
       key: (event) => this.#key(event),
-      failed: (error) => fill(trouble, failed(error, () => {
-        fill(trouble);
-        chart?.redraw();
-      })),
+      toPeak: () => this.#toPeak(),
     });
-    const overview = chart ? new Overview(model) : null;
-    const bars = chart ? null : makeBars(model, (allocator) => change({ allocator }));
-    const live = new Live(context, model, change, () => chart?.redraw());
-    const findings = new Findings(context, model, change, (answer) => this.#tell("findings", answer));
-    this.#parts = { chart, overview, live, legend, findings, bars, fit };
-    this.#ends.push(() => chart?.destroy(), () => overview?.destroy(), () => live.destroy());
-    const head = h("h2", { id: "memory-heading" }, "Memory in use");
-    const picture = h("section", { class: "panel stack memory-picture", "aria-labelledby": head.id },
-      h("div", { class: "row-of" }, head, h("span", { class: "grow" }),
-        chart && [
-          h("button", { type: "button", onclick: () => this.#toPeak() }, "To the peak"),
-          fit,
-          h("button", { type: "button", onclick: () => model.viewport.showAll() }, "Show all"),
-        ]),
-      chart && legend.element, trouble, chart?.canvas, overview?.canvas, bars?.element);
-    fill(this.body, h("div", { class: "memory-main" }, picture, live.element), findings.element);
+    const live = new Live(context, model, change, () => {
+      picture.know(live.isDescribed, live.hasStacks);
+      this.#showRange();
+      picture.chart?.redraw();
+      void lifetimes.show();
+    });
+    const between = new Between(context, model, change);
+    const addresses = new Addresses(context, model, change);
+    const lifetimes = new Lifetimes(context, model, change);
+    const findings = new Findings(context, model, change, (answer) => {
+      this.#tell("findings", answer);
+      lifetimes.know(answer.data.growth);
+    });
+    this.#parts = { picture, live, between, addresses, lifetimes, findings };
+    this.#ends.push(() => picture.destroy(), () => live.destroy(), () => between.destroy(),
+      () => addresses.destroy(), () => lifetimes.destroy());
+    fill(this.body, h("div", { class: "memory-main" }, picture.element, between.element, live.element,
+      addresses.element, lifetimes.element), findings.element);
     fill(context.main, h("h1", { class: "unseen" }, `Memory of ${context.session}`),
       this.remarks, this.body);
-    legend.redraw();
-    bars?.redraw();
+    picture.redraw();
+    addresses.show();
+    void lifetimes.show();
     this.#moveTo(model.state);
     this.#ends.push(model.viewport.onChange(() => this.#moved()));
     live.show();
     void this.#loadRest(model);
+  }
+
+  /** What is between A and B, where a range is measured. */
+  #showRange() {
+    const parts = this.#parts;
+    void parts?.between.show(parts.live.isDescribed, parts.live.hasStacks);
+  }
+
+  /** A at the moment looked at, then B, then nothing. @param {number} at */
+  #mark(at) {
+    const { state } = /** @type {Model} */ (this.#model);
+    if (state.a !== null || this.#begin === null) {
+      this.#begin = at;
+      this.#change({ a: null, b: null });
+      announce("A is here; m marks B");
+      return;
+    }
+    const [a, b] = at < this.#begin ? [at, this.#begin] : [this.#begin, at];
+    this.#begin = null;
+    this.#change({ a, b }, true);
+    announce("the range from A to B is shown");
   }
 
   /** What is not needed for the first picture: steps, then findings. @param {Model} model */
@@ -229,7 +248,7 @@ class MemoryView {
       const { data } = await this.context.sql(
         "select step_id, name, start_ps, end_ps from steps order by start_ps, end_ps");
       model.steps = new Steps(data);
-      this.#parts?.chart?.redraw();
+      this.#parts?.picture.chart?.redraw();
       if (data.length) this.#parts?.live.nameSteps();
     } catch (error) {
       if (isAbort(error)) return;
@@ -294,7 +313,7 @@ class MemoryView {
    * @returns {boolean} whether the key meant something
    */
   #key(event) {
-    const model = this.#model, chosen = model?.allocator, chart = this.#parts?.chart;
+    const model = this.#model, chosen = model?.allocator, chart = this.#parts?.picture.chart;
     if (!model || !chosen || !chart || event.ctrlKey || event.metaKey || event.altKey) return false;
     const at = model.shownMoment ?? model.begin;
     const look = (/** @type {number} */ time) => {
@@ -310,6 +329,15 @@ class MemoryView {
       case "End": look(model.end); return true;
       case ",": look(at - pixel); return true;
       case ".": look(at + pixel); return true;
+      case "m": case "M": this.#mark(Math.round(at)); return true;
+      case "1": case "2": case "3":
+        this.#change({ draw: DRAWN_BY_KEY[event.key] ?? "line" });
+        return true;
+      case "Escape":
+        this.#begin = null;
+        if (model.state.a === null) return false;
+        this.#change({ a: null, b: null });
+        return true;
       case "[": case "]": {
         const step = model.steps?.beside(at, event.key === "]" ? 1 : -1);
         if (!step) {

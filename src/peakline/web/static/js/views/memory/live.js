@@ -2,10 +2,12 @@
 
 import { isAbort } from "../../core/api.js";
 import { announce, fill, h } from "../../core/dom.js";
+import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { bytes, count, counted, shares } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { makeBuffer } from "./buffer.js";
+import { toolCommand } from "./command.js";
 import { makeFacts } from "./facts.js";
 import { LiveIcicle } from "./icicle.js";
 import { columnsOf, isSpecial, stepName } from "./rows.js";
@@ -31,7 +33,9 @@ export class Live {
   /** The moment and allocator that the icicle shows. */
   #drawn = "";
   /** Whether the profile says what buffers are for. */
-  #isDescribed = false;
+  isDescribed = false;
+  /** Whether it has call stacks of buffers. */
+  hasStacks = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #typing;
 
@@ -48,7 +52,7 @@ export class Live {
     this.found = found;
     this.facts = makeFacts(context, model, change);
     this.buffer = makeBuffer(context, model, change);
-    this.icicle = new LiveIcicle((path) => this.#within(path));
+    this.icicle = new LiveIcicle(context, (path) => this.#within(path), (tree) => change({ tree }));
     this.search = h("input", { type: "search", placeholder: "op, type, shape, region, module",
       "aria-label": "Search what is live", spellcheck: "false", oninput: () => this.#type() });
     this.groups = h("div", { class: "row-of groups", role: "group", "aria-label": "Group by" });
@@ -60,10 +64,17 @@ export class Live {
     this.state = h("div");
     const head = h("h2", { id: "live-heading" }, "Live at this moment");
     this.element = h("section", { class: "panel stack memory-live", "aria-labelledby": head.id },
-      head, this.facts.element, this.state, this.icicle.element,
-      h("div", { class: "row-of" }, this.groups, h("span", { class: "grow" }), this.search),
-      this.chips, this.buffer.element, this.place,
-      h("div", { class: "row-of" }, this.total, this.more));
+      h("div", { class: "row-of" }, head, h("span", { class: "grow" }), exportMenu({
+        name: `${context.session}-live`,
+        rows: () => (this.#table ? rowsOf(this.#table) : { columns: [], rows: [] }),
+        json: () => model.moment, command: () => toolCommand(context, "live_memory", this.#question()) })),
+      this.facts.element, this.state,
+      h("div", { class: "live-parts" },
+        h("div", { class: "stack live-list" },
+          h("div", { class: "row-of" }, this.groups, h("span", { class: "grow" }), this.search),
+          this.chips, this.buffer.element, this.place,
+          h("div", { class: "row-of" }, this.total, this.more)),
+        this.icicle.element));
   }
 
   focusSearch() {
@@ -124,7 +135,7 @@ export class Live {
   /** What buffers can be put together by, as far as this profile says it of any. */
   #showGroups() {
     const { group } = this.model.state;
-    const names = Object.keys(GROUPS).filter((name) => name === group || this.#isDescribed
+    const names = Object.keys(GROUPS).filter((name) => name === group || this.isDescribed
       || !(/** @type {readonly string[]} */ (DESCRIBED)).includes(name));
     fill(this.groups, h("span", { class: "quiet" }, "By"), names.map((name) => h("button", {
       type: "button", "aria-pressed": String(group === name), "data-group": name,
@@ -136,26 +147,32 @@ export class Live {
     }, GROUPS[/** @type {Group} */ (name)])));
   }
 
+  #question() {
+    const { state, allocator } = this.model;
+    return { allocator: allocator?.name, at_ps: state.at, group: state.group, search: state.q,
+      ...state.only, sort: state.sort.replace(/^-/, "") || null,
+      descending: state.sort ? state.sort.startsWith("-") : null };
+  }
+
   /** @param {boolean} isMore the next rows of the same question */
   async #ask(isMore) {
     this.#asking.abort();
     this.#asking = new AbortController();
     const signal = AbortSignal.any([this.#asking.signal, this.context.signal]);
     const { state, allocator } = this.model;
-    const moment = `${allocator?.name} ${state.at}`;
+    const moment = `${allocator?.name} ${state.at} ${state.tree}`;
     const needsScopes = this.#drawn !== moment;
     const waiting = loading("Looking at this moment");
     fill(this.state, waiting);
     try {
       const { data } = await this.context.tool("live_memory", {
-        allocator: allocator?.name, at_ps: state.at, group: state.group, search: state.q,
-        ...state.only, sort: state.sort.replace(/^-/, "") || null,
-        descending: state.sort ? state.sort.startsWith("-") : null,
-        offset: isMore ? this.#rows.length : 0, limit: PAGE, scopes: needsScopes,
+        ...this.#question(),
+        offset: isMore ? this.#rows.length : 0, limit: PAGE, tree: needsScopes ? state.tree : null,
       }, signal);
       this.model.moment = data;
-      if (this.#isDescribed !== data.is_described) {
-        this.#isDescribed = data.is_described;
+      this.hasStacks = data.has_stacks;
+      if (this.isDescribed !== data.is_described) {
+        this.isDescribed = data.is_described;
         this.#showGroups();
       }
       this.#rows = isMore ? [...this.#rows, ...data.rows] : data.rows;
@@ -164,7 +181,7 @@ export class Live {
       this.#fillTable(data, isMore);
       if (needsScopes) {
         this.#drawn = moment;
-        this.icicle.show(data.scopes, state.only.within ?? "");
+        this.icicle.show(data.tree, state.only.within ?? "", state.tree, data.has_stacks);
       }
     } catch (error) {
       if (!isAbort(error)) fill(this.state, failed(error, () => void this.#ask(isMore)));
@@ -187,7 +204,7 @@ export class Live {
         label: state.group === "buffer" ? "Buffers that are live at this moment"
           : `What is live at this moment, by ${GROUPS[state.group].toLowerCase()}`,
         columns: columnsOf(state.group, data.rows, this.model), sort,
-        remote: true, height: "26rem", nothing: "nothing is live here that fits",
+        remote: true, height: "var(--live-height)", nothing: "nothing is live here that fits",
         onSort: (by) => this.change({ sort: by === "-bytes" ? "" : by }),
         onChoose: (row) => this.#choose(row),
         isChosen: (row) => state.group === "buffer" && row.record !== null

@@ -50,6 +50,9 @@ export class Model {
   /** The chosen buffer's life. @type {{start_ps: number | null, end_ps: number | null, text: string} | null} */
   life = null;
 
+  /** The range that is being dragged. @type {[number, number] | null} */
+  range = null;
+
   /**
    * @param {import("./counters.js").Counters} counters
    * @param {Moment} first the answer that tells of the allocators

@@ -40,8 +40,8 @@ export function columnsOf(group, rows, model) {
   const columns = [
     { key: "op", title: "Op", cell: ({ op }) => named(op), width: "minmax(11rem, 1fr)" },
     { key: "bytes", title: "Bytes", kind: "bytes", width: "6rem" },
-    has("requested_bytes") && { key: "requested_bytes", title: "Requested for", kind: "bytes",
-      width: "5.7rem", help: "what the op requested; the allocator rounds up" },
+    has("requested_bytes") && { key: "requested_bytes", title: "Requested", kind: "bytes",
+      width: "6.6rem", help: "what the op requested; the allocator rounds up" },
     rows.some(({ count }) => count > 1)
       && { key: "count", title: "Buffers", kind: "count", width: "6rem" },
     has("shape") && { key: "shape", title: "Type and shape", width: "minmax(9rem, 11rem)",

@@ -9,6 +9,29 @@ export const GROUPS = /** @type {const} */ ({
   input_shape: "Input shape", step: "Step",
 });
 
+/** How memory in use is drawn: a name and what it is. */
+export const DRAWN = /** @type {const} */ ({
+  line: ["Line", "How much is in use"],
+  stack: ["Stacked", "What it is made of: the twelve largest groups, and the rest"],
+  buffers: ["Buffers", "A polygon for each buffer, stacked in the order of allocation"],
+});
+
+/** What layers are put together by, as the `memory_stack` tool names them. */
+export const BY = /** @type {const} */ ({
+  op: "Op", scope: "Scope", region_type: "Region", data_type: "Type", shape: "Shape",
+  category: "Category", module: "Module", function: "Line", input_shape: "Input shape",
+  stack: "Call stack", step: "Step", program: "Program",
+});
+
+/** What the address map is of: a name and what it is. */
+export const MAPS = /** @type {const} */ ({
+  none: ["Off", "No map"],
+  time: ["Over time", "Where buffers lie over the stretch in view"],
+  moment: ["At the moment", "Where buffers lie at the moment looked at, with holes"],
+  listed: ["As listed", "The blocks that the file lists: of a failed allocation, or of a snapshot"],
+  replayed: ["Replayed", "Under another limit or other settings, where the replay is proved"],
+});
+
 /** Those that only some formats have; the answer says so with `is_described`. */
 export const DESCRIBED = /** @type {const} */ (["category", "module", "function", "input_shape"]);
 
@@ -21,6 +44,9 @@ export const FILTERS = /** @type {const} */ ({
 
 /** @typedef {keyof typeof GROUPS} Group */
 /** @typedef {keyof typeof FILTERS} Filter */
+/** @typedef {keyof typeof DRAWN} Drawn */
+/** @typedef {keyof typeof BY} By */
+/** @typedef {keyof typeof MAPS} MapView */
 /**
  * @typedef {object} State
  * @property {number | null} from what is in view, ps; null is everything
@@ -34,6 +60,22 @@ export const FILTERS = /** @type {const} */ ({
  * @property {string} sort a column, `-column` is descending; "" is the largest first
  * @property {Partial<Record<Filter, string>>} only
  * @property {number | null} buffer the record that began the chosen one
+ * @property {Drawn} draw
+ * @property {By} by what layers are put together by
+ * @property {string[]} off layers that are taken out of the picture
+ * @property {boolean} requested whether layers are of what was requested
+ * @property {boolean} reserved whether what was taken from the device is drawn
+ * @property {boolean} capacity whether it is drawn although it is far above
+ * @property {number | null} a begin of the range that is measured, ps
+ * @property {number | null} b
+ * @property {By} parts what the range is put together by
+ * @property {"live" | "allocated"} of what the range's flame graph is of
+ * @property {"scope" | "stack"} tree what trees are by
+ * @property {boolean} lifetimes whether these are shown
+ * @property {MapView} map what the address map is of
+ * @property {number | null} report of a failed allocation, whose blocks are listed
+ * @property {string} limit of the replay
+ * @property {string} settings of the replay, separated by blanks
  */
 
 const SPECIAL = /^-?[a-z_]+$/;
@@ -65,8 +107,48 @@ export function readState(params) {
     sort: SPECIAL.test(sort) ? sort : "",
     only,
     buffer: number(params["buffer"]),
+    draw: oneOf(DRAWN, params["draw"], "line"),
+    by: oneOf(BY, params["by"], "op"),
+    off: /^[a-z0-9.]{1,400}$/.test(params["off"] ?? "") ? (params["off"] ?? "").split(".") : [],
+    requested: params["requested"] === "true",
+    reserved: params["reserved"] === "true",
+    capacity: params["capacity"] === "true",
+    ...range(number(params["a"]), number(params["b"])),
+    parts: oneOf(BY, params["parts"], "op"),
+    of: params["of"] === "allocated" ? "allocated" : "live",
+    tree: params["tree"] === "stack" ? "stack" : "scope",
+    lifetimes: params["lifetimes"] === "true",
+    map: oneOf(MAPS, params["map"], "none"),
+    report: number(params["report"]),
+    limit: params["limit"] ?? "",
+    settings: params["settings"] ?? "",
   };
 }
+
+/**
+ * @template {object} T
+ * @param {T} known
+ * @param {string | undefined} value
+ * @param {keyof T} other
+ * @returns {keyof T}
+ */
+function oneOf(known, value, other) {
+  return value !== undefined && Object.hasOwn(known, value) ? /** @type {keyof T} */ (value) : other;
+}
+
+/**
+ * @param {number | null} a
+ * @param {number | null} b
+ */
+function range(a, b) {
+  return a !== null && b !== null && a <= b ? { a, b } : { a: null, b: null };
+}
+
+/** What is not in an address, since it is so without. */
+const DEFAULTS = /** @type {Record<string, unknown>} */ ({
+  group: "buffer", draw: "line", by: "op", parts: "op", of: "live", tree: "scope", requested: false,
+  reserved: false, capacity: false, map: "none", lifetimes: false, limit: "", settings: "",
+});
 
 /**
  * The parameters of an address that say `changes` of a state.
@@ -84,8 +166,10 @@ export function toParams(changes) {
       }
     } else if (name === "shown") {
       params["shown"] = Array.isArray(value) ? value.join(".") : null;
-    } else if (name === "group") {
-      params["group"] = value === "buffer" ? null : String(value);
+    } else if (name === "off") {
+      params["off"] = Array.isArray(value) && value.length ? value.join(".") : null;
+    } else if (DEFAULTS[name] === value) {
+      params[name] = null;
     } else {
       params[name] = /** @type {string | number | boolean | null} */ (value);
     }

@@ -7,10 +7,10 @@ import { SEVERITIES } from "./glance.js";
 import { keyOf, Summaries } from "./summaries.js";
 import { viewsOf } from "../../core/views.js";
 
-/** @typedef {import("../../shell/router.js").SessionDocument} SessionDocument */
+/** @typedef {import("../../core/api.js").ListedSession} ListedSession */
 /**
  * @typedef {object} Row
- * @property {SessionDocument} session
+ * @property {ListedSession} session
  * @property {string} name
  * @property {number} hosts
  * @property {string | null} modified
@@ -76,7 +76,7 @@ export class SessionList {
   }
 
   /**
-   * @param {SessionDocument[]} sessions by their place, with holes where they did not come yet
+   * @param {ListedSession[]} sessions by their place, with holes where they did not come yet
    */
   show(sessions) {
     this.#shown = new Array(sessions.length);
@@ -90,7 +90,7 @@ export class SessionList {
 
   /**
    * The row of a session, also of one that is not in the list now.
-   * @param {SessionDocument} session
+   * @param {ListedSession} session
    */
   rowOf(session) {
     const key = keyOf(session), known = this.#rows.get(key);
@@ -182,7 +182,7 @@ export class SessionList {
     return cell;
   }
 
-  /** @param {SessionDocument} session */
+  /** @param {ListedSession} session */
   #arrived(session) {
     const row = this.#rows.get(keyOf(session));
     if (!row) return;
@@ -277,7 +277,7 @@ export function isSortedLater(sort) {
 }
 
 /**
- * @param {SessionDocument} session
+ * @param {ListedSession} session
  * @returns {Row}
  */
 function rowOf(session) {

@@ -2,7 +2,7 @@
 
 import { isAbort, sessionPage } from "../../core/api.js";
 
-/** @typedef {import("../../shell/router.js").SessionDocument} SessionDocument */
+/** @typedef {import("../../core/api.js").ListedSession} ListedSession */
 /** @typedef {{root: string, search: string, sort: string}} Question */
 
 const PAGE = 100;
@@ -12,7 +12,7 @@ export const MOST_SORTED = 1000;
 const PAUSE_MS = 60;
 
 export class Pages {
-  /** By their place; where a page did not come yet, there are holes. @type {SessionDocument[]} */
+  /** By their place; where a page did not come yet, there are holes. @type {ListedSession[]} */
   sessions = [];
   /** How many match, of how many; -1 before the first answer. */
   matching = -1;

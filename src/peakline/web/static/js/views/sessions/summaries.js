@@ -4,7 +4,7 @@ import { json, isAbort, ProblemError, sessionPath } from "../../core/api.js";
 import { glanceOf } from "./glance.js";
 
 /** @typedef {import("./glance.js").Glance} Glance */
-/** @typedef {import("../../shell/router.js").SessionDocument} SessionDocument */
+/** @typedef {import("../../core/api.js").ListedSession} ListedSession */
 /**
  * @typedef {object} State
  * @property {"none" | "large" | "waiting" | "asking" | "known" | "failed"} kind none: no tool
@@ -25,15 +25,15 @@ export class Summaries {
   #tools = new Map();
   /** Those that the reader wants to be looked into, though they are large. @type {Set<string>} */
   #wanted = new Set();
-  /** @type {SessionDocument[]} */
+  /** @type {ListedSession[]} */
   #waiting = [];
   #asking = 0;
 
   /**
    * @param {string} root
    * @param {AbortSignal} signal
-   * @param {(session: SessionDocument) => boolean} isSeen whether its row is in view
-   * @param {(session: SessionDocument) => void} tell its state changed
+   * @param {(session: ListedSession) => boolean} isSeen whether its row is in view
+   * @param {(session: ListedSession) => void} tell its state changed
    */
   constructor(root, signal, isSeen, tell) {
     this.root = root;
@@ -45,7 +45,7 @@ export class Summaries {
   }
 
   /**
-   * @param {SessionDocument} session
+   * @param {ListedSession} session
    * @returns {State}
    */
   of(session) {
@@ -60,7 +60,7 @@ export class Summaries {
 
   /**
    * The tools of a session, null where nobody looked yet.
-   * @param {SessionDocument} session
+   * @param {ListedSession} session
    */
   tools(session) {
     return this.#tools.get(keyOf(session)) ?? session.tools;
@@ -68,7 +68,7 @@ export class Summaries {
 
   /**
    * Ask about a session when its turn comes; a large one only with `large`.
-   * @param {SessionDocument} session
+   * @param {ListedSession} session
    */
   want(session, large = false) {
     const { kind } = this.of(session);
@@ -96,7 +96,7 @@ export class Summaries {
     }
   }
 
-  /** @param {SessionDocument} session */
+  /** @param {ListedSession} session */
   async #ask(session) {
     this.#asking += 1;
     this.#set(session, { kind: "asking" });
@@ -138,7 +138,7 @@ export class Summaries {
   }
 
   /**
-   * @param {SessionDocument} session
+   * @param {ListedSession} session
    * @param {State} state
    */
   #set(session, state) {
@@ -149,7 +149,7 @@ export class Summaries {
 
 /**
  * A session that was written again is another one.
- * @param {SessionDocument} session
+ * @param {ListedSession} session
  */
 export function keyOf(session) {
   return `${session.session_id}\n${session.bytes}\n${session.modified}`;

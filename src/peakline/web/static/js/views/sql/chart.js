@@ -1,19 +1,14 @@
 /** A chart of the rows of a query: which column against which, as bars, a line or points. */
 
-import { fill, h } from "../../core/dom.js";
-import { kindOf } from "../../core/kinds.js";
-import { drawPlot, dropPlot, plain } from "../../core/plot.js";
-import { failed } from "../../core/states.js";
-import { onTheme } from "../../core/theme.js";
+import { h } from "../../core/dom.js";
+import { exportMenu } from "../../core/exporting.js";
+import { kindOf, valueText } from "../../core/kinds.js";
+import { XyChart } from "../../core/xy.js";
 
 const KINDS = { "": "No chart", bar: "Bars", line: "Line", scatter: "Points" };
 const HEIGHT = 360;
-const LONGEST = 48;
-/** So many names are told; of more only some. */
+/** So many names are read beside bars; of more only some, below them. */
 const LABELS = 30;
-const TIMES = /** @type {const} */ ([[1e12, "s"], [1e9, "ms"], [1e6, "µs"], [1e3, "ns"], [1, "ps"]]);
-const SIZES = /** @type {const} */ ([[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"],
-  [2 ** 10, "KiB"], [1, "B"]]);
 
 export class ResultChart {
   #kind = "";
@@ -36,16 +31,16 @@ export class ResultChart {
     for (const field of [this.kind, this.x, this.y]) {
       field.addEventListener("change", () => this.#chosen());
     }
-    this.plot = h("div", { class: "plot", role: "group", hidden: true,
-      style: { height: `${HEIGHT}px` } });
+    this.chart = new XyChart(HEIGHT);
+    this.menu = exportMenu({ name: "query_chart", picture: () => this.chart.picture });
+    this.chart.element.hidden = this.menu.hidden = true;
     this.axes = h("span", { class: "row-of", hidden: true },
       h("label", { for: "chart-x" }, "across"), this.x,
       h("label", { for: "chart-y" }, "up"), this.y);
     this.element = h("div", { class: "stack" },
       numbers.length > 0 && h("div", { class: "row-of" },
-        h("label", { for: "chart-kind" }, "Chart"), this.kind, this.axes),
-      this.plot);
-    this.endTheme = onTheme(() => void this.#draw());
+        h("label", { for: "chart-kind" }, "Chart"), this.kind, this.axes, this.menu),
+      this.chart.element);
   }
 
   /** @param {Record<string, string>} params */
@@ -61,8 +56,7 @@ export class ResultChart {
   }
 
   destroy() {
-    this.endTheme();
-    void dropPlot(this.plot);
+    this.chart.destroy();
   }
 
   #chosen() {
@@ -80,71 +74,35 @@ export class ResultChart {
     this.x.value = this.#x;
     this.y.value = this.#y;
     this.axes.hidden = !this.#kind;
-    this.plot.hidden = !this.#kind;
-    void this.#draw();
+    this.chart.element.hidden = this.menu.hidden = !this.#kind;
+    this.#draw();
   }
 
-  async #draw() {
+  #draw() {
     if (!this.#kind) return;
     const { rows } = this.found;
-    const across = scaled(this.#x, rows.map((row) => row[this.#x]));
-    const up = scaled(this.#y, rows.map((row) => row[this.#y]));
-    this.plot.setAttribute("aria-label", `${KINDS[/** @type {keyof typeof KINDS} */ (this.#kind)]}: `
-      + `${this.#y} by ${this.#x}; the table below has the numbers`);
-    const isText = across.values.some((value) => typeof value === "string");
-    const x = isText ? across.values.map((value) => plain(cut(String(value ?? "")))) : across.values;
-    const xaxis = { title: { text: plain(across.title) }, ...(isText ? named(x) : {}) };
-    const yaxis = { title: { text: plain(up.title) }, rangemode: "tozero" };
-    const places = isText ? x.map((_, place) => place) : x;
-    // Names are read best beside bars that lie.
-    const lies = isText && this.#kind === "bar" && x.length <= LABELS;
-    const trace = {
-      ...(this.#kind === "bar" ? { type: "bar", orientation: lies ? "h" : "v" }
-        : { type: "scatter", mode: this.#kind === "line" ? "lines" : "markers" }),
-      x: lies ? up.values : places, y: lies ? places : up.values,
-      hovertext: isText ? x : null,
-      hovertemplate: `${isText ? "%{hovertext}" : "%{x}"}: %{${lies ? "x" : "y"}}<extra></extra>`,
-    };
-    const height = lies ? Math.max(160, 70 + 22 * x.length) : HEIGHT;
-    this.plot.style.height = `${height}px`;
-    try {
-      await drawPlot(this.plot, [trace], { height, showlegend: false,
-        xaxis: lies ? yaxis : xaxis,
-        yaxis: lies ? { ...xaxis, title: {}, autorange: "reversed" } : yaxis });
-    } catch (error) {
-      fill(this.plot, failed(error));
-    }
+    const kind = /** @type {"bar" | "line" | "scatter"} */ (this.#kind);
+    const values = rows.map((row) => row[this.#x]);
+    const isText = values.some((value) => typeof value === "string");
+    const names = values.map((value) => valueText(this.#x, value));
+    this.chart.show({
+      kind, names, up: axisOf(this.#y, rows), across: isText ? null : axisOf(this.#x, rows),
+      // Names are read best beside bars that lie.
+      lies: isText && kind === "bar" && rows.length <= LABELS,
+      label: `${KINDS[kind]}: ${this.#y} by ${this.#x}; the table below has the numbers`,
+    });
   }
 }
 
 /**
- * Names below their bars, as many as are legible.
- * @param {any[]} names
- */
-function named(names) {
-  const every = Math.ceil(names.length / LABELS);
-  const shown = names.map((_, place) => place).filter((place) => place % every === 0);
-  return { tickvals: shown, ticktext: shown.map((place) => names[place]) };
-}
-
-/**
- * Values in the unit that fits the largest of them, and a title that tells it.
  * @param {string} name
- * @param {any[]} values
+ * @param {any[]} rows
+ * @returns {import("../../core/xy.js").Axis}
  */
-function scaled(name, values) {
-  const kind = kindOf(name, values);
-  if (kind !== "time" && kind !== "bytes") return { values, title: name };
-  const most = values.reduce((top, value) => Math.max(top, Math.abs(value ?? 0)), 0);
-  const units = kind === "time" ? TIMES : SIZES;
-  const [size, unit] = units.find(([one]) => most >= one) ?? [1, kind === "time" ? "ps" : "B"];
-  return { values: values.map((value) => (value === null ? null : value / size)),
-    title: `${name} in ${unit}` };
-}
-
-/** @param {string} text */
-function cut(text) {
-  return text.length > LONGEST ? `…${text.slice(text.length - LONGEST + 1)}` : text;
+function axisOf(name, rows) {
+  const values = rows.map((row) => (typeof row[name] === "number" ? row[name] : null));
+  return { title: name, values, text: (value) => valueText(name, value),
+    isBytes: kindOf(name, values) === "bytes" };
 }
 
 /**

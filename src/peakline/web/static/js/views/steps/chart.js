@@ -3,11 +3,13 @@
 import { h } from "../../core/dom.js";
 import { shares, time } from "../../core/format.js";
 import { attachGestures, moveByKey } from "../../core/gestures.js";
-import { timeMarks } from "../../core/axis.js";
 import { PARTS } from "../../core/parts.js";
 import { onTheme, palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
 import { Viewport } from "../../core/viewport.js";
+import { paintLevels, paintTimes } from "./chart_axes.js";
+import { envelopeOf, paintEnvelope, slowPixels } from "./envelope.js";
+import { cut, range } from "./labels.js";
 import { patternOf } from "./pattern.js";
 
 const LEFT = 78, TOP = 20, BOTTOM = 24, RIGHT = 8, HEIGHT = 260;
@@ -18,6 +20,8 @@ const LABEL_PX = 90, LETTER_PX = 8;
 const PATTERN_PX = 3;
 /** What the record does not hold whole is drawn so pale. */
 const CUT_OFF = 0.4;
+/** Of many slow steps so many are marked, so far apart. */
+const MARKS = 40, MARK_PX = 9;
 /** So many names of steps have a line of their median. */
 const MEDIANS = 4;
 
@@ -32,11 +36,20 @@ export class StepChart {
   /** @type {Median[]} */
   #medians = [];
   #chosen = -1;
+  /** The last step of a range that begins with the chosen one. */
+  #until = -1;
   #drawn = 0;
+  /** @type {{key: string, bins: (import("./envelope.js").Bin | null)[]} | null} */
+  #bins = null;
   /** @type {(() => void)[]} */
   #ends = [];
 
-  /** @param {{choose: (step: Step) => void, zoom: (range: string | null) => void}} actions */
+  /**
+   * @param {object} actions
+   * @param {(step: Step) => void} actions.choose
+   * @param {(first: Step, last: Step) => void} actions.chooseRange
+   * @param {(range: string | null) => void} actions.zoom
+   */
   constructor(actions) {
     this.actions = actions;
     this.viewport = new Viewport(0, STEP);
@@ -63,6 +76,7 @@ export class StepChart {
    */
   setRows(rows, slow, medians) {
     this.#rows = rows;
+    this.#bins = null;
     this.#slow = slow;
     this.#medians = medians.slice(0, MEDIANS);
     this.#detach();
@@ -74,7 +88,7 @@ export class StepChart {
     this.#detach = this.#attach();
     const longest = rows.reduce((most, row) => Math.max(most, row.wall_ps), 0);
     this.canvas.setAttribute("aria-label", `Times of ${rows.length} steps, `
-      + `${this.#medians.map((one) => this.#medianText(one)).join(", ")}, longest ${time(longest)}. Left and right choose a step; the table below has the numbers.`);
+      + `${this.#medians.map((one) => this.#medianText(one)).join(", ")}, longest ${time(longest)}. Left and right choose a step, with Shift a range; the table below has the numbers.`);
     this.draw();
   }
 
@@ -82,6 +96,11 @@ export class StepChart {
   #range() {
     const { from, to, isWhole } = this.viewport;
     return isWhole ? null : `${from / STEP}-${to / STEP}`;
+  }
+
+  /** The places that are shown, the second exclusive; null: to the end. @returns {[number, number | null]} */
+  get places() {
+    return this.viewport.isWhole ? [0, null] : this.#shown();
   }
 
   /**
@@ -99,9 +118,11 @@ export class StepChart {
   /**
    * Mark a step, or none (-1), and bring it into view.
    * @param {number} place among the rows
+   * @param {number} [until] the last place of a range
    */
-  choose(place) {
+  choose(place, until = place) {
     this.#chosen = place;
+    this.#until = until;
     const { from, to, span } = this.viewport;
     const begin = place * STEP;
     if (place >= 0 && (begin < from || begin + STEP > to)) {
@@ -133,7 +154,21 @@ export class StepChart {
       },
       hover: (x, y) => this.#hover(x, y),
       leave: hideTip,
+      measure: (from, to, done) => this.#measure(from, to, done),
     });
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   * @param {boolean} done
+   */
+  #measure(from, to, done) {
+    const last = this.#rows.length - 1;
+    const [one, other] = [from, to].map((at) => Math.max(0, Math.min(Math.floor(at / STEP), last)));
+    const first = this.#rows[one ?? 0], until = this.#rows[other ?? 0];
+    if (done && first && until) this.actions.chooseRange(first, until);
+    else this.choose(one ?? -1, other);
   }
 
   #width() {
@@ -143,28 +178,28 @@ export class StepChart {
   /** @param {number} x */
   #placeAt(x) {
     if (x < LEFT) return -1;
-    const { longest } = this.#columns();
+    const bins = this.#envelope();
     const width = this.#width();
-    if (longest) return longest[Math.min(Math.floor(x - LEFT), width - 1)] ?? -1;
+    if (bins) return bins[Math.min(Math.floor(x - LEFT), bins.length - 1)]?.longest ?? -1;
     return Math.floor(this.viewport.time(x - LEFT, width) / STEP);
   }
 
-  /**
-   * What is drawn: every step, or where there are more than pixels the longest of each pixel.
-   * @returns {{first: number, last: number, longest: number[] | null}}
-   */
-  #columns() {
-    const first = Math.max(0, Math.floor(this.viewport.from / STEP));
-    const last = Math.min(this.#rows.length, Math.ceil(this.viewport.to / STEP));
-    const width = this.#width();
-    if (last - first <= width) return { first, last, longest: null };
-    const longest = new Array(Math.ceil(width)).fill(-1);
-    for (let place = first; place < last; place++) {
-      const x = Math.floor(this.viewport.x((place + 0.5) * STEP, width));
-      const before = this.#rows[longest[x]]?.wall_ps ?? -1;
-      if (x >= 0 && x < longest.length && wall(this.#rows[place]) > before) longest[x] = place;
+  /** @returns {[number, number]} the first place that is shown, and the one after the last */
+  #shown() {
+    return [Math.max(0, Math.floor(this.viewport.from / STEP)),
+      Math.min(this.#rows.length, Math.ceil(this.viewport.to / STEP))];
+  }
+
+  /** What is drawn where there are more steps than pixels; null: every step. */
+  #envelope() {
+    const [first, last] = this.#shown(), width = this.#width();
+    if (last - first <= width) return null;
+    const key = `${this.viewport.from} ${this.viewport.to} ${width}`;
+    if (this.#bins?.key !== key) {
+      this.#bins = { key, bins: envelopeOf(this.#rows, first, last, width,
+        (place) => this.viewport.x((place + 0.5) * STEP, width)) };
     }
-    return { first, last, longest };
+    return this.#bins.bins;
   }
 
   #paint() {
@@ -182,35 +217,45 @@ export class StepChart {
     const patterns = { "/": patternOf(paint, "/", lines), x: patternOf(paint, "x", lines) };
     const look = { colors, patterns };
     paint.font = "12px system-ui, sans-serif";
-    const { first, last, longest } = this.#columns();
-    const places = longest
-      ? longest.filter((place) => place >= 0) : range(first, last);
-    const top = Math.max(1, ...this.#medians.map(({ median_ps }) => median_ps),
-      ...places.map((place) => wall(this.#rows[place]))) * 1.06;
-    this.#paintAxis(paint, colors, top);
-    const each = longest ? 1 : width / (this.viewport.span / STEP);
-    const bar = longest ? 1 : Math.max(each - (each >= 5 ? Math.min(each * 0.15, 6) : 0), 1);
+    const [first, last] = this.#shown(), bins = this.#envelope();
+    const places = bins ? [] : range(first, last);
+    const longest = bins ? bins.reduce((most, bin) => Math.max(most, bin?.max ?? 0), 0)
+      : places.reduce((most, place) => Math.max(most, wall(this.#rows[place])), 0);
+    const top = Math.max(1, longest, ...this.#medians.map(({ median_ps }) => median_ps)) * 1.06;
+    const frame = { left: LEFT, width, top: TOP, bottom: HEIGHT - BOTTOM, most: top };
+    paintTimes(paint, colors, frame);
+    const each = width / (this.viewport.span / STEP);
+    const bar = Math.max(each - (each >= 5 ? Math.min(each * 0.15, 6) : 0), 1);
     paint.save();
     paint.beginPath();
     paint.rect(LEFT, 0, width, HEIGHT);
     paint.clip();
-    const xOf = (/** @type {number} */ place, /** @type {number} */ pixel) => longest ? LEFT + pixel
-      : LEFT + this.viewport.x(place * STEP, width) + (each - bar) / 2;
-    if (longest) {
-      longest.forEach((place, pixel) => place >= 0
-        && this.#paintBar(paint, look, place, xOf(place, pixel), bar, top));
+    if (bins) {
+      const scale = (HEIGHT - TOP - BOTTOM) / top, bottom = HEIGHT - BOTTOM;
+      paintEnvelope(paint, colors, bins, { left: LEFT, bottom, scale });
+      const isSlow = (/** @type {number} */ place) => this.#slow.has(this.#rows[place]?.step_id ?? -1);
+      for (const x of slowPixels(bins, isSlow, MARK_PX, MARKS)) {
+        this.#paintSlow(paint, colors, LEFT + x + 0.5, 4, bottom - (bins[x]?.max ?? 0) * scale);
+      }
     } else {
-      for (const place of places) this.#paintBar(paint, look, place, xOf(place, 0), bar, top);
+      for (const place of places) {
+        const x = LEFT + this.viewport.x(place * STEP, width) + (each - bar) / 2;
+        this.#paintBar(paint, look, place, x, bar, top);
+      }
     }
     if (this.#chosen >= 0) {
       const x = LEFT + this.viewport.x(this.#chosen * STEP, width);
+      const wide = each * (this.#until - this.#chosen + 1);
       paint.strokeStyle = colors["text"] ?? "";
       paint.lineWidth = 2;
-      paint.strokeRect(x + 1, TOP - 6, Math.max(each - 2, 2), HEIGHT - TOP - BOTTOM + 6);
+      paint.strokeRect(x + 1, TOP - 6, Math.max(wide - 2, 2), HEIGHT - TOP - BOTTOM + 6);
     }
     paint.restore();
     this.#paintNames(paint, colors, range(first, last));
-    this.#paintMedians(paint, colors, top);
+    if (this.#rows.length > 1) {
+      paintLevels(paint, colors, frame, this.#medians.map((one) =>
+        ({ ps: one.median_ps, text: this.#medianText(one) })));
+    }
   }
 
   /**
@@ -240,32 +285,24 @@ export class StepChart {
     }
     paint.globalAlpha = 1;
     if (this.#slow.has(row.step_id)) {
-      const middle = x + wide / 2, half = Math.min(Math.max(wide / 2, 1), 4);
-      paint.fillStyle = colors["bad"] ?? "";
-      paint.beginPath();
-      paint.moveTo(middle - half, y - 9);
-      paint.lineTo(middle + half, y - 9);
-      paint.lineTo(middle, y - 2);
-      paint.fill();
+      this.#paintSlow(paint, colors, x + wide / 2, Math.min(Math.max(wide / 2, 1), 4), y);
     }
   }
 
   /**
    * @param {CanvasRenderingContext2D} paint
    * @param {Record<string, string>} colors
-   * @param {number} top
+   * @param {number} middle
+   * @param {number} half
+   * @param {number} y
    */
-  #paintAxis(paint, colors, top) {
-    paint.textAlign = "right";
-    paint.textBaseline = "middle";
-    // As if the axis were twice as long: its marks may be nearer than those of a time axis.
-    for (const { time: at, text } of timeMarks(0, top, 2 * (HEIGHT - TOP - BOTTOM))) {
-      const y = HEIGHT - BOTTOM - (at / top) * (HEIGHT - TOP - BOTTOM);
-      paint.fillStyle = colors["line"] ?? "";
-      paint.fillRect(LEFT, y, this.#width(), 1);
-      paint.fillStyle = colors["quiet"] ?? "";
-      paint.fillText(at ? text : "0", LEFT - 6, y);
-    }
+  #paintSlow(paint, colors, middle, half, y) {
+    paint.fillStyle = colors["bad"] ?? "";
+    paint.beginPath();
+    paint.moveTo(middle - half, y - 9);
+    paint.lineTo(middle + half, y - 9);
+    paint.lineTo(middle, y - 2);
+    paint.fill();
   }
 
   /**
@@ -289,40 +326,6 @@ export class StepChart {
     }
   }
 
-  /**
-   * @param {CanvasRenderingContext2D} paint
-   * @param {Record<string, string>} colors
-   * @param {number} top
-   */
-  #paintMedians(paint, colors, top) {
-    if (this.#rows.length < 2) return;
-    paint.font = "12px system-ui, sans-serif";
-    paint.textAlign = "right";
-    paint.textBaseline = "bottom";
-    let x = LEFT + this.#width() - 4, before = Infinity;
-    const inOrder = [...this.#medians].sort((one, other) => one.median_ps - other.median_ps);
-    for (const one of inOrder) {
-      const y = HEIGHT - BOTTOM - (one.median_ps / top) * (HEIGHT - TOP - BOTTOM);
-      paint.strokeStyle = colors["text"] ?? "";
-      paint.lineWidth = 1;
-      paint.setLineDash([5, 4]);
-      paint.beginPath();
-      paint.moveTo(LEFT, y);
-      paint.lineTo(LEFT + this.#width(), y);
-      paint.stroke();
-      paint.setLineDash([]);
-      const text = this.#medianText(one), wide = paint.measureText(text).width;
-      // Words of lines that are close stand side by side.
-      if (before - y > 16) x = LEFT + this.#width() - 4;
-      before = y;
-      paint.fillStyle = colors["panel"] ?? "";
-      paint.fillRect(x - wide - 3, y - 16, wide + 6, 14);
-      paint.fillStyle = colors["text"] ?? "";
-      paint.fillText(text, x, y - 2);
-      x -= wide + 12;
-    }
-  }
-
   /** @param {Median} median */
   #medianText({ name, median_ps }) {
     const of = this.#medians.length > 1 ? `${cut(name || "no name", 24)}: ` : "";
@@ -340,6 +343,14 @@ export class StepChart {
       return;
     }
     const box = this.canvas.getBoundingClientRect();
+    const bin = this.#envelope()?.[Math.floor(x - LEFT)];
+    if (bin && bin.last > bin.first) {
+      showTip(box.left + x, box.top + y, [`${bin.last - bin.first + 1} steps, ${
+        labelOf(this.#rows[bin.first])} to ${labelOf(this.#rows[bin.last])}`,
+      `mean ${time(bin.mean)}, from ${time(bin.min)} to ${time(bin.max)}`,
+      `longest: ${labelOf(row)}`]);
+      return;
+    }
     const parts = PARTS.filter(({ name }) => row[`${name}_ps`] > 0);
     const told = shares(parts.map(({ name }) => row[`${name}_ps`]));
     showTip(box.left + x, box.top + y, [`${row.name || `step ${row.step_id}`}: ${time(row.wall_ps)}`,
@@ -361,31 +372,22 @@ export class StepChart {
       return;
     }
     event.preventDefault();
-    const fitted = Math.max(0, Math.min(place, last));
-    const row = this.#rows[fitted];
-    if (row) this.actions.choose(row);
+    const from = event.shiftKey && this.#chosen >= 0 ? this.#chosen : -1;
+    const next = from >= 0 && event.key === "ArrowRight" ? this.#until + 1
+      : from >= 0 && event.key === "ArrowLeft" ? Math.max(this.#until - 1, from) : place;
+    const row = this.#rows[Math.max(0, Math.min(next, last))];
+    const first = this.#rows[from];
+    if (row && first) this.actions.chooseRange(first, row);
+    else if (row) this.actions.choose(row);
   }
+}
+
+/** @param {Step | undefined} row */
+function labelOf(row) {
+  return row ? row.name || `step ${row.step_id}` : "";
 }
 
 /** @param {Step | undefined} row */
 function wall(row) {
   return row?.wall_ps ?? 0;
-}
-
-/**
- * A name in so many letters: its end tells steps apart.
- * @param {string} name
- * @param {number} letters
- */
-function cut(name, letters) {
-  const most = Math.max(Math.floor(letters), 4);
-  return name.length > most ? `…${name.slice(name.length - most + 1)}` : name;
-}
-
-/**
- * @param {number} first
- * @param {number} last
- */
-function range(first, last) {
-  return Array.from({ length: Math.max(last - first, 0) }, (_, place) => first + place);
 }

@@ -92,6 +92,16 @@ export class Facts {
   }
 
   /**
+   * Time, cost and memory of ops.
+   * @param {string | null} step its id or name; null: of all that was recorded
+   * @param {string | null} last to this one
+   * @returns {Promise<import("../../core/api.js").Answer<import("./ops_part.js").OpTimes>>}
+   */
+  opTimes(step, last) {
+    return this.#once(`ops ${step} ${last}`, () => this.context.tool("op_time", { step, last }));
+  }
+
+  /**
    * @param {string} query
    * @returns {Promise<import("../../core/api.js").Answer<any[]>>}
    */

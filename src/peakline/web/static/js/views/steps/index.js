@@ -43,6 +43,8 @@ export function mount(context) {
     update, destroy: leave,
     help: /** @type {[string, string][]} */ ([
       ["← →", "the step before, the step after, in the chart that has the focus"],
+      ["Shift ← →", "a range of steps from the chosen one on; so does dragging with Shift"],
+      ["↑ ↓ ← → Enter", "in the picture of every step by op: go to a cell, choose its step"],
       ["W S A D", "zoom and move the chart; 0 shows all; so do Ctrl with the wheel, and dragging"],
     ]),
   };

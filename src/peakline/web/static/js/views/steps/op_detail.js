@@ -31,7 +31,7 @@ export class OpDetail {
       h("dl", { class: "facts small" }, ...factsOf(op).map(([name, value]) =>
         h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       h("p", { class: "row-of" },
-        h("a", { href: context.link("timeline", { q: op.op }) }, "Show in the timeline"),
+        h("a", { href: context.link("timeline", { q: op.op, find: op.op }) }, "Show in the timeline"),
         inSql),
       runs, kernels);
     void this.#addRuns(op, runs, inSql, this.#ends.signal);

@@ -1,10 +1,15 @@
 /** Ops: how often each ran and how long; one op's distribution, runs and kernels. */
 
+import { changed } from "../../core/address.js";
+import { commandOf } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
+import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { counted, time } from "../../core/format.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { OpDetail } from "./op_detail.js";
+import { OpPictures } from "./op_pictures.js";
+import { StepFilter } from "./step_filter.js";
 
 /** @typedef {import("./index.js").Params} Params */
 /**
@@ -22,48 +27,81 @@ import { OpDetail } from "./op_detail.js";
  * @property {number | null} flops
  * @property {number | null} bytes_accessed
  * @property {boolean | null} is_eager
+ * @property {number | null} allocated_bytes
+ * @property {number | null} peak_live_bytes
  * @property {number} share of its side's self time
  */
 
-const QUERY = "select * from op_stats order by self_ps desc";
+/**
+ * @typedef {object} OpTimes the answer of `op_time`
+ * @property {{step_id: number, name: string | null, last_id: number, last_name: string | null, steps: number, start_ps: number, end_ps: number} | null} steps
+ * @property {boolean} has_memory
+ * @property {import("./roofline.js").Peaks} roofline
+ * @property {Op[]} ops
+ */
+
 const SEARCH_MS = 150;
 
 /** @type {import("./index.js").MountPart} */
 export function mountOps(facts, body, params, signal) {
   /** @type {Ops | null} */
   let shown = null;
+  let key = "";
   void load();
   return {
-    update(changed) {
-      params = changed;
-      shown?.update(params);
+    update(others) {
+      params = others;
+      if (keyOf(params) !== key) void load();
+      else shown?.update(params);
     },
     destroy: () => shown?.destroy(),
   };
 
+  /** @param {Record<string, string | null>} changes other steps, by the reader */
+  function choose(changes) {
+    facts.context.change(changes, true);
+    params = changed(params, changes);
+    void load();
+  }
+
   async function load() {
-    fill(body, loading("Adding up the ops"));
+    key = keyOf(params);
+    const asked = key;
+    if (!shown) fill(body, loading("Adding up the ops"));
     try {
-      const answer = await facts.sql(QUERY);
-      if (signal.aborted) return;
-      if (!answer.data.length) {
+      const answer = await facts.opTimes(params["step"] ?? null, params["last"] ?? null);
+      if (signal.aborted || asked !== key) return;
+      shown?.destroy();
+      shown = null;
+      if (!answer.data.ops.length && !answer.data.steps) {
         fill(body, notices(answer), empty("No ops in this profile",
           "It records nothing that ran as an op of a framework: ",
           h("a", { href: facts.context.link("timeline") }, "the timeline"), " has all that ran."));
         return;
       }
-      shown = new Ops(facts, withShares(answer.data), params["sort"] ?? "");
+      shown = new Ops(facts, answer.data, params["sort"] ?? "", choose);
       fill(body, notices(answer), shown.element);
       shown.update(params);
     } catch (error) {
-      if (!signal.aborted) fill(body, failed(error, () => void load()));
+      if (signal.aborted || asked !== key) return;
+      shown?.destroy();
+      shown = null;
+      fill(body, new StepFilter(facts, null, choose, params["step"] ?? "").element,
+        failed(error, () => void load()));
     }
   }
+}
+
+/** What of the address decides which ops are shown. @param {Params} params */
+function keyOf(params) {
+  return JSON.stringify([params["step"] ?? "", params["last"] ?? ""]);
 }
 
 class Ops {
   #side = "";
   #search = "";
+  /** Only ops of the part of the picture that is chosen; null: all. @type {Set<Op> | null} */
+  #within = null;
   /** @type {Op | null} */
   #chosen = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -71,12 +109,19 @@ class Ops {
 
   /**
    * @param {import("./facts.js").Facts} facts
-   * @param {Op[]} ops
+   * @param {OpTimes} answer
    * @param {string} sort
+   * @param {(changes: Record<string, string | null>) => void} chooseSteps
    */
-  constructor(facts, ops, sort) {
+  constructor(facts, answer, sort, chooseSteps) {
+    const ops = withShares(answer.ops);
     this.context = facts.context;
     this.ops = ops;
+    this.pictures = new OpPictures(this.context, answer.roofline,
+      (op) => this.#pick(op), (within) => {
+        this.#within = within;
+        this.#filter(this.#side, this.#search);
+      });
     this.sides = ["device", "host"].filter((side) => ops.some((op) => op.side === side));
     this.detail = new OpDetail(facts);
     this.field = h("input", { type: "search", id: "op-search", placeholder: "op or type",
@@ -96,21 +141,24 @@ class Ops {
     }, { "": "All", host: "Host", device: "Devices" }[side] ?? side));
     this.told = h("span", { class: "quiet", role: "status" });
     this.table = new DataTable({
-      label: "Ops", columns: columns(this.sides.length > 1), sort: sort || "-self_ps",
+      label: "Ops", columns: columns(this.sides.length > 1, answer.has_memory), sort: sort || "-self_ps",
       height: "max(20rem, calc(100vh - 17rem))",
       onSort: (sort) => this.context.change({ sort }),
       isChosen: (row) => row === this.#chosen,
-      onChoose: (row) => {
-        this.context.change({ op: row.op, side_of: this.sides.length > 1 ? row.side : null });
-        this.#choose(row);
-      },
+      onChoose: (row) => this.#pick(row),
       nothing: "no op has that in its name or type",
     });
+    const filter = new StepFilter(facts, answer.steps, chooseSteps);
     this.element = h("div", { class: "stack" },
+      filter.element, this.pictures.element,
       h("div", { class: "row-of" },
         this.sides.length > 1 && h("div", { class: "row-of tight", role: "group",
           "aria-label": "Side" }, ...this.buttons),
-        h("label", { for: "op-search" }, "Search"), this.field, this.told),
+        h("label", { for: "op-search" }, "Search"), this.field, this.told,
+        exportMenu({ name: `${this.context.session}_ops`, rows: () => rowsOf(this.table),
+          json: () => answer, command: () => commandOf(this.context, "tool op_time",
+            { step: answer.steps?.step_id ?? null,
+              last: answer.steps && answer.steps.steps > 1 ? answer.steps.last_id : null }) })),
       h("div", { class: "with-detail" }, this.table.element, this.detail.element));
   }
 
@@ -119,6 +167,7 @@ class Ops {
     // What is still being typed belongs to the address before.
     clearTimeout(this.#timer);
     this.field.value = params["q"] ?? "";
+    this.#within = this.pictures.show(this.ops, params);
     this.#filter(params["side"] ?? "", params["q"] ?? "");
     const name = params["op"], side = params["side_of"] ?? params["side"];
     const op = name ? this.ops.find((one) => one.op === name && (!side || one.side === side)) : null;
@@ -132,12 +181,22 @@ class Ops {
   destroy() {
     clearTimeout(this.#timer);
     this.detail.destroy();
+    this.pictures.destroy();
+  }
+
+  /** The reader chose it. @param {Op} op */
+  #pick(op) {
+    this.context.change({ op: op.op, side_of: this.sides.length > 1 ? op.side : null });
+    const place = this.table.rows.indexOf(op);
+    if (place >= 0) this.table.reveal(place);
+    this.#choose(op);
   }
 
   /** @param {Op | null} op */
   #choose(op) {
     if (op === this.#chosen) return;
     this.#chosen = op;
+    this.pictures.select(op);
     this.table.refresh();
     this.detail.show(op);
   }
@@ -151,6 +210,7 @@ class Ops {
     this.#search = search;
     const text = search.toLowerCase();
     const found = this.ops.filter((op) => (!this.#side || op.side === this.#side)
+      && (!this.#within || this.#within.has(op))
       && (!text || op.op.toLowerCase().includes(text)
         || (op.op_type ?? "").toLowerCase().includes(text)));
     ["", ...this.sides].forEach((one, place) =>
@@ -176,9 +236,10 @@ function withShares(rows) {
 
 /**
  * @param {boolean} withSide
+ * @param {boolean} withMemory
  * @returns {import("../../core/table.js").Column[]}
  */
-function columns(withSide) {
+function columns(withSide, withMemory) {
   return [
     { key: "op", title: "Op", width: "minmax(14rem, 3fr)" },
     { key: "op_type", title: "Type", width: "minmax(7rem, 1fr)" },
@@ -190,6 +251,12 @@ function columns(withSide) {
     { key: "total_ps", title: "Total", kind: "time", width: "6.5rem",
       help: "from begin to end, what it called included" },
     { key: "occurrences", title: "Runs", kind: "count", width: "5.5rem" },
+    ...(withMemory ? /** @type {const} */ ([
+      { key: "peak_live_bytes", title: "Live at most", kind: "bytes", width: "7.5rem",
+        help: "of the buffers that it allocated, the most at once" },
+      { key: "allocated_bytes", title: "Allocated", kind: "bytes", width: "7rem",
+        help: "in all its buffers together" },
+    ]) : []),
     { key: "mean_ps", title: "Mean", kind: "time", width: "6.5rem",
       unsorted: true, cell: (row) => time(row.total_ps / row.occurrences) },
     { key: "min_ps", title: "Shortest", kind: "time", width: "6.5rem" },

@@ -3,13 +3,15 @@
 import { announce, fill, h } from "../../core/dom.js";
 import { count, counted, percent, time } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
-import { number } from "../../core/address.js";
+import { changed, number } from "../../core/address.js";
 import { partOf, PARTS, partsBar, swatch } from "../../core/parts.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { stragglerText } from "../../core/straggler.js";
 import { DataTable } from "../../core/table.js";
 import { StepChart } from "./chart.js";
+import { HeatStrip } from "./heat.js";
 import { HOW_FOUND, HOW_TO_MARK, nameOf } from "./facts.js";
+import { Why } from "./why.js";
 import { hostsPart, variationTable } from "./variation.js";
 
 /** @typedef {import("./facts.js").Step} Step */
@@ -55,11 +57,16 @@ export function mountSteps(facts, body, params, signal) {
   }
 }
 
+/** Of so many steps several share a pixel. */
+const MANY = 1000;
+
 class Shown {
   #device = "";
   /** @type {Step[]} */
   #rows = [];
   #chosen = -1;
+  /** @type {Params} */
+  #params = {};
 
   /**
    * @param {import("./facts.js").Facts} facts
@@ -72,7 +79,11 @@ class Shown {
     this.devices = [...new Set(breakdown.steps.map((step) => step.device ?? ""))];
     this.chart = new StepChart({
       choose: (step) => this.#choose(step.step_id, true),
-      zoom: (range) => this.context.change({ steps: range }),
+      chooseRange: (first, last) => this.#choose(first.step_id, true, last.step_id),
+      zoom: (range) => {
+        this.context.change({ steps: range });
+        this.#showHeat();
+      },
     });
     this.table = new DataTable({
       label: "Steps", columns: columns(breakdown.steps), height: "26rem",
@@ -87,6 +98,8 @@ class Shown {
       this.#show(this.picker.value);
       this.#choose(-1, false);
     });
+    this.why = new Why(this.context);
+    this.heat = new HeatStrip(this.context, (step, changes) => this.#choose(step, true, step, changes));
     this.facts = h("dl", { class: "facts" });
     this.byName = h("div", { class: "stack" });
     this.detail = h("section", { class: "panel", "aria-live": "polite" });
@@ -98,6 +111,7 @@ class Shown {
           h("span", {}, stragglerText(breakdown.straggler, this.devices.length, "device"))),
         this.facts, howFound(breakdown.steps), this.byName, this.chart.element,
         legend(breakdown.steps, breakdown.variation.some((one) => one.slow.length > 0))),
+      this.why.element, this.heat.element,
       h("div", { class: "steps-parts" },
         h("div", { class: "stack" }, this.table.element,
           this.devices.length > 1 && variationTable("Devices", breakdown.variation, "device",
@@ -109,12 +123,15 @@ class Shown {
   update(params) {
     const device = params["device"] ?? this.#longest();
     if (device !== this.#device || !this.#rows.length) this.#show(device);
+    this.#params = params;
     this.chart.show(params["steps"] ?? "");
-    this.#choose(this.#asked(params), false);
+    this.#choose(this.#asked(params), false, number(params["last"]) ?? undefined);
   }
 
   destroy() {
     this.chart.destroy();
+    this.why.destroy();
+    this.heat.destroy();
   }
 
   /** The id of the step that the address asks for, -1 for none. @param {Params} params */
@@ -161,20 +178,35 @@ class Shown {
   /**
    * @param {number} id of a step, -1 for none
    * @param {boolean} isReader whether the reader chose it just now
+   * @param {number} [lastId] of the last step of a range
+   * @param {Record<string, string | null>} [about] what of it is to be explained
    */
-  #choose(id, isReader) {
+  #choose(id, isReader, lastId = id, about = { part_of: null, work: null }) {
     this.#chosen = this.#rows.findIndex((row) => row.step_id === id);
     const step = this.#rows[this.#chosen];
-    this.chart.choose(this.#chosen);
+    const until = step ? this.#rows.findIndex((row) => row.step_id === lastId) : -1;
+    const last = until >= this.#chosen ? this.#rows[until] : undefined;
+    this.chart.choose(this.#chosen, Math.max(until, this.#chosen));
     if (isReader && step) {
-      this.context.change({ step: id, name: null, device: this.devices.length > 1
-        ? this.#device : null });
+      /** @type {Record<string, string | number | null>} */
+      const changes = { step: id, name: null, last: last && last !== step ? last.step_id : null,
+        device: this.devices.length > 1 ? this.#device : null, ...about };
+      this.context.change(changes);
+      this.#params = changed(this.#params, changes);
       announce(`${step.name}: ${time(step.wall_ps)}`);
     }
     const place = this.table.rows.findIndex((row) => row.step_id === id);
     if (place >= 0) this.table.reveal(place);
     else this.table.refresh();
+    this.#showHeat();
+    this.why.show(step, last, this.#rows, this.#params);
     fill(this.detail, ...(step ? this.#stepDetail(step) : this.#meanDetail()));
+  }
+
+  /** The steps that the chart shows, op by op. */
+  #showHeat() {
+    this.heat.show(this.#device || null, this.#rows, this.chart.places,
+      this.#rows[this.#chosen]?.step_id ?? -1, this.#params);
   }
 
   /** @param {Step} step */
@@ -194,7 +226,7 @@ class Shown {
         " The record ends in the middle of it: it counts in no median and no mean."),
       partsBar(partsOf([step]), step.name || "The step"),
       h("p", { class: "row-of" },
-        h("a", { href: this.context.link("timeline", { ...params, step: step.step_id }) },
+        h("a", { href: this.context.link("timeline", { ...params, step: step.step_id, pick: "step" }) },
           "In the timeline"),
         h("a", { href: this.context.link("memory", params) }, "Its memory")),
     ];
@@ -285,6 +317,8 @@ function legend(steps, hasSlow) {
     ...present(steps).map((part) => h("li", {}, swatch(part), part.text)),
     hasSlow && h("li", {}, h("span", { class: "slow-mark", "aria-hidden": "true" }, "▼"),
       "twice the median or more"),
+    steps.length > MANY && h("li", {}, "where steps share a pixel: the mean of their parts, and lines "
+      + "for the shortest and the longest"),
     steps.some((step) => step.is_cut_off) && h("li", {}, "pale: cut off by the end of the record"));
 }
 

@@ -46,7 +46,7 @@ export function hostsPanel(context, hosts) {
 }
 
 /** @param {Summary} summary */
-function rowOf({ profile, time, memory, first }) {
+function rowOf({ profile, time, memory, first, notable }) {
   const peaks = (memory?.allocators ?? []).map((one) => one.peak_bytes);
   return {
     host: profile.host,
@@ -54,6 +54,6 @@ function rowOf({ profile, time, memory, first }) {
     median_ps: time?.times?.median_ps ?? null,
     p95_ps: time?.times?.p95_ps ?? null,
     peak_bytes: peaks.length ? Math.max(...peaks) : null,
-    first: first[0]?.title ?? "nothing stands out",
+    first: first[0]?.title ?? notable[0]?.text ?? "nothing stands out",
   };
 }

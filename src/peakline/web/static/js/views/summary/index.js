@@ -6,6 +6,7 @@ import { exportMenu } from "../../core/exporting.js";
 import { failed, loading, notices } from "../../core/states.js";
 import { devicesPanel, factsPanel, memoryPanel, opsPanel, stepPanel } from "./facts.js";
 import { fixesPanel } from "./fixes.js";
+import { graphPanel } from "./graph.js";
 import { hostsPanel } from "./hosts.js";
 
 /**
@@ -55,6 +56,9 @@ export function mount(context) {
       const answer = await context.tool("summary");
       /** @type {Summary} */
       const summary = answer.data;
+      const { tools = [] } = await context.document?.catch(() => null) ?? {};
+      const isGraph = !summary.memory && !summary.time && !summary.first.length
+        && tools.includes("graph_scopes");
       fill(page, factsPanel(summary, exportMenu({
         name: `${context.session}_summary`, json: () => summary,
         command: () => commandOf(context, "summary"),
@@ -62,7 +66,8 @@ export function mount(context) {
         notices({ warnings: summary.warnings.filter(({ kind }) => !TOLD.has(kind)),
           notes: answer.notes }),
         h("div", { class: "summary-parts" },
-          h("div", { class: "stack" }, fixesPanel(context, summary), opsPanel(context, summary)),
+          h("div", { class: "stack" }, isGraph ? graphPanel(context)
+            : fixesPanel(context, summary), opsPanel(context, summary)),
           h("div", { class: "stack" }, ...numberPanels(summary))));
     } catch (error) {
       if (!context.signal.aborted) fill(page, failed(error, () => void show()));

@@ -19,7 +19,7 @@ const EXACT = 16;
  * @typedef {object} Shared
  * @property {Viewport} viewport
  * @property {() => void} changed the picture has to be drawn again
- * @property {(from: number, to: number, done: boolean) => void} measure
+ * @property {(from: number, to: number, done: boolean, lines: number[] | null) => void} measure
  * @property {(x: number | null) => void} pointed
  */
 /**
@@ -46,7 +46,7 @@ export class Band {
       this.title, this.surface.canvas);
     this.ends = options.still ? () => undefined : attachGestures(this.surface.canvas, {
       viewport: shared.viewport, left: () => 0, width: () => this.surface.width,
-      measure: shared.measure,
+      measure: (from, to, done) => shared.measure(from, to, done, null),
       ...(options.click ? { click: options.click } : {}),
       hover: (x, y) => {
         shared.pointed(x);
@@ -112,7 +112,8 @@ export class AxisBand extends Band {
     for (const { time, text } of marks) {
       const x = Math.round(viewport.x(base + time, width));
       context.fillRect(x, height - 6, 1, 6);
-      context.fillText(text, x + 4, height / 2 - 1);
+      // A time that is cut off reads as another one.
+      if (x + 4 + context.measureText(text).width <= width) context.fillText(text, x + 4, height / 2 - 1);
     }
   }
 }

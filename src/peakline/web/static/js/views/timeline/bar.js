@@ -14,31 +14,83 @@ const MOST_DIGITS = 16;
  * @property {(way: 1 | -1) => void} step
  * @property {(isShown: boolean) => void} memory
  * @property {() => void} whole
+ * @property {(factor: number) => void} zoom
+ * @property {(text: string) => void} filter of lines
+ * @property {() => void} all shows all lines
+ * @property {(isShown: boolean) => void} arrows
+ * @property {() => void} flag
+ * @property {((isAll: boolean) => void) | null} hosts null: there is one
+ * @property {boolean} isStacked whether all hosts are shown
  */
 
 export class Bar {
   /** @param {BarOptions} options */
-  constructor({ search, emptyLines, untimed, step, memory, whole }) {
+  constructor({ search, emptyLines, untimed, step, memory, whole, zoom, filter, all, arrows, flag, hosts, isStacked }) {
     const stepButton = (/** @type {1 | -1} */ way) => h("button", {
       type: "button", class: "plain", title: way > 0 ? "next step ( ] )" : "previous step ( [ )",
       "aria-label": way > 0 ? "next step" : "previous step", onclick: () => step(way),
     }, way > 0 ? "›" : "‹");
     this.memory = h("button", { type: "button", "aria-pressed": "true",
       onclick: () => memory(this.memory.getAttribute("aria-pressed") !== "true") }, "Memory");
+    const toggle = (/** @type {string} */ text, /** @type {string} */ title, /** @type {(is: boolean) => void} */ act) => {
+      const button = h("button", { type: "button", "aria-pressed": "false", title, onclick: () => {
+        const is = button.getAttribute("aria-pressed") !== "true";
+        button.setAttribute("aria-pressed", String(is));
+        act(is);
+      } }, text);
+      return button;
+    };
+    this.arrows = toggle("Arrows", "of all events in view, where they are few", arrows);
+    this.arrowNote = h("span", { class: "quiet", hidden: true });
+    this.select = toggle("Select", "dragging selects an area, as with Shift", (is) => void (this.isSelecting = is));
+    this.isSelecting = false;
+    const every = hosts && toggle("All hosts", "the lanes of all hosts, on one clock", hosts);
+    every?.setAttribute("aria-pressed", String(isStacked));
     this.where = h("span", { class: "quiet tl-where" });
     this.stepName = h("span", { class: "quiet" }, "Step");
     this.stepper = h("div", { class: "row-of tl-stepper", hidden: true },
       stepButton(-1), this.stepName, stepButton(1));
+    this.only = h("input", { type: "text", class: "tl-only", placeholder: "Filter lines", spellcheck: "false",
+      "aria-label": "Show only lines whose name matches", title: "text, * for anything, | for or, - for not",
+      oninput: () => filter(this.only.value.trim()) });
+    this.away = h("button", { type: "button", class: "plain", hidden: true, onclick: all });
     const left = [emptyLines && `${counted(emptyLines, "line")} without events left out`,
       untimed && `${counted(untimed, "event")} without a time not drawn`].filter(Boolean).join("; ");
-    this.element = h("div", { class: "tl-bar" }, search, this.stepper, this.memory,
-      h("button", { type: "button", title: "0", onclick: whole }, "Whole"),
+    this.element = h("div", { class: "tl-bar" }, search, this.stepper, every, this.memory, this.arrows, this.arrowNote,
+      this.select, h("button", { type: "button", title: "b", onclick: flag }, "Flag"),
+      h("div", { class: "row-of tl-zoom" },
+        h("button", { type: "button", title: "w", "aria-label": "Zoom in", onclick: () => zoom(0.5) }, "+"),
+        h("button", { type: "button", title: "s", "aria-label": "Zoom out", onclick: () => zoom(2) }, "−"),
+        h("button", { type: "button", title: "0", onclick: whole }, "Whole")),
+      this.only, this.away,
       this.where, left && h("span", { class: "quiet" }, left));
   }
 
   /** @param {boolean} isShown */
   setMemory(isShown) {
     this.memory.setAttribute("aria-pressed", String(isShown));
+  }
+
+  /**
+   * @param {boolean} isShown
+   * @param {string} note
+   */
+  setArrows(isShown, note) {
+    const pressed = String(isShown);
+    if (this.arrows.getAttribute("aria-pressed") !== pressed) this.arrows.setAttribute("aria-pressed", pressed);
+    if (this.arrowNote.textContent !== note) this.arrowNote.textContent = note;
+    this.arrowNote.hidden = !isShown || !note;
+  }
+
+  /**
+   * Say how many lines are not shown.
+   * @param {number} count
+   * @param {string} only the filter
+   */
+  setAway(count, only) {
+    if (document.activeElement !== this.only) this.only.value = only;
+    this.away.hidden = !count;
+    this.away.textContent = `${counted(count, "line")} hidden: show all`;
   }
 
   /** @param {import("./steps.js").Step | null} step the one that is followed */

@@ -2,8 +2,10 @@
 
 import { isAbort } from "../../core/api.js";
 import { announce, fill, h } from "../../core/dom.js";
-import { count, counted, percent, time } from "../../core/format.js";
+import { bytes, count, counted, percent, time } from "../../core/format.js";
 import { empty, failed, loading } from "../../core/states.js";
+import { activityOf } from "./activities.js";
+import { askTimeline, stackOf } from "./ask.js";
 import { escaped } from "./search.js";
 
 /** Digits that show every picosecond. */
@@ -12,7 +14,8 @@ const EXACT = 16;
 /** @typedef {import("./lanes.js").Brief} Brief */
 /** @typedef {Brief & {name: string}} Named */
 /**
- * @typedef {Named & {end_ps: number, own_ps: number, plane: string, line_name: string,
+ * @typedef {Named & {end_ps: number, own_ps: number, activity: string, op: string | null,
+ *   bytes: number | null, shape: string | null, plane: string, line_name: string,
  *   step: {step_id: number, name: string} | null, parents_total: number, parents: Named[],
  *   children: {count: number, total_ps: number, names: {name: string, count: number, total_ps: number}[]},
  *   previous: Named | null, next: Named | null, stats: {name: string, value: string | null}[]}} Details
@@ -24,6 +27,8 @@ const EXACT = 16;
  * @property {(brief: Brief) => void} zoom
  * @property {(brief: Brief) => void} mark
  * @property {(step: {step_id: number, name: string}) => void} follow
+ * @property {HTMLElement} arrows what it hands on, and to it
+ * @property {(id: number | null) => void} chose
  */
 
 export class Chosen {
@@ -54,6 +59,7 @@ export class Chosen {
     this.#asking?.abort();
     this.id = id;
     this.details = null;
+    this.options.chose(id);
     if (id === null) {
       this.#none();
       return null;
@@ -84,8 +90,8 @@ export class Chosen {
     this.context.signal.addEventListener("abort", () => ends.abort(), { signal: ends.signal });
     if (isBlank) fill(this.element, loading("Reading the event"));
     try {
-      const { data } = await this.context.tool("timeline",
-        { view: "event", format: "json", event: id, with_step: String(withStep) }, ends.signal);
+      const data = await askTimeline(this.context,
+        { view: "event", event: id, with_step: String(withStep) }, ends.signal);
       if (this.id !== id) return null;
       this.details = /** @type {Details} */ (data["details"]);
       this.#show(this.details, withStep);
@@ -96,6 +102,15 @@ export class Chosen {
       }
       return null;
     }
+  }
+
+  /** Say why no event is chosen. @param {string} reason */
+  say(reason) {
+    this.#asking?.abort();
+    this.id = this.details = null;
+    this.options.chose(null);
+    fill(this.element, empty("No event is chosen", reason));
+    announce(reason);
   }
 
   #none() {
@@ -118,19 +133,22 @@ export class Chosen {
         h("div", { class: "row-of" },
           button("Zoom to it", () => this.options.zoom(event), "f or Enter"),
           button("Mark its range", () => this.options.mark(event), "m"),
-          h("a", { href: this.context.link("memory", { at: event.start_ps, from: event.start_ps
-            - Math.round(event.duration_ps / 2), to: end + Math.round(event.duration_ps / 2) }) },
-          "Memory at its start"),
+          h("a", { href: this.#memory(event) }, "Memory at its start"),
           button("Copy", () => void this.#copy(event)))),
       h("div", { class: "tl-columns" },
         h("section", { "aria-label": "Event" },
           h("dl", { class: "tl-facts" }, ...Object.entries({
             Duration: time(event.duration_ps, EXACT), "Self time": time(event.own_ps, EXACT) + of(event),
+            "What goes on": activityOf(event.activity).text,
+            ...(event.op && event.op !== event.name ? { Op: event.op } : {}),
+            ...(event.bytes === null ? {} : { Bytes: `${bytes(event.bytes)} (${count(event.bytes)})` }),
+            ...(event.shape ? { Shape: event.shape } : {}),
             Begins: time(event.start_ps, EXACT), Ends: time(end, EXACT),
             Line: `${event.line_name || "(no name)"}, row ${event.row}`, Plane: event.plane,
             Event: String(event.event),
           }).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
           h("dt", {}, "Step"), h("dd", {}, this.#step(event, withStep)))),
+        this.options.arrows,
         h("section", { "aria-label": "Around it" },
           h("h4", {}, "Neighbours on this row"),
           h("ul", { class: "tl-list" },
@@ -143,6 +161,14 @@ export class Chosen {
           h("dl", { class: "tl-facts tl-stats" }, ...event.stats.flatMap(({ name, value }) =>
             [h("dt", {}, name), h("dd", { class: "mono" }, value ?? "–")]))),
         h("section", { "aria-label": "Children" }, this.#children(event))));
+  }
+
+  /** Memory at its start, of its own host by that host's clock. @param {Details} event */
+  #memory(event) {
+    const part = stackOf(this.context)?.of(event.event);
+    const at = event.start_ps - (part?.offset ?? 0), half = Math.round(event.duration_ps / 2);
+    return this.context.link("memory", { at, from: at - half, to: at + event.duration_ps + half,
+      ...(part ? { host: part.host } : {}) });
   }
 
   /** @param {Details} event */
@@ -206,12 +232,12 @@ export class Chosen {
     if (!details || !details.children.count) return;
     // Of any name: what begins next on the line is what lies in it.
     const search = name === undefined ? "^" : `^${escaped(name)}$`;
-    const { data } = await this.context.tool("timeline", {
-      view: "search", format: "json", width: 1, search, pattern: "true",
+    const data = await askTimeline(this.context, {
+      view: "search", width: 1, search, pattern: "true",
       lines: details.line, event: details.event,
     }).catch((error) => {
       if (!isAbort(error)) announce(`it cannot be found: ${error}`);
-      return { data: {} };
+      return /** @type {Record<string, any>} */ ({});
     });
     const found = data["next"];
     // Unless something else was chosen meanwhile.

@@ -1,11 +1,12 @@
 /**
- * The colors of events: one for each name, always the same one.
+ * The colors of events by name, always the same one for a name, and the pixels of any colors.
  *
- * All have one luminance (WCAG), between the light and the dark ground: 3 to 1 against either, and
- * more than 5 to 1 for the dark text on them.
+ * Those of names have one luminance (WCAG), between the light and the dark ground: 3 to 1 against
+ * either, and more than 5 to 1 for the dark text on them.
  */
 
-export const ITEM_TEXT = "#0c1118";
+import { inkOn } from "../../core/colors.js";
+
 const LUMINANCE = 0.285;
 const HUES = [212, 24, 145, 278, 48, 188, 335, 98, 248, 8, 166, 300, 36, 122, 228, 352];
 const SATURATIONS = [0.62, 0.38];
@@ -38,14 +39,31 @@ export function cssColor(color) {
 }
 
 /**
- * The colors as pixels of an ImageData: of single events, of merged ones, and of both where a
- * search did not find them.
- * @param {Rgb} ground
+ * The pixels of an ImageData of each color: of single events, of merged ones, and of both where they
+ * are dimmed; and what a text on each is written in.
+ * @typedef {{single: Uint32Array, merged: Uint32Array, dim: Uint32Array, dimMerged: Uint32Array, css: string[], ink: string[]}} Shades
  */
-export function pixelColors(ground) {
+
+/**
+ * @param {string} ground `#rrggbb`
+ * @returns {Shades}
+ */
+export function nameShades(ground) {
+  return shadesOf(COLORS.map((color) =>
+    `#${color.map((part) => part.toString(16).padStart(2, "0")).join("")}`), ground);
+}
+
+/**
+ * @param {string[]} colors `#rrggbb`
+ * @param {string} ground
+ * @returns {Shades}
+ */
+export function shadesOf(colors, ground) {
+  const parsed = colors.map(parseColor), below = parseColor(ground);
   const made = (/** @type {number} */ share) =>
-    Uint32Array.from(COLORS, (color) => pixel(mix(color, ground, share)));
-  return { single: made(0), merged: made(MERGED), dim: made(DIM), dimMerged: made(0.88) };
+    Uint32Array.from(parsed, (color) => pixel(mix(color, below, share)));
+  return { single: made(0), merged: made(MERGED), dim: made(DIM), dimMerged: made(0.88), css: colors,
+    ink: colors.map(inkOn) };
 }
 
 /**
@@ -53,7 +71,7 @@ export function pixelColors(ground) {
  * @param {string} text
  * @returns {Rgb}
  */
-export function parseColor(text) {
+function parseColor(text) {
   const value = Number.parseInt(text.replace("#", ""), 16);
   return [(value >> 16) & 255, (value >> 8) & 255, value & 255];
 }

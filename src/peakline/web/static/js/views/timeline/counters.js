@@ -1,11 +1,11 @@
 /** Memory in use and the file's other counters over time, each a small chart. */
 
 import { isAbort } from "../../core/api.js";
-import { readColumns } from "../../core/columns.js";
 import { fill, h } from "../../core/dom.js";
 import { bytes } from "../../core/format.js";
 import { palette, SERIES } from "../../core/theme.js";
 import { showTip } from "../../core/tooltip.js";
+import { askTimeline } from "./ask.js";
 import { Band } from "./bands.js";
 
 const HEIGHT = 46;
@@ -43,9 +43,7 @@ export class Counters {
   async load() {
     this.isAsked = true;
     try {
-      const { data } = await this.context.toolBytes("timeline",
-        { view: "counter", format: "bin", width: 1 });
-      const answer = readColumns(data);
+      const answer = await askTimeline(this.context, { view: "counter", width: 1 });
       this.#list(answer["counter_group"], answer["counter_name"], answer["counter_values"]);
     } catch (error) {
       if (isAbort(error)) return;
@@ -118,11 +116,10 @@ export class Counters {
     const to = Math.min(viewport.last, Math.ceil(viewport.to + MARGIN * viewport.span));
     const pixels = Math.ceil((width * (to - from)) / viewport.span);
     try {
-      const { data } = await this.context.toolBytes("timeline", {
-        view: "counter", format: "bin", start_ps: from, end_ps: to, width: pixels,
+      const answer = await askTimeline(this.context, {
+        view: "counter", start_ps: from, end_ps: to, width: pixels,
         lines: this.#counters.map(({ number }) => number).sort((a, b) => a - b).join(","),
       });
-      const answer = readColumns(data);
       const place = new Map(Array.from(answer["counter"], (number, at) =>
         [/** @type {number} */ (number), at]));
       this.#piece = { from, to, width: pixels, low: answer["low"], high: answer["high"],

@@ -4,6 +4,7 @@ import { isAbort } from "../../core/api.js";
 import { fill, h } from "../../core/dom.js";
 import { count, percent, time } from "../../core/format.js";
 import { empty, failed, loading } from "../../core/states.js";
+import { stackOf } from "./ask.js";
 
 const MOST_ROWS = 12;
 const MOMENT = /^(?:.*_)?(?:start|begin|from|at)_ps$/;
@@ -42,6 +43,11 @@ export class Findings {
   async load() {
     if (this.#asked) return;
     this.#asked = true;
+    if (stackOf(this.context)) {
+      fill(this.element, empty("Findings are of one host", "Choose a host above to see its findings."));
+      this.told("Findings");
+      return;
+    }
     fill(this.element, loading("Looking at the steps' time"));
     await this.steps;
     try {
@@ -50,7 +56,7 @@ export class Findings {
       const found = data["hosts"].flatMap((/** @type {any} */ host) => host["findings"]);
       this.told(found.length ? `Findings (${found.length})` : "Findings: none");
       fill(this.element, found.length ? found.map((finding) => this.#finding(finding))
-        : empty("Nothing stands out", "No finding about the time of this profile's steps."));
+        : empty("No finding", "Nothing about the time of this profile's steps deserves attention."));
     } catch (error) {
       this.#asked = false;
       if (!isAbort(error)) fill(this.element, failed(error, () => void this.load()));

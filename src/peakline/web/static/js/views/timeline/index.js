@@ -5,16 +5,24 @@ import { number } from "../../core/address.js";
 import { readColumns } from "../../core/columns.js";
 import { fill, h } from "../../core/dom.js";
 import { empty, failed, loading } from "../../core/states.js";
+import { setStack } from "./ask.js";
 import { HELP } from "./keys.js";
+import { chosenWidth } from "./label_edge.js";
+import { Stack } from "./stack.js";
 import { Tiles } from "./tiles.js";
 import { TimelineView } from "./view.js";
 
 const FIRST_ROWS = 64;
+/** What an address says that is of one host, or of all, alone. */
+const OF_HOSTS = ["hosts", "event", "from", "to", "at", "range", "lanes", "folded", "pin", "hide", "order", "step",
+  "flags", "y", "find", "pick", "tab"];
 /** What stands beside the lanes: labels, and the edges. As the stylesheet has it. */
 const BESIDE_PX = 18;
 const LABELS_PX = 200;
 const NARROW_LABELS_PX = 150;
+const SMALL_LABELS_PX = 104;
 const NARROW = "(max-width: 1100px)";
+const SMALL = "(max-width: 600px)";
 
 /** @param {import("../../shell/context.js").Context} context */
 export function mount(context) {
@@ -22,31 +30,65 @@ export function mount(context) {
   let view = null;
   let params = context.params;
 
+  /** What the address says of hosts: "all", or "" for the one that is shown. */
+  let hosts = "";
+
   async function open() {
     fill(context.main, loading("Reading the profile"));
+    hosts = params["hosts"] ?? "";
+    setStack(context, null);
     const tiles = new Tiles(context, () => view?.invalidate());
-    const from = number(params["from"]), to = number(params["to"]);
-    const isPart = from !== null && to !== null && from < to;
-    const labels = matchMedia(NARROW).matches ? NARROW_LABELS_PX : LABELS_PX;
-    const width = Math.max(200, document.documentElement.clientWidth - labels - BESIDE_PX);
-    // What fails here is asked for again, and told of, by the view.
-    const first = tiles.askFirst(isPart ? from : null, isPart ? to : null,
-      Math.round(width * Math.min(devicePixelRatio || 1, 2)), FIRST_ROWS).catch(() => undefined);
     try {
-      const answer = await context.toolBytes("timeline", { view: "lanes", format: "bin" });
-      const lanes = readColumns(answer.data);
+      const names = (await context.document)?.hosts ?? [];
+      const stack = hosts === "all" && names.length > 1 ? new Stack(context, names) : null;
+      const first = stack ? null : askFirst(tiles);
+      const answer = stack ? { data: await stack.open(), warnings: [], notes: [stack.says] } : await lanesOf();
+      const lanes = answer.data;
       if (context.signal.aborted) return;
       if (!lanes["events"]) {
         fill(context.main, nothing(lanes["untimed"]));
         return;
       }
-      await first;
+      setStack(context, stack);
+      await (first ?? askFirst(tiles));
       if (context.signal.aborted) return;
       context.params = params;
-      view = new TimelineView(context, { ...answer, data: lanes }, tiles);
+      view = new TimelineView(context, answer, tiles, names.length > 1 ? switchHosts : null);
     } catch (error) {
       if (!isAbort(error)) fill(context.main, failed(error, () => void open()));
     }
+  }
+
+  async function lanesOf() {
+    const answer = await context.toolBytes("timeline", { view: "lanes", format: "bin" });
+    return { ...answer, data: readColumns(answer.data) };
+  }
+
+  /** @param {Tiles} tiles */
+  function askFirst(tiles) {
+    const from = number(params["from"]), to = number(params["to"]);
+    const isPart = from !== null && to !== null && from < to;
+    const labels = chosenWidth() ?? (matchMedia(SMALL).matches ? SMALL_LABELS_PX
+      : matchMedia(NARROW).matches ? NARROW_LABELS_PX : LABELS_PX);
+    const width = Math.max(200, document.documentElement.clientWidth - labels - BESIDE_PX);
+    // What fails here is asked for again, and told of, by the view.
+    return tiles.askFirst(isPart ? from : null, isPart ? to : null,
+      Math.round(width * Math.min(devicePixelRatio || 1, 2)), FIRST_ROWS).catch(() => undefined);
+  }
+
+  /** Lines, events and times of one host are others than those of all. @param {boolean} isAll */
+  function switchHosts(isAll) {
+    const left = Object.fromEntries(OF_HOSTS.map((key) => [key, null]));
+    context.change({ ...left, hosts: isAll ? "all" : null }, true);
+    params = Object.fromEntries(Object.entries(params).filter(([key]) => !OF_HOSTS.includes(key)));
+    if (isAll) params["hosts"] = "all";
+    reopen();
+  }
+
+  function reopen() {
+    view?.destroy();
+    view = null;
+    void open();
   }
 
   /** @param {number} untimed */
@@ -63,7 +105,8 @@ export function mount(context) {
     /** @param {Record<string, string>} changed */
     update(changed) {
       params = changed;
-      view?.update(changed);
+      if ((changed["hosts"] ?? "") !== hosts) reopen();
+      else view?.update(changed);
     },
     destroy() {
       view?.destroy();

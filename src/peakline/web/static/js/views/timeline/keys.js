@@ -10,7 +10,10 @@ export const HELP = [
   ["← →", "previous and next event on the row of the chosen one; else earlier and later"],
   ["↑ ↓", "the event around the chosen one, and the first one in it"],
   ["Enter or F", "zoom to the chosen event, or to the marked range"],
-  ["M, Shift drag", "mark the range of the chosen event; measure a range"],
+  ["M, Shift M", "mark the range of the chosen event, on all lines or on its own"],
+  ["Shift drag", "measure a range: along a row for all lines, over several rows for those"],
+  [", .", "back and on along an arrow of the chosen event"],
+  ["B", "set a flag at the chosen event, or where the pointer is"],
   ["/", "search; Enter and Shift Enter go to the next and the previous match"],
   ["N, Shift N", "next and previous match"],
   ["[ ]", "follow the previous and the next step"],
@@ -27,7 +30,9 @@ const SCROLL_PX = 51;
  * @property {() => boolean} hasChoice
  * @property {(way: "previous" | "next" | "parent" | "child") => void} go
  * @property {() => void} zoom
- * @property {() => void} mark
+ * @property {(isOwn: boolean) => void} mark with true on the chosen event's own line
+ * @property {(way: 1 | -1) => void} follow an arrow
+ * @property {() => void} flag
  * @property {() => void} search
  * @property {(way: "previous" | "next") => void} match
  * @property {(direction: 1 | -1) => void} step
@@ -63,7 +68,10 @@ export function attachKeys(viewport, actions, signal) {
       case "PageUp": actions.scroll(-1, true); break;
       case "PageDown": actions.scroll(1, true); break;
       case "Enter": case "f": actions.zoom(); break;
-      case "m": actions.mark(); break;
+      case "m": actions.mark(shiftKey); break;
+      case ".": actions.follow(1); break;
+      case ",": actions.follow(-1); break;
+      case "b": actions.flag(); break;
       case "/": actions.search(); break;
       case "n": actions.match(shiftKey ? "previous" : "next"); break;
       case "[": actions.step(-1); break;

@@ -1,10 +1,16 @@
-/** The labels at the left of the lanes: planes and lines, which fold. */
+/** The labels at the left of the lanes: planes and lines, which fold and have a menu. */
 
 import { fill, h } from "../../core/dom.js";
 import { counted } from "../../core/format.js";
-import { ROW_PX } from "./layout.js";
+import { shortened } from "./elide.js";
+import { LaneMenu } from "./lane_menu.js";
+import { PINNED, ROW_PX } from "./layout.js";
+
+/** What stands beside a name: the fold's arrow, the menu, the edges. */
+const BESIDE_PX = 58;
 
 /** @typedef {import("./layout.js").Entry} Entry */
+/** @typedef {import("./layout.js").Line} Line */
 
 export class Labels {
   #labelled = "";
@@ -12,11 +18,17 @@ export class Labels {
   /**
    * @param {import("./layout.js").Layout} layout
    * @param {() => void} folded something was folded or unfolded
+   * @param {() => void} arranged lines were moved, pinned or hidden
    */
-  constructor(layout, folded) {
+  constructor(layout, folded, arranged) {
     this.layout = layout;
     this.folded = folded;
+    this.arranged = arranged;
+    this.menu = new LaneMenu();
     this.element = h("div", { class: "tl-labels" });
+    this.element.append(this.menu.element);
+    this.list = h("div", { class: "tl-label-list" });
+    this.element.append(this.list);
   }
 
   /**
@@ -30,58 +42,122 @@ export class Labels {
     // A line's label stays in view as long as one of its rows is.
     const tops = entries.map((entry) => Math.min(Math.max(entry.top, entry.line ? top : 0),
       entry.top + Math.max(0, entry.height - 2 * ROW_PX)));
+    const width = this.element.clientWidth;
     const key = entries.map((entry, place) =>
-      `${entry.plane}/${entry.line?.line ?? ""}/${entry.rows}/${tops[place]}`).join() + layout.folded;
+      `${entry.plane}/${entry.line?.line ?? ""}/${entry.rows}/${tops[place]}`).join() + layout.folded + width;
     if (key === this.#labelled) return;
     this.#labelled = key;
     const focused = document.activeElement?.id ?? "";
-    fill(this.element, entries.map((entry, place) =>
-      entry.line ? this.#lineLabel(entry, tops[place] ?? 0) : this.#planeLabel(entry)));
-    if (focused.startsWith("tl-fold-")) document.getElementById(focused)?.focus();
+    const isOurs = focused.startsWith("tl-fold-") || focused.startsWith("tl-menu-");
+    fill(this.list, entries.map((entry, place) =>
+      entry.line ? this.#lineLabel(entry, tops[place] ?? 0, width) : this.#planeLabel(entry, width)));
+    if (isOurs) document.getElementById(focused)?.focus();
   }
 
-  /** @param {Entry} entry */
-  #planeLabel({ plane: place, top, height }) {
+  /**
+   * @param {Entry} entry
+   * @param {number} width
+   */
+  #planeLabel({ plane: place, top, height }, width) {
     const { layout } = this;
     const plane = layout.planes[place];
-    const isFolded = layout.isPlaneFolded(place);
-    const lines = counted(plane?.lines.length ?? 0, "line");
-    const facts = `${lines}, ${counted(plane?.events ?? 0, "event")}`;
-    return h("button", {
-      type: "button", class: "plain tl-plane", id: `tl-fold-p${place}`,
-      "aria-expanded": String(!isFolded), title: `${plane?.name}\n${facts}`,
-      style: { transform: `translateY(${top}px)`, height: `${height - 2}px` },
-      onclick: () => {
-        layout.togglePlane(place);
-        this.folded();
-      },
-    }, h("span", { "aria-hidden": "true" }, isFolded ? "▸" : "▾"),
-    h("span", { class: "name" }, plane?.name || "(no name)"), h("span", { class: "unseen" }, `, ${facts}`),
-    isFolded && h("span", { class: "quiet" }, lines));
+    const isFolded = layout.isPlaneFolded(place), isPinned = place === PINNED;
+    const lines = counted(isPinned ? layout.arrangement.pinnedLines.length : plane?.lines.length ?? 0, "line");
+    const facts = isPinned ? lines : `${lines}, ${counted(plane?.events ?? 0, "event")}`;
+    const name = isPinned ? "Pinned" : plane?.name || "(no name)";
+    const numbers = plane?.lines.map(({ line }) => line) ?? [];
+    return h("div", { class: "tl-label", style: { transform: `translateY(${top}px)`, height: `${height - 2}px` } },
+      h("button", {
+        type: "button", class: "plain tl-plane", id: `tl-fold-p${place}`,
+        "aria-expanded": String(!isFolded), title: `${name}\n${facts}`,
+        onclick: () => {
+          layout.togglePlane(place);
+          this.folded();
+        },
+      }, h("span", { "aria-hidden": "true" }, isFolded ? "▸" : "▾"),
+      h("span", { class: "name" }, shortened(name, width - BESIDE_PX, layout.planes.map((one) => one.name), 600)),
+      h("span", { class: "unseen" }, `, ${facts}`)),
+      !isPinned && this.#more(`p${place}`, name, [
+        { text: "Hide", act: () => this.#arrange(() => layout.arrangement.hide(numbers)) },
+        { text: "Show only this", act: () => this.#arrange(() => layout.arrangement.show(numbers)) },
+        { text: "Show all lines", act: () => this.#arrange(() => layout.arrangement.reset()) },
+      ]));
   }
 
   /**
    * @param {Entry} entry
    * @param {number} top
+   * @param {number} width
    */
-  #lineLabel({ line, height }, top) {
+  #lineLabel({ line, height, plane }, top, width) {
     if (!line) return null;
     const { layout } = this;
     const isFolded = layout.isLineFolded(line.line);
     const facts = `${counted(line.events, "event")}, ${counted(line.rows, "row")}`;
-    const name = line.name || (line.nativeId === null ? "(no name)" : `${line.nativeId}`);
+    const name = nameOf(line);
     const hasFold = line.rows > 1;
-    return h(hasFold ? "button" : "div", {
-      type: hasFold ? "button" : null, class: hasFold ? "plain tl-line" : "tl-line",
+    const beside = layout.planes[line.plane]?.lines.map(nameOf) ?? [];
+    // On two lines, where the rows leave the room; else what fits on one.
+    const isTall = height > 2 * ROW_PX;
+    const shown = isTall ? shortened(name, 2 * (width - BESIDE_PX) - 12, beside) : shortened(name, width - BESIDE_PX, beside);
+    const plain = plane === PINNED ? `${layout.planes[line.plane]?.name}\n` : "";
+    return h("div", { class: "tl-label",
+      style: { transform: `translateY(${top}px)`, maxHeight: `${height}px` } },
+    h(hasFold ? "button" : "div", {
+      type: hasFold ? "button" : null, class: `${hasFold ? "plain " : ""}tl-line${isTall ? " tall" : ""}`,
       id: `tl-fold-${line.line}`, "aria-expanded": hasFold ? String(!isFolded) : null,
-      title: `${name}\n${facts}${line.nativeId === null ? "" : `\nid ${line.nativeId}`}`,
-      style: { transform: `translateY(${top}px)`, maxHeight: `${height}px` },
+      title: `${plain}${name}\n${facts}${line.nativeId === null ? "" : `\nid ${line.nativeId}`}`,
+      dataset: { line: String(line.line) },
       onclick: hasFold ? () => {
         layout.toggleLine(line.line);
         this.folded();
       } : null,
     }, h("span", { class: "arrow", "aria-hidden": "true" }, !hasFold ? "" : isFolded ? "▸" : "▾"),
-    h("span", { class: "name" }, name),
-    h("span", { class: height > 2 * ROW_PX ? "facts-below" : "unseen" }, facts));
+    h("span", { class: "name", "aria-hidden": shown === name ? null : "true" }, shown),
+    shown !== name && h("span", { class: "unseen" }, name),
+    h("span", { class: height > 3 * ROW_PX ? "facts-below" : "unseen" }, facts)),
+    this.#more(String(line.line), name, this.#items(line)));
   }
+
+  /** @param {Line} line */
+  #items({ line, plane }) {
+    const { arrangement } = this.layout;
+    const of = (/** @type {string} */ text, /** @type {() => void} */ act) =>
+      ({ text, act: () => this.#arrange(act) });
+    return [
+      of(arrangement.pinned.includes(line) ? "Unpin" : "Pin to the top", () => arrangement.togglePin(line)),
+      of("Move up", () => arrangement.move(line, -1)),
+      of("Move down", () => arrangement.move(line, 1)),
+      of("Hide", () => arrangement.hide([line])),
+      of("Show only this", () => arrangement.show([line])),
+      of("Show only this plane", () =>
+        arrangement.show(this.layout.planes[plane]?.lines.map((one) => one.line) ?? [])),
+      of("Show all lines", () => arrangement.reset()),
+    ];
+  }
+
+  /**
+   * @param {string} key
+   * @param {string} name
+   * @param {import("./lane_menu.js").Item[]} items
+   */
+  #more(key, name, items) {
+    const button = h("button", { type: "button", class: "plain tl-more", id: `tl-menu-${key}`,
+      "aria-haspopup": "menu", "aria-expanded": "false", "aria-label": `Arrange ${name}`,
+      onclick: () => this.menu.open(button, name, items) }, "⋯");
+    return button;
+  }
+
+  /** @param {() => void} act */
+  #arrange(act) {
+    act();
+    this.layout.place();
+    this.#labelled = "";
+    this.arranged();
+  }
+}
+
+/** @param {Line} line */
+function nameOf(line) {
+  return line.name || (line.nativeId === null ? "(no name)" : `${line.nativeId}`);
 }

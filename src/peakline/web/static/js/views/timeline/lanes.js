@@ -5,9 +5,10 @@ import { time } from "../../core/format.js";
 import { attachGestures } from "../../core/gestures.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
-import { ITEM_TEXT, parseColor, pixelColors } from "./colors.js";
+import { nameShades } from "./colors.js";
 import { Labels } from "./labels.js";
 import { ROW_PX } from "./layout.js";
+import { drawArea, drawChosen } from "./outlines.js";
 import { firstItem, paintTrack, stamp } from "./paint.js";
 import { Surface, fitted } from "./surface.js";
 import { trackKey } from "./tiles.js";
@@ -27,12 +28,18 @@ const TRACKS_AT_A_TIME = 400;
  * @property {Layout} layout
  * @property {import("./tiles.js").Tiles} tiles
  * @property {import("./names.js").Names} names
+ * @property {import("./legend.js").Legend} legend
+ * @property {import("./tips.js").Tips} tips
  * @property {import("../../core/viewport.js").Viewport} viewport
  * @property {() => void} changed the picture has to be drawn again
  * @property {() => void} scrolled
  * @property {() => void} folded
+ * @property {() => void} arranged lines were moved, pinned or hidden
  * @property {(event: number | null, brief: import("./chosen.js").Named | null) => void} choose
- * @property {(from: number, to: number, done: boolean) => void} measure
+ * @property {(from: number, to: number, done: boolean, lines: number[] | null) => void} measure
+ * @property {() => boolean} measures whether dragging measures
+ * @property {import("./range.js").Range} range
+ * @property {import("./arrows.js").Arrows} arrows
  * @property {(x: number | null) => void} pointed where the pointer is
  */
 
@@ -44,7 +51,7 @@ export class Lanes {
   #even = new Uint32Array(1);
   #odd = new Uint32Array(1);
   #colors = palette();
-  #shades = pixelColors([255, 255, 255]);
+  #shades = nameShades("#ffffff");
 
   /** @param {LanesOptions} options */
   constructor(options) {
@@ -53,7 +60,7 @@ export class Lanes {
       class: "tl-lanes", tabindex: 0, role: "application", "aria-label": "Events",
       "aria-roledescription": "timeline",
     }, options.changed);
-    this.labels = new Labels(options.layout, options.folded);
+    this.labels = new Labels(options.layout, options.folded, options.arranged);
     this.space = h("div", { class: "tl-space" }, this.labels.element, this.surface.canvas);
     this.element = h("div", { class: "tl-scroller" }, this.space);
     this.element.addEventListener("scroll", () => {
@@ -64,10 +71,12 @@ export class Lanes {
       viewport: options.viewport, left: () => 0, width: () => this.surface.width,
       click: (x, y) => this.#click(x, y), hover: (x, y) => this.#hover(x, y),
       leave: () => {
-        hideTip();
+        options.tips.hide();
         options.pointed(null);
       },
-      scroll: (dy) => void (this.element.scrollTop += dy), measure: options.measure,
+      scroll: (dy) => void (this.element.scrollTop += dy), measures: options.measures,
+      measure: (from, to, done, top, bottom) =>
+        options.measure(from, to, done, this.#linesBetween(top, bottom)),
     });
     this.retheme();
   }
@@ -75,7 +84,7 @@ export class Lanes {
   /** Take the colors of the theme. */
   retheme() {
     this.#colors = palette();
-    this.#shades = pixelColors(parseColor(this.#colors["panel"] ?? "#ffffff"));
+    this.#shades = this.options.legend.shades(this.#colors["panel"] || "#ffffff");
   }
 
   /** What is to be seen now. @returns {Want} */
@@ -117,7 +126,9 @@ export class Lanes {
     const scroll = this.element.scrollTop;
     const scale = { from: viewport.from, perPs: width / viewport.span, width };
     const tiles = this.options.tiles.best(this.want());
-    const shades = { ...this.#shades, color: this.options.names.color, isDim: this.options.names.dim };
+    const { names, legend } = this.options;
+    const shades = { ...this.#shades, color: legend.mode === "name" ? names.color : null,
+      isDim: names.dim, isOff: legend.off };
     /** @type {{y: number, items: import("./paint.js").Wide[]}[]} */
     const texts = [];
     const entries = layout.between(scroll, scroll + seenHeight);
@@ -138,7 +149,23 @@ export class Lanes {
     context.putImageData(this.#image, 0, 0);
     this.#drawGrid(context, entries, scroll, marks);
     for (const { y, items } of texts) this.#drawTexts(context, y, items);
-    this.#drawChosen(context, scroll);
+    const { width: seenWidth } = this.surface;
+    drawArea(context, this.options, entries, scroll, seenWidth, this.#colors);
+    if (this.chosen) drawChosen(context, this.options, this.chosen, scroll, seenWidth, this.#colors);
+    this.options.arrows.draw(context, this.options, scroll, this.surface, this.#colors);
+  }
+
+  /**
+   * The lines that an area covers; null for all, where it is no higher than a row.
+   * @param {number} top
+   * @param {number} bottom
+   */
+  #linesBetween(top, bottom) {
+    if (bottom - top < ROW_PX) return null;
+    const scroll = this.element.scrollTop;
+    const lines = this.options.layout.between(top + scroll, bottom + scroll)
+      .flatMap(({ line }) => (line ? [line.line] : []));
+    return lines.length ? lines : null;
   }
 
   /**
@@ -215,40 +242,28 @@ export class Lanes {
    */
   #drawTexts(context, y, items) {
     const { ratio } = this.surface;
-    const { names } = this.options;
-    context.fillStyle = ITEM_TEXT;
+    const { names, legend } = this.options;
     const most = this.surface.width;
     for (const { tile, item, left, right } of items) {
       const begin = left / ratio + INSET, room = Math.min(right / ratio, most) - begin - INSET;
       const code = tile.name[item];
-      if (names.dim[code] && names.isKnown(code)) continue;
+      const does = tile.activity[item];
+      if ((names.dim[code] && names.isKnown(code)) || legend.off[does]) continue;
       const count = tile.count[item];
       const name = count > 1 ? `${count.toLocaleString("en-US")} × ${names.get(code)}` : names.get(code);
       const long = `${name} · ${time(tile.duration[item])}`;
       const text = fitted(context, long, name, room);
-      if (text) context.fillText(text, begin, y + ROW_PX / 2);
+      if (!text) continue;
+      const shade = legend.mode === "name" ? names.color[code] ?? 0 : does;
+      if (count > 1) {
+        // On hatching no ink is read everywhere.
+        context.strokeStyle = this.#shades.css[shade] ?? "";
+        context.lineWidth = 4;
+        context.strokeText(text, begin, y + ROW_PX / 2);
+      }
+      context.fillStyle = this.#shades.ink[shade] ?? "";
+      context.fillText(text, begin, y + ROW_PX / 2);
     }
-  }
-
-  /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {number} scroll
-   */
-  #drawChosen(context, scroll) {
-    if (!this.chosen) return;
-    const { viewport, layout } = this.options;
-    const { line, row, start_ps: start, duration_ps: duration } = this.chosen;
-    const top = layout.topOf(line, row);
-    if (top === null) return;
-    const left = Math.max(-9, viewport.x(start, this.surface.width));
-    const right = Math.min(this.surface.width + 9,
-      Math.max(viewport.x(start + duration, this.surface.width), left + 3));
-    context.lineWidth = 4;
-    context.strokeStyle = this.#colors["panel"] ?? "";
-    context.strokeRect(left - 1, top - scroll - 0.5, right - left + 1, ROW_PX);
-    context.lineWidth = 2;
-    context.strokeStyle = this.#colors["text"] ?? "";
-    context.strokeRect(left - 1, top - scroll - 0.5, right - left + 1, ROW_PX);
   }
 
   /**
@@ -290,17 +305,24 @@ export class Lanes {
     const hit = this.#hit(x, y);
     this.surface.canvas.classList.toggle("on-event", hit !== null);
     if (!hit) {
-      hideTip();
+      this.options.tips.hide();
       return;
     }
     const { tile, item } = hit;
     const count = tile.count[item], name = this.options.names.get(tile.name[item]);
     const box = this.surface.canvas.getBoundingClientRect();
     const begins = `begins at ${time(tile.start + tile.begin[item], 7)}`;
-    showTip(box.left + x, box.top + y, count > 1
-      ? [`${count.toLocaleString("en-US")} events in ${time(tile.duration[item])}`,
-        `the longest: ${name}`, `together ${time(tile.busy[item])}, ${begins}`, "Zoom in to see each."]
-      : [name, time(tile.duration[item], 5), begins]);
+    const { tips, legend } = this.options, does = legend.activities[tile.activity[item]]?.text ?? "";
+    if (count > 1) {
+      tips.hide();
+      showTip(box.left + x, box.top + y, [
+        `${count.toLocaleString("en-US")} events in ${time(tile.duration[item])}`,
+        `mostly ${does}`, `the longest: ${name}`, `together ${time(tile.busy[item])}, ${begins}`,
+        "Zoom in to see each."]);
+      return;
+    }
+    tips.show(box.left + x, box.top + y, tile.event[item],
+      [name, time(tile.duration[item], 5), does, begins]);
   }
 
   /**

@@ -1,10 +1,15 @@
 /** Where planes, lines and their rows lie, from the top of all lanes, in pixels. */
 
+import { Arrangement } from "./arrangement.js";
 import { formatRanges, parseRanges } from "./ranges.js";
 
 export const ROW_PX = 17;
-const PLANE_PX = 24;
+const PLANE_PX = 26;
+/** What a finger hits: the menu of a line of one row. */
+const LEAST_PX = 24;
 const GAP_PX = 5;
+/** In place of a plane: what is pinned. */
+export const PINNED = -1;
 
 /**
  * @typedef {object} Line
@@ -16,7 +21,7 @@ const GAP_PX = 5;
  * @property {number} rows
  */
 /**
- * A plane's head (`line` is null), or a line with its rows.
+ * A plane's head (`line` is null), or a line with its rows. The plane of the pinned is `PINNED`.
  * @typedef {{plane: number, line: Line | null, top: number, height: number, rows: number}} Entry
  */
 /** @typedef {{name: string, kind: string, lines: Line[], events: number}} Plane */
@@ -48,7 +53,8 @@ export class Layout {
     }
     /** Lines without a timed event: they are not drawn. */
     this.emptyLines = this.lines.filter((line) => !line.events).length;
-    this.#place();
+    this.arrangement = new Arrangement(this.planes, this.lines);
+    this.place();
   }
 
   /** @param {number} plane */
@@ -64,13 +70,13 @@ export class Layout {
   /** @param {number} plane */
   togglePlane(plane) {
     toggle(this.#foldedPlanes, plane);
-    this.#place();
+    this.place();
   }
 
   /** @param {number} line */
   toggleLine(line) {
     toggle(this.#foldedLines, line);
-    this.#place();
+    this.place();
   }
 
   /**
@@ -81,9 +87,11 @@ export class Layout {
    */
   unfold(line, row) {
     const plane = this.lines[line]?.plane ?? -1;
-    const hidden = this.#foldedPlanes.delete(plane);
+    const away = this.arrangement.reveal(line);
+    const isPinned = this.arrangement.pinned.includes(line);
+    const hidden = (!isPinned && this.#foldedPlanes.delete(plane)) || away;
     const cut = row > 0 && this.#foldedLines.delete(line);
-    if (hidden || cut) this.#place();
+    if (hidden || cut) this.place();
     return hidden || cut;
   }
 
@@ -101,7 +109,7 @@ export class Layout {
     const lines = parts.filter((part) => !isPlane(part)).join(",");
     this.#foldedPlanes = new Set(parseRanges(planes, this.planes.length));
     this.#foldedLines = new Set(parseRanges(lines, this.lines.length));
-    this.#place();
+    this.place();
   }
 
   /**
@@ -148,21 +156,25 @@ export class Layout {
     return entry ? entry.top + Math.min(row, entry.rows - 1) * ROW_PX : null;
   }
 
-  #place() {
+  /** Lay out anew, after the arrangement changed. */
+  place() {
     this.entries = [];
     let top = 0;
-    this.planes.forEach((plane, place) => {
-      if (!plane.lines.length) return;
-      this.entries.push({ plane: place, line: null, top, height: PLANE_PX, rows: 0 });
+    /** @param {number} plane @param {Line[]} lines */
+    const add = (plane, lines) => {
+      if (!lines.length) return;
+      this.entries.push({ plane, line: null, top, height: PLANE_PX, rows: 0 });
       top += PLANE_PX;
-      if (this.#foldedPlanes.has(place)) return;
-      for (const line of plane.lines) {
+      if (this.#foldedPlanes.has(plane)) return;
+      for (const line of lines) {
         const rows = this.#foldedLines.has(line.line) ? 1 : line.rows;
-        const height = rows * ROW_PX + GAP_PX;
-        this.entries.push({ plane: place, line, top, height, rows });
+        const height = Math.max(rows * ROW_PX + GAP_PX, LEAST_PX);
+        this.entries.push({ plane, line, top, height, rows });
         top += height;
       }
-    });
+    };
+    add(PINNED, this.arrangement.pinnedLines);
+    this.planes.forEach((plane, place) => add(place, this.arrangement.linesOf(plane)));
     this.height = top;
   }
 }

@@ -1,7 +1,7 @@
 /** The names of events by code; what the first answer does not hold is asked for when needed. */
 
-import { readColumns } from "../../core/columns.js";
 import { isAbort } from "../../core/api.js";
+import { askTimeline } from "./ask.js";
 import { colorOf } from "./colors.js";
 
 const UNKNOWN_COLORS = 32;
@@ -27,7 +27,9 @@ export class Names {
     /** 1 for the codes of names that the search did not find. */
     this.dim = new Uint8Array(this.total);
     for (let code = 0; code < this.total; code++) this.color[code] = code % UNKNOWN_COLORS;
-    this.#take(Number(lanes["names_from"]), lanes["names"]);
+    // Of several hosts, each has its own.
+    const parts = lanes["names_parts"] ?? [{ from: Number(lanes["names_from"]), names: lanes["names"] }];
+    for (const { from, names } of parts) this.#take(from, names);
   }
 
   /**
@@ -59,10 +61,7 @@ export class Names {
     if (this.#asking) return;
     this.#asking = true;
     try {
-      const { data } = await this.context.toolBytes("timeline", {
-        view: "lanes", format: "bin", names_from: code,
-      });
-      const columns = readColumns(data);
+      const columns = await askTimeline(this.context, { view: "lanes", names_from: code });
       this.#take(code, columns["names"]);
       this.changed();
     } catch (error) {

@@ -3,6 +3,8 @@
 import { number } from "../../core/address.js";
 import { announce } from "../../core/dom.js";
 import { time } from "../../core/format.js";
+import { findMeant, meantBy } from "./pick.js";
+import { formatRanges, parseRanges } from "./ranges.js";
 
 const AIR = 0.5;
 const STEP_AIR = 0.04;
@@ -33,14 +35,27 @@ export class Navigation {
     const event = number(params["event"]);
     if (from !== null && to !== null && to > from) this.view.viewport.show(from, to);
     else if (!params["step"] && event === null) this.view.viewport.showAll();
+    const { pin = "", hide = "", order = "", only = "" } = params;
+    this.view.layout.arrangement.set({ pin, hide, order, only });
+    this.view.bar.setAway(this.view.layout.arrangement.away, only);
     this.view.layout.setFolded(params["folded"] ?? "");
     this.view.showMemory(params["memory"] !== "0", false);
     this.view.search.set(params["q"] ?? "", false);
+    this.view.legend.set(params["colors"] ?? "", params["off"] ?? "");
+    this.view.lanes.retheme();
     this.moment = number(params["at"]);
     const [begin = "", end = ""] = (params["range"] ?? "").split("_");
-    this.setRange(number(begin), number(end));
-    this.view.panel.show(params["tab"] ?? "");
-    if (event !== this.view.chosen.id) void this.chooseFromAddress(event, from === null);
+    const lanes = params["lanes"] ? parseRanges(params["lanes"], this.view.layout.lines.length) : null;
+    this.setRange(number(begin), number(end), lanes);
+    this.view.flags.set(params["flags"] ?? "");
+    if ((params["arrows"] === "1") !== this.view.arrows.isShown) this.view.showArrows(params["arrows"] === "1", false);
+    // A link that names an event means all about it, unless the reader closed that.
+    this.view.panel.show(params["tab"] ?? (event === null ? "" : "event"));
+    const meant = event === null ? meantBy(params) : null;
+    if (meant) void this.chooseMeant(meant, from === null);
+    else if (event !== this.view.chosen.id) {
+      void this.chooseFromAddress(event, from === null, params["y"] === undefined);
+    }
     const step = params["step"];
     if (step) void this.followFromAddress(step, from === null && event === null);
     else this.setStep(null);
@@ -87,15 +102,37 @@ export class Navigation {
   /**
    * @param {number | null} event
    * @param {boolean} bring
+   * @param {boolean} reveal
    */
-  async chooseFromAddress(event, bring) {
+  async chooseFromAddress(event, bring, reveal) {
     this.view.lanes.chosen = null;
     const details = await this.view.chosen.choose(event);
     if (!details) return;
     if (this.view.layout.unfold(details.line, details.row)) this.view.folded();
     if (bring) this.zoomTo(details);
-    if (bring) this.view.lanes.reveal(details.line, details.row);
+    if (bring || reveal) this.view.lanes.reveal(details.line, details.row);
     this.view.invalidate();
+  }
+
+  /**
+   * Choose what a link means, and put it into the address; or say that there is none.
+   * @param {import("./pick.js").Meant} meant
+   * @param {boolean} bring
+   */
+  async chooseMeant(meant, bring) {
+    this.view.panel.show("event");
+    const answer = await findMeant(this.view.context, meant);
+    if (!answer || this.view.context.signal.aborted) return;
+    const { found, text } = answer;
+    this.view.context.change({ find: null, pick: null, device: null });
+    if (!found) {
+      this.view.chosen.say(text);
+      return;
+    }
+    this.view.lanes.reveal(found.line, found.row);
+    if (bring) this.zoomTo(found);
+    this.go(found);
+    announce(text);
   }
 
   /** @param {Brief} event */
@@ -110,37 +147,50 @@ export class Navigation {
     if (from !== null && to !== null) this.view.viewport.bring(from, to, RANGE_AIR);
   }
 
-  /** @param {Brief} event */
-  mark({ start_ps: start, duration_ps: duration }) {
-    this.measure(start, start + duration, true);
+  /**
+   * @param {Brief} event
+   * @param {boolean} [isOwn] on its own line alone
+   */
+  mark({ start_ps: start, duration_ps: duration, line }, isOwn = false) {
+    this.measure(start, start + Math.max(1, duration), true, isOwn ? [line] : null);
+  }
+
+  /** Set a flag at the chosen event, or where the pointer is, or in the middle. */
+  flag() {
+    const { details } = this.view.chosen;
+    this.view.panel.show("notes");
+    this.view.flags.add(details?.start_ps ?? this.actions().at(), details?.name ?? "");
   }
 
   /**
    * @param {number} from
    * @param {number} to
    * @param {boolean} done
+   * @param {number[] | null} lines null: all
    */
-  measure(from, to, done) {
+  measure(from, to, done, lines) {
     if (!done) {
-      this.view.range.set(from, to);
+      this.view.range.set(from, to, lines);
       this.view.invalidate();
       return;
     }
-    this.setRange(from, to);
+    this.setRange(from, to, lines);
     this.view.panel.show("range");
   }
 
   /**
    * @param {number | null} from
    * @param {number | null} to
+   * @param {number[] | null} [lines]
    */
-  setRange(from, to) {
-    const isNew = from !== null && to !== null
-      && (Math.round(from) !== this.view.range.from || Math.round(to) !== this.view.range.to || this.isTelling);
-    this.view.range.set(from, to === null ? null : to);
+  setRange(from, to, lines = null) {
+    const { range } = this.view;
+    const isNew = from !== null && to !== null && (Math.round(from) !== range.from
+      || Math.round(to) !== range.to || String(lines) !== String(range.lines) || this.isTelling);
+    range.set(from, to, lines);
     if (this.isTelling) {
       this.view.context.change({ range: from === null || to === null ? null
-        : `${Math.round(from)}_${Math.round(to)}` });
+        : `${Math.round(from)}_${Math.round(to)}`, lanes: lines ? formatRanges(lines) : null });
     }
     if (isNew) void this.view.range.load();
     this.view.invalidate();
@@ -180,6 +230,19 @@ export class Navigation {
     if (!step || this.view.context.signal.aborted) return;
     this.setStep(step);
     if (bring) this.view.viewport.bring(step.start_ps, step.end_ps, STEP_AIR);
+    if (this.view.context.params["pick"] === "step") void this.#chooseOfStep(step);
+  }
+
+  /**
+   * Choose the event that is the step, where one begins and ends with it: what a link from a table of
+   * steps means. Steps of which no single event is the mark stay followed.
+   * @param {import("./steps.js").Step} step
+   */
+  async #chooseOfStep({ start_ps: at, end_ps: until }) {
+    this.view.context.change({ pick: null });
+    const answer = await findMeant(this.view.context,
+      { search: null, at_ps: at, until_ps: until, device: null });
+    if (answer?.found && this.view.chosen.id === null) this.go(answer.found);
   }
 
   /** @param {1 | -1} way */
@@ -207,9 +270,15 @@ export class Navigation {
         if (this.view.lanes.chosen) this.zoomTo(this.view.lanes.chosen);
         else this.zoomToRange();
       },
-      mark: () => {
-        if (this.view.lanes.chosen) this.mark(this.view.lanes.chosen);
+      mark: (isOwn) => {
+        if (this.view.lanes.chosen) this.mark(this.view.lanes.chosen, isOwn);
       },
+      follow: (way) => {
+        const next = this.view.arrows.next(way);
+        if (next) this.go(next);
+        else announce(way > 0 ? "no arrow begins here" : "no arrow ends here");
+      },
+      flag: () => this.flag(),
       search: () => {
         this.view.search.field.focus();
         this.view.search.field.select();

@@ -19,8 +19,9 @@ const HATCH = 2;
  * @property {Uint32Array} merged
  * @property {Uint32Array} dim
  * @property {Uint32Array} dimMerged
- * @property {Uint8Array} color by code of a name
+ * @property {Uint8Array | null} color by code of a name; null: activities have colors
  * @property {Uint8Array} isDim by code
+ * @property {Uint8Array} isOff by activity
  */
 /** An item wide enough for a text. @typedef {{tile: Tile, item: number, left: number, right: number}} Wide */
 
@@ -53,8 +54,8 @@ export function firstItem(tile, track, time) {
  * @param {number} wideFrom
  */
 export function paintTrack(even, odd, tile, track, scale, shades, wide, wideFrom) {
-  const { begin, duration, count, name } = tile;
-  const { color, isDim } = shades;
+  const { begin, duration, count, name, activity } = tile;
+  const { color, isDim, isOff } = shades;
   const { perPs, width } = scale;
   const shift = tile.start - scale.from;
   const stop = tile.first[track + 1], end = width / perPs;
@@ -66,10 +67,11 @@ export function paintTrack(even, odd, tile, track, scale, shades, wide, wideFrom
     if (right <= left) right = left + 1;
     else if (right - left >= GAP_FROM) right -= 1;
     if (right > width) right = width;
-    const code = name[item], shade = color[code] ?? 0;
+    const code = name[item], does = activity[item];
+    const shade = color ? color[code] ?? 0 : does, isPlain = !isDim[code] && !isOff[does];
     if (count[item] > 1) {
-      const plain = (isDim[code] ? shades.dim : shades.single)[shade] ?? 0;
-      const pale = (isDim[code] ? shades.dimMerged : shades.merged)[shade] ?? 0;
+      const plain = (isPlain ? shades.single : shades.dim)[shade] ?? 0;
+      const pale = (isPlain ? shades.merged : shades.dimMerged)[shade] ?? 0;
       if (right - left <= HATCH) {
         // Most items are that narrow; a loop is faster than a call of fill.
         for (let x = left; x < right; x++) even[x] = odd[x] = pale;
@@ -81,7 +83,7 @@ export function paintTrack(even, odd, tile, track, scale, shades, wide, wideFrom
         }
       }
     } else {
-      const plain = (isDim[code] ? shades.dim : shades.single)[shade] ?? 0;
+      const plain = (isPlain ? shades.single : shades.dim)[shade] ?? 0;
       if (right - left <= HATCH) {
         for (let x = left; x < right; x++) even[x] = odd[x] = plain;
       } else {

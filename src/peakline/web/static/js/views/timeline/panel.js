@@ -4,6 +4,8 @@ import { fill, h } from "../../core/dom.js";
 
 const LEAST_PX = 120;
 const SHARE = 0.36;
+/** What is above takes so much, if lanes are to be seen. */
+const REST_PX = 460;
 const KEY_PX = 24;
 
 /** @typedef {{key: string, title: string, content: HTMLElement, opened?: () => void}} Tab */
@@ -67,7 +69,7 @@ export class Panel {
     this.body.hidden = this.edge.hidden = !tab;
     if (tab && before !== key) {
       fill(this.body, tab.content);
-      this.#resize(this.#height ?? innerHeight * SHARE, true);
+      this.#resize(this.#height ?? Math.min(innerHeight * SHARE, innerHeight - REST_PX), true);
       tab.opened?.();
     }
     if (before !== this.open) this.changed();

@@ -5,6 +5,7 @@ import { announce, fill, h } from "../../core/dom.js";
 import { count, counted } from "../../core/format.js";
 import { empty, failed } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
+import { askTimeline } from "./ask.js";
 import { HitsBand } from "./bands.js";
 
 const TYPING_MS = 250;
@@ -129,8 +130,8 @@ export class Search {
     const { viewport } = this.options.shared;
     const event = this.options.chosen(), { text } = this;
     try {
-      const { data } = await this.context.tool("timeline", {
-        view: "search", format: "json", width: 1,
+      const data = await askTimeline(this.context, {
+        view: "search", width: 1,
         search: name === undefined ? this.text : `^${escaped(name)}$`,
         pattern: name === undefined ? null : "true",
         ...(event === null ? { at_ps: viewport.from } : { event }),
@@ -155,8 +156,8 @@ export class Search {
     const { from, to } = viewport;
     this.#seen = this.#shown();
     try {
-      const { data } = await this.context.tool("timeline", {
-        view: "search", format: "json", search: this.text, start_ps: from, end_ps: to,
+      const data = await askTimeline(this.context, {
+        view: "search", search: this.text, start_ps: from, end_ps: to,
         width: Math.max(100, Math.round(this.band.surface.width * BINS_PER_PX) || 500),
       }, signal);
       this.#show(data, from, to);

@@ -7,6 +7,7 @@ import { empty, failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
+import { stackOf } from "./ask.js";
 import { Band } from "./bands.js";
 
 const ROW_PX = 15;
@@ -64,7 +65,8 @@ export class Steps {
 
   async load() {
     try {
-      const { data } = await this.context.tool("step_breakdown");
+      const { data } = await this.context.tool("step_breakdown",
+        stackOf(this.context) ? { host: null } : {});
       this.#take(data["steps"]);
       fill(this.element, this.#steps.length ? this.table.element
         : empty("No steps", "Nothing in this profile records what a step is."));
@@ -85,7 +87,9 @@ export class Steps {
 
   /** @param {any[]} rows */
   #take(rows) {
-    const steps = rows.slice().sort((one, other) => one.start_ps - other.start_ps);
+    const isStacked = stackOf(this.context) !== null;
+    const steps = rows.map((row) => (isStacked
+      ? { ...row, device: [row.host, row.device].filter(Boolean).join(" › ") } : row)).sort((one, other) => one.start_ps - other.start_ps);
     const devices = [...new Set(steps.map(({ device }) => device))].sort();
     this.#rows = devices.slice(0, MOST_ROWS).map(() => []);
     this.#steps = steps.map((step, place) =>

@@ -8,7 +8,7 @@
  */
 
 import { isAbort, ProblemError } from "../../core/api.js";
-import { readColumns } from "../../core/columns.js";
+import { askTimeline } from "./ask.js";
 import { formatRanges } from "./ranges.js";
 
 const KEPT = 8;
@@ -40,11 +40,11 @@ const ROW_LIMIT = 4096;
  * @property {number} rows
  * @property {number} asked resolution in picoseconds, a power of two, 0 below 1
  */
-/** @typedef {ArrayLike<any>} Numbers of any type: the hot loops read them as they are */
+/** @typedef {ArrayLike<any> & Iterable<any>} Numbers of any type: the hot loops read them as they are */
 /**
  * @typedef {Question & {start: number, resolution: number, events: number, trackAt: Map<number, number>,
  *   first: Numbers, begin: Numbers, duration: Numbers, busy: Numbers, count: Numbers, name: Numbers,
- *   event: Numbers, trackLine: Numbers, trackRow: Numbers}} Tile
+ *   activity: Numbers, event: Numbers, trackLine: Numbers, trackRow: Numbers}} Tile
  */
 
 /**
@@ -79,6 +79,8 @@ export class Tiles {
   #halved = 0;
   /** @type {unknown} the reason why the last question failed */
   error = null;
+  /** @type {Set<number>} the activities that occur in what came so far */
+  activities = new Set();
 
   /**
    * @param {import("../../shell/context.js").Context} context
@@ -222,9 +224,7 @@ export class Tiles {
    * @param {AbortSignal} signal
    */
   async #load(query, signal) {
-    const { data } = await this.context.toolBytes("timeline",
-      { view: "tile", format: "bin", ...query }, signal);
-    return readColumns(data);
+    return askTimeline(this.context, { view: "tile", activities: "true", ...query }, signal);
   }
 
   /**
@@ -243,7 +243,9 @@ export class Tiles {
       events: columns["events"], trackAt, trackLine, trackRow, first: columns["track_first"],
       begin: columns["begin_ps"], duration: columns["duration_ps"], busy: columns["busy_ps"],
       count: columns["count"], name: columns["name"], event: columns["event"],
+      activity: columns["activity"],
     };
+    for (const number of new Set(tile.activity)) this.activities.add(number);
     this.error = null;
     this.#tiles.unshift(tile);
     if (this.#tiles.length > KEPT) {

@@ -6,16 +6,20 @@ import { failed, notices } from "../../core/states.js";
 import { onTheme } from "../../core/theme.js";
 import { hideTip } from "../../core/tooltip.js";
 import { Viewport } from "../../core/viewport.js";
-import { readColumns } from "../../core/columns.js";
 import { isAbort } from "../../core/api.js";
+import { Arrows } from "./arrows.js";
+import { askTimeline, stackOf } from "./ask.js";
 import { AxisBand, OverviewBand } from "./bands.js";
 import { Bar } from "./bar.js";
 import { Chosen } from "./chosen.js";
 import { Counters } from "./counters.js";
 import { Findings } from "./findings.js";
+import { Flags } from "./flags.js";
 import { attachKeys } from "./keys.js";
+import { labelEdge } from "./label_edge.js";
 import { Lanes } from "./lanes.js";
 import { Layout } from "./layout.js";
+import { Legend } from "./legend.js";
 import { Names } from "./names.js";
 import { Navigation } from "./navigation.js";
 import { Over } from "./over.js";
@@ -23,6 +27,7 @@ import { Panel } from "./panel.js";
 import { Range } from "./range.js";
 import { Search } from "./search.js";
 import { Steps } from "./steps.js";
+import { Tips } from "./tips.js";
 
 /** Findings are asked for at once where that is quick, else when their tab is opened. */
 const EVENTS_OF_QUICK_FINDINGS = 1e6;
@@ -40,8 +45,9 @@ export class TimelineView {
    * @param {import("../../shell/context.js").Context} context
    * @param {import("../../core/api.js").Answer<Record<string, any>>} answer of the view lanes, read
    * @param {import("./tiles.js").Tiles} tiles with the first one
+   * @param {((isAll: boolean) => void) | null} switchHosts null: there is one host
    */
-  constructor(context, answer, tiles) {
+  constructor(context, answer, tiles, switchHosts) {
     this.context = context;
     this.tiles = tiles;
     const lanes = answer.data;
@@ -52,11 +58,16 @@ export class TimelineView {
     this.layout = new Layout(lanes);
     this.navigation = new Navigation(this);
     const changed = () => this.invalidate();
+    this.legend = new Legend(lanes["activity_name"], ({ mode, off }) => {
+      context.change({ colors: mode, off });
+      this.lanes.retheme();
+      this.invalidate();
+    });
     this.names = new Names(context, lanes, changed);
     const shared = {
       viewport: this.viewport, changed,
-      measure: (/** @type {number} */ from, /** @type {number} */ to, /** @type {boolean} */ done) =>
-        this.navigation.measure(from, to, done),
+      measure: (/** @type {number} */ from, /** @type {number} */ to, /** @type {boolean} */ done,
+        /** @type {number[] | null} */ lines) => this.navigation.measure(from, to, done, lines),
       pointed: (/** @type {number | null} */ x) => this.#pointed(x),
     };
     this.over = new Over();
@@ -72,10 +83,18 @@ export class TimelineView {
     this.bar = new Bar({
       search: this.search.bar, emptyLines: this.layout.emptyLines, untimed: lanes["untimed"],
       step: (way) => this.navigation.step(way), memory: (isShown) => this.showMemory(isShown, true),
-      whole: () => this.viewport.showAll(),
+      whole: () => this.viewport.showAll(), zoom: (factor) => this.viewport.zoom(factor),
+      hosts: switchHosts, isStacked: stackOf(context) !== null,
+      arrows: (isShown) => this.showArrows(isShown, true), flag: () => this.navigation.flag(),
+      filter: (text) => this.arrange((arrangement) => arrangement.filter(text)),
+      all: () => this.arrange((arrangement) => arrangement.reset()),
     });
     this.trouble = h("div", { class: "tl-trouble", hidden: true });
+    this.arrows = new Arrows(context, { go: (event) => this.navigation.go(event), changed });
+    this.flags = new Flags(shared, { changed: (flags) => context.change({ flags }),
+      told: (title) => this.panel?.setTitle("notes", title), range: () => this.range });
     this.chosen = new Chosen(context, {
+      arrows: this.arrows.element, chose: (id) => void this.arrows.choose(id),
       placed: (brief) => this.navigation.placed(brief), go: (event) => this.navigation.go(event),
       zoom: (brief) => this.navigation.zoomTo(brief), mark: (brief) => this.navigation.mark(brief),
       follow: ({ step_id: id }) => {
@@ -83,8 +102,14 @@ export class TimelineView {
         if (step) this.navigation.follow(step);
       },
     });
-    this.range = new Range(context, (text) => this.search.set(text, true),
-      () => this.navigation.zoomToRange(), () => this.navigation.setRange(null, null));
+    this.range = new Range(context, {
+      search: (text) => this.search.set(text, true), zoom: () => this.navigation.zoomToRange(),
+      clear: () => this.navigation.setRange(null, null),
+      go: (event) => void this.navigation.chooseFromAddress(event, true, true)
+        .then(() => context.change({ event })),
+      take: (lines) => this.navigation.setRange(this.range.from, this.range.to, lines),
+      chosenLine: () => this.chosen.details?.line ?? null,
+    });
     this.findings = new Findings(context, {
       hasStep: (name) => this.steps.named(name) !== null,
       followStep: (name) => this.navigation.followNamed(name),
@@ -95,26 +120,31 @@ export class TimelineView {
       search: (text) => this.search.set(text, true),
     }, this.steps.ready, (title) => this.panel.setTitle("findings", title));
     this.lanes = new Lanes({
-      layout: this.layout, tiles, names: this.names, viewport: this.viewport, changed,
+      layout: this.layout, tiles, names: this.names, legend: this.legend,
+      tips: new Tips(context), range: this.range, arrows: this.arrows,
+      measures: () => this.bar.isSelecting, viewport: this.viewport, changed,
       scrolled: () => this.#scrolled(), folded: () => this.folded(),
+      arranged: () => this.arranged(),
       choose: (event, brief) => this.navigation.choose(event, brief), measure: shared.measure,
       pointed: shared.pointed,
     });
     this.panel = new Panel([
       { key: "event", title: "Event", content: this.chosen.element },
       { key: "range", title: "Range", content: this.range.element },
+      { key: "notes", title: "Notes", content: this.flags.element },
       { key: "matches", title: "Matches", content: this.search.element },
       { key: "steps", title: "Steps", content: this.steps.element },
       { key: "findings", title: "Findings", content: this.findings.element,
         opened: () => void this.findings.load() },
     ], () => {
-      context.change({ tab: this.panel.open || null });
+      context.change({ tab: this.panel.open || (this.chosen.id === null ? null : "none") });
       this.invalidate();
     });
     this.#build(answer);
     this.viewport.onChange(() => this.#moved());
     this.endTheme = onTheme(() => {
       this.lanes.retheme();
+      this.legend.retheme();
       this.invalidate();
     });
     attachKeys(this.viewport, this.navigation.actions(), context.signal);
@@ -126,10 +156,11 @@ export class TimelineView {
   #build(answer) {
     fill(this.context.main,
       h("h1", { class: "unseen" }, `Timeline of ${this.context.session}`),
-      notices(answer), this.bar.element,
+      notices(answer), this.bar.element, this.legend.element,
       this.chart = h("section", { class: "tl-chart", "aria-label": "Timeline" },
-        this.overview.element, this.axis.element, this.steps.band.element, this.counters.element,
-        this.search.band.element, this.lanes.element, this.trouble, this.over.element),
+        this.overview.element, this.axis.element, this.steps.band.element, this.flags.band.element,
+        this.counters.element, this.search.band.element, this.lanes.element, this.trouble, this.over.element,
+        labelEdge(this.context.main, () => this.lanes.labels.element.offsetWidth, () => this.invalidate())),
       this.panel.element);
   }
 
@@ -150,6 +181,9 @@ export class TimelineView {
       await this.steps.load();
     }
     if (this.context.signal.aborted) return;
+    // The bands above took room that the chosen event had.
+    const { chosen } = this.lanes;
+    if (chosen && !this.context.params["y"]) requestAnimationFrame(() => this.lanes.reveal(chosen.line, chosen.row));
     this.bar.stepper.hidden = !this.steps.count;
     this.panel.setTitle("steps", this.steps.count ? `Steps (${count(this.steps.count)})` : "Steps: none");
     if (this.lanesTold["events"] <= EVENTS_OF_QUICK_FINDINGS) await this.findings.load();
@@ -162,9 +196,8 @@ export class TimelineView {
   async #loadOverview() {
     const lines = Math.max(1, this.layout.lines.length);
     try {
-      const { data } = await this.context.toolBytes("timeline", { view: "tile", format: "bin", rows: 1,
-        width: Math.max(50, Math.min(1000, Math.floor(OVERVIEW_ITEMS / lines))) });
-      this.overview.setTile(readColumns(data));
+      this.overview.setTile(await askTimeline(this.context, { view: "tile", rows: 1,
+        width: Math.max(50, Math.min(1000, Math.floor(OVERVIEW_ITEMS / lines))) }));
     } catch (error) {
       // The picture is whole without it; the lanes tell what is wrong.
       if (!isAbort(error)) this.overview.element.hidden = true;
@@ -188,12 +221,16 @@ export class TimelineView {
     this.lanes.surface.measure();
     if (this.lanes.surface.width) this.tiles.want(this.lanes.want());
     this.lanes.draw(this.steps.marks());
+    this.legend.draw(this.tiles.activities);
     this.axis.draw();
     this.overview.draw();
     this.counters.draw(this.tiles.isComplete);
     this.steps.draw();
     this.search.band.draw();
-    this.over.draw(this.viewport, this.lanes.surface.width, this.range, this.navigation.moment);
+    this.flags.draw();
+    if (this.tiles.isComplete) this.arrows.want(this.viewport.from, this.viewport.to);
+    this.bar.setArrows(this.arrows.isShown, this.arrows.note);
+    this.over.draw(this.viewport, this.lanes.surface.width, this.range, this.navigation.moment, this.flags.list);
     this.#tell();
     if (!this.#isDrawn && this.tiles.isComplete) {
       this.#isDrawn = true;
@@ -248,7 +285,23 @@ export class TimelineView {
   }
 
   folded() {
-    this.context.change({ folded: this.layout.folded || null });
+    // What unfolds a line may show it again, too.
+    this.context.change({ folded: this.layout.folded || null, ...this.layout.arrangement.state });
+    this.bar.setAway(this.layout.arrangement.away, this.layout.arrangement.only);
+    this.invalidate();
+  }
+
+  /** @param {(arrangement: import("./arrangement.js").Arrangement) => void} act */
+  arrange(act) {
+    act(this.layout.arrangement);
+    this.layout.place();
+    this.arranged();
+  }
+
+  /** Lines were pinned, hidden, moved or filtered. */
+  arranged() {
+    this.context.change({ ...this.layout.arrangement.state });
+    this.bar.setAway(this.layout.arrangement.away, this.layout.arrangement.only);
     this.invalidate();
   }
 
@@ -270,9 +323,19 @@ export class TimelineView {
     this.invalidate();
   }
 
+  /**
+   * @param {boolean} isShown
+   * @param {boolean} byReader
+   */
+  showArrows(isShown, byReader) {
+    this.arrows.show(isShown);
+    if (byReader) this.context.change({ arrows: isShown ? "1" : null });
+  }
+
   destroy() {
     this.endTheme();
-    for (const part of [this.lanes, this.axis, this.overview, this.counters, this.steps, this.search]) {
+    for (const part of [this.lanes, this.axis, this.overview, this.counters, this.steps, this.search,
+      this.range, this.flags]) {
       part.destroy();
     }
   }

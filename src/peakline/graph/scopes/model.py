@@ -1,0 +1,118 @@
+"""A graph with its tree of scopes, its edges, and what its nodes cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from peakline.arrays import BoolArray, Int64Array
+from peakline.graph.scopes.tree import Tree
+from peakline.tables import Names, Profile
+from peakline.tables.joins import ranges
+
+if TYPE_CHECKING:
+    from peakline.graph.scopes.measures import Measures
+    from peakline.graph.scopes.sizes import Sizes
+    from peakline.tables.programs import Programs
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """An edge per row, from the node ``source`` to ``target``.
+
+    ``output`` is which output of its source it comes from, ``place`` which operand of its target
+    it is. ``inner`` is the node inside the target that stands for the operand, such as a parameter
+    of a fusion; -1 for none.
+    """
+
+    source: Int64Array
+    target: Int64Array
+    output: Int64Array
+    place: Int64Array
+    is_control: BoolArray
+    inner: Int64Array
+
+    @cached_property
+    def by_source(self) -> tuple[Int64Array, Int64Array]:
+        """The edges in order of their source, and those sources."""
+        order = np.argsort(self.source, kind="stable")
+        return order, self.source[order]
+
+    @cached_property
+    def by_target(self) -> tuple[Int64Array, Int64Array]:
+        """The edges in order of their target, and those targets."""
+        order = np.argsort(self.target, kind="stable")
+        return order, self.target[order]
+
+    def out_of(self, nodes: Int64Array) -> Int64Array:
+        """The edges from any of these nodes."""
+        return _at(*self.by_source, nodes)
+
+    def into(self, nodes: Int64Array) -> Int64Array:
+        """The edges to any of these nodes."""
+        return _at(*self.by_target, nodes)
+
+
+def _at(order: Int64Array, ends: Int64Array, nodes: Int64Array) -> Int64Array:
+    begin, end = (np.searchsorted(ends, nodes, side) for side in ("left", "right"))
+    return order[ranges(begin, end)]
+
+
+@dataclass(frozen=True, eq=False)
+class ScopedGraph:
+    """One graph, the body of one of its functions, or one compiled program.
+
+    ``rows`` are those of the nodes in their table (``nodes``, or ``hlo_instructions`` of the
+    program), -1 for an argument or a result of a function. ``root`` is, per node that holds a
+    body, the node whose result is its own; -1 elsewhere. ``origins`` are the names that the
+    framework gives what instructions were made of. ``program`` is the program's number.
+    """
+
+    profile: Profile = field(repr=False)
+    graph: str
+    function: str | None
+    kind: str
+    tree: Tree
+    rows: Int64Array
+    names: Names
+    ops: Names
+    devices: Names
+    categories: Names
+    origins: Names
+    edges: Edges
+    root: Int64Array
+    program: int | None
+
+    __retained__ = "tree rows names ops devices categories origins edges root measures sizes"
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are, arguments and results of a function included."""
+        return self.tree.nodes
+
+    def of_program(self) -> tuple[Programs, int]:
+        """The profile's compiled programs, and which of them this one is.
+
+        Raises TypeError for a graph that is none.
+        """
+        programs = self.profile.programs()
+        if programs is None or self.program is None:
+            raise TypeError(f"{self.graph!r} is no compiled program")
+        return programs, self.program
+
+    @cached_property
+    def measures(self) -> Measures:
+        """What the nodes cost, summed over the tree."""
+        from peakline.graph.scopes.measures import measures_of
+
+        return measures_of(self)
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """Bytes and shapes of what goes along the edges."""
+        from peakline.graph.scopes.sizes import sizes_of
+
+        return sizes_of(self)

@@ -1,0 +1,118 @@
+"""From node to node: what is around one, and the shortest path to an input or an output."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.graph.scopes.model import Edges, ScopedGraph
+
+_GIVEN = frozenset(
+    ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "IteratorGetNext",
+     "IteratorV2", "parameter", "infeed")
+)  # fmt: skip
+"""Ops by which data comes into a graph."""
+MOST_AROUND = 200
+
+
+class Walks:
+    """Walks through a graph, also into and out of the bodies of computations: the operand of a
+    fusion leads to the parameter inside, the body's root to the fusion.
+    """
+
+    def __init__(self, graph: ScopedGraph) -> None:
+        self._graph = graph
+        edges = graph.edges
+        inner = np.flatnonzero(edges.inner >= 0)
+        held = np.flatnonzero(graph.root >= 0)
+        more = inner.size + held.size
+        nothing = np.zeros(more, np.int64)
+        self._edges = Edges(
+            np.concatenate([edges.source, edges.source[inner], graph.root[held]]),
+            np.concatenate([edges.target, edges.inner[inner], held]),
+            np.append(edges.output, nothing), np.append(edges.place, nothing),
+            np.append(edges.is_control, np.zeros(more, np.bool_)),
+            np.full(edges.source.size + more, -1),
+        )  # fmt: skip
+
+    def around(self, node: int, depth: int, most: int = MOST_AROUND) -> tuple[Int64Array, int]:
+        """The nodes at most ``depth`` edges away, the nearest first, and how many more are."""
+        seen = np.zeros(self._graph.nodes, np.bool_)
+        seen[node] = True
+        found, front = [np.array([node])], np.array([node])
+        for _ in range(depth):
+            after = self._edges.target[self._edges.out_of(front)]
+            before = self._edges.source[self._edges.into(front)]
+            front = np.unique(np.append(after, before))
+            front = front[~seen[front]]
+            if not front.size:
+                break
+            seen[front] = True
+            found.append(front)
+        every = np.concatenate(found)
+        return every[:most], max(every.size - most, 0)
+
+    def path(self, node: int, *, to_inputs: bool) -> list[int]:
+        """A shortest path of data from an input of the graph to a node, or from a node to one of
+        its results, in order; just the node where it is an end itself.
+
+        Inputs are what is given to the graph, where none leads to the node what has no inputs.
+        """
+        goal = self._given if to_inputs else self._last
+        found = self._search(node, goal, backward=to_inputs)
+        if not found and to_inputs:
+            found = self._search(node, self._first, backward=True)
+        found = found or [node]
+        return found[::-1] if to_inputs else found
+
+    def _search(self, node: int, goal: BoolArray, *, backward: bool) -> list[int]:
+        edges = self._edges
+        came = np.full(self._graph.nodes, -2)
+        came[node] = -1
+        front = np.array([node])
+        while front.size:
+            ends = front[goal[front]]
+            if ends.size:
+                return self._back(came, int(ends[0]))
+            some = edges.into(front) if backward else edges.out_of(front)
+            some = some[~edges.is_control[some]]
+            here, there = edges.source[some], edges.target[some]
+            if not backward:
+                here, there = there, here
+            front, first = np.unique(here, return_index=True)
+            fresh = came[front] == -2
+            came[front[fresh]] = there[first[fresh]]
+            front = front[fresh]
+        return []
+
+    @staticmethod
+    def _back(came: AnyArray, at: int) -> list[int]:
+        found: list[int] = []
+        while at >= 0:
+            found.append(at)
+            at = int(came[at])
+        return found[::-1]
+
+    @cached_property
+    def _given(self) -> BoolArray:
+        """Nodes that are given to the graph; of a program the parameters of its entry."""
+        given = self._graph.ops.per_row(_GIVEN.__contains__, np.bool_)
+        given[self._edges.target[~self._edges.is_control]] = False
+        found: BoolArray = given
+        return found
+
+    @cached_property
+    def _first(self) -> BoolArray:
+        """Nodes without inputs of data."""
+        found = np.ones(self._graph.nodes, np.bool_)
+        found[self._edges.target[~self._edges.is_control]] = False
+        return found
+
+    @cached_property
+    def _last(self) -> BoolArray:
+        """Nodes whose results nothing uses."""
+        found = np.ones(self._graph.nodes, np.bool_)
+        found[self._edges.source[~self._edges.is_control]] = False
+        return found

@@ -1,0 +1,258 @@
+"""Buffers of an allocator in groups: by op, scope, type, call stack, and how these grow and shrink.
+
+A group is a text that some records of allocations share. `GroupedBuffers` knows the live bytes of
+every group after any record in the time of two binary searches, whatever the number of records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
+from peakline.deadline import check_deadline
+from peakline.kernels.memory_layout import ALLOCATION
+from peakline.memory.behind import described_records
+from peakline.memory.call_stacks import frames_of
+from peakline.memory.live import MemoryRecords, memory_records
+from peakline.memory.peak import BEFORE_PROFILE, DESCRIBED
+from peakline.memory.signatures import normal_shape, scope_of
+from peakline.memory.usage import buffer_bytes
+from peakline.tables import Profile
+from peakline.tables.columns import Names
+from peakline.tables.once import once
+
+GROUPS = (
+    "op", "scope", "region_type", "data_type", "shape", *DESCRIBED, "stack", "step", "program",
+)  # fmt: skip
+_NUMBER = re.compile(r"[\s#_:.\-]*\d+\Z")
+"""The number of a step at the end of its name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """A text per buffer: ``texts[codes]``, in order of their first buffer. ``texts`` are distinct.
+
+    ``special`` is the code of what was there before the profile without an op, -1 without any.
+    """
+
+    codes: Int64Array
+    texts: Sequence[str]
+    special: int
+
+
+@dataclass(frozen=True, eq=False)
+class Running:
+    """Sums per group that change with records: after any record, by binary search.
+
+    ``key`` is group * ``span`` + record, ascending; ``total`` the running sum up to each of them
+    over all groups, with a 0 before.
+    """
+
+    span: int
+    key: Int64Array
+    total: Int64Array
+
+    @classmethod
+    def of(cls, group: Int64Array, row: AnyArray, change: Int64Array, span: int) -> Running:
+        """The sums of ``change``, which group ``group`` makes at record ``row`` < ``span``; the
+        rows are ascending.
+        """
+        largest = int(group.max(initial=0))
+        if largest:
+            # Sorting 16 bits is linear in time.
+            order = np.argsort(
+                group.astype(np.uint16) if largest < 1 << 16 else group, kind="stable"
+            )
+            group, row, change = group[order], row[order], change[order]
+        key = group * np.int64(span) + row
+        return cls(span, key, np.concatenate([[0], np.cumsum(change)]))
+
+    def at(self, groups: AnyArray, rows: AnyArray) -> Int64Array:
+        """Shape (groups, rows): the sum of each group after each record; 0 after record -1."""
+        first = np.asarray(groups, np.int64) * self.span
+        begin = self.total[np.searchsorted(self.key, first, "left")]
+        wanted = first[:, None] + np.asarray(rows, np.int64)[None, :]
+        found: Int64Array = self.total[np.searchsorted(self.key, wanted, "right")] - begin[:, None]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedBuffers:
+    """The buffers of one allocator: ``rows`` are the records of their allocations, ascending.
+
+    ``allocated`` and ``requested`` are live bytes of every group of ``labels`` after each record.
+    """
+
+    rows: IntpArray
+    labels: Labels
+    allocated: Running
+    requested: Running
+
+
+def begun(records: MemoryRecords, number: int) -> IntpArray:
+    """The records of an allocator that begin a buffer whose end can be seen, ascending."""
+    rows = records.rows(number)
+    found: IntpArray = rows[records.lifetimes.kind[rows] == ALLOCATION]
+    return found
+
+
+def requested_bytes(records: MemoryRecords, rows: AnyArray) -> Int64Array:
+    """What was requested for buffers: never more than was allocated, which it is where unknown."""
+    allocated = buffer_bytes(records.events, rows)
+    known = records.events.is_valid("requested_bytes")[rows]
+    stated = np.where(known, records.events.array("requested_bytes")[rows], 0)
+    is_stated = (stated > 0) & (stated <= allocated)
+    found: Int64Array = np.where(is_stated, stated, allocated).astype(np.int64)
+    return found
+
+
+@once
+def grouped_buffers(profile: Profile, number: int, group: str) -> GroupedBuffers:
+    """The buffers of an allocator of `memory_records`, by its number, in groups of `GROUPS`.
+
+    Made once for each. Raises ValueError for a profile without records.
+    """
+    records = _records(profile)
+    rows = begun(records, number)
+    labels = labels_of(profile, records, rows, group)
+    check_deadline()
+    return GroupedBuffers(rows, labels, *_running(records, number, labels.codes))
+
+
+@once
+def all_buffers(profile: Profile, number: int) -> tuple[Running, Running]:
+    """Live bytes of all buffers of an allocator, allocated and requested, as one group."""
+    records = _records(profile)
+    return _running(records, number, np.zeros(begun(records, number).size, np.int64))
+
+
+def _records(profile: Profile) -> MemoryRecords:
+    records = memory_records(profile)
+    if records is None:
+        raise ValueError("a profile without records of memory has no buffers to group")
+    return records
+
+
+def _running(records: MemoryRecords, number: int, codes: Int64Array) -> tuple[Running, Running]:
+    """Live bytes, allocated and requested, by the ``codes`` of the allocator's buffers."""
+    rows, own = begun(records, number), records.rows(number)
+    begins = records.lifetimes.begin[own]
+    ends_at = np.flatnonzero(begins >= 0)
+    begins_at = np.searchsorted(own, rows)
+    # Both in the order of records: one that ends a buffer and begins another does so in this order.
+    slots = np.full(2 * own.size, -1, np.int64)
+    slots[2 * ends_at] = np.searchsorted(rows, begins[ends_at])
+    slots[2 * begins_at + 1] = np.arange(rows.size)
+    places = np.flatnonzero(slots >= 0)
+    buffer, at = slots[places], own[places >> 1]
+    sign = np.where(places & 1, 1, -1)
+
+    def running(sizes: Int64Array) -> Running:
+        return Running.of(codes[buffer], at, sign * sizes[buffer], records.events.rows)
+
+    allocated = running(buffer_bytes(records.events, rows))
+    if not records.events.is_valid("requested_bytes")[rows].any():
+        return allocated, allocated
+    return allocated, running(requested_bytes(records, rows))
+
+
+def numbered(names: Names, change: Callable[[str], str] = str) -> tuple[Int64Array, list[str]]:
+    """As `Names.grouped`, in time linear in the rows; texts are in the order of the column's."""
+    occurs = np.zeros(len(names.values) + 1, np.bool_)
+    occurs[names.codes] = True  # the null code -1 is the last place
+    numbers: dict[str, int] = {}
+    of = np.zeros(occurs.size, np.int64)
+    for code in np.flatnonzero(occurs).tolist():
+        text = change(names.values[code]) if code < len(names.values) else ""
+        of[code] = numbers.setdefault(text, len(numbers))
+    return of[names.codes], list(numbers) or [""]
+
+
+def labels_of(profile: Profile, records: MemoryRecords, rows: IntpArray, group: str) -> Labels:
+    """The group of each of the buffers that records ``rows`` begin; ``group`` is of `GROUPS`."""
+    codes, texts = _texts_of(profile, records, rows, group)
+    special = _is_before(records, rows)
+    codes = np.where(special, len(texts), codes)
+    every = [*texts, BEFORE_PROFILE]
+    # Of several, the last one written stays: the first.
+    first = np.full(len(every), -1, np.int64)
+    first[codes[::-1]] = np.arange(codes.size)[::-1]
+    seen = np.flatnonzero(first >= 0)
+    numbers: dict[str, int] = {}
+    of = np.zeros(len(every), np.int64)
+    # Several codes may have one text: a dictionary may repeat strings.
+    for code in seen[np.argsort(first[seen], kind="stable")].tolist():
+        of[code] = numbers.setdefault(every[code], len(numbers))
+    return Labels(of[codes], list(numbers), numbers.get(BEFORE_PROFILE, -1))
+
+
+def _is_before(records: MemoryRecords, rows: IntpArray) -> BoolArray:
+    """Which buffers stand for what was there before the profile, of no op."""
+    op = records.events.names("op")
+    found: BoolArray = op.per_row(BEFORE_PROFILE.__eq__, np.bool_)[rows]
+    return found
+
+
+def _texts_of(
+    profile: Profile, records: MemoryRecords, rows: IntpArray, group: str
+) -> tuple[AnyArray, Sequence[str]]:
+    """A number per row, and what each number means."""
+    events = records.events
+    if group in {"op", "scope"}:
+        return numbered(events.names("op").take(rows), scope_of if group == "scope" else str)
+    if group == "shape":
+        return numbered(events.names("shape").take(rows), normal_shape)
+    if group in {"region_type", "data_type"}:
+        return numbered(events.names(group).take(rows))
+    if group in DESCRIBED:
+        descriptions = described_records(profile)
+        if descriptions is None:
+            return np.zeros(rows.size, np.int64), [""]
+        return descriptions.of(rows)[DESCRIBED.index(group)]
+    if group == "stack":
+        return _stacks(profile, records, rows)
+    known = events.is_valid("step_id")[rows]
+    steps = np.where(known, events.array("step_id")[rows], -1)
+    ids, codes = np.unique(steps, return_inverse=True)
+    table = profile.columns_or_empty("steps")
+    names = dict(table.each("step_id", "name")) if table.rows else {}
+    if group == "step":
+        return codes, ["" if one < 0 else names.get(one) or str(one) for one in ids.tolist()]
+    texts = [_NUMBER.sub("", names.get(one) or "") for one in ids.tolist()]
+    return numbered(Names(codes.astype(np.int32), texts))
+
+
+def _stacks(
+    profile: Profile, records: MemoryRecords, rows: IntpArray
+) -> tuple[AnyArray, list[str]]:
+    """The innermost frame of each buffer's call stack."""
+    ids, codes = stack_ids(records, rows)
+    frames = stack_frames(profile, ids)
+    return codes, [frames[one][-1] if frames.get(one) else "" for one in ids.tolist()]
+
+
+def stack_ids(records: MemoryRecords, rows: IntpArray) -> tuple[AnyArray, AnyArray]:
+    """The distinct ids of call stacks, -1 for none, and per row which of them it has."""
+    events = records.events
+    own = np.where(events.is_valid("stack_id")[rows], events.array("stack_id")[rows], -1)
+    ids, codes = np.unique(own, return_inverse=True)
+    return ids, codes
+
+
+def stack_frames(profile: Profile, ids: AnyArray) -> dict[int, list[str]]:
+    """Of each call stack the titles of its frames, ``forward train.py:12``, the outermost first."""
+    if "stacks" not in profile.tables:
+        return {}
+    found = frames_of(profile.columns("stacks"), ids)
+    return {one: [_title(*frame) for frame in frames] for one, frames in found.items()}
+
+
+def _title(function: str, file: str, line: int) -> str:
+    place = re.split(r"[\\/]", file)[-1]
+    if place and line:
+        place = f"{place}:{line}"
+    return " ".join(filter(None, (function or "?", place)))

@@ -1,0 +1,140 @@
+"""Memory in use as layers: what it is made of, by group, at the highest and lowest moments.
+
+The layers of a pixel add up to the bytes in use at its moment, to the byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from peakline.arrays import Int64Array, IntpArray
+from peakline.memory.grouped import GroupedBuffers, Running, all_buffers, grouped_buffers
+from peakline.memory.live import MemoryRecords
+from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
+from peakline.memory.sampled import Sampled, Samples, sample
+from peakline.tables import Profile
+
+MOST_LAYERS = 12
+"""So many groups have a layer of their own."""
+ROUNDING = "(rounding)"
+"""What the allocator hands out beyond what was requested."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer: ``kind`` is group, rest (all smaller groups together), before, reserved, rounding
+    or unattributed; ``top_bytes`` is what it has at the stretch's highest moment.
+
+    ``groups`` is how many groups it stands for; ``number`` the place of its group in the order of
+    first allocation, -1 for what is no group.
+    """
+
+    kind: str
+    key: str
+    number: int
+    groups: int
+    top_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """The layers from the lowest to the highest, and ``high`` and ``low``: shape (layers, pixels),
+    bytes of each layer at the pixel's moment; 0 where ``sampled`` has none.
+    """
+
+    sampled: Sampled
+    layers: tuple[Layer, ...]
+    high: Int64Array
+    low: Int64Array
+
+
+def stacked(
+    profile: Profile,
+    records: MemoryRecords,
+    number: int,
+    group: str,
+    stretch: tuple[int, int, int],
+    *,
+    requested: bool = False,
+) -> Stacked:
+    """An allocator's memory in use by ``group`` over a ``stretch``: start, end (exclusive), pixels.
+
+    The groups with a layer of their own are those with most bytes at the stretch's highest moment,
+    in order of their first allocation. With ``requested`` they have the bytes that were requested,
+    and a layer the difference. Raises UsageError for an empty stretch.
+    """
+    found = sample(records, number, *stretch)
+    buffers = grouped_buffers(profile, number, group)
+    running = buffers.requested if requested else buffers.allocated
+    every = np.arange(len(buffers.labels.texts))
+    at_top = running.at(every, np.array([found.top]))[:, 0]
+    own = every != buffers.labels.special
+    largest = np.flatnonzero(own & (at_top > 0))
+    largest = largest[np.lexsort((largest, -at_top[largest]))][:MOST_LAYERS]
+    chosen = np.sort(largest)
+    everything = all_buffers(profile, number)
+    parts = [
+        _layers(records, number, buffers, everything, chosen, samples, requested=requested)
+        for samples in (found.high, found.low, _one(records, number, found.top))
+    ]
+    top = parts[2][:, 0].tolist()
+    others = int(np.count_nonzero(own)) - chosen.size
+    texts = buffers.labels.texts
+    described = [
+        ("reserved", RESERVED, -1, 0),
+        ("before", BEFORE_PROFILE, -1, 0),
+        *(("group", texts[one], one, 1) for one in chosen.tolist()),
+        ("rest", "", -1, others),
+        ("rounding", ROUNDING, -1, 0),
+        ("unattributed", UNATTRIBUTED, -1, 0),
+    ]
+    layers = [Layer(*one, size) for one, size in zip(described, top, strict=True)]
+    # A group that is there stays a layer even where it has nothing in view.
+    shown = [
+        place
+        for place, one in enumerate(layers)
+        if one.kind == "group" or parts[0][place].any() or parts[1][place].any()
+    ]
+    return Stacked(found, tuple(layers[k] for k in shown), parts[0][shown], parts[1][shown])
+
+
+def _one(records: MemoryRecords, number: int, row: int) -> Samples:
+    if row < 0:
+        return Samples(np.array([-1]), np.zeros(1, np.int64))
+    series = records.series(number)
+    place = np.searchsorted(series.rows, row)
+    return Samples(np.array([row]), series.used[[place]])
+
+
+def _layers(
+    records: MemoryRecords,
+    number: int,
+    buffers: GroupedBuffers,
+    every: tuple[Running, Running],
+    chosen: IntpArray,
+    samples: Samples,
+    *,
+    requested: bool,
+) -> Int64Array:
+    """Shape (layers, pixels): reserved, before, the chosen groups, rest, rounding, unattributed."""
+    rows, known = samples.row, samples.row >= 0
+    at = np.maximum(rows, 0)
+    events, special = records.events, buffers.labels.special
+    reported = records.usages[number].reported
+    running = buffers.requested if requested else buffers.allocated
+    live, stated = (one.at(np.zeros(1, np.int64), rows)[0] for one in every)
+    used_for = stated if requested else live
+    reserved = np.where(
+        events.is_valid("reserved_bytes")[at], events.array("reserved_bytes")[at], 0
+    )
+    reserved = np.where(known & reported, reserved, 0)
+    there = np.where(known, records.before(number, at), 0)
+    unattributed = samples.used - reserved - there - live
+    before = np.zeros(rows.size, np.int64)
+    if special >= 0:
+        before = running.at(np.array([special]), rows)[0]
+    groups = running.at(chosen, rows)
+    rest = used_for - before - groups.sum(axis=0)
+    return np.vstack([reserved, there + before, groups, rest, live - used_for, unattributed])

@@ -1,0 +1,310 @@
+"""The ``address_map`` tool: where buffers lie in the address space, with holes and what failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from peakline.errors import UsageError
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json
+
+if TYPE_CHECKING:
+    from peakline.arrays import AnyArray, BoolArray
+    from peakline.memory.address_map import Blocks, Holes, Regions
+    from peakline.memory.live import MemoryRecords
+    from peakline.tables import Profile
+
+_MOST_PS = 1 << 62
+_MOST_BLOCKS = 5000
+_LONGEST = 1000
+
+
+class AddressMapParameters(Parameters):
+    """The parameters; text is accepted for every value."""
+
+    view: Literal["time", "moment", "listed", "replayed"] = parameter(
+        "moment",
+        description="time: buffers over a stretch; moment: at one; listed: the blocks that the "
+        "file lists, of a report of a failed allocation or at the time of the file; replayed: "
+        "under another limit or other settings",
+    )
+    allocator: str | None = parameter(
+        None, description="of this allocator. Default: the one with the largest peak"
+    )
+    start_ps: int | None = parameter(
+        None, ge=-_MOST_PS, le=_MOST_PS, description="time: begin. Default: the first record"
+    )
+    end_ps: int | None = parameter(
+        None, ge=-_MOST_PS, le=_MOST_PS, description="time: end. Default: past the last record"
+    )
+    at_ps: int | None = parameter(
+        None, ge=-_MOST_PS, le=_MOST_PS, description="moment: this one. Default: the peak"
+    )
+    report: int | None = parameter(
+        None, ge=0, description="listed: this report of oom_reports. Default: the file's own time"
+    )
+    limit_bytes: str | None = parameter(
+        None,
+        max_length=40,
+        description="replayed: under this limit, in bytes or as 8GiB. Default: the largest that "
+        "fails",
+    )
+    settings: tuple[str, ...] = parameter(
+        (), description="replayed: settings of the allocator, such as allow_growth=false"
+    )
+    limit: int = parameter(
+        3000, ge=1, le=_MOST_BLOCKS, description="at most so many blocks, the largest"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Map:
+    """What an answer is made of."""
+
+    regions: Regions
+    blocks: Blocks
+    holes: Holes
+    failed: dict[str, Any] | None = None
+    more: dict[str, Any] | None = None
+
+
+def _run(profile: Profile, parameters: AddressMapParameters, _output_format: str) -> bytes:
+    return compact_json(_document(profile, parameters), ascii_only=False)
+
+
+def _document(profile: Profile, parameters: AddressMapParameters) -> dict[str, Any]:
+    from peakline.memory.live import memory_records
+    from peakline.tools.live_memory import no_records
+
+    document: dict[str, Any] = {
+        "host": profile.host,
+        "view": parameters.view,
+        "allocator": None,
+        "reason": None,
+        "reports": _reports(profile),
+        "has_listed": _has_listed(profile),
+        "regions": None,
+        "blocks": None,
+        "others": 0,
+        "other_bytes": 0,
+        "holes": None,
+        "failed": None,
+    }
+    records = memory_records(profile)
+    if records is None:
+        no_records(profile, parameters.allocator)
+        return document | {"reason": "the profile has no records of memory"}
+    number = records.number_of(parameters.allocator)
+    if number is None:
+        return document | {"reason": "no allocator says how much is in use"}
+    document["allocator"] = records.allocators[number]
+    if parameters.view == "time":
+        return document | _over_time(profile, records, number, parameters)
+    found = _FIND[parameters.view](profile, records, number, parameters)
+    if isinstance(found, str):
+        return document | {"reason": found}
+    return document | _written(records, found, parameters.limit)
+
+
+def _written(records: MemoryRecords, found: _Map, limit: int) -> dict[str, Any]:
+    """A map at one moment as columns, of its blocks and holes the largest."""
+    import numpy as np
+
+    blocks, holes = found.blocks, found.holes
+    chosen = np.sort(np.argsort(-blocks.bytes, kind="stable")[:limit])
+    wide = np.sort(np.argsort(-holes.bytes, kind="stable")[:limit])
+    states = [blocks.state[place] for place in chosen.tolist()]
+    sizes = blocks.bytes[chosen]
+    return {
+        "regions": _regions(found.regions),
+        "blocks": {
+            "region": blocks.region[chosen].tolist(),
+            "offset": blocks.offset[chosen].tolist(),
+            "bytes": sizes.tolist(),
+            "state": states,
+            **_records(records, blocks.row[chosen]),
+        },
+        "others": int(blocks.bytes.size - chosen.size),
+        "other_bytes": int(blocks.bytes.sum() - sizes.sum()),
+        "holes": {
+            "region": holes.region[wide].tolist(),
+            "offset": holes.offset[wide].tolist(),
+            "bytes": holes.bytes[wide].tolist(),
+            "count": int(holes.bytes.size),
+            "total_bytes": int(holes.bytes.sum()),
+            "largest_bytes": int(holes.bytes.max(initial=0)),
+        },
+        "failed": found.failed,
+    } | (found.more or {})
+
+
+def _regions(regions: Regions) -> dict[str, list[Any]]:
+    return {
+        "address": [f"{address:#x}" for address in regions.address.tolist()],
+        "bytes": regions.bytes.tolist(),
+    }
+
+
+def _records(records: MemoryRecords, rows: AnyArray) -> dict[str, list[Any]]:
+    """Of each record, null for none (-1): record, op, begin and end of its buffer's life."""
+    import numpy as np
+
+    events, known = records.events, rows >= 0
+    at = np.maximum(rows, 0)
+    ends = records.lifetimes.end[at]
+    time = events.array("time_ps")
+    started = known & ~(events.array("is_before") & events.is_valid("is_before"))[at]
+    codes, ops = events.names("op").take(at).grouped()
+    return {
+        "record": _where(rows, known),
+        "op": _where(codes, known),
+        "ops": list(ops),
+        "start_ps": _where(time[at], started),
+        "end_ps": _where(time[ends], known & (ends >= 0)),
+    }
+
+
+def _where(values: AnyArray, known: BoolArray) -> list[int | None]:
+    pairs = zip(values.tolist(), known.tolist(), strict=True)
+    return [value if is_known else None for value, is_known in pairs]
+
+
+def _over_time(
+    profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
+) -> dict[str, Any]:
+    from peakline.memory.address_map import over_time, placed
+    from peakline.tools.memory_stack import stretch_of
+
+    start, end, _ = stretch_of(records, parameters.start_ps, parameters.end_ps, 1)
+    if end <= start:
+        raise UsageError("address_map: a stretch of time needs an end after its start")
+    found = placed(profile, number)
+    if not found.rows.size:
+        return {"reason": "no buffer has an address"}
+    drawn = over_time(records, found, (start, end), parameters.limit)
+    return {
+        "start_ps": start,
+        "end_ps": end,
+        "regions": _regions(found.regions),
+        "blocks": {
+            "region": drawn.region.tolist(),
+            "offset": drawn.offset.tolist(),
+            "bytes": drawn.bytes.tolist(),
+            **_records(records, drawn.rows),
+        },
+        "others": drawn.others,
+        "touched": {
+            "rows": drawn.touched.shape[0],
+            "columns": drawn.touched.shape[1],
+            **_runs(drawn.touched),
+        },
+    }
+
+
+def _runs(touched: BoolArray) -> dict[str, list[int]]:
+    """The marked cells as runs: row, first column, and the one behind the last."""
+    import numpy as np
+
+    padded = np.pad(touched.astype(np.int8), ((0, 0), (1, 1)))
+    change = np.diff(padded, axis=1)
+    row, first = np.nonzero(change == 1)
+    _, last = np.nonzero(change == -1)
+    return {"row": row.tolist(), "first": first.tolist(), "last": last.tolist()}
+
+
+def _at_moment(
+    profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
+) -> _Map | str:
+    from peakline.memory.address_map import at_moment, holes_of, placed
+
+    found = placed(profile, number)
+    if not found.rows.size:
+        return "no buffer has an address"
+    blocks = at_moment(records, number, found, parameters.at_ps)
+    return _Map(found.regions, blocks, holes_of(found.regions, blocks))
+
+
+def _listed(
+    profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
+) -> _Map | str:
+    from peakline.memory.address_map import holes_of, listed_blocks
+
+    found = listed_blocks(profile, records.allocators[number], parameters.report)
+    if found is None:
+        return "the file lists no blocks of this"
+    failed = next((one for one in _reports(profile) if one["report_id"] == parameters.report), None)
+    return _Map(*found, holes_of(*found), failed)
+
+
+def _replayed(
+    profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
+) -> _Map | str:
+    from peakline.memory.address_map import holes_of
+    from peakline.memory.fit.addresses import replayed_map
+    from peakline.memory.fit.choice import NoFit
+    from peakline.memory.fit.question import question_of
+    from peakline.text import parse_size
+
+    limit = None if not parameters.limit_bytes else parse_size(parameters.limit_bytes)
+    settings = question_of([], parameters.settings, None).settings
+    found = replayed_map(profile, number, limit, settings)
+    if isinstance(found, NoFit):
+        return f"it cannot be replayed: {found.reason}"
+    failed = None
+    if found.failed_bytes:
+        row = found.failed_row
+        failed = {
+            "report_id": None,
+            "requested_bytes": records.number("requested_bytes", row) if row >= 0 else None,
+            "rounded_bytes": found.failed_bytes,
+            "op": records.events.names("op")[row] if row >= 0 else None,
+            "time_ps": int(records.events.array("time_ps")[row]) if row >= 0 else None,
+        }
+    more = {
+        "limit_bytes": found.limit,
+        "settings": found.settings,
+        "cause": found.outcome.cause,
+        "peak_bytes": found.outcome.peak,
+        "reserved_bytes": found.outcome.reserved,
+    }
+    return _Map(found.regions, found.blocks, holes_of(found.regions, found.blocks), failed, more)
+
+
+_FIND = {"moment": _at_moment, "listed": _listed, "replayed": _replayed}
+
+
+def _reports(profile: Profile) -> list[dict[str, Any]]:
+    """The reports of failed allocations, the first hundred."""
+    import numpy as np
+
+    if "oom_reports" not in profile.tables or not profile.has_rows("oom_reports"):
+        return []
+    names = ("report_id", "allocator", "requested_bytes", "rounded_bytes", "op", "time_ps")
+    table = profile.columns("oom_reports")
+    rows = table.take(np.arange(min(table.rows, 100))).to_pylist()
+    return [{name: row[name] for name in names} for row in rows]
+
+
+def _has_listed(profile: Profile) -> list[int | None]:
+    """The reports whose blocks the file lists; null for those of the file's own time."""
+    import numpy as np
+
+    if "blocks" not in profile.tables or not profile.has_rows("blocks"):
+        return []
+    blocks = profile.columns("blocks")
+    has_report = blocks.is_valid("report_id")
+    found: list[int | None] = np.unique(blocks.array("report_id")[has_report])[:100].tolist()
+    return found if has_report.all() else [None, *found]
+
+
+TOOL = Tool(
+    name="address_map",
+    doc="Where buffers lie in the address space, at a moment or over time, with holes and the "
+    "request that failed (docs/memory-over-time.md).",
+    parameters=AddressMapParameters,
+    formats=("json",),
+    shows=(("allocator_events",),),
+    run=_run,
+)

@@ -1,0 +1,190 @@
+"""What each view of the ``graph_scopes`` tool shows, as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from peakline.arrays import Int64Array
+from peakline.errors import NotFoundError, UsageError
+from peakline.graph.index import short_name
+from peakline.graph.scopes.details import item_details
+from peakline.graph.scopes.graphs import default_graph, graph_names, scoped_graph
+from peakline.graph.scopes.model import ScopedGraph
+from peakline.graph.scopes.search import search
+from peakline.graph.scopes.visible import opened_first, visible
+from peakline.graph.scopes.walks import Walks
+from peakline.hlo.schedule import schedule_of
+from peakline.tables import Profile
+from peakline.text import check_repeated
+from peakline.tools.graph_scopes.overview import overview
+from peakline.tools.graph_scopes.picture import nodes_picture, scopes_picture
+
+if TYPE_CHECKING:
+    from peakline.tools.graph_scopes import GraphScopesParameters
+
+_MOST_GRAPHS = 2000
+
+
+def _graphs(profile: Profile, _parameters: GraphScopesParameters) -> dict[str, Any]:
+    names, first = graph_names(profile), default_graph(profile)
+    # A name stands beside each of its functions.
+    check_repeated([one.graph for one in names[:_MOST_GRAPHS]])
+    return {
+        "graphs": [vars(one) for one in names[:_MOST_GRAPHS]],
+        "graphs_total": len(names),
+        "default": None if first is None else {"graph": first.graph, "function": first.function},
+    }
+
+
+def _overview(profile: Profile, _parameters: GraphScopesParameters) -> dict[str, Any]:
+    return overview(profile)
+
+
+def _scopes(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
+    graph = _graph(profile, parameters)
+    tree = graph.tree
+    if parameters.opened is None:
+        wanted = opened_first(tree)
+    else:
+        wanted = [int(one) for one in parameters.opened.split(",") if one.isdecimal()]
+    if parameters.reveal is not None:
+        # What holds it comes first: it must not be what does not fit.
+        wanted = [*tree.ancestors(_checked(graph, parameters.reveal)), *wanted]
+    shown = visible(tree, wanted)
+    return {**_head(graph), **scopes_picture(graph, shown, sizes=parameters.sizes)}
+
+
+def _search(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
+    graph = _graph(profile, parameters)
+    found = search(graph, parameters.search, parameters.limit)
+    measures = graph.measures
+    return {
+        **_head(graph),
+        "search": parameters.search,
+        "rows": [
+            {
+                "item": node,
+                "name": short_name(graph.names[node] or ""),
+                "op": short_name(graph.ops[node] or ""),
+                "device": short_name(graph.devices[node] or ""),
+                "time_ps": int(measures.time_ps[node]),
+            }
+            for node in found.nodes.tolist()
+        ],
+        "rows_total": found.total,
+    }
+
+
+def _around(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
+    graph = _graph(profile, parameters)
+    nodes, more = Walks(graph).around(_node(graph, parameters), parameters.depth)
+    return {**_head(graph), **nodes_picture(graph, nodes, sizes=parameters.sizes), "more": more}
+
+
+def _path(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
+    graph = _graph(profile, parameters)
+    nodes = Walks(graph).path(_node(graph, parameters), to_inputs=parameters.to == "inputs")
+    shown = np.array(nodes[:_MOST_PATH], np.int64)
+    if len(nodes) > _MOST_PATH:
+        half = _MOST_PATH // 2
+        shown = np.array([*nodes[:half], *nodes[-half:]], np.int64)
+    picture = nodes_picture(graph, shown, sizes=parameters.sizes)
+    return {**_head(graph), **picture, "more": len(nodes) - int(shown.size)}
+
+
+_MOST_PATH = 200
+
+
+def _item(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
+    graph = _graph(profile, parameters)
+    return {**_head(graph), **item_details(graph, _checked(graph, parameters.item))}
+
+
+def _schedule(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
+    graph = _graph(profile, parameters)
+    if graph.program is None:
+        raise UsageError("graph_scopes: only compiled programs have a schedule")
+    schedule = schedule_of(profile, graph.program)
+    measures = graph.measures
+    begin = parameters.offset
+    rows = schedule.rows[begin : begin + parameters.limit]
+    live = schedule.live_bytes
+    curve, begins = _most(live, parameters.width)
+    spent, _ = _sums(measures.time_ps[schedule.rows], parameters.width)
+    return {
+        **_head(graph),
+        "instructions": int(schedule.rows.size),
+        "is_given": schedule.is_given,
+        "found_by": schedule.found_by,
+        "peak": schedule.peak,
+        "peak_bytes": int(live[schedule.peak]) if schedule.peak >= 0 else None,
+        "lasting_bytes": schedule.lasting_bytes,
+        "curve": {"begin": begins, "live_bytes": curve, "time_ps": spent},
+        "rows": [
+            {
+                "place": begin + place,
+                "item": row,
+                "name": short_name(graph.names[row] or ""),
+                "op": short_name(graph.ops[row] or ""),
+                "live_bytes": int(live[begin + place]) if live.size else None,
+                "peak_bytes": int(measures.peak_bytes[row]),
+                "time_ps": int(measures.time_ps[row]),
+            }
+            for place, row in enumerate(rows.tolist())
+        ],
+    }
+
+
+def _most(values: Int64Array, width: int) -> tuple[list[int], list[int]]:
+    """The largest value of each of at most ``width`` parts, and where the parts begin."""
+    begins = _parts(values.size, width)
+    return (np.maximum.reduceat(values, begins).tolist() if values.size else []), begins.tolist()
+
+
+def _sums(values: Int64Array, width: int) -> tuple[list[int], list[int]]:
+    """The sum of each of at most ``width`` parts, and where the parts begin."""
+    begins = _parts(values.size, width)
+    return (np.add.reduceat(values, begins).tolist() if values.size else []), begins.tolist()
+
+
+def _parts(size: int, width: int) -> Int64Array:
+    count = min(size, width)
+    return np.arange(count, dtype=np.int64) * size // max(count, 1)
+
+
+def _graph(profile: Profile, parameters: GraphScopesParameters) -> ScopedGraph:
+    return scoped_graph(profile, parameters.graph, parameters.function)
+
+
+def _head(graph: ScopedGraph) -> dict[str, Any]:
+    return {
+        "graph": graph.graph,
+        "function": graph.function,
+        "kind": graph.kind,
+        "nodes": graph.nodes,
+        "edges_total": int(graph.edges.source.size),
+    }
+
+
+def _checked(graph: ScopedGraph, item: int | None) -> int:
+    if item is None:
+        raise UsageError("graph_scopes: this view is of an item: give one")
+    if item >= graph.tree.size:
+        raise NotFoundError(f"no item {item} in this graph: there are {graph.tree.size}")
+    return item
+
+
+def _node(graph: ScopedGraph, parameters: GraphScopesParameters) -> int:
+    item = _checked(graph, parameters.item)
+    if item >= graph.nodes:
+        raise UsageError(f"graph_scopes: item {item} is no node but holds several")
+    return item
+
+
+VIEWS: Mapping[str, Callable[[Profile, GraphScopesParameters], dict[str, Any]]] = {
+    "scopes": _scopes, "graphs": _graphs, "overview": _overview, "search": _search,
+    "around": _around, "path": _path, "item": _item, "schedule": _schedule,
+}  # fmt: skip

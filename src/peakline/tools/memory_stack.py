@@ -1,0 +1,146 @@
+"""The ``memory_stack`` tool: what memory in use is made of over time, as layers on pixels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json
+
+if TYPE_CHECKING:
+    from peakline.arrays import Int64Array
+    from peakline.memory.live import MemoryRecords
+    from peakline.memory.sampled import Samples
+    from peakline.tables import Profile
+
+_MOST_PS = 1 << 62
+_MOST_WIDTH = 4096
+
+
+class MemoryStackParameters(Parameters):
+    """The parameters; text is accepted for every value."""
+
+    allocator: str | None = parameter(
+        None, description="of this allocator. Default: the one with the largest peak"
+    )
+    group: Literal[
+        "op", "scope", "region_type", "data_type", "shape", "category", "module", "function",
+        "input_shape", "stack", "step", "program",
+    ] = parameter(
+        "op",
+        description="a layer per op, scope, ...; stack: the innermost frame of the call stack; "
+        "program: what its step is called, without a number",
+    )  # fmt: skip
+    start_ps: int | None = parameter(
+        None,
+        ge=-_MOST_PS,
+        le=_MOST_PS,
+        description="begin of the stretch. Default: the first record",
+    )
+    end_ps: int | None = parameter(
+        None,
+        ge=-_MOST_PS,
+        le=_MOST_PS,
+        description="its end, exclusive. Default: past the last record",
+    )
+    width: int = parameter(600, ge=1, le=_MOST_WIDTH, description="pixels of the stretch")
+    size: Literal["allocated", "requested"] = parameter(
+        "allocated",
+        description="requested: layers of the bytes that were requested, and one of what was "
+        "handed out beyond that",
+    )
+
+
+def stretch_of(
+    records: MemoryRecords, start_ps: int | None, end_ps: int | None, width: int
+) -> tuple[int, int, int]:
+    """A stretch as a caller gives it: by default all records. Start, end (exclusive), pixels."""
+    time = records.events.array("time_ps")
+    start = int(time.min()) if start_ps is None else start_ps
+    return start, int(time.max()) + 1 if end_ps is None else end_ps, width
+
+
+def _run(profile: Profile, parameters: MemoryStackParameters, _output_format: str) -> bytes:
+    return compact_json(_document(profile, parameters), ascii_only=False)
+
+
+def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, Any]:
+    from peakline.memory.live import memory_records
+    from peakline.memory.reserved import reserved_over_time
+    from peakline.memory.sampled import held_most
+    from peakline.memory.stacked import stacked
+    from peakline.tools.live_memory import no_records
+
+    document: dict[str, Any] = {
+        "host": profile.host,
+        "allocator": None,
+        "group": parameters.group,
+        "size": parameters.size,
+        "start_ps": parameters.start_ps,
+        "end_ps": parameters.end_ps,
+        "width": parameters.width,
+        "top_ps": None,
+        "layers": [],
+        "high": None,
+        "low": None,
+        "reserved": None,
+    }
+    records = memory_records(profile)
+    if records is None:
+        no_records(profile, parameters.allocator)
+        return document
+    number = records.number_of(parameters.allocator)
+    if number is None:
+        return document
+    start, end, width = stretch_of(
+        records, parameters.start_ps, parameters.end_ps, parameters.width
+    )
+    found = stacked(
+        profile,
+        records,
+        number,
+        parameters.group,
+        (start, end, width),
+        requested=parameters.size == "requested",
+    )
+    time = records.events.array("time_ps")
+    top = found.sampled.top
+    taken = reserved_over_time(profile, records.allocators[number])
+    return document | {
+        "allocator": records.allocators[number],
+        "start_ps": start,
+        "end_ps": end,
+        "top_ps": None if top < 0 else int(time[top]),
+        "layers": [vars(layer) for layer in found.layers],
+        "high": _moments(time, found.sampled.high, found.high),
+        "low": _moments(time, found.sampled.low, found.low),
+        "reserved": None if taken is None else held_most(*taken, start, end, width).tolist(),
+    }
+
+
+def _moments(time: Int64Array, samples: Samples, layers: Int64Array) -> dict[str, Any]:
+    """Per pixel the moment, its bytes in use, and those of every layer; null without a record."""
+    first = int(samples.known[0]) if samples.known.size else samples.row.size
+    nothing: list[int | None] = [None] * first
+
+    def column(values: Int64Array) -> list[int | None]:
+        known: list[int | None] = values[first:].tolist()
+        return nothing + known
+
+    return {
+        "at_ps": column(time[samples.row]),
+        "used": column(samples.used),
+        "layers": [column(layer) for layer in layers],
+    }
+
+
+TOOL = Tool(
+    name="memory_stack",
+    doc="What memory in use is made of over time: layers by op, scope, type, ... on pixels "
+    "(docs/memory-over-time.md).",
+    parameters=MemoryStackParameters,
+    formats=("json",),
+    shows=(("allocator_events",),),
+    run=_run,
+)

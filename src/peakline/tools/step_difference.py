@@ -1,0 +1,191 @@
+"""The ``step_difference`` tool: why a step takes longer than the median one, or than any other.
+
+By part of the step, then by op and by Python function, then the events (docs/steps.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from peakline.text import check_repeated
+from peakline.toolbox.parameters import Parameters, parameter
+from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json, quoted_csv
+
+if TYPE_CHECKING:
+    from peakline.tables import Profile
+    from peakline.timing.step_breakdown import StepTimes
+    from peakline.timing.step_choice import Chosen
+    from peakline.timing.step_difference import Mean, StepDifference, Work
+
+_LONGEST_NAME = 1000
+_MOST_ROWS = 500
+
+
+class StepDifferenceParameters(Parameters):
+    """The parameters; text is accepted for every value."""
+
+    step: str | None = parameter(
+        None,
+        max_length=_LONGEST_NAME,
+        description="the step's id or name. Default: the one that takes the most times the median",
+    )
+    last: str | None = parameter(
+        None, max_length=_LONGEST_NAME, description="all steps from that to this one: their mean"
+    )
+    against: str | None = parameter(
+        None,
+        max_length=_LONGEST_NAME,
+        description="the id or name of the step to compare with. Default: median, the step of the "
+        "same name that takes the median time",
+    )
+    device: str | None = parameter(
+        None,
+        max_length=_LONGEST_NAME,
+        description="this device. Default: the one on which the step is longest",
+    )
+    limit: int = parameter(
+        60, ge=1, le=_MOST_ROWS, description="so many ops and functions, those that differ most"
+    )
+
+
+def _run(profile: Profile, parameters: StepDifferenceParameters, output_format: str) -> bytes:
+    from peakline.timing.step_breakdown import step_times
+    from peakline.timing.step_difference import step_difference_of
+
+    found = step_difference_of(
+        profile, parameters.step, parameters.last, parameters.against, parameters.device
+    )
+    if found is None:
+        from peakline.findings.time_answer import NO_STEPS, NOTHING
+
+        profile.warn(NO_STEPS, NOTHING, once=True)
+    if output_format == "csv":
+        rows = [] if found is None else _works(profile, found.ops, parameters.limit)
+        columns = [name for name in _COLUMNS if name not in {"events", "usual_events"}]
+        return quoted_csv(columns, ([row[name] for name in columns] for row in rows))
+    document = _document(profile, found, step_times(profile), parameters.limit)
+    return compact_json(document)
+
+
+_COLUMNS = (
+    "part", "name", "title", "is_frame", "side", "count", "usual_count", "ps", "usual_ps",
+    "difference_ps", "self_ps", "usual_self_ps", "self_difference_ps", "events", "usual_events",
+)  # fmt: skip
+
+
+def _document(
+    profile: Profile, found: StepDifference | None, times: StepTimes, limit: int
+) -> dict[str, Any]:
+    if found is None:
+        facts = dict.fromkeys(("device", "step", "against", "wall_ps", "usual_wall_ps"))
+        return facts | {
+            "difference_ps": 0, "is_slow": False, "is_warm_up": False, "sentences": [],
+            "parts": [], "ops": [], "ops_total": 0, "frames": [], "frames_total": 0,
+        }  # fmt: skip
+    from peakline.findings.step_difference import is_slow, sentences_of
+
+    shown = [*found.ops[:limit], *found.frames[:limit]]
+    check_repeated([one.name or "" for one in shown])
+    return {
+        "device": found.device,
+        "step": _steps(found.steps, times),
+        "against": _steps(found.usual, times),
+        "wall_ps": found.wall.value,
+        "usual_wall_ps": found.wall.usual,
+        "difference_ps": found.wall.difference,
+        "is_slow": is_slow(found),
+        "is_warm_up": found.steps.is_first,
+        "sentences": sentences_of(found, times),
+        "parts": [
+            {
+                "part": one.part,
+                **_mean("", one.ps),
+                **_mean("unattributed_", one.unattributed),
+                "ops": sum(work.part == one.part for work in found.ops),
+            }
+            for one in found.parts
+        ],
+        "ops": _works(profile, found.ops, limit),
+        "ops_total": len(found.ops),
+        "frames": _works(profile, found.frames, limit),
+        "frames_total": len(found.frames),
+    }
+
+
+def _steps(chosen: Chosen, times: StepTimes) -> dict[str, Any]:
+    from peakline.timing.step_difference import MOST_STEPS
+
+    first, last = int(chosen.rows[0]), int(chosen.rows[-1])
+    return {
+        "step_id": int(times.step_id[first]),
+        "name": times.name[first],
+        "last_id": int(times.step_id[last]),
+        "last_name": times.name[last],
+        "steps": int(chosen.rows.size),
+        "examined": min(int(chosen.rows.size), MOST_STEPS),
+        "is_median": chosen.is_median,
+        "of_steps": chosen.of_steps,
+        "start_ps": int(times.start[chosen.rows].min()),
+        "end_ps": int(times.end[chosen.rows].max()),
+        "is_cut_off": bool(times.is_cut_off[chosen.rows].any()),
+    }
+
+
+def _mean(head: str, mean: Mean) -> dict[str, int]:
+    """Three columns: in the steps, in those they are compared with, and the difference."""
+    usual = f"usual_{head}ps"
+    return {f"{head}ps": mean.value, usual: mean.usual, f"{head}difference_ps": mean.difference}
+
+
+def _works(profile: Profile, works: Sequence[Work], limit: int) -> list[dict[str, Any]]:
+    from peakline.findings.step_difference import title_of
+    from peakline.trace.frames import frame_of
+
+    return [
+        {
+            "part": one.part,
+            "name": one.name,
+            "title": title_of(one.name),
+            "is_frame": one.name is not None and frame_of(one.name) is not None,
+            "side": one.side,
+            "count": one.count[0],
+            "usual_count": one.count[1],
+            **_mean("", one.ps),
+            **_mean("self_", one.self_ps),
+            "events": _events(profile, one.events),
+            "usual_events": _events(profile, one.usual),
+        }
+        for one in works[:limit]
+    ]
+
+
+def _events(profile: Profile, places: Sequence[int]) -> list[dict[str, Any]]:
+    """Events as the ``timeline`` tool numbers them."""
+    import numpy as np
+
+    from peakline.trace.events import trace_of
+
+    trace, events = trace_of(profile), np.array(places, np.int64)
+    lines = trace.lines_of(events).tolist()
+    return [
+        {
+            "event": int(row),
+            "line": line,
+            "line_name": trace.lines[line].name,
+            "start_ps": int(trace.start[event]),
+            "duration_ps": int(trace.end[event] - trace.start[event]),
+        }
+        for event, row, line in zip(places, trace.rows(events).tolist(), lines, strict=True)
+    ]
+
+
+TOOL = Tool(
+    name="step_difference",
+    doc="Why a step takes longer than the median one or another: by part, op, function and event.",
+    parameters=StepDifferenceParameters,
+    formats=("json", "csv"),
+    shows=(("events",), ("op_runs",)),
+    run=_run,
+)

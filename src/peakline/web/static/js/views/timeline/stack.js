@@ -1,0 +1,310 @@
+/**
+ * All hosts of a session as one timeline: every answer is that of each host, moved to one clock, and
+ * numbered on. Lines, names and counters of a host follow those of the host before; an event's number
+ * has the host's place above its own 32 bits.
+ */
+
+import { json, sessionPath } from "../../core/api.js";
+import { askHost } from "./ask.js";
+import { formatRanges, parseRanges } from "./ranges.js";
+
+const EVENT_BITS = 2 ** 32;
+export const MOST_HOSTS = 16;
+/** How a host's clock was related to the others'. @type {Record<string, string>} */
+const SOURCES = {
+  clock: "by its own clock", collectives: "where the ends of its collectives match",
+  steps: "where the begins of its steps match",
+  none: "with its first moment at the start: nothing relates its clock to the others'",
+};
+
+/** @typedef {import("./ask.js").Query} Query */
+/** @typedef {Record<string, any>} Columns */
+/** @typedef {{host: string, place: number, offset: number, source: string, lines: number, line: number, names: number, name: number, counters: number, counter: number}} Part */
+
+export class Stack {
+  /** @type {Part[]} */
+  parts = [];
+  #first = 0;
+  #last = 0;
+
+  /**
+   * @param {import("../../shell/context.js").Context} context
+   * @param {string[]} hosts
+   */
+  constructor(context, hosts) {
+    this.context = context;
+    this.left = Math.max(0, hosts.length - MOST_HOSTS);
+    this.hosts = hosts.slice(0, MOST_HOSTS);
+  }
+
+  /** Relate the clocks, and read the lanes of every host. @returns {Promise<Columns>} */
+  async open() {
+    const { signal, session, root } = this.context;
+    const { data } = await json(sessionPath(session, "tools", "step_breakdown"), { query: { root }, signal });
+    /** @type {Map<string, {offset_ps: number, source: string}>} */
+    const clocks = new Map(data["clocks"].hosts.map((/** @type {any} */ own) => [own.host, own]));
+    const answers = await Promise.all(this.hosts.map((host) => askHost(this.context, { view: "lanes", host }, signal)));
+    let line = 0, name = 0;
+    this.parts = answers.map((lanes, place) => {
+      const host = this.hosts[place] ?? "", clock = clocks.get(host);
+      const part = { host, place, offset: clock?.offset_ps ?? 0, source: clock?.source ?? "none",
+        lines: lanes["line_name"].length, line, names: Number(lanes["names_total"]), name, counters: 0, counter: 0 };
+      line += part.lines;
+      name += part.names;
+      return part;
+    });
+    return this.#lanes(answers);
+  }
+
+  /** How the hosts' clocks are related, in a sentence. */
+  get says() {
+    const told = this.parts.map(({ host, source }) => `${host} ${SOURCES[source] ?? source}`).join("; ");
+    return `All hosts on one clock: ${told}.${this.left ? ` ${this.left} more hosts are not shown.` : ""}`;
+  }
+
+  /**
+   * Where an event is: its host, and how far that host's clock was moved.
+   * @param {number} event
+   */
+  of(event) {
+    return /** @type {Part} */ (this.parts[Math.floor(event / EVENT_BITS)] ?? this.parts[0]);
+  }
+
+  /**
+   * The answer of all hosts that a question is about.
+   * @param {Query & {view: string}} query
+   * @param {AbortSignal} signal
+   * @returns {Promise<Columns>}
+   */
+  async ask(query, signal) {
+    if (query.view === "lanes") return this.#names(Number(query["names_from"] ?? 0), signal);
+    const isOne = (query.view === "event" || query.view === "arrows") && query["event"] !== undefined;
+    const parts = isOne ? [this.of(Number(query["event"]))] : this.parts;
+    const asked = parts.flatMap((part) => {
+      const own = this.#of(part, query);
+      return own ? [{ part, answer: askHost(this.context, own, signal) }] : [];
+    });
+    const answers = await Promise.all(asked.map(async ({ part, answer }) => ({ part, columns: await answer })));
+    for (const { part, columns } of answers) this.#move(part, columns);
+    const first = answers[0]?.columns ?? {};
+    if (isOne || answers.length < 2 && query.view !== "counter") return first;
+    const all = answers.map(({ columns }) => columns);
+    switch (query.view) {
+      case "tile": return tiles(all);
+      case "search": return searches(all, query);
+      case "find": return all.find((one) => one["found"]) ?? first;
+      case "area": return areas(all);
+      case "counter": return this.#counters(answers, query);
+      default: return joined(all, ["kind", "from", "to"], ["total"]);
+    }
+  }
+
+  /**
+   * What a host is asked; null where the question is about none of its lines.
+   * @param {Part} part
+   * @param {Query & {view: string}} query
+   * @returns {Query & {view: string} | null}
+   */
+  #of(part, query) {
+    /** @type {Query & {view: string}} */
+    const own = { ...query, host: part.host };
+    for (const key of ["start_ps", "end_ps", "at_ps", "until_ps"]) {
+      if (typeof own[key] === "number") own[key] = Number(own[key]) - part.offset;
+    }
+    // A first tile of everything: of all hosts from the first moment to the last.
+    if (query.view === "tile" && (own["start_ps"] ?? null) === null) {
+      own["start_ps"] = this.#first - part.offset;
+      own["end_ps"] = this.#last - part.offset;
+    }
+    if (typeof own["event"] === "number") {
+      if (this.of(own["event"]) === part) own["event"] %= EVENT_BITS;
+      // Another host's event: its neighbours here are those of its time.
+      else delete own["event"];
+    }
+    if (own["lines"] !== null && own["lines"] !== undefined) {
+      const isCounter = query.view === "counter";
+      const [base, count] = isCounter ? [part.counter, part.counters] : [part.line, part.lines];
+      const lines = parseRanges(String(own["lines"]), base + count).filter((line) => line >= base);
+      if (!lines.length) return null;
+      own["lines"] = formatRanges(lines.map((line) => line - base));
+    }
+    return own;
+  }
+
+  /**
+   * An answer of one host, on the clock and with the numbers of all.
+   * @param {Part} part
+   * @param {Columns} columns
+   */
+  #move(part, columns) {
+    const { offset, line, name, place } = part;
+    for (const key of ["start_ps", "end_ps"]) if (key in columns) columns[key] += offset;
+    const event = (/** @type {number} */ own) => own + place * EVENT_BITS;
+    if (columns["event"] instanceof Int32Array && place) columns["event"] = Float64Array.from(columns["event"], event);
+    if (columns["longest"]) columns["longest"] = Float64Array.from(columns["longest"], event);
+    for (const [key, base] of /** @type {[string, number][]} */ ([["track_line", line]])) {
+      if (columns[key] && base) columns[key] = columns[key].map((/** @type {number} */ own) => own + base);
+    }
+    if (columns["name"] instanceof Int32Array && name) columns["name"] = columns["name"].map((own) => own + name);
+    /** @param {any} brief */
+    const moved = (brief) => {
+      if (!brief) return brief;
+      brief.event = event(brief.event);
+      brief.line += line;
+      brief.start_ps += offset;
+      if ("end_ps" in brief) brief.end_ps += offset;
+      return brief;
+    };
+    for (const key of ["first", "last", "previous", "next", "found"]) moved(columns[key]);
+    for (const key of ["from", "to"]) if (Array.isArray(columns[key])) columns[key].forEach(moved);
+    const details = columns["details"];
+    if (!details) return;
+    moved(details);
+    for (const other of [details.previous, details.next, ...details.parents]) moved(other);
+    details.plane = `${part.host} › ${details.plane}`;
+  }
+
+  /** @param {Columns[]} answers */
+  #lanes(answers) {
+    /** @type {Columns} */
+    const all = { ...answers[0], plane_name: [], plane_kind: [], line_plane: [], line_name: [],
+      line_native_id: [], line_events: [], line_rows: [], events: 0, untimed: 0, names_total: 0, names_parts: [] };
+    this.#first = Infinity;
+    this.#last = -Infinity;
+    answers.forEach((lanes, place) => {
+      const part = /** @type {Part} */ (this.parts[place]);
+      const planes = all["plane_name"].length;
+      for (const plane of lanes["plane_name"]) all["plane_name"].push(`${part.host} › ${plane}`);
+      all["plane_kind"].push(...lanes["plane_kind"]);
+      for (const plane of lanes["line_plane"]) all["line_plane"].push(plane + planes);
+      for (const key of ["line_name", "line_native_id", "line_events", "line_rows"]) {
+        for (const value of lanes[key]) all[key].push(value);
+      }
+      for (const key of ["events", "untimed", "names_total"]) all[key] += lanes[key];
+      all["names_parts"].push({ from: part.name, names: lanes["names"] });
+      if (!lanes["events"]) return;
+      this.#first = Math.min(this.#first, lanes["start_ps"] + part.offset);
+      this.#last = Math.max(this.#last, lanes["end_ps"] + part.offset);
+    });
+    all["start_ps"] = this.#first;
+    all["end_ps"] = this.#last;
+    return all;
+  }
+
+  /**
+   * More names, of the host whose they are.
+   * @param {number} code
+   * @param {AbortSignal} signal
+   */
+  async #names(code, signal) {
+    const part = this.parts.find(({ name, names }) => code >= name && code < name + names) ?? this.parts[0];
+    if (!part) return { names: [] };
+    return askHost(this.context, { view: "lanes", host: part.host, names_from: code - part.name }, signal);
+  }
+
+  /**
+   * @param {{part: Part, columns: Columns}[]} answers
+   * @param {Query} query
+   */
+  #counters(answers, query) {
+    if (query["lines"] === undefined) {
+      let counter = 0;
+      for (const { part, columns } of answers) {
+        part.counter = counter;
+        part.counters = columns["counter_name"].length;
+        counter += part.counters;
+      }
+    }
+    /** @type {Columns} */
+    const all = { counter_group: [], counter_name: [], counter_values: [], counter: [], low: [], high: [], last: [] };
+    for (const { part, columns } of answers) {
+      all["counter_group"].push(...columns["counter_group"]);
+      all["counter_values"].push(...columns["counter_values"]);
+      for (const name of columns["counter_name"]) all["counter_name"].push(`${part.host} ${name}`);
+      for (const own of columns["counter"]) all["counter"].push(own + part.counter);
+      for (const key of ["low", "high", "last"]) for (const value of columns[key]) all[key].push(value);
+    }
+    return all;
+  }
+}
+
+/**
+ * @param {Columns[]} all
+ * @param {string[]} lists to be joined
+ * @param {string[]} sums to be added
+ */
+function joined(all, lists, sums) {
+  /** @type {Columns} */
+  const made = { ...all[0] };
+  for (const key of lists) made[key] = all.flatMap((one) => Array.from(one[key]));
+  for (const key of sums) made[key] = all.reduce((sum, one) => sum + one[key], 0);
+  return made;
+}
+
+/** Tiles of the same viewport and resolution, one after the other. @param {Columns[]} all */
+function tiles(all) {
+  const made = joined(all, ["track_line", "track_row", "begin_ps", "duration_ps", "busy_ps", "count", "name",
+    "event", "activity"].filter((key) => key in (all[0] ?? {})), ["events"]);
+  let items = 0;
+  made["track_first"] = [];
+  for (const one of all) {
+    for (const first of Array.from(one["track_first"]).slice(0, -1)) made["track_first"].push(first + items);
+    items += one["begin_ps"].length;
+  }
+  made["track_first"].push(items);
+  return made;
+}
+
+/**
+ * @param {Columns[]} all
+ * @param {Query} query
+ */
+function searches(all, query) {
+  const made = joined(all, ["name", "count"], ["total", "names_total"]);
+  const order = made["name"].map((/** @type {number} */ _, /** @type {number} */ place) => place)
+    .sort((/** @type {number} */ one, /** @type {number} */ other) => made["count"][other] - made["count"][one]);
+  for (const key of ["name", "count"]) made[key] = order.map((/** @type {number} */ place) => made[key][place]);
+  made["bins"] = Array.from(all[0]?.["bins"] ?? [], (_, bin) => all.reduce((sum, one) => sum + one["bins"][bin], 0));
+  const pick = (/** @type {string} */ key, /** @type {1 | -1} */ way) => all.map((one) => one[key]).filter(Boolean)
+    .sort((one, other) => way * (one.start_ps - other.start_ps) || way * (one.event - other.event))[0] ?? null;
+  made["first"] = pick("first", 1);
+  made["last"] = pick("last", -1);
+  made["next"] = pick("next", 1);
+  made["previous"] = pick("previous", -1);
+  // Of an event of one host, those of the others were counted from the viewport's begin.
+  if (query["event"] !== undefined) {
+    made["next"] = all.find((one) => one["next"])?.["next"] ?? null;
+    made["previous"] = all.find((one) => one["previous"])?.["previous"] ?? null;
+  }
+  return made;
+}
+
+/** Areas of several hosts: names added up, flame graphs side by side. @param {Columns[]} all */
+function areas(all) {
+  const made = joined(all, ["frame_name", "frame_count", "frame_total_ps", "frame_self_ps"],
+    ["events", "lines", "self_total_ps", "frames_hidden"]);
+  made["frame_parent"] = [];
+  /** @type {Map<string, {name: string, count: number, total_ps: number, self_ps: number, longest: number, most: number}>} */
+  const names = new Map();
+  for (const one of all) {
+    const base = made["frame_parent"].length;
+    for (const parent of one["frame_parent"]) made["frame_parent"].push(parent < 0 ? -1 : parent + base);
+    one["name"].forEach((/** @type {string} */ name, /** @type {number} */ place) => {
+      const own = { name, count: one["count"][place], total_ps: Number(one["total_ps"][place]),
+        self_ps: Number(one["self_ps"][place]), longest: one["longest"][place], most: Number(one["total_ps"][place]) };
+      const known = names.get(name);
+      if (!known) names.set(name, own);
+      else {
+        known.count += own.count;
+        known.total_ps += own.total_ps;
+        known.self_ps += own.self_ps;
+      }
+    });
+  }
+  const rows = [...names.values()].sort((one, other) => other.self_ps - one.self_ps);
+  for (const key of /** @type {const} */ (["name", "count", "total_ps", "self_ps", "longest"])) {
+    made[key] = rows.map((row) => row[key]);
+  }
+  made["names_total"] = Math.max(rows.length, ...all.map((one) => one["names_total"]));
+  return made;
+}
