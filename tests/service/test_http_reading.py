@@ -72,8 +72,8 @@ def test_a_session_that_goes_while_it_is_listed_is_left_out(tmp_path, sample_log
     with serving(tmp_path, logdir) as own:
         listing = own.analysis.listing
 
-        def losing(root):
-            found = listing(root)
+        def losing(root, asked):
+            found = listing(root, asked)
             shutil.rmtree(logdir / "plugins" / "profile" / CNN)
             return found
 

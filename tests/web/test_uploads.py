@@ -103,7 +103,7 @@ def test_a_name_that_somebody_else_took_meanwhile_is_told_by_the_server(page, se
     page.allowed_failures.append("/api/uploads")
     (file,) = SAMPLES["leak_list"]
     # The list of the page does not know the session.
-    page.route("**/api/sessions", lambda route: route.fulfill(json=[]))
+    page.route("**/api/sessions?*", lambda route: route.fulfill(json=[]))
     open_view(page, server)
     choose(page, file, name="leak_list")
     send(page)

@@ -127,6 +127,11 @@ class Session:
         with reading(f"session {self.name!r}"):
             return self._listed().stamp()
 
+    def listed_stamp(self) -> Hashable:
+        """`stamp` as the listing saw it that found the session; raises as that."""
+        with reading(f"session {self.name!r}"):
+            return self._listed().listed_stamp()
+
     def modified(self) -> float:
         """When its directory last changed, in seconds since the epoch; 0 where nobody can say."""
         return self._listed().modified()
@@ -210,7 +215,9 @@ class Repository:
         """The sessions (with ``nested``: all runs) and what had to be left out, with reasons."""
         folders: list[tuple[str, Folder | Problem]] = []
         try:
-            folders += (("", folder) for folder in self._store.folders(self._reading_root()))
+            folders += (
+                ("", folder) for folder in self._store.folders(self._reading_root(), look=True)
+            )
             if nested and not self._is_plugin_directory():
                 folders += self._store.nested(self.logdir)
         except Missing:
@@ -330,7 +337,7 @@ class Repository:
             except (ValueError, OverflowError):
                 pass  # digits that are no date
         folder = item._folder if isinstance(item, Session) else None  # noqa: SLF001  (its maker)
-        return (folder or self._store.folder(item.path)).modified()
+        return (folder or self._store.folder(item.path)).listed_modified()
 
 
 def local_or_url(path: str) -> str:

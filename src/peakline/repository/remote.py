@@ -137,6 +137,9 @@ class RemoteFolder:
     def modified(self) -> float:
         return max(map(_modified, self.infos.values()), default=0.0)
 
+    listed_stamp = stamp
+    listed_modified = modified
+
 
 class RemoteStore:
     """A file system that fsspec opens with ``storage_options``."""
@@ -164,7 +167,7 @@ class RemoteStore:
                     folder.infos[_name("x://" + info["name"])] = info
         return folder
 
-    def folders(self, path: str) -> Iterable[Folder]:
+    def folders(self, path: str, *, look: bool = False) -> Iterable[Folder]:  # noqa: ARG002
         found: dict[str, RemoteFolder] = {}
         for key, info in self._all(path):
             parts = key.split("/")

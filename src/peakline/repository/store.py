@@ -116,6 +116,12 @@ class Folder(Protocol):
     def modified(self) -> float:
         """When it last changed, in seconds since the epoch."""
 
+    def listed_stamp(self) -> Hashable:
+        """`stamp` as the listing saw it that found the folder, which costs nothing."""
+
+    def listed_modified(self) -> float:
+        """And `modified`."""
+
 
 class Claim(Protocol):
     """A session's directory that nobody else may fill meanwhile."""
@@ -145,8 +151,12 @@ class Store(Protocol):
     def folder(self, path: str) -> Folder:
         """The directory ``path``, which need not exist."""
 
-    def folders(self, path: str) -> Iterable[Folder | Problem]:
-        """The directories in ``path`` with no dot at their beginning; Unreadable or Missing."""
+    def folders(self, path: str, *, look: bool = False) -> Iterable[Folder | Problem]:
+        """The directories in ``path`` with no dot at their beginning; Unreadable or Missing.
+
+        With ``look`` the caller will ask each whether it holds a profile: a store that finds that
+        out sooner while it lists does so.
+        """
 
     def nested(self, logdir: str) -> Iterable[tuple[str, Folder | Problem]]:
         """The folders of ``<logdir>/RUN/plugins/profile`` for every RUN, with RUN; Unreadable."""

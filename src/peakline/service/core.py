@@ -13,6 +13,7 @@ from peakline.repository import Repository, Session, check_name
 from peakline.service.access import Access
 from peakline.service.capturing import Captures, SessionsInTheMaking, limited
 from peakline.service.metrics import Metrics
+from peakline.service.session_pages import PageWanted, SessionPages
 from peakline.service.settings import Settings
 from peakline.service.uploading import Uploads
 from peakline.service.wording import Wording
@@ -37,11 +38,15 @@ class Listing:
 
     ``problems`` names the sessions that cannot be read, a line each. ``unfinished`` sessions
     were not looked at in time, or not at all of their hosts: they have the tools that are known.
+    Tools are None where nobody looked for them. Of a page, ``matching`` sessions are on all pages
+    of ``all`` sessions.
     """
 
-    sessions: tuple[tuple[Session, tuple[str, ...]], ...]
+    sessions: tuple[tuple[Session, tuple[str, ...] | None], ...]
     problems: tuple[str, ...] = ()
     unfinished: int = 0
+    matching: int = 0
+    all: int = 0
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -67,6 +72,7 @@ class Analysis:
         self._access = access
         self._engine = engine
         self._wording = Wording(settings.roots)
+        self._pages = SessionPages(access.host_files)
         self._problems: dict[str, tuple[object, str]] = {}
         """By the session's path: the state it was in, and what was wrong with it."""
         self.on_unfinished: Callable[[Repository], object] | None = None
@@ -83,16 +89,24 @@ class Analysis:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def listing(self, repository_root: str) -> Listing:
+    def listing(self, repository_root: str, wanted: PageWanted | None = None) -> Listing:
         """The sessions of a repository and their tools; what cannot be read is named, not raised.
+
+        ``wanted`` is a page of them.
 
         Quick rather than complete: what is not known after 10 s, or 80 % of the caller's time, is
         left to the next call, which goes on from there.
         """
         repository = self._access.repository(repository_root)
-        found, problems, unfinished = [], [], 0
+        found: list[tuple[Session, tuple[str, ...] | None]] = []
+        problems, unfinished = [], 0
         with self.lists.enter(), limited(_LOOKING_S, _LOOKING_SHARE) as time_to_look:
-            for session in self.sessions(repository):
+            everyone = self.sessions(repository)
+            shown, matching = self._pages.page(everyone, wanted or PageWanted())
+            if wanted is not None and not wanted.tools:
+                unseen = tuple((session, None) for session in shown)
+                return Listing(unseen, (), 0, matching, len(everyone))
+            for session in shown:
                 check_deadline()
                 problem = ""
                 try:
@@ -111,7 +125,7 @@ class Analysis:
                     problems.append(f"session {session.session_id}: {self.public_text(problem)}")
         if unfinished and self.on_unfinished is not None:
             self.on_unfinished(repository)
-        return Listing(tuple(found), tuple(problems), unfinished)
+        return Listing(tuple(found), tuple(problems), unfinished, matching, len(everyone))
 
     def sessions(self, repository: Repository) -> list[Session]:
         """The sessions that a list shows, newest first."""
@@ -227,6 +241,15 @@ class Analysis:
         session, _ = self._session_of(repository_root, session_id, "")
         with self.gate.enter():
             return self._engine.tools(session)
+
+    def tools_and_problem(
+        self, repository_root: str, session_id: str
+    ) -> tuple[tuple[str, ...], str]:
+        """As `tools`, and where there are none the reason, as callers may see it."""
+        session, _ = self._session_of(repository_root, session_id, "")
+        with self.gate.enter():
+            tools, problem = self.look(session)
+        return tools, self.public_text(problem) if problem else ""
 
     def _session_of(
         self, repository_root: str, session_id: str, host_name: str

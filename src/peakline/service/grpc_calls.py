@@ -123,7 +123,7 @@ class Servicers:
         known = self._listed.get(request.repository_root)
         if known is None or known[0] != listing:
             sessions = [
-                ProfileSessionInfo(session_id=session.session_id, available_tools=tools)
+                ProfileSessionInfo(session_id=session.session_id, available_tools=tools or ())
                 for session, tools in listing.sessions
             ]
             message = EnumProfileSessionsAndToolsResponse(

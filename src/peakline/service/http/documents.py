@@ -48,8 +48,9 @@ class SessionDocument(BaseModel):
 
     session_id: str = Field(description="the session's id", examples=["2026_11_20_17_04_52"])
     hosts: list[str] = Field(description="the hosts that have a profile", examples=[["worker-0"]])
-    tools: list[str] = Field(
-        description="the tools that have something to show for a host",
+    tools: list[str] | None = Field(
+        description="the tools that have something to show for a host; null where the caller "
+        "wanted nobody to look for them",
         examples=[["memory_profile", "trace_viewer"]],
     )
     bytes: int | None = Field(

@@ -12,12 +12,16 @@ from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from peakline.repository.names import INVISIBLE
+from peakline.service.session_pages import Sort
 
 _CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 _NAME = rf"[^{INVISIBLE}./\\-][^{INVISIBLE}/\\]*"
 _LONGEST_NAME = 200  # bytes of UTF-8; the schema can only count characters
 
 _LONGEST_TEXT = 500
+_MOST_OFFSET = 1 << 40
+MOST_OF_A_PAGE = 1000
+"""A page of the list of sessions has at most so many."""
 
 NAME: dict[str, Any] = {"minLength": 1, "maxLength": _LONGEST_NAME, "pattern": f"^{_NAME}$"}
 """JSON schema of a name: one part of a path."""
@@ -67,6 +71,30 @@ class RootParameters(_Strict):
     """The parameters of routes that ask for a repository."""
 
     root: str = Field("", description=ROOT_MEANING, json_schema_extra=ROOT)
+
+
+class ListParameters(RootParameters):
+    """The parameters of the list of sessions: a page of it."""
+
+    offset: int = Field(0, ge=0, le=_MOST_OFFSET, description="leave out so many sessions")
+    limit: int | None = Field(
+        None, ge=0, le=MOST_OF_A_PAGE, description="at most so many sessions; by default all"
+    )
+    search: str = Field(
+        "",
+        max_length=_LONGEST_TEXT,
+        description="only sessions that have each of these texts, with spaces between, in their "
+        "name or that of a host, in any case",
+        examples=["train worker-0"],
+    )
+    sort: Sort = Field(
+        "newest", description="`newest`: as without it; `-` before a column: descending"
+    )
+    tools: bool = Field(
+        default=True,
+        description="false: nobody looks into the profiles, and `tools` is null. Of ten thousand "
+        "sessions a page comes at once then",
+    )
 
 
 class HostParameters(RootParameters):
@@ -124,6 +152,7 @@ class UploadParameters(RootParameters):
 
 NoQuery = Annotated[NoParameters, Query()]
 RootQuery = Annotated[RootParameters, Query()]
+ListQuery = Annotated[ListParameters, Query()]
 CompareQuery = Annotated[CompareParameters, Query()]
 FigureQuery = Annotated[FigureParameters, Query()]
 HostQuery = Annotated[HostParameters, Query()]

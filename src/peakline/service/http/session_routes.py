@@ -20,8 +20,15 @@ from peakline.service.http.documents import (
     ToolDocument,
     ViewDocument,
 )
-from peakline.service.http.parameters import HostQuery, NoQuery, RootQuery, SessionPath
+from peakline.service.http.parameters import (
+    HostQuery,
+    ListQuery,
+    NoQuery,
+    RootQuery,
+    SessionPath,
+)
 from peakline.service.http.requests import Context, accepted
+from peakline.service.session_pages import PageWanted
 
 if TYPE_CHECKING:
     from peakline.tables.definition import TableDef
@@ -29,6 +36,10 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/api", tags=["sessions"])
 
+_COUNTS = {
+    "Peakline-Rows": "how many sessions match, those of other pages too",
+    "Peakline-Sessions": "how many sessions there are",
+}
 NOTES = {"Peakline-Notes": "what could not be read or was not looked at: a JSON array of lines"}
 
 
@@ -76,21 +87,28 @@ async def list_all_tables(request: Request, _query: NoQuery) -> Response:
     "/sessions",
     summary="The sessions of a log directory",
     responses=described(
-        *READING, _200=json_answer("newest first", SessionDocument, many=True, headers=NOTES)
+        *READING,
+        _200=json_answer("newest first", SessionDocument, many=True, headers=NOTES | _COUNTS),
     ),
 )
-async def list_sessions(request: Request, query: RootQuery) -> Response:
-    """Sessions, newest first, with their hosts and tools, their size and age."""
+async def list_sessions(request: Request, query: ListQuery) -> Response:
+    """Sessions, newest first, with their hosts and tools, their size and age; a page of them."""
     context = accepted(request)
+    wanted = PageWanted(query.offset, query.limit, query.search, query.sort, query.tools)
 
     def work() -> Response:
-        listing = context.analysis.listing(query.root)
+        listing = context.analysis.listing(query.root, wanted)
         sessions = []
         for session, tools in listing.sessions:
             with suppress(NotFoundError):  # removed since it was listed
                 files = context.access.host_files(session)
                 sessions.append(document_of(session.session_id, files, tools))
-        return json_response(request, sessions, headers=notes_header(listing.notes))
+        headers = {
+            "Peakline-Rows": str(listing.matching),
+            "Peakline-Sessions": str(listing.all),
+            **notes_header(listing.notes),
+        }
+        return json_response(request, sessions, headers=headers)
 
     return await context.work.answer(request, work, gate=context.analysis.lists)
 
@@ -98,14 +116,21 @@ async def list_sessions(request: Request, query: RootQuery) -> Response:
 @router.get(
     "/sessions/{session_id}",
     summary="One session: its hosts and tools",
-    responses=described(*READING, _200=json_answer("the session", SessionDocument)),
+    responses=described(*READING, _200=json_answer("the session", SessionDocument, headers=NOTES)),
 )
 async def show_session(request: Request, session_id: SessionPath, query: RootQuery) -> Response:
-    """One entry of the list of sessions."""
+    """One entry of the list of sessions, with the reason where it has no tools for one."""
     context = accepted(request, session=session_id)
-    return await context.work.json(
-        request, lambda: session_document(context, query.root, session_id)
-    )
+
+    def work() -> Response:
+        session = context.access.run(query.root, session_id)
+        hosts = context.access.host_files(session)
+        tools, problem = context.analysis.tools_and_problem(query.root, session_id)
+        notes = [f"session {session_id}: {problem}"] if problem else []
+        document = document_of(session.session_id, hosts, tools)
+        return json_response(request, document, headers=notes_header(notes))
+
+    return await context.work.answer(request, work)
 
 
 @router.get(
@@ -145,12 +170,14 @@ def location_of(root: str, session_id: str) -> str:
     return f"/api/sessions/{quote(session_id, safe='')}{query}"
 
 
-def document_of(session_id: str, files: Sequence[HostFile], tools: Iterable[str]) -> dict[str, Any]:
-    """The document of a session with these files and tools."""
+def document_of(
+    session_id: str, files: Sequence[HostFile], tools: Iterable[str] | None
+) -> dict[str, Any]:
+    """The document of a session with these files and tools; None: nobody looked for them."""
     return {
         "session_id": session_id,
         "hosts": [file.host for file in files],
-        "tools": list(tools),
+        "tools": None if tools is None else list(tools),
         **extent_of(files).as_json(),
     }
 

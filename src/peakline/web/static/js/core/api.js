@@ -11,6 +11,7 @@ const TOKEN = "peakline.token";
  * @property {Record<string, string>} [headers]
  */
 /** @typedef {{kind: string, count: number, detail: string}} Warning */
+/** @typedef {Omit<import("../shell/router.js").SessionDocument, "tools"> & {tools: string[] | null}} ListedSession null: nobody looked for them */
 /**
  * @template T
  * @typedef {object} Answer
@@ -76,6 +77,18 @@ export const access = {
 export async function json(path, asked = {}) {
   const response = await request(path, asked);
   return { data: await response.json(), ...told(response) };
+}
+
+/**
+ * A page of the list of sessions, of which nobody looks into the profiles.
+ * @param {{root: string, search?: string, sort?: string, offset?: number, limit: number}} query
+ * @param {AbortSignal} signal
+ * @returns {Promise<{sessions: ListedSession[], matching: number, all: number}>}
+ */
+export async function sessionPage(query, signal) {
+  const response = await request("sessions", { query: { ...query, tools: false }, signal });
+  const number = (/** @type {string} */ name) => Number(response.headers.get(`Peakline-${name}`));
+  return { sessions: await response.json(), matching: number("Rows"), all: number("Sessions") };
 }
 
 /**

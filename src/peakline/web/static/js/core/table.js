@@ -31,7 +31,10 @@ const CONTROLS = "a, button, input";
  * @property {Column[]} columns
  * @property {string} [sort] a column's key; `-key` is descending
  * @property {(sort: string) => void} [onSort] the reader sorted
- * @property {boolean} [remote] the rows come sorted: only `onSort` is told
+ * @property {boolean} [remote] the rows come sorted: only `onSort` is told. Those that did not come
+ *   yet may be missing (of an array with holes)
+ * @property {(first: number, last: number) => void} [onSeen] the rows from `first` to before `last` are
+ *   elements now
  * @property {(row: any, place: number) => void} [onChoose]
  * @property {(row: any) => boolean} [isChosen]
  * @property {string} [nothing] shown when there are no rows
@@ -145,6 +148,7 @@ export class DataTable {
     const focused = this.#focused();
     this.#drawn = rows.slice(first, last);
     fill(this.body, made);
+    this.options.onSeen?.(first, last);
     if (focused) this.#focus(focused);
     const active = this.body.querySelector(".active");
     if (active) this.element.setAttribute("aria-activedescendant", active.id);
@@ -175,6 +179,11 @@ export class DataTable {
    * @param {number} place
    */
   #row(row, place) {
+    if (row === undefined) {
+      return h("div", { role: "row", id: `${this.#id}-${place}`, "aria-rowindex": place + 2,
+        class: `row coming${place === this.#active ? " active" : ""}` },
+      h("div", { role: "gridcell", class: "quiet" }, "…"));
+    }
     const isChosen = this.options.isChosen?.(row) ?? false;
     return h("div", {
       role: "row", id: `${this.#id}-${place}`, "aria-rowindex": place + 2,
@@ -189,6 +198,7 @@ export class DataTable {
   /** @param {number} place */
   #choose(place) {
     this.#active = place;
+    if (!(place in this.#rows)) return;
     this.options.onChoose?.(this.#rows[place], place);
     this.#redraw();
   }

@@ -1,6 +1,5 @@
 /** Which views have something to show for a session, by its tools. */
 
-/** @typedef {import("../shell/router.js").SessionDocument} SessionDocument */
 
 /** @type {readonly {view: string, text: string, tools: readonly string[]}[]} */
 const VIEWS = [
@@ -13,9 +12,9 @@ const VIEWS = [
 
 /**
  * The views worth a look besides the summary; SQL answers for whatever can be read.
- * @param {SessionDocument} session
+ * @param {{tools: string[] | null}} session
  */
 export function viewsOf({ tools }) {
-  return VIEWS.filter((one) => tools.length > 0
-    && (!one.tools.length || one.tools.some((tool) => tools.includes(tool))));
+  if (!tools?.length) return [];
+  return VIEWS.filter((one) => !one.tools.length || one.tools.some((tool) => tools.includes(tool)));
 }

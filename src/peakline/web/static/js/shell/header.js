@@ -3,6 +3,7 @@
 import { formatAddress } from "../core/address.js";
 import { fill, h } from "../core/dom.js";
 import { copyButton } from "../core/copy.js";
+import { pickSession } from "../core/session_picker.js";
 import { switchTheme } from "../core/theme.js";
 import { viewsOf } from "../core/views.js";
 import { openHelp } from "./help.js";
@@ -28,6 +29,8 @@ export class Header {
   constructor(element) {
     this.where = h("div", { class: "where" });
     this.views = h("nav", { "aria-label": "Views of the session" });
+    this.compare = h("button", { type: "button", class: "plain compare-with",
+      title: "Compare this session with another", onclick: () => this.#compare() }, "Compare with …");
     this.copy = copyButton("Copy link", () => location.hash);
     const theme = h("button", { type: "button", class: "plain", title: "Light or dark",
       "aria-label": "Light or dark", onclick: switchTheme }, "◐");
@@ -39,7 +42,7 @@ export class Header {
     fill(element,
       h("a", { class: "brand", href: "#/" }, h("img", { src: "assets/icon.svg", alt: "", width: 22,
         height: 22 }), "Peakline"),
-      this.where, this.views, h("div", { class: "tools" }, goTo, this.copy, theme, help));
+      this.where, this.views, h("div", { class: "tools" }, this.compare, goTo, this.copy, theme, help));
   }
 
   /** Opens the palette; the router sets it. */
@@ -75,7 +78,7 @@ export class Header {
       view === "compare" && h("span", {}, " › Compare"),
       session && h("span", { class: "session", title: session }, " › ", session),
       session && this.#hosts());
-    this.views.hidden = this.copy.hidden = !session;
+    this.views.hidden = this.copy.hidden = this.compare.hidden = !session;
     const document = this.#document;
     const useful = document && new Set(["summary", view, ...viewsOf(document).map((one) => one.view)]);
     fill(this.views, session ? Object.entries(TITLES).filter(([name]) => !useful || useful.has(name))
@@ -92,6 +95,15 @@ export class Header {
     const kept = [...KEPT, ...shared];
     return formatAddress({ view, session, params:
       Object.fromEntries(Object.entries(params).filter(([name]) => kept.includes(name))) });
+  }
+
+  /** What is open is Before: what is compared with it is what changed. */
+  #compare() {
+    const { session, params: { root = "", host = "" } } = this.#address;
+    pickSession(`Compare ${session} with`, { root, without: [session], choose: (name) => {
+      location.hash = formatAddress({ view: "compare", session: "", params: { ...this.#kept(),
+        first: session, second: name, ...(host ? { first_host: host } : {}) } });
+    } });
   }
 
   #hosts() {

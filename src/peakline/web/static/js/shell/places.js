@@ -1,6 +1,6 @@
 /** Where the palette looks: views, steps, ops, buffers and findings of a session, and sessions. */
 
-import { json, sessionPath } from "../core/api.js";
+import { json, sessionPage, sessionPath } from "../core/api.js";
 import { formatAddress } from "../core/address.js";
 import { evidenceLinks } from "../core/finding.js";
 import { bytes, time } from "../core/format.js";
@@ -92,9 +92,8 @@ async function findings(where, text) {
  */
 async function sessions({ address, signal }, text) {
   const { root } = address.params;
-  const { data } = await json("sessions", { query: { root }, signal });
-  return data.filter((/** @type {any} */ one) => has(one.session_id, text)
-    && one.session_id !== address.session).slice(0, MOST).map((/** @type {any} */ one) =>
+  const found = await sessionPage({ root: root ?? "", search: text, limit: MOST + 1 }, signal);
+  return found.sessions.filter((one) => one.session_id !== address.session).slice(0, MOST).map((one) =>
     ({ group: "Session", text: one.session_id, note: one.bytes ? bytes(one.bytes) : "",
       href: formatAddress({ view: "summary", session: one.session_id,
         params: root ? { root } : {} }) }));

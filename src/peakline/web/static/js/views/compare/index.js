@@ -2,6 +2,7 @@
 
 import { isAbort, json, request, sessionPath } from "../../core/api.js";
 import { changed } from "../../core/address.js";
+import { comparedOf } from "../../core/compared.js";
 import { copyButton, copyText } from "../../core/copy.js";
 import { fill, h } from "../../core/dom.js";
 import { bytes, counted } from "../../core/format.js";
@@ -10,14 +11,20 @@ import { empty, failed, loading, notices } from "../../core/states.js";
 import { allocatorName, changeFact, time3 } from "./changes.js";
 import { findingsPart } from "./findings.js";
 import { MemoryPart } from "./memory.js";
-import { Pickers } from "./pickers.js";
+import { MOST, Pickers } from "./pickers.js";
+import { StepwiseData } from "./series.js";
+import { Stepwise } from "./stepwise.js";
+import { sentencesOf } from "./summary.js";
 import { isChance, timePart } from "./time.js";
 
 /** @typedef {import("../../core/finding.js").Link} Link */
 /** @typedef {{before: Link, after: Link}} Links of the two sessions, their hosts kept */
+/** @typedef {import("./series.js").Measure} Measure */
+/** @typedef {{coming: Promise<StepwiseData>, measure: Measure, onMeasure: (measure: Measure) => void}} Steps */
 
 const COMPARED = ["new", "worse", "gone"];
-const ASKED = ["first", "second", "first_host", "second_host"];
+const ASKED = ["first", "second", "with", "first_host", "second_host"];
+const MEASURES = ["end", "low", "high"];
 
 /** @param {import("../../shell/context.js").Context} context */
 export function mount(context) {
@@ -33,6 +40,8 @@ class CompareView {
   #params;
   /** @type {MemoryPart | null} */
   #memory = null;
+  /** @type {Stepwise | null} */
+  #time = null;
   #shown = "";
   #isReady = false;
 
@@ -49,14 +58,14 @@ class CompareView {
 
   async start() {
     const { main, signal } = this.context;
-    fill(main, h("h1", { class: "unseen" }, "Compare two sessions"), this.pickers.element, this.content);
-    fill(this.content, loading("Looking for sessions"));
+    fill(main, h("h1", { class: "unseen" }, "Compare sessions"), this.pickers.element, this.content);
+    fill(this.content, loading("Comparing"));
     try {
       const { roots } = await serverDocument();
       this.#root = this.context.root || (roots.length > 1 ? roots[0] ?? "" : "");
       if (signal.aborted) return;
       this.#isReady = true;
-      void this.#list();
+      this.pickers.root = this.#root;
       this.update(this.#params);
     } catch (error) {
       if (!signal.aborted) fill(this.content, failed(error, () => void this.start()));
@@ -76,38 +85,29 @@ class CompareView {
   }
 
   destroy() {
-    this.#memory?.destroy();
     this.#ends.abort();
-  }
-
-  async #list() {
-    try {
-      const { data } = await json("sessions",
-        { query: { root: this.#root }, signal: this.context.signal });
-      this.pickers.setSessions(data);
-    } catch {
-      // What is compared tells what is wrong; the pickers keep what the address names.
-    }
+    this.#memory?.destroy();
+    this.#time?.destroy();
+    this.#memory = this.#time = null;
   }
 
   async #compare() {
     const { first = "", second = "" } = this.#params;
-    this.#ends.abort();
+    this.destroy();
     this.#ends = new AbortController();
-    this.#memory?.destroy();
-    this.#memory = null;
     const signal = AbortSignal.any([this.#ends.signal, this.context.signal]);
     if (!first || !second) {
       fill(this.content, empty("Choose two sessions", "The earlier one is Before, the later one After; "
-        + "what changed from one to the other is shown here."));
+        + "what changed from one to the other is shown here. More can be laid beside them then."));
       return;
     }
     fill(this.content, loading("Comparing"));
     try {
       const query = await this.#query(signal);
+      const steps = this.#steps(query, signal);
       const { data, notes } = await json("compare", { query, signal });
       const links = this.#links(query);
-      const shown = this.#draw(data, links, query, signal);
+      const shown = this.#draw(data, links, query, steps);
       fill(this.content, notices({ notes, warnings: warningsOf(data) }, "these profiles"), ...shown);
     } catch (error) {
       if (isAbort(error)) return;
@@ -125,12 +125,31 @@ class CompareView {
     const { first = "", second = "" } = this.#params;
     const [first_host = "", second_host = ""] = await Promise.all([["first_host", first],
       ["second_host", second]].map(async ([key = "", session = ""]) => {
-      const host = this.#params[key];
-      if (host) return host;
       const { data } = await json(sessionPath(session), { query: { root: this.#root }, signal });
-      return data.hosts.length > 1 ? data.hosts[0] : "";
+      this.pickers.setHosts(session, data.hosts);
+      return this.#params[key] ?? (data.hosts.length > 1 ? data.hosts[0] : "");
     }));
     return { root: this.#root, first, second, first_host, second_host };
+  }
+
+  /**
+   * All of them step by step, once for every chart; of others than the first two the first host.
+   * @param {Record<string, string>} query
+   * @param {AbortSignal} signal
+   * @returns {Steps}
+   */
+  #steps({ first_host = "", second_host = "" }, signal) {
+    const hosts = [first_host, second_host], chosen = this.#params["of"] ?? "";
+    const coming = Promise.all(comparedOf(this.#params).slice(0, MOST).map(async (name, place) => {
+      const known = hosts[place];
+      if (known !== undefined) return { name, host: known };
+      const { data } = await json(sessionPath(name), { query: { root: this.#root }, signal });
+      return { name, host: data.hosts.length > 1 ? data.hosts[0] : "" };
+    })).then((sessions) => StepwiseData.load(sessions, this.#root, signal));
+    // Whoever shows it says why it does not come.
+    coming.catch(() => undefined);
+    return { coming, measure: /** @type {Measure} */ (MEASURES.includes(chosen) ? chosen : "end"),
+      onMeasure: (measure) => this.context.change({ of: measure === "end" ? null : measure }) };
   }
 
   /**
@@ -148,19 +167,21 @@ class CompareView {
    * @param {any} data what `peakline diff --json` prints
    * @param {Links} links
    * @param {Record<string, string>} query
-   * @param {AbortSignal} signal
+   * @param {Steps} steps
    */
-  #draw(data, links, query, signal) {
-    this.#memory = new MemoryPart(data, links, query, signal);
+  #draw(data, links, query, steps) {
+    this.#memory = new MemoryPart(data, links, steps);
+    this.#time = new Stepwise(steps.coming, { kind: "time", title: "Time of each step" });
     const isSame = isUnchanged(data);
     return [
       h("section", { class: "panel stack", "aria-label": "At a glance" },
         h("div", { class: "row-of" }, h("h2", { class: "grow" }, isSame ? "Nothing changed" : "What changed"),
           this.#markdown(query), copyButton("Copy link", () => location.hash)),
+        ...(isSame ? [] : sentencesOf(data)).map((text) => h("p", { class: "said" }, text)),
         glance(data)),
       findingsPart(data, links),
       this.#memory.element,
-      timePart(data, links),
+      timePart(data, links, this.#time.element),
     ];
   }
 

@@ -4,7 +4,7 @@ import { h } from "../../core/dom.js";
 import { bytes, count, percent } from "../../core/format.js";
 import { DataTable } from "../../core/table.js";
 import { allocatorName, bySize, changeColumn, changeFact } from "./changes.js";
-import { Courses } from "./courses.js";
+import { Stepwise } from "./stepwise.js";
 
 /** @typedef {import("../../core/table.js").Column} Column */
 /** @typedef {import("./index.js").Links} Links */
@@ -12,26 +12,25 @@ import { Courses } from "./courses.js";
 const OPEN = 4;
 
 export class MemoryPart {
-  /** @type {Courses[]} */
-  #courses = [];
+  /** @type {Stepwise[]} */
+  #charts = [];
 
   /**
    * @param {any} data
    * @param {Links} links
-   * @param {Record<string, string>} query
-   * @param {AbortSignal} signal
+   * @param {import("./index.js").Steps} steps
    */
-  constructor(data, links, query, signal) {
+  constructor(data, links, steps) {
     const { allocators } = data;
     this.element = h("section", { class: "panel stack", "aria-label": "Memory" },
       h("h2", {}, "Memory"),
       !allocators.length && h("p", { class: "quiet" }, "Neither profile has anything about memory."),
       ...allocators.map((/** @type {any} */ one, /** @type {number} */ place) =>
-        this.#allocator(one, place < OPEN, data, links, query, signal)));
+        this.#allocator(one, place < OPEN, data, links, steps)));
   }
 
   destroy() {
-    for (const one of this.#courses) one.destroy();
+    for (const one of this.#charts) one.destroy();
   }
 
   /**
@@ -39,22 +38,22 @@ export class MemoryPart {
    * @param {boolean} isOpen
    * @param {any} data
    * @param {Links} links
-   * @param {Record<string, string>} query
-   * @param {AbortSignal} signal
+   * @param {import("./index.js").Steps} steps
    */
-  #allocator(one, isOpen, data, links, query, signal) {
+  #allocator(one, isOpen, data, links, steps) {
     const { before, after } = one;
     const only = !before ? " (only after)" : !after ? " (only before)" : "";
     const part = h("details", { class: "allocator" },
       h("summary", {}, h("h3", {}, allocatorName(one.allocator), only)));
     const show = () => {
       if (!part.open || part.childElementCount > 1) return;
-      const courses = new Courses(one, data, query, signal);
-      this.#courses.push(courses);
+      const chart = new Stepwise(steps.coming, { kind: "bytes", title: allocatorName(one.allocator),
+        names: [before?.allocator ?? null, after?.allocator ?? null], measure: steps.measure,
+        onMeasure: steps.onMeasure });
+      this.#charts.push(chart);
       part.append(h("div", { class: "stack" }, facts(one, !data.time), ...one.notes.map(
         (/** @type {string} */ note) => h("p", { class: "quiet" }, `Note: ${note}.`)),
-      courses.element, ...tables(one, links)));
-      void courses.load();
+      chart.element, ...tables(one, links)));
     };
     part.addEventListener("toggle", show);
     part.open = isOpen;

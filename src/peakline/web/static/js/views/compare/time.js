@@ -14,11 +14,12 @@ const LIKELY = 0.05;
 /**
  * @param {any} data
  * @param {Links} links
+ * @param {HTMLElement} chart of every step
  * @returns {HTMLElement}
  */
-export function timePart({ time: both }, links) {
+export function timePart({ time: both }, links, chart) {
   return h("section", { class: "panel stack", "aria-label": "Time" }, h("h2", {}, "Time"),
-    ...(both ? told(both, links)
+    ...(both ? told(both, links, chart)
       : [h("p", { class: "quiet" }, "Neither profile has steps or ops.")]));
 }
 
@@ -33,8 +34,9 @@ export function isChance({ chance }) {
 /**
  * @param {any} both
  * @param {Links} links
+ * @param {HTMLElement} chart
  */
-function told(both, links) {
+function told(both, links, chart) {
   const { before, after, parts, ops, notes } = both;
   const found = [];
   if (before.times || after.times) {
@@ -46,7 +48,7 @@ function told(both, links) {
       changeFact("Steps", before.steps || null, after.steps || null, count, { neutral: true })));
   }
   found.push(...notes.map((/** @type {string} */ note) =>
-    h("p", { class: "quiet" }, `Note: ${note}.`)));
+    h("p", { class: "quiet" }, `Note: ${note}.`)), chart);
   if (parts.length) {
     const rows = bySize(parts, "delta_ps").map((row) => ({ ...row, text: partOf(row.part).text }));
     found.push(h("h3", {}, "What a mean step's time goes to"), table("Parts of a mean step", [

@@ -1,28 +1,31 @@
 /** The sessions of a log directory: what there is, what stands out, and how to get more. */
 
-import { isAbort, json } from "../../core/api.js";
+import { json, sessionPath } from "../../core/api.js";
 import { formatAddress } from "../../core/address.js";
+import { comparedOf, comparedParams, textsOf } from "../../core/compared.js";
 import { copyButton } from "../../core/copy.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { counted } from "../../core/format.js";
 import { isTyping } from "../../core/gestures.js";
 import { serverDocument } from "../../core/server.js";
-import { failed, loading, notices } from "../../core/states.js";
+import { failed, loading } from "../../core/states.js";
 import { openCapture } from "./capture.js";
 import { detailsOf } from "./details.js";
 import { takeDrops } from "./drop.js";
 import { nothingYet } from "./nothing.js";
-import { SessionList } from "./list.js";
+import { isSortedLater, SessionList } from "./list.js";
+import { Pages } from "./pages.js";
 import { openUpload } from "./upload.js";
 
-/** @typedef {import("../../shell/router.js").SessionDocument} SessionDocument */
 /** @typedef {import("../../core/server.js").ServerDocument} ServerDocument */
 /** @typedef {import("./list.js").Row} Row */
 
-const NEWEST = "-modified";
-/** A list that is not complete yet is asked for again so many times, this long after. */
-const AGAIN = 30;
-const AGAIN_MS = 1500;
+/** The service's own order. */
+const NEWEST = "";
+/** Somebody types on. */
+const PAUSE_MS = 150;
+/** So many are compared. */
+const MOST_COMPARED = 10;
 /** Of the table, without and with details below it. */
 const HEIGHTS = { alone: "max(16rem, calc(100vh - 9.5rem))", shared: "max(14rem, 50vh)" };
 
@@ -34,18 +37,15 @@ export function mount(context) {
 }
 
 class SessionsView {
-  /** @type {SessionDocument[]} */
-  #sessions = [];
   /** @type {SessionList | null} */
   #list = null;
   /** @type {ServerDocument | null} */
   #server = null;
-  /** @type {Map<string, string>} */
-  #reasons = new Map();
   #root = "";
-  #again = 0;
-  /** Ends the question for the list that is being answered. */
-  #loads = new AbortController();
+  /** A chosen session that is on no page that came. @type {Row | null} */
+  #apart = null;
+  #typing = 0;
+  #isDrawn = false;
   /** What the details show. @type {unknown[]} */
   #detailed = [];
   /** @type {Record<string, string>} */
@@ -55,19 +55,22 @@ class SessionsView {
   help = [
     ["/", "search"],
     ["Enter, twice", "what a session is; open it"],
-    ["Space", "pick a session to compare it with another"],
+    ["Space", "pick a session to compare it with others"],
   ];
 
   /** @param {import("../../shell/context.js").Context} context */
   constructor(context) {
     this.context = context;
     this.#params = context.params;
-    this.search = h("input", { type: "search", id: "search", placeholder: "Search name, host or tool",
-      "aria-label": "Search name, host or tool", value: context.params["q"] ?? "",
+    this.search = h("input", { type: "search", id: "search", placeholder: "Search name or host",
+      "aria-label": "Search name or host", value: context.params["q"] ?? "",
       oninput: () => {
         this.#change({ q: this.search.value.trim() });
-        this.#draw();
+        clearTimeout(this.#typing);
+        this.#typing = setTimeout(() => void this.#load(), PAUSE_MS);
       } });
+    this.pages = new Pages(context.signal, () => this.#draw(), (error) => this.#fail(error));
+    context.signal.addEventListener("abort", () => clearTimeout(this.#typing));
     this.count = h("span", { class: "quiet", role: "status" });
     this.roots = h("span", {});
     this.compare = h("a", { class: "button", href: "#/compare" });
@@ -79,14 +82,13 @@ class SessionsView {
       h("button", { type: "button", title: "Look for new sessions",
         onclick: () => void this.#load() }, "Refresh"),
       copyButton("Copy link", () => location.hash));
-    this.told = h("div", {});
     this.content = h("div", { class: "stack" });
     this.details = h("div", {});
   }
 
   async start() {
     const { main, signal } = this.context;
-    main.append(this.bar, this.told, this.content, this.details);
+    main.append(this.bar, this.content, this.details);
     this.#drawBar();
     addEventListener("keydown", (event) => {
       if (event.key !== "/" || isTyping(event)) return;
@@ -124,41 +126,32 @@ class SessionsView {
     const isSorted = (params["sort"] ?? NEWEST) !== (this.#params["sort"] ?? NEWEST);
     this.#params = params;
     if (isSorted) this.#list = null;
-    this.#draw();
+    if (isSorted || isSearched) void this.#load();
+    else this.#draw();
     this.#drawBar();
   }
 
   destroy() {}
 
+  /** The first rows of what is searched for, in the order that is wanted. */
   async #load() {
-    // An older answer must not come after a newer one.
-    this.#loads.abort();
-    this.#loads = new AbortController();
-    const signal = AbortSignal.any([this.#loads.signal, this.context.signal]);
-    try {
-      const { data, notes, warnings } = await json("sessions", { query: { root: this.#root }, signal });
-      if (signal.aborted) return;
-      this.#sessions = data;
-      this.#reasons = reasonsOf(notes);
-      fill(this.told, notices({ notes, warnings }, "these sessions"));
-      this.#draw();
-      // The tools of a large log directory come bit by bit.
-      if (notes.some((note) => note.includes("not all known yet")) && this.#again++ < AGAIN) {
-        const later = setTimeout(() => void this.#load(), AGAIN_MS);
-        signal.addEventListener("abort", () => clearTimeout(later), { once: true });
-      }
-    } catch (error) {
-      if (isAbort(error)) return;
-      this.#list = null;
-      fill(this.told);
-      fill(this.content, failed(error, () => void this.#load()));
-    }
+    const sort = this.#params["sort"] ?? NEWEST, isLater = isSortedLater(sort);
+    await this.pages.ask({ root: this.#root, search: this.search.value.trim(),
+      sort: isLater ? "" : sort }, isLater);
+  }
+
+  /** @param {unknown} error */
+  #fail(error) {
+    this.#list = null;
+    this.#isDrawn = false;
+    fill(this.content, failed(error, () => void this.#load()));
   }
 
   #draw() {
     this.#drawBar();
-    if (!this.#server) return;
-    if (!this.#sessions.length) {
+    const { all, matching, sessions } = this.pages;
+    if (!this.#server || all < 0) return;
+    if (!all) {
       this.#list = null;
       this.#detailed = [];
       fill(this.content, nothingYet(this.#server, this.#root, {
@@ -167,42 +160,56 @@ class SessionsView {
       fill(this.details);
       return;
     }
-    const shown = this.#sessions.filter((session) => this.#matches(session));
     const isNew = !this.#list;
     if (!this.#list) {
       this.#list = this.#newList();
       fill(this.content, this.#list.element);
     }
-    this.#list.show(shown, this.#reasons);
-    const all = this.#sessions.length;
-    this.count.textContent = shown.length === all ? counted(all, "session")
-      : `${shown.length} of ${counted(all, "session")}`;
+    this.#list.show(sessions);
+    const some = matching === all ? counted(all, "session")
+      : `${matching.toLocaleString("en-US")} of ${counted(all, "session")}`;
+    this.count.textContent = sessions.length < matching
+      ? `${some}, sorted are the newest ${counted(sessions.length, "one", "")}` : some;
     this.#drawDetails();
     // After the details, which leave the list less room.
     if (isNew) this.#list.reveal(this.#params["chosen"] ?? "");
+    if (!this.#isDrawn) void this.#findChosen();
+    this.#isDrawn = true;
+  }
+
+  /** What the address says is chosen may be on no page that is in view. */
+  async #findChosen() {
+    const chosen = this.#params["chosen"] ?? "";
+    if (!chosen || this.#list?.row(chosen)) return;
+    try {
+      const { data } = await json(sessionPath(chosen),
+        { query: { root: this.#root }, signal: this.context.signal });
+      if (this.#params["chosen"] !== chosen || !this.#list) return;
+      this.#apart = this.#list.rowOf(data);
+      this.#list.summaries.want(data, true);
+      this.#drawDetails();
+    } catch {
+      // One that is gone: there is nothing to show of it.
+    }
   }
 
   #newList() {
-    const picked = () => [this.#params["first"], this.#params["second"]];
     return new SessionList({
       root: this.#root, signal: this.context.signal, sort: this.#params["sort"] ?? NEWEST,
-      onSort: (sort) => this.#change({ sort: sort === NEWEST ? null : sort }),
+      onSort: (sort) => {
+        this.#change({ sort: sort === NEWEST ? null : sort });
+        void this.#load();
+      },
+      onSeen: (first, last) => this.pages.see(first, last),
       onChoose: (row) => this.#choose(row),
       isChosen: (row) => row.name === this.#params["chosen"],
       onPick: (name, isPicked) => this.#pick(name, isPicked),
-      isPicked: (name) => picked().includes(name),
+      isPicked: (name) => comparedOf(this.#params).includes(name),
       link: (name, view) => this.#link(name, view),
       onKnown: (row) => {
         if (row.name === this.#params["chosen"]) this.#drawDetails();
       },
     });
-  }
-
-  /** @param {SessionDocument} session */
-  #matches({ session_id, hosts, tools }) {
-    const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const text = [session_id, ...hosts, ...tools].join("\n").toLowerCase();
-    return words.every((word) => text.includes(word));
   }
 
   /**
@@ -222,7 +229,8 @@ class SessionsView {
   }
 
   #drawDetails() {
-    const row = this.#list?.row(this.#params["chosen"] ?? "");
+    const chosen = this.#params["chosen"] ?? "";
+    const row = this.#list?.row(chosen) ?? (this.#apart?.name === chosen ? this.#apart : undefined);
     if (!this.#list) return;
     this.#list.element.style.maxHeight = row ? HEIGHTS.shared : HEIGHTS.alone;
     const state = row && this.#list.stateOf(row);
@@ -244,34 +252,36 @@ class SessionsView {
   }
 
   /**
-   * Of more than two the older pick gives way.
+   * Of more than ten the oldest pick gives way.
    * @param {string} name
    * @param {boolean} isPicked
    */
   #pick(name, isPicked) {
-    const before = [this.#params["first"], this.#params["second"]].filter((one) => one && one !== name);
-    const picked = isPicked ? [...before.slice(-1), name] : before;
-    this.#change({ first: picked[0] ?? null, second: picked[1] ?? null });
+    const before = comparedOf(this.#params).filter((one) => one !== name);
+    const picked = isPicked ? [...before.slice(1 - MOST_COMPARED), name] : before;
+    this.#change(comparedParams(picked));
     this.#drawBar();
-    if (isPicked && before.length === 2) this.#list?.table.refresh();
-    announce(picked.length === 2 ? "two sessions picked: compare them" : counted(picked.length,
-      "session picked", "sessions picked"));
+    if (isPicked && before.length >= MOST_COMPARED) this.#list?.table.refresh();
+    announce(picked.length > 1 ? `${picked.length} sessions picked: compare them`
+      : counted(picked.length, "session picked", "sessions picked"));
   }
 
   #drawBar() {
-    const { first = "", second = "" } = this.#params;
-    const isReady = Boolean(first && second);
-    this.compare.hidden = !first && !second;
-    this.compare.textContent = isReady ? "Compare the two" : "Pick one more to compare";
+    const picked = comparedOf(this.#params), isReady = picked.length > 1;
+    this.compare.hidden = !picked.length;
+    this.compare.textContent = !isReady ? "Pick one more to compare"
+      : picked.length === 2 ? "Compare the two" : `Compare the ${picked.length}`;
     this.compare.classList.toggle("primary", isReady);
     if (isReady) {
       this.compare.href = formatAddress({ view: "compare", session: "",
-        params: { root: this.#root, first, second } });
+        params: { root: this.#root, ...textsOf(comparedParams(picked)) } });
     } else this.compare.removeAttribute("href");
     const isReadOnly = this.#server?.read_only ?? false;
     for (const button of [this.capture, this.upload]) {
       button.disabled = isReadOnly;
-      button.title = isReadOnly ? "This server is read-only (--read-only)" : "";
+      button.title = !isReadOnly ? "" : this.#server?.source
+        ? "peakline view only shows what is there; a server of peakline serve takes captures and uploads"
+        : "This server is read-only (--read-only)";
     }
   }
 
@@ -299,7 +309,7 @@ class SessionsView {
     if (!this.#server || this.#server.read_only) return;
     openUpload(this.#server, this.#root, files, {
       link: (name, view) => this.#link(name, view),
-      names: this.#sessions.map(({ session_id }) => session_id),
+      names: this.pages.sessions.flatMap(({ session_id }) => session_id),
       onStored: () => void this.#load(), signal: this.context.signal,
     });
   }
@@ -321,19 +331,4 @@ class SessionsView {
     }
     this.context.change(changes);
   }
-}
-
-/**
- * Why sessions cannot be read, by name: the list tells it a line each.
- * @param {string[]} notes
- * @returns {Map<string, string>}
- */
-function reasonsOf(notes) {
-  /** @type {Map<string, string>} */
-  const reasons = new Map();
-  for (const note of notes) {
-    const found = /^session (.*?): (.*)$/s.exec(note);
-    if (found?.[1] && found[2]) reasons.set(found[1], found[2]);
-  }
-  return reasons;
 }

@@ -7,10 +7,10 @@ import { SEVERITIES } from "./glance.js";
 import { keyOf, Summaries } from "./summaries.js";
 import { viewsOf } from "../../core/views.js";
 
-/** @typedef {import("../../shell/router.js").SessionDocument} SessionDocument */
+/** @typedef {import("../../core/api.js").ListedSession} ListedSession */
 /**
  * @typedef {object} Row
- * @property {SessionDocument} session
+ * @property {ListedSession} session
  * @property {string} name
  * @property {number} hosts
  * @property {string | null} modified
@@ -31,6 +31,7 @@ import { viewsOf } from "../../core/views.js";
  * @property {(name: string) => boolean} isPicked
  * @property {(name: string, view: string) => string} link
  * @property {(row: Row) => void} onKnown its summary has come
+ * @property {(first: number, last: number) => void} onSeen rows are in view
  * @property {string} root
  * @property {AbortSignal} signal
  */
@@ -45,8 +46,6 @@ export class SessionList {
   #rows = new Map();
   /** @type {Row[]} */
   #shown = [];
-  /** @type {Map<string, string>} */
-  #reasons = new Map();
   #resort = 0;
 
   /** @param {Told} told */
@@ -56,11 +55,9 @@ export class SessionList {
       (session) => this.#rows.get(keyOf(session))?.cells["findings"]?.isConnected ?? false,
       (session) => this.#arrived(session));
     this.table = new DataTable({
-      label: "Sessions", columns: this.#columns(), sort: told.sort,
-      onSort: (sort) => {
-        this.#askForAll(sort);
-        told.onSort(sort);
-      },
+      label: "Sessions", columns: this.#columns(), sort: told.sort, remote: !isSortedLater(told.sort),
+      onSort: (sort) => told.onSort(sort),
+      onSeen: (first, last) => told.onSeen(first, last),
       onChoose: (row) => told.onChoose(row), isChosen: (row) => told.isChosen(row),
       nothing: "No session matches.",
     });
@@ -79,20 +76,31 @@ export class SessionList {
   }
 
   /**
-   * @param {SessionDocument[]} sessions
-   * @param {Map<string, string>} reasons why some cannot be read, by name
+   * @param {ListedSession[]} sessions by their place, with holes where they did not come yet
    */
-  show(sessions, reasons) {
-    this.#reasons = reasons;
-    for (const session of sessions) {
-      const key = keyOf(session), known = this.#rows.get(key);
-      if (known) known.session = session;
-      else this.#rows.set(key, rowOf(session));
-    }
-    this.#shown = sessions.flatMap((session) => this.#rows.get(keyOf(session)) ?? []);
-    for (const row of this.#shown) this.#draw(row);
+  show(sessions) {
+    this.#shown = new Array(sessions.length);
+    // Holes are passed over.
+    sessions.forEach((session, place) => void (this.#shown[place] = this.rowOf(session)));
+    this.#shown.forEach((row) => this.#draw(row));
     this.#askForAll(this.table.sort);
+    this.table.options.remote = !isSortedLater(this.table.sort);
     this.table.setRows(this.#shown);
+  }
+
+  /**
+   * The row of a session, also of one that is not in the list now.
+   * @param {ListedSession} session
+   */
+  rowOf(session) {
+    const key = keyOf(session), known = this.#rows.get(key);
+    if (known) {
+      known.session = { ...session, tools: session.tools ?? known.session.tools };
+      return known;
+    }
+    const row = rowOf(session);
+    this.#rows.set(key, row);
+    return row;
   }
 
   /**
@@ -100,13 +108,13 @@ export class SessionList {
    * @param {string} name
    */
   reveal(name) {
-    const place = this.table.rows.findIndex((row) => row.name === name);
+    const place = this.table.rows.findIndex((row) => row?.name === name);
     if (place >= 0) this.table.reveal(place);
   }
 
   /** @param {string} name */
   row(name) {
-    return this.#shown.find((row) => row.name === name);
+    return this.#shown.find((row) => row?.name === name);
   }
 
   /**
@@ -114,8 +122,7 @@ export class SessionList {
    * @returns {import("./summaries.js").State}
    */
   stateOf(row) {
-    const state = this.summaries.of(row.session), reason = this.#reasons.get(row.name);
-    return state.kind === "none" && reason ? { kind: "failed", reason } : state;
+    return this.summaries.of(row.session);
   }
 
   /** @returns {import("../../core/table.js").Column[]} */
@@ -123,7 +130,7 @@ export class SessionList {
     const { link, isPicked, onPick } = this.told;
     const later = (/** @type {string} */ key) => (/** @type {Row} */ row) => this.#later(row, key);
     return [
-      { key: "pick", title: "", unsorted: true, width: "2.4rem", help: "Pick two to compare",
+      { key: "pick", title: "", unsorted: true, width: "2.4rem", help: "Pick two to ten to compare",
         cell: (row) => {
           const box = h("input", { type: "checkbox", "aria-label": `Compare ${row.name}` });
           box.checked = isPicked(row.name);
@@ -148,10 +155,15 @@ export class SessionList {
         cell: (row) => h("span", { title: row.session.hosts.join(", ") }, String(row.hosts)) },
       { key: "bytes", title: "Size", kind: "bytes", width: "6.5rem" },
       { key: "views", title: "Views", unsorted: true, width: "15rem",
-        cell: (row) => h("span", { class: "views" }, ...viewsOf(row.session).map(({ view, text }) =>
-          h("a", { href: link(row.name, view), tabindex: -1,
-            onclick: (/** @type {Event} */ event) => event.stopPropagation() }, text))) },
+        cell: later("views") },
     ];
+  }
+
+  /** @param {Row} row */
+  #views(row) {
+    return h("span", { class: "views" }, ...viewsOf(row.session).map(({ view, text }) =>
+      h("a", { href: this.told.link(row.name, view), tabindex: -1,
+        onclick: (/** @type {Event} */ event) => event.stopPropagation() }, text)));
   }
 
   /**
@@ -170,14 +182,15 @@ export class SessionList {
     return cell;
   }
 
-  /** @param {SessionDocument} session */
+  /** @param {ListedSession} session */
   #arrived(session) {
     const row = this.#rows.get(keyOf(session));
     if (!row) return;
+    row.session = { ...row.session, tools: this.summaries.tools(row.session) };
     this.#draw(row);
-    if (this.stateOf(row).kind !== "known") return;
+    if (!["known", "failed"].includes(this.stateOf(row).kind) && !row.session.tools) return;
     this.told.onKnown(row);
-    if (this.#isSortedLater(this.table.sort) && !this.#resort) {
+    if (isSortedLater(this.table.sort) && !this.#resort) {
       this.#resort = setTimeout(() => {
         this.#resort = 0;
         this.table.setRows(this.#shown);
@@ -203,6 +216,10 @@ export class SessionList {
    */
   #fill(row, key, cell) {
     const { kind, glance, reason } = this.stateOf(row);
+    if (key === "views") {
+      fill(cell, this.#views(row));
+      return;
+    }
     cell.ariaBusy = String(key === "findings" && (kind === "waiting" || kind === "asking"));
     if (!glance) {
       fill(cell, key === "findings" ? this.#meanwhile(row, kind, reason ?? "")
@@ -246,18 +263,21 @@ export class SessionList {
    * @param {string} sort
    */
   #askForAll(sort) {
-    this.summaries.all = this.#isSortedLater(sort);
-    if (this.summaries.all) for (const row of this.#shown) this.summaries.want(row.session);
-  }
-
-  /** @param {string} sort */
-  #isSortedLater(sort) {
-    return LATER.includes(sort.replace(/^-/, ""));
+    this.summaries.all = isSortedLater(sort);
+    if (this.summaries.all) this.#shown.forEach((row) => this.summaries.want(row.session));
   }
 }
 
 /**
- * @param {SessionDocument} session
+ * Whether only the profiles say what it is sorted by, and not the service.
+ * @param {string} sort
+ */
+export function isSortedLater(sort) {
+  return LATER.includes(sort.replace(/^-/, ""));
+}
+
+/**
+ * @param {ListedSession} session
  * @returns {Row}
  */
 function rowOf(session) {

@@ -4,11 +4,11 @@ import { json, isAbort, ProblemError, sessionPath } from "../../core/api.js";
 import { glanceOf } from "./glance.js";
 
 /** @typedef {import("./glance.js").Glance} Glance */
-/** @typedef {import("../../shell/router.js").SessionDocument} SessionDocument */
+/** @typedef {import("../../core/api.js").ListedSession} ListedSession */
 /**
  * @typedef {object} State
  * @property {"none" | "large" | "waiting" | "asking" | "known" | "failed"} kind none: no tool
- * says anything; large: only read when the reader asks
+ * says anything; large: only read when the reader wants it
  * @property {Glance} [glance]
  * @property {string} [reason]
  */
@@ -21,15 +21,19 @@ const BUSY_MS = 2000;
 export class Summaries {
   /** @type {Map<string, State>} */
   #states = new Map();
-  /** @type {SessionDocument[]} */
+  /** @type {Map<string, string[]>} */
+  #tools = new Map();
+  /** Those that the reader wants to be looked into, though they are large. @type {Set<string>} */
+  #wanted = new Set();
+  /** @type {ListedSession[]} */
   #waiting = [];
   #asking = 0;
 
   /**
    * @param {string} root
    * @param {AbortSignal} signal
-   * @param {(session: SessionDocument) => boolean} isSeen whether its row is in view
-   * @param {(session: SessionDocument) => void} tell its state changed
+   * @param {(session: ListedSession) => boolean} isSeen whether its row is in view
+   * @param {(session: ListedSession) => void} tell its state changed
    */
   constructor(root, signal, isSeen, tell) {
     this.root = root;
@@ -41,27 +45,40 @@ export class Summaries {
   }
 
   /**
-   * @param {SessionDocument} session
+   * @param {ListedSession} session
    * @returns {State}
    */
   of(session) {
     const known = this.#states.get(keyOf(session));
     if (known) return known;
-    if (!session.tools.includes("summary")) return { kind: "none" };
+    const tools = this.tools(session);
+    // Which tools there are says the session itself, which is looked into when its row is in view.
+    if (!tools) return { kind: "waiting" };
+    if (!tools.includes("summary")) return { kind: "none" };
     return { kind: (session.bytes ?? 0) > LARGE_BYTES ? "large" : "waiting" };
   }
 
   /**
+   * The tools of a session, null where nobody looked yet.
+   * @param {ListedSession} session
+   */
+  tools(session) {
+    return this.#tools.get(keyOf(session)) ?? session.tools;
+  }
+
+  /**
    * Ask about a session when its turn comes; a large one only with `large`.
-   * @param {SessionDocument} session
+   * @param {ListedSession} session
    */
   want(session, large = false) {
     const { kind } = this.of(session);
     if (kind !== "waiting" && !(large && kind === "large")) return;
     if (this.#states.has(keyOf(session))) return;
     this.#set(session, { kind: "waiting" });
-    if (large) this.#waiting.unshift(session);
-    else this.#waiting.push(session);
+    if (large) {
+      this.#wanted.add(keyOf(session));
+      this.#waiting.unshift(session);
+    } else this.#waiting.push(session);
     // Once the table has put the row into the page, it can be told whether it is in view.
     queueMicrotask(() => this.#next());
   }
@@ -79,13 +96,29 @@ export class Summaries {
     }
   }
 
-  /** @param {SessionDocument} session */
+  /** @param {ListedSession} session */
   async #ask(session) {
     this.#asking += 1;
     this.#set(session, { kind: "asking" });
+    const asked = { query: { root: this.root }, signal: this.signal };
     try {
-      const { data } = await json(sessionPath(session.session_id, "tools", "summary"),
-        { query: { root: this.root }, signal: this.signal });
+      if (!this.tools(session)) {
+        const { data, notes } = await json(sessionPath(session.session_id), asked);
+        this.#tools.set(keyOf(session), data.tools);
+        // Its own line is all that is noted of one session, and there only where no tool can read it.
+        const [reason] = notes;
+        if (reason) {
+          this.#set(session, { kind: "failed", reason: reason.replace(/^session .*?: /s, "") });
+          return;
+        }
+      }
+      const isLarge = (session.bytes ?? 0) > LARGE_BYTES && !this.#wanted.has(keyOf(session));
+      if (!this.tools(session)?.includes("summary") || isLarge) {
+        this.#states.delete(keyOf(session));
+        this.tell(session);
+        return;
+      }
+      const { data } = await json(sessionPath(session.session_id, "tools", "summary"), asked);
       this.#set(session, { kind: "known", glance: glanceOf(data) });
     } catch (error) {
       if (isAbort(error)) return;
@@ -105,7 +138,7 @@ export class Summaries {
   }
 
   /**
-   * @param {SessionDocument} session
+   * @param {ListedSession} session
    * @param {State} state
    */
   #set(session, state) {
@@ -116,7 +149,7 @@ export class Summaries {
 
 /**
  * A session that was written again is another one.
- * @param {SessionDocument} session
+ * @param {ListedSession} session
  */
 export function keyOf(session) {
   return `${session.session_id}\n${session.bytes}\n${session.modified}`;
