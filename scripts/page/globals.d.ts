@@ -1,8 +1,6 @@
 /** What a browser has that TypeScript's library does not know, and what scripts of others bring. */
 
 interface Window {
-  /** Plotly's script, once it is loaded; it ships no types. */
-  Plotly?: any;
   /** Trusted Types, where the browser has them. */
   trustedTypes?: {
     createPolicy(name: string, rules: { createScriptURL?: (url: string) => string }): {

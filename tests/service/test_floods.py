@@ -15,13 +15,15 @@ from tests.service.grpc_client import Client
 from tests.service.process_numbers import costs_of, metrics_of, tell
 from tests.service.server_process import running_server
 from tests.service.test_grpc_admission import ENUM, HEALTH, REFLECTION
-from tests.service.test_http_connections import HALF_HEADS, LARGE, UPLOAD
+from tests.service.test_http_connections import HALF_HEADS, UPLOAD
 from tests.waiting import HANG_S, until
 
 pytestmark = pytest.mark.soak
 
 MIB = 1 << 20
 _SPARE = 500
+LARGE = b"GET /api/sessions/tf2_cnn/tools/trace_viewer HTTP/1.1\r\nHost: localhost\r\n\r\n"
+"""More than systems take unread."""
 BODIES = (UPLOAD, UPLOAD.replace(b"octet-stream", b"json").replace(b"uploads", b"captures"))
 
 

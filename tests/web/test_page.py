@@ -14,11 +14,11 @@ from tests.web.looking import (
 )
 from tests.web.samples import make_logdir
 
-from peakline.web import PLOTLY_SCRIPT, page_files
+from peakline.web import page_files
 
 SMALL = "/session/graph/summary"
 """A view that shows little, where it does not matter what is shown."""
-MODULES = [path for path in page_files() if path.endswith(".js") and path != PLOTLY_SCRIPT]
+MODULES = [path for path in page_files() if path.endswith(".js")]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -36,45 +36,6 @@ def test_every_module_loads(page, server):
         "async (paths) => (await Promise.all(paths.map((path) => import(path)))).length", MODULES
     )
     assert loaded == len(MODULES)
-
-
-def test_plotly_draws_under_the_policy(page, server):
-    """With what our figures have: lines, bars, an icicle, bands, bold words, and hover labels."""
-    open_view(page, server, SMALL)
-    page.is_stale = True
-    page.evaluate(
-        """async () => {
-          const {drawPlot, dropPlot} = await import("/assets/js/core/plot.js");
-          const kinds = [
-            [{type: "scatter", x: [1, 2, 3], y: [2, 1, 3], fill: "tozeroy", name: "<b>a</b>"}],
-            [{type: "bar", x: ["a", "b"], y: [1, 2]}, {type: "bar", x: ["a", "b"], y: [2, 2]}],
-            [{type: "icicle", labels: ["r", "a"], parents: ["", "r"], values: [3, 1]}],
-          ];
-          const main = document.getElementById("main");
-          for (const traces of kinds) {
-            const place = document.createElement("div");
-            place.style.height = "250px";
-            place.style.width = "700px";
-            place.className = "of-this-test";
-            main.replaceChildren(...main.querySelectorAll(".of-this-test"), place);
-            await drawPlot(place, traces, {
-              title: {text: "<b>bold</b> title"}, barmode: "stack", showlegend: true,
-              shapes: [{type: "rect", x0: 1, x1: 2, y0: 0, y1: 3}],
-              annotations: [{x: 2, y: 2, text: "<b>peak</b>"}],
-            });
-          }
-        }"""
-    )
-    plots = page.locator(".of-this-test")
-    assert plots.count() == 3
-    for place, (x, y) in enumerate(((350, 145), (180, 100), (500, 45))):
-        plots.nth(place).hover(position={"x": x, "y": y})
-        plots.nth(place).locator(".hoverlayer .hovertext").first.wait_for()
-        screenshot(page, f"plotly_{place}", plots.nth(place))
-    assert plots.locator(".modebar-btn[data-title]").count() > 0
-    titles = plots.locator(".modebar-btn").evaluate_all("all => all.map(one => one.dataset.title)")
-    # Plotly would send the data to its makers.
-    assert [title for title in titles if "hare" in title or "cloud" in title.lower()] == []
 
 
 def test_the_policy_holds_in_the_browser(page, server):

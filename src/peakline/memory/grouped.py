@@ -24,12 +24,11 @@ from peakline.memory.usage import buffer_bytes
 from peakline.tables import Profile
 from peakline.tables.columns import Names
 from peakline.tables.once import once
+from peakline.text import population_of
 
 GROUPS = (
     "op", "scope", "region_type", "data_type", "shape", *DESCRIBED, "stack", "step", "program",
 )  # fmt: skip
-_NUMBER = re.compile(r"[\s#_:.\-]*\d+\Z")
-"""The number of a step at the end of its name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +221,7 @@ def _texts_of(
     names = dict(table.each("step_id", "name")) if table.rows else {}
     if group == "step":
         return codes, ["" if one < 0 else names.get(one) or str(one) for one in ids.tolist()]
-    texts = [_NUMBER.sub("", names.get(one) or "") for one in ids.tolist()]
+    texts = [population_of(names.get(one) or "") for one in ids.tolist()]
     return numbered(Names(codes.astype(np.int32), texts))
 
 

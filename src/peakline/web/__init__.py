@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from peakline.web.files import PLOTLY_SCRIPT, PageFile, content_policy, page_files, session_address
+from peakline.web.files import PageFile, content_policy, page_files, session_address
 
 __all__ = [
-    "PLOTLY_SCRIPT",
     "PageFile",
     "content_policy",
     "page_files",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 2**50
 _DIGITS = 16
-_ARRAY = re.compile(r"([a-z]\w*)\[([^\[\]]*)\]")
+_ARRAY = re.compile(r"(?<!\w)([a-z]\w*)\[([^\[\]]*)\]")
 _LISTED = re.compile(r"\[[^\[\]]*\]|<unknown>")
 _TENSOR = re.compile(r"(DT_\w+) (\[[^\[\]]*\])(?:, (\d+) bytes)?")
 _WIDTHS = {

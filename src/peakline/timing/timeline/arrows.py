@@ -29,7 +29,7 @@ MOST_EVENTS = 200_000
 _TORCH = "ac2g"
 _START = re.compile(r"%?([\w.-]+-start(?:\.\d+)*)")
 _DONE = re.compile(r"%?[\w.-]+-done(?:\.\d+)* = .{0,400}?-done\([^%]{0,400}%([\w.-]+)", re.DOTALL)
-_EDGE = re.compile(r"edge_\d+_(\S+) from (\S+) to \S+")
+_EDGE = re.compile(r"edge_\d+_(\S+)")
 _Pairs = tuple[str, Int64Array, Int64Array]
 
 
@@ -248,7 +248,7 @@ def _messages(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array]:
     rows = trace.rows(slice(None))
     label, kind = runs.names("label").take(rows), runs.names("kind").take(rows)
     receipts = np.flatnonzero(kind.codes == kind.code_of("rpc"))
-    edges = {code: _EDGE.search(text) for code, text in enumerate(label.values)}
+    edges = {code: _edge_of(text) for code, text in enumerate(label.values)}
     line = trace.lines_of(np.arange(trace.size))
     plane = np.array([own.plane for own in trace.lines], np.int64)[line]
     planes = {one.name: number for number, one in enumerate(trace.planes)}
@@ -256,12 +256,23 @@ def _messages(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array]:
     for event in receipts.tolist():
         check_deadline()
         edge = edges.get(int(label.codes[event]))
-        code = trace.name.code_of(edge[1]) if edge else -2
+        code = trace.name.code_of(edge[0]) if edge else -2
         if edge is None or code < 0:
             continue
-        made = np.flatnonzero((trace.name.codes == code) & (plane == planes.get(edge[2], -1)))
+        made = np.flatnonzero((trace.name.codes == code) & (plane == planes.get(edge[1], -1)))
         made = made[trace.start[made] <= trace.end[event]]
         if made.size:
             causes.append(int(made[np.argmax(trace.start[made])]))
             targets.append(event)
     return np.array(causes, np.int64), np.array(targets, np.int64)
+
+
+def _edge_of(label: str) -> tuple[str, str] | None:
+    """The op that sends, and its device, of ``[4B] edge_5_w from DEVICE to DEVICE``."""
+    sent, found, places = label.partition(" from ")
+    device, _, receiver = places.partition(" to ")
+    words = sent.split()
+    edge = _EDGE.fullmatch(words[-1]) if words else None
+    if edge is None or not (found and receiver) or len(device.split()) != 1:
+        return None
+    return edge[1], device

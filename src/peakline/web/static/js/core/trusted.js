@@ -1,7 +1,6 @@
 /** The scripts that the page adds to itself: no others, whoever says so (Trusted Types). */
 
 const SCRIPTS = {
-  plotly: "assets/plotly.min.js",
   layout: "assets/js/views/graph/layout_worker.js",
 };
 

@@ -64,6 +64,9 @@ function findings({ glance, kind, reason }, link, isMany) {
   }
   const { error, warning, info } = glance.findings;
   const total = error + warning + info;
+  if (!total && glance.notable.length) {
+    return [h("h3", {}, "Worth a look"), ...glance.notable.map((text) => h("p", {}, `${text}.`))];
+  }
   if (!total) return [h("p", { class: "quiet" }, "Nothing stands out.")];
   const more = total - glance.first.length;
   return [

@@ -10,6 +10,7 @@
  * @property {string} peakOf whose peak that is
  * @property {{error: number, warning: number, info: number}} findings of all hosts
  * @property {FirstFinding[]} first the worst ones
+ * @property {string[]} notable what stands out besides, in sentences
  * @property {string} straggler who keeps the others waiting; "" where nobody does
  */
 
@@ -26,10 +27,13 @@ export function glanceOf(document) {
   const isOne = hosts.length === 1;
   const findings = { error: 0, warning: 0, info: 0 };
   const peaks = [], first = [];
+  /** @type {string[]} */
+  const notable = [];
   for (const one of hosts) {
     const host = isOne ? "" : one.profile.host;
     for (const severity of SEVERITIES) findings[severity] += one.findings[severity];
     for (const finding of one.first) first.push({ ...finding, host });
+    for (const { text } of one.notable) notable.push(isOne ? text : `${host}: ${text}`);
     for (const { allocator, peak_bytes } of one.memory?.allocators ?? []) {
       peaks.push({ bytes: peak_bytes, of: isOne ? allocator : `${allocator} on ${host}` });
     }
@@ -43,7 +47,7 @@ export function glanceOf(document) {
     steps: most(hosts.map((one) => one.time?.steps ?? null)),
     step: most(hosts.map((one) => one.time?.times?.median_ps ?? null)),
     peak: highest?.bytes ?? null, peakOf: highest?.of ?? "",
-    findings, first: first.slice(0, SHOWN),
+    findings, first: first.slice(0, SHOWN), notable,
     straggler: document.straggler?.host ?? "",
   };
 }

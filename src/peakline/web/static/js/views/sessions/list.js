@@ -287,8 +287,11 @@ function rowOf(session) {
 }
 
 /** @param {import("./glance.js").Glance} glance */
-function badges({ findings, first }) {
+function badges({ findings, first, notable }) {
   const told = SEVERITIES.filter((severity) => findings[severity] > 0);
+  if (!told.length && notable.length) {
+    return [h("span", { class: "quiet", title: notable.join("\n") }, "worth a look")];
+  }
   if (!told.length) return [h("span", { class: "quiet" }, "nothing stands out")];
   const title = first.map((finding) => finding.title).join("\n");
   const words = { error: "error", warning: "warning", info: "info" };
