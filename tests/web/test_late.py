@@ -12,6 +12,7 @@ from tests.web.looking import (
     tells,
     wait_for_params,
 )
+from tests.web.test_compare import pick
 from tests.web.timelines import canvas, found, loaded, open_timeline, tool
 
 from peakline.text import size_text
@@ -225,8 +226,6 @@ def test_the_focus_stays_in_a_table_that_is_drawn_anew(page, server):
 
 def test_the_focus_stays_where_a_session_is_chosen(page, server):
     open_view(page, server, "/compare")
-    choice = page.get_by_label("Before", exact=True)
-    choice.focus()
-    choice.select_option("leak_list")
+    pick(page, "Before", "leak_list")
     wait_for_params(page, first="leak_list")
-    assert focused(page) == "first-session"
+    eventually(lambda: focused(page), "first-session")

@@ -18,6 +18,8 @@ from peakline.tables.joins import positions
 class Strings:
     """One numbering of strings for columns whose dictionaries differ."""
 
+    __retained__ = "values _codes _known"
+
     def __init__(self) -> None:
         self.values: list[str] = []
         """The strings by number."""
@@ -77,6 +79,12 @@ class GraphIndex:
     ``arguments`` is table ``function_arguments``: inside a body an edge may begin at an input.
     Arrays are one number per row of the table they are named after.
     """
+
+    __retained__ = (
+        "nodes edges arguments strings inputs scopes _scope_of node_scope edge_scope input_scope "
+        "node_name edge_source edge_target input_name _sorted_nodes _sorted_inputs source_row "
+        "target_row"
+    )
 
     def __init__(self, nodes: Columns, edges: Columns, arguments: Columns) -> None:
         self.nodes, self.edges, self.arguments = nodes, edges, arguments

@@ -82,6 +82,8 @@ class Replay:
     do not fit those before change nothing.
     """
 
+    __retained__ = "kind value shared size curve uses"
+
     def __init__(
         self, kind: AnyArray, value: Int64Array, shared: Int64Array, size: Int64Array
     ) -> None:
@@ -151,6 +153,8 @@ class Heap(Replay):
     """One simulated heap of a program, with its rows of ``hlo_heap_events``; values are rows of
     ``hlo_buffers``.
     """
+
+    __retained__ = f"{Replay.__retained__} events"
 
     def __init__(self, events: Columns, memory: ProgramMemory) -> None:
         self.events, self._memory = events, memory

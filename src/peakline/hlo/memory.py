@@ -61,6 +61,11 @@ class ProgramMemory:
     ``is_assigned`` says whether there is one; without it everything here is empty.
     """
 
+    __retained__ = (
+        "_programs module need buffers instructions order _is_here _is_temporary events _numbers "
+        "heaps _by_heap _indefinite _definer live_set live lives packing"
+    )
+
     def __init__(self, programs: Programs, number: int, space: int = MAIN_SPACE) -> None:
         self._programs, self.number, self.space = programs, number, space
         self.module = programs.read(number, "hlo_modules")

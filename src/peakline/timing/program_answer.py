@@ -51,6 +51,8 @@ class LiveBuffer:
 class ProgramAnswer:
     """One program: ``number`` is its row in ``hlo_modules``."""
 
+    __retained__ = "_programs facts name label runs live _origins"
+
     def __init__(self, profile: Profile, number: int) -> None:
         programs = profile.programs()
         if programs is None:
