@@ -5,8 +5,9 @@ that has not got its own yet. A session's directory has the sticky bit, `MAKING`
 makes it until it is done: nobody else sets it there, and it needs no further file.
 
 Who makes either holds ``flock`` on it, which ends with the process however that ends; where a file
-system has no such lock nothing is removed. Everything is done in an open directory, by names in it;
-no link is followed, and what belongs to another user stays.
+system has no such lock nothing is removed. Who removes holds a shared one: a maker that finds it
+locked so knows that it will be free in a moment. Everything is done in an open directory, by names
+in it; no link is followed, and what belongs to another user stays.
 """
 
 from __future__ import annotations
@@ -37,12 +38,16 @@ def temporary_name() -> str:
     return f".peakline.{os.urandom(8).hex()}"
 
 
-def lock(descriptor: int) -> bool:
-    """Lock an open file or directory, for as long as it is open; False where that cannot be."""
+def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> bool:
+    """Lock an open file or directory, for as long as it is open; False where that cannot be.
+
+    ``shared`` with others who lock it so; ``wait`` until nobody else has it locked.
+    """
     try:
         import fcntl
 
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(descriptor, mode if wait else mode | fcntl.LOCK_NB)
     except (ImportError, OSError):
         return False
     return True
@@ -146,7 +151,7 @@ def _locked(directory: int, name: str) -> Iterator[int | None]:
         return
     try:
         # Its maker may have given it its own name, or removed it, before it was locked here.
-        now = _status(directory, name) if lock(descriptor) else None
+        now = _status(directory, name) if lock(descriptor, shared=True) else None
         is_it = now is not None and os.path.samestat(now, os.fstat(descriptor))
         yield descriptor if is_it else None
     finally:

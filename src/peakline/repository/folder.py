@@ -64,8 +64,9 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
         folder.mkdir()
         with suppress(FileNotFoundError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            lock(descriptor)
-            if folder.exists():  # nobody was quicker
+            # Who looks for what was left may have locked it first, and will have removed it then.
+            lock(descriptor, wait=True)
+            if folder.exists():
                 return folder, descriptor
             os.close(descriptor)
 

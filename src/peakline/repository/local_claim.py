@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
-from peakline.repository.cleaning import MAKING, TEMPORARY, is_in_the_making, settle
+from peakline.repository.cleaning import MAKING, TEMPORARY, is_in_the_making, lock, settle
 from peakline.repository.store import FileEntry, Taken, Unwritable
 from peakline.repository.writing import publish
 
@@ -91,14 +91,15 @@ class LocalClaim:
     def _lock(self) -> bool:
         """Lock the directory, or be sure that it is new; Taken otherwise.
 
-        False where a new one is locked: by who is quicker, or removes what killed writers left.
+        False where a new one is locked by who is quicker, or any for a moment by who removes what
+        killed writers left.
         """
         import fcntl
 
         try:
             fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if self._made:
+            if self._made or lock(self._directory, shared=True):
                 return False
             raise Taken("it is being written at this moment") from None
         except OSError:

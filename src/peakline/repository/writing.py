@@ -214,8 +214,9 @@ def _locked_file(directory: int) -> tuple[str, int]:
     while True:
         name = temporary_name()
         file = os.open(name, flags, _FILE_MODE, dir_fd=directory)
-        lock(file)
-        if os.fstat(file).st_nlink:  # nobody was quicker
+        # Who looks for what was left may have locked it first, and will have removed it then.
+        lock(file, wait=True)
+        if os.fstat(file).st_nlink:
             return name, file
         os.close(file)
 
