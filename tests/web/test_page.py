@@ -38,6 +38,23 @@ def test_every_module_loads(page, server):
     assert loaded == len(MODULES)
 
 
+def test_what_turns_the_direction_of_a_name_is_spelled(page, server):
+    """As the command line spells it: a name must not look like another one."""
+    open_view(page, server, SMALL)
+    page.is_stale = True
+    found = page.evaluate(
+        """async () => {
+          const {h} = await import("/assets/js/core/dom.js");
+          const {contextOf} = await import("/assets/js/core/canvas.js");
+          const one = h("p", {title: "a\\u202eb", value: "a\\u202eb"}, "x\\u2066y\\u2069");
+          const context = contextOf(document.createElement("canvas"));
+          const again = contextOf(context.canvas);
+          return [one.textContent, one.title, one.getAttribute("value"), again === context];
+        }"""
+    )
+    assert found == [r"x\u2066y\u2069", r"a\u202eb", "a\u202eb", True]
+
+
 def test_the_policy_holds_in_the_browser(page, server):
     """What an attacker would try is refused, and seen by these tests."""
     open_view(page, server, SMALL)

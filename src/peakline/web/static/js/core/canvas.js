@@ -1,6 +1,24 @@
 /** A canvas that is as sharp as the screen, and drawn only when something changed. */
 
+import { visible } from "./dom.js";
 import { onTheme } from "./theme.js";
+
+/** @type {WeakSet<CanvasRenderingContext2D>} those that write names as `visible` spells them */
+const spelling = new WeakSet();
+
+/**
+ * The context of a canvas, which writes names as `visible` spells them; null in no browser of ours.
+ * @param {HTMLCanvasElement} canvas
+ */
+export function contextOf(canvas) {
+  const context = canvas.getContext("2d");
+  if (context && !spelling.has(context)) {
+    const write = context.fillText.bind(context);
+    context.fillText = (text, ...where) => write(visible(text), ...where);
+    spelling.add(context);
+  }
+  return context;
+}
 
 /**
  * Keep a canvas at the size that the stylesheet gives it; `draw` gets a context in CSS pixels.
@@ -61,7 +79,7 @@ export class Surface {
   #paint() {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
-    const context = this.canvas.getContext("2d");
+    const context = contextOf(this.canvas);
     if (!context || !this.width || !this.height) return;
     const height = Math.max(1, Math.round(this.height * devicePixelRatio));
     if (this.canvas.width !== this.pixels) this.canvas.width = this.pixels;

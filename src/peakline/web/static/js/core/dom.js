@@ -4,6 +4,10 @@
 /** @typedef {Record<string, unknown>} Attributes */
 
 const SVG = "http://www.w3.org/2000/svg";
+/** Characters that turn the direction of the text after them (Unicode, UAX 9). */
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+/** Attributes that are read as text. */
+const TEXTS = new Set(["title", "aria-label", "alt", "placeholder"]);
 
 /**
  * An element: `h("button", {class: "plain", onclick: save, disabled: false}, "Save")`.
@@ -36,6 +40,15 @@ export function svg(tag, attributes = {}, ...children) {
   assign(element, attributes);
   append(element, children);
   return element;
+}
+
+/**
+ * A text in which what would turn its direction is spelled, as the command line spells it: a name
+ * must not look like another one.
+ * @param {string} text
+ */
+export function visible(text) {
+  return text.replace(TURNS, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /**
@@ -73,7 +86,8 @@ function assign(element, attributes) {
       const target = /** @type {HTMLElement} */ (element)[name];
       Object.assign(target, value);
     } else {
-      element.setAttribute(name, value === true ? "" : String(value));
+      const text = value === true ? "" : String(value);
+      element.setAttribute(name, TEXTS.has(name) ? visible(text) : text);
     }
   }
 }
@@ -85,6 +99,6 @@ function assign(element, attributes) {
 function append(element, children) {
   for (const child of children.flat()) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : String(child));
+    element.append(child instanceof Node ? child : visible(String(child)));
   }
 }

@@ -1,5 +1,6 @@
 /** The chart of steps: a bar each, stacked by what its time went to, on a canvas. */
 
+import { contextOf } from "../../core/canvas.js";
 import { h } from "../../core/dom.js";
 import { shares, time } from "../../core/format.js";
 import { attachGestures, moveByKey } from "../../core/gestures.js";
@@ -209,7 +210,7 @@ export class StepChart {
     this.canvas.height = Math.round(HEIGHT * ratio);
     this.canvas.style.width = `${full}px`;
     this.canvas.style.height = `${HEIGHT}px`;
-    const paint = this.canvas.getContext("2d");
+    const paint = contextOf(this.canvas);
     if (!paint || !full) return;
     paint.scale(ratio, ratio);
     const colors = palette(), width = this.#width();

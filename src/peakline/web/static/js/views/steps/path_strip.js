@@ -1,5 +1,6 @@
 /** The critical path drawn as one strip over the step's time. */
 
+import { contextOf } from "../../core/canvas.js";
 import { timeMarks } from "../../core/axis.js";
 import { h } from "../../core/dom.js";
 import { time } from "../../core/format.js";
@@ -88,7 +89,7 @@ export class PathStrip {
     this.canvas.height = Math.round(HEIGHT * ratio);
     this.canvas.style.width = `${wide}px`;
     this.canvas.style.height = `${HEIGHT}px`;
-    const paint = this.canvas.getContext("2d");
+    const paint = contextOf(this.canvas);
     if (!paint) return;
     paint.scale(ratio, ratio);
     const colors = palette(), { start_ps: begin, end_ps: end } = this.path;

@@ -1,5 +1,6 @@
 /** A canvas as large as its place, in the screen's own pixels. */
 
+import { contextOf } from "../../core/canvas.js";
 import { h } from "../../core/dom.js";
 
 export class Surface {
@@ -9,7 +10,7 @@ export class Surface {
    */
   constructor(attributes, resized) {
     this.canvas = h("canvas", attributes);
-    const context = this.canvas.getContext("2d", { alpha: true });
+    const context = contextOf(this.canvas);
     if (!context) throw new Error("this browser draws no canvas");
     this.context = context;
     /** In CSS pixels. */
