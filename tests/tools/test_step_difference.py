@@ -167,7 +167,7 @@ def test_the_first_steps_warm_up_without_alarm(tmp_path):
         found = difference(profile)
     assert (found["is_slow"], found["is_warm_up"]) == (False, True)
     assert found["sentences"][0].startswith(
-        "train 0, one of the first steps of the record, which warm up, took 103.000 ms, 10.3 times"
+        "train 0, one of the first steps of its name, which warm up, took 103.000 ms, 10.3 times"
     )
 
 

@@ -133,7 +133,7 @@ def test_shift_and_arrows_choose_a_range(page, server):
 
 def test_the_first_steps_raise_no_alarm(page, server):
     open_view(page, server, "/session/tf_train_eval/steps", step=0)
-    tells(sentences(page), "one of the first steps of the record, which warm up")
+    tells(sentences(page), "one of the first steps of its name, which warm up")
     tells(sentences(page).locator(".badge"), "warm-up")
     assert sentences(page).locator(".badge.warning").count() == 0
 

@@ -196,7 +196,7 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
     if not ("allocator_events" in profile.tables and profile.columns("allocator_events").rows):
         answer = _findings_only(failures, None)
         return answer if failures or allocator else _of_programs(profile, answer)
-    from peakline.memory.oom import limits_of
+    from peakline.memory.oom import with_limits
     from peakline.memory.single_pass import read_pass_facts
 
     answer = explain_memory(
@@ -210,13 +210,7 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
         failures=failures,
         profile=profile,
     )
-    limits = limits_of(profile)
-    peaks = tuple(
-        replace(peak, capacity_bytes=limits.get(peak.allocator))
-        if peak.capacity_bytes is None
-        else peak
-        for peak in answer.allocators
-    )
+    peaks = with_limits(profile, answer.allocators)
     fits: tuple[Fit, ...] = ()
     if answer.history is not None and step is None:
         from peakline.memory.fit.scarce import scarce_fits

@@ -61,7 +61,7 @@ def _headline(difference: StepDifference, times: StepTimes) -> str:
         until = _label(times, int(steps.rows[-1]))
         subject = f"{steps.rows.size:,} steps, {name} to {until}, took a mean of"
     elif steps.is_first:
-        subject = f"{name}, one of the first steps of the record, which warm up, took"
+        subject = f"{name}, one of the first steps of its name, which warm up, took"
     if difference.steps.rows.tolist() == difference.usual.rows.tolist():
         many = difference.usual.of_steps
         is_only = f"the only whole step of its name: {short_time_text(wall.value)}"

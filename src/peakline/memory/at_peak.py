@@ -14,7 +14,8 @@ from peakline.tables.joins import summed
 
 @dataclass(frozen=True, eq=False)
 class AtPeak:
-    """The buffers at the peak: rows of their allocations, sorted out by signature.
+    """The buffers at the peak: rows of their allocations, sorted out by signature. ``bytes`` were
+    allocated for them, ``requested`` of these were requested.
 
     ``starts`` are the first records of the steps, ascending (empty without steps), ``step`` and
     ``own_step`` the numbers of the buffers' steps and of the peak's; ``has_finding`` marks those

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from peakline.arrays import IntpArray
+from peakline.memory.peak import AllocatorPeak
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 
@@ -149,6 +151,17 @@ def limits_of(profile: Profile) -> dict[str, int]:
         return {}
     rows = profile.columns("oom_reports").to_pylist()
     return {row["allocator"]: row["limit_bytes"] for row in rows if row["limit_bytes"] is not None}
+
+
+def with_limits(profile: Profile, peaks: Iterable[AllocatorPeak]) -> tuple[AllocatorPeak, ...]:
+    """The peaks, of those whose records say no capacity with what `limits_of` says."""
+    limits = limits_of(profile)
+    return tuple(
+        replace(peak, capacity_bytes=limits.get(peak.allocator))
+        if peak.capacity_bytes is None
+        else peak
+        for peak in peaks
+    )
 
 
 def only_listed(profile: Profile, allocator: str) -> bool:

@@ -19,7 +19,7 @@ from peakline.tables import Profile
 MOST_LAYERS = 12
 """So many groups have a layer of their own."""
 ROUNDING = "(rounding)"
-"""What the allocator hands out beyond what was requested."""
+"""What is allocated beyond what was requested."""
 
 
 @dataclass(frozen=True)

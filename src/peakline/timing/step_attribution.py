@@ -69,7 +69,7 @@ class Segments:
 class Attribution:
     """What the time of windows went to.
 
-    ``pieces`` are stretches of the steps' own time, of which no two share a moment; ``event`` are
+    ``pieces`` are stretches of the steps' time, of which no two share a moment; ``event`` are
     all events that lie in a window, also in part (places in the trace, ascending), and ``own_ps``
     their self time there, side by side on their lines.
     """

@@ -21,7 +21,7 @@ class Chosen:
 
     ``is_median`` says that it is the median step of its name, of ``of_steps`` whole ones, whose
     median is ``median_ps``: of an even number it lies between two;
-    ``is_first`` that it is among the first of the record, which warm up.
+    ``is_first`` that all are among the first of their name, which warm up.
     """
 
     rows: Int64Array
@@ -61,10 +61,16 @@ def chosen_steps(
     at = int(np.flatnonzero(own == row)[0])
     until = at if last is None else int(np.flatnonzero(own == _row(times, last, number))[0])
     rows = own[min(at, until) : max(at, until) + 1]
-    chosen = Chosen(rows, is_first=max(at, until) < WARM_UP)
+    chosen = Chosen(rows, is_first=bool(np.isin(rows, _first_rows(times, own)).all()))
     if against is None or against == MEDIAN:
         return number, chosen, _median(times, own, row)
     return number, chosen, Chosen(np.array([_row(times, against, number)]))
+
+
+def median_row(rows: Int64Array, wall: Int64Array) -> int:
+    """Of ``rows``, whose steps take ``wall``, the middle one; of an even number the shorter."""
+    order = np.argsort(wall, kind="stable")
+    return int(rows[order[(order.size - 1) // 2]])
 
 
 def device_of(times: StepTimes, device: str | None) -> int:
@@ -112,17 +118,22 @@ def _populations(times: StepTimes) -> Int64Array:
     return code
 
 
+def _first_rows(times: StepTimes, own: Int64Array) -> Int64Array:
+    """The first steps of each name among the rows of a device."""
+    code = _populations(times)[own]
+    return np.concatenate([own[code == one][:WARM_UP] for one in np.unique(code).tolist()])
+
+
 def _median(times: StepTimes, own: Int64Array, row: int) -> Chosen:
     code = _populations(times)
     alike = own[code[own] == code[row]]
     whole = alike[~times.is_cut_off[alike]]
     whole = whole if whole.size else alike
-    order = whole[np.argsort(times.wall[whole], kind="stable")]
     return Chosen(
-        order[[(order.size - 1) // 2]],
+        np.array([median_row(whole, times.wall[whole])]),
         is_median=True,
-        of_steps=int(order.size),
-        median_ps=round(float(np.median(times.wall[order]))),
+        of_steps=int(whole.size),
+        median_ps=round(float(np.median(times.wall[whole]))),
     )
 
 
@@ -139,7 +150,7 @@ def _slowest(times: StepTimes, device: int | None) -> int:
         for one in np.unique(code[own]).tolist():
             rows = own[code[own] == one]
             ratio[rows] = times.wall[rows] / max(float(np.median(times.wall[rows])), 1.0)
-        later = ratio[own[WARM_UP:]]
-        if (later >= SLOW).any():
-            ratio[own[:WARM_UP]] = 0
+        first = _first_rows(times, own)
+        if (ratio[np.setdiff1d(own, first)] >= SLOW).any():
+            ratio[first] = 0
     return int(ratio.argmax())

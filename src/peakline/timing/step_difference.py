@@ -50,7 +50,7 @@ NONE = Mean(0, 0)
 class Work:
     """An op, or a function, in one part of the steps' time.
 
-    ``ps`` is the steps' own time that it takes, ``self_ps`` its self time on all lines together,
+    ``ps`` is the time of the steps that it takes, ``self_ps`` its self time on all lines together,
     hidden behind other work or not, ``count`` how often it runs in a step (of several the mean).
     ``events`` are places in the trace, those of the steps that take most of ``ps``, ``usual`` those
     of the steps that they are compared with. The name is None where no function is recorded.

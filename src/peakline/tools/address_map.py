@@ -43,7 +43,7 @@ class AddressMapParameters(Parameters):
         None, ge=-_MOST_PS, le=_MOST_PS, description="moment: this one. Default: the peak"
     )
     report: int | None = parameter(
-        None, ge=0, description="listed: this report of oom_reports. Default: the file's own time"
+        None, ge=0, description="listed: this report of oom_reports. Default: the time of the file"
     )
     limit_bytes: str | None = parameter(
         None,
@@ -175,9 +175,9 @@ def _over_time(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> dict[str, Any]:
     from peakline.memory.address_map import over_time, placed
-    from peakline.tools.memory_stack import stretch_of
+    from peakline.tools.live_memory.recorded import stretch_of
 
-    start, end, _ = stretch_of(records, parameters.start_ps, parameters.end_ps, 1)
+    start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
     if end <= start:
         raise UsageError("address_map: a stretch of time needs an end after its start")
     found = placed(profile, number)
@@ -288,7 +288,7 @@ def _reports(profile: Profile) -> list[dict[str, Any]]:
 
 
 def _has_listed(profile: Profile) -> list[int | None]:
-    """The reports whose blocks the file lists; null for those of the file's own time."""
+    """The reports whose blocks the file lists; null for those at the time of the file."""
     import numpy as np
 
     if "blocks" not in profile.tables or not profile.has_rows("blocks"):

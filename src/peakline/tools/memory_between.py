@@ -8,12 +8,12 @@ from peakline.errors import UsageError
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json, quoted_csv
+from peakline.tools.live_memory.recorded import MOST_PS, recorded
 
 if TYPE_CHECKING:
     from peakline.memory.between import Amount, Part
     from peakline.tables import Profile
 
-_MOST_PS = 1 << 62
 _MOST_ROWS = 5000
 _COLUMNS = (
     "key", "allocated_bytes", "allocated_buffers", "live_bytes", "live_buffers",
@@ -28,12 +28,12 @@ class MemoryBetweenParameters(Parameters):
         None, description="of this allocator. Default: the one with the largest peak"
     )
     start_ps: int | None = parameter(
-        None, ge=-_MOST_PS, le=_MOST_PS, description="the moment A. Default: the first record"
+        None, ge=-MOST_PS, le=MOST_PS, description="the moment A. Default: the first record"
     )
     end_ps: int | None = parameter(
         None,
-        ge=-_MOST_PS,
-        le=_MOST_PS,
+        ge=-MOST_PS,
+        le=MOST_PS,
         description="the moment B, included. Default: the last record",
     )
     group: Literal[
@@ -58,9 +58,7 @@ def _run(profile: Profile, parameters: MemoryBetweenParameters, output_format: s
 
 def _document(profile: Profile, parameters: MemoryBetweenParameters) -> dict[str, Any]:
     from peakline.memory.between import between, parts_of
-    from peakline.memory.live import memory_records
     from peakline.memory.trees import columns_of_tree, tree_of
-    from peakline.tools.live_memory import no_records
 
     document: dict[str, Any] = {
         "host": profile.host,
@@ -80,13 +78,10 @@ def _document(profile: Profile, parameters: MemoryBetweenParameters) -> dict[str
     }
     if parameters.tree is not None:
         document["tree"] = columns_of_tree(None)
-    records = memory_records(profile)
-    if records is None:
-        no_records(profile, parameters.allocator)
+    of_whom = recorded(profile, parameters.allocator)
+    if of_whom is None:
         return document
-    number = records.number_of(parameters.allocator)
-    if number is None:
-        return document
+    records, number = of_whom
     time = records.events.array("time_ps")
     start = int(time.min()) if parameters.start_ps is None else parameters.start_ps
     end = int(time.max()) if parameters.end_ps is None else parameters.end_ps

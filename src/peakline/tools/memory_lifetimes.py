@@ -8,11 +8,11 @@ from peakline.errors import UsageError
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json, quoted_csv
+from peakline.tools.live_memory.recorded import MOST_PS, recorded, stretch_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
 
-_MOST_PS = 1 << 62
 _COLUMNS = ("from_ps", "to_ps", "bytes", "buffers", "largest_op", "largest_op_bytes")
 
 
@@ -23,10 +23,10 @@ class MemoryLifetimesParameters(Parameters):
         None, description="of this allocator. Default: the one with the largest peak"
     )
     start_ps: int | None = parameter(
-        None, ge=-_MOST_PS, le=_MOST_PS, description="allocated from here on. Default: the first"
+        None, ge=-MOST_PS, le=MOST_PS, description="allocated from here on. Default: the first"
     )
     end_ps: int | None = parameter(
-        None, ge=-_MOST_PS, le=_MOST_PS, description="and before this. Default: past the last"
+        None, ge=-MOST_PS, le=MOST_PS, description="and before this. Default: past the last"
     )
 
 
@@ -39,9 +39,6 @@ def _run(profile: Profile, parameters: MemoryLifetimesParameters, output_format:
 
 def _document(profile: Profile, parameters: MemoryLifetimesParameters) -> dict[str, Any]:
     from peakline.memory.lifespans import lifespans
-    from peakline.memory.live import memory_records
-    from peakline.tools.live_memory import no_records
-    from peakline.tools.memory_stack import stretch_of
 
     document: dict[str, Any] = {
         "host": profile.host,
@@ -50,14 +47,11 @@ def _document(profile: Profile, parameters: MemoryLifetimesParameters) -> dict[s
         "end_ps": parameters.end_ps,
         "rows": [],
     }
-    records = memory_records(profile)
-    if records is None:
-        no_records(profile, parameters.allocator)
+    of_whom = recorded(profile, parameters.allocator)
+    if of_whom is None:
         return document
-    number = records.number_of(parameters.allocator)
-    if number is None:
-        return document
-    start, end, _ = stretch_of(records, parameters.start_ps, parameters.end_ps, 1)
+    records, number = of_whom
+    start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
     if end <= start:
         raise UsageError("memory_lifetimes: end_ps is not after start_ps")
     rows = [vars(one) for one in lifespans(records, number, start, end)]

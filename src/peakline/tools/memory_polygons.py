@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
+from peakline.tools.live_memory.recorded import MOST_PS, recorded, stretch_of
 
 if TYPE_CHECKING:
     from peakline.memory.live import MemoryRecords
     from peakline.memory.polygons import Polygons
     from peakline.tables import Profile
 
-_MOST_PS = 1 << 62
 _MOST_WIDTH = 4096
 _MOST_BUFFERS = 5000
 
@@ -26,14 +26,14 @@ class MemoryPolygonsParameters(Parameters):
     )
     start_ps: int | None = parameter(
         None,
-        ge=-_MOST_PS,
-        le=_MOST_PS,
+        ge=-MOST_PS,
+        le=MOST_PS,
         description="begin of the stretch. Default: the first record",
     )
     end_ps: int | None = parameter(
         None,
-        ge=-_MOST_PS,
-        le=_MOST_PS,
+        ge=-MOST_PS,
+        le=MOST_PS,
         description="its end, exclusive. Default: past the last record",
     )
     width: int = parameter(600, ge=1, le=_MOST_WIDTH, description="pixels of the stretch")
@@ -47,10 +47,7 @@ def _run(profile: Profile, parameters: MemoryPolygonsParameters, _output_format:
 
 
 def _document(profile: Profile, parameters: MemoryPolygonsParameters) -> dict[str, Any]:
-    from peakline.memory.live import memory_records
     from peakline.memory.polygons import polygons
-    from peakline.tools.live_memory import no_records
-    from peakline.tools.memory_stack import stretch_of
 
     document: dict[str, Any] = {
         "host": profile.host,
@@ -67,14 +64,12 @@ def _document(profile: Profile, parameters: MemoryPolygonsParameters) -> dict[st
         "others": 0,
         "unseen": 0,
     }
-    records = memory_records(profile)
-    if records is None:
-        no_records(profile, parameters.allocator)
+    of_whom = recorded(profile, parameters.allocator)
+    if of_whom is None:
         return document
-    number = records.number_of(parameters.allocator)
-    if number is None:
-        return document
-    stretch = stretch_of(records, parameters.start_ps, parameters.end_ps, parameters.width)
+    records, number = of_whom
+    start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
+    stretch = start, end, parameters.width
     found = polygons(profile, records, number, stretch, parameters.limit)
     moments = found.sampled.high
     first = int(moments.known[0]) if moments.known.size else moments.row.size
@@ -82,8 +77,8 @@ def _document(profile: Profile, parameters: MemoryPolygonsParameters) -> dict[st
     time = records.events.array("time_ps")
     return document | {
         "allocator": records.allocators[number],
-        "start_ps": stretch[0],
-        "end_ps": stretch[1],
+        "start_ps": start,
+        "end_ps": end,
         "at_ps": nothing + time[moments.row][first:].tolist(),
         "used": nothing + moments.used[first:].tolist(),
         "below": nothing + found.below[first:].tolist(),

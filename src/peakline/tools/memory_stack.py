@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
+from peakline.tools.live_memory.recorded import MOST_PS, recorded, stretch_of
 
 if TYPE_CHECKING:
     from peakline.arrays import Int64Array
-    from peakline.memory.live import MemoryRecords
     from peakline.memory.sampled import Samples
     from peakline.tables import Profile
 
-_MOST_PS = 1 << 62
 _MOST_WIDTH = 4096
 
 
@@ -34,31 +33,22 @@ class MemoryStackParameters(Parameters):
     )  # fmt: skip
     start_ps: int | None = parameter(
         None,
-        ge=-_MOST_PS,
-        le=_MOST_PS,
+        ge=-MOST_PS,
+        le=MOST_PS,
         description="begin of the stretch. Default: the first record",
     )
     end_ps: int | None = parameter(
         None,
-        ge=-_MOST_PS,
-        le=_MOST_PS,
+        ge=-MOST_PS,
+        le=MOST_PS,
         description="its end, exclusive. Default: past the last record",
     )
     width: int = parameter(600, ge=1, le=_MOST_WIDTH, description="pixels of the stretch")
     size: Literal["allocated", "requested"] = parameter(
         "allocated",
         description="requested: layers of the bytes that were requested, and one of what was "
-        "handed out beyond that",
+        "allocated beyond that",
     )
-
-
-def stretch_of(
-    records: MemoryRecords, start_ps: int | None, end_ps: int | None, width: int
-) -> tuple[int, int, int]:
-    """A stretch as a caller gives it: by default all records. Start, end (exclusive), pixels."""
-    time = records.events.array("time_ps")
-    start = int(time.min()) if start_ps is None else start_ps
-    return start, int(time.max()) + 1 if end_ps is None else end_ps, width
 
 
 def _run(profile: Profile, parameters: MemoryStackParameters, _output_format: str) -> bytes:
@@ -66,11 +56,9 @@ def _run(profile: Profile, parameters: MemoryStackParameters, _output_format: st
 
 
 def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, Any]:
-    from peakline.memory.live import memory_records
     from peakline.memory.reserved import reserved_over_time
     from peakline.memory.sampled import held_most
     from peakline.memory.stacked import stacked
-    from peakline.tools.live_memory import no_records
 
     document: dict[str, Any] = {
         "host": profile.host,
@@ -86,16 +74,12 @@ def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, 
         "low": None,
         "reserved": None,
     }
-    records = memory_records(profile)
-    if records is None:
-        no_records(profile, parameters.allocator)
+    of_whom = recorded(profile, parameters.allocator)
+    if of_whom is None:
         return document
-    number = records.number_of(parameters.allocator)
-    if number is None:
-        return document
-    start, end, width = stretch_of(
-        records, parameters.start_ps, parameters.end_ps, parameters.width
-    )
+    records, number = of_whom
+    start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
+    width = parameters.width
     found = stacked(
         profile,
         records,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,21 +88,17 @@ def memory_headline(profile: Profile) -> tuple[Sentence, ...]:
     from peakline.findings.memory_answer import failures_of
     from peakline.memory.behind import described_records
     from peakline.memory.live import memory_records
-    from peakline.memory.oom import limits_of
+    from peakline.memory.oom import with_limits
     from peakline.memory.peak import find_peaks
 
     found = [_failure(one.failures[0]) for one in failures_of(profile)[:1]]
     records = memory_records(profile)
     if records is None:
         return (*found, *_needs(profile))
-    peaks = find_peaks(
+    found_peaks = find_peaks(
         records.events, lifetimes=records.lifetimes, descriptions=described_records(profile)
     )
-    limits = limits_of(profile)
-    peaks = tuple(
-        replace(one, capacity_bytes=one.capacity_bytes or limits.get(one.allocator))
-        for one in peaks
-    )
+    peaks = with_limits(profile, found_peaks)
     fullest = max(peaks, key=_fullness, default=None)
     if fullest is None:
         return tuple(found)

@@ -9,6 +9,7 @@ import numpy as np
 from peakline.arrays import BoolArray
 from peakline.findings.headline.sentence import Phrase, Sentence
 from peakline.text import counted, cut_middle, time_text
+from peakline.timing.step_choice import median_row
 from peakline.timing.step_facts import PARTS, WARM_UP, step_facts_of
 
 if TYPE_CHECKING:
@@ -81,13 +82,12 @@ def _first_rows(facts: StepFacts) -> BoolArray:
 def _sentence(facts: StepFacts, row: int, usual: float, count: int, kind: str) -> Sentence:
     wall = int(facts.part("wall_ps")[row])
     name = facts.label(row)
-    # The step that the page compares it with (`peakline.timing.step_choice`).
+    # The step that `step_difference` compares it with.
     like = np.flatnonzero(
         (facts.device == facts.device[row])
         & (facts.population_codes == facts.population_codes[row])
     )
-    order = like[np.argsort(facts.part("wall_ps")[like], kind="stable")]
-    median = order[(order.size - 1) // 2]
+    median = median_row(like, facts.part("wall_ps")[like])
     beyond = {part: int(facts.part(part)[row] - facts.part(part)[median]) for part in PARTS}
     part = max(beyond, key=lambda one: beyond[one])
     params: dict[str, str | int] = {"name": name}

@@ -24,6 +24,8 @@ export class AnswerBar {
   /** @type {Partial<Record<Subject, Headline>>} */
   #found = {};
   /** @type {Set<Subject>} */
+  #begun = new Set();
+  /** @type {Set<Subject>} */
   #coming = new Set();
   /** @type {{element: HTMLElement, destroy: () => void}[]} */
   #pictures = [];
@@ -38,7 +40,7 @@ export class AnswerBar {
     this.toggle = h("button", { type: "button", class: "plain", "aria-controls": "answer-lines",
       onclick: () => {
         sessionStorage.setItem(OPEN, String(!this.#isOpen()));
-        this.#draw();
+        void this.#load();
       } });
     this.lines.id = "answer-lines";
     fill(element, this.toggle, this.lines, this.pictures);
@@ -60,12 +62,11 @@ export class AnswerBar {
       this.hide();
       this.#key = key;
       this.#found = {};
-      this.#coming = new Set(SUBJECTS);
+      this.#begun = new Set();
+      this.#coming = new Set();
       this.#ends = new AbortController();
-      void this.#load(address, this.#ends.signal);
     }
-    this.element.hidden = false;
-    this.#draw();
+    void this.#load();
   }
 
   hide() {
@@ -75,28 +76,40 @@ export class AnswerBar {
     this.#drop();
   }
 
+  /** What is not known yet; savings, which take all that is known of memory, only where they show. */
+  async #load() {
+    const { view } = this.#address, { signal } = this.#ends;
+    const wanted = SUBJECTS.filter((about) => !this.#begun.has(about)
+      && (about !== "savings" || this.#isOpen()));
+    for (const about of wanted) {
+      this.#begun.add(about);
+      this.#coming.add(about);
+    }
+    this.#draw();
+    // What the reader came for goes first.
+    if (view !== "summary" && wanted.length) await whenQuiet(signal);
+    const quick = wanted.filter((about) => about !== "savings");
+    await Promise.all(quick.map((about) => this.#ask(about, signal)));
+    if (wanted.includes("savings")) await this.#ask("savings", signal);
+  }
+
   /**
-   * @param {Address} address
+   * @param {Subject} about
    * @param {AbortSignal} signal
    */
-  async #load({ view, session, params }, signal) {
-    // What the reader came for goes first.
-    if (view !== "summary") await whenQuiet(signal);
-    const load = async (/** @type {Subject} */ about) => {
-      try {
-        const { data } = await json(sessionPath(session, "tools", "headline"),
-          { query: { root: params["root"], host: params["host"], about }, signal });
-        this.#found[about] = data;
-      } catch {
-        // The view itself says what is wrong with the session.
-      }
-      if (signal.aborted) return;
-      this.#coming.delete(about);
-      this.#draw();
-    };
-    await Promise.all([load("memory"), load("time")]);
-    // Savings take all that is known of memory.
-    if (!signal.aborted) await load("savings");
+  async #ask(about, signal) {
+    if (signal.aborted) return;
+    const { session, params } = this.#address;
+    try {
+      const { data } = await json(sessionPath(session, "tools", "headline"),
+        { query: { root: params["root"], host: params["host"], about }, signal });
+      this.#found[about] = data;
+    } catch {
+      // The view itself says what is wrong with the session.
+    }
+    if (signal.aborted) return;
+    this.#coming.delete(about);
+    this.#draw();
   }
 
   #isOpen() {

@@ -280,7 +280,7 @@ class SessionsView {
     for (const button of [this.capture, this.upload]) {
       button.disabled = isReadOnly;
       button.title = !isReadOnly ? "" : this.#server?.source
-        ? "peakline view only shows what is there; a server of peakline serve takes captures and uploads"
+        ? "peakline view only shows profiles; a server of peakline serve takes captures and uploads"
         : "This server is read-only (--read-only)";
     }
   }

@@ -143,7 +143,7 @@ export class Flags {
             announce(time(flag.at, 7));
           }
         } }, time(flag.at, 7)),
-      h("input", { type: "text", class: "grow", value: flag.text, maxlength: LONGEST, placeholder: "what is there",
+      h("input", { type: "text", class: "grow", value: flag.text, maxlength: LONGEST, placeholder: "note",
         "aria-label": `Note of ${name}`, oninput: (/** @type {Event} */ event) => {
           flag.text = /** @type {HTMLInputElement} */ (event.target).value;
           this.options.changed(formatFlags(this.list));
