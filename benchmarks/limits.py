@@ -177,6 +177,16 @@ def _shown(what: str, scale: float = 1) -> _Value:
     return value
 
 
+def _viewed(what: str) -> _Value:
+    """The median of our row of a view that is named so."""
+
+    def value(measured: Any) -> float | None:
+        row = pick(measured, what=what, program="Peakline")
+        return None if row is None else row["median"]
+
+    return value
+
+
 def _loaded(key: str) -> _Value:
     """Our worst figure under many clients."""
     return lambda measured: max(row[key] for row in _ours(measured))
@@ -320,4 +330,12 @@ LIMITS = (
           _shown("memory of the page's process", 1e-6)),
     Limit("page", "memory of all processes of the browser at most {} MB", 400, "MB",
           _shown("memory of all processes of the browser", 1e-6)),
+    Limit("views", "graph of 200,000 nodes, cold, at most {} s", 2, "s",
+          _viewed("graph of 200,000 nodes, cold")),
+    Limit("views", "first rows of 10,000 sessions, cold, at most {} s", 1, "s",
+          _viewed("first rows of 10,000 sessions, cold")),
+    Limit("views", "first rows of 10,000 sessions, warm, at most {} s", 0.5, "s",
+          _viewed("first rows of 10,000 sessions, warm")),
+    Limit("views", "first facts of 386 MB, warm, at most {} s", 1.5, "s",
+          _viewed("first facts of 386 MB, warm")),
 )  # fmt: skip

@@ -9,6 +9,8 @@ from when it is up, so that neither is measured while it still imports. Measured
 - the first view: from the navigation to the first events on the screen (XProf: to two pictures
   after its lines are listed, when its canvas is drawn; its fonts and charts come from hosts that
   the browser cannot reach here, which fails at once);
+- zoom, until nothing more is drawn: from a key, the same for both, to the last call that draws on a
+  canvas, once nothing was fetched or drawn for 1.5 s;
 - ours, zoom to drawn: from a key to the picture in full detail, of random zooms and moves, after
   all that is loaded in the background has come;
 - the memory of the browser after that: of the page's own process, and of all its processes (PSS).
@@ -19,34 +21,26 @@ A child process drives the browser. Prints one JSON document.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import random
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from browser import TWO_FRAMES, browser, driven, memory, missing, version
 from servers import free_port, server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Frame, Page
 
 SESSION = "big"
 ZOOMS = 80
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
 _REST_S = 5.0
-_LONG_MS = 600_000
 _FIGURES = (
     ("first_view_s", "first view of the trace, cold server", "s"),
     ("background_s", "all that is loaded in the background", "s"),
@@ -54,13 +48,46 @@ _FIGURES = (
     ("browser_bytes", "memory of all processes of the browser", "bytes"),
 )
 
+_POINTER = (800, 400)
+_STILL_KEYS = "wwwwwwddwwwaasss"
 _DRAWN = "canvas.tl-lanes[aria-busy=false]"
-_TWO_FRAMES = """() => new Promise((done) =>
-  requestAnimationFrame(() => requestAnimationFrame(done)))"""
+# In every frame, before its own scripts: when a canvas was last drawn on, when a key last came,
+# and how many requests are open.
+_WATCH = """(() => {
+  window.watched = {drawn: 0, key: 0, open: 0};
+  for (const name of ["clearRect", "fillRect", "fill", "stroke", "drawImage", "fillText"]) {
+    const draw = CanvasRenderingContext2D.prototype[name];
+    CanvasRenderingContext2D.prototype[name] = function (...all) {
+      watched.drawn = performance.now();
+      return draw.apply(this, all);
+    };
+  }
+  addEventListener("keydown", () => { watched.key = performance.now(); }, true);
+  const answer = window.fetch, send = XMLHttpRequest.prototype.send;
+  window.fetch = async (...all) => {
+    watched.open++;
+    try { return await answer(...all); } finally { watched.open--; }
+  };
+  XMLHttpRequest.prototype.send = function (...all) {
+    watched.open++;
+    this.addEventListener("loadend", () => { watched.open--; });
+    return send.apply(this, all);
+  };
+})()"""
+_STILL_MS = 1500
+"""Nothing is drawn and nothing is fetched for so long: the picture is final."""
+_STILL = """(ms) => new Promise((done) => {
+  const look = () => {
+    const {drawn, key, open} = watched;
+    if (open === 0 && performance.now() - Math.max(drawn, key) > ms) done(Math.max(drawn - key, 0));
+    else setTimeout(look, 50);
+  };
+  look();
+})"""
 _ZOOM = """async ([keys]) => {
   const canvas = document.querySelector("canvas.tl-lanes");
   const frame = () => new Promise(requestAnimationFrame);
-  const took = [], asked = [], frames = [];
+  const took = [], served = [], frames = [];
   for (const [key, share] of keys) {
     const box = canvas.getBoundingClientRect();
     canvas.dispatchEvent(new PointerEvent("pointermove",
@@ -81,36 +108,17 @@ _ZOOM = """async ([keys]) => {
     } while (isBusy && last - begin < 20000);
     if (canvas.dataset.shown === before) continue;
     took.push(last - begin);
-    asked.push(performance.getEntriesByType("resource").length > questions);
+    served.push(performance.getEntriesByType("resource").length > questions);
     performance.clearResourceTimings();
   }
-  return {took, asked, frames};
+  return {took, served, frames};
 }"""
-
-
-def missing() -> str | None:
-    """What there must be and is not, in words."""
-    if importlib.util.find_spec("playwright") is None:
-        return "playwright is not installed"
-    if _browser() is None:
-        return "no Chromium is installed; PEAKLINE_BROWSER may name one"
-    return None
-
-
-def _browser() -> str | None:
-    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    return os.environ.get("PEAKLINE_BROWSER") or found
 
 
 def drive(side: str, port: int, zooms: int) -> dict[str, Any]:
     """Open a browser on a running server; what was measured. Runs in a process of its own."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=_browser(), args=list(_FLAGS))
-        page = running.new_page(viewport={"width": 1400, "height": 900})
-        page.set_default_timeout(_LONG_MS)
-        page.goto("about:blank")
+    with browser() as page:
+        page.add_init_script(_WATCH)
         base = f"http://127.0.0.1:{port}"
         begin = time.perf_counter()
         if side == "XProf":
@@ -119,7 +127,7 @@ def drive(side: str, port: int, zooms: int) -> dict[str, Any]:
             inner = page.frame_locator("iframe")
             inner.get_by_text("tf_Compute", exact=False).first.wait_for(state="attached")
             frame = next(one for one in page.frames if "trace_viewer_index" in one.url)
-            frame.evaluate(_TWO_FRAMES)
+            frame.evaluate(TWO_FRAMES)
             found: dict[str, Any] = {"first_view_s": time.perf_counter() - begin}
         else:
             page.goto(f"{base}/#/session/{SESSION}/timeline", wait_until="commit")
@@ -127,11 +135,27 @@ def drive(side: str, port: int, zooms: int) -> dict[str, Any]:
             found = {"first_view_s": time.perf_counter() - begin}
             page.locator(".tl-stepper:not([hidden])").wait_for()
             found["background_s"] = time.perf_counter() - begin
+            frame = page.main_frame
+        found["still_ms"] = [] if zooms < ZOOMS else _zoom(page, frame)
+        if side != "XProf":
             found |= page.evaluate(_ZOOM, [_keys(zooms)])
-        found["page_bytes"], found["browser_bytes"] = _memory()
-        found["browser"] = f"Chromium {running.version}"
-        running.close()
+        found["page_bytes"], found["browser_bytes"] = memory()
+        found["browser"] = version(page)
     return found
+
+
+def _zoom(page: Page, frame: Frame) -> list[float]:
+    """From each of some keys to the last that is drawn for it, in ms; the same keys for both."""
+    frame.evaluate(_STILL, _STILL_MS)
+    page.mouse.move(*_POINTER)
+    page.mouse.down()
+    page.mouse.up()
+    took = []
+    for key in _STILL_KEYS:
+        frame.evaluate(_STILL, _STILL_MS)
+        page.keyboard.press(key)
+        took.append(float(frame.evaluate(_STILL, _STILL_MS)))
+    return took
 
 
 def _keys(count: int) -> list[tuple[str, float]]:
@@ -144,36 +168,6 @@ def _keys(count: int) -> list[tuple[str, float]]:
         keys += [(rng.choice("ad"), rng.random()) for _ in range(rng.randrange(8))]
         keys += [("s", rng.random()) for _ in range(depth)]
     return keys[:count]
-
-
-def _memory() -> tuple[int, int]:
-    """PSS of the largest renderer, and of all processes of the browser, in bytes."""
-    largest, total = 0, 0
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            # A process of Chromium's may have its words in one.
-            command = (place / "cmdline").read_bytes()
-            if b"chrom" not in command.split(b"\0")[0] or not _is_ours(place):
-                continue
-            rollup = (place / "smaps_rollup").read_text()
-        except OSError:
-            continue  # it ended meanwhile
-        size = int(next(line for line in rollup.splitlines() if line.startswith("Pss:")).split()[1])
-        total += size * 1024
-        if b"--type=renderer" in command:
-            largest = max(largest, size * 1024)
-    return largest, total
-
-
-def _is_ours(place: Path) -> bool:
-    """Whether a process descends from this one."""
-    number, own = int(place.name), os.getpid()
-    while number > 1:
-        if number == own:
-            return True
-        status = Path(f"/proc/{number}/stat").read_text()
-        number = int(status.rpartition(")")[2].split()[1])
-    return False
 
 
 def measure(side: str, logdir: Path, peers: Path | None, zooms: int) -> dict[str, Any]:
@@ -189,53 +183,46 @@ def measure(side: str, logdir: Path, peers: Path | None, zooms: int) -> dict[str
         ready = f"http://127.0.0.1:{port}/api/tools"
     with server(command, ready):
         time.sleep(_REST_S)
-        child = subprocess.run(
-            [sys.executable, __file__, "--drive", side, str(port), str(zooms)],
-            capture_output=True,
-            text=True,
-            timeout=_LONG_MS / 1000 * 2,
-            check=False,
-        )
+        found: dict[str, Any] = driven(__file__, side, str(port), str(zooms))
     # XProf writes what it has read beside the file; the next repetition shall not find it.
     for place in logdir.rglob("*"):
         if place.is_file() and not place.name.endswith("host.xplane.pb"):
             place.unlink()
-    if child.returncode:
-        raise SystemExit(f"{side}: {child.stderr[-2000:]}")
-    told: dict[str, Any] = json.loads(child.stdout)
-    return told
+    return found
 
 
 def rows(program: str, runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row per figure: medians over the repetitions; of zooms the quantiles of all together."""
-    told: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
 
     def add(
         what: str, unit: str, median: float, least: float | None = None, most: float | None = None
     ) -> None:
         row = {"what": what, "program": program, "unit": unit, "runs": len(runs)}
-        told.append(row | {"median": median, "least": least, "most": most})
+        found.append(row | {"median": median, "least": least, "most": most})
 
     for key, what, unit in _FIGURES:
         if values := [run[key] for run in runs if key in run]:
             add(what, unit, statistics.median(values), min(values), max(values))
     took = [one for run in runs for one in run.get("took", [])]
-    asked = [
+    served = [
         one
         for run in runs
-        for one, is_asked in zip(run.get("took", []), run.get("asked", []), strict=True)
-        if is_asked
+        for one, is_served in zip(run.get("took", []), run.get("served", []), strict=True)
+        if is_served
     ]
+    still = [one for run in runs for one in run["still_ms"]]
     frames = [one for run in runs for one in run.get("frames", [])]
     for what, values in (
+        ("zoom, until nothing more is drawn", still),
         ("zoom to drawn", took),
-        ("zoom to drawn that asked the server", asked),
+        ("zoom to drawn by way of the server", served),
         ("a frame while zooming", frames),
     ):
         if values:
             add(f"{what}, median of {len(values)}", "ms", _quantile(values, 0.5))
             add(f"{what}, 95th percentile", "ms", _quantile(values, 0.95))
-    return told
+    return found
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
@@ -274,13 +261,13 @@ def main() -> int:
             for side in sides:
                 print(f"measuring {side}, {number + 1}", file=sys.stderr, flush=True)
                 runs[side].append(measure(side, Path(scratch), wanted.peers, wanted.zooms))
-    told = {
+    found = {
         "file": wanted.file.name,
         "bytes": wanted.file.stat().st_size,
         "browser": runs["Peakline"][0]["browser"],
         "rows": [row for side, each in runs.items() for row in rows(side, each)],
     }
-    print(json.dumps(told))
+    print(json.dumps(found))
     return 0
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import browser
 import installed
-import page
 from inputs import LARGE, ROOT, profile
 from measure import commit, load, machine, version
 from results import Record
@@ -101,7 +101,15 @@ PARTS = {
         repeats=2,
         packages=(*_OURS, "playwright"),
         peers=_XPROF,
-        missing=page.missing,
+        missing=browser.missing,
+    ),
+    "views": Part(
+        "views.py",
+        ("--peers", "PEERS", "--data", "DATA", "--repeats", "REPEATS"),
+        repeats=3,
+        packages=(*_OURS, "playwright"),
+        peers=_XPROF,
+        missing=browser.missing,
     ),
 }
 

@@ -308,7 +308,20 @@ SECTIONS = {
         "Page",
         "The page's timeline beside XProf's trace viewer, in Chromium without a GPU, a cold server"
         " and a new browser each time, the file in the system's cache (`benchmarks/page.py`)."
-        " Memory counts shared pages by their share (PSS). Zooming was measured in Peakline alone.",
+        " Memory counts shared pages by their share (PSS). A zoom until nothing more is drawn is"
+        " from a key, the same for both, to the last call that draws on a canvas; it counts motion that"
+        " goes on after the picture is complete. Zoom to drawn, random zooms and moves until the"
+        " picture is complete, was measured in Peakline alone.",
         _page,
+    ),
+    "views": Section(
+        "Views",
+        "First pictures of the page's other views, from the navigation, in Chromium without a GPU,"
+        " a new browser each time; cold is a server that has answered nothing yet, warm the same"
+        " once more (`benchmarks/views.py`). XProf's graph is the neighbourhood of one instruction,"
+        " and its time ends when the text of the graph is there, before its layout: the script that"
+        " draws it comes from another host, which the browser cannot reach here. It opens no"
+        " GraphDef.",
+        lambda measured: figures(measured, "what"),
     ),
 }
