@@ -309,9 +309,9 @@ SECTIONS = {
         "The page's timeline beside XProf's trace viewer, in Chromium without a GPU, a cold server"
         " and a new browser each time, the file in the system's cache (`benchmarks/page.py`)."
         " Memory counts shared pages by their share (PSS). A zoom until nothing more is drawn is"
-        " from a key, the same for both, to the last call that draws on a canvas; it counts motion that"
-        " goes on after the picture is complete. Zoom to drawn, random zooms and moves until the"
-        " picture is complete, was measured in Peakline alone.",
+        " from a key, the same for both, to the last call that draws on a canvas; motion that"
+        " goes on after the picture is complete counts. Zoom to drawn, random zooms and moves until"
+        " the picture is complete, was measured in Peakline alone.",
         _page,
     ),
     "views": Section(
