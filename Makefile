@@ -46,7 +46,7 @@ SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons bench schema docs lock sbom format develop clean FORCE
+.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons bench schema docs pictures lock sbom format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -94,6 +94,9 @@ bench: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## measure all parts
 
 schema: $(VENV)/.dev  ## compile the .proto sources again
 	$(PY) scripts/generate_schema.py
+
+pictures: $(VENV)/.dev $(VENV)/.installed  ## take the pictures of the page in docs/images again, in Chromium
+	$(PY) scripts/take_pictures.py
 
 docs: $(VENV)/.installed  ## write the generated pages of docs/ again
 	$(PY) scripts/generate_docs.py
