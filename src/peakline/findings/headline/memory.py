@@ -60,14 +60,31 @@ def peak_phrases(
         text = step_phrase(peak.peak_step, labels)
         found += [Phrase(" in "), Phrase(text, "steps", {"name": name})]
     found.append(Phrase(_shares(peak, reserved)))
-    most = max(peak.peak_buffers, key=lambda buffer: buffer.bytes, default=None)
-    if most is not None and peak.peak_bytes:
-        what = most.op or (f"{most.region_type}, no op recorded" if moment else "(no op)")
-        text = cut_middle(what.removeprefix(", "), _NAME)
-        found.append(Phrase(f"; {most.bytes / peak.peak_bytes:.0%} of it "))
-        is_op = bool(most.op) and most.count > 0
-        found.append(Phrase(text, "memory", {**here, "op": most.op}) if is_op else Phrase(text))
+    found += _made_of(peak, here, moment=moment)
     return tuple(phrase for phrase in found if phrase.text)
+
+
+def _made_of(peak: AllocatorPeak, here: dict[str, str | int], *, moment: bool) -> list[Phrase]:
+    """The op with most of the peak; what was there without an op before it, where that is more."""
+    if not peak.peak_bytes or not peak.peak_buffers:
+        return []
+    largest = peak.largest_op
+    name, size = next(iter(peak.op_bytes.items()))
+    found = []
+    if largest is None or size > largest[1]:
+        if not name:
+            # Rows without an op may differ by what else is known of them.
+            rows = (buffer for buffer in peak.peak_buffers if not buffer.op)
+            row = max(rows, key=lambda buffer: buffer.bytes)
+            size = row.bytes
+            name = f"{row.region_type}, no op recorded" if moment else "(no op)"
+        found = [Phrase(f"; {size / peak.peak_bytes:.0%} of it "), Phrase(name.removeprefix(", "))]
+    if largest is not None and largest[1] >= _LEAST * peak.peak_bytes:
+        share = f"{largest[1] / peak.peak_bytes:.0%} "
+        found.append(Phrase(f", {share}" if found else f"; {share}of it "))
+        op = cut_middle(largest[0], _NAME)
+        found.append(Phrase(op, "memory", {**here, "op": largest[0]}))
+    return found
 
 
 def _shares(peak: AllocatorPeak, reserved: Reserved | None) -> str:

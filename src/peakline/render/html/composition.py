@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.live import LiveRow, category_table, live_rows, live_table
 from peakline.render.document.model import Table, Value, columns_of
 from peakline.render.html.context import Part
@@ -74,21 +73,6 @@ def composition(part: Part) -> Markup | None:
         told.append(context.tables.write(categories))
     told.append(_ops(part, rows))
     return join(told)
-
-
-def largest_op(peak: AllocatorPeak) -> tuple[str, int] | None:
-    """The op with most bytes at a peak, and how many; None where none is named.
-
-    What stands for memory without an op, as ``(before profile)`` does, is none.
-    """
-    sizes: dict[str, int] = {}
-    for buffer in peak.peak_buffers:
-        if buffer.op and buffer.op not in _MEANINGS:
-            sizes[buffer.op] = sizes.get(buffer.op, 0) + buffer.bytes
-    if not sizes:
-        return None
-    op = max(sizes, key=lambda one: (sizes[one], one))
-    return op, sizes[op]
 
 
 def _sentence(part: Part, rows: list[LiveRow]) -> str:

@@ -12,7 +12,6 @@ from peakline.memory.marks import Marks
 from peakline.memory.moments import NEAR, find_high_moments
 from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.model import Row, Table, columns_of
-from peakline.render.html.composition import largest_op
 from peakline.render.html.context import Part
 from peakline.render.html.html import Markup, clip, code, join, tag
 from peakline.text import size_text, time_text
@@ -74,7 +73,7 @@ def _near(part: Part) -> Markup | None:
     # Mixes that read the same are shown as one: nobody could distinguish them.
     mixes: dict[tuple[str, str], AllocatorPeak] = {}
     for moment in moments:
-        op, most = largest_op(moment.memory) or ("", 0)
+        op, most = moment.memory.largest_op or ("", 0)
         share = f"{most / max(moment.memory.peak_bytes, 1):.0%}" if op else ""
         mixes.setdefault((op, share), moment.memory)
     if len(mixes) == 1:

@@ -12,7 +12,6 @@ from peakline.memory.peak import AllocatorPeak
 from peakline.render.document.finding import evidence
 from peakline.render.document.memory import allocator_facts, detail_facts
 from peakline.render.document.model import Column, Row, Table, capital, columns_of
-from peakline.render.html.composition import largest_op
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
 from peakline.render.html.values import cell, named
@@ -136,7 +135,7 @@ def _figures(part: Part) -> Markup:
         for fact in facts
         if fact.unit
     ]
-    largest = largest_op(peak)
+    largest = peak.largest_op
     if largest and len({buffer.op for buffer in peak.peak_buffers}) > 1:
         op, most = largest
         if most >= _TELLING * peak.peak_bytes > 0:
