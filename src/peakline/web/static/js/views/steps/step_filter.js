@@ -42,9 +42,8 @@ export class StepFilter {
 
     async function propose() {
       try {
-        const { data } = await facts.breakdown();
-        const found = [...new Set(data.steps.slice(0, PROPOSED).map((step) => step.name
-          || String(step.step_id)))];
+        const { data } = await facts.steps({ width: 0, limit: PROPOSED });
+        const found = [...new Set(data.rows.map((step) => step.name || String(step.step_id)))];
         names.append(...found.map((name) => h("option", { value: name })));
       } catch {
         // Names can be typed all the same.
