@@ -148,10 +148,12 @@ export class Facts {
    * Time, cost and memory of ops.
    * @param {string | null} step its id or name; null: of all that was recorded
    * @param {string | null} last to this one
+   * @param {string | null} plane the name of a device or a host; null: wherever they ran
    * @returns {Promise<import("../../core/api.js").Answer<import("./ops_part.js").OpTimes>>}
    */
-  opTimes(step, last) {
-    return this.#once(`ops ${step} ${last}`, () => this.context.tool("op_time", { step, last }));
+  opTimes(step, last, plane) {
+    return this.#once(`ops ${step} ${last} ${plane}`,
+      () => this.context.tool("op_time", { step, last, plane }));
   }
 
   /**
