@@ -22,7 +22,7 @@ const LABEL_PX = 90, LETTER_PX = 8;
 /** Marks of slow steps are so far apart. */
 const MARK_PX = 9;
 /** Of fewer steps a strip of all says nothing more. */
-const STRIP_FROM = 12;
+const STRIP_FROM = 40;
 /** So many names of steps have a line of their median. */
 const MEDIANS = 4;
 

@@ -334,7 +334,7 @@ function legend({ about, total, whole }, variations) {
       .map((part) => h("li", {}, swatch(part), part.text)),
     variations.some(({ slow }) => slow > 0) && h("li", {}, mark("slow-mark"), "twice the median or more"),
     variations.some(({ warm_up: many }) => many > 0)
-      && h("li", {}, mark("first-mark"), "so long too, but a first step, which warms up"),
+      && h("li", {}, mark("first-mark"), "a first step of twice the median or more: it warms up"),
     !whole.isSingle && h("li", {}, `${count(total)} steps: where several share a pixel, the mean of `
       + "their parts, and lines for the shortest and the longest"),
     about.columns.is_cut_off.some(Boolean) && h("li", {}, "pale: cut off by the end of the record"),
