@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 import pytest
 from tests.engine.ending import DATA
 from tests.tools.plain_steps import DATA_OF_STEPS
+from tests.web.samples import gpu_profile
 
 import peakline
 from peakline.errors import NotFoundError
@@ -56,6 +57,59 @@ def test_steps_and_what_is_between_them_are_all(name):
             assert runs[key] <= row["occurrences"]
             assert sums[key] <= row["total_ps"]
         assert sum(runs.values()) > 0
+
+
+@pytest.mark.parametrize("name", [*DATA_OF_STEPS, *OF_MEMORY])
+def test_planes_are_together_all(name):
+    with peakline.open(DATA / name) as profile:
+        whole = answer(profile)
+        parts = [answer(profile, plane=plane) for plane in whole["planes"]]
+        for kind in ("host_ps", "device_ps"):
+            assert sum(part[kind] for part in parts) == whole[kind]
+        sums, runs = Counter(), Counter()
+        for part in parts:
+            for row in part["ops"]:
+                key = row["side"], row["op"], row["op_type"]
+                sums[key] += row["total_ps"]
+                runs[key] += row["occurrences"]
+        assert {key: value for key, value in sums.items() if value} == {
+            (row["side"], row["op"], row["op_type"]): row["total_ps"]
+            for row in whole["ops"]
+            if row["total_ps"]
+        }
+        for row in whole["ops"]:
+            assert runs[row["side"], row["op"], row["op_type"]] >= row["occurrences"]
+        with pytest.raises(NotFoundError, match="no ops on a plane 'x'"):
+            answer(profile, plane="x")
+
+
+def test_a_plane_has_the_runs_of_its_lines(tmp_path):
+    """Against the table of events: kernels of one of three devices, all and in one step."""
+    path = tmp_path / "gpus.xplane.pb"
+    path.write_bytes(gpu_profile())
+    with peakline.open(path) as profile:
+        names = {row["plane_id"]: row["name"] for row in profile.table("planes").to_pylist()}
+        lines = {
+            row["line_id"]: names[row["plane_id"]] for row in profile.table("lines").to_pylist()
+        }
+        events = profile.table("events").to_pylist()
+        for plane in ("/device:GPU:0", "/device:GPU:1"):
+            for step in (None, "1"):
+                found = (
+                    answer(profile, plane=plane, step=step)
+                    if step
+                    else answer(profile, plane=plane)
+                )
+                window = found["steps"]
+                gemms = [
+                    event["duration_ps"]
+                    for event in events
+                    if event["name"] == "gemm"
+                    and lines[event["line_id"]] == plane
+                    and (not window or window["start_ps"] <= event["start_ps"] < window["end_ps"])
+                ]
+                (row,) = [row for row in found["ops"] if row["op"] == "gemm"]
+                assert (row["occurrences"], row["total_ps"]) == (len(gemms), sum(gemms))
 
 
 @pytest.mark.parametrize("name", OF_MEMORY)

@@ -104,6 +104,14 @@ def test_formats_share_what_the_hosts_gave(two):
     assert engine.cache.stats() == misses
 
 
+@pytest.mark.parametrize("limit", [0, 3])
+def test_the_first_rows_come_with_the_figures_of_all(two, limit):
+    whole = json.loads(Engine().tool(two, "step_breakdown").content)
+    some = json.loads(Engine().tool(two, "step_breakdown", parameters={"limit": limit}).content)
+    assert some.pop("steps") == whole.pop("steps")[:limit]
+    assert some == whole
+
+
 def test_without_steps_there_are_no_rows(tmp_path):
     path = tmp_path / "g.pbtxt"
     path.write_text('node { name: "a" op: "NoOp" }\n')

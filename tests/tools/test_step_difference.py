@@ -189,17 +189,36 @@ def test_a_range_is_compared_by_its_mean(made_up):
     assert difference(made_up, step="train 7", last="train 4", limit=500) == found
 
 
-def test_a_long_range_is_an_even_choice_of_steps(tmp_path):
+def a_thousand_steps(tmp_path):
+    """Each of 1 ms, its MatMul of as many microseconds as its number; every 100th runs Save too."""
     builder = SpaceBuilder()
     line = builder.host().line("python")
     for step in range(1000):
         line.event("train", step * MS, MS, {"_r": 1, "step_num": step})
-        line.event("MatMul:MatMul", step * MS, MS // 2)
+        line.event("MatMul:MatMul", step * MS, step * MS // 1000)
+        if step % 100 == 7:
+            line.event("Save:Save", step * MS + MS * 999 // 1000, MS // 1000)
     path = tmp_path / "many.xplane.pb"
     path.write_bytes(builder.space.SerializeToString())
-    with peakline.open(path) as profile:
+    return path
+
+
+def test_a_long_range_is_exact(tmp_path):
+    with peakline.open(a_thousand_steps(tmp_path)) as profile:
+        found = difference(profile, step="100", last="899", against="500")
+    assert (found["step"]["steps"], found["step"]["examined"]) == (800, 800)
+    ops = {op["name"]: op for op in found["ops"]}
+    assert ops["Save:Save"]["count"] == 8 / 800
+    assert ops["Save:Save"]["ps"] == 8 * (MS // 1000) // 800
+    assert ops["MatMul:MatMul"]["ps"] == sum(range(100, 900)) * (MS // 1000) // 800
+    assert ops["MatMul:MatMul"]["usual_ps"] == MS // 2
+
+
+def test_a_range_of_very_many_events_is_an_even_choice_of_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr("peakline.timing.step_difference.MOST_EVENTS", 603)
+    with peakline.open(a_thousand_steps(tmp_path)) as profile:
         found = difference(profile, step="0", last="999")
-    assert (found["step"]["steps"], found["step"]["examined"]) == (1000, 256)
+    assert (found["step"]["steps"], found["step"]["examined"]) == (1000, 300)
     assert found["difference_ps"] == 0
 
 

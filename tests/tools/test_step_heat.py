@@ -29,6 +29,9 @@ def test_parts_are_those_of_the_breakdown(name):
         found = heat(profile, by="part", width=2048)
         steps = windows_of(profile, found["device"])
     assert found["steps"] == len(steps) == len(found["columns"]["first"])
+    named = {str(step["step_id"]): step["name"] for step in steps}
+    assert found["names"].items() <= named.items()
+    assert {str(step) for row in found["rows"] for step in row["step_id"]} == set(found["names"])
     for row in found["rows"]:
         assert row["most_ps"] == [step[f"{row['name']}_ps"] for step in steps]
         assert row["mean_ps"] == row["most_ps"]

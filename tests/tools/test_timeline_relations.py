@@ -335,3 +335,11 @@ def test_a_large_profile_is_looked_at_near_the_event(monkeypatch):
         monkeypatch.setattr(relations, "_LARGE", 100)
         monkeypatch.setattr(arrows, "MOST_EVENTS", 50)
         assert ask(profile, "arrows")["total"] == -1
+
+
+def test_a_function_is_found_as_findings_call_it():
+    frame = "$train.py:29 free_kilobytes"
+    profile = profile_of([("step", 0, 100), (frame, 10, 5), (frame, 20, 7)])
+    found = ask(profile, "find", search="free_kilobytes (train.py:29)")
+    assert (found["found"]["start_ps"], found["count"]) == (20, 2)
+    assert not ask(profile, "find", search="free_kilobytes (train.py:30)")["found"]

@@ -69,6 +69,39 @@ def test_an_op_of_the_icicle_is_chosen_by_the_keyboard(page, server):
     tells(page.locator(".detail"), first["op"])
 
 
+def test_the_icicle_marks_the_op_that_the_table_chooses(page, other_page, server):
+    ops = op_time(server, "slow_step")["ops"]
+    open_view(page, server, "/session/slow_step/steps", part="ops", tree="op")
+    marked = page.locator(".icicle .part.marked")
+    for place, op in enumerate(ops[:2]):
+        page.get_by_role("grid", name="Ops").locator(".row").nth(place).click()
+        wait_for_params(page, op=op["op"])
+        eventually(lambda op=op: (marked.get_attribute("aria-label") or "").startswith(op["op"]),
+                   expected=True)  # fmt: skip
+        assert marked.get_attribute("aria-current") == "true"
+    load_again(other_page, page.evaluate("location.href"))
+    again = other_page.locator(".icicle .part.marked")
+    eventually(lambda: again.get_attribute("aria-label"), marked.get_attribute("aria-label"))
+
+
+def test_only_the_ops_of_one_device(page, other_page, server):
+    whole = op_time(server, "gpus")
+    assert len(whole["planes"]) > 1
+    plane = "/device:GPU:1"
+    found = op_time(server, "gpus", plane=plane)
+    open_view(page, server, "/session/gpus/steps", part="ops")
+    page.get_by_label("On", exact=True).select_option(plane)
+    wait_for_params(page, plane=plane)
+    rows = [(op["op"], str(op["occurrences"])) for op in found["ops"]]
+    eventually(lambda: [(row["Op"], row["Runs"]) for row in rows_of(page, "Ops")], rows)
+    load_again(other_page, page.evaluate("location.href"))
+    eventually(lambda: [(row["Op"], row["Runs"]) for row in rows_of(other_page, "Ops")], rows)
+    page.get_by_label("On", exact=True).select_option("")
+    wait_for_params(page, plane=None)
+    eventually(lambda: len(rows_of(page, "Ops")), len(whole["ops"]))
+    screenshot(page, "ops_of_one_device")
+
+
 def test_memory_stands_in_the_row(page, server):
     ops = op_time(server, "busy_pipeline")["ops"]
     open_view(page, server, "/session/busy_pipeline/steps", part="ops")

@@ -64,13 +64,13 @@ def test_steps_of_several_names_have_figures_of_their_own(page, server):
     told = breakdown(server, "tf_train_eval")
     open_view(page, server, "/session/tf_train_eval/steps")
     shown = facts(page.locator("dl.facts").first)
-    assert shown == {"Steps": "12", "Slow": "1 step"}
+    assert shown == {"Steps": "12", "Slow": "none", "Warm up": "1 first step"}
     rows = rows_of(page, "Steps by name")
     assert [row["Name"] for row in rows] == ["train", "eval"]
     for row, variation in zip(rows, told["variation"], strict=True):
         assert int(row["Steps"]) == variation["steps"]
         assert number_of(row["Median"]) == almost(variation["median_ps"])
-        assert int(row["Slow"]) == len(variation["slow"])
+        assert int(row["Slow"]) == sum(not slow["is_first"] for slow in variation["slow"])
     label = canvas_of(page).get_attribute("aria-label")
     assert "train: median 373 µs, eval: median 511.7 µs" in label
     tells(detail(page), "The mean step of train")
@@ -80,7 +80,10 @@ def test_steps_of_several_names_have_figures_of_their_own(page, server):
     assert sum(map(number_of, numbers)) == almost(mean)
     assert len(names) == len(numbers)
     click_step(page, 0, 12)
-    tells(detail(page), "longer than the median of train")
+    (first,) = told["variation"][0]["slow"]
+    ratio = first["wall_ps"] / told["variation"][0]["median_ps"]
+    tells(detail(page), f"first step, {ratio:.1f} times the median: +")
+    assert detail(page).locator(".badge.warning").count() == 0
     screenshot(page, "steps_train_eval")
 
 
@@ -283,3 +286,94 @@ def test_zoom_is_in_the_address(page, other_page, server):
     wait_for_params(other_page, steps=None)
     canvas_of(other_page).evaluate("(canvas) => canvas.blur()")
     until(lambda: canvas_of(other_page).evaluate(picture) != mine, "another picture")
+
+
+def overview_of(page):
+    return page.locator("canvas.steps-overview")
+
+
+def test_the_strip_of_all_steps_chooses_those_that_the_chart_shows(page, other_page, server):
+    open_view(page, server, "/session/many_steps/steps")
+    strip = overview_of(page)
+    assert "All 6,400 steps" in strip.get_attribute("aria-label")
+    box = strip.bounding_box()
+    left, wide = box["x"] + 78, box["width"] - 78 - 8
+    y = box["y"] + 18
+    page.mouse.move(left + 0.25 * wide, y)
+    page.mouse.down()
+    page.mouse.move(left + 0.4 * wide, y, steps=4)
+    page.mouse.move(left + 0.5 * wide, y, steps=4)
+    page.mouse.up()
+    # A pixel of the strip is six steps.
+    eventually(lambda: zoom_of(page), pytest.approx([0.25 * 6400, 0.5 * 6400], abs=15))
+    begin, end = zoom_of(page)
+    strip.focus()
+    page.keyboard.press("w")
+    span, middle = 0.8 * (end - begin), (begin + end) / 2
+    shown = pytest.approx([middle - span / 2, middle + span / 2], abs=0.1)
+    eventually(lambda: zoom_of(page), shown)
+    load_again(other_page, page.evaluate("location.href"))
+    strips = [
+        one.evaluate("(canvas) => canvas.blur()") or one for one in (strip, overview_of(other_page))
+    ]
+    picture = "(canvas) => canvas.toDataURL()"
+    until(lambda: strips[0].evaluate(picture) == strips[1].evaluate(picture), "the same strip")
+    page.keyboard.press("0")
+    strip.dblclick()
+    eventually(lambda: zoom_of(page), [])
+
+
+def test_a_range_of_the_strip_is_explained_exactly(page, server):
+    open_view(page, server, "/session/many_steps/steps")
+    box = overview_of(page).bounding_box()
+    left, wide, y = box["x"] + 78, box["width"] - 78 - 8, box["y"] + 18
+    page.keyboard.down("Shift")
+    page.mouse.move(left + 0.1 * wide, y)
+    page.mouse.down()
+    page.mouse.move(left + 0.9 * wide, y, steps=4)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    eventually(lambda: "last" in params(page), expected=True)
+    first, last = int(params(page)["step"]), int(params(page)["last"])
+    assert (first, last) == pytest.approx((640, 5760), abs=15)
+    told = api(server, "sessions/many_steps/tools/step_difference", step=first, last=last)
+    assert told["step"]["examined"] == told["step"]["steps"] == last - first + 1
+    tells(page.locator(".sentences"), told["sentences"][0].split(",")[0])
+    assert "even choice" not in page.locator(".sentences").inner_text()
+
+
+def test_very_many_steps_come_as_columns_and_pages(page, server):
+    """No answer that the view asks for grows with the number of steps."""
+    asked = []
+    page.on("response", lambda one: asked.append(one) if "/tools/step_" in one.url else None)
+    open_view(page, server, "/session/many_steps/steps", sort="-wall_ps")
+    (first, *_) = rows_of(page, "Steps")
+    slowest = api(server, "sessions/many_steps/tools/step_envelope", sort="-wall_ps", limit=1)
+    assert first["Step"] == slowest["rows"][0]["name"]
+    assert number_of(first["Time"]) == almost(slowest["rows"][0]["wall_ps"])
+    page.get_by_role("columnheader", name="Begins at").get_by_role("button").click()
+    wait_for_params(page, sort="-start_ps")
+    eventually(lambda: rows_of(page, "Steps")[0]["Step"], "train 6399")
+    assert not [one.url for one in asked if "step_breakdown" in one.url]
+    canvas_of(page).focus()
+    page.keyboard.press("End")
+    eventually(detail(page).get_by_role("heading").inner_text, "train 6399")
+    wait_for_params(page, step="6399")
+
+
+def test_fingers_zoom_and_move_the_chart(page, server):
+    open_view(page, server, "/session/slow_step/steps")
+    box = canvas_of(page).bounding_box()
+    y = box["y"] + 120
+    finger = """([kind, id, x, y]) => document.querySelector("canvas.step-chart").dispatchEvent(
+      new PointerEvent(kind, {pointerId: id, pointerType: "touch", clientX: x, clientY: y,
+        bubbles: true, isPrimary: id === 1}))"""
+    page.evaluate("HTMLElement.prototype.setPointerCapture = () => {}")
+    at = box["x"] + 78 + (box["width"] - 86) / 2
+    for move in (
+        ("pointerdown", 1, at - 50), ("pointerdown", 2, at + 50),
+        ("pointermove", 1, at - 100), ("pointermove", 2, at + 100),
+        ("pointerup", 2, at + 100), ("pointerup", 1, at - 100),
+    ):  # fmt: skip
+        page.evaluate(finger, [*move, y])
+    eventually(lambda: zoom_of(page), pytest.approx([7, 21], abs=0.3))

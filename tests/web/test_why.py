@@ -158,7 +158,7 @@ def test_many_steps_are_an_envelope(page, server):
     eventually(lambda: 5 < page.evaluate(read, 0.3) < 40, expected=True)
     label = page.locator("canvas.step-chart").get_attribute("aria-label")
     assert f"Times of {STEPS} steps" in label
-    tells(page.locator(".chart-legend"), "where steps share a pixel")
+    tells(page.locator(".chart-legend"), "where several share a pixel")
 
 
 def cell(page, row, share):

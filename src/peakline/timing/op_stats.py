@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from peakline.arrays import BoolArray
+from peakline.errors import NotFoundError
 from peakline.tables import Columns, Profile
 from peakline.tables.joins import summed
 from peakline.tables.once import once
@@ -72,36 +73,66 @@ def op_times(profile: Profile, *, by_type: bool = False) -> OpTimes:
     return _op_times(profile, by_type=by_type)
 
 
-def op_times_between(profile: Profile, begin: int, end: int) -> OpTimes:
-    """The same of the runs that begin from ``begin`` to before ``end`` (ps)."""
-    return _op_times(profile, (begin, end))
+def op_times_between(
+    profile: Profile, between: tuple[int, int] | None, plane: str | None = None
+) -> OpTimes:
+    """The same of the runs that begin ``between`` two times (ps; the second exclusive), or of all,
+    and of these only those on the plane of a name, one of `op_planes`. Raises NotFoundError for
+    another name.
+    """
+    if plane is not None and plane not in op_planes(profile):
+        known = ", ".join(op_planes(profile)) or "none"
+        raise NotFoundError(f"no ops on a plane {plane!r}; there is: {known}")
+    return _op_times(profile, between, plane)
+
+
+@once
+def op_planes(profile: Profile) -> tuple[str, ...]:
+    """The names of the planes that ops ran on, devices first, in the order of the file."""
+    trace = trace_of(profile)
+    found = []
+    for runs in (framework_executions(profile), host_executions(profile)):
+        lines = np.unique(trace.lines_of(runs.event.astype(np.int64)))
+        planes = dict.fromkeys(trace.lines[line].plane for line in lines.tolist())
+        found += [trace.planes[plane].name for plane in planes]
+    return tuple(dict.fromkeys(found))
 
 
 def _op_times(
-    profile: Profile, between: tuple[int, int] | None = None, *, by_type: bool = False
+    profile: Profile,
+    between: tuple[int, int] | None = None,
+    plane: str | None = None,
+    *,
+    by_type: bool = False,
 ) -> OpTimes:
     found: list[OpTime] = []
     every = framework_executions(profile)
-    inside = _begun(profile, every, between)
+    inside = _chosen(profile, every, between, plane)
     device, host = _those(every, inside), host_executions(profile)
     costs = _costs(profile, device, inside)
     found += _spread(DEVICE, joined_runs(profile, device), costs, by_type=by_type)
-    host = _those(host, _begun(profile, host, between))
+    host = _those(host, _chosen(profile, host, between, plane))
     found += _spread(HOST, host, None, by_type=by_type)
     found.sort(key=lambda op: (op.side != DEVICE, -op.self_ps, op.op, op.op_type))
     total = {side: sum(op.self_ps for op in found if op.side == side) for side in (HOST, DEVICE)}
     return OpTimes(tuple(found), total[HOST], total[DEVICE])
 
 
-def _begun(
-    profile: Profile, runs: Executions, between: tuple[int, int] | None
+def _chosen(
+    profile: Profile, runs: Executions, between: tuple[int, int] | None, plane: str | None
 ) -> BoolArray | slice:
-    """Which ``runs`` begin between two times; all of them without these."""
-    if between is None:
+    """Which ``runs`` begin between two times, on the plane of a name; all of them without these."""
+    if between is None and plane is None:
         return slice(None)
-    start = trace_of(profile).start[runs.event]
-    inside: BoolArray = (start >= between[0]) & (start < between[1])
-    return inside
+    trace = trace_of(profile)
+    found = np.ones(runs.event.size, np.bool_)
+    if between is not None:
+        start = trace.start[runs.event]
+        found &= (start >= between[0]) & (start < between[1])
+    if plane is not None and found.size:
+        is_own = np.array([trace.planes[line.plane].name == plane for line in trace.lines])
+        found &= is_own[trace.lines_of(runs.event.astype(np.int64))]
+    return found
 
 
 def _those(runs: Executions, inside: BoolArray | slice) -> Executions:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import Int64Array
+from peakline.arrays import BoolArray, Int64Array
 from peakline.errors import NotFoundError
 from peakline.text import population_of
 from peakline.timing.step_breakdown import StepTimes
-from peakline.timing.step_facts import SLOW, WARM_UP
+from peakline.timing.step_facts import SLOW, first_steps, median_row
 
 MEDIAN = "median"
 
@@ -55,22 +55,16 @@ def chosen_steps(
             raise NotFoundError(f"no step {step!r}: the profile has no steps")
         return None
     number = None if device is None else _device(times, device)
-    row = _slowest(times, number) if step is None else _row(times, step, number)
+    row = _slowest(times, number) if step is None else row_of_step(times, step, number)
     number = int(times.device[row])
     own = times.rows_of(number)
     at = int(np.flatnonzero(own == row)[0])
-    until = at if last is None else int(np.flatnonzero(own == _row(times, last, number))[0])
+    until = at if last is None else int(np.flatnonzero(own == row_of_step(times, last, number))[0])
     rows = own[min(at, until) : max(at, until) + 1]
-    chosen = Chosen(rows, is_first=bool(np.isin(rows, _first_rows(times, own)).all()))
+    chosen = Chosen(rows, is_first=bool(np.isin(rows, own[_is_first(times, own)]).all()))
     if against is None or against == MEDIAN:
         return number, chosen, _median(times, own, row)
-    return number, chosen, Chosen(np.array([_row(times, against, number)]))
-
-
-def median_row(rows: Int64Array, wall: Int64Array) -> int:
-    """Of ``rows``, whose steps take ``wall``, the middle one; of an even number the shorter."""
-    order = np.argsort(wall, kind="stable")
-    return int(rows[order[(order.size - 1) // 2]])
+    return number, chosen, Chosen(np.array([row_of_step(times, against, number)]))
 
 
 def device_of(times: StepTimes, device: str | None) -> int:
@@ -94,7 +88,7 @@ def _device(times: StepTimes, device: str) -> int:
     return times.devices.index(device)
 
 
-def _row(times: StepTimes, step: str, device: int | None) -> int:
+def row_of_step(times: StepTimes, step: str, device: int | None) -> int:
     """The longest row of a step given by id or name, of one device or of any."""
     named = np.zeros(times.rows, np.bool_)
     if step.removeprefix("-").isdecimal() and len(step) <= 18:
@@ -118,10 +112,9 @@ def _populations(times: StepTimes) -> Int64Array:
     return code
 
 
-def _first_rows(times: StepTimes, own: Int64Array) -> Int64Array:
-    """The first steps of each name among the rows of a device."""
-    code = _populations(times)[own]
-    return np.concatenate([own[code == one][:WARM_UP] for one in np.unique(code).tolist()])
+def _is_first(times: StepTimes, own: Int64Array) -> BoolArray:
+    """Which rows of a device are of the first steps of their name."""
+    return first_steps(times.device[own], _populations(times)[own])
 
 
 def _median(times: StepTimes, own: Int64Array, row: int) -> Chosen:
@@ -150,7 +143,7 @@ def _slowest(times: StepTimes, device: int | None) -> int:
         for one in np.unique(code[own]).tolist():
             rows = own[code[own] == one]
             ratio[rows] = times.wall[rows] / max(float(np.median(times.wall[rows])), 1.0)
-        first = _first_rows(times, own)
-        if (ratio[np.setdiff1d(own, first)] >= SLOW).any():
-            ratio[first] = 0
+        is_first = _is_first(times, own)
+        if (ratio[own[~is_first]] >= SLOW).any():
+            ratio[own[is_first]] = 0
     return int(ratio.argmax())

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import AnyArray, Int64Array
+from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.tables import Profile
 from peakline.tables.joins import summed
+from peakline.tables.once import once
 from peakline.timing.step_attribution import Attribution, Segments, attribution_of
 from peakline.timing.step_breakdown import PARTS, StepTimes, step_times
 from peakline.timing.step_choice import Chosen, chosen_steps
@@ -21,8 +22,9 @@ from peakline.trace.frames import frame_of
 from peakline.trace.intervals import union
 from peakline.trace.windows import windows_of
 
-MOST_STEPS = 256
-"""Of a longer range an even choice of so many steps stands for all."""
+MOST_STEPS, MOST_EVENTS = 256, 500_000
+"""A range of no more steps, or of no more events, is examined whole; of a longer one an even choice
+of as many steps as hold so many events, so that an answer takes seconds at most."""
 _EVENTS = 5
 """So many events of a row are named, those that take most."""
 
@@ -80,7 +82,8 @@ class StepDifference:
     """Steps against others, of the device called ``device`` (None: the host); picoseconds.
 
     ``ops`` and ``frames`` divide the parts twice, those that differ most first: by what ran, and by
-    the innermost function of the program around it (none where no frames were recorded).
+    the innermost function of the program around it (none where no frames were recorded). Of the
+    steps ``examined`` are looked at, all unless they hold very many events.
     """
 
     device: str | None
@@ -90,6 +93,7 @@ class StepDifference:
     parts: tuple[PartDifference, ...]
     ops: tuple[Work, ...]
     frames: tuple[Work, ...]
+    examined: int
 
 
 def step_difference_of(
@@ -115,8 +119,9 @@ def step_difference_of(
     if number >= 0:
         own = windows_of(profile)[number].device
         plane = None if own is None else own.plane_id
-    sides = [_Side(profile, times, plane, chosen.sample(MOST_STEPS)) for chosen in (steps, usual)]
     trace = trace_of(profile)
+    examined = [chosen.sample(_most_steps(trace, times, chosen)) for chosen in (steps, usual)]
+    sides = [_Side(profile, times, plane, rows) for rows in examined]
     ops = _works(trace, sides, [side.codes for side in sides])
     frames = _works(
         trace, sides, [frame_codes(profile, side.pieces.event) for side in sides], of_ops=False
@@ -125,8 +130,23 @@ def step_difference_of(
     wall = Mean(*(int(side.parts.sum()) for side in sides))
     return StepDifference(
         None if number < 0 else times.devices[number], steps, usual, wall, parts, ops,
-        () if all(one.name is None for one in frames) else frames,
+        () if all(one.name is None for one in frames) else frames, int(examined[0].size),
     )  # fmt: skip
+
+
+def _most_steps(trace: Trace, times: StepTimes, chosen: Chosen) -> int:
+    """Of how many of the steps all events are examined."""
+    rows = chosen.rows
+    if rows.size <= MOST_STEPS:
+        return int(rows.size)
+    begin, end = int(times.start[rows].min()), int(times.end[rows].max())
+    spans = [np.searchsorted(trace.start[line.events], [begin, end]) for line in trace.lines]
+    events = sum(int(last - first) for first, last in spans)
+    return (
+        int(rows.size)
+        if events <= MOST_EVENTS
+        else max(MOST_STEPS, rows.size * MOST_EVENTS // events)
+    )
 
 
 def _parts(sides: list[_Side], ops: tuple[Work, ...]) -> tuple[PartDifference, ...]:
@@ -177,16 +197,24 @@ def frame_codes(profile: Profile, event: Int64Array) -> Int64Array:
     """The name of the innermost function around each event, or itself, as a code; -1 for none: of
     the program, or of anybody where none of the program was recorded.
     """
-    names = trace_of(profile).name
-    owners = [None if (one := frame_of(name)) is None else one.whose for name in names.values]
-    wanted = "program" if "program" in owners else None
-    own = np.array([*(o is not None and wanted in {o, None} for o in owners), False], np.bool_)
+    names, own = trace_of(profile).name, _frame_names(profile)
     if not own.any():
         return np.full(event.size, -1, np.int64)
     is_frame = own[names.codes]
     above = nesting_of(profile).around(event, is_frame)
     at = np.where(is_frame[event], event, above)
     return np.where(at >= 0, names.codes[np.maximum(at, 0)], -1).astype(np.int64)
+
+
+@once
+def _frame_names(profile: Profile) -> BoolArray:
+    """Which names are those of such functions; the last, of no name, is none."""
+    owners = [
+        None if (one := frame_of(name)) is None else one.whose
+        for name in trace_of(profile).name.values
+    ]
+    wanted = "program" if "program" in owners else None
+    return np.array([*(o is not None and wanted in {o, None} for o in owners), False], np.bool_)
 
 
 def _works(
@@ -259,8 +287,8 @@ def _runs(sides: list[_Side], groups: list[Int64Array], size: int) -> list[AnyAr
     """Of how many events each group is, in a mean step of each side."""
     found = []
     for side, group in zip(sides, groups, strict=True):
-        pairs = np.unique(np.stack([group, side.pieces.event]), axis=1)
-        found.append(np.bincount(pairs[0], minlength=size) / side.steps)
+        owner, _, _ = _pairs(group, side.pieces.event)
+        found.append(np.bincount(owner, minlength=size) / side.steps)
     return found
 
 
@@ -268,13 +296,20 @@ def _longest(pieces: Segments, group: Int64Array) -> dict[int, tuple[int, ...]]:
     """Of each group the events that take most of it."""
     if not group.size:
         return {}
-    pairs, place = np.unique(np.stack([group, pieces.event]), axis=1, return_inverse=True)
-    total = summed(place.ravel(), pieces.ps, pairs.shape[1])
-    order = np.lexsort((-total, pairs[0]))
-    owner = pairs[0][order]
+    owner, event, place = _pairs(group, pieces.event)
+    total = summed(place, pieces.ps, owner.size)
+    order = np.lexsort((-total, owner))
+    owner, event = owner[order], event[order]
     rank = np.arange(owner.size) - np.searchsorted(owner, owner)
-    few = order[rank < _EVENTS]
+    few = rank < _EVENTS
     found: dict[int, tuple[int, ...]] = {}
-    for one, event in zip(pairs[0][few].tolist(), pairs[1][few].tolist(), strict=True):
-        found[one] = (*found.get(one, ()), event)
+    for one, which in zip(owner[few].tolist(), event[few].tolist(), strict=True):
+        found[one] = (*found.get(one, ()), which)
     return found
+
+
+def _pairs(group: Int64Array, event: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """The different pairs of both, ordered, and for each entry the place of its pair."""
+    width = int(event.max(initial=0)) + 1
+    keys, place = np.unique(group * width + event, return_inverse=True)
+    return keys // width, keys % width, place

@@ -204,6 +204,27 @@ class StepFacts:
         ids = self.part("step_id")
         return np.isin(ids, ids[slow])
 
+    @cached_property
+    def is_first(self) -> BoolArray:
+        """Which rows are of the first steps of their population on their device."""
+        return first_steps(self.device, self.population_codes)
+
+    def middle_row(self, row: int) -> int:
+        """The row of the device and population of ``row`` that takes the median time; of an even
+        number the shorter one.
+        """
+        return self._middles[int(self.device[row]), int(self.population_codes[row])]
+
+    @cached_property
+    def _middles(self) -> dict[tuple[int, int], int]:
+        found = {}
+        for device in range(self.lanes):
+            own = np.flatnonzero(self.device == device)
+            for code in np.unique(self.population_codes[own]).tolist():
+                rows = own[self.population_codes[own] == code]
+                found[device, code] = median_row(rows, self.part("wall_ps")[rows])
+        return found
+
     def usual_ps(self, rows: Int64Array) -> Float64Array:
         """For each of the ``rows`` of `slowest_lane` the median of its population; infinite where
         that is of fewer than `FEWEST_STEPS`.
@@ -216,6 +237,26 @@ class StepFacts:
             if own.size >= FEWEST_STEPS:
                 usual[number] = np.median(own)
         return usual[code[rows]]
+
+
+def first_steps(device: AnyArray, population: AnyArray) -> BoolArray:
+    """Of steps in order of time by device, which are the first `WARM_UP` of their population there:
+    what only they take longer for is no fault.
+    """
+    order = np.lexsort((population, device))
+    one, other = device[order], population[order]
+    begins = np.ones(order.size, np.bool_)
+    begins[1:] = (one[1:] != one[:-1]) | (other[1:] != other[:-1])
+    rank = np.arange(order.size) - np.maximum.accumulate(np.where(begins, np.arange(order.size), 0))
+    found = np.zeros(order.size, np.bool_)
+    found[order] = rank < WARM_UP
+    return found
+
+
+def median_row(rows: Int64Array, wall: Int64Array) -> int:
+    """Of ``rows``, whose steps take ``wall``, the middle one; of an even number the shorter."""
+    order = np.argsort(wall, kind="stable")
+    return int(rows[order[(order.size - 1) // 2]])
 
 
 @once

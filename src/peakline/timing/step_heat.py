@@ -17,6 +17,7 @@ from peakline.tables.joins import summed
 from peakline.tables.once import once
 from peakline.timing.step_breakdown import PARTS, step_times
 from peakline.timing.step_difference import frame_codes
+from peakline.timing.step_envelope import column_bounds
 from peakline.timing.window_self_times import window_self_times
 from peakline.trace.activity_sets import (
     device_lines_between,
@@ -117,8 +118,8 @@ def heat_of(
     mine = place[row] >= 0
     cells = np.zeros((chosen.size, many), np.int64)
     cells[place[row[mine]], step[mine]] = ps[mine]
-    columns = min(width, many)
-    bounds = np.arange(columns + 1) * many // max(columns, 1)
+    bounds = column_bounds(many, width)
+    columns = bounds.size - 1
     found = [_column(cells[:, a:b]) for a, b in pairwise(bounds.tolist())]
     means, most, which = (
         np.array([one[k] for one in found], np.int64).reshape(columns, chosen.size).T

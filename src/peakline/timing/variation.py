@@ -24,7 +24,7 @@ class SlowStep:
     """A step that took ``beyond_ps`` longer than the median, ``part_beyond_ps`` of it in ``part``.
 
     ``part`` is the one that is furthest above its own median: a column of ``step_breakdown``
-    without ``_ps``.
+    without ``_ps``. ``is_first``: one of the first of its name, which warm up.
     """
 
     step_id: int
@@ -33,6 +33,7 @@ class SlowStep:
     beyond_ps: int
     part: str
     part_beyond_ps: int
+    is_first: bool
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ def _slow(facts: StepFacts, rows: Int64Array) -> tuple[SlowStep, ...]:
             round(wall[slow[k]] - usual),
             parts[int(beyond[k].argmax())].removesuffix("_ps"),
             round(float(beyond[k].max())),
+            bool(facts.is_first[slow[k]]),
         )
         for k in np.argsort(-wall[slow], kind="stable").tolist()
     )

@@ -1,5 +1,5 @@
 """The ``op_time`` tool: time, cost and memory of each op in one row, of all that was recorded or of
-one step or a range of steps.
+one step or a range of steps, on all devices and the host or on one of them.
 """
 
 from __future__ import annotations
@@ -41,14 +41,21 @@ class OpTimeParameters(Parameters):
     device: str | None = parameter(
         None, max_length=_LONGEST_NAME, description="the step as it lasts on this device"
     )
+    plane: str | None = parameter(
+        None,
+        max_length=_LONGEST_NAME,
+        description="only what ran on this device or host, one of the answer's planes (memory is "
+        "that of the op wherever it ran). Default: all",
+    )
 
 
 def _run(profile: Profile, parameters: OpTimeParameters, output_format: str) -> bytes:
-    from peakline.timing.op_stats import op_times, op_times_between
+    from peakline.timing.op_stats import op_planes, op_times, op_times_between
 
     steps = _steps(profile, parameters)
     between = None if steps is None else (steps["start_ps"], steps["end_ps"])
-    times = op_times(profile) if between is None else op_times_between(profile, *between)
+    is_all = between is None and parameters.plane is None
+    times = op_times(profile) if is_all else op_times_between(profile, between, parameters.plane)
     check_repeated([op.op for op in times.ops])
     rows = _rows(profile, times.ops, between)
     if output_format == "csv":
@@ -56,6 +63,8 @@ def _run(profile: Profile, parameters: OpTimeParameters, output_format: str) -> 
     return compact_json(
         {
             "steps": steps,
+            "plane": parameters.plane,
+            "planes": op_planes(profile),
             "host_ps": times.host_ps,
             "device_ps": times.device_ps,
             "has_memory": any(row["allocated_bytes"] is not None for row in rows),

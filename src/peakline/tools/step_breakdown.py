@@ -28,6 +28,9 @@ class StepBreakdownParameters(Parameters):
         default=True,
         description="several hosts: times on one axis; false: each on the clock of its host",
     )
+    limit: int | None = parameter(
+        None, ge=0, le=1 << 40, description="at most so many rows, the first. Default: all"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,7 @@ def _combine(
         devices += [] if straggler is None else [{"host": host} | straggler]
         if part.times.rows:
             members.append(host_steps(part.times, host, placed.matched_offset_ps))
+    columns = _first(columns, parameters.limit)
     if output_format == "csv":
         return quoted_csv(columns, zip(*columns.values(), strict=True))
     slowest = straggler_among(members)
@@ -89,9 +93,9 @@ def _combine(
     )
 
 
-def _run(profile: Profile, _parameters: StepBreakdownParameters, output_format: str) -> bytes:
+def _run(profile: Profile, parameters: StepBreakdownParameters, output_format: str) -> bytes:
     times = _times(profile)
-    columns = _columns(times, 0)
+    columns = _first(_columns(times, 0), parameters.limit)
     if output_format == "csv":
         return quoted_csv(columns, zip(*columns.values(), strict=True))
     return compact_json(
@@ -108,6 +112,10 @@ def _columns(times: StepTimes, offset_ps: int) -> dict[str, list[Any]]:
     table = times.columns()
     moments = {name: (table.array(name) + offset_ps).tolist() for name in ("start_ps", "end_ps")}
     return table.lists() | moments
+
+
+def _first(columns: dict[str, list[Any]], limit: int | None) -> dict[str, list[Any]]:
+    return columns if limit is None else {name: own[:limit] for name, own in columns.items()}
 
 
 def _variation(profile: Profile) -> list[dict[str, Any]]:

@@ -90,8 +90,8 @@ def _document(
     check_repeated([one.name or "" for one in shown])
     return {
         "device": found.device,
-        "step": _steps(found.steps, times),
-        "against": _steps(found.usual, times),
+        "step": _steps(found.steps, times, found.examined),
+        "against": _steps(found.usual, times, int(found.usual.rows.size)),
         "wall_ps": found.wall.value,
         "usual_wall_ps": found.wall.usual,
         "difference_ps": found.wall.difference,
@@ -114,9 +114,7 @@ def _document(
     }
 
 
-def _steps(chosen: Chosen, times: StepTimes) -> dict[str, Any]:
-    from peakline.timing.step_difference import MOST_STEPS
-
+def _steps(chosen: Chosen, times: StepTimes, examined: int) -> dict[str, Any]:
     first, last = int(chosen.rows[0]), int(chosen.rows[-1])
     return {
         "step_id": int(times.step_id[first]),
@@ -124,7 +122,7 @@ def _steps(chosen: Chosen, times: StepTimes) -> dict[str, Any]:
         "last_id": int(times.step_id[last]),
         "last_name": times.name[last],
         "steps": int(chosen.rows.size),
-        "examined": min(int(chosen.rows.size), MOST_STEPS),
+        "examined": examined,
         "is_median": chosen.is_median,
         "of_steps": chosen.of_steps,
         "start_ps": int(times.start[chosen.rows].min()),

@@ -54,13 +54,15 @@ def _run(profile: Profile, parameters: StepHeatParameters, _output_format: str) 
     document: dict[str, Any] = {
         "device": None, "by": parameters.by, "steps": 0,
         "columns": {"first": [], "last": [], "longest": [], "wall_ps": []},
-        "rows": [], "rows_total": 0,
+        "rows": [], "names": {}, "rows_total": 0,
     }  # fmt: skip
     if not times.rows:
         from peakline.findings.time_answer import NO_STEPS, NOTHING
 
         profile.warn(NO_STEPS, NOTHING, once=True)
         return compact_json(document)
+    import numpy as np
+
     from peakline.findings.step_difference import title_of
     from peakline.timing.step_heat import heat_of, step_work_of
 
@@ -77,6 +79,9 @@ def _run(profile: Profile, parameters: StepHeatParameters, _output_format: str) 
     bounds = list(zip(heat.first.tolist(), heat.last.tolist(), strict=True))
     longest = [a + int(wall[a:b].argmax()) for a, b in bounds]
     most_ids = ids[heat.which]
+    named = np.unique(heat.which)
+    names = times.name.take(rows[named]).to_list()
+    check_repeated([name or "" for name in names])
     document |= {
         "device": None if device < 0 else times.devices[device],
         "steps": work.steps,
@@ -98,6 +103,7 @@ def _run(profile: Profile, parameters: StepHeatParameters, _output_format: str) 
             }
             for k, name in enumerate(heat.names)
         ],
+        "names": dict(zip(ids[named].tolist(), names, strict=True)),
         "rows_total": heat.rows_in_all,
     }
     return compact_json(document)

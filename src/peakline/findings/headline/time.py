@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peakline.arrays import BoolArray
 from peakline.findings.headline.sentence import Phrase, Sentence
+from peakline.findings.slow_step import beyond_median
 from peakline.text import counted, cut_middle, time_text
-from peakline.timing.step_choice import median_row
-from peakline.timing.step_facts import PARTS, WARM_UP, step_facts_of
+from peakline.timing.step_facts import PARTS, step_facts_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -59,7 +58,7 @@ def _slow(facts: StepFacts) -> list[Sentence]:
     rows = facts.slow_rows()
     if not rows.size:
         return []
-    is_first = _first_rows(facts)[rows]
+    is_first = facts.is_first[rows]
     found = []
     for chosen, kind in ((rows[~is_first], "slow_step"), (rows[is_first], "first_step")):
         if chosen.size:
@@ -70,36 +69,17 @@ def _slow(facts: StepFacts) -> list[Sentence]:
     return found
 
 
-def _first_rows(facts: StepFacts) -> BoolArray:
-    """Of all rows, which are of the first steps of their population on their device."""
-    is_first = np.zeros(facts.rows, np.bool_)
-    for device in range(facts.lanes):
-        for population in facts.populations:
-            is_first[facts.rows_of(device, population)[:WARM_UP]] = True
-    return is_first
-
-
 def _sentence(facts: StepFacts, row: int, usual: float, count: int, kind: str) -> Sentence:
     wall = int(facts.part("wall_ps")[row])
     name = facts.label(row)
-    # The step that `step_difference` compares it with.
-    like = np.flatnonzero(
-        (facts.device == facts.device[row])
-        & (facts.population_codes == facts.population_codes[row])
-    )
-    median = median_row(like, facts.part("wall_ps")[like])
-    beyond = {part: int(facts.part(part)[row] - facts.part(part)[median]) for part in PARTS}
-    part = max(beyond, key=lambda one: beyond[one])
     params: dict[str, str | int] = {"name": name}
     if facts.devices:
         params["device"] = facts.devices[int(facts.device[row])]
     step = Phrase(cut_middle(name, _NAME), "steps", params)
     length = Phrase(time_text(wall), "timeline", {"step": name})
-    times = f", {wall / usual:.1f} times the median"
-    why = f": +{time_text(beyond[part])} {PARTS[part]}" if beyond[part] > 0 else ""
     others = f"; {counted(count - 1, 'more slow step')}" if count > 1 else ""
     is_first = kind == "first_step"
-    rest = times + why + ("" if is_first else others)
+    rest = f", {beyond_median(facts, row, usual)}" + ("" if is_first else others)
     phrases = (
         Phrase("first step " if is_first else "slow step "),
         step,

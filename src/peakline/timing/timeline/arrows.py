@@ -4,6 +4,7 @@
 - ``handed on``: from a host event to the one that takes up its work (`contexts_of`);
 - ``message``: from the op that made a tensor to its receipt by another task (StepStats);
 - ``allocation``: from a record of an allocation to that of its deallocation, where both are events;
+- ``send``: from the send of a device to its receipt by another, by their channel (`sends_of`);
 - ``asynchronous``: from an instruction ``x-start`` to the ``x-done`` that names it as its operand;
 - any other name: an arrow of the file (the table ``flows``), from each of its ends to the next.
 """
@@ -20,6 +21,7 @@ from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.deadline import check_deadline
 from peakline.tables import Profile
 from peakline.tables.once import once
+from peakline.timing.timeline.sends import sends_of
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.links import Links, bound_flows, contexts_of, links_of, links_within
 
@@ -77,6 +79,7 @@ def arrows_of(profile: Profile) -> Arrows:
     if trace.source == "op_runs":
         parts.append([("message", *_messages(profile, trace))])
     else:
+        parts.append([("send", *sends_of(profile))])
         parts.append([("asynchronous", *_asynchronous(trace, slice(None)))])
         parts.append([("allocation", *_allocations(profile))])
     return _joined(pair for part in parts for pair in part)
@@ -96,8 +99,11 @@ def arrows_between(profile: Profile, begin_ps: int, end_ps: int, *, memory: bool
     events = np.concatenate(inside)
     if events.size > MOST_EVENTS:
         return None
+    sends = sends_of(profile)
+    is_near = np.isin(sends[0], events) | np.isin(sends[1], events)
     parts = [
         _linked(profile, *links_within(profile, begin_ps, end_ps)),
+        [("send", sends[0][is_near], sends[1][is_near])],
         [("asynchronous", *_asynchronous(trace, events))],
     ]
     if memory:

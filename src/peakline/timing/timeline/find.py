@@ -10,6 +10,7 @@ from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import checked
 from peakline.tables import Profile
 from peakline.timing.timeline.index import Timeline
+from peakline.trace.frames import frame_of
 
 BEGINS, HOLDS, LONGEST, NONE = "begins", "holds", "longest", "none"
 _EAGER = "EagerLocalExecute: "
@@ -79,7 +80,9 @@ def meant(
 
 
 def _named(profile: Profile, timeline: Timeline, name: str) -> Int64Array:
-    """The events called so; where there are none, those of an op of that name."""
+    """The events called so; where there are none, those of an op of that name, or of a function
+    that findings call so: ``load_batch (train.py:151)``.
+    """
     names = timeline.trace.name
     code = names.code_of(name)
     hits = np.flatnonzero(names.codes == code) if code >= 0 else np.zeros(0, np.int64)
@@ -90,6 +93,11 @@ def _named(profile: Profile, timeline: Timeline, name: str) -> Int64Array:
         wanted in text and wanted in (_bare(text), text.rpartition(":")[0])
         for text in checked(names.values)
     ]
+    if not any(is_op):
+        is_op = [
+            (frame := frame_of(text)) is not None and frame.title == name
+            for text in checked(names.values)
+        ]
     if not any(is_op):
         return _executions(profile, name)
     # The last place is that of events without a name.

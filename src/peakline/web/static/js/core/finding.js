@@ -121,16 +121,32 @@ function timeLinks(kind, evidence, link) {
   } else if (evidence["steps"] && !isInput) {
     links.push({ text: "Steps", href: link("steps") });
   }
-  const program = evidence["programs"]?.[0], longest = evidence["longest"] || program;
-  if (longest) {
-    links.push({ text: `${cut(longest)} in the timeline`, href: link("timeline", { q: longest, find: longest }) });
+  const meant = eventOf(evidence);
+  if (meant) {
+    links.push({ text: `${cut(meant)} in the timeline`, href: link("timeline", { q: meant, find: meant }) });
   }
   if (typeof first["op"] === "string") {
     links.push({ text: `${cut(first["op"])} among the ops`,
       href: link("steps", { part: "ops", q: first["op"] }) });
   }
-  if (!links.length) links.push({ text: "Timeline", href: link("timeline") });
   return links;
+}
+
+/**
+ * What a finding is about, by a name that the timeline finds; "" where it names no event.
+ * @param {Record<string, any>} evidence
+ * @returns {string}
+ */
+function eventOf(evidence) {
+  const { longest, programs, bottleneck, op, most } = evidence;
+  if (longest || programs?.[0]) return longest || programs[0];
+  // Of several steps the part that takes most is no event.
+  const named = [bottleneck, op, evidence["rows"] ? "" : most].find((one) => typeof one === "string" && one);
+  if (named) return named;
+  const { function: name, file, line } = evidence;
+  if (!name) return "";
+  const base = String(file ?? "").split(/[\\/]/).pop();
+  return base ? `${name} (${base}:${line})` : name;
 }
 
 const CUT = 40;

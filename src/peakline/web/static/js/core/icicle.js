@@ -53,6 +53,8 @@ export class Icicle {
   /** @type {{place: number, row: number, element: HTMLElement}[]} */
   #drawn = [];
   #active = -1;
+  /** The part that stands for what is chosen beside the picture. */
+  #marked = "";
   #width = 0;
   #id = `icicle-${++made}`;
 
@@ -99,6 +101,29 @@ export class Icicle {
   select(id) {
     this.#chosen = this.#places.has(id) ? id : this.#tree?.id[0] ?? "";
     this.#draw();
+  }
+
+  /**
+   * Mark the part of what is chosen beside the picture, or the innermost one around it that is drawn.
+   * @param {string} id "" for none
+   */
+  mark(id) {
+    this.#marked = id;
+    this.#paintMark();
+  }
+
+  #paintMark() {
+    const drawn = new Map(this.#drawn.map(({ place, element }) => [place, element]));
+    for (const element of drawn.values()) {
+      element.classList.remove("marked");
+      element.removeAttribute("aria-current");
+    }
+    let place = this.#places.get(this.#marked);
+    while (place !== undefined && !drawn.has(place)) place = this.#parent(place);
+    // The outermost part around it says nothing.
+    const element = place ? drawn.get(place) : undefined;
+    element?.classList.add("marked");
+    element?.setAttribute("aria-current", "true");
   }
 
   destroy() {
@@ -170,7 +195,8 @@ export class Icicle {
     const order = [...this.#drawn].sort((one, other) => one.row - other.row);
     fill(this.element, ...order.map(({ element }) => element),
       h("div", { role: "presentation", style: { height: `${(deepest + 1) * ROW_PX}px` } }));
-    this.#mark(this.#drawn.some(({ place }) => place >= 0 && place === this.#active) ? this.#active : root, false);
+    this.#move(this.#drawn.some(({ place }) => place >= 0 && place === this.#active) ? this.#active : root, false);
+    this.#paintMark();
   }
 
   /**
@@ -269,7 +295,7 @@ export class Icicle {
    * @param {number} place
    * @param {boolean} isSaid
    */
-  #mark(place, isSaid = true) {
+  #move(place, isSaid = true) {
     this.#active = place;
     for (const { place: one, element } of this.#drawn) {
       element.classList.toggle("active", one === place);
@@ -288,7 +314,7 @@ export class Icicle {
     if (next === undefined) return;
     event.preventDefault();
     event.stopPropagation();
-    if (next !== null && next >= 0) this.#mark(next);
+    if (next !== null && next >= 0) this.#move(next);
   }
 
   /**

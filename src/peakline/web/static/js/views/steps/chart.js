@@ -1,5 +1,6 @@
 /** The chart of steps: a bar each, stacked by what its time went to, on a canvas. */
 
+import { isAbort } from "../../core/api.js";
 import { contextOf } from "../../core/canvas.js";
 import { h } from "../../core/dom.js";
 import { shares, time } from "../../core/format.js";
@@ -9,61 +10,73 @@ import { onTheme, palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
 import { Viewport } from "../../core/viewport.js";
 import { paintLevels, paintTimes } from "./chart_axes.js";
-import { envelopeOf, paintEnvelope, slowPixels } from "./envelope.js";
-import { cut, range } from "./labels.js";
+import { marked, paintBar, paintEnvelope, paintMark } from "./envelope.js";
+import { cut } from "./labels.js";
+import { StepsOverview } from "./overview.js";
 import { patternOf } from "./pattern.js";
 
 const LEFT = 78, TOP = 20, BOTTOM = 24, RIGHT = 8, HEIGHT = 260;
 /** The viewport's unit: a step is this wide. */
 const STEP = 1000;
 const LABEL_PX = 90, LETTER_PX = 8;
-/** Hatching shows on bars that are at least so wide. */
-const PATTERN_PX = 3;
-/** What the record does not hold whole is drawn so pale. */
-const CUT_OFF = 0.4;
-/** Of many slow steps so many are marked, so far apart. */
-const MARKS = 40, MARK_PX = 9;
+/** Marks of slow steps are so far apart. */
+const MARK_PX = 9;
+/** Of fewer steps a strip of all says nothing more. */
+const STRIP_FROM = 40;
 /** So many names of steps have a line of their median. */
 const MEDIANS = 4;
 
-/** @typedef {import("./facts.js").Step} Step */
+/** Zooming asks for the columns in view only when it rests. */
+const LATER_MS = 120;
+
+/** @typedef {import("./source.js").Bin} Bin */
+/** @typedef {import("./source.js").Columns} Columns */
 /** @typedef {{name: string, median_ps: number}} Median of the steps of one name */
 
 export class StepChart {
-  /** @type {Step[]} */
-  #rows = [];
-  /** @type {Set<number>} */
-  #slow = new Set();
+  /** @type {import("./source.js").StepSource | null} */
+  #source = null;
+  /** What is drawn: of the steps in view, or of more. @type {Columns | null} */
+  #columns = null;
   /** @type {Median[]} */
   #medians = [];
   #chosen = -1;
   /** The last step of a range that begins with the chosen one. */
   #until = -1;
   #drawn = 0;
-  /** @type {{key: string, bins: (import("./envelope.js").Bin | null)[]} | null} */
-  #bins = null;
+  #asked = "";
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+  #asking = new AbortController();
   /** @type {(() => void)[]} */
   #ends = [];
 
   /**
-   * @param {object} actions
-   * @param {(step: Step) => void} actions.choose
-   * @param {(first: Step, last: Step) => void} actions.chooseRange
+   * @param {object} actions of places of steps, counted from 0 in order of time
+   * @param {(place: number) => void} actions.choose
+   * @param {(first: number, last: number) => void} actions.chooseRange
    * @param {(range: string | null) => void} actions.zoom
    */
   constructor(actions) {
     this.actions = actions;
     this.viewport = new Viewport(0, STEP);
     this.canvas = h("canvas", { tabindex: 0, role: "application", class: "step-chart" });
-    this.element = h("div", { class: "canvas-box" }, this.canvas);
-    const resize = new ResizeObserver(() => this.draw());
-    resize.observe(this.element);
+    this.overview = new StepsOverview({ viewport: () => this.viewport, left: LEFT, right: RIGHT,
+      measure: (from, to, done) => this.#measure(from, to, done) });
+    this.box = h("div", { class: "canvas-box" }, this.canvas);
+    this.element = h("div", {}, this.overview.canvas, this.box);
+    const resize = new ResizeObserver(() => {
+      this.#later();
+      this.draw();
+    });
+    resize.observe(this.box);
     this.canvas.addEventListener("keydown", (event) => this.#key(event));
     // A wheel alone scrolls the page, on which the chart is only a part.
-    this.element.addEventListener("wheel", (event) => {
+    this.box.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey && !event.shiftKey) event.stopPropagation();
     }, { capture: true, passive: true });
-    this.#ends = [() => resize.disconnect(), onTheme(() => this.draw()), () => this.#detach()];
+    this.#ends = [() => resize.disconnect(), onTheme(() => this.draw()), () => this.#detach(),
+      () => this.overview.destroy()];
     this.#detach = this.#attach();
   }
 
@@ -71,25 +84,29 @@ export class StepChart {
   #detach;
 
   /**
-   * @param {Step[]} rows in order of time
-   * @param {Set<number>} slow ids of those that are much longer than others
+   * @param {import("./source.js").StepSource} source
    * @param {Median[]} medians those with most time first
+   * @param {number} longest in ps
    */
-  setRows(rows, slow, medians) {
-    this.#rows = rows;
-    this.#bins = null;
-    this.#slow = slow;
+  setSource(source, medians, longest) {
+    this.#source = source;
+    this.#columns = source.whole;
+    this.#asked = "";
+    this.#asking.abort();
     this.#medians = medians.slice(0, MEDIANS);
     this.#detach();
-    this.viewport = new Viewport(0, Math.max(rows.length, 1) * STEP);
+    this.viewport = new Viewport(0, Math.max(source.total, 1) * STEP);
     this.viewport.onChange(() => {
       this.actions.zoom(this.#range());
+      this.#later();
       this.draw();
     });
     this.#detach = this.#attach();
-    const longest = rows.reduce((most, row) => Math.max(most, row.wall_ps), 0);
-    this.canvas.setAttribute("aria-label", `Times of ${rows.length} steps, `
+    this.canvas.setAttribute("aria-label", `Times of ${source.total} steps, `
       + `${this.#medians.map((one) => this.#medianText(one)).join(", ")}, longest ${time(longest)}. Left and right choose a step, with Shift a range; the table below has the numbers.`);
+    this.overview.canvas.hidden = source.total < STRIP_FROM;
+    this.overview.setColumns(source.whole);
+    this.#later();
     this.draw();
   }
 
@@ -118,12 +135,13 @@ export class StepChart {
 
   /**
    * Mark a step, or none (-1), and bring it into view.
-   * @param {number} place among the rows
+   * @param {number} place
    * @param {number} [until] the last place of a range
    */
   choose(place, until = place) {
     this.#chosen = place;
     this.#until = until;
+    this.overview.choose(place < 0 ? null : [place, until]);
     const { from, to, span } = this.viewport;
     const begin = place * STEP;
     if (place >= 0 && (begin < from || begin + STEP > to)) {
@@ -133,6 +151,7 @@ export class StepChart {
   }
 
   draw() {
+    this.overview.redraw();
     if (this.#drawn) return;
     this.#drawn = requestAnimationFrame(() => {
       this.#drawn = 0;
@@ -142,6 +161,8 @@ export class StepChart {
 
   destroy() {
     cancelAnimationFrame(this.#drawn);
+    clearTimeout(this.#timer);
+    this.#asking.abort();
     for (const end of this.#ends) end();
     hideTip();
   }
@@ -150,8 +171,8 @@ export class StepChart {
     return attachGestures(this.canvas, {
       viewport: this.viewport, left: () => LEFT, width: () => this.#width(),
       click: (x) => {
-        const row = this.#rows[this.#placeAt(x)];
-        if (row) this.actions.choose(row);
+        const bin = this.#binAt(x);
+        if (bin) this.actions.choose(bin.longest);
       },
       hover: (x, y) => this.#hover(x, y),
       leave: hideTip,
@@ -165,95 +186,113 @@ export class StepChart {
    * @param {boolean} done
    */
   #measure(from, to, done) {
-    const last = this.#rows.length - 1;
-    const [one, other] = [from, to].map((at) => Math.max(0, Math.min(Math.floor(at / STEP), last)));
-    const first = this.#rows[one ?? 0], until = this.#rows[other ?? 0];
-    if (done && first && until) this.actions.chooseRange(first, until);
-    else this.choose(one ?? -1, other);
+    const last = (this.#source?.total ?? 1) - 1;
+    const [one = 0, other = 0] = [from, to].map((at) => Math.max(0, Math.min(Math.floor(at / STEP), last)));
+    if (done) this.actions.chooseRange(one, other);
+    else this.choose(one, other);
   }
 
   #width() {
-    return Math.max(this.element.clientWidth - LEFT - RIGHT, 1);
+    return Math.max(this.box.clientWidth - LEFT - RIGHT, 1);
   }
 
-  /** @param {number} x */
-  #placeAt(x) {
-    if (x < LEFT) return -1;
-    const bins = this.#envelope();
-    const width = this.#width();
-    if (bins) return bins[Math.min(Math.floor(x - LEFT), bins.length - 1)]?.longest ?? -1;
-    return Math.floor(this.viewport.time(x - LEFT, width) / STEP);
+  /** @param {number} place of a step @returns {number} pixels, of its left edge */
+  #x(place) {
+    return LEFT + this.viewport.x(place * STEP, this.#width());
+  }
+
+  /** @param {number} x @returns {Bin | null} */
+  #binAt(x) {
+    if (x < LEFT) return null;
+    const place = Math.floor(this.viewport.time(x - LEFT, this.#width()) / STEP);
+    return this.#columns?.around(place) ?? null;
   }
 
   /** @returns {[number, number]} the first place that is shown, and the one after the last */
   #shown() {
     return [Math.max(0, Math.floor(this.viewport.from / STEP)),
-      Math.min(this.#rows.length, Math.ceil(this.viewport.to / STEP))];
+      Math.min(this.#source?.total ?? 0, Math.ceil(this.viewport.to / STEP))];
   }
 
-  /** What is drawn where there are more steps than pixels; null: every step. */
-  #envelope() {
-    const [first, last] = this.#shown(), width = this.#width();
-    if (last - first <= width) return null;
-    const key = `${this.viewport.from} ${this.viewport.to} ${width}`;
-    if (this.#bins?.key !== key) {
-      this.#bins = { key, bins: envelopeOf(this.#rows, first, last, width,
-        (place) => this.viewport.x((place + 0.5) * STEP, width)) };
+  #later() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#ask(), LATER_MS);
+  }
+
+  /** Fetch the columns of what is in view, where those that are here are coarser or of less. */
+  async #ask() {
+    const source = this.#source, [first, last] = this.#shown(), width = Math.floor(this.#width());
+    if (!source || last <= first || width < 20) return;
+    if (source.whole.isSingle && last - first <= width) {
+      this.#columns = source.whole;
+      this.draw();
+      return;
     }
-    return this.#bins.bins;
+    const key = `${first} ${last} ${width}`;
+    if (key === this.#asked) return;
+    this.#asked = key;
+    this.#asking.abort();
+    this.#asking = new AbortController();
+    try {
+      const columns = await source.columns(first, last, width, this.#asking.signal);
+      if (key !== this.#asked) return;
+      this.#columns = columns;
+      this.draw();
+    } catch (error) {
+      // What is drawn is coarser, and right; the next movement tries again.
+      if (!isAbort(error) && key === this.#asked) this.#asked = "";
+    }
+  }
+
+  /** The columns in view: the last ones that came, or those of all steps where these hold less. */
+  #inView() {
+    const [first, last] = this.#shown(), whole = this.#source?.whole ?? null;
+    const own = this.#columns;
+    const columns = own && own.first <= first && own.last >= last ? own : whole;
+    return { columns, bins: columns?.between(first, last) ?? [] };
   }
 
   #paint() {
     const ratio = devicePixelRatio || 1;
-    const full = this.element.clientWidth;
+    const full = this.box.clientWidth;
     this.canvas.width = Math.round(full * ratio);
     this.canvas.height = Math.round(HEIGHT * ratio);
     this.canvas.style.width = `${full}px`;
     this.canvas.style.height = `${HEIGHT}px`;
-    const paint = contextOf(this.canvas);
-    if (!paint || !full) return;
+    const paint = contextOf(this.canvas), { columns, bins } = this.#inView();
+    if (!paint || !full || !columns) return;
     paint.scale(ratio, ratio);
-    const colors = palette(), width = this.#width();
+    const colors = palette(), width = this.#width(), bottom = HEIGHT - BOTTOM;
     const lines = colors["panel"] ?? "";
     const patterns = { "/": patternOf(paint, "/", lines), x: patternOf(paint, "x", lines) };
-    const look = { colors, patterns };
     paint.font = "12px system-ui, sans-serif";
-    const [first, last] = this.#shown(), bins = this.#envelope();
-    const places = bins ? [] : range(first, last);
-    const longest = bins ? bins.reduce((most, bin) => Math.max(most, bin?.max ?? 0), 0)
-      : places.reduce((most, place) => Math.max(most, wall(this.#rows[place])), 0);
+    const longest = bins.reduce((most, bin) => Math.max(most, bin.max), 0);
     const top = Math.max(1, longest, ...this.#medians.map(({ median_ps }) => median_ps)) * 1.06;
-    const frame = { left: LEFT, width, top: TOP, bottom: HEIGHT - BOTTOM, most: top };
+    const frame = { left: LEFT, width, top: TOP, bottom, most: top };
     paintTimes(paint, colors, frame);
-    const each = width / (this.viewport.span / STEP);
-    const bar = Math.max(each - (each >= 5 ? Math.min(each * 0.15, 6) : 0), 1);
+    const scale = (bottom - TOP) / top;
     paint.save();
     paint.beginPath();
     paint.rect(LEFT, 0, width, HEIGHT);
     paint.clip();
-    if (bins) {
-      const scale = (HEIGHT - TOP - BOTTOM) / top, bottom = HEIGHT - BOTTOM;
-      paintEnvelope(paint, colors, bins, { left: LEFT, bottom, scale });
-      const isSlow = (/** @type {number} */ place) => this.#slow.has(this.#rows[place]?.step_id ?? -1);
-      for (const x of slowPixels(bins, isSlow, MARK_PX, MARKS)) {
-        this.#paintSlow(paint, colors, LEFT + x + 0.5, 4, bottom - (bins[x]?.max ?? 0) * scale);
-      }
-    } else {
-      for (const place of places) {
-        const x = LEFT + this.viewport.x(place * STEP, width) + (each - bar) / 2;
-        this.#paintBar(paint, look, place, x, bar, top);
-      }
+    const where = { bottom, scale, x: (/** @type {number} */ step) => this.#x(step) };
+    if (columns.isSingle) for (const bin of bins) paintBar(paint, { colors, patterns }, columns, bin, where);
+    else paintEnvelope(paint, colors, columns, bins, where);
+    const middle = (/** @type {Bin} */ bin) => (this.#x(bin.first) + this.#x(bin.last + 1)) / 2;
+    for (const bin of marked(bins, middle, MARK_PX, width)) {
+      const half = columns.isSingle ? Math.min(Math.max((this.#x(1) - this.#x(0)) / 2, 1), 4) : 4;
+      paint.fillStyle = colors[bin.isSlow ? "bad" : "quiet"] ?? "";
+      paintMark(paint, middle(bin), half, bottom - bin.max * scale);
     }
     if (this.#chosen >= 0) {
-      const x = LEFT + this.viewport.x(this.#chosen * STEP, width);
-      const wide = each * (this.#until - this.#chosen + 1);
+      const x = this.#x(this.#chosen), wide = this.#x(this.#until + 1) - x;
       paint.strokeStyle = colors["text"] ?? "";
       paint.lineWidth = 2;
       paint.strokeRect(x + 1, TOP - 6, Math.max(wide - 2, 2), HEIGHT - TOP - BOTTOM + 6);
     }
     paint.restore();
-    this.#paintNames(paint, colors, range(first, last));
-    if (this.#rows.length > 1) {
+    this.#paintNames(paint, colors, bins);
+    if ((this.#source?.total ?? 0) > 1) {
       paintLevels(paint, colors, frame, this.#medians.map((one) =>
         ({ ps: one.median_ps, text: this.#medianText(one) })));
     }
@@ -261,68 +300,24 @@ export class StepChart {
 
   /**
    * @param {CanvasRenderingContext2D} paint
-   * @param {{colors: Record<string, string>, patterns: Record<"/" | "x", CanvasPattern | string>}} look
-   * @param {number} place
-   * @param {number} x
-   * @param {number} wide
-   * @param {number} top
-   */
-  #paintBar(paint, { colors, patterns }, place, x, wide, top) {
-    const row = /** @type {any} */ (this.#rows[place]);
-    if (!row) return;
-    const scale = (HEIGHT - TOP - BOTTOM) / top;
-    let y = HEIGHT - BOTTOM;
-    paint.globalAlpha = row.is_cut_off ? CUT_OFF : 1;
-    for (const part of PARTS) {
-      const tall = row[`${part.name}_ps`] * scale;
-      if (!(tall > 0)) continue;
-      y -= tall;
-      paint.fillStyle = colors[part.color] ?? "";
-      paint.fillRect(x, y, wide, tall);
-      if (part.pattern && wide >= PATTERN_PX) {
-        paint.fillStyle = patterns[part.pattern];
-        paint.fillRect(x, y, wide, tall);
-      }
-    }
-    paint.globalAlpha = 1;
-    if (this.#slow.has(row.step_id)) {
-      this.#paintSlow(paint, colors, x + wide / 2, Math.min(Math.max(wide / 2, 1), 4), y);
-    }
-  }
-
-  /**
-   * @param {CanvasRenderingContext2D} paint
    * @param {Record<string, string>} colors
-   * @param {number} middle
-   * @param {number} half
-   * @param {number} y
+   * @param {Bin[]} bins
    */
-  #paintSlow(paint, colors, middle, half, y) {
-    paint.fillStyle = colors["bad"] ?? "";
-    paint.beginPath();
-    paint.moveTo(middle - half, y - 9);
-    paint.lineTo(middle + half, y - 9);
-    paint.lineTo(middle, y - 2);
-    paint.fill();
-  }
-
-  /**
-   * @param {CanvasRenderingContext2D} paint
-   * @param {Record<string, string>} colors
-   * @param {number[]} places
-   */
-  #paintNames(paint, colors, places) {
+  #paintNames(paint, colors, bins) {
     paint.textAlign = "center";
     paint.textBaseline = "top";
     paint.fillStyle = colors["quiet"] ?? "";
-    const width = this.#width(), each = width / (this.viewport.span / STEP);
+    const width = this.#width(), each = width / Math.max(bins.length, 1);
     const every = Math.max(1, Math.ceil(LABEL_PX / each));
-    for (const place of places) {
-      const middle = this.viewport.x((place + 0.5) * STEP, width);
-      if (place % every || middle < 0 || middle > width) continue;
-      const text = cut(this.#rows[place]?.name ?? "", (every * each) / LETTER_PX);
+    let before = 0;
+    for (const bin of bins) {
+      const middle = (this.#x(bin.first) + this.#x(bin.last + 1)) / 2 - LEFT;
+      if (bin.place % every || middle < 0 || middle > width) continue;
+      const text = cut(bin.name, (every * each) / LETTER_PX);
       const half = paint.measureText(text).width / 2;
       const x = LEFT + Math.min(middle, width - half);
+      if (x - half < before) continue;
+      before = x + half + 6;
       paint.fillText(text, x, HEIGHT - BOTTOM + 6);
     }
   }
@@ -338,32 +333,33 @@ export class StepChart {
    * @param {number} y
    */
   #hover(x, y) {
-    const row = /** @type {any} */ (this.#rows[this.#placeAt(x)]);
-    if (!row) {
+    const bin = this.#binAt(x), columns = this.#columns;
+    if (!bin || !columns) {
       hideTip();
       return;
     }
     const box = this.canvas.getBoundingClientRect();
-    const bin = this.#envelope()?.[Math.floor(x - LEFT)];
-    if (bin && bin.last > bin.first) {
-      showTip(box.left + x, box.top + y, [`${bin.last - bin.first + 1} steps, ${
-        labelOf(this.#rows[bin.first])} to ${labelOf(this.#rows[bin.last])}`,
-      `mean ${time(bin.mean)}, from ${time(bin.min)} to ${time(bin.max)}`,
-      `longest: ${labelOf(row)}`]);
+    const many = bin.last - bin.first + 1;
+    const says = this.#source?.known(bin.id)?.says;
+    const about = [...(bin.isSlow ? [`slow: ${says ?? "twice the median or more"}`] : []),
+      ...(bin.isWarmUp ? [`first step: ${says ?? "it warms up"}`] : [])];
+    if (many > 1) {
+      showTip(box.left + x, box.top + y, [`${many} steps around ${bin.name}`,
+        `mean ${time(bin.mean)}, median ${time(bin.median)}, from ${time(bin.min)} to ${time(bin.max)}`,
+        `longest: ${bin.name}`, ...about]);
       return;
     }
-    const parts = PARTS.filter(({ name }) => row[`${name}_ps`] > 0);
-    const told = shares(parts.map(({ name }) => row[`${name}_ps`]));
-    showTip(box.left + x, box.top + y, [`${row.name || `step ${row.step_id}`}: ${time(row.wall_ps)}`,
-      ...parts.map(({ name, text }, place) =>
-        `${text} ${time(row[`${name}_ps`])} (${told[place]})`),
-      ...(this.#slow.has(row.step_id) ? ["twice the median or more"] : []),
-      ...(row.is_cut_off ? ["cut off by the end of the record"] : [])]);
+    const parts = PARTS.map((part) => ({ ...part, ps: columns.part(bin, part.name) }))
+      .filter(({ ps }) => ps > 0);
+    const told = shares(parts.map(({ ps }) => ps));
+    showTip(box.left + x, box.top + y, [`${bin.name}: ${time(bin.max)}`,
+      ...parts.map(({ text, ps }, place) => `${text} ${time(ps)} (${told[place]})`), ...about,
+      ...(bin.isCutOff ? ["cut off by the end of the record"] : [])]);
   }
 
   /** @param {KeyboardEvent} event */
   #key(event) {
-    const last = this.#rows.length - 1;
+    const last = (this.#source?.total ?? 0) - 1;
     /** @type {Record<string, number>} */
     const places = { ArrowLeft: this.#chosen < 0 ? last : this.#chosen - 1,
       ArrowRight: this.#chosen + 1, Home: 0, End: last };
@@ -373,22 +369,12 @@ export class StepChart {
       return;
     }
     event.preventDefault();
+    if (last < 0) return;
+    const fit = (/** @type {number} */ at) => Math.max(0, Math.min(at, last));
     const from = event.shiftKey && this.#chosen >= 0 ? this.#chosen : -1;
     const next = from >= 0 && event.key === "ArrowRight" ? this.#until + 1
       : from >= 0 && event.key === "ArrowLeft" ? Math.max(this.#until - 1, from) : place;
-    const row = this.#rows[Math.max(0, Math.min(next, last))];
-    const first = this.#rows[from];
-    if (row && first) this.actions.chooseRange(first, row);
-    else if (row) this.actions.choose(row);
+    if (from >= 0) this.actions.chooseRange(from, fit(next));
+    else this.actions.choose(fit(next));
   }
-}
-
-/** @param {Step | undefined} row */
-function labelOf(row) {
-  return row ? row.name || `step ${row.step_id}` : "";
-}
-
-/** @param {Step | undefined} row */
-function wall(row) {
-  return row?.wall_ps ?? 0;
 }

@@ -105,10 +105,10 @@ export function mountCritical(facts, body, params, signal) {
   }
 
   async function addSteps() {
-    const { data } = await facts.breakdown().catch(() => ({ data: { steps: [] } }));
+    const { data } = await facts.firstSteps(CHOICES).catch(() => ({ data: { steps: [] } }));
     if (signal.aborted || data.steps.length < 2) return;
     fill(picker, h("option", { value: "" }, "of median time"),
-      ...data.steps.slice(0, CHOICES).map((step) => h("option",
+      ...data.steps.map((step) => h("option",
         { value: `${step.step_id}\n${step.device ?? ""}` },
         `${step.name || step.step_id}${step.device ? ` on ${step.device}` : ""}: `
         + time(step.wall_ps))));

@@ -1,114 +1,117 @@
-/** Steps of which several share a pixel: the shortest, the mean with its parts, and the longest. */
+/** Bars of steps; where several share a pixel, the shortest, the mean with its parts, the longest. */
 
 import { PARTS } from "../../core/parts.js";
 
-/** @typedef {import("./facts.js").Step} Step */
+/** @typedef {import("./source.js").Bin} Bin */
+/** @typedef {import("./source.js").Columns} Columns */
+
+/** Hatching shows on bars that are at least so wide. */
+const PATTERN_PX = 3;
+/** Of many slow steps so many are marked. */
+const MARKS = 40;
+/** What the record does not hold whole is drawn so pale. */
+const CUT_OFF = 0.4;
+
 /**
- * The steps of one pixel; places are among the chart's rows.
- * @typedef {object} Bin
- * @property {number} first
- * @property {number} last the last one itself
- * @property {number} longest the place of the longest
- * @property {number} min
- * @property {number} max
- * @property {number} mean
- * @property {number[]} parts means, in the order of `PARTS`
+ * Where 0 is, how many pixels a picosecond has, and the left edge of a step.
+ * @typedef {{bottom: number, scale: number, x(step: number): number}} Where
  */
 
 /**
- * @param {Step[]} rows
- * @param {number} first
- * @param {number} last exclusive
- * @param {number} width pixels
- * @param {(place: number) => number} xOf a step's middle
- * @returns {(Bin | null)[]} per pixel; null where no step lies
+ * The parts of one step, stacked.
+ * @param {CanvasRenderingContext2D} paint
+ * @param {{colors: Record<string, string>, patterns: Record<"/" | "x", CanvasPattern | string>}} look
+ * @param {Columns} columns
+ * @param {Bin} bin of one step
+ * @param {Where} where
  */
-export function envelopeOf(rows, first, last, width, xOf) {
-  /** @type {(Bin | null)[]} */
-  const bins = new Array(Math.ceil(width)).fill(null);
-  for (let place = first; place < last; place++) {
-    const row = /** @type {any} */ (rows[place]);
-    const x = Math.floor(xOf(place));
-    if (x < 0 || x >= bins.length) continue;
-    let bin = bins[x];
-    if (!bin) {
-      bin = { first: place, last: place, longest: place, min: row.wall_ps, max: row.wall_ps, mean: 0,
-        parts: PARTS.map(() => 0) };
-      bins[x] = bin;
+export function paintBar(paint, { colors, patterns }, columns, bin, { bottom, scale, x: xOf }) {
+  const each = xOf(bin.first + 1) - xOf(bin.first);
+  const wide = Math.max(each - (each >= 5 ? Math.min(each * 0.15, 6) : 0), 1);
+  const x = xOf(bin.first) + (each - wide) / 2;
+  let y = bottom;
+  paint.globalAlpha = bin.isCutOff ? CUT_OFF : 1;
+  for (const part of PARTS) {
+    const tall = columns.part(bin, part.name) * scale;
+    if (!(tall > 0)) continue;
+    y -= tall;
+    paint.fillStyle = colors[part.color] ?? "";
+    paint.fillRect(x, y, wide, tall);
+    if (part.pattern && wide >= PATTERN_PX) {
+      paint.fillStyle = patterns[part.pattern];
+      paint.fillRect(x, y, wide, tall);
     }
-    bin.last = place;
-    bin.mean += row.wall_ps;
-    bin.min = Math.min(bin.min, row.wall_ps);
-    if (row.wall_ps > bin.max) {
-      bin.max = row.wall_ps;
-      bin.longest = place;
-    }
-    for (const [number, { column }] of COLUMNS.entries()) bin.parts[number] += row[column] ?? 0;
   }
-  for (const bin of bins) {
-    if (!bin) continue;
-    const many = bin.last - bin.first + 1;
-    bin.mean /= many;
-    bin.parts = bin.parts.map((sum) => sum / many);
-  }
-  return bins;
+  paint.globalAlpha = 1;
 }
-
-const COLUMNS = PARTS.map(({ name }) => ({ column: `${name}_ps` }));
 
 /**
  * The mean as stacked parts, the shortest and the longest as lines around it.
  * @param {CanvasRenderingContext2D} paint
  * @param {Record<string, string>} colors
- * @param {(Bin | null)[]} bins
- * @param {{left: number, bottom: number, scale: number}} place where 0 is, and pixels per ps
+ * @param {Columns} columns
+ * @param {Bin[]} bins those of them that are in view
+ * @param {Where} where
  */
-export function paintEnvelope(paint, colors, bins, { left, bottom, scale }) {
-  bins.forEach((bin, x) => {
-    if (!bin) return;
+export function paintEnvelope(paint, colors, columns, bins, { bottom, scale, x: xOf }) {
+  for (const bin of bins) {
+    const x = Math.floor(xOf(bin.first)), wide = Math.max(Math.floor(xOf(bin.last + 1)) - x, 1);
     let y = bottom;
-    PARTS.forEach((part, number) => {
-      const tall = (bin.parts[number] ?? 0) * scale;
-      if (!(tall > 0)) return;
+    for (const part of PARTS) {
+      const tall = columns.part(bin, part.name) * scale;
+      if (!(tall > 0)) continue;
       y -= tall;
       paint.fillStyle = colors[part.color] ?? "";
-      paint.fillRect(left + x, y, 1, tall);
-    });
+      paint.fillRect(x, y, wide, tall);
+    }
     paint.fillStyle = colors["shade"] ?? "";
-    paint.fillRect(left + x, bottom - bin.max * scale, 1, Math.max((bin.max - bin.mean) * scale, 0));
-  });
+    paint.fillRect(x, bottom - bin.max * scale, wide, Math.max((bin.max - bin.mean) * scale, 0));
+  }
   for (const [name, color] of /** @type {const} */ ([["max", "text"], ["min", "panel"]])) {
     paint.strokeStyle = colors[color] ?? "";
     paint.lineWidth = 1;
     paint.beginPath();
-    let isOpen = false;
-    bins.forEach((bin, x) => {
-      if (!bin) return;
-      const y = bottom - bin[name] * scale;
-      if (isOpen) paint.lineTo(left + x + 0.5, y);
-      else paint.moveTo(left + x + 0.5, y);
-      isOpen = true;
+    bins.forEach((bin, place) => {
+      const x = (xOf(bin.first) + xOf(bin.last + 1)) / 2, y = bottom - bin[name] * scale;
+      if (place) paint.lineTo(x, y);
+      else paint.moveTo(x, y);
     });
     paint.stroke();
   }
 }
 
 /**
- * Of pixels with slow steps those to mark: the longest first, none beside another.
- * @param {(Bin | null)[]} bins
- * @param {(place: number) => boolean} isSlow
+ * Of columns with slow steps those to mark: those that warm up, then the longest, none beside another;
+ * of very many as far apart as spreads them over the whole width.
+ * @param {Bin[]} bins
+ * @param {(bin: Bin) => number} xOf
  * @param {number} apart pixels
- * @param {number} most
- * @returns {number[]} pixels
+ * @param {number} width
  */
-export function slowPixels(bins, isSlow, apart, most) {
-  const slow = bins.flatMap((bin, x) => (bin && isSlow(bin.longest) ? [x] : []));
-  slow.sort((one, other) => (bins[other]?.max ?? 0) - (bins[one]?.max ?? 0));
-  /** @type {number[]} */
+export function marked(bins, xOf, apart, width) {
+  const slow = bins.filter((bin) => bin.isSlow || bin.isWarmUp)
+    .sort((one, other) => Number(other.isWarmUp) - Number(one.isWarmUp) || other.max - one.max);
+  const least = slow.length > MARKS ? Math.max(apart, width / MARKS) : apart;
+  /** @type {Bin[]} */
   const chosen = [];
-  for (const x of slow) {
-    if (chosen.length >= most) break;
-    if (chosen.every((one) => Math.abs(one - x) >= apart)) chosen.push(x);
+  for (const bin of slow) {
+    if (chosen.length > MARKS) break;
+    if (chosen.every((one) => Math.abs(xOf(one) - xOf(bin)) >= least)) chosen.push(bin);
   }
   return chosen;
+}
+
+/**
+ * A triangle above a bar.
+ * @param {CanvasRenderingContext2D} paint
+ * @param {number} middle
+ * @param {number} half
+ * @param {number} y of the bar's top
+ */
+export function paintMark(paint, middle, half, y) {
+  paint.beginPath();
+  paint.moveTo(middle - half, y - 9);
+  paint.lineTo(middle + half, y - 9);
+  paint.lineTo(middle, y - 2);
+  paint.fill();
 }

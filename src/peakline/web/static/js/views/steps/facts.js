@@ -1,7 +1,11 @@
 /** What several parts of the view ask for, asked once. */
 
 /**
- * @typedef {object} Step a row of `step_breakdown`, with `*_ps` of its parts
+ * @typedef {object} Step a row of `step_envelope`, with `*_ps` of its parts
+ * @property {number} place among the steps of its device, in order of time
+ * @property {boolean} is_slow
+ * @property {boolean} is_warm_up slow, and one of the first of its name
+ * @property {string | null} says how many times the median it takes, and for what; null of others
  * @property {number} step_id
  * @property {string} name
  * @property {string | null} device
@@ -24,10 +28,44 @@
  * @property {number} min_ps
  * @property {number} max_ps
  * @property {number} coefficient
- * @property {{step_id: number, name: string, wall_ps: number, beyond_ps: number, part: string, part_beyond_ps: number}[]} slow
+ * @property {number} slow how many take twice the median or more, without the first ones
+ * @property {number} warm_up how many of the first ones do
  */
 /** @typedef {import("../../core/straggler.js").Straggler} Straggler */
-/** @typedef {{steps: Step[], variation: Variation[], straggler: Straggler | null, device_stragglers?: Straggler[]}} Breakdown */
+/** @typedef {{variation: (Omit<Variation, "slow" | "warm_up"> & {slow: {is_first: boolean}[]})[], straggler: Straggler | null}} HostsBreakdown */
+/**
+ * @typedef {object} StepColumns of the envelope, an entry per column
+ * @property {number[]} first
+ * @property {number[]} last exclusive
+ * @property {number[]} min_ps
+ * @property {number[]} median_ps
+ * @property {number[]} mean_ps
+ * @property {number[]} max_ps
+ * @property {number[]} longest the place of the longest step
+ * @property {number[]} step_id its id
+ * @property {(string | null)[]} name
+ * @property {number[]} slow how many are slow
+ * @property {boolean[]} is_slow whether the longest is
+ * @property {boolean[]} is_warm_up
+ * @property {boolean[]} is_cut_off
+ * @property {Record<string, number[]>} parts means
+ */
+/**
+ * @typedef {object} Envelope the answer of `step_envelope`
+ * @property {string | null} device
+ * @property {string[]} devices
+ * @property {number} steps
+ * @property {string | null} found_by
+ * @property {string[]} parts those that a step of the device has
+ * @property {{steps: number, parts: Record<string, number>} | null} mean
+ * @property {number | null} shortest the id of the shortest whole step
+ * @property {StepColumns} columns
+ * @property {Step | null} step the one that was looked for
+ * @property {Step[]} rows
+ * @property {number} rows_total
+ * @property {Variation[]} variation
+ * @property {Straggler | null} straggler
+ */
 
 /** What is said of steps that no mark with a number says. @type {Record<string, string>} */
 export const HOW_FOUND = {
@@ -58,14 +96,29 @@ export class Facts {
     this.context = context;
   }
 
-  /** @returns {Promise<import("../../core/api.js").Answer<Breakdown>>} of the host that is shown */
-  breakdown() {
-    return this.#once("breakdown", () => this.context.tool("step_breakdown"));
+  /**
+   * Steps of a device of the host that is shown.
+   * @param {Record<string, string | number | null>} query
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<import("../../core/api.js").Answer<Envelope>>}
+   */
+  steps(query, signal) {
+    const ask = () => this.context.tool("step_envelope", query, signal);
+    return signal ? ask() : this.#once(`steps ${JSON.stringify(query)}`, ask);
   }
 
-  /** @returns {Promise<import("../../core/api.js").Answer<Breakdown>>} of all hosts */
+  /**
+   * The first steps, of all devices.
+   * @param {number} limit
+   * @returns {Promise<{data: {steps: Step[]}}>}
+   */
+  firstSteps(limit) {
+    return this.#once(`first ${limit}`, () => this.context.tool("step_breakdown", { limit }));
+  }
+
+  /** @returns {Promise<import("../../core/api.js").Answer<HostsBreakdown>>} of all hosts */
   breakdownOfHosts() {
-    return this.#once("hosts", () => this.context.tool("step_breakdown", { host: "" }));
+    return this.#once("hosts", () => this.context.tool("step_breakdown", { host: "", limit: 0 }));
   }
 
   /** @returns {Promise<import("../../core/finding.js").Finding[]>} of time, of the host that is shown */
@@ -95,10 +148,12 @@ export class Facts {
    * Time, cost and memory of ops.
    * @param {string | null} step its id or name; null: of all that was recorded
    * @param {string | null} last to this one
+   * @param {string | null} plane the name of a device or a host; null: wherever they ran
    * @returns {Promise<import("../../core/api.js").Answer<import("./ops_part.js").OpTimes>>}
    */
-  opTimes(step, last) {
-    return this.#once(`ops ${step} ${last}`, () => this.context.tool("op_time", { step, last }));
+  opTimes(step, last, plane) {
+    return this.#once(`ops ${step} ${last} ${plane}`,
+      () => this.context.tool("op_time", { step, last, plane }));
   }
 
   /**

@@ -18,7 +18,6 @@ const PALEST = 0.07;
 const ROWS = 24;
 
 /** @typedef {import("./index.js").Params} Params */
-/** @typedef {import("./facts.js").Step} Step */
 /**
  * @typedef {object} Row
  * @property {string} name
@@ -35,6 +34,7 @@ const ROWS = 24;
  * @property {number} steps
  * @property {{first: number[], last: number[], longest: number[], wall_ps: number[]}} columns
  * @property {Row[]} rows
+ * @property {Record<string, string | null>} names of the steps of the rows, by their ids
  * @property {number} rows_total
  */
 
@@ -53,9 +53,8 @@ export class HeatStrip {
   #device = null;
   /** @type {[number, number | null]} */
   #range = [0, null];
+  /** The place of the chosen step. */
   #step = -1;
-  /** @type {Step[]} */
-  #steps = [];
 
   /**
    * @param {import("../../shell/context.js").Context} context
@@ -89,13 +88,11 @@ export class HeatStrip {
 
   /**
    * @param {string | null} device
-   * @param {Step[]} steps all of the device, in order of time
    * @param {[number, number | null]} range places of steps, the second exclusive; null: all
-   * @param {number} step the id of the chosen one
+   * @param {number} step the place of the chosen one
    * @param {Params} params
    */
-  show(device, steps, range, step, params) {
-    this.#steps = steps;
+  show(device, range, step, params) {
     this.#device = device;
     this.#range = range;
     this.#step = step;
@@ -236,14 +233,12 @@ export class HeatStrip {
     }
   }
 
-  /** The column of a step: where its place lies, as far as ids say it. @param {number} id */
-  #columnOf(id) {
+  /** The column of the step at a place. @param {number} place */
+  #columnOf(place) {
     const shown = this.#shown;
-    if (!shown || id < 0) return -1;
-    const place = this.#steps.findIndex((step) => step.step_id === id);
+    if (!shown || place < 0) return -1;
     const { first, last } = shown.columns;
-    return place < 0 ? -1 : first.findIndex((from, column) =>
-      from <= place && place < (last[column] ?? 0));
+    return first.findIndex((from, column) => from <= place && place < (last[column] ?? 0));
   }
 
   /**
@@ -275,8 +270,7 @@ export class HeatStrip {
     const shown = this.#shown, own = shown?.rows[row];
     if (!shown || !own) return [];
     const many = (shown.columns.last[column] ?? 0) - (shown.columns.first[column] ?? 0);
-    const id = own.step_id[column] ?? 0, step = this.#steps.find((one) => one.step_id === id);
-    const name = step?.name || `step ${id}`;
+    const id = own.step_id[column] ?? 0, name = shown.names[id] || `step ${id}`;
     return many > 1 ? [this.#title(own), `${count(many)} steps: mean ${time(own.mean_ps[column])}`,
       `most: ${time(own.most_ps[column])} in ${name}`]
       : [this.#title(own), `${time(own.most_ps[column])} in ${name}`];

@@ -9,6 +9,9 @@ import { DataTable } from "../../core/table.js";
 
 /** @typedef {{stage: string, parent: string | null, is_bottleneck: boolean, wait_ps: number}} Stage */
 
+/** What the steps of all devices wait for their input, together. */
+const WAITS = "select count(*) steps, sum(input_wait_ps) wait_ps, sum(wall_ps) wall_ps, "
+  + "count(*) filter (input_wait_ps > 0) waiting from step_breakdown";
 const QUERY = "select * from input_pipeline order by wait_ps desc";
 
 /** @type {import("./index.js").MountPart} */
@@ -21,12 +24,12 @@ export function mountInput(facts, body, _params, signal) {
     fill(body, loading("Reading the input pipeline"));
     try {
       const known = await facts.tables();
-      const [answer, breakdown] = await Promise.all([
+      const [answer, waits] = await Promise.all([
         known.includes("input_pipeline") ? facts.sql(QUERY) : { data: [], warnings: [], notes: [] },
-        facts.breakdown(),
+        known.includes("step_breakdown") ? facts.sql(WAITS) : { data: [] },
       ]);
       if (signal.aborted) return;
-      const waited = waitFacts(breakdown.data.steps);
+      const waited = waitFacts(waits.data[0]);
       const stages = answer.data.length ? stagesTable(answer.data) : empty(
         "No stages of an input pipeline in this profile",
         "tf.data records its own stages, PyTorch its DataLoader; of JAX none are recorded.");
@@ -44,16 +47,14 @@ export function mountInput(facts, body, _params, signal) {
   }
 }
 
-/** @param {import("./facts.js").Step[]} steps */
-function waitFacts(steps) {
-  if (!steps.length) return null;
-  const wait = steps.reduce((sum, step) => sum + /** @type {any} */ (step).input_wait_ps, 0);
-  const wall = steps.reduce((sum, step) => sum + step.wall_ps, 0);
-  const waiting = steps.filter((step) => /** @type {any} */ (step).input_wait_ps > 0).length;
+/** @param {{steps: number, wait_ps: number, wall_ps: number, waiting: number} | undefined} of */
+function waitFacts(of) {
+  if (!of?.steps) return null;
+  const { steps, wait_ps: wait, wall_ps: wall, waiting } = of;
   return h("dl", { class: "panel facts" }, ...[
     ["Steps wait for input", percent(wait / Math.max(wall, 1))],
-    ["Per step", `${time(wait / steps.length)} of ${time(wall / steps.length)}`],
-    ["Steps that wait", `${waiting} of ${steps.length}`],
+    ["Per step", `${time(wait / steps)} of ${time(wall / steps)}`],
+    ["Steps that wait", `${waiting} of ${steps}`],
   ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 

@@ -22,6 +22,8 @@ export class OpPictures {
   /** @type {import("./op_tree.js").OpTree | null} */
   #tree = null;
   #within = "";
+  /** @type {Op | null} */
+  #op = null;
 
   /**
    * @param {import("../../shell/context.js").Context} context
@@ -79,7 +81,13 @@ export class OpPictures {
 
   /** @param {Op | null} op */
   select(op) {
+    this.#op = op;
     this.roofline.select(op);
+    this.#mark();
+  }
+
+  #mark() {
+    this.icicle.mark(this.#tree ? partOfOp(this.#tree, this.#op) : "");
   }
 
   destroy() {
@@ -95,6 +103,7 @@ export class OpPictures {
     this.#tree = treeOf(this.#ops, this.#by);
     this.#within = this.#tree.ops.has(within) ? within : "";
     this.icicle.show(this.#tree.tree, this.#within);
+    this.#mark();
   }
 
   /** @param {string} id */

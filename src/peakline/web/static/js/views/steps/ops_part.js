@@ -35,6 +35,8 @@ import { StepFilter } from "./step_filter.js";
 /**
  * @typedef {object} OpTimes the answer of `op_time`
  * @property {{step_id: number, name: string | null, last_id: number, last_name: string | null, steps: number, start_ps: number, end_ps: number} | null} steps
+ * @property {string | null} plane the one that they ran on; null: any
+ * @property {string[]} planes that ops ran on, devices first
  * @property {boolean} has_memory
  * @property {import("./roofline.js").Peaks} roofline
  * @property {Op[]} ops
@@ -69,11 +71,12 @@ export function mountOps(facts, body, params, signal) {
     const asked = key;
     if (!shown) fill(body, loading("Adding up the ops"));
     try {
-      const answer = await facts.opTimes(params["step"] ?? null, params["last"] ?? null);
+      const answer = await facts.opTimes(params["step"] ?? null, params["last"] ?? null,
+        params["plane"] ?? null);
       if (signal.aborted || asked !== key) return;
       shown?.destroy();
       shown = null;
-      if (!answer.data.ops.length && !answer.data.steps) {
+      if (!answer.data.planes.length) {
         fill(body, notices(answer), empty("No ops in this profile",
           "It records nothing that ran as an op of a framework: ",
           h("a", { href: facts.context.link("timeline") }, "the timeline"), " has all that ran."));
@@ -86,7 +89,9 @@ export function mountOps(facts, body, params, signal) {
       if (signal.aborted || asked !== key) return;
       shown?.destroy();
       shown = null;
-      fill(body, new StepFilter(facts, null, choose, params["step"] ?? "").element,
+      const wanted = params["plane"] ?? null;
+      fill(body, new StepFilter(facts, null, choose, params["step"] ?? "",
+        { planes: wanted ? [wanted] : [], plane: wanted }).element,
         failed(error, () => void load()));
     }
   }
@@ -94,7 +99,7 @@ export function mountOps(facts, body, params, signal) {
 
 /** What of the address decides which ops are shown. @param {Params} params */
 function keyOf(params) {
-  return JSON.stringify([params["step"] ?? "", params["last"] ?? ""]);
+  return JSON.stringify([params["step"] ?? "", params["last"] ?? "", params["plane"] ?? ""]);
 }
 
 class Ops {
@@ -148,7 +153,7 @@ class Ops {
       onChoose: (row) => this.#pick(row),
       nothing: "no op has that in its name or type",
     });
-    const filter = new StepFilter(facts, answer.steps, chooseSteps);
+    const filter = new StepFilter(facts, answer.steps, chooseSteps, "", answer);
     this.element = h("div", { class: "stack" },
       filter.element, this.pictures.element,
       h("div", { class: "row-of" },
@@ -158,7 +163,8 @@ class Ops {
         exportMenu({ name: `${this.context.session}_ops`, rows: () => rowsOf(this.table),
           json: () => answer, command: () => commandOf(this.context, "tool op_time",
             { step: answer.steps?.step_id ?? null,
-              last: answer.steps && answer.steps.steps > 1 ? answer.steps.last_id : null }) })),
+              last: answer.steps && answer.steps.steps > 1 ? answer.steps.last_id : null,
+              plane: answer.plane }) })),
       h("div", { class: "with-detail" }, this.table.element, this.detail.element));
   }
 

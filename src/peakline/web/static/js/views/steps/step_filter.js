@@ -1,4 +1,4 @@
-/** Which steps the ops are of: all that was recorded, one step, or a range of them. */
+/** Which steps the ops are of, all that was recorded, one step, or a range of them; and where they ran. */
 
 import { h } from "../../core/dom.js";
 import { counted, time } from "../../core/format.js";
@@ -12,8 +12,9 @@ export class StepFilter {
    * @param {import("./ops_part.js").OpTimes["steps"]} steps that are shown; null: all
    * @param {(changes: Record<string, string | null>) => void} choose other steps
    * @param {string} [given] what the address says, where there is no such step
+   * @param {{planes: string[], plane: string | null}} [where] devices and hosts, and the one that is shown
    */
-  constructor(facts, steps, choose, given = "") {
+  constructor(facts, steps, choose, given = "", where = { planes: [], plane: null }) {
     const { context } = facts;
     const shown = steps ? steps.name || String(steps.step_id) : given;
     const from = field("step-of", "only step", shown);
@@ -36,21 +37,33 @@ export class StepFilter {
       names, all,
       steps && h("span", { class: "quiet" }, `what begins in ${counted(steps.steps, "step")}, ${
         time(steps.end_ps - steps.start_ps)}`),
+      (where.planes.length > 1 || where.plane) && planePicker(where, choose),
       steps && steps.steps === 1 && h("a", { href: context.link("steps", { step: steps.step_id }) },
         "Why it takes so long"));
     void propose();
 
     async function propose() {
       try {
-        const { data } = await facts.breakdown();
-        const found = [...new Set(data.steps.slice(0, PROPOSED).map((step) => step.name
-          || String(step.step_id)))];
+        const { data } = await facts.steps({ width: 0, limit: PROPOSED });
+        const found = [...new Set(data.rows.map((step) => step.name || String(step.step_id)))];
         names.append(...found.map((name) => h("option", { value: name })));
       } catch {
         // Names can be typed all the same.
       }
     }
   }
+}
+
+/**
+ * @param {{planes: string[], plane: string | null}} where
+ * @param {(changes: Record<string, string | null>) => void} choose
+ */
+function planePicker({ planes, plane }, choose) {
+  const picker = h("select", { id: "plane-of" }, h("option", { value: "" }, "all devices and hosts"),
+    ...planes.map((name) => h("option", { value: name }, name)));
+  picker.value = plane ?? "";
+  picker.addEventListener("change", () => choose({ plane: picker.value || null, within: null, op: null }));
+  return h("span", { class: "row-of tight" }, h("label", { for: "plane-of" }, "On"), picker);
 }
 
 /**

@@ -1,7 +1,6 @@
 /** How much steps differ: a row per name of steps, of each device or host of the session. */
 
 import { fill, h } from "../../core/dom.js";
-import { count } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { stragglerText } from "../../core/straggler.js";
 import { DataTable } from "../../core/table.js";
@@ -35,7 +34,7 @@ export function variationTable(label, rows, key, link = () => "") {
       { key: "coefficient", title: "Varies by", kind: "percent", width: "6.5rem",
         help: "standard deviation by the mean" },
       { key: "slow", title: "Slow", kind: "count", width: "5rem", unsorted: true,
-        help: "steps of twice the median or more", cell: (row) => count(row.slow.length) },
+        help: "steps of twice the median or more, without the first ones, which warm up" },
     ],
   });
   table.setRows(rows);
@@ -63,7 +62,8 @@ export function hostsPart(facts, signal) {
         h("p", {}, stragglerText(data.straggler, hosts)
           || "Fewer than two hosts have steps: which one the others wait for is not known."),
         notes.length > 0 && h("p", { class: "quiet" }, notes.join(" ")),
-        variationTable("Hosts", data.variation, "host", (row) =>
+        variationTable("Hosts", data.variation.map((row) => ({ ...row, warm_up: 0,
+          slow: row.slow.filter((one) => !one.is_first).length })), "host", (row) =>
           context.linkTo(context.session, "steps",
             { host: row.host, ...(row.device ? { device: row.device } : {}) })));
     } catch (error) {

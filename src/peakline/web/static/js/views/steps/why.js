@@ -57,6 +57,8 @@ import { Waterfall } from "./waterfall.js";
  * @property {number} frames_total
  */
 
+/** Ids of steps to compare with. @typedef {{previous: number | null, next: number | null, shortest: number | null}} Others */
+
 const OTHER = "other";
 /** An event is shown that takes so much of the difference. */
 const MUCH = 0.25;
@@ -69,10 +71,12 @@ export class Why {
   #shown = null;
   /** @type {Params} */
   #params = {};
-  /** @type {Step[]} */
-  #rows = [];
+  /** @type {Others} */
+  #others = { previous: null, next: null, shortest: null };
   /** @type {Step | undefined} */
   #step;
+  /** @type {Step | undefined} */
+  #last;
 
   /** @param {import("../../shell/context.js").Context} context */
   constructor(context) {
@@ -110,10 +114,10 @@ export class Why {
   /**
    * @param {Step | undefined} step none: nothing is shown
    * @param {Step | undefined} last of a range
-   * @param {Step[]} rows of the device, in order of time
+   * @param {Others} others
    * @param {Params} params
    */
-  show(step, last, rows, params) {
+  show(step, last, others, params) {
     this.#params = params;
     this.element.hidden = !step;
     if (!step) {
@@ -123,8 +127,9 @@ export class Why {
     }
     const until = last && last.step_id !== step.step_id ? last : null;
     this.heading.textContent = until ? `${nameOf(step)} to ${nameOf(until)}` : `Why ${nameOf(step)}`;
-    this.#rows = rows;
+    this.#others = others;
     this.#step = step;
+    this.#last = last;
     this.#fillPicker(params["against"] ?? "");
     const asked = { step: step.step_id, last: until?.step_id ?? null,
       against: params["against"] ?? null, device: step.device };
@@ -202,15 +207,12 @@ export class Why {
 
   /** @param {string} against as in the address; "" is the median step */
   #fillPicker(against) {
-    const rows = this.#rows;
-    const place = rows.findIndex((row) => row.step_id === this.#step?.step_id);
-    const shortest = rows.reduce((found, row) => (!row.is_cut_off && (!found
-      || row.wall_ps < found.wall_ps) ? row : found), /** @type {Step | null} */ (null));
+    const { previous, next, shortest } = this.#others;
     /** @type {[string, string][]} */
     const choices = [["", "the median step"]];
-    for (const [row, text] of /** @type {const} */ ([[rows[place - 1], "the step before"],
-      [rows[place + 1], "the step after"], [shortest, "the shortest step"]])) {
-      if (row && row.step_id !== this.#step?.step_id) choices.push([String(row.step_id), text]);
+    for (const [id, text] of /** @type {const} */ ([[previous, "the step before"],
+      [next, "the step after"], [shortest, "the shortest step"]])) {
+      if (id !== null && id !== this.#step?.step_id) choices.push([String(id), text]);
     }
     choices.push([OTHER, "another step …"]);
     fill(this.picker, ...choices.map(([value, text]) => h("option", { value }, text)));
@@ -234,8 +236,8 @@ export class Why {
   /** @param {string} against */
   #compare(against) {
     this.context.change({ against: against || null, part_of: null, work: null }, true);
-    this.show(this.#step, this.#rows.find((row) => String(row.step_id) === this.#params["last"]),
-      this.#rows, { ...this.#params, against, part_of: "", work: "" });
+    this.show(this.#step, this.#last, this.#others,
+      { ...this.#params, against, part_of: "", work: "" });
   }
 }
 

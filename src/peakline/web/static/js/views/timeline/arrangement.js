@@ -1,5 +1,6 @@
 /** Which lines are shown, and in which order: pinned ones first, hidden ones not at all. */
 
+import { expression } from "../../core/expression.js";
 import { formatRanges, parseRanges } from "./ranges.js";
 
 /** @typedef {import("./layout.js").Line} Line */
@@ -13,6 +14,8 @@ export class Arrangement {
   hidden = new Set();
   /** What a line's name or its plane's has to match; "" for all. */
   only = "";
+  /** What is wrong with `only`, in a line. */
+  problem = "";
   /** @type {number[]} lines that the reader moved, with those of their planes, in their order */
   #order = [];
   /** @type {(text: string) => boolean} */
@@ -46,7 +49,14 @@ export class Arrangement {
   /** @param {string} text */
   filter(text) {
     this.only = text;
-    this.#matches = matcherOf(text);
+    this.problem = "";
+    try {
+      this.#matches = matcherOf(text);
+    } catch (error) {
+      // Until it is one, all lines are shown.
+      this.#matches = () => true;
+      this.problem = `no expression: ${error instanceof Error ? error.message : error}`;
+    }
   }
 
   /** The shown lines of a plane, but those that are pinned. @param {Plane} plane */
@@ -128,30 +138,54 @@ export class Arrangement {
   }
 }
 
+/** Parts of a filter: an expression between slashes, or anything else up to the next `|`. */
+const PART = /\s*(-?)(?:\/((?:[^/\\]|\\.)*)\/\s*(?=\||$)|([^|]*))(?:\||$)/gy;
+
 /**
- * Whether a text matches: `gpu*stream`, several with `|` between them, `-` before one for what may
- * not match; in any case. Pieces are looked for one after another, so that no pattern is slow.
+ * Whether a text matches: `gpu*stream`, `/stream [0-9]+$/`, several with `|` between them, `-` before
+ * one for what may not match; in any case. No pattern is slow: pieces are looked for one after
+ * another, and expressions take time in proportion to the text.
  * @param {string} pattern
  * @returns {(text: string) => boolean}
+ * @throws {SyntaxError} for what is no expression
  */
 export function matcherOf(pattern) {
-  const all = pattern.toLowerCase().split("|").map((part) => part.trim()).filter(Boolean);
-  const wanted = all.filter((part) => !part.startsWith("-")).map((part) => part.split("*"));
-  const unwanted = all.filter((part) => part.length > 1 && part.startsWith("-"))
-    .map((part) => part.slice(1).split("*"));
-  /** @param {string} text @param {string[]} pieces */
-  const has = (text, pieces) => {
+  /** @type {((text: string) => boolean)[]} */
+  const wanted = [];
+  /** @type {((text: string) => boolean)[]} */
+  const unwanted = [];
+  for (const [whole, not, regular, plain = ""] of pattern.matchAll(PART)) {
+    if (!whole) break;
+    const text = plain.trim().toLowerCase();
+    if (regular !== undefined) (not ? unwanted : wanted).push(expression(regular));
+    else if (text) (not ? unwanted : wanted).push(has(text.split("*")));
+  }
+  /** @type {Map<string, boolean>} */
+  const known = new Map();
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const is = (!wanted.length || wanted.some((one) => one(text))) && !unwanted.some((one) => one(text));
+    known.set(text, is);
+    return is;
+  };
+}
+
+/**
+ * Whether a text has all pieces, one after another.
+ * @param {string[]} pieces
+ * @returns {(text: string) => boolean}
+ */
+function has(pieces) {
+  return (text) => {
+    const lower = text.toLowerCase();
     let at = 0;
     for (const piece of pieces) {
-      const found = text.indexOf(piece, at);
+      const found = lower.indexOf(piece, at);
       if (found < 0) return false;
       at = found + piece.length;
     }
     return true;
-  };
-  return (text) => {
-    const lower = text.toLowerCase();
-    return (!wanted.length || wanted.some((one) => has(lower, one))) && !unwanted.some((one) => has(lower, one));
   };
 }
 

@@ -12,7 +12,7 @@ const LISTED = 40;
 /** What kinds of arrows are said to do; others are names of the file. @type {Record<string, string>} */
 const TEXTS = {
   launch: "launches", "handed on": "hands on to", allocation: "is freed at", asynchronous: "is done at",
-  message: "sends to", fwdbwd: "has its backward in",
+  send: "is received by", message: "sends to", fwdbwd: "has its backward in",
 };
 
 /** @typedef {import("./chosen.js").Named} Named */

@@ -51,8 +51,9 @@ export class Bar {
     this.stepper = h("div", { class: "row-of tl-stepper", hidden: true },
       stepButton(-1), this.stepName, stepButton(1));
     this.only = h("input", { type: "text", class: "tl-only", placeholder: "Filter lines", spellcheck: "false",
-      "aria-label": "Show only lines whose name matches", title: "text, * for anything, | for or, - for not",
+      "aria-label": "Show only lines whose name matches", title: "text, * for anything, /expression/, | for or, - for not",
       oninput: () => filter(this.only.value.trim()) });
+    this.problem = h("span", { class: "bad", role: "status", hidden: true });
     this.away = h("button", { type: "button", class: "plain", hidden: true, onclick: all });
     const left = [emptyLines && `${counted(emptyLines, "line")} without events left out`,
       untimed && `${counted(untimed, "event")} without a time not drawn`].filter(Boolean).join("; ");
@@ -62,7 +63,7 @@ export class Bar {
         h("button", { type: "button", title: "w", "aria-label": "Zoom in", onclick: () => zoom(0.5) }, "+"),
         h("button", { type: "button", title: "s", "aria-label": "Zoom out", onclick: () => zoom(2) }, "−"),
         h("button", { type: "button", title: "0", onclick: whole }, "Whole")),
-      this.only, this.away,
+      this.only, this.problem, this.away,
       this.where, left && h("span", { class: "quiet" }, left));
   }
 
@@ -85,9 +86,12 @@ export class Bar {
   /**
    * Say how many lines are not shown.
    * @param {number} count
-   * @param {string} only the filter
+   * @param {{only: string, problem: string}} filter
    */
-  setAway(count, only) {
+  setAway(count, { only, problem }) {
+    this.problem.hidden = !problem;
+    if (this.problem.textContent !== problem) this.problem.textContent = problem;
+    this.only.setAttribute("aria-invalid", String(problem !== ""));
     if (document.activeElement !== this.only) this.only.value = only;
     this.away.hidden = !count;
     this.away.textContent = `${counted(count, "line")} hidden: show all`;

@@ -37,7 +37,7 @@ export class Navigation {
     else if (!params["step"] && event === null) this.view.viewport.showAll();
     const { pin = "", hide = "", order = "", only = "" } = params;
     this.view.layout.arrangement.set({ pin, hide, order, only });
-    this.view.bar.setAway(this.view.layout.arrangement.away, only);
+    this.view.bar.setAway(this.view.layout.arrangement.away, this.view.layout.arrangement);
     this.view.layout.setFolded(params["folded"] ?? "");
     this.view.showMemory(params["memory"] !== "0", false);
     this.view.search.set(params["q"] ?? "", false);

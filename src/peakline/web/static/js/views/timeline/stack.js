@@ -40,7 +40,7 @@ export class Stack {
   /** Relate the clocks, and read the lanes of every host. @returns {Promise<Columns>} */
   async open() {
     const { signal, session, root } = this.context;
-    const { data } = await json(sessionPath(session, "tools", "step_breakdown"), { query: { root }, signal });
+    const { data } = await json(sessionPath(session, "tools", "step_breakdown"), { query: { root, limit: 0 }, signal });
     /** @type {Map<string, {offset_ps: number, source: string}>} */
     const clocks = new Map(data["clocks"].hosts.map((/** @type {any} */ own) => [own.host, own]));
     const answers = await Promise.all(this.hosts.map((host) => askHost(this.context, { view: "lanes", host }, signal)));

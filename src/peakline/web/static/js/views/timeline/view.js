@@ -287,7 +287,7 @@ export class TimelineView {
   folded() {
     // What unfolds a line may show it again, too.
     this.context.change({ folded: this.layout.folded || null, ...this.layout.arrangement.state });
-    this.bar.setAway(this.layout.arrangement.away, this.layout.arrangement.only);
+    this.bar.setAway(this.layout.arrangement.away, this.layout.arrangement);
     this.invalidate();
   }
 
@@ -301,7 +301,7 @@ export class TimelineView {
   /** Lines were pinned, hidden, moved or filtered. */
   arranged() {
     this.context.change({ ...this.layout.arrangement.state });
-    this.bar.setAway(this.layout.arrangement.away, this.layout.arrangement.only);
+    this.bar.setAway(this.layout.arrangement.away, this.layout.arrangement);
     this.invalidate();
   }
 

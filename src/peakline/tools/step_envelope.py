@@ -1,0 +1,254 @@
+"""The ``step_envelope`` tool: the steps of a device for so many pixels, and some of them as rows.
+
+However many steps there are, an answer has at most ``width`` columns and ``limit`` rows. The rows
+are those of the table ``step_breakdown``, with their ``place`` among the device's steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from peakline.errors import NotFoundError
+from peakline.tables.once import once
+from peakline.text import check_repeated
+from peakline.toolbox.parameters import Parameters, check_choice, parameter
+from peakline.toolbox.registry import Tool
+from peakline.toolbox.written import compact_json
+
+if TYPE_CHECKING:
+    from peakline.arrays import Int64Array
+    from peakline.tables import Profile
+    from peakline.timing.step_breakdown import StepTimes
+
+_LONGEST_NAME = 1000
+_MOST = 1 << 40
+_MOST_WIDTH, _MOST_ROWS = 2048, 2048
+
+
+class StepEnvelopeParameters(Parameters):
+    """The parameters; text is accepted for every value."""
+
+    device: str | None = parameter(
+        None,
+        max_length=_LONGEST_NAME,
+        description="this device. Default: the one whose steps take longest",
+    )
+    first: int = parameter(
+        0, ge=0, le=_MOST, description="from this step on, counted from 0 in order of time"
+    )
+    last: int | None = parameter(
+        None, ge=0, le=_MOST, description="to before this step. Default: all"
+    )
+    width: int = parameter(600, ge=0, le=_MOST_WIDTH, description="at most so many columns")
+    step: str | None = parameter(
+        None, max_length=_LONGEST_NAME, description="the id or name of a step to find"
+    )
+    sort: str = parameter(
+        "start_ps",
+        max_length=40,
+        description="the column that orders the rows; -column: the largest first",
+    )
+    offset: int = parameter(0, ge=0, le=_MOST, description="rows from this one on")
+    limit: int = parameter(100, ge=0, le=_MOST_ROWS, description="at most so many rows")
+
+
+def _run(profile: Profile, parameters: StepEnvelopeParameters, _output_format: str) -> bytes:
+    from peakline.timing.step_breakdown import step_times
+
+    times = step_times(profile)
+    if not times.rows:
+        from peakline.findings.time_answer import NO_STEPS, NOTHING
+
+        profile.warn(NO_STEPS, NOTHING, once=True)
+        return compact_json(_NONE)
+    return compact_json(_document(profile, times, parameters))
+
+
+_NONE: dict[str, Any] = {
+    "device": None, "devices": [], "steps": 0, "first": 0, "last": 0, "found_by": None,
+    "parts": [], "mean": None, "shortest": None,
+    "columns": {"first": [], "last": [], "min_ps": [], "median_ps": [], "mean_ps": [],
+                "max_ps": [], "longest": [], "step_id": [], "name": [], "slow": [],
+                "is_slow": [], "is_warm_up": [], "is_cut_off": [], "parts": {}},
+    "step": None, "rows": [], "rows_total": 0, "variation": [], "straggler": None,
+}  # fmt: skip
+
+
+def _document(
+    profile: Profile, times: StepTimes, parameters: StepEnvelopeParameters
+) -> dict[str, Any]:
+    from peakline.timing.step_breakdown import PARTS
+    from peakline.timing.step_choice import device_of
+
+    number = device_of(times, parameters.device)
+    own = times.rows_of(number)
+    last = own.size if parameters.last is None else min(parameters.last, own.size)
+    first = min(parameters.first, last)
+    parts = [name for k, name in enumerate(PARTS) if times.parts[own, k].any()]
+    rows = _Rows(profile, times, own)
+    listed = rows.ordered(first, last, parameters.sort)
+    shown = listed[parameters.offset : parameters.offset + parameters.limit]
+    columns = _columns(times, rows, first, last, parameters.width, parts)
+    whole = own[~times.is_cut_off[own]]
+    whole = whole if whole.size else own
+    check_repeated([name or "" for name in columns["name"]])
+    return {
+        "device": None if number < 0 else times.devices[number],
+        "devices": list(times.devices),
+        "steps": int(own.size),
+        "first": first,
+        "last": last,
+        "found_by": times.found_by[int(own[0])],
+        "parts": parts,
+        "mean": _mean(profile, times, own),
+        "shortest": int(times.step_id[whole[times.wall[whole].argmin()]]),
+        "columns": columns,
+        "step": _found(times, rows, number, parameters.step),
+        "rows": rows.objects(shown),
+        "rows_total": int(listed.size),
+        "variation": _variation(profile),
+        "straggler": _straggler(profile),
+    }
+
+
+class _Rows:
+    """The steps of a device as rows, with what is said of the slow ones."""
+
+    def __init__(self, profile: Profile, times: StepTimes, own: Int64Array) -> None:
+        from peakline.timing.step_envelope import slow_rows_of
+        from peakline.timing.step_facts import step_facts_of
+
+        self.own = own
+        self.facts = step_facts_of(profile)
+        self.table = times.columns()
+        self.slow, self.is_first = slow_rows_of(profile, times, own)
+
+    def ordered(self, first: int, last: int, sort: str) -> Int64Array:
+        """The places from ``first`` to before ``last`` in the order of a column."""
+        from peakline.timing.step_envelope import order_by
+
+        check_choice(sort.removeprefix("-"), list(self.table), "step_envelope: no column")
+        return first + order_by(self.table.take(self.own[first:last]), sort)
+
+    def objects(self, places: Int64Array) -> list[dict[str, Any]]:
+        """Rows at these places."""
+        rows = self.table.take(self.own[places]).to_pylist()
+        return [
+            row | {"place": place} | self._slow(place)
+            for row, place in zip(rows, places.tolist(), strict=True)
+        ]
+
+    def _slow(self, place: int) -> dict[str, Any]:
+        from peakline.findings.slow_step import beyond_median
+
+        row, is_first = int(self.slow[place]), bool(self.is_first[place])
+        says = None
+        if row >= 0:
+            usual = float(self.facts.usual_ps(self.slow[place : place + 1])[0])
+            says = beyond_median(self.facts, row, usual)
+        return {"is_slow": row >= 0 and not is_first, "is_warm_up": is_first, "says": says}
+
+
+def _columns(
+    times: StepTimes, rows: _Rows, first: int, last: int, width: int, parts: list[str]
+) -> dict[str, Any]:
+    import numpy as np
+
+    from peakline.timing.step_breakdown import PARTS
+    from peakline.timing.step_envelope import envelope_of
+
+    own = rows.own[first:last]
+    found = envelope_of(times, own, width)
+    slow = np.concatenate([[0], np.cumsum((rows.slow >= 0) & ~rows.is_first)])
+    place = first + found.longest
+    longest = own[found.longest]
+    return {
+        "first": (first + found.first).tolist(),
+        "last": (first + found.last).tolist(),
+        "min_ps": found.least.tolist(),
+        "median_ps": found.median.tolist(),
+        "mean_ps": found.mean.tolist(),
+        "max_ps": found.most.tolist(),
+        "longest": place.tolist(),
+        "step_id": times.step_id[longest].tolist(),
+        "name": times.name.take(longest).to_list(),
+        "slow": (slow[first + found.last] - slow[first + found.first]).tolist(),
+        "is_slow": ((rows.slow[place] >= 0) & ~rows.is_first[place]).tolist(),
+        "is_warm_up": rows.is_first[place].tolist(),
+        "is_cut_off": times.is_cut_off[longest].tolist(),
+        "parts": {name: found.parts[:, PARTS.index(name)].tolist() for name in parts},
+    }
+
+
+def _found(times: StepTimes, rows: _Rows, number: int, step: str | None) -> dict[str, Any] | None:
+    """The row of a step, with the ids of the one before and the one after; None for no such one."""
+    import numpy as np
+
+    from peakline.timing.step_choice import row_of_step
+
+    if step is None:
+        return None
+    try:
+        row = row_of_step(times, step, number)
+    except NotFoundError:
+        return None
+    place = int(np.searchsorted(rows.own, row))
+    ids = times.step_id[rows.own]
+    (found,) = rows.objects(np.array([place]))
+    return found | {
+        "previous_id": int(ids[place - 1]) if place else None,
+        "next_id": int(ids[place + 1]) if place + 1 < ids.size else None,
+    }
+
+
+def _mean(profile: Profile, times: StepTimes, own: Int64Array) -> dict[str, Any] | None:
+    """The mean step of the name whose whole steps take most time: its parts."""
+    from peakline.timing.step_breakdown import PARTS
+    from peakline.timing.step_facts import step_facts_of
+
+    facts = step_facts_of(profile)
+    number = int(times.device[own[0]])
+    device = facts.devices.index(times.devices[number]) if number >= 0 else 0
+    found = [rows for name in facts.populations if (rows := facts.rows_of(device, name)).size]
+    if not found:
+        return None
+    rows = max(found, key=lambda one: int(facts.part("wall_ps")[one].sum()))
+    return {
+        "steps": int(rows.size),
+        "parts": {name: float(facts.part(f"{name}_ps")[rows].mean()) for name in PARTS},
+    }
+
+
+@once
+def _variation(profile: Profile) -> tuple[dict[str, Any], ...]:
+    """As ``step_breakdown`` says it, with the numbers of slow steps and of those that warm up in
+    place of these steps.
+    """
+    from peakline.timing.step_facts import step_facts_of
+    from peakline.timing.variation import variation_of
+
+    found = []
+    for one in variation_of(step_facts_of(profile)):
+        first = sum(slow.is_first for slow in one.slow)
+        found.append(asdict(one) | {"slow": len(one.slow) - first, "warm_up": first})
+    return tuple(found)
+
+
+@once
+def _straggler(profile: Profile) -> dict[str, Any] | None:
+    from peakline.timing.step_breakdown import step_times
+    from peakline.timing.variation import device_straggler
+
+    found = device_straggler(step_times(profile))
+    return None if found is None else asdict(found)
+
+
+TOOL = Tool(
+    name="step_envelope",
+    doc="The steps of a device for so many pixels, and some of them as rows.",
+    parameters=StepEnvelopeParameters,
+    formats=("json",),
+    shows=(("events",), ("op_runs",)),
+    run=_run,
+)
