@@ -19,6 +19,7 @@ from peakline.formats.hlo_proto.buffers import total_bytes
 from peakline.hlo.heap import TEMPORARY, Heap, Live, LiveSet
 from peakline.hlo.order import program_order
 from peakline.tables.columns import Columns, Names
+from peakline.tables.joins import ranges
 from peakline.tables.once import once
 
 if TYPE_CHECKING:
@@ -196,6 +197,25 @@ class ProgramMemory:
         """The instruction that defines each value, -1 where it names none."""
         known = self.buffers.is_valid("instruction_id")
         return np.where(known, self.buffers.array("instruction_id"), -1)
+
+    def last_users(self, values: Int64Array, before: Int64Array) -> Int64Array:
+        """Per value, a row of `buffers`, the last place below ``before`` of an instruction that
+        takes what defines the value; -1 where there is none, and for parts of a tuple, of which
+        an instruction may take others.
+        """
+        links = self._programs.read(self.number, "hlo_operands")
+        of = links.array("operand_id")
+        data = np.flatnonzero(~links.array("is_control"))
+        order = data[np.argsort(of[data], kind="stable")]
+        of, user = of[order], self.order[links.array("instruction_id")[order]]
+        is_part = self.buffers.names("shape_index").per_row(bool, np.bool_)
+        own = np.append(np.where(is_part, -1, self._definer), -1)[values]
+        first, last = np.searchsorted(of, own, "left"), np.searchsorted(of, own, "right")
+        at, place = ranges(first, last), np.repeat(np.arange(values.size), last - first)
+        found = np.full(values.size, -1, np.int64)
+        inside = user[at] < before[place]
+        np.maximum.at(found, place[inside], user[at[inside]])
+        return found
 
     @cached_property
     def live_set(self) -> LiveSet:
