@@ -125,6 +125,7 @@ def test_tools_that_both_have_in_their_order(both, run):
     own = {
         "address_map", "critical_path", "fit", "graph", "graph_scopes", "headline", "live_memory",
         "memory_between", "memory_findings", "memory_lifetimes", "memory_polygons", "memory_stack",
+        "program_memory",
         "op_stats", "op_time", "pod_viewer", "step_breakdown", "step_difference", "step_heat",
         "step_series", "summary", "time_findings", "timeline",
     }  # fmt: skip
