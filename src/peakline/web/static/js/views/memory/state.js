@@ -20,7 +20,7 @@ export const DRAWN = /** @type {const} */ ({
 export const BY = /** @type {const} */ ({
   op: "Op", scope: "Scope", region_type: "Region", data_type: "Type", shape: "Shape",
   category: "Category", module: "Module", function: "Line", input_shape: "Input shape",
-  stack: "Call stack", step: "Step", program: "Program",
+  stack: "Call stack", step: "Step", program: "Name of the step",
 });
 
 /** What layers of compiled programs are put together by, as the `program_memory` tool names them. */
