@@ -329,6 +329,13 @@ def test_lifetimes_and_growth_are_those_of_the_service(page, server):
     growth = tool(server, "leak_list", "memory_findings")["growth"][0]
     steps = page.get_by_role("region", name="Growth").locator("g.bar")
     eventually(steps.count, len(growth["steps"]))
+    # The line over them has the slope of the finding, and where it holds.
+    (group,) = growth["groups"]
+    text = page.get_by_role("region", name="Growth").locator(".slope-text").text_content()
+    assert text == (
+        f"+{size_text(growth['bytes_per_step'])} a step, "
+        f"from step {group['since_step']} to {group['until_step']}"
+    )
     steps.nth(3).focus()
     page.keyboard.press("Enter")
     wait_for_param(page, "at")
