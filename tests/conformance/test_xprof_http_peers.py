@@ -125,8 +125,8 @@ def test_tools_that_both_have_in_their_order(both, run):
     own = {
         "address_map", "critical_path", "fit", "graph", "graph_scopes", "headline", "live_memory",
         "memory_between", "memory_findings", "memory_lifetimes", "memory_polygons", "memory_stack",
-        "op_stats", "op_time", "pod_viewer", "step_breakdown", "step_difference", "step_envelope",
-        "step_heat", "step_series", "summary", "time_findings", "timeline",
+        "op_stats", "op_time", "pod_viewer", "program_memory", "step_breakdown", "step_difference",
+        "step_envelope", "step_heat", "step_series", "summary", "time_findings", "timeline",
     }  # fmt: skip
     assert set(ours.json()) - set(shared) <= own
 

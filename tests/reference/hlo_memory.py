@@ -284,7 +284,7 @@ def _add_lives(program: Reference, buffers: Rows, heaps: list[tuple[Any, Replaye
         names = [event.instruction_name for event in trace.events]
         places = [named.get(name, -1) if name else -1 for name in names] + [-1]
         for number, (begin, end) in heap.spans.items():
-            stop = places[end]
+            stop = _used_last(program, trace.events, places, end, row_of[number])
             span = places[begin], end_of_all if stop < 0 else stop
             row_of[number]["span"] = span if span[0] >= 0 else None
         at_peak |= {row_of[number]["buffer_id"] for number in heap.at_peak}
@@ -292,3 +292,30 @@ def _add_lives(program: Reference, buffers: Rows, heaps: list[tuple[Any, Replaye
         span = row.pop("span")
         row["start"], row["end"] = span or (None, None)
         row["is_live_at_peak"] = row["buffer_id"] in at_peak if span else None
+
+
+def _used_last(
+    program: Reference, events: Any, places: list[int], end: int, row: dict[str, Any]
+) -> int:
+    """The place of the last user of a value that event ``end`` frees, -1 where none does."""
+    if end == len(events):
+        return -1
+    begun = [
+        (at, place) for at, place in enumerate(places[:-1]) if events[at].kind != 1 and place >= 0
+    ]
+    low = max((place for at, place in begun if at < end), default=-1)
+    after = [place for at, place in begun if at > end]
+    high = max(min(after, default=max(program.order.values()) + 1), low + 1)
+    users = []
+    if row["instruction_id"] is not None and not row["shape_index"]:
+        _, computation, _ = program.instructions[row["instruction_id"]]
+        users = [
+            program.order.get(other, -1)
+            for other, inside, one in program.instructions
+            if inside == computation
+            and any(
+                program.row_of.get((computation, number)) == row["instruction_id"]
+                for number in one.operand_ids
+            )
+        ]
+    return max(places[end], low, *(place for place in users if place < high), -1)

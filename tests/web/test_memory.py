@@ -209,7 +209,7 @@ def test_every_format_shows_its_peak(page, server, session, capsys):
 
 
 def test_a_profile_without_memory_says_what_to_record(page, server):
-    open_view(page, server, view("jax_cpu"))
+    open_view(page, server, view("graph"))
     assert page.get_by_role("heading", name="This profile has nothing about memory").count() == 1
     screenshot(page, "memory_nothing")
     expect_accessible(page)

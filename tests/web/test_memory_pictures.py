@@ -157,6 +157,53 @@ def test_a_buffer_of_the_picture_is_chosen_in_the_table_and_the_other_way_round(
     assert "buffer by buffer" in chart(page).get_attribute("aria-label")
 
 
+def pointed(page):
+    """What the picture has an outline around: a buffer's record, or a layer's group."""
+    return chart(page).get_attribute("data-pointed")
+
+
+def test_the_pointer_marks_a_layer_and_its_row_both_ways(page, server):
+    open_view(page, server, view("leak_list"), draw="stack", group="op")
+    drawn(page)
+    layers = tool(server, "leak_list", "memory_stack", width=1)["layers"]
+    number, key = next((one["number"], one["key"]) for one in layers if one["kind"] == "group")
+    name = page.locator(f".layer-legend button[data-key='{number}']")
+    name.hover()
+    eventually(lambda: pointed(page), key)
+    marked = page.locator(".memory-live .row.pointed")
+    eventually(marked.count, 1)
+    tells(marked, key.rpartition("/")[2][-8:])
+    row = page.locator(".memory-live .table .row").nth(1)
+    row.hover()
+    eventually(marked.count, 1)
+    other = tool(server, "leak_list", "live_memory", group="op", limit=2)["rows"][1]["key"]
+    eventually(lambda: pointed(page), other)
+    page.mouse.move(2, 2)
+    eventually(lambda: pointed(page), "")
+    # The arrow keys do as the pointer does.
+    page.locator(".memory-live .table").focus()
+    page.keyboard.press("ArrowDown")
+    eventually(lambda: pointed(page), other)
+
+
+def test_the_pointer_marks_a_buffer_and_its_row_both_ways(page, server):
+    open_view(page, server, view("leak_list"), draw="buffers")
+    drawn(page)
+    rows_of = tool(server, "leak_list", "live_memory", limit=50)["rows"]
+    page.locator(".memory-live .table .row").nth(2).hover()
+    eventually(lambda: pointed(page), str(rows_of[2]["record"]))
+    answer = tool(server, "leak_list", "live_memory", limit=0)
+    box, (x, _) = chart(page).bounding_box(), place_of(page, answer["at_ps"])
+    page.mouse.move(x, box["y"] + box["height"] - 26 - (box["height"] - 54) * 0.4)
+    page.wait_for_function(
+        "(was) => !['', was].includes(document.querySelector('.memory-chart').dataset.pointed)",
+        arg=str(rows_of[2]["record"]),
+    )
+    place = [str(row["record"]) for row in rows_of].index(pointed(page))
+    if place < 8:
+        assert page.locator(".memory-live .row.pointed").count() == 1
+
+
 def test_dragging_with_shift_shows_what_is_left_of_a_range(page, server):
     open_view(page, server, view("leak_list"))
     drawn(page)
@@ -282,6 +329,13 @@ def test_lifetimes_and_growth_are_those_of_the_service(page, server):
     growth = tool(server, "leak_list", "memory_findings")["growth"][0]
     steps = page.get_by_role("region", name="Growth").locator("g.bar")
     eventually(steps.count, len(growth["steps"]))
+    # The line over them has the slope of the finding, and where it holds.
+    (group,) = growth["groups"]
+    text = page.get_by_role("region", name="Growth").locator(".slope-text").text_content()
+    assert text == (
+        f"+{size_text(growth['bytes_per_step'])} a step, "
+        f"from step {group['since_step']} to {group['until_step']}"
+    )
     steps.nth(3).focus()
     page.keyboard.press("Enter")
     wait_for_param(page, "at")

@@ -173,14 +173,30 @@ class Heap(Replay):
     def places(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Of each value: its row, and the places of the instructions that made it and that used it
         last; -1 for one that is not known.
+
+        The name of an end is that of the maker (``HeapSimulator::RunComputation``), in older
+        traces that of the last user. An end is never before what began last, and before what
+        begins next: between these the last that takes the value counts.
         """
         names = self._memory.instructions.names("name").codes
         instruction = self.events.names("instruction").codes
         # Both columns number their texts alike; of two instructions with one name the first counts.
         place = np.full(max(names.max(initial=-1), instruction.max(initial=-1)) + 2, -1)
         place[names[::-1]] = self._memory.order[::-1]
-        at = np.append(place[instruction], -1)
-        return self.uses.value, *at[self.uses.spans].T
+        place[-1] = -1
+        named = place[instruction]
+        begun = np.where(self.kind == FREE, -1, named)
+        before = np.maximum.accumulate(begun)
+        later = np.where(begun < 0, self._memory.order.max(initial=-1) + 1, begun)
+        # Places of a loop's state may come before those of what holds it.
+        after = np.maximum(np.minimum.accumulate(later[::-1])[::-1], before + 1)
+        first, last = self.uses.spans.T
+        made, ended = np.append(named, -1)[first], np.append(named, -1)[last]
+        is_ended = last < named.size
+        at = np.minimum(last, max(named.size - 1, 0))
+        low, high = (np.where(is_ended, one[at], -1) for one in (before, after))
+        used = self._memory.last_users(self.uses.value, high)
+        return self.uses.value, made, np.where(is_ended, np.maximum.reduce([ended, low, used]), -1)
 
     @property
     def heap_bytes(self) -> int:

@@ -19,6 +19,7 @@ from peakline.formats.hlo_proto.buffers import total_bytes
 from peakline.hlo.heap import TEMPORARY, Heap, Live, LiveSet
 from peakline.hlo.order import program_order
 from peakline.tables.columns import Columns, Names
+from peakline.tables.joins import ranges
 from peakline.tables.once import once
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class ProgramMemory:
 
     __retained__ = (
         "_programs module need buffers instructions order _is_here _is_temporary events _numbers "
-        "heaps _by_heap _indefinite _definer live_set live lives packing"
+        "heaps _by_heap lasting definer live_set live lives packing"
     )
 
     def __init__(self, programs: Programs, number: int, space: int = MAIN_SPACE) -> None:
@@ -168,7 +169,7 @@ class ProgramMemory:
     # The peak.
 
     @cached_property
-    def _indefinite(self) -> LiveSet:
+    def lasting(self) -> LiveSet:
         """What holds its memory all the time, and temporaries of which no heap says when they are
         live: of each allocation the largest value in it, the last defined of several.
         """
@@ -178,7 +179,7 @@ class ProgramMemory:
         here = self._is_here & ~kinds.per_row(_THREAD_LOCAL.__eq__, np.bool_)
         rows = np.flatnonzero(here & ~np.isin(buffers.array("allocation"), heaps))
         allocation, size = buffers.array("allocation")[rows], buffers.array("bytes")[rows]
-        instruction = self._definer[rows]
+        instruction = self.definer[rows]
         defined = np.full(rows.size, -1, np.int64)
         defined[instruction >= 0] = self.order[instruction[instruction >= 0]]
         by = np.lexsort((defined, size, allocation))
@@ -187,22 +188,41 @@ class ProgramMemory:
         return LiveSet(
             buffers.array("allocation_bytes")[found],
             found,
-            self._definer[found],
+            self.definer[found],
             kinds.take(found),
         )
 
     @cached_property
-    def _definer(self) -> Int64Array:
+    def definer(self) -> Int64Array:
         """The instruction that defines each value, -1 where it names none."""
         known = self.buffers.is_valid("instruction_id")
         return np.where(known, self.buffers.array("instruction_id"), -1)
+
+    def last_users(self, values: Int64Array, before: Int64Array) -> Int64Array:
+        """Per value, a row of `buffers`, the last place below ``before`` of an instruction that
+        takes what defines the value; -1 where there is none, and for parts of a tuple, of which
+        an instruction may take others.
+        """
+        links = self._programs.read(self.number, "hlo_operands")
+        of = links.array("operand_id")
+        data = np.flatnonzero(~links.array("is_control"))
+        order = data[np.argsort(of[data], kind="stable")]
+        of, user = of[order], self.order[links.array("instruction_id")[order]]
+        is_part = self.buffers.names("shape_index").per_row(bool, np.bool_)
+        own = np.append(np.where(is_part, -1, self.definer), -1)[values]
+        first, last = np.searchsorted(of, own, "left"), np.searchsorted(of, own, "right")
+        at, place = ranges(first, last), np.repeat(np.arange(values.size), last - first)
+        found = np.full(values.size, -1, np.int64)
+        inside = user[at] < before[place]
+        np.maximum.at(found, place[inside], user[at[inside]])
+        return found
 
     @cached_property
     def live_set(self) -> LiveSet:
         """Everything that holds memory when the program needs most, the largest first; together
         `peak_bytes`.
         """
-        parts = [self._indefinite, *(heap.live_set(self._definer) for heap in self.heaps)]
+        parts = [self.lasting, *(heap.live_set(self.definer) for heap in self.heaps)]
         kinds = [kind for part in parts for kind in part.kind.to_list()]
         size, buffer, instruction = (
             np.concatenate([getattr(part, name) for part in parts])
@@ -229,7 +249,7 @@ class ProgramMemory:
         if self.need is not None:
             return self.need.whole_bytes
         peaks = [heap.peak for heap in self.heaps]
-        return total_bytes(np.append(self._indefinite.bytes, np.array(peaks, np.int64)))
+        return total_bytes(np.append(self.lasting.bytes, np.array(peaks, np.int64)))
 
     @property
     def is_known(self) -> bool:
@@ -270,7 +290,7 @@ class ProgramMemory:
         """
         if self.need is not None:
             return BY_SCHEDULE
-        unknown = self._indefinite.kind
+        unknown = self.lasting.kind
         if unknown.code_of(TEMPORARY) in unknown.codes or len(self.heaps) > 1:
             return BY_ALLOCATIONS
         return BY_TRACE if self.heaps else BY_NOTHING

@@ -58,8 +58,8 @@ def _assigned(memory: ProgramMemory, rows: Int64Array) -> tuple[Int64Array, int]
     return live, lasting
 
 
-def _curve(heap: Heap, memory: ProgramMemory, size: int) -> Int64Array:
-    """The most that is live in a heap at each place of the program.
+def event_places(heap: Heap, memory: ProgramMemory) -> Int64Array:
+    """Per event of a heap the place in the program that it belongs to; ascending.
 
     What begins is named by the instruction that makes it; the name of an end is that of the maker,
     too (``HeapSimulator::RunComputation``). An end therefore counts where something began last:
@@ -71,7 +71,13 @@ def _curve(heap: Heap, memory: ProgramMemory, size: int) -> Int64Array:
     place[names[::-1]] = memory.order[::-1]
     place[-1] = -1
     at = np.where(heap.kind == FREE, -1, place[texts])
-    at = np.maximum.accumulate(np.where(at < 0, 0, at)) if at.size else at
+    found: Int64Array = np.maximum.accumulate(np.where(at < 0, 0, at)) if at.size else at
+    return found
+
+
+def _curve(heap: Heap, memory: ProgramMemory, size: int) -> Int64Array:
+    """The most that is live in a heap at each place of the program."""
+    at = event_places(heap, memory)
     found = np.zeros(size, np.int64)
     np.maximum.at(found, at, heap.curve)
     last = np.full(size, -1)

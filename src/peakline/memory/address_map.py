@@ -13,8 +13,8 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array, IntpArray
 from peakline.deadline import check_deadline
-from peakline.memory.grouped import begun
 from peakline.memory.live import MemoryRecords
+from peakline.memory.live_bytes import begun
 from peakline.memory.usage import buffer_bytes
 from peakline.tables import Profile
 from peakline.tables.once import once

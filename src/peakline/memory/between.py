@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array, IntpArray
-from peakline.memory.grouped import begun, grouped_buffers
+from peakline.memory.grouped import grouped_buffers
 from peakline.memory.live import MemoryRecords
+from peakline.memory.live_bytes import begun, live_bytes
 from peakline.memory.usage import buffer_bytes
 from peakline.tables import Profile
 from peakline.tables.joins import summed
@@ -112,8 +113,8 @@ def counts_of(records: MemoryRecords, rows: IntpArray) -> Int64Array:
 
 def parts_of(profile: Profile, number: int, found: Between, group: str) -> list[Part]:
     """The range by ``group``: what is still live at B first, then what was allocated."""
-    buffers = grouped_buffers(profile, number, group)
-    codes = buffers.labels.codes[np.searchsorted(buffers.rows, found.rows)]
+    labels = grouped_buffers(profile, number, group)
+    codes = labels.codes[np.searchsorted(live_bytes(profile, number).rows, found.rows)]
     ids, place = np.unique(codes, return_inverse=True)
 
     def amounts(chosen: BoolArray | None) -> list[Amount]:
@@ -124,7 +125,6 @@ def parts_of(profile: Profile, number: int, found: Between, group: str) -> list[
 
     columns = (amounts(None), amounts(found.at_b), amounts(found.at_end))
     parts = [
-        Part(buffers.labels.texts[one], *each)
-        for one, *each in zip(ids.tolist(), *columns, strict=True)
+        Part(labels.texts[one], *each) for one, *each in zip(ids.tolist(), *columns, strict=True)
     ]
     return sorted(parts, key=lambda one: (-one.live_b.bytes, -one.allocated.bytes, one.key))

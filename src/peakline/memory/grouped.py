@@ -1,7 +1,6 @@
 """Buffers of an allocator in groups: by op, scope, type, call stack, and how these grow and shrink.
 
-A group is a text that some records of allocations share. `GroupedBuffers` knows the live bytes of
-every group after any record in the time of two binary searches, whatever the number of records.
+A group is a text that some records of allocations share.
 """
 
 from __future__ import annotations
@@ -13,14 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
-from peakline.deadline import check_deadline
-from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.behind import described_records
 from peakline.memory.call_stacks import frames_of
 from peakline.memory.live import MemoryRecords, memory_records
+from peakline.memory.live_bytes import live_bytes
 from peakline.memory.peak import BEFORE_PROFILE, DESCRIBED
 from peakline.memory.signatures import normal_shape, scope_of
-from peakline.memory.usage import buffer_bytes
 from peakline.tables import Profile
 from peakline.tables.columns import Names
 from peakline.tables.once import once
@@ -43,120 +40,15 @@ class Labels:
     special: int
 
 
-@dataclass(frozen=True, eq=False)
-class Running:
-    """Sums per group that change with records: after any record, by binary search.
-
-    ``key`` is group * ``span`` + record, ascending; ``total`` the running sum up to each of them
-    over all groups, with a 0 before.
-    """
-
-    span: int
-    key: Int64Array
-    total: Int64Array
-
-    @classmethod
-    def of(cls, group: Int64Array, row: AnyArray, change: Int64Array, span: int) -> Running:
-        """The sums of ``change``, which group ``group`` makes at record ``row`` < ``span``; the
-        rows are ascending.
-        """
-        largest = int(group.max(initial=0))
-        if largest:
-            # Sorting 16 bits is linear in time.
-            order = np.argsort(
-                group.astype(np.uint16) if largest < 1 << 16 else group, kind="stable"
-            )
-            group, row, change = group[order], row[order], change[order]
-        key = group * np.int64(span) + row
-        return cls(span, key, np.concatenate([[0], np.cumsum(change)]))
-
-    def at(self, groups: AnyArray, rows: AnyArray) -> Int64Array:
-        """Shape (groups, rows): the sum of each group after each record; 0 after record -1."""
-        first = np.asarray(groups, np.int64) * self.span
-        begin = self.total[np.searchsorted(self.key, first, "left")]
-        wanted = first[:, None] + np.asarray(rows, np.int64)[None, :]
-        found: Int64Array = self.total[np.searchsorted(self.key, wanted, "right")] - begin[:, None]
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class GroupedBuffers:
-    """The buffers of one allocator: ``rows`` are the records of their allocations, ascending.
-
-    ``allocated`` and ``requested`` are live bytes of every group of ``labels`` after each record.
-    """
-
-    rows: IntpArray
-    labels: Labels
-    allocated: Running
-    requested: Running
-
-
-def begun(records: MemoryRecords, number: int) -> IntpArray:
-    """The records of an allocator that begin a buffer whose end can be seen, ascending."""
-    rows = records.rows(number)
-    found: IntpArray = rows[records.lifetimes.kind[rows] == ALLOCATION]
-    return found
-
-
-def requested_bytes(records: MemoryRecords, rows: AnyArray) -> Int64Array:
-    """What was requested for buffers: never more than was allocated, which it is where unknown."""
-    allocated = buffer_bytes(records.events, rows)
-    known = records.events.is_valid("requested_bytes")[rows]
-    stated = np.where(known, records.events.array("requested_bytes")[rows], 0)
-    is_stated = (stated > 0) & (stated <= allocated)
-    found: Int64Array = np.where(is_stated, stated, allocated).astype(np.int64)
-    return found
-
-
 @once
-def grouped_buffers(profile: Profile, number: int, group: str) -> GroupedBuffers:
-    """The buffers of an allocator of `memory_records`, by its number, in groups of `GROUPS`.
-
-    Made once for each. Raises ValueError for a profile without records.
+def grouped_buffers(profile: Profile, number: int, group: str) -> Labels:
+    """The group, of `GROUPS`, of each buffer of `peakline.memory.live_bytes.live_bytes`; made once
+    for each. Raises ValueError for a profile without records.
     """
-    records = _records(profile)
-    rows = begun(records, number)
-    labels = labels_of(profile, records, rows, group)
-    check_deadline()
-    return GroupedBuffers(rows, labels, *_running(records, number, labels.codes))
-
-
-@once
-def all_buffers(profile: Profile, number: int) -> tuple[Running, Running]:
-    """Live bytes of all buffers of an allocator, allocated and requested, as one group."""
-    records = _records(profile)
-    return _running(records, number, np.zeros(begun(records, number).size, np.int64))
-
-
-def _records(profile: Profile) -> MemoryRecords:
     records = memory_records(profile)
     if records is None:
         raise ValueError("a profile without records of memory has no buffers to group")
-    return records
-
-
-def _running(records: MemoryRecords, number: int, codes: Int64Array) -> tuple[Running, Running]:
-    """Live bytes, allocated and requested, by the ``codes`` of the allocator's buffers."""
-    rows, own = begun(records, number), records.rows(number)
-    begins = records.lifetimes.begin[own]
-    ends_at = np.flatnonzero(begins >= 0)
-    begins_at = np.searchsorted(own, rows)
-    # Both in the order of records: one that ends a buffer and begins another does so in this order.
-    slots = np.full(2 * own.size, -1, np.int64)
-    slots[2 * ends_at] = np.searchsorted(rows, begins[ends_at])
-    slots[2 * begins_at + 1] = np.arange(rows.size)
-    places = np.flatnonzero(slots >= 0)
-    buffer, at = slots[places], own[places >> 1]
-    sign = np.where(places & 1, 1, -1)
-
-    def running(sizes: Int64Array) -> Running:
-        return Running.of(codes[buffer], at, sign * sizes[buffer], records.events.rows)
-
-    allocated = running(buffer_bytes(records.events, rows))
-    if not records.events.is_valid("requested_bytes")[rows].any():
-        return allocated, allocated
-    return allocated, running(requested_bytes(records, rows))
+    return labels_of(profile, records, live_bytes(profile, number).rows, group)
 
 
 def numbered(names: Names, change: Callable[[str], str] = str) -> tuple[Int64Array, list[str]]:

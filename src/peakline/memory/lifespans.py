@@ -8,8 +8,9 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.memory.between import counts_of
-from peakline.memory.grouped import begun, numbered
+from peakline.memory.grouped import numbered
 from peakline.memory.live import MemoryRecords
+from peakline.memory.live_bytes import begun
 from peakline.memory.usage import buffer_bytes
 from peakline.tables.joins import summed
 

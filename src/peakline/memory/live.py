@@ -35,13 +35,18 @@ from peakline.tables.once import once
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Memory in use of one allocator: ``used[n]`` bytes after record ``rows[n]``, in time order.
+    """Memory in use of one allocator: ``used[n]`` bytes after record ``rows[n]``, at
+    ``time_ps[n]``, in time order. They may be columns of the table itself.
 
     Only records that say how much is in use are here. ``used`` has the reserved bytes in it.
+    ``first`` is the first place that is drawn: buffers from before the profile are all of one
+    moment, and only their sum was in use.
     """
 
     rows: IntpArray
     used: Int64Array
+    time_ps: Int64Array
+    first: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,15 +121,23 @@ class MemoryRecords:
     def _measured(self, rows: IntpArray) -> Series:
         """What the allocator reports, else the running sum of its live buffers."""
         check_deadline()
-        reports = self.events.is_valid("in_use_bytes")[rows]
+        events = self.events
+        # Of one allocator alone, columns of the table are taken as they are.
+        own: AnyArray | slice = slice(None) if rows.size == events.rows else rows
+        reports = events.is_valid("in_use_bytes")[own]
         if reports.any():
-            return Series(rows[reports], reported_bytes(self.events, rows[reports]))
-        change = np.where(
-            self.lifetimes.kind[rows] == ALLOCATION, buffer_bytes(self.events, rows), 0
-        )
-        ended = np.flatnonzero(self.lifetimes.begin[rows] >= 0)
-        change[ended] -= buffer_bytes(self.events, self.lifetimes.begin[rows[ended]])
-        return Series(rows, np.cumsum(change))
+            own = own if reports.all() else rows[reports]
+            rows, used = (rows if reports.all() else rows[reports]), reported_bytes(events, own)
+        else:
+            change = np.where(self.lifetimes.kind[own] == ALLOCATION, buffer_bytes(events, own), 0)
+            ended = np.flatnonzero(self.lifetimes.begin[own] >= 0)
+            change[ended] -= buffer_bytes(events, self.lifetimes.begin[own][ended])
+            used = np.cumsum(change)
+        was_there = (events.array("is_before") & events.is_valid("is_before"))[own]
+        # The first record that is none of them, found without a list of all.
+        recorded = int(was_there.argmin()) if rows.size else 0
+        past = rows.size if not rows.size or was_there[recorded] else recorded
+        return Series(rows, used, events.array("time_ps")[own], max(past - 1, 0))
 
     def at(self, number: int, time_ps: int) -> MemoryMoment | None:
         """An allocator after its last record at or before ``time_ps``; None before the first.

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import Int64Array, IntpArray
-from peakline.memory.grouped import all_buffers, begun
 from peakline.memory.live import MemoryRecords
+from peakline.memory.live_bytes import live_bytes
 from peakline.memory.sampled import Sampled, sample
-from peakline.memory.usage import buffer_bytes
 from peakline.tables import Profile
 
 
@@ -56,25 +55,23 @@ def polygons(
     found = sample(records, number, *stretch)
     moments = found.high.row
     known = moments >= 0
-    events, lifetimes = records.events, records.lifetimes
-    until = int(moments.max(initial=-1)) + 1
-    rows = begun(records, number)
-    rows = rows[: np.searchsorted(rows, until)]
-    ends = lifetimes.end[rows].astype(np.int64)
+    events, buffers = records.events, live_bytes(profile, number)
+    until = np.searchsorted(buffers.rows, int(moments.max(initial=-1)), "right")
+    ends = buffers.ends[:until]
     begin = int(moments[known][0]) if known.any() else 0
-    rows = rows[(ends < 0) | (ends > begin)]
+    place = np.flatnonzero((ends < 0) | (ends > begin))
+    rows, ends = buffers.rows[place], ends[place]
     first = np.searchsorted(moments, rows, "left")
-    ends = lifetimes.end[rows].astype(np.int64)
     last = np.where(ends < 0, moments.size, np.searchsorted(moments, ends, "left"))
     is_seen = last > first
     inside, unseen = rows[is_seen], int(np.count_nonzero(~is_seen))
     first, last = first[is_seen], last[is_seen]
-    sizes = buffer_bytes(events, inside)
+    sizes = buffers.allocated[place[is_seen]]
     chosen = np.sort(np.lexsort((inside, -sizes))[:most])
     change = np.zeros(moments.size + 1, np.int64)
     np.add.at(change, first[chosen], sizes[chosen])
     np.add.at(change, last[chosen], -sizes[chosen])
-    live = all_buffers(profile, number)[0].at(np.zeros(1, np.int64), moments)[0]
+    live = buffers.at(moments, np.zeros(buffers.rows.size, np.int8), 1)[0]
     at = np.maximum(moments, 0)
     is_reported = known & records.usages[number].reported
     reserved = np.where(

@@ -56,9 +56,9 @@ def sample(records: MemoryRecords, number: int, start_ps: int, end_ps: int, widt
     if end_ps <= start_ps or width < 1:
         raise UsageError("a stretch of time needs an end after its start, and a pixel")
     series = records.series(number)
-    first = _first(records, series.rows)
-    rows, used = series.rows[first:], series.used[first:]
-    time = records.events.array("time_ps")[rows]
+    rows, used, time = (
+        column[series.first :] for column in (series.rows, series.used, series.time_ps)
+    )
     edges = pixel_edges(start_ps, end_ps, width)
     check_deadline()
     # What holds at the pixel's very begin, if a record comes there it is that one.
@@ -71,31 +71,19 @@ def sample(records: MemoryRecords, number: int, start_ps: int, end_ps: int, widt
     return Sampled(start_ps, end_ps, high, low, top)
 
 
-def _first(records: MemoryRecords, rows: IntpArray) -> int:
-    """The first place that is drawn: buffers from before the profile are all of one moment."""
-    events = records.events
-    was_there = (events.array("is_before") & events.is_valid("is_before"))[rows]
-    recorded = np.flatnonzero(~was_there)
-    return max((int(recorded[0]) if recorded.size else rows.size) - 1, 0)
-
-
 def _chosen(
     rows: IntpArray, used: Int64Array, held: IntpArray, bounds: IntpArray, sign: int
 ) -> Samples:
     """Per pixel the first place with the most (``sign`` 1) or the least (-1) in use."""
     place = held.copy()
-    count = np.diff(bounds)
-    filled = np.flatnonzero(count)
-    if filled.size:
-        own = sign * used[bounds[0] : bounds[-1]]
-        starts = bounds[:-1][filled] - bounds[0]
-        most = np.maximum.reduceat(own, starts)
-        equal = np.flatnonzero(own == np.repeat(most, count[filled]))
-        best = equal[np.searchsorted(equal, starts)] + bounds[0]
-        before = held[filled]
-        has_before = (before >= 0) & (before < bounds[:-1][filled])
-        stays = has_before & (sign * used[np.maximum(before, 0)] >= most)
-        place[filled] = np.where(stays, before, best)
+    # A loop over pixels, of which there are few; the extremes in each are found in one go.
+    find = np.ndarray.argmax if sign > 0 else np.ndarray.argmin
+    edges = bounds.tolist()
+    for pixel in np.flatnonzero(np.diff(bounds)).tolist():
+        first, end = edges[pixel], edges[pixel + 1]
+        best, before = first + int(find(used[first:end])), int(held[pixel])
+        stays = 0 <= before < first and sign * used[before] >= sign * used[best]
+        place[pixel] = before if stays else best
     known = place >= 0
     if not rows.size:
         return Samples(np.full(place.size, -1, np.intp), np.zeros(place.size, np.int64))

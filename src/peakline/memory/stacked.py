@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import Int64Array, IntpArray
-from peakline.memory.grouped import GroupedBuffers, Running, all_buffers, grouped_buffers
+from peakline.memory.grouped import Labels, grouped_buffers
 from peakline.memory.live import MemoryRecords
+from peakline.memory.live_bytes import LiveBytes, live_bytes
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
 from peakline.memory.sampled import Sampled, Samples, sample
 from peakline.tables import Profile
+from peakline.tables.joins import summed
 
 MOST_LAYERS = 12
 """So many groups have a layer of their own."""
@@ -66,22 +68,26 @@ def stacked(
     and a layer the difference. Raises UsageError for an empty stretch.
     """
     found = sample(records, number, *stretch)
-    buffers = grouped_buffers(profile, number, group)
-    running = buffers.requested if requested else buffers.allocated
-    every = np.arange(len(buffers.labels.texts))
-    at_top = running.at(every, np.array([found.top]))[:, 0]
-    own = every != buffers.labels.special
+    labels = grouped_buffers(profile, number, group)
+    buffers = live_bytes(profile, number)
+    sizes = buffers.requested if requested else buffers.allocated
+    live = buffers.live_at(found.top)
+    at_top = summed(labels.codes[live], sizes[live], len(labels.texts))
+    own = np.arange(at_top.size) != labels.special
     largest = np.flatnonzero(own & (at_top > 0))
-    largest = largest[np.lexsort((largest, -at_top[largest]))][:MOST_LAYERS]
-    chosen = np.sort(largest)
-    everything = all_buffers(profile, number)
+    chosen = np.sort(largest[np.lexsort((largest, -at_top[largest]))][:MOST_LAYERS])
+    every = (found.high, found.low, _one(records, number, found.top))
+    moments, place = np.unique(np.concatenate([one.row for one in every]), return_inverse=True)
+    groups, allocated = _groups(buffers, labels, chosen, moments, requested=requested)
+    width = found.high.row.size
+    places = np.split(place.reshape(-1), [width, 2 * width])
     parts = [
-        _layers(records, number, buffers, everything, chosen, samples, requested=requested)
-        for samples in (found.high, found.low, _one(records, number, found.top))
+        _layers(records, number, groups[:, at], allocated[at], samples)
+        for samples, at in zip(every, places, strict=True)
     ]
     top = parts[2][:, 0].tolist()
     others = int(np.count_nonzero(own)) - chosen.size
-    texts = buffers.labels.texts
+    texts = labels.texts
     described = [
         ("reserved", RESERVED, -1, 0),
         ("before", BEFORE_PROFILE, -1, 0),
@@ -108,33 +114,36 @@ def _one(records: MemoryRecords, number: int, row: int) -> Samples:
     return Samples(np.array([row]), series.used[[place]])
 
 
+def _groups(
+    buffers: LiveBytes, labels: Labels, chosen: IntpArray, moments: IntpArray, *, requested: bool
+) -> tuple[Int64Array, Int64Array]:
+    """Live bytes after each of ``moments``: of what was there before, of the chosen groups and of
+    all others, shape (groups, moments); and what of all of them is allocated.
+    """
+    rest = chosen.size + 1
+    number = np.full(len(labels.texts), rest, np.int32)
+    number[chosen] = np.arange(1, rest)
+    if labels.special >= 0:
+        number[labels.special] = 0
+    groups = buffers.at(moments, number[labels.codes], rest + 1, requested=requested)
+    if not requested:
+        return groups, groups.sum(axis=0)
+    return groups, buffers.at(moments, np.zeros(buffers.rows.size, np.int8), 1)[0]
+
+
 def _layers(
-    records: MemoryRecords,
-    number: int,
-    buffers: GroupedBuffers,
-    every: tuple[Running, Running],
-    chosen: IntpArray,
-    samples: Samples,
-    *,
-    requested: bool,
+    records: MemoryRecords, number: int, groups: Int64Array, live: Int64Array, samples: Samples
 ) -> Int64Array:
     """Shape (layers, pixels): reserved, before, the chosen groups, rest, rounding, unattributed."""
     rows, known = samples.row, samples.row >= 0
     at = np.maximum(rows, 0)
-    events, special = records.events, buffers.labels.special
+    events = records.events
     reported = records.usages[number].reported
-    running = buffers.requested if requested else buffers.allocated
-    live, stated = (one.at(np.zeros(1, np.int64), rows)[0] for one in every)
-    used_for = stated if requested else live
     reserved = np.where(
         events.is_valid("reserved_bytes")[at], events.array("reserved_bytes")[at], 0
     )
     reserved = np.where(known & reported, reserved, 0)
     there = np.where(known, records.before(number, at), 0)
     unattributed = samples.used - reserved - there - live
-    before = np.zeros(rows.size, np.int64)
-    if special >= 0:
-        before = running.at(np.array([special]), rows)[0]
-    groups = running.at(chosen, rows)
-    rest = used_for - before - groups.sum(axis=0)
-    return np.vstack([reserved, there + before, groups, rest, live - used_for, unattributed])
+    rounding = live - groups.sum(axis=0)
+    return np.vstack([reserved, there + groups[0], groups[1:], rounding, unattributed])

@@ -59,13 +59,19 @@ class Usage:
     lifetime_peak: int | None
 
 
-def buffer_bytes(events: Columns, rows: AnyArray) -> Int64Array:
+def buffer_bytes(events: Columns, rows: AnyArray | slice) -> Int64Array:
     """Bytes allocated by the allocations ``rows``; what was requested where that is unknown."""
-    allocated = events.array("allocated_bytes")[rows]
-    requested = np.where(
-        events.is_valid("requested_bytes")[rows], events.array("requested_bytes")[rows], 0
+    allocated, known = (
+        events.array("allocated_bytes")[rows],
+        events.is_valid("allocated_bytes")[rows],
     )
-    return np.where(events.is_valid("allocated_bytes")[rows], allocated, requested).astype(np.int64)
+    if not known.all():
+        requested = np.where(
+            events.is_valid("requested_bytes")[rows], events.array("requested_bytes")[rows], 0
+        )
+        allocated = np.where(known, allocated, requested)
+    found: Int64Array = allocated.astype(np.int64, copy=False)
+    return found
 
 
 def number_at(events: Columns, column: str, row: int) -> int | None:
@@ -79,12 +85,13 @@ def fragmentation_at(events: Columns, row: int) -> float | None:
     return found if events.is_valid("fragmentation")[row] and math.isfinite(found) else None
 
 
-def reported_bytes(events: Columns, rows: AnyArray) -> Int64Array:
+def reported_bytes(events: Columns, rows: AnyArray | slice) -> Int64Array:
     """What records with a report say is in use, reserved bytes included."""
-    known = events.is_valid("reserved_bytes")[rows]
-    found: Int64Array = events.array("in_use_bytes")[rows]
-    found += np.where(known, events.array("reserved_bytes")[rows], 0)
-    return found
+    in_use: Int64Array = events.array("in_use_bytes")[rows]
+    reserved = np.where(
+        events.is_valid("reserved_bytes"), events.array("reserved_bytes"), 0
+    )[rows]  # fmt: skip
+    return in_use + reserved if reserved.any() else in_use
 
 
 def measure(

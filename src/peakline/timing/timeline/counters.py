@@ -116,18 +116,15 @@ def _memory(profile: Profile) -> list[Counter]:
     records = memory_records(profile)
     if records is None:
         return []
-    time, was_there = records.events.array("time_ps"), records.events.array("is_before")
-    was_there = was_there & records.events.is_valid("is_before")
     found = []
     for number, allocator in enumerate(records.allocators):
         check_deadline()
         series = records.series(number)
-        # Buffers from before the profile are all of its first moment: only their sum was in use.
-        recorded = np.flatnonzero(~was_there[series.rows])
-        first = max((int(recorded[0]) if recorded.size else series.rows.size) - 1, 0)
         if series.rows.size:
-            rows, used = series.rows[first:], series.used[first:]
-            found.append(make_counter(MEMORY, allocator, time[rows], used))
+            first = series.first
+            found.append(
+                make_counter(MEMORY, allocator, series.time_ps[first:], series.used[first:])
+            )
     return found
 
 

@@ -37,6 +37,9 @@ const CONTROLS = "a, button, input";
  *   elements now
  * @property {(row: any, place: number) => void} [onChoose]
  * @property {(row: any) => boolean} [isChosen]
+ * @property {(row: any | null) => void} [onPoint] the pointer or the arrow keys are at a row, at none
+ * @property {(row: any) => boolean} [isPointed] whether a row is marked, since the pointer is elsewhere
+ *   at what it is about
  * @property {string} [nothing] shown when there are no rows
  * @property {string} [height] of CSS; by default as high as its rows, at most 60% of the window
  */
@@ -70,6 +73,8 @@ export class DataTable {
       this.#hint();
     });
     this.element.addEventListener("keydown", (event) => this.#key(event));
+    this.element.addEventListener("pointerleave", () => options.onPoint?.(null));
+    this.element.addEventListener("blur", () => options.onPoint?.(null));
     new ResizeObserver(() => {
       this.#draw();
       this.#hint();
@@ -92,6 +97,14 @@ export class DataTable {
   /** The row that the arrow keys are at; undefined where there is none. */
   get active() {
     return this.#rows[this.#active];
+  }
+
+  /** Mark other rows, because `isPointed` has another answer. */
+  mark() {
+    [...this.body.children].forEach((element, place) => {
+      const row = this.#drawn[place];
+      element.classList.toggle("pointed", row !== undefined && (this.options.isPointed?.(row) ?? false));
+    });
   }
 
   /** Draw the rows again, because what is chosen changed. */
@@ -148,6 +161,7 @@ export class DataTable {
     const focused = this.#focused();
     this.#drawn = rows.slice(first, last);
     fill(this.body, made);
+    if (this.options.isPointed) this.mark();
     this.options.onSeen?.(first, last);
     if (focused) this.#focus(focused);
     const active = this.body.querySelector(".active");
@@ -190,6 +204,7 @@ export class DataTable {
       "aria-selected": this.options.onChoose ? String(isChosen) : null,
       class: `row${isChosen ? " chosen" : ""}${place === this.#active ? " active" : ""}`,
       onclick: () => this.#choose(place),
+      onpointerenter: () => this.options.onPoint?.(row),
     }, ...this.options.columns.map((column) => cell(column, row)));
   }
 
@@ -260,7 +275,10 @@ export class DataTable {
       PageUp: this.#active - page, Home: 0, End: last,
     };
     const place = places[event.key];
-    if (place !== undefined) this.reveal(Math.max(0, Math.min(place, last)));
+    if (place !== undefined) {
+      this.reveal(Math.max(0, Math.min(place, last)));
+      this.options.onPoint?.(this.active ?? null);
+    }
     else if (event.key === "Enter" && last >= 0) this.#choose(this.#active);
     else return;
     event.preventDefault();

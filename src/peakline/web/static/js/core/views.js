@@ -3,7 +3,8 @@
 
 /** @type {readonly {view: string, text: string, tools: readonly string[]}[]} */
 const VIEWS = [
-  { view: "memory", text: "Memory", tools: ["memory_profile", "memory_findings", "live_memory"] },
+  { view: "memory", text: "Memory", tools: ["memory_profile", "memory_findings", "live_memory",
+    "program_memory"] },
   { view: "timeline", text: "Timeline", tools: ["timeline"] },
   { view: "steps", text: "Steps", tools: ["step_breakdown", "framework_op_stats"] },
   { view: "graph", text: "Graph", tools: ["graph_scopes"] },

@@ -71,14 +71,14 @@ export class Chart {
       wishes.failed);
     const { viewport } = model;
     this.ends = [
-      viewport.onChange(() => this.#changed()),
+      viewport.onChange(() => this.#changed()), model.onPoint(() => this.surface.redraw()),
       attachGestures(this.canvas, {
         viewport, left: () => LEFT, width: () => this.#width,
         click: (x, y) => this.#click(x, y, wishes),
         hover: (x, y) => this.#hover(x, y),
         leave: () => {
           this.#pointer = null;
-          this.#point(-1);
+          model.point(null);
           hideTip();
         },
         measure: (from, to, isDone) => wishes.measure(Math.round(from), Math.round(to), isDone),
@@ -258,6 +258,8 @@ export class Chart {
       && this.#pictured() === null;
     this.canvas.setAttribute("aria-busy", String(!isExact));
     if (isExact) this.canvas.dataset["drawn"] = `${viewport.from}-${viewport.to}`;
+    const { pointed = null } = this.model;
+    this.canvas.dataset["pointed"] = String(pointed?.record ?? pointed?.texts[this.model.state.by] ?? "");
     const looked = moment?.bytes_in_use !== undefined && moment.bytes_in_use !== null
       ? ` At ${time(moment.at_ps)} ${bytes(moment.bytes_in_use)} were in use.` : "";
     this.canvas.setAttribute("aria-label",
@@ -281,11 +283,14 @@ export class Chart {
     return low + ((bottom - y) / Math.max(bottom - top, 1)) * (high - low);
   }
 
-  /** The polygon under the pointer, -1 for none. @param {number} place */
-  #point(place) {
-    if (this.polygons.hovered === place) return;
-    this.polygons.hovered = place;
-    this.surface.redraw();
+  /** What of the picture is under the pointer. @param {ReturnType<Layers["at"] | Polygons["at"]>} found */
+  #point(found) {
+    const { by } = this.model.state;
+    if (found && "record" in found && found.record !== null) {
+      this.model.point({ record: found.record, texts: {} });
+    } else if (found && "layer" in found && found.layer?.kind === "group") {
+      this.model.point({ record: null, texts: { [by]: found.layer.key } });
+    } else this.model.point(null);
   }
 
   /**
@@ -353,7 +358,7 @@ export class Chart {
     this.#pointer = at;
     const step = steps?.at(at), box = this.canvas.getBoundingClientRect();
     const found = this.#picture?.at(at, this.#value(y)) ?? null;
-    this.#point(found && "place" in found ? found.place : -1);
+    this.#point(found);
     if (found) {
       showTip(box.left + x, box.top + y, found.lines);
       return;

@@ -2,7 +2,7 @@
 
 import { isAbort } from "../../core/api.js";
 import { announce, fill, h } from "../../core/dom.js";
-import { empty, failed, loading, notices } from "../../core/states.js";
+import { failed, loading, notices } from "../../core/states.js";
 import { Addresses } from "./addresses.js";
 import { Between } from "./between.js";
 import { Counters } from "./counters.js";
@@ -10,15 +10,14 @@ import { Findings } from "./findings.js";
 import { Lifetimes } from "./lifetimes.js";
 import { Live } from "./live.js";
 import { Model } from "./model.js";
+import { nothing } from "./nothing.js";
 import { Picture } from "./picture.js";
+import { Programs } from "./programs.js";
 import { readState, toParams } from "./state.js";
 import { Steps } from "./steps.js";
 
 /** @typedef {import("../../shell/context.js").Context} Context */
 /** @typedef {import("./state.js").State} State */
-
-/** The remark that the view itself makes of a profile without memory. */
-const NOTHING = "no_memory_events";
 
 /** @type {[string, string][]} */
 const HELP = [
@@ -28,13 +27,11 @@ const HELP = [
   ["0", "show the whole profile"],
   ["p", "look at the peak"],
   ["[ ]", "look at the previous or the next step, where it holds most"],
-  [", .", "look a pixel earlier or later"],
-  ["Home End", "look at the first or the last record"],
+  [", .", "look a pixel earlier or later"], ["Home End", "look at the first or the last record"],
   ["f", "fit the height to what is in view"],
   ["Shift and drag, m", "measure from A to B: m marks A, then B, at the moment looked at"],
   ["1 2 3", "draw a line, layers, or each buffer"],
-  ["Esc", "leave the range"],
-  ["/", "search what is live"],
+  ["Esc", "leave the range"], ["/", "search what is live"],
 ];
 
 /** @type {Record<string, State["draw"]>} */
@@ -44,11 +41,8 @@ const DRAWN_BY_KEY = { 1: "line", 2: "stack", 3: "buffers" };
 export function mount(context) {
   const view = new MemoryView(context);
   void view.open();
-  return {
-    update: (/** @type {Record<string, string>} */ params) => view.update(params),
-    destroy: () => view.destroy(),
-    help: HELP,
-  };
+  return { update: (/** @type {Record<string, string>} */ params) => view.update(params),
+    destroy: () => view.destroy(), help: HELP };
 }
 
 class MemoryView {
@@ -66,6 +60,12 @@ class MemoryView {
   #turn = 0;
   /** @type {Map<string, {warnings: any[], notes: string[]}>} */
   #told = new Map();
+  /** The tables that the profile has. @type {string[]} */
+  #tables = [];
+  /** Compiled programs, where it has them. @type {Programs | null} */
+  #programs = null;
+  /** What the address says of a profile that has nothing else about memory. @type {State | null} */
+  #alone = null;
 
   /** @param {Context} context */
   constructor(context) {
@@ -89,8 +89,9 @@ class MemoryView {
     fill(context.main, loading("Reading the memory records"));
     try {
       const { data, ...told } = await context.tool("live_memory", { limit: 0 });
+      this.#tables = (await context.resource(["tables"])).data;
       if (!data.allocators.length) {
-        this.#nothing(told);
+        if (!this.#openPrograms()) fill(context.main, this.#title(), nothing(told));
         return;
       }
       const counters = new Counters(context);
@@ -112,12 +113,37 @@ class MemoryView {
   destroy() {
     document.removeEventListener("keydown", this.onKey);
     for (const end of this.#ends) end();
+    this.#programs?.destroy();
+  }
+
+  #title() {
+    return h("h1", { class: "unseen" }, `Memory of ${this.context.session}`);
+  }
+
+  /** Show what is known of a profile without records; whether there is anything. */
+  #openPrograms() {
+    if (!this.#tables.includes("hlo_modules")) return false;
+    this.#alone = readState(this.params);
+    this.#programs = new Programs(this.context, () => this.#alone ?? readState({}), (changes) => {
+      this.#alone = { ...(this.#alone ?? readState({})), ...changes };
+      this.context.change(toParams(changes), true);
+      void this.#programs?.show();
+    }, true);
+    fill(this.context.main, this.#title(), h("p", { class: "quiet" }, "This profile has no records of allocations; it has the programs that "
+        + "XLA compiled, which say what each holds while it runs. Of JAX "
+        + "jax.profiler.save_device_memory_profile records what is allocated."), this.#programs.element);
+    void this.#programs.show();
+    return true;
   }
 
   /** @param {Record<string, string>} params */
   update(params) {
     this.params = params;
     const model = this.#model;
+    if (this.#alone) {
+      this.#alone = readState(params);
+      void this.#programs?.show();
+    }
     if (!model) return;
     this.#turn += 1;
     this.#parts?.live.forget();
@@ -150,8 +176,7 @@ class MemoryView {
   #moveTo({ from, to }) {
     const { viewport } = /** @type {Model} */ (this.#model);
     this.#isFollowing = true;
-    if (from === null || to === null) viewport.showAll();
-    else viewport.show(from, to);
+    from === null || to === null ? viewport.showAll() : viewport.show(from, to);
     this.#isFollowing = false;
   }
 
@@ -169,6 +194,7 @@ class MemoryView {
     parts.picture.redraw();
     parts.addresses.show();
     void parts.lifetimes.show();
+    void this.#programs?.show();
     this.#showRange();
     if (!isSame) parts.live.show();
     else if (state.buffer !== before.buffer) void parts.live.showBuffer();
@@ -197,13 +223,16 @@ class MemoryView {
       this.#tell("findings", answer);
       lifetimes.know(answer.data.growth);
     });
+    if (this.#tables.includes("hlo_modules")) {
+      this.#programs = new Programs(context, () => model.state, change, false);
+      void this.#programs.show();
+    }
     this.#parts = { picture, live, between, addresses, lifetimes, findings };
     this.#ends.push(() => picture.destroy(), () => live.destroy(), () => between.destroy(),
       () => addresses.destroy(), () => lifetimes.destroy());
     fill(this.body, h("div", { class: "memory-main" }, picture.element, between.element, live.element,
-      addresses.element, lifetimes.element), findings.element);
-    fill(context.main, h("h1", { class: "unseen" }, `Memory of ${context.session}`),
-      this.remarks, this.body);
+      addresses.element, lifetimes.element, this.#programs?.element ?? ""), findings.element);
+    fill(context.main, this.#title(), this.remarks, this.body);
     picture.redraw();
     addresses.show();
     void lifetimes.show();
@@ -243,8 +272,7 @@ class MemoryView {
   /** @param {Model} model */
   async #loadSteps(model) {
     try {
-      const { data: tables } = await this.context.resource(["tables"]);
-      if (!tables.includes("steps")) return;
+      if (!this.#tables.includes("steps")) return;
       const { data } = await this.context.sql(
         "select step_id, name, start_ps, end_ps from steps order by start_ps, end_ps");
       model.steps = new Steps(data);
@@ -351,17 +379,6 @@ class MemoryView {
       }
       default: return false;
     }
-  }
-
-  /** @param {{warnings: any[], notes: string[]}} told */
-  #nothing(told) {
-    fill(this.context.main, h("h1", { class: "unseen" }, `Memory of ${this.context.session}`),
-      notices({ notes: told.notes, warnings: told.warnings.filter((one) =>
-        typeof one === "string" || one.kind !== NOTHING) }), empty("This profile has nothing about memory",
-        "TensorFlow's profiler records memory of GPUs, and of CPUs with its BFC allocator; "
-        + "PyTorch's with profile_memory=True, or as a snapshot (torch.cuda.memory._dump_snapshot); "
-        + "JAX writes jax.profiler.save_device_memory_profile. RunMetadata, memory logs and "
-        + "out-of-memory reports can be dropped on the list of sessions too."));
   }
 
   /**

@@ -146,6 +146,7 @@ export class Layers {
    */
   #stack(frame, answer, moments) {
     const { context, viewport, left, right } = frame, { width, start_ps: start, end_ps: end } = answer;
+    const { model } = this;
     const span = end - start;
     const xAt = (/** @type {number} */ pixel) =>
       left + viewport.x(start + (pixel * span) / width, right - left);
@@ -174,6 +175,11 @@ export class Layers {
       path.closePath();
       context.fillStyle = color(frame.colors, this.colorName(layer));
       context.fill(path);
+      if (layer.kind === "group" && model.pointed?.texts[model.state.by] === layer.key) {
+        context.strokeStyle = color(frame.colors, "text");
+        context.lineWidth = 1.5;
+        context.stroke(path);
+      }
     });
   }
 

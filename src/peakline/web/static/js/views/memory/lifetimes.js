@@ -22,6 +22,7 @@ const WAIT_MS = 300;
  * @property {boolean} [isChosen]
  * @property {() => void} [choose]
  */
+/** @typedef {{first: number, last: number, from: number, to: number, text: string}} Slope of places and bytes */
 
 export class Lifetimes {
   #query = "";
@@ -146,7 +147,7 @@ export class Lifetimes {
           const step = this.model.steps?.withId(one.step);
           if (step) this.change({ at: Math.min(step.end_ps, this.model.end) }, true);
         },
-      }))),
+      })), slopeOf(found)),
       h("p", {}, pattern === "steady" || !pattern ? "Memory comes back to where it was: steady."
         : `${pattern.replace(/_/g, " ")}: ${bytes(rate)} more with every step.`),
       groups.length ? h("ul", {}, groups.slice(0, 5).map((/** @type {any} */ one) => h("li", {},
@@ -156,15 +157,37 @@ export class Lifetimes {
 }
 
 /**
+ * A line with the slope that the finding says, through the middle of the steps over which it grows.
+ * @param {any} found
+ * @returns {Slope | null}
+ */
+function slopeOf({ steps, groups, bytes_per_step: rate, pattern }) {
+  const own = groups.filter((/** @type {any} */ one) => one.pattern === pattern);
+  if (pattern !== "leak" || !own.length || !rate) return null;
+  const since = Math.min(...own.map((/** @type {any} */ one) => one.since_step));
+  const until = Math.max(...own.map((/** @type {any} */ one) => one.until_step));
+  const places = steps.flatMap((/** @type {any} */ one, /** @type {number} */ place) =>
+    one.step >= since && one.step <= until ? [place] : []);
+  const [first] = places, last = places.at(-1);
+  if (places.length < 2) return null;
+  const bases = places.map((/** @type {number} */ place) =>
+    steps[place].in_use_bytes - rate * steps[place].step).sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
+  const base = bases[Math.floor(bases.length / 2)];
+  return { first, last, from: base + rate * steps[first].step, to: base + rate * steps[last].step,
+    text: `+${bytes(rate)} a step, from step ${steps[first].step} to ${steps[last].step}` };
+}
+
+/**
  * Bars of bytes; each is reached by keyboard where it leads somewhere.
  * @param {string} label
  * @param {Bar[]} all
+ * @param {Slope | null} [slope] a line over them
  */
-function bars(label, all) {
+function bars(label, all, slope = null) {
   const top = Math.max(1, ...all.map(({ value }) => value));
   const wide = WIDTH / all.length, every = Math.ceil(all.length / NAMED);
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT + 34}`, class: "memory-bar-chart",
-    role: "group", "aria-label": `${label}; the largest is ${bytes(top)}` });
+    role: "group", "aria-label": `${label}; the largest is ${bytes(top)}${slope ? `; ${slope.text}` : ""}` });
   all.forEach(({ name, value, tip, isChosen, choose }, place) => {
     const height = (value / top) * HEIGHT, x = place * wide;
     const text = tip.filter(Boolean).join(", ");
@@ -189,6 +212,12 @@ function bars(label, all) {
         "aria-hidden": "true" }, name));
     }
   });
+  if (slope) {
+    const y = (/** @type {number} */ value) => 12 + HEIGHT - (value / top) * HEIGHT;
+    picture.append(svg("line", { class: "slope", x1: (slope.first + 0.5) * wide, y1: y(slope.from),
+      x2: (slope.last + 0.5) * wide, y2: y(slope.to) }), svg("text", { class: "slope-text", x: 4, y: 11,
+      "aria-hidden": "true" }, slope.text));
+  }
   return picture;
 }
 

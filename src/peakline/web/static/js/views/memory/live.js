@@ -10,6 +10,7 @@ import { makeBuffer } from "./buffer.js";
 import { toolCommand } from "./command.js";
 import { makeFacts } from "./facts.js";
 import { LiveIcicle } from "./icicle.js";
+import { isPointed, pointedOf } from "./pointed.js";
 import { columnsOf, isSpecial, stepName } from "./rows.js";
 import { DESCRIBED, FILTERS, GROUPS } from "./state.js";
 
@@ -50,6 +51,7 @@ export class Live {
     this.model = model;
     this.change = change;
     this.found = found;
+    this.ends = model.onPoint(() => this.#table?.mark());
     this.facts = makeFacts(context, model, change);
     this.buffer = makeBuffer(context, model, change);
     this.icicle = new LiveIcicle(context, (path) => this.#within(path), (tree) => change({ tree }));
@@ -106,6 +108,7 @@ export class Live {
   }
 
   destroy() {
+    this.ends();
     this.#asking.abort();
     clearTimeout(this.#typing);
     this.icicle.destroy();
@@ -209,6 +212,8 @@ export class Live {
         onChoose: (row) => this.#choose(row),
         isChosen: (row) => state.group === "buffer" && row.record !== null
           && row.record === this.model.state.buffer,
+        onPoint: (row) => this.model.point(row && pointedOf(row, state.group)),
+        isPointed: (row) => isPointed(row, state.group, this.model.pointed),
       });
       fill(this.place, this.#table.element);
     }

@@ -40,7 +40,31 @@ const AIR = 0.01;
  * @property {Record<string, any[]>} [scopes]
  */
 
+/**
+ * What the pointer or the arrow keys are at, in the picture, its legend or the table: a buffer by its
+ * record, and the texts of groups that it is about, by their names.
+ * @typedef {{record: number | null, texts: Record<string, unknown>}} Pointed
+ */
+
 export class Model {
+  /** @type {Pointed | null} */
+  pointed = null;
+  /** @type {Set<() => void>} */
+  #pointing = new Set();
+
+  /** @param {Pointed | null} pointed */
+  point(pointed) {
+    if (JSON.stringify(pointed) === JSON.stringify(this.pointed)) return;
+    this.pointed = pointed;
+    for (const done of this.#pointing) done();
+  }
+
+  /** @param {() => void} done @returns {() => void} no longer */
+  onPoint(done) {
+    this.#pointing.add(done);
+    return () => this.#pointing.delete(done);
+  }
+
   /** What the whole profile looks like, coarsely. @type {Curves | null} */
   whole = null;
   /** @type {import("./steps.js").Steps | null} */

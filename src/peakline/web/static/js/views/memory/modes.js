@@ -108,10 +108,17 @@ export function makeLayerLegend(layers, polygons, model, change) {
         "aria-label": `${name}, ${bytes(layer.top_bytes)}`,
         title: `${name}: ${bytes(layer.top_bytes)}, ${percent(whole ? layer.top_bytes / whole : 0)} of the `
           + `highest moment in view. Click to ${isOff ? "put it back" : "take it out of the picture"}.`,
+        onpointerenter: () => point(layer), onfocus: () => point(layer),
+        onpointerleave: () => model.point(null), onblur: () => model.point(null),
         onclick: () => change({ off: isOff ? off.filter((one) => one !== id) : [...off, id] }) },
       swatch(layers.colorName(layer)), h("span", { class: "name" }, ending(name)),
       h("span", { class: "quiet" }, bytes(layer.top_bytes)));
     });
+  }
+
+  /** @param {import("./layers.js").Layer} layer */
+  function point({ kind, key }) {
+    model.point(kind === "group" ? { record: null, texts: { [model.state.by]: key } } : null);
   }
 
   function bufferChips() {

@@ -79,8 +79,6 @@ export class Polygons {
   #query = "";
   /** The names of the colors of the ops. @type {string[]} */
   #colors = [];
-  /** The buffer under the pointer, a place in the answer. */
-  hovered = -1;
 
   /**
    * @param {import("../../shell/context.js").Context} context
@@ -110,7 +108,6 @@ export class Polygons {
     const { data } = await this.context.tool("memory_polygons", query);
     this.#query = JSON.stringify(query);
     this.answer = data;
-    this.hovered = -1;
     this.#layout = data.buffers ? layOut(data) : null;
     this.#color();
     this.found();
@@ -168,10 +165,10 @@ export class Polygons {
       }
     }
     const chosen = this.model.state.buffer;
-    if (this.hovered >= 0) this.#outline(frame, xAt, this.hovered, color(colors, "text"), 1.5);
-    if (chosen !== null) {
-      const place = buffers.record.indexOf(chosen);
-      if (place >= 0) this.#outline(frame, xAt, place, color(colors, "text"), 2.5);
+    const marks = [[this.model.pointed?.record ?? null, 1.5], [chosen, 2.5]];
+    for (const [record, wide = 1] of marks) {
+      const place = typeof record === "number" ? buffers.record.indexOf(record) : -1;
+      if (place >= 0) this.#outline(frame, xAt, place, color(colors, "text"), wide ?? 1);
     }
     context.restore();
   }

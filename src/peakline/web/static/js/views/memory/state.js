@@ -20,7 +20,12 @@ export const DRAWN = /** @type {const} */ ({
 export const BY = /** @type {const} */ ({
   op: "Op", scope: "Scope", region_type: "Region", data_type: "Type", shape: "Shape",
   category: "Category", module: "Module", function: "Line", input_shape: "Input shape",
-  stack: "Call stack", step: "Step", program: "Program",
+  stack: "Call stack", step: "Step", program: "Name of the step",
+});
+
+/** What layers of compiled programs are put together by, as the `program_memory` tool names them. */
+export const PROGRAM_BY = /** @type {const} */ ({
+  opcode: "opcode", scope: "scope", source: "source line",
 });
 
 /** What the address map is of: a name and what it is. */
@@ -47,6 +52,7 @@ export const FILTERS = /** @type {const} */ ({
 /** @typedef {keyof typeof DRAWN} Drawn */
 /** @typedef {keyof typeof BY} By */
 /** @typedef {keyof typeof MAPS} MapView */
+/** @typedef {keyof typeof PROGRAM_BY} ProgramBy */
 /**
  * @typedef {object} State
  * @property {number | null} from what is in view, ps; null is everything
@@ -76,6 +82,10 @@ export const FILTERS = /** @type {const} */ ({
  * @property {number | null} report of a failed allocation, whose blocks are listed
  * @property {string} limit of the replay
  * @property {string} settings of the replay, separated by blanks
+ * @property {boolean} programs whether compiled programs are shown
+ * @property {string | null} program which one; null is the one that needs most
+ * @property {ProgramBy} pby what its layers are put together by
+ * @property {string} ppart the chosen part of its icicle
  */
 
 const SPECIAL = /^-?[a-z_]+$/;
@@ -122,6 +132,10 @@ export function readState(params) {
     report: number(params["report"]),
     limit: params["limit"] ?? "",
     settings: params["settings"] ?? "",
+    programs: params["programs"] === "true",
+    program: params["program"] ?? null,
+    pby: oneOf(PROGRAM_BY, params["pby"], "opcode"),
+    ppart: params["ppart"] ?? "",
   };
 }
 
@@ -148,6 +162,7 @@ function range(a, b) {
 const DEFAULTS = /** @type {Record<string, unknown>} */ ({
   group: "buffer", draw: "line", by: "op", parts: "op", of: "live", tree: "scope", requested: false,
   reserved: false, capacity: false, map: "none", lifetimes: false, limit: "", settings: "",
+  programs: false, pby: "opcode", ppart: "",
 });
 
 /**
