@@ -33,6 +33,7 @@ export class Stage {
    */
   constructor(signal, options) {
     this.options = options;
+    this.#maker.start();
     this.content = svg("g");
     this.svg = svg("svg", { class: "gv-picture", role: "group", "aria-label": "Graph" }, this.content);
     this.note = h("div", { class: "gv-note", role: "status" });
