@@ -78,7 +78,7 @@ def test_the_summary_is_requested_once_whatever_is_typed(page, server):
     for text in ("memory", "grow", "leak"):
         field.fill(text)
         outwait_timers(page)
-    eventually(lambda: sum("/tools/live_memory" in url for url in urls) >= 3, True)
+    assert sum("/tools/live_memory" in url for url in urls) >= 3
     tells(places, "Finding")
     assert sum("/tools/summary" in url for url in urls) == 1
     field.press("Escape")
