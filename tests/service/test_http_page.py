@@ -1,6 +1,8 @@
 """The routes of the page: which files there are, with which headers, and who gets them."""
 
 import gzip
+import posixpath
+import re
 
 import pytest
 from tests.each_row import each_row
@@ -148,3 +150,24 @@ def test_the_page_is_there_under_its_own_names_only(face):
 def test_the_page_takes_nothing(face):
     answer = face.client.post("/", content=b"")
     assert problem(answer, 405, "UNIMPLEMENTED") == "POST is not for this path; allowed: GET, HEAD"
+
+
+def plain_needs(path):
+    """A module, and all that it imports at once."""
+    found, waiting = set(), [path]
+    while waiting:
+        at = waiting.pop()
+        found.add(at)
+        for line in page_files()[at].place.read_text(encoding="utf-8").splitlines():
+            named = line.startswith(("import ", "} from ")) and re.search(r'"(\.[^"]+)"', line)
+            target = named and posixpath.normpath(posixpath.join(at, "..", named[1]))
+            if target and target not in found:
+                waiting.append(target)
+    return found
+
+
+def test_the_document_names_all_modules_that_it_needs(face):
+    told = re.findall(r"<([^>]+)>; rel=modulepreload", ask(face, "/").headers["link"])
+    assert len(set(told)) == len(told)
+    assert {f"/{one}" for one in told} == plain_needs(SCRIPT)
+    assert "link" not in ask(face, SCRIPT).headers

@@ -430,6 +430,22 @@ def test_no_answer_is_large_however_many_nodes_a_scope_holds(tmp_path):
     assert every["refused"]
 
 
+def test_quick_leaves_out_sizes_of_a_large_graph_until_they_are_known(tmp_path):
+    profile = peakline.open(large(tmp_path, 60_000))
+    first = ask(profile, quick=True)
+    assert first["sizes_left_out"]
+    assert not first["has_sizes"]
+    assert not ask(profile, sizes=False)["sizes_left_out"]
+    whole = ask(profile)
+    assert not whole["sizes_left_out"]
+    assert {**first, "sizes_left_out": False, "has_sizes": whole["has_sizes"], "edges": 0} == {
+        **whole, "edges": 0,
+    }  # fmt: skip
+    assert first["edges"]["source"] == whole["edges"]["source"]
+    assert ask(profile, quick=True) == whole
+    assert not ask(peakline.open(large(tmp_path, 1000)), quick=True)["sizes_left_out"]
+
+
 def test_what_is_wrong_is_one_clear_error():
     profile = peakline.open(FROZEN)
     with pytest.raises(NotFoundError, match="no graph 'other'"):

@@ -226,3 +226,43 @@ def test_the_head_offers_a_graph_where_there_is_one(page, server, session, has_g
     open_view(page, server, f"/session/{session}/summary")
     names = page.locator("#header nav a").all_inner_texts()
     assert ("Graph" in names) is has_graph
+
+
+def test_the_picture_is_requested_before_the_view_is_there(page, server):
+    urls = []
+    page.on("request", lambda request: urls.append(request.url))
+    load_view(page, server, "/session/graph/graph")
+    box(page, scopes(server, "graph")["items"]["id"][0]).wait_for()
+    pictures = [at for at, url in enumerate(urls) if "view=scopes" in url]
+    (module,) = [at for at, url in enumerate(urls) if url.endswith("views/graph/index.js")]
+    assert len(pictures) == 1
+    assert pictures[0] < module
+    assert [at for at, url in enumerate(urls) if "tools/headline" in url and at < pictures[0]] == []
+
+
+def test_keys_choose_an_edge_say_what_it_is_and_go_to_its_other_end(page, server):
+    answer = scopes(server, "run_metadata")
+    conv0 = item_of(answer, "conv0")
+    edges = rows_of_edges(answer)
+    at = [one for one in edges if conv0 in (one["source"], one["target"])]
+    most = max(at, key=lambda one: one["bytes"])
+    open_view(page, server, "/session/run_metadata/graph")
+    press_on(page, conv0, "e")
+    label = dict(zip(answer["items"]["id"], answer["items"]["label"], strict=True))
+    text = f"Edge 1 of {len(at)}: {label[most['source']]} → {label[most['target']]}"
+    eventually(lambda: page.locator("#announcer").inner_text().startswith(text), True)  # noqa: FBT003
+    assert page.locator(".gv-edge.chosen").count() >= 1
+    expect_accessible(page)
+    page.keyboard.press("e")
+    page.keyboard.press("Shift+E")
+    eventually(lambda: page.locator("#announcer").inner_text().startswith(text), True)  # noqa: FBT003
+    page.keyboard.press("Enter")
+    other = most["target"] if most["source"] == conv0 else most["source"]
+    focused = "document.activeElement.getAttribute('data-item')"
+    eventually(lambda: page.evaluate(focused), str(other))
+    assert page.locator(".gv-edge.chosen").count() == 0
+
+
+def rows_of_edges(answer):
+    columns = {name: values for name, values in answer["edges"].items() if name != "left_out"}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

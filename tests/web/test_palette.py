@@ -4,6 +4,7 @@ from tests.web.looking import (
     eventually,
     expect_accessible_in_both_schemes,
     open_view,
+    outwait_timers,
     tells,
     wait_for_params,
 )
@@ -67,3 +68,17 @@ def test_what_is_nowhere_is_said_to_be_so(page, server):
     tells(page.get_by_role("dialog"), "Nothing has that in its name.")
     page.keyboard.press("Escape")
     eventually(page.get_by_role("dialog").count, 0)
+
+
+def test_the_summary_is_requested_once_whatever_is_typed(page, server):
+    open_view(page, server, "/session/leak_list/sql")
+    urls = []
+    page.on("request", lambda request: urls.append(request.url))
+    field, places = opened(page, "growth")
+    for text in ("memory", "grow", "leak"):
+        field.fill(text)
+        outwait_timers(page)
+    assert sum("/tools/live_memory" in url for url in urls) >= 3
+    tells(places, "Finding")
+    assert sum("/tools/summary" in url for url in urls) == 1
+    field.press("Escape")

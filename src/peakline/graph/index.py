@@ -31,16 +31,25 @@ class Strings:
         values = names.values
         known = self._known.get(id(values))
         if known is None or known[1].size != len(values) + 1:
+            mapping = self._mapping(values)
             numbers = self._codes
-            mapping = np.fromiter(
-                (numbers.setdefault(value, len(numbers)) for value in values),
-                np.int64,
-                len(values),
-            )
             self.values.extend(islice(numbers, len(self.values), None))
             # The last entry answers code -1; holding the dictionary keeps its id its own.
             known = self._known[id(values)] = (values, np.append(mapping, -1))
         return known[1][names.codes]
+
+    def _mapping(self, values: Sequence[str]) -> Int64Array:
+        """The number of each string; new ones get the next numbers."""
+        numbers = self._codes
+        if not numbers:
+            first = dict(zip(values, range(len(values)), strict=True))
+            if len(first) == len(values):
+                # The first column is most often the largest: half the time of the look-ups below.
+                self._codes = first
+                return np.arange(len(values))
+        return np.fromiter(
+            (numbers.setdefault(value, len(numbers)) for value in values), np.int64, len(values)
+        )
 
     def code(self, value: str) -> int:
         """The number of ``value``; -2 when no column has it."""

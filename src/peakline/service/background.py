@@ -137,6 +137,7 @@ _QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
     ("live_memory", {}),
     ("trace_viewer", {}),
     ("summary", {}),
+    ("graph_scopes", {"view": "graphs"}),
 )
 """Tools and their parameters: what the page asks first, and what programs ask most."""
 

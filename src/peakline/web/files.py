@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +25,8 @@ _MEDIA_TYPES: Mapping[str, str] = {
     ".txt": "text/plain; charset=utf-8",
 }
 _GZIP_LEVEL = 6
+_IMPORT = re.compile(r'^(?:import|export)\b[^;"]*"(\.[^"]+)"', re.MULTILINE)
+"""An import that is not dynamic; it begins a line."""
 
 
 class Content:
@@ -32,6 +35,11 @@ class Content:
     def __init__(self, plain: bytes) -> None:
         self.plain = plain
         self.tag = hashlib.blake2b(plain, digest_size=16).hexdigest()
+
+    @cached_property
+    def imports(self) -> list[str]:
+        """What a module imports at once, relative to it."""
+        return _IMPORT.findall(self.plain.decode("utf-8", "replace"))
 
     @cached_property
     def packed(self) -> bytes:

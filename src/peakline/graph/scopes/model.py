@@ -110,6 +110,11 @@ class ScopedGraph:
 
         return measures_of(self)
 
+    @property
+    def knows_sizes(self) -> bool:
+        """Whether `sizes` has been made already."""
+        return "sizes" in self.__dict__
+
     @cached_property
     def sizes(self) -> Sizes:
         """Bytes and shapes of what goes along the edges."""

@@ -15,7 +15,7 @@ from peakline.errors import NotFoundError
 from peakline.service.http.answers import accepts_gzip, names_tag
 from peakline.service.http.describe import answer, described
 from peakline.service.http.requests import context_of
-from peakline.web import content_policy, page_files
+from peakline.web import content_policy, needed_modules, page_files
 
 router = APIRouter(tags=["page"])
 
@@ -79,16 +79,19 @@ async def _answer(request: Request, path: str) -> Response:
         raise NotFoundError(f"the page has no file {path[:100]!r}")
     zipped = accepts_gzip(request.headers.get("accept-encoding", ""))
 
-    def read() -> tuple[str, bytes, bytes | None]:
+    def read() -> tuple[str, bytes, bytes | None, list[str]]:
         content = found.content()
-        return content.tag, content.plain, content.packed if zipped else None
+        modules = needed_modules(_files()) if path == "/" else []
+        return content.tag, content.plain, content.packed if zipped else None, modules
 
     try:
-        tag, plain, packed = await context_of(request).work.read(read)
+        tag, plain, packed, modules = await context_of(request).work.read(read)
     except OSError:
         raise NotFoundError(f"the page has lost its file {path!r}") from None
     # The tag is weak, as both encodings share it.
     headers = {**_HEADERS, "Content-Security-Policy": content_policy(), "ETag": f'W/"{tag}"'}
+    if modules:
+        headers["Link"] = ", ".join(f"<{one[1:]}>; rel=modulepreload" for one in modules)
     if names_tag(request.headers.get("if-none-match", ""), f'"{tag}"'):
         return Response(status_code=304, headers=headers)
     headers["Content-Type"] = found.media_type

@@ -62,6 +62,11 @@ class GraphScopesParameters(Parameters):
         default=True,
         description="scopes, around, path: bytes of edges, which takes reading the attributes",
     )
+    quick: bool = parameter(
+        default=False,
+        description="scopes, around, path: without bytes of edges as long as reading the "
+        "attributes of a large graph for them takes longer than all else; `sizes_left_out` says so",
+    )
     offset: int = parameter(0, ge=0, le=_MOST_ITEM, description="schedule: leave out so many rows")
     limit: int = parameter(
         200, ge=0, le=2000, description="search and schedule: at most so many rows"

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from peakline.tools.graph_scopes import GraphScopesParameters
 
 _MOST_GRAPHS = 2000
+_LARGE = 50_000
+"""Of a graph of more nodes reading the attributes takes seconds."""
 
 
 def _graphs(profile: Profile, _parameters: GraphScopesParameters) -> dict[str, Any]:
@@ -54,7 +56,11 @@ def _scopes(profile: Profile, parameters: GraphScopesParameters) -> dict[str, An
         # What holds it comes first: it must not be what does not fit.
         wanted = [*tree.ancestors(_checked(graph, parameters.reveal)), *wanted]
     shown = visible(tree, wanted)
-    return {**_head(graph), **scopes_picture(graph, shown, sizes=parameters.sizes)}
+    return {
+        **_head(graph),
+        **scopes_picture(graph, shown, sizes=_sizes(graph, parameters)),
+        "sizes_left_out": _leaves_out_sizes(graph, parameters),
+    }
 
 
 def _search(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
@@ -81,7 +87,12 @@ def _search(profile: Profile, parameters: GraphScopesParameters) -> dict[str, An
 def _around(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
     graph = _graph(profile, parameters)
     nodes, more = Walks(graph).around(_node(graph, parameters), parameters.depth)
-    return {**_head(graph), **nodes_picture(graph, nodes, sizes=parameters.sizes), "more": more}
+    return {
+        **_head(graph),
+        **nodes_picture(graph, nodes, sizes=_sizes(graph, parameters)),
+        "sizes_left_out": _leaves_out_sizes(graph, parameters),
+        "more": more,
+    }
 
 
 def _path(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
@@ -91,8 +102,13 @@ def _path(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]
     if len(nodes) > _MOST_PATH:
         half = _MOST_PATH // 2
         shown = np.array([*nodes[:half], *nodes[-half:]], np.int64)
-    picture = nodes_picture(graph, shown, sizes=parameters.sizes)
-    return {**_head(graph), **picture, "more": len(nodes) - int(shown.size)}
+    picture = nodes_picture(graph, shown, sizes=_sizes(graph, parameters))
+    return {
+        **_head(graph),
+        **picture,
+        "sizes_left_out": _leaves_out_sizes(graph, parameters),
+        "more": len(nodes) - int(shown.size),
+    }
 
 
 _MOST_PATH = 200
@@ -157,6 +173,16 @@ def _parts(size: int, width: int) -> Int64Array:
 
 def _graph(profile: Profile, parameters: GraphScopesParameters) -> ScopedGraph:
     return scoped_graph(profile, parameters.graph, parameters.function)
+
+
+def _sizes(graph: ScopedGraph, parameters: GraphScopesParameters) -> bool:
+    return parameters.sizes and not _leaves_out_sizes(graph, parameters)
+
+
+def _leaves_out_sizes(graph: ScopedGraph, parameters: GraphScopesParameters) -> bool:
+    """Whether bytes of edges come later: they are not known yet, and take long to be known."""
+    is_large = graph.nodes > _LARGE and not graph.knows_sizes
+    return parameters.sizes and parameters.quick and is_large
 
 
 def _head(graph: ScopedGraph) -> dict[str, Any]:

@@ -19,8 +19,9 @@ export class Context {
    * @param {import("../core/address.js").Address} address
    * @param {AbortSignal} signal ends with the view: give it to every question
    * @param {Promise<import("./router.js").SessionDocument> | null} document
+   * @param {import("../core/ahead.js").Ahead | null} [ahead] what is on its way already
    */
-  constructor(router, main, address, signal, document) {
+  constructor(router, main, address, signal, document, ahead = null) {
     this.router = router;
     this.main = main;
     this.view = address.view;
@@ -31,6 +32,7 @@ export class Context {
     this.signal = signal;
     /** The session's hosts and tools, while they come; null outside of sessions. */
     this.document = document;
+    this.ahead = ahead;
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
   }
 
@@ -88,7 +90,9 @@ export class Context {
    * @param {AbortSignal} [signal] besides the view's own
    */
   tool(name, query = {}, signal = this.signal) {
-    return json(sessionPath(this.session, "tools", name), { query: this.#asked(query), signal });
+    const whole = this.#asked(query);
+    return this.ahead?.take(name, whole)
+      ?? json(sessionPath(this.session, "tools", name), { query: whole, signal });
   }
 
   /**

@@ -4,7 +4,7 @@ import { openDialog } from "../core/dialog.js";
 import { elided } from "../core/elided.js";
 import { fill, h } from "../core/dom.js";
 import { isAbort } from "../core/api.js";
-import { SOURCES } from "./places.js";
+import { forgetAnswers, SOURCES } from "./places.js";
 
 const PAUSE_MS = 150;
 
@@ -33,6 +33,7 @@ export function openPalette(address, session) {
   void closed.then(() => {
     clearTimeout(timer);
     ends.abort();
+    forgetAnswers();
   });
   field.addEventListener("input", () => {
     clearTimeout(timer);

@@ -76,7 +76,7 @@ async function buffers(where, text) {
  */
 async function findings(where, text) {
   if (!text || !where.session?.tools.includes("summary")) return [];
-  const { data } = await tool(where, "summary", {});
+  const { data } = await heldSummary(where);
   const one = data.hosts?.find((/** @type {any} */ host) => host.host === where.address.params["host"])
     ?? data.hosts?.[0] ?? data;
   const link = (/** @type {string} */ view, /** @type {Record<string, any>} */ params = {}) =>
@@ -84,6 +84,28 @@ async function findings(where, text) {
   return one.first.filter((/** @type {any} */ finding) => has(`${finding.title} ${finding.kind}`, text))
     .slice(0, MOST).map((/** @type {any} */ finding) => ({ group: "Finding", text: finding.title,
       note: finding.severity, href: evidenceLinks(finding, link)[0]?.href ?? link("summary") }));
+}
+
+/** The latest summary, which is the same for every text: all that was typed waits for one answer. */
+/** @type {{key: string, answer: Promise<import("../core/api.js").Answer<any>>} | null} */
+let held = null;
+
+/** The palette is closed: what is wanted next time may have changed. */
+export function forgetAnswers() {
+  held = null;
+}
+
+/** @param {Where} where */
+function heldSummary({ address: { session, params } }) {
+  const { root = "", host = "" } = params;
+  const key = JSON.stringify([root, session, host]);
+  if (held?.key !== key) {
+    // Without the signal of one search: the next one wants it, too.
+    const answer = json(sessionPath(session, "tools", "summary"), { query: { root, host } });
+    held = { key, answer };
+    answer.catch(() => void (held?.answer === answer && (held = null)));
+  }
+  return held.answer;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** From the address to the view that it names, and back. */
 
+import { Ahead } from "../core/ahead.js";
 import { json, sessionPath } from "../core/api.js";
 import { changed, formatAddress, parseAddress } from "../core/address.js";
 import { fill } from "../core/dom.js";
@@ -11,6 +12,7 @@ import { Header } from "./header.js";
 import { openHelp } from "./help.js";
 import { openPalette } from "./palette.js";
 import { isTyping } from "../core/gestures.js";
+import { firstQuestions } from "../views/graph/state.js";
 
 /** @typedef {import("../core/address.js").Address} Address */
 /**
@@ -30,6 +32,10 @@ const VIEWS = {
   graph: () => import("../views/graph/index.js"),
   sql: () => import("../views/sql/index.js"),
 };
+
+/** What views need first, sent before their modules are there. */
+/** @type {Record<string, (params: Record<string, string>) => import("../core/ahead.js").Question[]>} */
+const FIRST = { graph: firstQuestions };
 
 export class Router {
   /** @type {View | null} */
@@ -117,6 +123,8 @@ export class Router {
   async #open(address) {
     const ends = this.#leave(address);
     fill(this.#main, loading("Opening"));
+    const questions = FIRST[address.view]?.(address.params) ?? [];
+    const ahead = questions.length ? new Ahead(address, questions, ends.signal) : null;
     const module = (VIEWS[address.view] ?? VIEWS["sessions"])?.();
     try {
       const session = address.session ? this.#session(address) : null;
@@ -138,7 +146,7 @@ export class Router {
       const { mount } = await /** @type {NonNullable<typeof module>} */ (module);
       if (ends.signal.aborted) return;
       fill(this.#main);
-      this.#context = new Context(this, this.#main, shown, ends.signal, session);
+      this.#context = new Context(this, this.#main, shown, ends.signal, session, ahead);
       this.#view = mount(this.#context);
       if (!session) return;
       const { tools } = await session;

@@ -7,11 +7,8 @@ import { palette } from "../../core/theme.js";
 
 /** @typedef {import("./picture.js").Item} Item */
 /** @typedef {import("./picture.js").Picture} Picture */
-/** @typedef {"time" | "memory" | "device" | "category"} Mode */
+/** @typedef {import("./state.js").Mode} Mode */
 
-/** @type {Record<Mode, string>} */
-export const MODES = { category: "kind of work", time: "time", memory: "memory at the peak",
-  device: "device" };
 const LEAST = 0.04, MOST = 0.5, TINT = 0.16;
 
 /**

@@ -127,6 +127,33 @@ export class Drawing {
   }
 
   /**
+   * The edges at an item, those with most bytes first: places in the picture's list.
+   * @param {number} id
+   */
+  edgesAt(id) {
+    const { edges } = this.picture;
+    return edges.map((_, place) => place)
+      .filter((place) => edges[place]?.source === id || edges[place]?.target === id)
+      .sort((one, other) => (edges[other]?.bytes ?? 0) - (edges[one]?.bytes ?? 0) || one - other);
+  }
+
+  /**
+   * Mark an edge, or none; what the tip says of it, and its line.
+   * @param {number | null} place in the picture's list
+   * @returns {{lines: string[], path: SVGPathElement | undefined} | null}
+   */
+  chooseEdge(place) {
+    let path;
+    for (const line of this.#lines) {
+      const isIt = place !== null && line.edges.includes(place);
+      line.path.classList.toggle("chosen", isIt);
+      if (isIt) path ??= line.path;
+    }
+    const edge = place === null ? undefined : this.picture.edges[place];
+    return edge ? { lines: this.#edgeLines([edge], [], []), path } : null;
+  }
+
+  /**
    * @param {Item} item
    * @param {Place} place
    * @param {Colors} colors

@@ -8,14 +8,14 @@ import { count, counted } from "../../core/format.js";
 import { isTyping } from "../../core/gestures.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { onTheme } from "../../core/theme.js";
-import { MODES, modesOf } from "./colors.js";
+import { modesOf } from "./colors.js";
 import { detailsPanel } from "./details.js";
 import { HELP } from "./keys.js";
-import { LARGE, pictureOf } from "./picture.js";
+import { pictureOf } from "./picture.js";
 import { Schedule } from "./schedule.js";
 import { MOST_MATCHES, Search } from "./search.js";
 import { Stage } from "./stage.js";
-import { paramsOf, stateOf } from "./state.js";
+import { MODES, ofGraph, paramsOf, pictureQuery, stateOf } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./picture.js").Picture} Picture */
@@ -93,12 +93,14 @@ class GraphView {
 
   async #start() {
     fill(this.main, loading("Reading the graph"));
+    void this.#show();
     try {
-      this.#tools = (await this.context.document)?.tools ?? [];
       const { data } = await this.#ask({ view: "graphs" });
+      this.#tools = (await this.context.document)?.tools ?? [];
       if (this.context.signal.aborted) return;
       this.#graphs = data.graphs;
       if (!data.default) {
+        this.#asking.abort();
         this.body.replaceChildren(empty("No graph", "This profile holds no graph and no compiled program."));
         return;
       }
@@ -108,10 +110,12 @@ class GraphView {
       this.#drawBar();
       this.search.set(this.state.q);
     } catch (error) {
-      if (!isAbort(error)) fill(this.main, failed(error, () => void this.#start()));
+      if (isAbort(error)) return;
+      this.#asking.abort();
+      fill(this.main, failed(error, () => void this.#start()));
       return;
     }
-    await Promise.all([this.#show(), this.#detail()]);
+    await this.#detail();
   }
 
   #drawBar() {
@@ -158,11 +162,11 @@ class GraphView {
           "op", "device", "nodes", "time_ps", "runs", "peak_bytes"]);
         return { columns, rows: items.map((item) => columns.map((name) => item[name])) };
       },
-      json: async () => (await this.#ask(this.#query())).data,
+      json: async () => (await this.#ask(pictureQuery(this.state))).data,
       picture: () => this.stage.svg,
       command: async () => {
         const { graph, fn } = this.state;
-        const given = Object.entries({ graph, function: fn, ...this.#query() })
+        const given = Object.entries({ graph, function: fn, ...pictureQuery(this.state) })
           .filter(([, value]) => value !== null && value !== undefined)
           .map(([name, value]) => `-p ${quoted(`${name}=${value}`)}`);
         return [await commandOf(this.context, "tool graph_scopes"), ...given].join(" ");
@@ -190,16 +194,6 @@ class GraphView {
     return color && modes.includes(color) ? color : modes.includes("time") ? "time" : "category";
   }
 
-  /** The parameters of the question to the service. @returns {Record<string, string | number | null>} */
-  #query() {
-    const { open, only, item } = this.state;
-    if (only) {
-      return only.way === "around" ? { view: "around", item: only.item, depth: only.depth }
-        : { view: "path", item: only.item, to: only.way };
-    }
-    return { view: "scopes", opened: open === null ? null : open.join(",") || "none", reveal: item };
-  }
-
   /** @param {{center?: number, keep?: number}} [where] */
   async #show({ center, keep } = {}) {
     this.#asking.abort();
@@ -211,15 +205,13 @@ class GraphView {
     }
     this.#schedule?.destroy();
     this.#schedule = null;
-    if (!this.stage.element.isConnected) fill(this.main, this.stage.element);
+    if (this.#picture && !this.stage.element.isConnected) fill(this.main, this.stage.element);
     this.stage.setBusy(true);
     try {
-      const query = this.#query();
-      const chosen = this.#graphs.find((one) => one.graph === this.state.graph && one.function === this.state.fn);
-      const isLarge = !this.#picture?.has_sizes && (chosen?.nodes ?? 0) > LARGE;
-      let picture = pictureOf((await this.#ask({ ...query, ...(isLarge ? { sizes: "false" } : {}) }, signal)).data);
+      const query = pictureQuery(this.state);
+      let picture = pictureOf((await this.#ask({ ...query, quick: true }, signal)).data);
       await this.#draw(picture, signal, { center, keep });
-      if (isLarge) {
+      if (picture.sizes_left_out) {
         picture = pictureOf((await this.#ask(query, signal)).data);
         if (picture.has_sizes) await this.#draw(picture, signal, {});
       }
@@ -239,6 +231,7 @@ class GraphView {
   async #draw(picture, signal, where) {
     if (signal.aborted) return;
     this.#picture = picture;
+    if (!this.stage.element.isConnected) fill(this.main, this.stage.element);
     this.#drawColors();
     const drawn = await this.stage.show(picture, this.#mode(picture), this.state.item, where);
     if (!drawn || signal.aborted) return;
@@ -374,13 +367,12 @@ class GraphView {
   }
 
   /**
-   * @param {Record<string, string | number | null>} query
+   * @param {Record<string, string | number | boolean | null>} query
    * @param {AbortSignal} [signal]
    */
   #ask(query, signal = this.context.signal) {
-    const { graph, fn } = this.state;
     return this.context.tool("graph_scopes",
-      { ...(graph === null || query["view"] === "graphs" ? {} : { graph, function: fn }), ...query }, signal);
+      query["view"] === "graphs" ? query : ofGraph(this.state, query), signal);
   }
 
   /** @param {KeyboardEvent} event */

@@ -7,6 +7,8 @@
  * @property {(id: number) => void} focus
  * @property {(id: number) => void} select
  * @property {(id: number, isOpen: boolean) => void} open
+ * @property {(id: number, by: 1 | -1) => void} edge choose the next or the previous edge at an item
+ * @property {() => number | null} across the item at the other end of the chosen edge
  * @property {() => boolean} leave end what alone is shown; false where there is nothing to end
  * @property {import("./camera.js").Camera} camera
  */
@@ -15,6 +17,7 @@
 export const HELP = [
   ["↓ ↑", "along an edge: to what uses the item, to what it is made from"],
   ["← →", "to the item beside it"],
+  ["E, Shift and E", "choose one of the item's edges after the other; Enter goes to its other end"],
   ["Enter, Space", "select; open a scope, close it again"],
   ["Backspace", "close the scope around the item"],
   ["Esc", "close the scope that is selected, or show the whole graph again"],
@@ -52,10 +55,19 @@ export function keyOn(event, id, picture, layout, moves) {
       if (next !== null) moves.focus(next);
       return true;
     }
-    case "Enter": case " ":
+    case "e": case "E":
+      moves.edge(id, event.shiftKey ? -1 : 1);
+      return true;
+    case "Enter": case " ": {
+      const other = moves.across();
+      if (other !== null) {
+        moves.focus(other);
+        return true;
+      }
       if (item.children) moves.open(id, !item.is_open);
       moves.select(id);
       return true;
+    }
     case "Backspace":
       if (item.parent >= 0) moves.open(item.parent, false);
       return true;

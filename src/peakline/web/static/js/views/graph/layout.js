@@ -7,6 +7,7 @@ import { scriptUrl } from "../../core/trusted.js";
 export class LayoutMaker {
   /** @type {Worker | null} */
   #worker = null;
+  #isLoaded = false;
   #number = 0;
   /** @type {Map<number, {resolve: (layout: Layout | null) => void, reject: (error: Error) => void}>} */
   #waiting = new Map();
@@ -28,8 +29,16 @@ export class LayoutMaker {
     });
   }
 
+  /** Load what makes layouts, before the first is wanted. */
+  start() {
+    this.#started();
+  }
+
   destroy() {
-    this.#worker?.terminate();
+    const worker = this.#worker;
+    // While its modules are on their way, they would be left without an end.
+    if (this.#isLoaded) worker?.terminate();
+    else worker?.addEventListener("message", () => worker.terminate());
     this.#worker = null;
     for (const { resolve } of this.#waiting.values()) resolve(null);
     this.#waiting.clear();
@@ -38,7 +47,10 @@ export class LayoutMaker {
   #started() {
     if (this.#worker) return this.#worker;
     const worker = new Worker(scriptUrl("layout"), { type: "module" });
+    this.#isLoaded = false;
     worker.addEventListener("message", ({ data: { number, layout, error } }) => {
+      if (worker !== this.#worker) return;
+      this.#isLoaded = true;
       const waiting = this.#waiting.get(number);
       this.#waiting.delete(number);
       if (error) waiting?.reject(new Error(error));

@@ -39,14 +39,11 @@
 /**
  * @typedef {Head & {view: string, has_time: boolean, has_memory: boolean, has_sizes: boolean,
  *   step: string | null, time_ps: number, categories: string[], devices: string[],
- *   opened: number[], refused: number[], most_items: number, left_out: number, more: number,
+ *   sizes_left_out: boolean, opened: number[], refused: number[], most_items: number, left_out: number, more: number,
  *   items: Item[], edges: Edge[], inside: {source: number, target: number}[]}} Picture
  */
 
 /** @typedef {import("../../core/api.js").Asked["query"]} Query */
-
-/** From so many nodes on the first picture does without bytes: reading attributes takes seconds. */
-export const LARGE = 50_000;
 
 /**
  * A picture of the service: the answer's columns as objects.

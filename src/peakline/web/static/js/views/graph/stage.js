@@ -1,7 +1,7 @@
 /** The picture with what moves it: the SVG, the camera, the legend, the keys. */
 
-import { h, svg } from "../../core/dom.js";
-import { hideTip } from "../../core/tooltip.js";
+import { announce, h, svg } from "../../core/dom.js";
+import { hideTip, showTip } from "../../core/tooltip.js";
 import { Camera } from "./camera.js";
 import { Colors } from "./colors.js";
 import { boxesOf, Drawing } from "./drawing.js";
@@ -25,6 +25,8 @@ export class Stage {
   #drawing = null;
   /** @type {number | null} */
   #selected = null;
+  /** The edge that keys chose, and the item at which. @type {{place: number, at: number} | null} */
+  #edge = null;
   #maker = new LayoutMaker();
 
   /**
@@ -33,6 +35,7 @@ export class Stage {
    */
   constructor(signal, options) {
     this.options = options;
+    this.#maker.start();
     this.content = svg("g");
     this.svg = svg("svg", { class: "gv-picture", role: "group", "aria-label": "Graph" }, this.content);
     this.note = h("div", { class: "gv-note", role: "status" });
@@ -129,6 +132,7 @@ export class Stage {
   #paint(mode) {
     if (!this.#shown) return;
     const { picture, layout } = this.#shown;
+    this.#dropEdge();
     const colors = new Colors(picture, mode);
     this.#drawing = new Drawing(this.content, { picture, layout, colors, selected: this.#selected });
     colors.drawLegend(this.legend);
@@ -156,11 +160,50 @@ export class Stage {
     if (!item || !shown) return;
     const done = keyOn(event, item.id, shown.picture, shown.layout, {
       focus: (id) => this.#focus(id), select: this.options.select, open: this.options.open,
-      leave: this.options.leave, camera: this.camera,
+      edge: (id, by) => this.#nextEdge(id, by), across: () => this.#across(),
+      leave: () => this.#dropEdge() || this.options.leave(), camera: this.camera,
     });
     if (!done) return;
     event.preventDefault();
     event.stopPropagation();
+  }
+
+  /** @param {number} id @param {1 | -1} by */
+  #nextEdge(id, by) {
+    const places = this.#drawing?.edgesAt(id) ?? [];
+    if (!places.length) {
+      announce("No edges");
+      return;
+    }
+    const now = this.#edge?.at === id ? places.indexOf(this.#edge.place) : by > 0 ? -1 : 0;
+    const place = /** @type {number} */ (places[(now + by + places.length) % places.length]);
+    const chosen = this.#drawing?.chooseEdge(place);
+    this.#edge = { place, at: id };
+    const text = chosen?.lines.join(", ") ?? "";
+    announce(`Edge ${places.indexOf(place) + 1} of ${places.length}: ${text}`);
+    const box = (chosen?.path ?? this.#drawing?.box(id))?.getBoundingClientRect();
+    const seen = this.svg.getBoundingClientRect();
+    if (!box || !chosen) return;
+    showTip(Math.min(Math.max(box.x + box.width / 2, seen.left), seen.right),
+      Math.min(Math.max(box.y + box.height / 2, seen.top), seen.bottom), chosen.lines);
+  }
+
+  /** The other end of the chosen edge, which is then no longer chosen. */
+  #across() {
+    const edge = this.#edge && this.#shown?.picture.edges[this.#edge.place];
+    if (!edge || !this.#edge) return null;
+    const { at } = this.#edge;
+    this.#dropEdge();
+    return edge.source === at ? edge.target : edge.source;
+  }
+
+  /** Choose no edge; false where none was. */
+  #dropEdge() {
+    if (!this.#edge) return false;
+    this.#edge = null;
+    this.#drawing?.chooseEdge(null);
+    hideTip();
+    return true;
   }
 
   /** @param {number} id */
@@ -173,6 +216,7 @@ export class Stage {
   /** @param {FocusEvent} event an item that Tab reached may be out of sight */
   #focused(event) {
     const item = this.#itemOf(event.target);
+    if (item?.id !== this.#edge?.at) this.#dropEdge();
     const place = item && this.#shown?.layout.places.get(item.id);
     if (place && event.target instanceof Element && event.target.matches(":focus-visible")) {
       this.camera.bring(place);

@@ -1,8 +1,8 @@
 /** What the view shows, as the address says it. */
 
 import { number } from "../../core/address.js";
-import { MODES } from "./colors.js";
 
+/** @typedef {"time" | "memory" | "device" | "category"} Mode */
 /** @typedef {"around" | "inputs" | "outputs"} Way */
 /**
  * @typedef {object} State
@@ -10,11 +10,15 @@ import { MODES } from "./colors.js";
  * @property {string | null} fn the function whose body is shown
  * @property {number[] | null} open the items that are open, null: those that the service chooses
  * @property {number | null} item the selected one
- * @property {import("./colors.js").Mode | null} color null: what there are numbers for
+ * @property {Mode | null} color null: what there are numbers for
  * @property {boolean} schedule whether the order of the program is shown
  * @property {{way: Way, item: number, depth: number} | null} only what alone is shown
  * @property {string} q what is searched for
  */
+
+/** What colors can mean. @type {Record<Mode, string>} */
+export const MODES = { category: "kind of work", time: "time", memory: "memory at the peak",
+  device: "device" };
 
 /**
  * @param {Record<string, string>} params
@@ -31,7 +35,7 @@ export function stateOf(params) {
       : open.split(".").map((one) => number(one)).filter((one) => one !== null),
     item: number(params["item"]),
     color: color && Object.hasOwn(MODES, color)
-      ? /** @type {import("./colors.js").Mode} */ (color) : null,
+      ? /** @type {Mode} */ (color) : null,
     schedule: params["mode"] === "schedule",
     only: of !== null && ["around", "inputs", "outputs"].includes(way)
       ? { way: /** @type {Way} */ (way), item: of, depth: Math.min(3, Math.max(1, number(depth) ?? 1)) }
@@ -52,4 +56,40 @@ export function paramsOf({ graph, fn, open, item, color, schedule, only, q }) {
     mode: schedule ? "schedule" : null,
     only: only && `${only.way}.${only.item}${only.way === "around" ? `.${only.depth}` : ""}`,
   };
+}
+
+/**
+ * The parameters of the question for a picture.
+ * @param {State} state
+ * @returns {Record<string, string | number | null>}
+ */
+export function pictureQuery({ open, only, item }) {
+  if (only) {
+    return only.way === "around" ? { view: "around", item: only.item, depth: only.depth }
+      : { view: "path", item: only.item, to: only.way };
+  }
+  return { view: "scopes", opened: open === null ? null : open.join(",") || "none", reveal: item };
+}
+
+/**
+ * Which graph a question is about.
+ * @param {State} state
+ * @param {Record<string, string | number | boolean | null>} query
+ */
+export function ofGraph({ graph, fn }, query) {
+  return { ...(graph === null ? { function: fn } : { graph, function: fn }), ...query };
+}
+
+/**
+ * What the view needs of the service before it can draw anything.
+ * @param {Record<string, string>} params of the address
+ * @returns {import("../../core/ahead.js").Question[]}
+ */
+export function firstQuestions(params) {
+  const state = stateOf(params);
+  return [
+    ...(state.schedule ? []
+      : [{ tool: "graph_scopes", query: ofGraph(state, { ...pictureQuery(state), quick: true }) }]),
+    { tool: "graph_scopes", query: { view: "graphs" } },
+  ];
 }
