@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from peakline.figures.text import one_line
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F5200", "#6A51A3", "#4D4D4D")
 """Distinct for colour-blind people and in print: those of Okabe and Ito, but for the yellow, which
@@ -110,7 +108,34 @@ def row_axis(title: str, names: Sequence[str], **more: Any) -> dict[str, Any]:
     return axis(title, **ticks, autorange="reversed", **more)
 
 
-def figure(
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure as plain data, in the terms of Plotly's traces and layout; arrays are NumPy's.
+
+    `peakline.figures` makes a Plotly figure of it, the report an SVG, and the service JSON. Texts
+    are as `peakline.figures.text.plain` writes them.
+    """
+
+    traces: tuple[Mapping[str, Any], ...]
+    layout: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """What it shows, in a few words."""
+        return str(self.layout["title"]["text"])
+
+    @property
+    def subtitle(self) -> str:
+        """The line below the title."""
+        return str(self.layout["title"]["subtitle"]["text"])
+
+    @property
+    def description(self) -> str:
+        """What it shows, in words, for a screen reader."""
+        return str(self.layout["meta"]["description"])
+
+
+def drawing(
     traces: Sequence[Mapping[str, Any]],
     *,
     title: str,
@@ -118,13 +143,9 @@ def figure(
     description: str,
     height: int = 420,
     **layout: Any,
-) -> Figure:
-    """The figure. ``description`` says what it shows, for a screen reader: ``layout.meta``."""
-    from plotly.graph_objects import Figure
-
+) -> Drawing:
+    """What is to be drawn. ``description`` says what it shows, for a screen reader."""
     look: dict[str, Any] = {
-        # Else Plotly would put the look that its user chose, and 7 KB, into every figure.
-        "template": "none",
         "title": {
             "text": title,
             "subtitle": {"text": subtitle, "font": {"size": 12, "color": MUTED}},
@@ -153,4 +174,4 @@ def figure(
         "meta": {"description": one_line(description, _SPOKEN)},
         "separators": ".,",
     }
-    return Figure(data=list(traces), layout=look | layout)
+    return Drawing(tuple(traces), look | layout)

@@ -12,8 +12,9 @@ from peakline.figures.look import (
     COLOURS,
     QUIET,
     TINTS,
+    Drawing,
     axis,
-    figure,
+    drawing,
     level_bars,
     row_axis,
     step_axis,
@@ -28,8 +29,6 @@ from peakline.timing.step_facts import step_facts_of
 from peakline.timing.variation import StepVariation, variation_of
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from peakline.tables import Profile
 
 
@@ -52,7 +51,7 @@ PART_LOOKS = {
 """What each part of a step is called, and its colour."""
 
 
-def step_breakdown(profile: Profile, *, device: str | None = None) -> Figure | None:
+def step_breakdown(profile: Profile, *, device: str | None = None) -> Drawing | None:
     """The time of every step, stacked by what it went to.
 
     A bar stands for one step, or for the mean of several in a row where there are more than 128.
@@ -93,7 +92,7 @@ def _label(times: StepTimes, row: int) -> str:
     return plain(fit(times.name[row] or "", 24) + cut_off)
 
 
-def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) -> Figure:
+def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) -> Drawing:
     together = -(-rows.size // _BARS)
     firsts = np.arange(0, rows.size, together)
     counts = np.diff(np.append(firsts, rows.size))
@@ -118,7 +117,7 @@ def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) ->
     )
     of = f"the mean of up to {together} steps" if together > 1 else "a step"
     where = device or "the host"
-    return figure(
+    return drawing(
         traces,
         title="What the time of a step went to",
         subtitle=plain(f"{where}: {medians}; {told}", 400),
@@ -143,7 +142,7 @@ _DEVICE_PARTS = (
 )
 
 
-def device_time(profile: Profile) -> Figure | None:
+def device_time(profile: Profile) -> Drawing | None:
     """A bar per device, from its first work to its last: computing, communicating, copying, idle.
 
     At most 64 devices are drawn, those that were idle longest.
@@ -174,7 +173,7 @@ def device_time(profile: Profile) -> Figure | None:
     idle = share_text(sum(one.idle_ps for one in drawn), sum(spans) or 1)
     which = f"the {len(drawn)} idlest of {len(found)}" if len(drawn) < len(found) else "all"
     count = f"{len(found)} device{'s' if len(found) > 1 else ''}"
-    return figure(
+    return drawing(
         traces,
         title="How busy the devices were",
         subtitle=plain(f"{count}, idle for {idle} between their first and last work", 400),
@@ -195,7 +194,7 @@ _STAGES = 40
 _STAGE_NAME = 60
 
 
-def input_pipeline(profile: Profile) -> Figure | None:
+def input_pipeline(profile: Profile) -> Drawing | None:
     """The stages of input pipelines from the consumer down, at most 40: how long the program waited
     for each, and how long it worked besides. None where there is no pipeline.
 
@@ -225,7 +224,7 @@ def input_pipeline(profile: Profile) -> Figure | None:
     ]
     verdict = f"{slow[0].name}: {slow[0].why}" if slow else "no stage holds the program up"
     names = [plain(fit(stage.name, _STAGE_NAME)) for stage in shown]
-    return figure(
+    return drawing(
         traces,
         title="Stages of the input pipeline",
         subtitle=plain(verdict, 400),
