@@ -6,8 +6,8 @@ from typing import Any
 
 from peakline.figures.look import ALARM, COLOURS, GRID, INK, MUTED, QUIET, TINTS
 
-_DARK_TINTS = "#2B6383 #77560F #1F6A55 #80486A #35688A #6E5628 #5C4D92 #5A636E".split()
-_DARK_COLOURS = "#4DA3DB #F0B429 #35C296 #E39AC3 #9AD3F5 #C48A3A #A992E0 #9AA3AD".split()
+_DARK_TINTS = "#3E5C86 #7A543F #386A55 #64537E #6F6535 #326975 #794B62 #535B66".split()
+_DARK_COLOURS = "#6AA5F8 #F0935A #5CC48A #BF92E6 #D6B944 #4FC3D1 #EE7FA8 #98A4B1".split()
 DARK: dict[str, str] = {
     "white": "#1A2029",
     "#EEEEEE": "#232B36",
@@ -22,7 +22,7 @@ DARK: dict[str, str] = {
     # Areas that are read through: INK is light now.
     **dict(zip(TINTS, _DARK_TINTS, strict=True)),
     **dict(zip(COLOURS, _DARK_COLOURS, strict=True)),
-    ALARM: "#FF7A45",
+    ALARM: "#FF8A80",
     # The other reds of what grows.
     "#A63603": "#D9662E",
     "#FDAE6B": "#FDAE6B",

@@ -10,8 +10,6 @@ from peakline.arrays import AnyArray
 from peakline.errors import NotFoundError
 from peakline.figures.look import (
     COLOURS,
-    QUIET,
-    TINTS,
     Drawing,
     axis,
     drawing,
@@ -25,6 +23,7 @@ from peakline.text import shares_text
 from peakline.timing.device_time import device_times
 from peakline.timing.input_pipeline import Stage, input_stages
 from peakline.timing.step_breakdown import PARTS, StepTimes, step_times
+from peakline.timing.step_facts import PARTS as WORDS
 from peakline.timing.step_facts import step_facts_of
 from peakline.timing.variation import StepVariation, variation_of
 
@@ -35,20 +34,20 @@ if TYPE_CHECKING:
 _BARS = 128
 _NAMES = 3
 """So many names of steps have their median in the subtitle."""
-PART_LOOKS = {
-    "compute": ("device compute", COLOURS[2]),
-    "communication": ("communication", COLOURS[3]),
-    "device_to_device": ("copies within devices", TINTS[1]),
-    "device_to_host": ("copies to the host", COLOURS[5]),
-    "host_to_device": ("copies to the device", COLOURS[1]),
-    "input_wait": ("waiting for input", COLOURS[6]),
-    "compile": ("compilation", COLOURS[7]),
-    "launch": ("launching work", COLOURS[4]),
-    "host_compute": ("host compute", COLOURS[0]),
-    "idle": ("device idle, cause unknown", QUIET),
-    "unknown": ("no event recorded", QUIET),
+_LOOKS = {
+    "compute": (COLOURS[2], ""),
+    "communication": (COLOURS[3], ""),
+    "device_to_device": (COLOURS[1], "x"),
+    "device_to_host": (COLOURS[1], "/"),
+    "host_to_device": (COLOURS[1], ""),
+    "input_wait": (COLOURS[6], ""),
+    "compile": (COLOURS[4], ""),
+    "launch": (COLOURS[5], ""),
+    "host_compute": (COLOURS[0], ""),
+    "idle": (COLOURS[7], ""),
+    "unknown": (COLOURS[7], "/"),
 }
-"""What each part of a step is called, and its colour."""
+"""Each part's colour and hatching, as on the page (``core/parts.js``)."""
 
 
 def step_breakdown(profile: Profile, *, device: str | None = None) -> Drawing | None:
@@ -102,10 +101,12 @@ def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) ->
     whole = times.parts[rows].sum(axis=0)
     traces = [
         step_bars(
-            *PART_LOOKS[part],
+            WORDS[f"{part}_ps"],
+            _LOOKS[part][0],
             np.round(parts[:, place] / size, 6),
             labels,
             f"%{{y:,.4~r}} {unit}, %{{text}}",
+            _LOOKS[part][1],
         )
         for place, part in enumerate(PARTS)
         if whole[place]
@@ -113,7 +114,7 @@ def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) ->
     most = sorted(range(len(PARTS)), key=lambda place: -int(whole[place]))[:3]
     shares = shares_text(whole.tolist())
     told = ", ".join(
-        f"{PART_LOOKS[PARTS[place]][0]} {shares[place]}" for place in most if whole[place]
+        f"{WORDS[f'{PARTS[place]}_ps']} {shares[place]}" for place in most if whole[place]
     )
     of = f"the mean of up to {together} steps" if together > 1 else "a step"
     where = device or "the host"
@@ -138,7 +139,7 @@ _DEVICE_PARTS = (
     ("compute_ps", "compute", COLOURS[2]),
     ("communication_ps", "communication that computation does not hide", COLOURS[3]),
     ("copy_ps", "copies that neither hides", COLOURS[1]),
-    ("idle_ps", "idle", QUIET),
+    ("idle_ps", "idle", COLOURS[7]),
 )
 
 

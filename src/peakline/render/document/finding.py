@@ -197,4 +197,6 @@ def _value(name: str, value: object, labels: Mapping[int, str]) -> Value:
         return value
     if name == "op":
         return str(value) or "(no op)"
+    if name == "most":
+        return PARTS.get(f"{value}_ps", str(value))
     return _CAUSES.get(str(value), str(value)) if name == "cause" else str(value)
