@@ -59,7 +59,7 @@ def evidence(finding: Finding, labels: Mapping[int, str]) -> tuple[list[Table], 
             skipped |= {"since_step_name"} if row.get("since_step") is not None else set()
     facts: list[Fact] = []
     for name, value in finding.evidence.items():
-        label = heading_of(name, declared)
+        label = PARTS.get(name) or heading_of(name, declared)
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             tables.append(rows_table(label, value, labels, declared))
         elif name not in skipped and value not in (None, ""):

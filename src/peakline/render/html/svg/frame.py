@@ -83,7 +83,7 @@ def _y_marks(axis: Mapping[str, Any], scale: Scale) -> list[tuple[float, str]]:
     """The marks of an upright axis, and their texts."""
     if "tickvals" in axis:
         return list(zip(axis["tickvals"], map(plain_text, axis["ticktext"]), strict=True))
-    values = round_steps(scale.low, scale.high, max(int(scale.pixels // 45), 2))
+    values = round_steps(scale.low, scale.high, max(int(scale.pixels // 40), 3))
     return list(zip(values, step_texts(values), strict=True))
 
 
@@ -93,7 +93,7 @@ def _x_marks(axis: Mapping[str, Any], scale: Scale) -> Iterator[tuple[float, str
         texts = [fitted(plain_text(text), scale.pixels / 4, SMALL) for text in axis["ticktext"]]
         found = list(zip(axis["tickvals"], texts, strict=True))
     else:
-        values = round_steps(scale.low, scale.high, max(int(scale.pixels // 80), 2))
+        values = round_steps(scale.low, scale.high, max(int(scale.pixels // 75), 3))
         found = list(zip(values, step_texts(values), strict=True))
     free = scale.start - 20
     for value, text in found:

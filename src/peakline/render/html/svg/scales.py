@@ -49,13 +49,13 @@ class Scale:
 
 
 def round_steps(low: float, high: float, most: int) -> list[float]:
-    """At most about so many round numbers from ``low`` to ``high``: steps of 1, 2 or 5."""
+    """At most about so many round numbers from ``low`` to ``high``: steps of 1, 2, 2.5 or 5."""
     low, high = min(low, high), max(low, high)
     if not high > low:
         return [low]
     raw = (high - low) / max(most, 1)
     power = 10.0 ** floor(log10(raw))
-    step = next(one * power for one in (1, 2, 5, 10) if one * power >= raw * 0.999)
+    step = next(one * power for one in (1, 2, 2.5, 5, 10) if one * power >= raw * 0.999)
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
     return [one * step for one in range(first, last + 1)]
 
@@ -64,4 +64,6 @@ def step_texts(values: Sequence[float]) -> list[str]:
     """Round numbers as text, all with as many decimals as their step needs."""
     step = values[1] - values[0] if len(values) > 1 else abs(values[0]) or 1.0
     places = max(-floor(log10(step) + 1e-9), 0)
+    # A step of 2.5 takes a digit more than one of 2.
+    places += round(step, places) != round(step, places + 1)
     return [f"{round(value, places) + 0.0:,.{places}f}" for value in values]
