@@ -394,3 +394,8 @@ def test_no_name_of_a_profile_becomes_markup(made, name):
 def test_a_very_long_name_is_shortened(made):
     page = made([alloc(n, 10, op="x" * 100_000) for n in range(3)])
     assert len(page.source) < 200_000
+
+
+def test_an_optimizer_without_memory_has_no_state_twice(made):
+    page = made([alloc(1, 0, op="optimizer/ResourceApplyAdam", in_use_bytes=0)])
+    assert page.all("article") == []

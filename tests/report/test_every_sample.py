@@ -8,7 +8,7 @@ import peakline
 from peakline.errors import InputError
 
 MOST_BYTES = 1_000_000
-SUFFIXES = (".pb", ".pb.gz", ".log.gz", ".log", ".json.gz", ".json", ".pickle.gz", ".pbtxt")
+SUFFIXES = (".pb", ".pb.gz", ".log.gz", ".log", ".json.gz", ".json", ".pickle.gz", ".pbtxt", ".txt")
 FOLDERS = (
     "chrome_trace", "fit", "graph_def", "hlo", "memory_log", "memory_waits", "oom_report",
     "op_stats", "pprof", "programs", "run_metadata", "sessions", "xla_dump", "xla_live_range",
@@ -16,7 +16,7 @@ FOLDERS = (
 _FETCHES = ("src", "srcset", "action", "background", "poster", "data", "ping")
 
 
-_FILES = 15
+_FILES = 8
 """So many of a folder, the largest: hundreds of small ones would take minutes."""
 
 
