@@ -1,7 +1,6 @@
 """Reports of the largest files of every folder of tests/data: small, whole, without a script."""
 
 import pytest
-from lxml import etree
 from tests.report.document import report_of
 
 import peakline
@@ -28,6 +27,7 @@ def files_of(folder):
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_report_is_small_and_fetches_nothing(root, folder):
     made = 0
+    # That elements are closed and nested well is asserted where a `Document` is made.
     for path in files_of(root / "tests" / "data" / folder):
         try:
             profile = peakline.open(str(path))
@@ -40,12 +40,6 @@ def test_a_report_is_small_and_fetches_nothing(root, folder):
         assert "plotly" not in source.lower(), path
         assert "<script" not in source, path
         assert not any("://" in value or name in _FETCHES for name, value in attributes(page)), path
-        # Strict: an element that HTML would have to mend is an error.
-        parser = etree.HTMLParser(recover=False, encoding="utf-8")
-        errors = etree.fromstring(source.encode(), parser) is None or [
-            one for one in parser.error_log if "Tag" not in one.message
-        ]
-        assert not errors, (path, errors)
         for drawn in page.source.split("<svg")[1:]:
             assert "NaN" not in drawn.partition("</svg>")[0], path
         made += 1

@@ -7,6 +7,7 @@ from dataclasses import replace
 from peakline.findings.finding import SEVERITIES, Finding
 from peakline.findings.ranking import Priority, priorities
 from peakline.render.document.finding import evidence, time_tables
+from peakline.render.document.model import capital
 from peakline.render.html.context import Context
 from peakline.render.html.html import Markup, clip, code, tag
 from peakline.render.html.values import named
@@ -65,8 +66,8 @@ def _finding(context: Context, one: Priority, *, alone: bool) -> Markup:
     prefix = f"{named(allocator)}: "
     if title.startswith(prefix):
         title = title.removeprefix(prefix)
-        if title.startswith(_LOWER):
-            title = f"{title[0].upper()}{title[1:]}"
+    if title.startswith(_LOWER):
+        title = capital(title)
     severity = finding.severity if finding.severity in SEVERITIES else "info"
     badge = tag("span", mark(severity), _WORDS[severity], class_=f"badge {severity}")
     where = None if alone or not allocator else tag("p", "Allocator ", code(named(allocator)))

@@ -68,11 +68,16 @@ def _sentence(context: Context, sentence: Sentence) -> Markup:
     """A sentence whose nouns lead to the sections about them."""
     parts: list[Child] = []
     for place, phrase in enumerate(sentence.phrases):
-        text = clip(phrase.text if place else capital(phrase.text), 600)
+        text = clip(phrase.text if place else _begun(phrase.text), 600)
         section = _PLACES.get(phrase.view, "")
         is_there = section in context.sections
         parts.append(tag("a", text, href=f"#{section}") if is_there else text)
     return tag("li", *parts, ".")
+
+
+def _begun(text: str) -> str:
+    """``text`` as the begin of a sentence; a name stays as it is written."""
+    return capital(text) if text.partition(" ")[0].isalpha() else text
 
 
 def _without_memory(context: Context) -> Markup:
@@ -103,7 +108,7 @@ def _verdict(context: Context, parts: Sequence[Part]) -> tuple[Markup | None, se
         return tag("p", mark(kind), f"{capital(listed)}.", class_=f"verdict {kind}"), set()
     notable = notable_of(context.answer, context.time)
     if notable:
-        texts = [f"{capital(one.text)}." for one in notable]
+        texts = [f"{_begun(one.text)}." for one in notable]
         said = {one.text for one in notable}
         return tag("p", mark("info"), " ".join(texts), class_="verdict info"), said
     if not parts and context.time.times is None:

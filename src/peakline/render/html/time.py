@@ -22,7 +22,10 @@ def time(context: Context) -> Markup | None:
     sections = [(title, content) for title, content in _sections(context) if content]
     if not sections:
         return None
-    lines = dict.fromkeys(context.time.to_record)
+    answer = context.time
+    lines = list(dict.fromkeys(answer.to_record))
+    if answer.times is None:
+        lines = [": ".join((answer.nothing, *lines))]
     return tag(
         "section",
         tag("h2", "Time", id="time"),

@@ -9,7 +9,7 @@ from typing import Any
 from peakline.figures.look import GRID, MUTED
 from peakline.render.html.html import Markup, join, tag
 from peakline.render.html.svg.extent import Trace, axis_of, x_range, y_range
-from peakline.render.html.svg.paint import paint, px, words
+from peakline.render.html.svg.paint import label_at, paint, px
 from peakline.render.html.svg.scales import Scale, round_steps, step_texts
 from peakline.render.html.svg.texts import fitted, plain_text, sized_name, width_of
 
@@ -122,7 +122,7 @@ def axes(frame: Frame) -> Markup:
             if not is_rows:
                 grid.append(f"M{px(left)} {px(at)}H{px(right)}")
             shown = sized_name(text, room, size) if is_rows else text
-            label = words(shown, left - 7, at + size * 0.35, anchor="end", font_size=px(size))
+            label = label_at(shown, left - 7, at + size * 0.35, anchor="end", font_size=px(size))
             parts.append(label)
         if title:
             middle = (scale.start + scale.end) / 2
@@ -133,13 +133,13 @@ def axes(frame: Frame) -> Markup:
         at = frame.x.at(value)
         if has_rows:
             grid.append(f"M{px(at)} {px(frame.top)}V{px(frame.bottom)}")
-        parts.append(words(text, at, frame.bottom + 16, anchor="middle", font_size=SMALL))
+        parts.append(label_at(text, at, frame.bottom + 16, anchor="middle", font_size=SMALL))
     title = plain_text(x_axis.get("title", {}).get("text", ""))
     if frame.is_narrow:
         title = title.replace(" since the profile's start", "")
     if title:
         middle = (left + right) / 2
-        parts.append(words(title, middle, frame.height - 8, anchor="middle", class_="title"))
+        parts.append(label_at(title, middle, frame.height - 8, anchor="middle", class_="title"))
     lines = tag("path", d="".join(grid), stroke=paint(GRID), fill="none") if grid else None
     base = "".join(f"M{px(left)} {px(scale.start)}H{px(right)}" for scale in frame.y.values())
     if has_rows:

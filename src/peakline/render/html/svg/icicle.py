@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from peakline.figures.look import INK
 from peakline.render.html.html import Child, Markup, join, tag
 from peakline.render.html.svg.extent import Trace
-from peakline.render.html.svg.paint import box, paint, tipped, words
+from peakline.render.html.svg.paint import box, label_at, paint, tipped
 from peakline.render.html.svg.texts import fitted, plain_text
 
 _LEAST = 0.4
@@ -40,10 +40,10 @@ def _names(trace: Trace, place: int, x: float, y: float, room: float) -> Iterato
     label = plain_text(trace["labels"][place])
     name = fitted(label, room, _FONT)
     if name:
-        yield words(name, x, y)
+        yield label_at(name, x, y)
         amount = fitted(plain_text(trace["text"][place]), room, _FONT - 1)
         if not amount.endswith("…"):
-            yield words(amount, x, y + 15, font_size=_FONT - 1)
+            yield label_at(amount, x, y + 15, font_size=_FONT - 1)
 
 
 def _placed(trace: Trace, width: float) -> Iterator[tuple[int, int, float, float]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from peakline.figures.look import Drawing
 from peakline.render.html.html import Markup, clip, join, tag
-from peakline.render.html.svg.extent import Trace
+from peakline.render.html.svg.extent import Trace, is_level, numbers
 from peakline.render.html.svg.lines import symbol_path
 from peakline.render.html.svg.paint import box, paint, pattern_of
 from peakline.render.html.svg.texts import plain_text
@@ -24,7 +26,9 @@ def legend(drawn: Drawing) -> Markup | None:
 
 def _items(drawn: Drawing) -> Iterator[Markup]:
     for trace in drawn.traces:
-        if trace.get("showlegend", True) and trace.get("name"):
+        sizes = trace["x" if is_level(trace) else "y"]
+        is_seen = trace["type"] != "bar" or np.any(numbers(sizes))
+        if is_seen and trace.get("showlegend", True) and trace.get("name"):
             name = clip(plain_text(trace["name"]), _LONGEST)
             swatch = tag("svg", _mark(trace), viewBox="0 0 16 12", aria_hidden="true")
             yield tag("li", swatch, tag("span", name))

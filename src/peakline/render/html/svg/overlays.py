@@ -7,7 +7,7 @@ from typing import Any
 
 from peakline.render.html.html import Markup, join, tag
 from peakline.render.html.svg.frame import Frame
-from peakline.render.html.svg.paint import box, paint, px, words
+from peakline.render.html.svg.paint import box, label_at, paint, px
 from peakline.render.html.svg.texts import fitted, plain_text, width_of
 
 _DASHES = {"dot": "2 3", "dash": "7 4"}
@@ -53,7 +53,7 @@ def rulers(frame: Frame) -> Markup:
 
 
 def notes(frame: Frame) -> Markup:
-    """The words on the figure. Names of steps that meet the one before are left out."""
+    """The notes on the figure. Names of steps that meet the one before are left out."""
     found: list[Markup] = []
     free = float("-inf")
     for note in frame.layout.get("annotations", ()):
@@ -74,7 +74,7 @@ def notes(frame: Frame) -> Markup:
             content = fitted(content, x - frame.x.start, size)
         x += {"start": _GAP, "end": -_GAP}.get(anchor, 0)
         found.append(
-            words(
+            label_at(
                 content, x, y, anchor=anchor, font_size=size, fill=paint(note["font"]["color"])
             )
         )  # fmt: skip

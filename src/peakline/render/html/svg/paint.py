@@ -40,7 +40,7 @@ def box(x: float, y: float, width: float, height: float) -> str:
     return f"M{px(x)} {px(y)}h{px(width)}v{px(height)}h{px(-width)}z"
 
 
-def words(content: str, x: float, y: float, **more: str | int | None) -> Markup:
+def label_at(content: str, x: float, y: float, **more: str | int | None) -> Markup:
     """A text at a place; ``anchor`` is start, middle or end."""
     anchor = more.pop("anchor", None)
     placed = tag("text", content, x=px(x), y=px(y), **more)
