@@ -1,6 +1,6 @@
-"""One self-contained HTML page about the memory of a profile: `write_report`.
+"""One self-contained HTML page about a profile: `write_report`.
 
-Importing this module loads neither Plotly nor an analysis.
+Importing this module loads no analysis.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plotly.graph_objects import Figure
 from tests.analysis.records import alloc, free
 from tests.analysis.timing.traces import GPU
 from tests.each_row import each_row
@@ -16,6 +15,8 @@ from tests.shared import shared
 
 from peakline import figures
 from peakline.errors import NotFoundError, UsageError
+from peakline.figures import drawings
+from peakline.figures.look import Drawing
 from peakline.figures.named import (
     FigureQuestion,
     dark,
@@ -94,8 +95,8 @@ def test_it_is_the_figure_of_the_library(path, name):
 
 def test_what_is_no_number_is_null(monkeypatch):
     y = np.array([1.5, np.nan, np.inf, -np.inf])
-    drawn = Figure([{"type": "bar", "y": y, "x0": float("nan")}])
-    monkeypatch.setattr(figures, "kernels", lambda _profile: drawn)
+    drawn = Drawing(({"type": "bar", "y": y, "x0": float("nan")},), {})
+    monkeypatch.setattr(drawings, "kernels", lambda _profile: drawn)
     (trace,) = ask(None, "kernels")["data"]
     assert trace == {"type": "bar", "y": [1.5, None, None, None], "x0": None}
 

@@ -45,7 +45,7 @@ def test_the_parts_of_a_step_are_stacked_to_its_time():
     figure = figures.step_breakdown(job(3))
     assert stacked(figure).tolist() == [8, 8, 8]
     assert {trace.name: trace.y[0] for trace in figure.data} == {
-        "device compute": 4, "copies to the host": 2, "device idle, cause unknown": 2,
+        "device compute": 4, "copies to the host": 2, "idle, cause unknown": 2,
     }  # fmt: skip
     assert figure.layout.yaxis.title.text == "Time (ms)"
     assert "median step" in figure.layout.meta["description"]

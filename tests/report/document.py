@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import io
-import json
 import re
 from html.parser import HTMLParser
 
@@ -68,20 +67,14 @@ class Document(HTMLParser):
         ]
 
     @property
-    def scripts(self):
-        """What the browser would run."""
-        return [
-            "".join(text) for tag, attrs, text in self.elements if tag == "script" and not attrs
-        ]
-
-    @property
-    def data(self):
-        """The figures' data, by id."""
-        return {
-            attrs["id"]: json.loads("".join(text))
-            for tag, attrs, text in self.elements
-            if tag == "script" and attrs.get("type") == "application/json"
-        }
+    def drawings(self):
+        """The labels of the figures, each drawn for a page and for a phone."""
+        wide, narrow = (
+            [attrs["aria-label"] for attrs, _ in self.all("svg", role="img", **{"class": name})]
+            for name in ("wide", "narrow")
+        )
+        assert wide == narrow
+        return wide
 
     @property
     def policy(self):
@@ -116,6 +109,6 @@ def report_of(profile, **options):
     return Document(file.getvalue())
 
 
-def hash_of(script):
-    digest = hashlib.sha256(script.encode()).digest()
+def hash_of(text):
+    digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

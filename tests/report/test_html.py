@@ -1,12 +1,9 @@
-import json
 from html.parser import HTMLParser
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.each_row import each_row
 
-from peakline.render.html.html import Markup, clip, code, data_script, join, script, tag, text
+from peakline.render.html.html import Markup, clip, code, join, tag, text
 
 
 class _Texts(HTMLParser):
@@ -62,18 +59,3 @@ def test_a_long_name_keeps_its_ends():
 
 def test_code_may_be_broken_after_slashes():
     assert code("a/<b>") == "<code>a/<wbr>&lt;b&gt;</code>"
-
-
-@given(st.text())
-def test_data_in_a_script_block_cannot_end_it(value):
-    block = data_script("x", json.dumps({"name": value}, ensure_ascii=False))
-    inner = block.removeprefix('<script type="application/json" id="x">')
-    inner = inner.removesuffix("</script>")
-    assert "<" not in inner
-    assert json.loads(inner) == {"name": value}
-
-
-@each_row("source", ["x</script>", "</SCRIPT ", "<!--"])
-def test_a_script_that_would_end_early_is_refused(source):
-    with pytest.raises(ValueError, match="too early"):
-        script(source)

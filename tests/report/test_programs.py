@@ -30,7 +30,8 @@ def test_a_profile_without_records_says_what_its_programs_need(read):
     page, profile = read("sessions/jax_cpu")
     titles = [title for level, title in page.headings if level == 2]
     assert titles == [
-        "Summary", "What the compiled programs need", "How these numbers were made",
+        "Summary", "Time", "Steps", "Compiled programs", "Graphs",
+        "How these numbers were made",
     ]  # fmt: skip
     assert "A device holds at least this while they run" in page.text
     facts = page.table("What CPU:0 needs")

@@ -115,15 +115,7 @@ def _rows_by(profile: peakline.Profile, by: By, sort: str) -> list[dict[str, Any
 
 
 def _sorted(profile: peakline.Profile, sort: str, *, kernels: bool) -> Columns | None:
-    """The table, the largest first and among equals by name; None without one row."""
-    import numpy as np
+    """The table, the largest first; None without one row."""
+    from peakline.render.document.ops import sorted_ops
 
-    name = "kernels" if kernels else "op_stats"
-    if name not in profile.tables or not profile.has_rows(name):
-        return None
-    table = profile.columns(name)
-    # A kernel calls nothing: all its time is its own.
-    column = _COLUMN[sort] if _COLUMN[sort] in table else "total_ps"
-    names = table.names("kernel" if name == "kernels" else "op")
-    rank = np.argsort(np.argsort(np.array([*names.values, ""], object), kind="stable"))
-    return table.take(np.lexsort((rank[names.codes], -table.array(column))))
+    return sorted_ops(profile, "kernels" if kernels else "op_stats", _COLUMN[sort])

@@ -1,4 +1,4 @@
-"""``peakline report``: one page about a profile's memory, to open, print and hand on."""
+"""``peakline report``: one page about a profile, to open, print and hand on."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ def report(
     *,
     force: bool,
 ) -> None:
-    """Write one HTML page about memory that opens without a network."""
+    """Write one HTML page about memory, time, programs and graphs that needs no network."""
     from peakline.findings.memory_answer import NOTHING, answer_memory
+    from peakline.findings.time_answer import NO_STEPS, NO_TIME, answer_time
+    from peakline.graph.scopes.graphs import graph_names
     from peakline.report import write_report
 
     with reading.open(path) as profile:
@@ -58,6 +60,8 @@ def report(
             force=force,
             source=profile.path,
         )
-        if answer.nothing:
+        has_time = answer_time(profile).nothing != NO_TIME
+        if answer.nothing and not has_time and not graph_names(profile):
             print(one_line(f"{profile.path}: {answer.nothing}"), file=sys.stderr)
-        print_warnings(profile.warnings, besides=NOTHING)
+        said = {NOTHING, NO_STEPS}
+        print_warnings(one for one in profile.warnings if one.kind not in said)

@@ -1,4 +1,4 @@
-"""Memory and time as figures: Plotly, for notebooks and for the report.
+"""Memory and time as figures of Plotly, for notebooks; the report draws the same as SVG.
 
 Every function takes a `Profile`. Those of memory keep to one allocator with ``allocator=``, and
 take the answer of ``profile.memory()`` as ``answer=`` where it is known already, so that several
@@ -16,14 +16,19 @@ from typing import TYPE_CHECKING
 from peakline.lazy import door
 
 if TYPE_CHECKING:
-    from peakline.figures.composition import peak_icicle
-    from peakline.figures.free_memory import fragmentation
-    from peakline.figures.lifetimes import largest_buffers
-    from peakline.figures.over_time import memory_over_time
-    from peakline.figures.steps_growth import growth_per_step
-    from peakline.figures.time_parts import device_time, input_pipeline, step_breakdown
-    from peakline.figures.top_ops import kernels, op_stats
-    from peakline.figures.turnover import churn
+    from peakline.figures.plotly_figures import (
+        churn,
+        device_time,
+        fragmentation,
+        growth_per_step,
+        input_pipeline,
+        kernels,
+        largest_buffers,
+        memory_over_time,
+        op_stats,
+        peak_icicle,
+        step_breakdown,
+    )
 
 __all__ = [
     "churn",
@@ -39,17 +44,4 @@ __all__ = [
     "step_breakdown",
 ]
 
-_HOMES = {
-    "churn": ".turnover",
-    "device_time": ".time_parts",
-    "fragmentation": ".free_memory",
-    "growth_per_step": ".steps_growth",
-    "input_pipeline": ".time_parts",
-    "kernels": ".top_ops",
-    "largest_buffers": ".lifetimes",
-    "memory_over_time": ".over_time",
-    "op_stats": ".top_ops",
-    "peak_icicle": ".composition",
-    "step_breakdown": ".time_parts",
-}
-__getattr__ = door(__name__, _HOMES)
+__getattr__ = door(__name__, dict.fromkeys(__all__, ".plotly_figures"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peakline.figures.drawn import drawn_allocators
-from peakline.figures.look import INK, MUTED, QUIET, TINTS, figure
+from peakline.figures.look import INK, MUTED, QUIET, TINTS, Drawing, drawing
 from peakline.figures.text import duration_text, fit, form_text, plain, share_text
 from peakline.memory.peak import UNATTRIBUTED, AllocatorPeak
 from peakline.memory.scopes import NO_OP, SPECIAL, Scope, scopes_of, without_small
@@ -13,8 +13,6 @@ from peakline.tables.profile_facts import is_moment
 from peakline.text import size_text
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.tables import Profile
 
@@ -27,7 +25,7 @@ _FORMS = 4
 
 def peak_icicle(
     profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
-) -> Figure | None:
+) -> Drawing | None:
     """What is live at the peak of one allocator, by scope: an op's name is split at its slashes.
 
     The allocator is the one with the highest peak where none is named. The root is the peak, and
@@ -67,7 +65,7 @@ def peak_icicle(
         subtitle += (
             f"; the records name {size_text(over)} more than is in use, so some frees are missing"
         )
-    return figure(
+    return drawing(
         [
             {
                 "type": "icicle",

@@ -8,14 +8,12 @@ import numpy as np
 
 from peakline.arrays import Float64Array, Int64Array
 from peakline.figures.drawn import DrawnAllocator, band_shapes, drawn_allocators, find_bands
-from peakline.figures.look import COLOURS, axis, figure, peak_mark, step_line
+from peakline.figures.look import COLOURS, Drawing, axis, drawing, peak_mark, step_line
 from peakline.figures.over_time import places_to_draw
 from peakline.figures.text import bytes_unit, duration_text, plain, time_unit
 from peakline.text import size_text
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.memory.fragmentation import Fragmentation
     from peakline.tables import Profile
@@ -25,7 +23,7 @@ _BUCKETS = 400
 
 def fragmentation(
     profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
-) -> Figure | None:
+) -> Drawing | None:
     """How much of the free memory of one allocator lies in pieces, over time.
 
     The upper part is the share of the free memory that is not in its largest piece: what the
@@ -55,7 +53,7 @@ def reported_usage(asked: DrawnAllocator) -> tuple[Int64Array, Float64Array]:
     return time[places], share[places]
 
 
-def _draw(asked: DrawnAllocator) -> Figure | None:
+def _draw(asked: DrawnAllocator) -> Drawing | None:
     time, share = reported_usage(asked)
     made = asked.details.fragmentation
     all_times = asked.history.events.array("time_ps")[asked.history.rows_of(asked.number)]
@@ -99,7 +97,7 @@ def _draw(asked: DrawnAllocator) -> Figure | None:
     shapes.append(line)
     notes.append(word)
     room = (end - start) * 0.01
-    return figure(
+    return drawing(
         traces,
         title="Fragmentation of the free memory",
         subtitle=plain(_subtitle(asked, made), 400),

@@ -18,7 +18,16 @@ from peakline.figures.drawn import (
     find_bands,
     step_name,
 )
-from peakline.figures.look import COLOURS, INK, axis, figure, level_bars, peak_mark, points
+from peakline.figures.look import (
+    COLOURS,
+    INK,
+    Drawing,
+    axis,
+    drawing,
+    level_bars,
+    peak_mark,
+    points,
+)
 from peakline.figures.text import duration_text, fit, form_text, plain, time_unit
 from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION
 from peakline.memory.peak import BEFORE_PROFILE
@@ -26,15 +35,13 @@ from peakline.memory.signatures import Signature
 from peakline.text import size_text
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.tables import Profile
 
 
 def largest_buffers(
     profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
-) -> Figure | None:
+) -> Drawing | None:
     """The lives of the largest buffers of one allocator as bars, and when the peak was.
 
     The allocator is the one with the highest peak where none is named. Drawn are the 40 largest
@@ -83,7 +90,7 @@ def largest_buffers(
     )
     if window != (start, end):
         subtitle += f"; only the time around the peak, of {duration_text(end - start)}"
-    return figure(
+    return drawing(
         [trace for trace in traces if trace["y"]],
         title="Lives of the largest buffers",
         subtitle=plain(subtitle, 400),

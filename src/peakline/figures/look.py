@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from peakline.figures.text import one_line
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F5200", "#6A51A3", "#4D4D4D")
-"""Distinct for colour-blind people and in print: those of Okabe and Ito, but for the yellow, which
-cannot be seen on white, and the red, which is `ALARM`."""
-TINTS = ("#99C7E0", "#F5D999", "#99D8C7", "#EBC9DC", "#BBE1F6", "#CCBA99", "#C3B9DC", "#B8B8B8")
-"""The same, paler: areas that dark text can be read on, also in a page that inverts them."""
-ALARM = "#D55E00"
+COLOURS = ("#2F6FD0", "#C2571A", "#2A8553", "#8A4FB8", "#A3860F", "#1591A0", "#C23B6D", "#66727F")
+"""Those of the page, `--series-1` to `--series-8` of its stylesheet."""
+TINTS = ("#A8C3EB", "#E5B89F", "#A6CCB7", "#CEB5E1", "#D8CC9A", "#9DD1D7", "#E5ADC2", "#BFC4C9")
+"""The same, paler: areas that dark text can be read on."""
+ALARM = "#B3261E"
 """What grows, and peaks."""
-INK = "#222222"
-MUTED = "#666666"
+INK = "#1B2430"
+MUTED = "#55606E"
 QUIET = "#BBBBBB"
 """What stands for the rest."""
 GRID = "#E6E6E6"
@@ -90,9 +87,17 @@ def level_bars(name: str, colour: str, x: Any, y: Any, **more: Any) -> dict[str,
     return {**shape, "x": x, "y": y, "marker": {"color": colour}, **more}
 
 
-def step_bars(name: str, colour: str, y: Any, labels: Sequence[str], hover: str) -> dict[str, Any]:
-    """Bars from the bottom, one per step or several, whose ``labels`` the text ``hover`` shows."""
-    look = {"text": labels, "textposition": "none", "marker": {"color": colour}}
+def step_bars(
+    name: str, colour: str, y: Any, labels: Sequence[str], hover: str, hatching: str = ""
+) -> dict[str, Any]:
+    """Bars from the bottom, one per step or several, whose ``labels`` the text ``hover`` shows.
+
+    ``hatching``, ``/`` or ``x``, distinguishes what has the same colour.
+    """
+    marker: dict[str, Any] = {"color": colour}
+    if hatching:
+        marker["pattern"] = {"shape": hatching}
+    look = {"text": labels, "textposition": "none", "marker": marker}
     shape = {"type": "bar", "name": name, "x": list(range(len(labels))), "y": y}
     return {**shape, **look, "hovertemplate": f"{hover}<extra>{name}</extra>"}
 
@@ -110,7 +115,34 @@ def row_axis(title: str, names: Sequence[str], **more: Any) -> dict[str, Any]:
     return axis(title, **ticks, autorange="reversed", **more)
 
 
-def figure(
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure as plain data, in the terms of Plotly's traces and layout; arrays are NumPy's.
+
+    `peakline.figures` makes a Plotly figure of it, the report an SVG, and the service JSON. Texts
+    are as `peakline.figures.text.plain` writes them.
+    """
+
+    traces: tuple[Mapping[str, Any], ...]
+    layout: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """What it shows, in a few words."""
+        return str(self.layout["title"]["text"])
+
+    @property
+    def subtitle(self) -> str:
+        """The line below the title."""
+        return str(self.layout["title"]["subtitle"]["text"])
+
+    @property
+    def description(self) -> str:
+        """What it shows, in words, for a screen reader."""
+        return str(self.layout["meta"]["description"])
+
+
+def drawing(
     traces: Sequence[Mapping[str, Any]],
     *,
     title: str,
@@ -118,13 +150,9 @@ def figure(
     description: str,
     height: int = 420,
     **layout: Any,
-) -> Figure:
-    """The figure. ``description`` says what it shows, for a screen reader: ``layout.meta``."""
-    from plotly.graph_objects import Figure
-
+) -> Drawing:
+    """What is to be drawn. ``description`` says what it shows, for a screen reader."""
     look: dict[str, Any] = {
-        # Else Plotly would put the look that its user chose, and 7 KB, into every figure.
-        "template": "none",
         "title": {
             "text": title,
             "subtitle": {"text": subtitle, "font": {"size": 12, "color": MUTED}},
@@ -153,4 +181,4 @@ def figure(
         "meta": {"description": one_line(description, _SPOKEN)},
         "separators": ".,",
     }
-    return Figure(data=list(traces), layout=look | layout)
+    return Drawing(tuple(traces), look | layout)

@@ -20,8 +20,9 @@ from peakline.figures.look import (
     COLOURS,
     INK,
     MUTED,
+    Drawing,
     axis,
-    figure,
+    drawing,
     level_mark,
     points,
     step_line,
@@ -32,8 +33,6 @@ from peakline.memory.signatures import History
 from peakline.text import size_text
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.tables import Profile
 
@@ -74,7 +73,7 @@ def read_usage(asked: DrawnAllocator, buckets: int) -> Usage | None:
 
 def memory_over_time(
     profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
-) -> Figure | None:
+) -> Drawing | None:
     """Memory in use over time, per allocator, with the steps, the peak and the capacity.
 
     The peak is exact, and the picture is that of all records: of every slice of time the first,
@@ -120,7 +119,7 @@ def memory_over_time(
         notes.append(word)
     summary, room = _summary(first, names), (end - start) * 0.01
     more = f"; {len(found) - len(shown)} more allocators" if len(found) > len(shown) else ""
-    return figure(
+    return drawing(
         traces,
         title="Memory in use over time",
         subtitle=plain(summary, 400) + more,

@@ -9,7 +9,7 @@ import numpy as np
 
 from peakline.arrays import Float64Array, Int64Array
 from peakline.figures.drawn import DrawnAllocator, drawn_allocators
-from peakline.figures.look import ALARM, COLOURS, INK, QUIET, axis, figure
+from peakline.figures.look import ALARM, COLOURS, INK, QUIET, Drawing, axis, drawing
 from peakline.figures.text import bytes_unit, fit, plain
 from peakline.findings.finding import Finding
 from peakline.memory.growth import AllocatorGrowth, GroupGrowth
@@ -17,8 +17,6 @@ from peakline.memory.pattern import CACHE, LEAK, SAWTOOTH, STEP_UP
 from peakline.text import size_text
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.tables import Profile
 
@@ -34,7 +32,7 @@ _WORDS = {LEAK: "leak", CACHE: "cache", STEP_UP: "rose once", SAWTOOTH: "sawtoot
 
 def growth_per_step(
     profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
-) -> Figure | None:
+) -> Drawing | None:
     """Bytes left at each step's end in one allocator, stacked by signature, and all in use.
 
     The allocator is the one that leaks most, else the one with the highest peak, where none is
@@ -106,7 +104,7 @@ def growth_per_step(
         )
     every = -(-kept.size // _TICKS)
     period = growth.marks.found_by == "period"
-    return figure(
+    return drawing(
         traces,
         title="Left in memory at each step's end",
         subtitle=plain(_subtitle(asked.name, growth, leak), 400),

@@ -10,10 +10,9 @@ from peakline.arrays import AnyArray
 from peakline.errors import NotFoundError
 from peakline.figures.look import (
     COLOURS,
-    QUIET,
-    TINTS,
+    Drawing,
     axis,
-    figure,
+    drawing,
     level_bars,
     row_axis,
     step_axis,
@@ -24,35 +23,34 @@ from peakline.text import shares_text
 from peakline.timing.device_time import device_times
 from peakline.timing.input_pipeline import Stage, input_stages
 from peakline.timing.step_breakdown import PARTS, StepTimes, step_times
+from peakline.timing.step_facts import PARTS as WORDS
 from peakline.timing.step_facts import step_facts_of
 from peakline.timing.variation import StepVariation, variation_of
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from peakline.tables import Profile
 
 
 _BARS = 128
 _NAMES = 3
 """So many names of steps have their median in the subtitle."""
-PART_LOOKS = {
-    "compute": ("device compute", COLOURS[2]),
-    "communication": ("communication", COLOURS[3]),
-    "device_to_device": ("copies within devices", TINTS[1]),
-    "device_to_host": ("copies to the host", COLOURS[5]),
-    "host_to_device": ("copies to the device", COLOURS[1]),
-    "input_wait": ("waiting for input", COLOURS[6]),
-    "compile": ("compilation", COLOURS[7]),
-    "launch": ("launching work", COLOURS[4]),
-    "host_compute": ("host compute", COLOURS[0]),
-    "idle": ("device idle, cause unknown", QUIET),
-    "unknown": ("no event recorded", QUIET),
+_LOOKS = {
+    "compute": (COLOURS[2], ""),
+    "communication": (COLOURS[3], ""),
+    "device_to_device": (COLOURS[1], "x"),
+    "device_to_host": (COLOURS[1], "/"),
+    "host_to_device": (COLOURS[1], ""),
+    "input_wait": (COLOURS[6], ""),
+    "compile": (COLOURS[4], ""),
+    "launch": (COLOURS[5], ""),
+    "host_compute": (COLOURS[0], ""),
+    "idle": (COLOURS[7], ""),
+    "unknown": (COLOURS[7], "/"),
 }
-"""What each part of a step is called, and its colour."""
+"""Each part's colour and hatching, as on the page (``core/parts.js``)."""
 
 
-def step_breakdown(profile: Profile, *, device: str | None = None) -> Figure | None:
+def step_breakdown(profile: Profile, *, device: str | None = None) -> Drawing | None:
     """The time of every step, stacked by what it went to.
 
     A bar stands for one step, or for the mean of several in a row where there are more than 128.
@@ -93,7 +91,7 @@ def _label(times: StepTimes, row: int) -> str:
     return plain(fit(times.name[row] or "", 24) + cut_off)
 
 
-def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) -> Figure:
+def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) -> Drawing:
     together = -(-rows.size // _BARS)
     firsts = np.arange(0, rows.size, together)
     counts = np.diff(np.append(firsts, rows.size))
@@ -103,10 +101,12 @@ def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) ->
     whole = times.parts[rows].sum(axis=0)
     traces = [
         step_bars(
-            *PART_LOOKS[part],
+            WORDS[f"{part}_ps"],
+            _LOOKS[part][0],
             np.round(parts[:, place] / size, 6),
             labels,
             f"%{{y:,.4~r}} {unit}, %{{text}}",
+            _LOOKS[part][1],
         )
         for place, part in enumerate(PARTS)
         if whole[place]
@@ -114,11 +114,11 @@ def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) ->
     most = sorted(range(len(PARTS)), key=lambda place: -int(whole[place]))[:3]
     shares = shares_text(whole.tolist())
     told = ", ".join(
-        f"{PART_LOOKS[PARTS[place]][0]} {shares[place]}" for place in most if whole[place]
+        f"{WORDS[f'{PARTS[place]}_ps']} {shares[place]}" for place in most if whole[place]
     )
     of = f"the mean of up to {together} steps" if together > 1 else "a step"
     where = device or "the host"
-    return figure(
+    return drawing(
         traces,
         title="What the time of a step went to",
         subtitle=plain(f"{where}: {medians}; {told}", 400),
@@ -139,11 +139,11 @@ _DEVICE_PARTS = (
     ("compute_ps", "compute", COLOURS[2]),
     ("communication_ps", "communication that computation does not hide", COLOURS[3]),
     ("copy_ps", "copies that neither hides", COLOURS[1]),
-    ("idle_ps", "idle", QUIET),
+    ("idle_ps", "idle", COLOURS[7]),
 )
 
 
-def device_time(profile: Profile) -> Figure | None:
+def device_time(profile: Profile) -> Drawing | None:
     """A bar per device, from its first work to its last: computing, communicating, copying, idle.
 
     At most 64 devices are drawn, those that were idle longest.
@@ -174,7 +174,7 @@ def device_time(profile: Profile) -> Figure | None:
     idle = share_text(sum(one.idle_ps for one in drawn), sum(spans) or 1)
     which = f"the {len(drawn)} idlest of {len(found)}" if len(drawn) < len(found) else "all"
     count = f"{len(found)} device{'s' if len(found) > 1 else ''}"
-    return figure(
+    return drawing(
         traces,
         title="How busy the devices were",
         subtitle=plain(f"{count}, idle for {idle} between their first and last work", 400),
@@ -195,7 +195,7 @@ _STAGES = 40
 _STAGE_NAME = 60
 
 
-def input_pipeline(profile: Profile) -> Figure | None:
+def input_pipeline(profile: Profile) -> Drawing | None:
     """The stages of input pipelines from the consumer down, at most 40: how long the program waited
     for each, and how long it worked besides. None where there is no pipeline.
 
@@ -225,7 +225,7 @@ def input_pipeline(profile: Profile) -> Figure | None:
     ]
     verdict = f"{slow[0].name}: {slow[0].why}" if slow else "no stage holds the program up"
     names = [plain(fit(stage.name, _STAGE_NAME)) for stage in shown]
-    return figure(
+    return drawing(
         traces,
         title="Stages of the input pipeline",
         subtitle=plain(verdict, 400),

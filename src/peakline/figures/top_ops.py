@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.figures.look import COLOURS, axis, figure, level_bars, row_axis
+from peakline.figures.look import COLOURS, Drawing, axis, drawing, level_bars, row_axis
 from peakline.figures.text import duration_text, fit, plain, share_text, time_unit
 from peakline.timing.kernels import kernel_reports
 from peakline.timing.op_stats import op_times
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from peakline.tables import Profile
 
 _BARS = 20
@@ -32,7 +30,7 @@ class _Bar:
     spread_ps: tuple[int, int, int]
 
 
-def op_stats(profile: Profile, *, side: str | None = None) -> Figure | None:
+def op_stats(profile: Profile, *, side: str | None = None) -> Drawing | None:
     """The 20 ops with the most self time, on devices and on the host.
 
     Only those of one ``side``, ``device`` or ``host``, where it is named. None where no op ran.
@@ -52,7 +50,7 @@ def op_stats(profile: Profile, *, side: str | None = None) -> Figure | None:
     return _draw(bars, total, len(ops), "Ops by self time", "ops", "Self time")
 
 
-def kernels(profile: Profile) -> Figure | None:
+def kernels(profile: Profile) -> Drawing | None:
     """The 20 kernels of GPUs that took longest; None where the profile has none.
 
     Raises InputError when the profile cannot be read.
@@ -74,7 +72,7 @@ def kernels(profile: Profile) -> Figure | None:
 
 def _draw(
     bars: Sequence[_Bar], total_ps: int, count: int, title: str, things: str, label: str
-) -> Figure | None:
+) -> Drawing | None:
     if not bars or not total_ps:
         return None
     size, unit = time_unit(max(bar.total_ps for bar in bars))
@@ -94,7 +92,7 @@ def _draw(
             )
         )
     first = bars[0]
-    return figure(
+    return drawing(
         traces,
         title=title,
         subtitle=plain(

@@ -8,13 +8,20 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.figures.drawn import DrawnAllocator, drawn_allocators
-from peakline.figures.look import ALARM, COLOURS, axis, figure, level_mark, step_axis, step_bars
+from peakline.figures.look import (
+    ALARM,
+    COLOURS,
+    Drawing,
+    axis,
+    drawing,
+    level_mark,
+    step_axis,
+    step_bars,
+)
 from peakline.figures.text import bytes_unit, fit, plain
 from peakline.text import size_text
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.memory.growth import AllocatorGrowth
     from peakline.tables import Profile
@@ -24,7 +31,7 @@ _BARS = 128
 
 def churn(
     profile: Profile, *, allocator: str | None = None, answer: MemoryAnswer | None = None
-) -> Figure | None:
+) -> Drawing | None:
     """Bytes that one allocator allocated in each step, and how much of it the step gave back.
 
     A bar stands for one step, or for the mean of several in a row where there are more than 128.
@@ -68,7 +75,7 @@ def _draw(
     growth: AllocatorGrowth,
     given_back: Int64Array,
     kept: Int64Array,
-) -> Figure:
+) -> Drawing:
     steps = given_back.size
     together = -(-steps // _BARS)
     firsts = np.arange(0, steps, together)
@@ -88,7 +95,7 @@ def _draw(
         )
     ]
     line, word = level_mark(f"peak in use {size_text(peak)}", ALARM, peak / size, "dot")
-    return figure(
+    return drawing(
         traces,
         title="Allocated in every step",
         subtitle=plain(f"{asked.name}: {size_text(mean)} in a step on average{times}", 400),

@@ -59,7 +59,8 @@ def second_slots(history: History, found: AtPeak) -> SecondSlots | None:
             needed += most
             # Rounded sizes differ: what goes is a share of them all.
             saved += int(found.bytes[zeros].sum()) * (zeros.size - most) // zeros.size
-    if saved < _SHARE * found.peak:
+    # An allocator with nothing at its peak has no share of it.
+    if not rows or saved < _SHARE * found.peak:
         return None
     return SecondSlots(np.array(rows, np.int64), needed, saved, update)
 

@@ -22,7 +22,7 @@ PARTS = {
     "compile_ps": "compilation",
     "launch_ps": "launching work",
     "host_compute_ps": "host compute",
-    "idle_ps": "idle",
+    "idle_ps": "idle, cause unknown",
     "unknown_ps": "no event recorded",
 }
 """The columns of ``step_breakdown`` that add up to a step's time, and what they are called."""

@@ -62,6 +62,9 @@ def nest(
     The first ``skip`` parts of each are left out. What holds a node so far holds its outermost
     scope. With ``own_scope`` a node whose whole path is a scope's stands in that scope.
     """
+    if not paths.counts.size:
+        # No node has a name, as in a program of which only the buffers are known.
+        return
     path, at = items.path[rows], items.parent[rows].copy()
     first, depth = paths.first[np.maximum(path, 0)] + skip, paths.counts[np.maximum(path, 0)] - 1
     depth = np.where(path < 0, 0, depth - skip)

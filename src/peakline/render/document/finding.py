@@ -59,7 +59,7 @@ def evidence(finding: Finding, labels: Mapping[int, str]) -> tuple[list[Table], 
             skipped |= {"since_step_name"} if row.get("since_step") is not None else set()
     facts: list[Fact] = []
     for name, value in finding.evidence.items():
-        label = heading_of(name, declared)
+        label = _heading(name, finding.evidence, declared)
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             tables.append(rows_table(label, value, labels, declared))
         elif name not in skipped and value not in (None, ""):
@@ -132,9 +132,7 @@ def time_tables(finding: Finding) -> list[Table]:
     declared = kinds()[finding.kind].columns
     # Parts of a step are called as everywhere on the screens of time.
     columns = [
-        Column(
-            PARTS.get(name) or heading_of(name, declared), _unit(name) if name in numbers else ""
-        )
+        Column(_heading(name, rows[0], declared), _unit(name) if name in numbers else "")
         for name in names
     ]
     cells = [
@@ -145,6 +143,15 @@ def time_tables(finding: Finding) -> list[Table]:
         places.remove(names.index(name))
         found.append(found[0].only(places))
     return found
+
+
+def _heading(name: str, beside: Mapping[str, object], declared: Mapping[str, Declared]) -> str:
+    """What a number is called.
+
+    Beside the time that a device is busy, idle is all the rest of it, and no part of a step.
+    """
+    is_part = name in PARTS and "busy_ps" not in beside
+    return PARTS[name] if is_part else heading_of(name, declared)
 
 
 def pieces_text(found: Fragmentation) -> list[str]:
@@ -195,6 +202,10 @@ def _value(name: str, value: object, labels: Mapping[int, str]) -> Value:
         return step_text(value, labels) if isinstance(value, int) else ""
     if value is None or isinstance(value, int | float):
         return value
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
     if name == "op":
         return str(value) or "(no op)"
+    if name == "most":
+        return PARTS.get(f"{value}_ps", str(value))
     return _CAUSES.get(str(value), str(value)) if name == "cause" else str(value)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from peakline.render.document.model import Column, Row, Table, columns_of
-from peakline.tables.columns import Columns
+from peakline.tables import Columns, Profile
 from peakline.text import counted, shares_text, short_time_text
 
 _SUMMED = {"device": "summed over devices and their streams", "host": "summed over threads"}
@@ -38,6 +38,20 @@ _KERNELS = (
 NARROW_WITHOUT = frozenset(("p95", "max", "type", "occupancy", "grid", "block"))
 """Columns that a narrow screen does without, so that names have room."""
 RUNS = "RUNS of an op on a device: the kernels that one run of it launched count as one, if known"
+
+
+def sorted_ops(profile: Profile, table: str, column: str) -> Columns | None:
+    """The table ``op_stats`` or ``kernels``, the largest ``column`` first and among equals by name;
+    None without one row.
+    """
+    if table not in profile.tables or not profile.has_rows(table):
+        return None
+    found = profile.columns(table)
+    # A kernel calls nothing: all its time is its own.
+    by = column if column in found else "total_ps"
+    names = found.names("kernel" if table == "kernels" else "op")
+    rank = np.argsort(np.argsort(np.array([*names.values, ""], object), kind="stable"))
+    return found.take(np.lexsort((rank[names.codes], -found.array(by))))
 
 
 def ops_tables(table: Columns, most: int) -> dict[str, Table]:

@@ -58,11 +58,10 @@ def composition(part: Part) -> Markup | None:
     where = "memory" if context.is_moment else "the peak"
     if len({row.what[0] for row in rows}) > 1:
         told.append(
-            context.drawings.figure(
+            context.drawings.of_part(
                 "peak_icicle",
                 part,
                 f"Composition of {where} by {'scope' if scopes else 'op'}",
-                _sentence(part, rows),
                 equivalent,
             )
         )

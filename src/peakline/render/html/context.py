@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.time_answer import TimeAnswer
 from peakline.memory.details import MemoryDetails
 from peakline.memory.peak import AllocatorPeak
 from peakline.memory.signatures import History
@@ -18,15 +19,18 @@ from peakline.tables import Profile
 @dataclass(frozen=True, eq=False)
 class Context:
     """``labels`` are the names of the steps by id. ``is_moment``: the file has what there was at
-    one moment, and no records of how it came about.
+    one moment, and no records of how it came about. ``sections`` are the ids of the sections that
+    the page has, which its links lead to.
     """
 
     profile: Profile
     answer: MemoryAnswer
+    time: TimeAnswer
     labels: Mapping[int, str]
     is_moment: bool
     tables: Tables
     drawings: Drawings
+    sections: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,25 +1,25 @@
-"""Figures in a page: each with its words and a table that says the same, drawn where scripts run.
+"""Figures in a page: each with its words and a table that says the same.
 
-The figures are those of `peakline.figures`. Their data stand in the page as JSON, once, in a block
-that nothing executes; a small script hands them to Plotly. Where no script runs, the words, the
-table and, for memory over time, a plain drawing are what there is.
+The figures are those of `peakline.figures`, drawn as SVG: no script is needed to see one, and paper
+shows what the window shows.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peakline.render.html.html import Child, Markup, data_script, tag
+from peakline.render.html.html import Child, Markup, join, tag
+from peakline.render.html.svg.legend import legend
+from peakline.render.html.svg.picture import NARROW, WIDE, picture_of
+from peakline.render.html.svg.texts import plain_text
 
 if TYPE_CHECKING:
+    from peakline.figures.look import Drawing
     from peakline.render.html.context import Part
+    from peakline.tables import Profile
 
-MOST_BYTES = 900_000
-"""All figures' data together. With Plotly and the tables a page stays under 6 MB."""
-
-
-_TITLE, _LEAST_TOP = 48, 36
-"""Pixels that a figure's own title takes, and what must stay above the drawing."""
+MOST_BYTES = 500_000
+"""All drawings together. With the tables a page stays under 1 MB."""
 
 
 class Drawings:
@@ -27,76 +27,39 @@ class Drawings:
 
     def __init__(self) -> None:
         self._left = MOST_BYTES
-        self._data: list[Markup] = []
         self.left_out = 0
-        """Figures whose data would have made the page too large."""
+        """Figures whose drawing would have made the page too large."""
 
-    @property
-    def data(self) -> tuple[Markup, ...]:
-        """The blocks of data, one per figure."""
-        return tuple(self._data)
+    def of_part(
+        self, name: str, part: Part, title: str, equivalent: Markup | None
+    ) -> Markup | None:
+        """The figure ``name`` of `peakline.figures` for one allocator; as `figure`."""
+        context = part.context
+        options = {"allocator": part.peak.allocator, "answer": context.answer}
+        return self.figure(name, context.profile, title, equivalent, **options)
 
     def figure(
-        self,
-        name: str,
-        part: Part,
-        title: str,
-        words: str,
-        equivalent: Markup | None,
-        *,
-        still: Markup | None = None,
+        self, name: str, profile: Profile, title: str, equivalent: Markup | None, **options: Any
     ) -> Markup | None:
-        """The figure ``name`` of `peakline.figures` for one allocator.
+        """The figure ``name`` of `peakline.figures`.
 
-        ``words`` say what it shows, ``equivalent`` is the same as a table, ``still`` a drawing
-        that needs no script. Where there is nothing to draw only the table is left.
+        ``equivalent`` is the same as a table, folded below it. Where there is nothing to draw only
+        the table is left.
         """
-        from peakline import figures
+        from peakline.figures import drawings
 
-        drawn = getattr(figures, name)(
-            part.context.profile, allocator=part.peak.allocator, answer=part.context.answer
-        )
-        document, height, told = ("", 0, "") if drawn is None else _document(drawn)
-        if len(document) > self._left:
+        drawn: Drawing | None = getattr(drawings, name)(profile, **options)
+        if drawn is None:
+            return equivalent
+        label = f"{title}. {drawn.description}"
+        pictures = join(picture_of(drawn, label, width) for width in (WIDE, NARROW))
+        size = len(pictures.encode())
+        if size > self._left:
             self.left_out += 1
-            document = ""
-        if not document:
-            return equivalent if still is None else _figure(title, still, None, equivalent)
-        self._left -= len(document)
-        key = f"figure-{len(self._data) + 1}"
-        self._data.append(data_script(f"{key}-data", document))
-        plot = tag(
-            "div",
-            class_="plot",
-            id=key,
-            role="img",
-            aria_label=f"{title}. {told or words}",
-            data_height=height,
-        )
-        return _figure(title, still, plot, equivalent)
-
-
-def _figure(
-    title: str, still: Markup | None, plot: Markup | None, equivalent: Markup | None
-) -> Markup:
-    folded: Child = None
-    if equivalent is not None:
-        folded = tag("details", tag("summary", f"{title}: as a table"), equivalent, open=True)
-    return tag("figure", tag("figcaption", title), still, plot, folded)
-
-
-def _document(drawn: Any) -> tuple[str, int, str]:
-    """The figure as JSON, its height in pixels, and what it says to who cannot see it.
-
-    The title and the words are left out of the JSON: the page has them.
-    """
-    from plotly.io import to_json
-
-    layout = drawn.layout
-    top = layout.margin.t or _TITLE
-    spare = min(_TITLE, max(top - _LEAST_TOP, 0))
-    height = int(layout.height or 450) - spare
-    told = str((layout.meta or {}).get("description", ""))
-    drawn.update_layout(title=None, meta=None, margin={"t": top - spare}, height=None)
-    drawn.update_layout(autosize=True)
-    return to_json(drawn, engine="json"), height, told
+            return equivalent
+        self._left -= size
+        folded: Child = None
+        if equivalent is not None:
+            folded = tag("details", tag("summary", f"{title}: as a table"), equivalent)
+        caption = tag("figcaption", tag("strong", title), tag("br"), plain_text(drawn.subtitle))
+        return tag("figure", caption, pictures, legend(drawn), folded)

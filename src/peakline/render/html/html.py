@@ -7,10 +7,6 @@ that turn the direction of the text, halves of surrogate pairs) is spelled as an
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import re
 from collections.abc import Iterable
 
 _VOID = frozenset({"br", "wbr", "col", "hr", "link", "meta"})
@@ -75,29 +71,3 @@ def tag(name: str, /, *children: Child, **attributes: str | int | bool | None) -
     if name in _VOID:
         return Markup(f"<{name}{told}>")
     return Markup(f"<{name}{told}>{join(children)}</{name}>")
-
-
-def data_script(name: str, document: str) -> Markup:
-    """A block of JSON that scripts of the page find under the id ``name``; nothing runs it.
-
-    ``document`` is JSON. Signs that could end the block are written as JSON's own escapes, which
-    stand inside its strings only.
-    """
-    safe = document.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    safe = safe.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    json.loads(safe)
-    opening = tag("script", type="application/json", id=name).removesuffix("</script>")
-    return Markup(f"{opening}{safe}</script>")
-
-
-def script(source: str) -> Markup:
-    """A script of ours; raises ValueError for one that would not end where it is meant to."""
-    if re.search(r"</script|<!--", source, re.IGNORECASE):
-        raise ValueError("a script that would end too early in HTML")
-    return Markup(f"<script>{source}</script>")
-
-
-def script_hash(source: str) -> str:
-    """What a Content-Security-Policy calls the script ``source``."""
-    digest = hashlib.sha256(source.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"

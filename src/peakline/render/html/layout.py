@@ -59,9 +59,8 @@ def buffers(part: Part) -> Markup | None:
     columns = columns_of("op", "size", type_and_shape="form", made="ps", freed="ps", lived="ps")
     caption = f"The {most} largest of {counted(rows.size, 'buffer')}"
     table = part.context.tables.write(Table(caption, columns, cells))
-    words = f"The largest is {size_text(int(weight.max()))}."
-    return part.context.drawings.figure(
-        "largest_buffers", part, "Lifetimes of the largest buffers", words, table
+    return part.context.drawings.of_part(
+        "largest_buffers", part, "Lifetimes of the largest buffers", table
     )
 
 
@@ -98,8 +97,8 @@ def growth(part: Part) -> Markup | None:
     table = None
     if rows:
         table = part.context.tables.write(rows_table(caption, rows, part.context.labels, {}))
-    figure = part.context.drawings.figure(
-        "growth_per_step", part, "Memory left at the end of each step", words, table
+    figure = part.context.drawings.of_part(
+        "growth_per_step", part, "Memory left at the end of each step", table
     )
     return join([tag("p", words), figure])
 
@@ -137,8 +136,8 @@ def fragmentation(part: Part) -> Markup | None:
     cells = [(one.from_bytes, one.count, one.bytes) for one in found.at_worst]
     caption = f"Free pieces at {time_text(found.worst.time_ps)}, just before that allocation"
     table = part.context.tables.write(Table(caption, columns, cells))
-    figure = part.context.drawings.figure(
-        "fragmentation", part, "Free memory, and its largest piece", words, table
+    figure = part.context.drawings.of_part(
+        "fragmentation", part, "Free memory, and its largest piece", table
     )
     return join([tag("p", words), figure])
 
@@ -168,9 +167,10 @@ def churn(part: Part) -> Markup | None:
         for one in found.signatures[:_ROWS]
     ]
     caption = "What is allocated most, in bytes over the whole profile"
+    table = part.context.tables.write(rows_table(caption, rows, part.context.labels, {}))
     return join(
         [
             tag("p", words),
-            part.context.tables.write(rows_table(caption, rows, part.context.labels, {})),
+            part.context.drawings.of_part("churn", part, "Allocated in every step", table),
         ]
     )

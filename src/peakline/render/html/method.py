@@ -6,7 +6,9 @@ import platform
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 
-from peakline.render.document.model import Fact, Table, columns_of
+from peakline.findings.memory_answer import NOTHING
+from peakline.findings.time_answer import NO_STEPS
+from peakline.render.document.model import Fact, Table, capital, columns_of
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, tag
 from peakline.text import counted, time_text
@@ -14,7 +16,8 @@ from peakline.text import counted, time_text
 
 def warnings(context: Context) -> Markup | None:
     """What the reading and the analyses lost, skipped or guessed."""
-    found = context.profile.warnings
+    # The summary says what the profile has nothing about.
+    found = [one for one in context.profile.warnings if one.kind not in {NOTHING, NO_STEPS}]
     if not found:
         return None
     columns = columns_of(kind="name", times="count", what_it_means="")
@@ -31,7 +34,7 @@ def method(context: Context, parts: Sequence[Part], command: str | None) -> Mark
     """Where the numbers come from, and what the profile does not record."""
     alone = len(context.answer.allocators) == 1
     unknown = [
-        f"{told[0].upper()}{told[1:]}" if alone or name is None else f"{name}: {told}"
+        capital(told) if alone or name is None else f"{name}: {told}"
         for name, told in _unknown(context, parts)
     ]
     told: list[Child] = [_facts(context, parts, command)]
@@ -77,6 +80,10 @@ def _measured_by(part: Part) -> str:
 
 def _unknown(context: Context, parts: Sequence[Part]) -> Iterator[tuple[str | None, str]]:
     """What the profile does not record, and of which allocators; None for all of it."""
+    if context.answer.nothing:
+        yield None, "memory: no record is about it."
+    if context.time.nothing:
+        yield None, f"time: {context.time.nothing}."
     if context.is_moment:
         yield (
             None,

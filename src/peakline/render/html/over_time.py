@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from peakline.arrays import Int64Array
@@ -19,8 +17,6 @@ from peakline.text import size_text, time_text
 _ROWS = 12
 _SMALL, _SMALL_SHARE = 1 << 20, 0.01
 """Nobody has to know how often an allocator with less than this comes near its peak."""
-_WIDTH, _HEIGHT = 960, 180
-_POINTS = 480
 
 
 def memory_over_time(part: Part) -> Markup | None:
@@ -36,15 +32,10 @@ def memory_over_time(part: Part) -> Markup | None:
     equivalent = (
         _by_time(part, times, used) if growth is None else _by_step(part, growth.marks, rows, used)
     )
-    told = context.drawings.figure(
-        "memory_over_time",
-        part,
-        "Memory in use over time",
-        words,
-        equivalent,
-        still=_still(part, times, used, words),
+    drawn = context.drawings.of_part(
+        "memory_over_time", part, "Memory in use over time", equivalent
     )
-    return join([tag("p", words), _near(part), told])
+    return join([tag("p", words), _near(part), drawn])
 
 
 def _sentence(part: Part, times: Int64Array, used: Int64Array) -> str:
@@ -165,27 +156,3 @@ def _evenly(total: int, also: int) -> list[int]:
         return list(range(total))
     places = np.linspace(0, total - 1, _ROWS - 1).astype(int).tolist()
     return sorted({*places, also})
-
-
-def _still(part: Part, times: Int64Array, used: Int64Array, words: str) -> Markup:
-    """The course as a plain drawing: of every sliver of time the most in use."""
-    start, span = int(times[0]), max(int(times[-1]) - int(times[0]), 1)
-    slots = ((times - start).astype(np.float64) * (_POINTS - 1) / span).astype(np.int64)
-    firsts = np.flatnonzero(np.diff(slots, prepend=-1))
-    heights = np.maximum.reduceat(used, firsts)
-    top = max(int(used.max()), 1)
-    x: list[float] = np.round(slots[firsts] * _WIDTH / _POINTS, 1).tolist()
-    y: list[float] = np.round(_HEIGHT - heights * (_HEIGHT - 4.0) / top, 1).tolist()
-    line = f"M{x[0]} {y[0]}" + "".join(f"H{a}V{b}" for a, b in zip(x[1:], y[1:], strict=True))
-    area = f"{line}H{_WIDTH}V{_HEIGHT}H{x[0]}Z"
-    peak: Any = round((part.peak.peak_time_ps - start) * _WIDTH * (1 - 1 / _POINTS) / span, 1)
-    return tag(
-        "svg",
-        tag("path", d=area, class_="area"),
-        tag("path", d=f"{line}H{_WIDTH}", class_="line"),
-        tag("circle", cx=peak, cy=4, r=4, class_="dot"),
-        class_="still",
-        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
-        role="img",
-        aria_label=words,
-    )

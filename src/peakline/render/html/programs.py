@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from peakline.findings.failed_programs import explained_failures
-from peakline.findings.program_memory import device_needs, program_at_peak
-from peakline.render.document.model import Table, capital
+from peakline.findings.program_memory import DeviceNeed, device_needs, program_at_peak
+from peakline.render.document.model import Fact, Table, capital
 from peakline.render.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
@@ -15,41 +16,70 @@ from peakline.render.document.program_memory import (
     failure_title,
     need_sections,
 )
-from peakline.render.document.programs import groups_tables, live_table
+from peakline.render.document.programs import (
+    groups_tables,
+    live_table,
+    program_facts,
+    programs_table,
+)
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, join, tag
 from peakline.text import counted, size_text
-from peakline.timing.program_answer import ProgramAnswer
+from peakline.timing.program_answer import ProgramAnswer, programs_of
 
 _ROWS, _GROUPS, _FAILURES = 30, 12, 3
 _NEEDS = 8
 """So many programs are shown with what they have live."""
 
 
-def needs(context: Context) -> Markup | None:
-    """Per device the program that needs most, and what is live then; for a profile without records
-    of memory, whose programs say it.
+def compiled(context: Context) -> Markup | None:
+    """The compiled programs: all of them, and what those that need most have live; nothing without.
+
+    Without records of memory that is a group per program that devices ran; else the largest one.
     """
-    found = device_needs(context.profile)
-    if not found:
+    if not context.profile.programs():
         return None
-    # The heading says the rest.
-    words = (LOWER_BOUND if found[0].is_run else NOT_RUN).partition(": ")[2]
-    parts: list[Child] = [tag("p", f"{capital(words)}.")]
-    sections = need_sections(found)
-    for title, facts, need in sections[:_NEEDS]:
-        name = title or need.program.label
-        parts += [tag("h3", clip(name, 300)), context.tables.facts(f"what {name} needs", facts)]
-        parts.append(_live(context, need.program, "live then"))
-        parts += [context.tables.write(one) for one in groups_tables(need.program, _GROUPS)]
-    if len(sections) > _NEEDS:
-        parts.append(tag("p", f"And {counted(len(sections) - _NEEDS, 'more group')} of devices."))
+    every = programs_of(context.profile)
+    if not every:
+        return None
+    listed = programs_table(every, _ROWS).without_empty()
+    parts: list[Child] = [
+        context.tables.write(replace(listed, rest=()), head=len(listed.columns) - 1)
+    ]
+    if listed.rest:
+        parts.append(tag("p", f"And {counted(len(every) - _ROWS, 'more program')}."))
+    if context.answer.nothing and (found := device_needs(context.profile)):
+        parts += _needs(context, found)
+    elif every[0].peak_bytes is not None:
+        parts += _program(context, every[0], every[0].label, program_facts(every[0]))
     return tag(
         "section",
-        tag("h2", "What the compiled programs need", id="programs"),
+        tag("h2", "Compiled programs", id="programs"),
         *parts,
         aria_labelledby="programs",
     )
+
+
+def _needs(context: Context, found: Sequence[DeviceNeed]) -> Iterator[Child]:
+    """Per device the program that needs most, and what is live then."""
+    # The heading says the rest.
+    words = (LOWER_BOUND if found[0].is_run else NOT_RUN).partition(": ")[2]
+    yield tag("p", f"{capital(words)}.")
+    sections = need_sections(found)
+    for title, facts, need in sections[:_NEEDS]:
+        yield from _program(context, need.program, title or need.program.label, facts)
+    if len(sections) > _NEEDS:
+        yield tag("p", f"And {counted(len(sections) - _NEEDS, 'more group')} of devices.")
+
+
+def _program(
+    context: Context, program: ProgramAnswer, name: str, facts: Sequence[Fact]
+) -> Iterator[Child]:
+    """One program: its numbers, what is live when it needs most, by value, scope and line."""
+    yield tag("h3", clip(name, 300))
+    yield context.tables.facts(f"what {clip(name, 300)} needs", facts)
+    yield _live(context, program, "live then")
+    yield from (context.tables.write(one) for one in groups_tables(program, _GROUPS))
 
 
 def at_peak(part: Part) -> Markup | None:

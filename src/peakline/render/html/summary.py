@@ -2,92 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from peakline.findings.catalogue import kinds
-from peakline.findings.finding import SEVERITIES, Finding
-from peakline.findings.headline.memory import notable_memory
+from peakline.findings.headline.memory import memory_headline, savings_headline
+from peakline.findings.headline.sentence import Sentence
+from peakline.findings.headline.time import time_headline
 from peakline.findings.step_names import step_text
+from peakline.findings.summary import notable_of
 from peakline.memory.peak import AllocatorPeak
-from peakline.render.document.finding import evidence
 from peakline.render.document.memory import allocator_facts, detail_facts
 from peakline.render.document.model import Column, Row, Table, capital, columns_of
 from peakline.render.html.context import Context, Part
+from peakline.render.html.findings import in_order, mark
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
 from peakline.render.html.values import cell, named
 from peakline.text import time_text
 
-_WORDS = {"error": "Error", "warning": "Warning", "info": "For information"}
-_MARKS = {
-    "error": "M8 1 15 15H1ZM8 5.5v5M8 12v1.4",
-    "warning": "M8 1 15 8 8 15 1 8ZM8 4.6v4.2M8 10.2v1.4",
-    "info": "M8 1a7 7 0 1 0 .01 0ZM8 7v5M8 4v1.4",
-    "fine": "M8 1a7 7 0 1 0 .01 0ZM4.6 8.2l2.4 2.4 4.4-5",
-}
+_PHRASES = 4
+"""So many findings are named in the verdict."""
 _TELLING = 0.01
 """An op with less of the peak is not worth a place in the summary."""
-_LOWER = ("memory ", "without ", "the ")
-
-
-def rank(severity: str) -> int:
-    """0 for the gravest."""
-    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
 def summary(context: Context, parts: Sequence[Part]) -> Markup:
-    """The verdict, then the figures of the only allocator or a table of all of them."""
+    """What is said first of the profile, as on the page; the verdict; then the figures of the only
+    allocator or a table of all of them.
+    """
     answer = context.answer
-    told: list[Child] = [_verdict(context, parts)]
+    verdict, said = _verdict(context, parts)
+    items = [_sentence(context, one) for one in _first(context) if one.text not in said]
+    shown: list[Child] = [verdict, tag("ul", *items, class_="answer") if items else None]
+    if not (items or verdict):
+        words = "There is nothing about memory or time in this profile"
+        words += "; it holds a graph." if "graphs" in context.sections else "."
+        shown.append(tag("p", words, class_="verdict"))
     if len(answer.allocators) == 1 and len(parts) == 1:
-        told.append(_figures(parts[0]))
+        shown.append(_figures(parts[0]))
     elif answer.allocators:
-        told.append(_overview(context, parts))
-    return tag("section", tag("h2", "Summary", id="summary"), *told, aria_labelledby="summary")
+        shown.append(_overview(context, parts))
+    if answer.nothing:
+        shown.append(_without_memory(context))
+    return tag("section", tag("h2", "Summary", id="summary"), *shown, aria_labelledby="summary")
 
 
-def findings(context: Context) -> Markup | None:
-    """What is wrong, the gravest first: each with what to do and the numbers behind it."""
-    found = sorted(context.answer.findings, key=lambda one: rank(one.severity))
-    if not found:
-        return None
-    alone = len(context.answer.allocators) < 2
+def _first(context: Context) -> Iterator[Sentence]:
+    """The sentences of the page's answer bar. Those of memory are of all allocators: they are left
+    out of a report about others.
+    """
+    shown = {peak.allocator for peak in context.answer.allocators}
+    of_memory = memory_headline(context.profile)
+    named_ones = {one.params.get("allocator") for s in of_memory for one in s.phrases}
+    if not shown or named_ones & shown:
+        yield from of_memory
+    yield from savings_headline(context.answer)
+    yield from time_headline(context.profile)
+
+
+_PLACES = {"memory": "memory", "steps": "steps", "timeline": "time"}
+"""The section of a report that has what a view of the page shows."""
+
+
+def _sentence(context: Context, sentence: Sentence) -> Markup:
+    """A sentence whose nouns lead to the sections about them."""
+    parts: list[Child] = []
+    for place, phrase in enumerate(sentence.phrases):
+        text = clip(phrase.text if place else _begun(phrase.text), 600)
+        section = _PLACES.get(phrase.view, "")
+        is_there = section in context.sections
+        parts.append(tag("a", text, href=f"#{section}") if is_there else text)
+    return tag("li", *parts, ".")
+
+
+def _begun(text: str) -> str:
+    """``text`` as the begin of a sentence; a name stays as it is written."""
+    return capital(text) if text.partition(" ")[0].isalpha() else text
+
+
+def _without_memory(context: Context) -> Markup:
+    """What is said of memory where no record is about it."""
+    if context.profile.programs():
+        words = "its compiled programs say what they need."
+        return tag("p", f"There are no records of memory in this profile; {words}", class_="of")
+    if not context.time.nothing:
+        return tag("p", "There is nothing about memory in this profile.", class_="of")
     return tag(
-        "section",
-        tag("h2", "Findings", id="findings"),
-        *(_finding(context, finding, alone=alone) for finding in found),
-        aria_labelledby="findings",
+        "p",
+        "What records memory: a profile of "
+        "TensorFlow, of JAX on a GPU or of PyTorch with profile_memory=True, a memory snapshot of "
+        "PyTorch, a memory log, RunMetadata.",
+        class_="of",
     )
 
 
-def _mark(kind: str) -> Markup:
-    return tag(
-        "svg",
-        tag("path", d=_MARKS[kind]),
-        class_="mark",
-        viewBox="0 0 16 16",
-        aria_hidden="true",
-        focusable="false",
-    )
-
-
-def _verdict(context: Context, parts: Sequence[Part]) -> Markup:
-    found = context.answer.findings
+def _verdict(context: Context, parts: Sequence[Part]) -> tuple[Markup | None, set[str]]:
+    """What it comes to, and the sentences that it consists of."""
+    found = in_order(context)
     if found:
-        gravest = sorted(found, key=lambda one: rank(one.severity))
-        told = list(dict.fromkeys(kinds()[one.kind].phrase for one in gravest))
-        kind = gravest[0].severity
-        words = f"{_listed(told)}."
-        return tag("p", _mark(kind), f"{words[0].upper()}{words[1:]}", class_=f"verdict {kind}")
-    notable = notable_memory(context.answer)
+        phrases = list(dict.fromkeys(kinds()[one.finding.kind].phrase for one in found))
+        listed = _listed(phrases)
+        if len(phrases) > _PHRASES:
+            listed = f"{', '.join(phrases[:_PHRASES])} and more"
+        kind = found[0].finding.severity
+        return tag("p", mark(kind), f"{capital(listed)}.", class_=f"verdict {kind}"), set()
+    notable = notable_of(context.answer, context.time)
     if notable:
-        texts = [f"{one.text[0].upper()}{one.text[1:]}." for one in notable]
-        return tag("p", _mark("info"), " ".join(texts), class_="verdict info")
-    return join(
-        [
-            tag("p", _mark("fine"), "Nothing stands out.", class_="verdict fine"),
-            tag("p", _looked_for(context, parts)) if parts else None,
-        ]
-    )
+        texts = [f"{_begun(one.text)}." for one in notable]
+        said = {one.text for one in notable}
+        return tag("p", mark("info"), " ".join(texts), class_="verdict info"), said
+    if not parts and context.time.times is None:
+        return None, set()
+    fine = tag("p", mark("fine"), "Nothing stands out.", class_="verdict fine")
+    return join([fine, tag("p", _looked_for(context, parts)) if parts else None]), set()
 
 
 def _looked_for(context: Context, parts: Sequence[Part]) -> str:
@@ -195,31 +221,3 @@ def _overview_row(
         share,
         own.get(peak.allocator, 0),
     )
-
-
-def _finding(context: Context, finding: Finding, *, alone: bool) -> Markup:
-    """One finding: title, what to do, the numbers, the rows."""
-    title = clip(finding.title, 600)
-    allocator = str(finding.evidence.get("allocator") or "")
-    prefix = f"{named(allocator)}: "
-    if title.startswith(prefix):
-        title = title.removeprefix(prefix)
-        if title.startswith(_LOWER):
-            title = f"{title[0].upper()}{title[1:]}"
-    severity = finding.severity if finding.severity in SEVERITIES else "info"
-    badge = tag("span", _mark(severity), _WORDS[severity], class_=f"badge {severity}")
-    where = None if alone or not allocator else tag("p", "Allocator ", code(named(allocator)))
-    return tag(
-        "article",
-        tag("h3", badge, " ", title),
-        where,
-        tag("p", tag("strong", "What to do. "), finding.suggestion, class_="advice"),
-        *_evidence(context, finding),
-        class_=f"finding {severity}",
-    )
-
-
-def _evidence(context: Context, finding: Finding) -> list[Markup]:
-    tables, facts = evidence(finding, context.labels)
-    shown = [context.tables.write(table) for table in tables]
-    return [*shown, context.tables.facts("the numbers behind it", facts)] if facts else shown

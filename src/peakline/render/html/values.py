@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from peakline.render.document.model import Value, text_of
 from peakline.render.html.html import Child, Markup, clip, code, tag
+from peakline.render.html.svg.paint import box
 from peakline.text import allocator_text
 
 _SHORT = 28
+_BAR = 56
 
 
 def size(value: float | None) -> Markup:
@@ -50,5 +52,10 @@ def cell(value: Value, unit: str) -> Child:
 
 def _share_bar(told: str) -> Markup:
     """A share with a bar behind it, which says nothing the number does not."""
-    width = float(told.removesuffix("%") or 0) / 100
-    return tag("span", told, class_="share", style=f"--share:{width:.4f}")
+    width = float(told.removesuffix("%") or 0) / 100 * _BAR
+    marks = (
+        tag("path", d=box(0, 0, _BAR, 9), class_="whole-bar"),
+        tag("path", d=box(0, 0, min(width, _BAR), 9), class_="part-bar"),
+    )
+    bar = tag("svg", *marks, viewBox=f"0 0 {_BAR} 9", aria_hidden="true")
+    return tag("span", bar, told, class_="share")

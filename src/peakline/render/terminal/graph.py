@@ -8,13 +8,14 @@ from rich.text import Text
 
 from peakline.graph.index import short_name
 from peakline.graph.rules import RULES
-from peakline.hlo.graphs import KIND as HLO
+from peakline.render.document.graph import contents_tables, graph_facts, graphs_table
+from peakline.render.document.model import Table, text_of
 from peakline.render.terminal.screen import indented, plain_table, show
-from peakline.text import one_line, shares_text
+from peakline.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
     from peakline.api import Profile
     from peakline.graph.rules import BrokenRule
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 _ROWS = 20
 _GRAPHS = 100
-_ANYWHERE = "(any)"
-_UNNAMED = "(unnamed)"
 
 
 def print_graph(profile: Profile, summary: GraphSummary, broken: list[BrokenRule] | None) -> None:
@@ -41,17 +40,13 @@ def print_graph(profile: Profile, summary: GraphSummary, broken: list[BrokenRule
 
 
 def _contents(summary: GraphSummary) -> list[RenderableType]:
-    """What is in the graph; of several only the largest, as the others may be the same again."""
-    shown, where = summary.largest, ""
-    if shown is None:
-        return []
-    if len(summary.graphs) > 1:
-        where = f" of the largest graph, {shown.graph or _UNNAMED}"
-    parts = _counted(f"ops{where}", shown.ops)
-    parts += _counted(f"ops in functions{where}", shown.function_ops)
-    if any(shown.devices.keys() - {""}):
-        devices = {name or _ANYWHERE: count for name, count in shown.devices.items()}
-        parts += _counted(f"requested devices{where}", devices)
+    parts: list[RenderableType] = []
+    for one in contents_tables(summary, _ROWS):
+        parts += ["", _title(one.title), indented(_plain(one, "share"))]
+        if one.rest:
+            kinds, nodes = one.rest
+            more = f"and {kinds} more kinds, {nodes:,} nodes (all with --json)"
+            parts.append(indented(Text(more)))
     return parts
 
 
@@ -59,67 +54,34 @@ def _title(text: str) -> Text:
     return Text(one_line(text), style="bold")
 
 
-def _facts(summary: GraphSummary) -> Table:
-    nodes, edges = f"{summary.nodes:,}", f"{summary.edges:,}"
-    if summary.functions:
-        nodes += f", and {summary.function_nodes:,} in {_number(summary.functions, 'function')}"
-        edges += f", and {summary.function_edges:,} in functions"
-    # A sum over several graphs would count what they have in common several times.
-    facts = [("nodes", nodes), ("edges", edges)]
-    if len(summary.graphs) > 1:
-        facts = [("graphs", f"{len(summary.graphs):,}")]
-    bad = sorted({version for graph in summary.graphs for version in graph.bad_consumers})
-    producer = summary.producer or "(not recorded)"
-    versions = f"written by {producer}, for readers from {summary.min_consumer} on"
-    if bad:
-        *but_last, last = map(str, bad)
-        listed = f"{', '.join(but_last)} or {last}" if but_last else last
-        versions += f", but not {listed}"
-    if any(graph.kind != HLO for graph in summary.graphs):
-        facts.append(("versions", versions))
-    table = plain_table(("", ""), facts)
+def _facts(summary: GraphSummary) -> RichTable:
+    table = plain_table(("", ""), [(fact.label, fact.text) for fact in graph_facts(summary)])
     table.show_header = False
     return table
 
 
-def _number(count: int, thing: str) -> str:
-    return f"one {thing}" if count == 1 else f"{count:,} {thing}s"
-
-
 def _graphs(graphs: tuple[GraphRow, ...]) -> list[RenderableType]:
-    rows = [
-        (
-            short_name(graph.graph) or _UNNAMED,
-            graph.kind + (f" ({short_name(graph.tags)})" if graph.tags else ""),
-            f"{graph.nodes:,}",
-            f"{graph.edges:,}",
-            f"{graph.functions:,}",
-        )
-        for graph in graphs[:_GRAPHS]
-    ]
-    columns = ("GRAPH", "KIND", "NODES", "EDGES", "FUNCTIONS")
-    parts: list[RenderableType] = [plain_table(columns, rows, right=columns[2:])]
-    if hidden := graphs[_GRAPHS:]:
-        nodes = sum(graph.nodes for graph in hidden)
-        parts.append(Text(f"and {len(hidden):,} more, {nodes:,} nodes (all with --json)"))
+    table = graphs_table(graphs, _GRAPHS)
+    parts: list[RenderableType] = [_plain(table)]
+    if table.rest:
+        hidden, nodes = table.rest
+        parts.append(Text(f"and {hidden:,} more, {nodes:,} nodes (all with --json)"))
     return parts
 
 
-def _counted(title: str, counts: dict[str, int]) -> list[RenderableType]:
-    if not counts:
-        return []
-    total = sum(counts.values())
-    shown = list(counts.items())[:_ROWS]
-    shares = shares_text([*dict(shown).values(), total - sum(dict(shown).values())])
-    rows = [
-        (f"{count:,}", share, name) for (name, count), share in zip(shown, shares, strict=False)
+def _plain(table: Table, *more_right: str) -> RichTable:
+    """A table of the document; columns of numbers, and those named, are set to the right."""
+    heads = [column.label.upper() for column in table.columns]
+    right = [
+        head
+        for head, column in zip(heads, table.columns, strict=True)
+        if column.is_number or column.label in more_right
     ]
-    table = plain_table(("COUNT", "SHARE", "NAME"), rows, right=("COUNT", "SHARE"))
-    parts: list[RenderableType] = ["", _title(title), indented(table)]
-    if hidden := list(counts.values())[_ROWS:]:
-        more = f"and {len(hidden)} more kinds, {sum(hidden):,} nodes (all with --json)"
-        parts.append(indented(Text(more)))
-    return parts
+    cells = [
+        [text_of(cell, column.unit) for cell, column in zip(row, table.columns, strict=True)]
+        for row in table.rows
+    ]
+    return plain_table(heads, cells, right=right)
 
 
 def _check(broken: list[BrokenRule], *, several: bool) -> list[RenderableType]:

@@ -20,7 +20,7 @@ export const PARTS = [
   { name: "compile", text: "compilation", color: "series-5", pattern: "" },
   { name: "launch", text: "launching work", color: "series-6", pattern: "" },
   { name: "host_compute", text: "host compute", color: "series-1", pattern: "" },
-  { name: "idle", text: "device idle, cause unknown", color: "series-8", pattern: "" },
+  { name: "idle", text: "idle, cause unknown", color: "series-8", pattern: "" },
   { name: "unknown", text: "no event recorded", color: "series-8", pattern: "/" },
 ];
 

@@ -1,0 +1,26 @@
+"""All figures as plain data, which the faces of Peakline draw."""
+
+from __future__ import annotations
+
+from peakline.figures.composition import peak_icicle
+from peakline.figures.free_memory import fragmentation
+from peakline.figures.lifetimes import largest_buffers
+from peakline.figures.over_time import memory_over_time
+from peakline.figures.steps_growth import growth_per_step
+from peakline.figures.time_parts import device_time, input_pipeline, step_breakdown
+from peakline.figures.top_ops import kernels, op_stats
+from peakline.figures.turnover import churn
+
+__all__ = [
+    "churn",
+    "device_time",
+    "fragmentation",
+    "growth_per_step",
+    "input_pipeline",
+    "kernels",
+    "largest_buffers",
+    "memory_over_time",
+    "op_stats",
+    "peak_icicle",
+    "step_breakdown",
+]

@@ -1,0 +1,72 @@
+"""What a report says of graphs: how large they are, how deep, and what their scopes hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from peakline.graph.scopes.graphs import default_graph, scoped_graph
+from peakline.graph.summary import summarize_graphs
+from peakline.render.document.graph import (
+    UNNAMED,
+    contents_tables,
+    depth_of,
+    graph_facts,
+    graphs_table,
+    scopes_table,
+)
+from peakline.render.document.model import Fact, Table, capital
+from peakline.render.html.context import Context
+from peakline.render.html.html import Child, Markup, clip, join, tag
+from peakline.text import counted
+
+_ROWS, _GRAPHS = 12, 12
+
+
+def graphs(context: Context) -> Markup | None:
+    """The graphs of the profile; nothing without one."""
+    profile = context.profile
+    name = default_graph(profile)
+    if name is None:
+        return None
+    summary = summarize_graphs(profile)
+    facts = [] if name.kind == "hlo" else graph_facts(summary)
+    shown: list[Child] = [context.tables.facts("what the graphs hold", facts) if facts else None]
+    if len(summary.graphs) > 1 and name.kind != "hlo":
+        shown.append(_rows(context, graphs_table(summary.graphs, _GRAPHS), "graph"))
+    shown.append(_scopes(context))
+    if name.kind != "hlo":
+        shown += [_rows(context, one, "kind") for one in contents_tables(summary, _ROWS)]
+    several = "s" if len(summary.graphs) > 1 else ""
+    title = tag("h2", f"Graph{several}", id="graphs")
+    return tag("section", title, *shown, aria_labelledby="graphs")
+
+
+def _scopes(context: Context) -> Markup:
+    """The graph that the page shows first: its size, its depth and its largest scopes."""
+    graph = scoped_graph(context.profile)
+    table = scopes_table(graph)
+    what = "instruction" if graph.program is not None else "node"
+    facts = [
+        Fact(
+            "shown", graph.graph or UNNAMED, "name", f", {graph.function}" if graph.function else ""
+        ),
+        Fact(f"{what}s", graph.nodes, "count"),
+        Fact("depth", counted(depth_of(graph), "scope")),
+    ]
+    if graph.measures.has_time and graph.measures.step is not None:
+        facts.append(Fact("times are of", f"step {graph.measures.step}"))
+    shown: list[Child] = [
+        context.tables.facts("the graph that takes most time, or is largest", facts)
+    ]
+    if table.rows:
+        shown.append(_rows(context, replace(table, title=clip(table.title, 300)), "scope"))
+    return join(shown)
+
+
+def _rows(context: Context, table: Table, what: str) -> Markup:
+    rest: Child = None
+    if table.rest:
+        more = counted(int(table.rest[0] or 0), f"more {what}")
+        nodes = f", {counted(int(table.rest[1] or 0), 'node')}" if len(table.rest) > 1 else ""
+        rest = tag("p", f"{capital('and')} {more}{nodes}.")
+    return join([context.tables.write(replace(table, rest=())), rest])

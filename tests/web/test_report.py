@@ -1,0 +1,91 @@
+"""The report in a browser: axe, a phone's width, paper, and that its policy stops nothing of it."""
+
+import io
+import re
+from functools import cache
+
+import pytest
+from tests.web.looking import expect_accessible, expect_accessible_in_both_schemes, settle
+
+import peakline
+from peakline.report import write_report
+
+SAMPLES = (
+    "sessions/tf2_cnn",
+    "sessions/jax_cpu",
+    "programs/leak_list.xplane.pb.gz",
+    "programs/time/slow_step.xplane.pb.gz",
+    "chrome_trace/noleak.pt.trace.json.gz",
+    "oom_report/tf_bfc_oom.log.gz",
+    "graph_def/frozen.pb",
+)
+
+WIDE, NARROW = "figure > svg.wide", "figure > svg.narrow"
+
+
+@pytest.fixture(scope="session")
+def source(root):
+    """The report of a file of tests/data, as text."""
+
+    @cache
+    def make(name):
+        file = io.BytesIO()
+        with peakline.open(str(root / "tests" / "data" / name)) as profile:
+            write_report(profile, file)
+        return file.getvalue().decode()
+
+    return make
+
+
+def show(page, text):
+    page.set_content(text)
+    settle(page)
+
+
+def overflow(page):
+    return page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_everyone_can_read_it(page, source, name):
+    show(page, source(name))
+    expect_accessible_in_both_schemes(page, f"report_{name.replace('/', '_')}")
+    assert overflow(page) <= 0
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_phone_shows_all_of_it_without_scrolling_sideways(page, source, name):
+    page.set_viewport_size({"width": 390, "height": 844})
+    show(page, source(name))
+    assert overflow(page) <= 0
+    for drawing in page.locator(NARROW).all():
+        assert drawing.is_visible()
+    assert not any(drawing.is_visible() for drawing in page.locator(WIDE).all())
+    expect_accessible(page)
+
+
+def test_paper_is_light_and_shows_what_a_screen_folds(page, source):
+    page.emulate_media(color_scheme="dark", media="print")
+    show(page, source("programs/leak_list.xplane.pb.gz"))
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == "rgb(255, 255, 255)"
+    assert page.locator("details:not([open])").count() > 3
+    for table in page.locator("figure details table").all():
+        assert table.evaluate("one => one.checkVisibility({contentVisibilityAuto: true})")
+        assert table.bounding_box()["height"] > 30
+    assert page.locator(WIDE).first.is_visible()
+    assert not page.locator(NARROW).first.is_visible()
+    pdf = page.pdf(format="A4")
+    pages = re.findall(rb"/Type\s*/Page\b", pdf)
+    assert 4 <= len(pages) <= 20
+    page.emulate_media(color_scheme="light", media="screen")
+
+
+def test_the_colors_of_a_drawing_are_those_of_the_scheme(page, source):
+    show(page, source("sessions/tf2_cnn"))
+    line = page.locator(f"{WIDE} path.line").first
+    seen = [line.evaluate("one => getComputedStyle(one).stroke")]
+    page.emulate_media(color_scheme="dark")
+    seen.append(line.evaluate("one => getComputedStyle(one).stroke"))
+    page.emulate_media(color_scheme="light")
+    assert seen == ["rgb(47, 111, 208)", "rgb(106, 165, 248)"]
