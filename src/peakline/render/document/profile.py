@@ -7,6 +7,7 @@ from peakline.text import time_text
 
 
 def profile_text(profile: Profile, *, moment: bool = False) -> str:
-    """What a profile is and how long; a file of one ``moment`` has no length."""
+    """What a profile is and how long; a file of one ``moment``, or without time, has no length."""
     host = f", host {profile.host}" if profile.host else ""
-    return f"{profile.format}{host}" + ("" if moment else f", {time_text(profile.duration_ps)}")
+    length = "" if moment or not profile.duration_ps else f", {time_text(profile.duration_ps)}"
+    return f"{profile.format}{host}{length}"
