@@ -38,6 +38,8 @@ def source(root):
 
 
 def show(page, text):
+    # The policy of what was shown before would be that of the report.
+    page.goto("about:blank")
     page.set_content(text)
     settle(page)
 

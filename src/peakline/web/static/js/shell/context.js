@@ -91,8 +91,9 @@ export class Context {
    */
   tool(name, query = {}, signal = this.signal) {
     const whole = this.#asked(query);
-    return this.ahead?.take(name, whole)
-      ?? json(sessionPath(this.session, "tools", name), { query: whole, signal });
+    const request = () => json(sessionPath(this.session, "tools", name), { query: whole, signal });
+    const ahead = this.ahead?.take(name, whole);
+    return ahead ? ahead.then((answer) => answer ?? request()) : request();
   }
 
   /**

@@ -124,12 +124,12 @@ export class Router {
     const ends = this.#leave(address);
     fill(this.#main, loading("Opening"));
     const questions = FIRST[address.view]?.(address.params) ?? [];
-    const ahead = questions.length ? new Ahead(address, questions, ends.signal) : null;
     const module = (VIEWS[address.view] ?? VIEWS["sessions"])?.();
     try {
       const session = address.session ? this.#session(address) : null;
       session?.then((found) => void (!ends.signal.aborted && this.#header.setSession(found)),
         () => undefined);
+      const ahead = session && new Ahead(address, questions, session, ends.signal);
       let shown = address;
       if (session && !address.params["host"]) {
         const { hosts } = await session;

@@ -93,10 +93,10 @@ class GraphView {
 
   async #start() {
     fill(this.main, loading("Reading the graph"));
-    void this.#show();
     try {
-      const { data } = await this.#ask({ view: "graphs" });
       this.#tools = (await this.context.document)?.tools ?? [];
+      if (this.#tools.includes("graph_scopes")) void this.#show();
+      const { data } = await this.#ask({ view: "graphs" });
       if (this.context.signal.aborted) return;
       this.#graphs = data.graphs;
       if (!data.default) {
