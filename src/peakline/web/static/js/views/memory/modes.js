@@ -124,11 +124,13 @@ export function makeLayerLegend(layers, polygons, model, change) {
   function bufferChips() {
     const answer = polygons.known;
     if (!answer) return [];
-    const { record } = answer.buffers;
+    const { record, ops } = answer.buffers;
+    const one = ops.length === 1 && ops[0] ? `all are of ${ending(ops[0])}` : "no op is recorded";
     const rest = [
       `${count(record.length)} largest buffers, in order of allocation from the bottom`,
       answer.others ? `${count(answer.others)} smaller ones are one sum` : "",
       answer.unseen ? `${count(answer.unseen)} live shorter than a pixel and not at its highest moment: zoom in` : "",
+      polygons.isByBuffer && record.length ? `colored by buffer, since ${one}` : "",
     ].filter(Boolean).join("; ");
     return [h("span", { class: "quiet" }, `${rest}.`),
       ...polygons.colored.map(({ op, name }) => h("span", { class: "chip", title: op }, swatch(name),
