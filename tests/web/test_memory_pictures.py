@@ -1,7 +1,6 @@
 """The memory view's pictures: layers, buffers one by one, from A to B, the address map, trees."""
 
 import random
-from itertools import pairwise
 
 import pytest
 from tests.web.looking import (
@@ -133,38 +132,6 @@ def test_polygons_never_overlap_and_add_up(page, server):
                 y += columns["bytes"][one]
             assert sorted(at.get(pixel, [])) == sorted(expected)
             assert found["top"][pixel] == y
-
-
-_COLORS = """async (answer) => {
-  const { bufferColors, neighboursOf } = await import("./assets/js/views/memory/buffer-colors.js");
-  const colors = (one, wide) => bufferColors(one.record, neighboursOf(one, wide));
-  const all = answer.buffers, keep = (column) => column.filter((_, place) => place % 2 === 0);
-  return { whole: colors(all, answer.width), part: colors({ record: keep(all.record),
-    first: keep(all.first), last: keep(all.last) }, answer.width) };
-}"""
-
-
-def test_without_ops_each_buffer_has_a_color_that_its_neighbours_have_not(page, server):
-    open_view(page, server, view("torch_snapshot"), draw="buffers")
-    drawn(page)
-    tells(page.locator(".layer-legend"), "colored by buffer, since no op is recorded")
-    answer = tool(server, "torch_snapshot", "memory_polygons", width=200)
-    columns = answer["buffers"]
-    found = page.evaluate(_COLORS, answer)
-    colors = found["whole"]
-    for pixel in range(200):
-        lives = [
-            one for one in range(len(colors))
-            if columns["first"][one] <= pixel < columns["last"][one]
-        ]  # fmt: skip
-        assert all(colors[one] != colors[other] for one, other in pairwise(lives))
-    assert len(set(colors)) == 12
-    # Most have the same color whatever is in view.
-    same = [one == other for one, other in zip(colors[::2], found["part"], strict=True)]
-    assert sum(same) > len(same) / 2
-    open_view(page, server, view("leak_list"), draw="buffers")
-    drawn(page)
-    assert "colored by buffer" not in page.locator(".layer-legend").inner_text()
 
 
 def test_a_buffer_of_the_picture_is_chosen_in_the_table_and_the_other_way_round(page, server):

@@ -19,7 +19,9 @@ export function makeModes(model, change) {
   const by = h("select", { "aria-label": "Stacked by", onchange: () =>
     change({ by: /** @type {State["by"]} */ (by.value), draw: "stack", off: [] }) });
   const switches = h("div", { class: "row-of memory-switches", role: "group", "aria-label": "Lines" });
-  const element = h("div", { class: "row-of memory-modes" }, buttons, by, switches);
+  const note = h("span", { class: "quiet" }, "By the name of the step: no record of memory says "
+    + "which XLA program requested it.");
+  const element = h("div", { class: "row-of memory-modes" }, buttons, by, switches, note);
   return { element, redraw };
 
   /** @param {{isDescribed: boolean, hasStacks: boolean, hasReserved: boolean | null}} known */
@@ -37,6 +39,7 @@ export function makeModes(model, change) {
     fill(by, names.map((name) => h("option", { value: name, selected: name === state.by },
       `by ${BY[/** @type {State["by"]} */ (name)].toLowerCase()}`)));
     by.hidden = state.draw !== "stack";
+    note.hidden = state.draw !== "stack" || state.by !== "program";
     const capacity = allocator?.capacity_bytes ?? null;
     fill(switches,
       toggle("requested", "Requested", state.draw === "stack",

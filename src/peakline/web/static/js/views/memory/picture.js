@@ -66,6 +66,9 @@ export class Picture {
         chart && exportMenu({ name: `${context.session}-memory`, picture: () => chart.canvas,
           json: () => this.#answer(context), command: () => this.#command(context) })),
       chart && h("div", { class: "row-of" }, this.legend.element, h("span", { class: "grow" }),
+        h("div", { class: "row-of memory-zoom", role: "group", "aria-label": "Zoom" },
+          h("button", { type: "button", title: "w", "aria-label": "Zoom in", onclick: () => this.#zoom(0.5) }, "+"),
+          h("button", { type: "button", title: "s", "aria-label": "Zoom out", onclick: () => this.#zoom(2) }, "−")),
         h("button", { type: "button", onclick: wishes.toPeak }, "To the peak"), this.fit,
         h("button", { type: "button", onclick: () => model.viewport.showAll() }, "Show all")),
       this.layers?.element, trouble, chart?.canvas,
@@ -95,6 +98,12 @@ export class Picture {
   destroy() {
     this.chart?.destroy();
     this.overview?.destroy();
+  }
+
+  /** What is looked at stays where it is, where it is in view. @param {number} factor */
+  #zoom(factor) {
+    const { viewport, shownMoment: at } = this.model;
+    viewport.zoom(factor, at !== null && at >= viewport.from && at <= viewport.to ? at : undefined);
   }
 
   #found() {
