@@ -1,6 +1,7 @@
 """The memory view by touch, and by its buttons: fingers zoom and move what is over time."""
 
 import pytest
+from tests.waiting import until
 from tests.web.looking import eventually, open_view, settle, tells
 from tests.web.memories import bounds, chart, drawn, view
 
@@ -45,7 +46,7 @@ def test_two_fingers_zoom_and_one_moves(page, server, part, query):
         *(("touchMove", (x - apart, y), (x + apart, y)) for apart in (80, 120, 200)),
         ("touchEnd",),
     )
-    eventually(lambda: before / span(page) > 2, True)
+    until(lambda: before / span(page) > 2, "zoomed in")
     first, last = bounds(page)
     fingers(
         page,
@@ -53,7 +54,7 @@ def test_two_fingers_zoom_and_one_moves(page, server, part, query):
         *(("touchMove", (x + by, y)) for by in (30, 60, 90)),
         ("touchEnd",),
     )
-    eventually(lambda: bounds(page)[0] < first and bounds(page)[1] < last, True)
+    until(lambda: bounds(page)[0] < first and bounds(page)[1] < last, "earlier")
 
 
 def test_one_finger_up_and_down_scrolls_the_page(page, server):

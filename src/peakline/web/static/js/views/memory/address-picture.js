@@ -60,10 +60,12 @@ const HATCH_PX = 6;
 
 /**
  * The names of the colors of blocks: of the twelve ops with most bytes, else grey. Where ops do not
- * tell blocks apart, each record has its own, and blocks without one are grey.
+ * tell blocks apart, each record has its own, and blocks without one are grey; where none has one, all
+ * are alike.
  * @param {Blocks} blocks
  */
 export function colorsOf({ ops, op, bytes: sizes, record }) {
+  if (record.every((one) => one === null)) return record.map(() => CATEGORIES[0] ?? REST);
   if (isOneGroup(ops)) {
     const own = bufferColors(record, record.slice(1).map((_, place) => [place, place + 1]));
     return own.map((name, place) => (record[place] === null ? REST : name));
