@@ -269,6 +269,11 @@ def test_the_icicle_is_by_scope_or_by_stack(page, server):
     ("session", "query", "texts"),
     [
         ("leak_list", {"map": "time"}, ("blocks in", "regions")),
+        (
+            "torch_snapshot",
+            {"map": "time"},
+            ("12 stretches of segments in view, 12 taken and 6 returned",),
+        ),
         ("leak_list", {"map": "moment"}, ("holes", "the largest")),
         (
             "oom_report",

@@ -7,7 +7,7 @@ region has besides blocks in use is a hole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array, IntpA
 from peakline.deadline import check_deadline
 from peakline.memory.live import MemoryRecords
 from peakline.memory.live_bytes import begun
+from peakline.memory.segment_spans import SegmentSpans
 from peakline.memory.usage import buffer_bytes
 from peakline.tables import Profile
 from peakline.tables.once import once
@@ -134,6 +135,13 @@ def placed(profile: Profile, number: int) -> Placed:
     taken = _segments(profile, records.allocators[number])
     every = np.concatenate([own, taken[0]]), np.concatenate([size, taken[1]])
     return Placed(rows, own, size, regions_of(*every))
+
+
+def with_segments(found: Placed, segments: SegmentSpans) -> Placed:
+    """The same buffers in regions that also hold what was reserved at any time."""
+    address = np.concatenate([found.address, segments.address])
+    size = np.concatenate([found.bytes, segments.bytes])
+    return replace(found, regions=regions_of(address, size))
 
 
 def _segments(profile: Profile, allocator: str) -> tuple[Int64Array, Int64Array]:

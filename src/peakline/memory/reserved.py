@@ -11,7 +11,7 @@ from peakline.memory.peak import AllocatorPeak
 from peakline.tables import Profile
 from peakline.tables.columns import Names
 
-_CHANGES = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+CHANGES = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 """What takes memory from the device, and what gives it back."""
 
 
@@ -51,7 +51,7 @@ def reserved_of(profile: Profile, peak: AllocatorPeak) -> Reserved | None:
     since = _rows_of(events.names("allocator"), peak.allocator)
     since &= events.array("time_ps") > peak.peak_time_ps
     at_peak = total
-    for action, sign in _CHANGES.items():
+    for action, sign in CHANGES.items():
         rows = since & _rows_of(events.names("region_type"), action)
         at_peak -= sign * int(events.array("allocated_bytes")[rows].sum())
     return Reserved(
@@ -78,7 +78,7 @@ def reserved_over_time(profile: Profile, allocator: str) -> tuple[Int64Array, In
     mine = _rows_of(segments.names("allocator"), allocator)
     events = profile.columns("allocator_events")
     own = _rows_of(events.names("allocator"), allocator)
-    sign = events.names("region_type").per_row(lambda text: _CHANGES.get(text, 0), np.int64)
+    sign = events.names("region_type").per_row(lambda text: CHANGES.get(text, 0), np.int64)
     rows = np.flatnonzero(own & (sign != 0))
     if not mine.any() and not rows.size:
         return None

@@ -12,8 +12,9 @@ from peakline.toolbox.written import compact_json
 
 if TYPE_CHECKING:
     from peakline.arrays import AnyArray, BoolArray
-    from peakline.memory.address_map import Blocks, Holes, Regions
+    from peakline.memory.address_map import Blocks, Holes, Placed, Regions
     from peakline.memory.live import MemoryRecords
+    from peakline.memory.segment_spans import SegmentSpans
     from peakline.tables import Profile
 
 _MOST_PS = 1 << 62
@@ -174,7 +175,8 @@ def _where(values: AnyArray, known: BoolArray) -> list[int | None]:
 def _over_time(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> dict[str, Any]:
-    from peakline.memory.address_map import over_time, placed
+    from peakline.memory.address_map import over_time, placed, with_segments
+    from peakline.memory.segment_spans import segment_spans
     from peakline.tools.live_memory.recorded import stretch_of
 
     start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
@@ -183,6 +185,9 @@ def _over_time(
     found = placed(profile, number)
     if not found.rows.size:
         return {"reason": "no buffer has an address"}
+    segments = segment_spans(profile, records.allocators[number])
+    if segments is not None:
+        found = with_segments(found, segments)
     drawn = over_time(records, found, (start, end), parameters.limit)
     return {
         "start_ps": start,
@@ -195,11 +200,42 @@ def _over_time(
             **_records(records, drawn.rows),
         },
         "others": drawn.others,
+        "segments": _segments(records, found, segments, (start, end), parameters.limit),
         "touched": {
             "rows": drawn.touched.shape[0],
             "columns": drawn.touched.shape[1],
             **_runs(drawn.touched),
         },
+    }
+
+
+def _segments(
+    records: MemoryRecords,
+    found: Placed,
+    spans: SegmentSpans | None,
+    stretch: tuple[int, int],
+    limit: int,
+) -> dict[str, Any] | None:
+    """The segments that are reserved within the stretch, the ``limit`` largest."""
+    import numpy as np
+
+    if spans is None:
+        return None
+    time = records.events.array("time_ps")
+    start = np.where(spans.start >= 0, time[spans.start], stretch[0])
+    end = np.where(spans.end >= 0, time[spans.end], stretch[1])
+    inside = np.flatnonzero((start < stretch[1]) & ((end > stretch[0]) | (spans.end < 0)))
+    area = spans.bytes[inside].astype(np.float64) * (end - start)[inside].clip(1)
+    rows = inside[np.sort(np.argsort(-area, kind="stable")[:limit])]
+    region, offset = found.regions.place(spans.address[rows])
+    return {
+        "region": region.tolist(),
+        "offset": offset.tolist(),
+        "bytes": spans.bytes[rows].tolist(),
+        "start_ps": _where(start[rows], spans.start[rows] >= 0),
+        "end_ps": _where(end[rows], spans.end[rows] >= 0),
+        "others": int(inside.size - rows.size),
+        "records": spans.records,
     }
 
 

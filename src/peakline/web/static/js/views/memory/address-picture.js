@@ -2,6 +2,7 @@
 
 import { CATEGORIES, REST } from "../../core/colors.js";
 import { bytes } from "../../core/format.js";
+import { bufferColors, isOneGroup } from "./buffer-colors.js";
 import { FONT, color, fitted, xOf } from "./frame.js";
 
 const GAP_PX = 6;
@@ -24,6 +25,7 @@ const HATCH_PX = 6;
  * @property {number} others
  * @property {{region: number[], offset: number[], bytes: number[], count: number, total_bytes: number, largest_bytes: number} | null} holes
  * @property {{rounded_bytes: number | null, requested_bytes: number | null, op: string | null} | null} failed
+ * @property {Segments | null} [segments] what the allocator had of its device, over time
  * @property {{rows: number, columns: number, row: number[], first: number[], last: number[]}} [touched]
  * @property {number} [start_ps]
  * @property {number} [end_ps]
@@ -43,14 +45,31 @@ const HATCH_PX = 6;
  * @property {(number | null)[]} start_ps
  * @property {(number | null)[]} end_ps
  */
+/**
+ * @typedef {object} Segments
+ * @property {number[]} region
+ * @property {number[]} offset
+ * @property {number[]} bytes
+ * @property {(number | null)[]} start_ps
+ * @property {(number | null)[]} end_ps
+ * @property {number} others how many more there are
+ * @property {number} records how many records of the profile take or return segments
+ */
 /** @typedef {{x: number, y: number, width: number, height: number, block: number, hole: number}} Box */
 /** @typedef {import("./frame.js").Frame} Frame */
 
 /**
- * The names of the colors of blocks: of the twelve ops with most bytes, else grey.
+ * The names of the colors of blocks: of the twelve ops with most bytes, else grey. Where ops do not
+ * tell blocks apart, each record has its own, and blocks without one are grey; where none has one, all
+ * are alike.
  * @param {Blocks} blocks
  */
-export function colorsOf({ ops, op, bytes: sizes }) {
+export function colorsOf({ ops, op, bytes: sizes, record }) {
+  if (record.every((one) => one === null)) return record.map(() => CATEGORIES[0] ?? REST);
+  if (isOneGroup(ops)) {
+    const own = bufferColors(record, record.slice(1).map((_, place) => [place, place + 1]));
+    return own.map((name, place) => (record[place] === null ? REST : name));
+  }
   const weights = ops.map(() => 0);
   op.forEach((code, place) => {
     if (code !== null) weights[code] = (weights[code] ?? 0) + (sizes[place] ?? 0);
@@ -66,29 +85,32 @@ export function colorsOf({ ops, op, bytes: sizes }) {
  * Over time: every region a band, to scale, the lowest address at the bottom.
  * @param {Frame} frame
  * @param {AddressMap} map
- * @returns {Box[]} the blocks, and the bands of the regions as holes
+ * @returns {Box[]} the blocks, and as holes the segments, or where these are not known the bands
  */
 export function boxesOverTime(frame, map) {
-  const { regions, blocks } = map;
+  const { regions, blocks, segments } = map;
   if (!regions || !blocks) return [];
   const { left, right, top, bottom } = frame;
   const bands = bandsOf(regions.bytes, top, bottom);
   /** @type {Box[]} */
-  const boxes = bands.map(({ over, height }, hole) =>
+  const boxes = segments ? [] : bands.map(({ over, height }, hole) =>
     ({ x: left, y: over, width: right - left, height, block: -1, hole }));
-  blocks.region.forEach((region, block) => {
+  /** @param {Blocks | Segments} of @param {boolean} isHole */
+  const add = (of, isHole) => of.region.forEach((region, n) => {
     const band = bands[region];
     if (!band) return;
-    const begin = blocks.start_ps[block] ?? null, end = blocks.end_ps[block] ?? null;
+    const begin = of.start_ps[n] ?? null, end = of.end_ps[n] ?? null;
     const x = begin === null ? left : Math.max(xOf(frame, begin), left);
     const over = end === null ? right : Math.min(xOf(frame, end), right);
     const scale = band.height / (regions.bytes[region] || 1);
-    const height = Math.max((blocks.bytes[block] ?? 0) * scale, 0.6);
-    const y = band.over + band.height - (blocks.offset[block] ?? 0) * scale - height;
+    const height = Math.max((of.bytes[n] ?? 0) * scale, 0.6);
+    const y = band.over + band.height - (of.offset[n] ?? 0) * scale - height;
     if (over > left && x < right) {
-      boxes.push({ x, y, width: Math.max(over - x, 0.6), height, block, hole: -1 });
+      boxes.push({ x, y, width: Math.max(over - x, 0.6), height, block: isHole ? -1 : n, hole: isHole ? n : -1 });
     }
   });
+  if (segments) add(segments, true);
+  add(blocks, false);
   return boxes;
 }
 
@@ -159,6 +181,20 @@ export function boxesAtMoment(map, left, width, top) {
   blocks.region.forEach((region, block) =>
     add(region, blocks.offset[block] ?? 0, blocks.bytes[block] ?? 0, block, -1));
   return boxes;
+}
+
+/**
+ * Where segments begin and end: a line around each.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Record<string, string>} colors
+ * @param {Box[]} boxes
+ */
+export function paintEdges(context, colors, boxes) {
+  context.strokeStyle = color(colors, "quiet");
+  context.lineWidth = 1;
+  for (const { x, y, width, height, hole } of boxes) {
+    if (hole >= 0 && width > 2 && height > 2) context.strokeRect(x + 0.5, y + 0.5, width - 1, height - 1);
+  }
 }
 
 /** How high a map of one moment is, the failed request included. @param {AddressMap} map */

@@ -11,7 +11,7 @@ import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
-import { bandsOf, boxesAtMoment, boxesOverTime, colorsOf, heightAtMoment, paintBoxes, paintFailed }
+import { bandsOf, boxesAtMoment, boxesOverTime, colorsOf, heightAtMoment, paintBoxes, paintEdges, paintFailed }
   from "./address-picture.js";
 import { GUTTERS } from "./chart.js";
 import { toolCommand } from "./command.js";
@@ -109,7 +109,8 @@ export class Addresses {
     const isOpen = state.map !== "none";
     fill(this.views, Object.entries(MAPS).map(([name, [text, help]]) => {
       const isThere = name !== "time" || !this.model.isMoment;
-      return h("button", { type: "button", title: help, disabled: !isThere, "data-key": name,
+      return h("button", { type: "button", title: isThere ? help : "The file says what is live at one moment, not over time",
+        disabled: !isThere, "data-key": name,
         "aria-pressed": String(state.map === name), onclick: () => {
           change(this.change, name);
           const pressed = this.views.querySelector(`[data-key="${name}"]`);
@@ -193,6 +194,7 @@ export class Addresses {
       map.others ? `${count(map.others)} smaller ones are ${map.touched ? "marked in grey" : "not drawn"}` : "",
       holes ? `${counted(holes.count, "hole")}, ${bytes(holes.total_bytes)} in all, the largest `
         + bytes(holes.largest_bytes) : "",
+      ...segmentsText(map),
       request ? `a request for ${bytes(request.rounded_bytes)}${request.op ? ` of ${request.op}` : ""} failed` : "",
       map.limit_bytes !== undefined ? `under a limit of ${bytes(map.limit_bytes)}`
         + `${Object.entries(map.settings ?? {}).map(([name, value]) => `, ${name}=${value}`).join("")}` : "",
@@ -209,6 +211,9 @@ export class Addresses {
       ...(holes && !blocks.state?.includes("free") ? holes.bytes.map((size, n) => ({
         address: at(holes.region[n] ?? 0, holes.offset[n] ?? 0), bytes: size, state: "hole", op: "",
         start_ps: null, end_ps: null, record: null })) : []),
+      ...(map.segments?.bytes ?? []).map((size, n) => ({
+        address: at(map.segments?.region[n] ?? 0, map.segments?.offset[n] ?? 0), bytes: size, state: "reserved",
+        op: "", start_ps: map.segments?.start_ps[n], end_ps: map.segments?.end_ps[n], record: null })),
     ]);
     const isTime = map.view === "time";
     this.canvas.style.height = `${isTime ? HEIGHT_PX : Math.round(heightAtMoment(map))}px`;
@@ -235,6 +240,7 @@ export class Addresses {
       paintBoxes(on, colors, this.#boxes.filter(({ hole }) => hole >= 0), [], map.blocks, null);
       this.#touched(frame, map);
       paintBoxes(on, colors, this.#boxes.filter(({ hole }) => hole < 0), this.#colors, map.blocks, state.buffer);
+      if (map.segments) paintEdges(on, colors, this.#boxes);
       on.restore();
       labels(frame, map);
       const { shownMoment } = this.model;
@@ -295,15 +301,23 @@ export class Addresses {
    */
   #hover(x, y) {
     const map = this.#map, found = this.#at(x, y);
-    if (!found || !map?.blocks || !map.regions || (found.block < 0 && map.view === "time")) {
+    const isSegment = found !== null && found.block < 0 && map?.view === "time";
+    if (!found || !map?.blocks || !map.regions || (isSegment && !map.segments)) {
       hideTip();
       return;
     }
-    const { blocks, holes, regions } = map, box = this.canvas.getBoundingClientRect();
-    const of = found.block >= 0 ? blocks : holes, n = found.block >= 0 ? found.block : found.hole;
+    const { blocks, holes, regions, segments } = map, box = this.canvas.getBoundingClientRect();
+    const of = found.block >= 0 ? blocks : isSegment ? segments : holes, n = found.block >= 0 ? found.block : found.hole;
     const where = addressText(regions.address[of?.region[n] ?? 0] ?? "0x0", of?.offset[n] ?? 0);
     const size = `${bytes(of?.bytes[n])} at ${where}`;
-    const start = blocks.start_ps[n] ?? null, end = blocks.end_ps[n] ?? null;
+    const times = isSegment && segments ? segments : blocks;
+    const start = times.start_ps[n] ?? null, end = times.end_ps[n] ?? null;
+    if (isSegment) {
+      showTip(box.left + x, box.top + y, ["reserved, not allocated", `segment of ${size}`,
+        `${start === null ? "from before the profile" : `taken at ${time(start, 7)}`}, `
+          + `${end === null ? "not returned within it" : `returned at ${time(end, 7)}`}`]);
+      return;
+    }
     showTip(box.left + x, box.top + y, found.block < 0 ? ["hole", size] : [
       opOf(blocks, n) || (blocks.state?.[n] ?? "block").replace("_", " "), size,
       ...(blocks.record[n] === null ? [] : [
@@ -319,6 +333,16 @@ export class Addresses {
     this.change({ buffer: record === this.model.state.buffer ? null : record, group: "buffer" });
     announce("the buffer is chosen");
   }
+}
+
+/** What the segments do over time. @param {AddressMap} map @returns {string[]} */
+function segmentsText({ view, segments }) {
+  if (view !== "time" || !segments) return [];
+  const taken = segments.start_ps.filter((at) => at !== null).length;
+  const returned = segments.end_ps.filter((at) => at !== null).length;
+  if (!segments.records) return ["no record takes or returns a segment: those of the file's end are shown throughout"];
+  return [`${counted(segments.bytes.length + segments.others, "stretch", "stretches")} of segments in view, `
+    + `${count(taken)} taken and ${count(returned)} returned within the profile`];
 }
 
 /**

@@ -133,17 +133,20 @@ export function paintLevel(frame, value, text, stroke, dash, align = "right") {
   context.setLineDash([]);
   context.lineWidth = 1;
   context.font = FONT;
-  const wide = context.measureText(text).width;
+  const room = (right - left) * 0.6, isLong = context.measureText(text).width > room;
+  // Where there is no room for words, the number stands at the right, off the peak's own name.
+  const label = isLong ? fitted(context, /^[\d.,]+ \S+/.exec(text)?.[0] ?? text, room) : text;
+  const wide = context.measureText(label).width;
   const above = y - 18 > top - 2;
   context.fillStyle = color(colors, "panel");
   context.globalAlpha = 0.8;
-  const begin = { left: left + 6, center: (left + right - wide) / 2, right: right - wide - 5 }[align];
+  const begin = { left: left + 6, center: (left + right - wide) / 2, right: right - wide - 5 }[isLong ? "right" : align];
   context.fillRect(begin - 3, above ? y - 17 : y + 2, wide + 6, 15);
   context.globalAlpha = 1;
   context.fillStyle = stroke;
   context.textAlign = "left";
   context.textBaseline = "middle";
-  context.fillText(text, begin, above ? y - 9 : y + 10);
+  context.fillText(label, begin, above ? y - 9 : y + 10);
 }
 
 /**

@@ -9,8 +9,9 @@ import { hideTip, showTip } from "../../core/tooltip.js";
 import { toolCommand } from "./command.js";
 
 const HEIGHT = 120;
-const WIDTH = 560;
-const NAMED = 12;
+const NARROWEST = 240, WIDEST = 560;
+/** Pixels of a letter below the bars, and between names. */
+const LETTER = 6.5, GAP = 6;
 const WAIT_MS = 300;
 
 /** @typedef {import("./state.js").State} State */
@@ -121,7 +122,7 @@ export class Lifetimes {
     const { life } = this.model;
     const own = life && life.start_ps !== null && life.end_ps !== null ? life.end_ps - life.start_ps : null;
     const isOpen = life !== null && life.end_ps === null;
-    fill(this.lives, this.#rows.length ? bars("Bytes by lifetime", this.#rows.map((row) => ({
+    fill(this.lives, this.#rows.length ? bars(this.lives, "Bytes by lifetime", this.#rows.map((row) => ({
       name: row.from_ps === null ? "not freed" : time(row.from_ps, 2),
       value: row.bytes,
       isChosen: row.from_ps === null ? isOpen : own !== null && own >= row.from_ps && own < row.to_ps,
@@ -140,7 +141,7 @@ export class Lifetimes {
     }
     const { steps, bytes_per_step: rate, pattern, groups } = found;
     fill(this.steps,
-      bars("Bytes in use when each step ends", steps.map((/** @type {any} */ one) => ({
+      bars(this.steps, "Bytes in use when each step ends", steps.map((/** @type {any} */ one) => ({
         name: /\d+$/.exec(one.name || "")?.[0] ?? String(one.step), value: one.in_use_bytes,
         tip: [one.name || `step ${one.step}`, `${bytes(one.in_use_bytes)} in use when it ends`],
         choose: () => {
@@ -179,16 +180,17 @@ function slopeOf({ steps, groups, bytes_per_step: rate, pattern }) {
 
 /**
  * Bars of bytes; each is reached by keyboard where it leads somewhere.
+ * @param {HTMLElement} host where they go: they are as wide, so that texts have their own size
  * @param {string} label
  * @param {Bar[]} all
  * @param {Slope | null} [slope] a line over them
  */
-function bars(label, all, slope = null) {
+function bars(host, label, all, slope = null) {
   const top = Math.max(1, ...all.map(({ value }) => value));
-  const wide = WIDTH / all.length, every = Math.ceil(all.length / NAMED);
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT + 34}`, class: "memory-bar-chart",
+  const whole = Math.min(Math.max(host.clientWidth || WIDEST, NARROWEST), WIDEST), wide = whole / all.length;
+  const picture = svg("svg", { viewBox: `0 0 ${whole} ${HEIGHT + 34}`, class: "memory-bar-chart",
     role: "group", "aria-label": `${label}; the largest is ${bytes(top)}${slope ? `; ${slope.text}` : ""}` });
-  all.forEach(({ name, value, tip, isChosen, choose }, place) => {
+  all.forEach(({ value, tip, isChosen, choose }, place) => {
     const height = (value / top) * HEIGHT, x = place * wide;
     const text = tip.filter(Boolean).join(", ");
     const bar = svg("g", { role: choose ? "button" : "img", "aria-label": text,
@@ -207,11 +209,16 @@ function bars(label, all, slope = null) {
       });
     }
     picture.append(bar);
-    if (place % every === 0) {
-      picture.append(svg("text", { x: x + wide / 2, y: HEIGHT + 28, "text-anchor": "middle",
-        "aria-hidden": "true" }, name));
-    }
   });
+  // From the last one, which may be what is not freed; a name that would touch the next is left out.
+  let free = whole;
+  for (let place = all.length - 1; place >= 0; place--) {
+    const name = all[place]?.name ?? "", half = (name.length * LETTER) / 2;
+    const x = Math.min((place + 0.5) * wide, whole - half);
+    if (x + half > free) continue;
+    free = x - half - GAP;
+    picture.append(svg("text", { x, y: HEIGHT + 28, "text-anchor": "middle", "aria-hidden": "true" }, name));
+  }
   if (slope) {
     const y = (/** @type {number} */ value) => 12 + HEIGHT - (value / top) * HEIGHT;
     picture.append(svg("line", { class: "slope", x1: (slope.first + 0.5) * wide, y1: y(slope.from),

@@ -19,7 +19,9 @@ export function makeModes(model, change) {
   const by = h("select", { "aria-label": "Stacked by", onchange: () =>
     change({ by: /** @type {State["by"]} */ (by.value), draw: "stack", off: [] }) });
   const switches = h("div", { class: "row-of memory-switches", role: "group", "aria-label": "Lines" });
-  const element = h("div", { class: "row-of memory-modes" }, buttons, by, switches);
+  const note = h("span", { class: "quiet" }, "By the name of the step: no record of memory says "
+    + "which XLA program requested it.");
+  const element = h("div", { class: "row-of memory-modes" }, buttons, by, switches, note);
   return { element, redraw };
 
   /** @param {{isDescribed: boolean, hasStacks: boolean, hasReserved: boolean | null}} known */
@@ -37,6 +39,7 @@ export function makeModes(model, change) {
     fill(by, names.map((name) => h("option", { value: name, selected: name === state.by },
       `by ${BY[/** @type {State["by"]} */ (name)].toLowerCase()}`)));
     by.hidden = state.draw !== "stack";
+    note.hidden = state.draw !== "stack" || state.by !== "program";
     const capacity = allocator?.capacity_bytes ?? null;
     fill(switches,
       toggle("requested", "Requested", state.draw === "stack",
@@ -124,11 +127,13 @@ export function makeLayerLegend(layers, polygons, model, change) {
   function bufferChips() {
     const answer = polygons.known;
     if (!answer) return [];
-    const { record } = answer.buffers;
+    const { record, ops } = answer.buffers;
+    const one = ops.length === 1 && ops[0] ? `all are of ${ending(ops[0])}` : "no op is recorded";
     const rest = [
       `${count(record.length)} largest buffers, in order of allocation from the bottom`,
       answer.others ? `${count(answer.others)} smaller ones are one sum` : "",
       answer.unseen ? `${count(answer.unseen)} live shorter than a pixel and not at its highest moment: zoom in` : "",
+      polygons.isByBuffer && record.length ? `colored by buffer, since ${one}` : "",
     ].filter(Boolean).join("; ");
     return [h("span", { class: "quiet" }, `${rest}.`),
       ...polygons.colored.map(({ op, name }) => h("span", { class: "chip", title: op }, swatch(name),

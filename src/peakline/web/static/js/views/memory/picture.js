@@ -65,9 +65,13 @@ export class Picture {
       h("div", { class: "row-of" }, head, this.modes?.element, h("span", { class: "grow" }),
         chart && exportMenu({ name: `${context.session}-memory`, picture: () => chart.canvas,
           json: () => this.#answer(context), command: () => this.#command(context) })),
-      chart && h("div", { class: "row-of" }, this.legend.element, h("span", { class: "grow" }),
-        h("button", { type: "button", onclick: wishes.toPeak }, "To the peak"), this.fit,
-        h("button", { type: "button", onclick: () => model.viewport.showAll() }, "Show all")),
+      chart && h("div", { class: "row-of memory-top" }, this.legend.element,
+        h("div", { class: "row-of memory-moves" },
+          h("div", { class: "row-of memory-zoom", role: "group", "aria-label": "Zoom" },
+            h("button", { type: "button", title: "w", "aria-label": "Zoom in", onclick: () => this.#zoom(0.5) }, "+"),
+            h("button", { type: "button", title: "s", "aria-label": "Zoom out", onclick: () => this.#zoom(2) }, "−")),
+          h("button", { type: "button", onclick: wishes.toPeak }, "To the peak"), this.fit,
+          h("button", { type: "button", onclick: () => model.viewport.showAll() }, "Show all"))),
       this.layers?.element, trouble, chart?.canvas,
       this.overview?.canvas, this.bars?.element);
   }
@@ -95,6 +99,12 @@ export class Picture {
   destroy() {
     this.chart?.destroy();
     this.overview?.destroy();
+  }
+
+  /** What is looked at stays where it is, where it is in view. @param {number} factor */
+  #zoom(factor) {
+    const { viewport, shownMoment: at } = this.model;
+    viewport.zoom(factor, at !== null && at >= viewport.from && at <= viewport.to ? at : undefined);
   }
 
   #found() {

@@ -2,6 +2,7 @@
 
 import { CATEGORIES, REST } from "../../core/colors.js";
 import { bytes, count, time } from "../../core/format.js";
+import { bufferColors, isOneGroup, neighboursOf } from "./buffer-colors.js";
 import { color, yOf } from "./frame.js";
 
 const MOST_PIXELS = 2048;
@@ -79,6 +80,8 @@ export class Polygons {
   #query = "";
   /** The names of the colors of the ops. @type {string[]} */
   #colors = [];
+  /** Those of the buffers, where ops do not tell them apart. @type {string[] | null} */
+  #own = null;
 
   /**
    * @param {import("../../shell/context.js").Context} context
@@ -115,6 +118,9 @@ export class Polygons {
 
   /** The ops with most bytes have colors of their own, by name in the order of the first. */
   #color() {
+    const { buffers = null, width = 0 } = this.answer ?? {};
+    this.#own = buffers && isOneGroup(buffers.ops)
+      ? bufferColors(buffers.record, neighboursOf(buffers, width)) : null;
     const { ops = [], op = [], bytes: sizes = [], first = [], last = [] } = this.answer?.buffers ?? {};
     const weights = ops.map(() => 0);
     op.forEach((code, place) => {
@@ -133,9 +139,14 @@ export class Polygons {
     return this.answer?.allocator === this.model.allocator?.name && this.#layout ? this.answer : null;
   }
 
+  /** Whether each buffer has a color of its own. */
+  get isByBuffer() {
+    return this.known !== null && this.#own !== null;
+  }
+
   /** The ops that have a color, the largest first. */
   get colored() {
-    const { ops = [] } = this.known?.buffers ?? {};
+    const { ops = [] } = this.isByBuffer ? {} : this.known?.buffers ?? {};
     return ops.map((op, code) => ({ op, name: this.#colors[code] ?? REST }))
       .filter(({ name }) => name !== REST);
   }
@@ -157,7 +168,8 @@ export class Polygons {
       const over = yOf(frame, y + (buffers.bytes[buffer] ?? 0)), height = yOf(frame, y) - over;
       if (height < LEAST_PX || over > bottom || over + height < top) continue;
       const x = xAt(layout.from[piece] ?? 0), width = xAt(layout.to[piece] ?? 0) - x;
-      context.fillStyle = color(colors, this.#colors[buffers.op[buffer] ?? 0] ?? REST);
+      context.fillStyle = color(colors,
+        (this.#own ? this.#own[buffer] : this.#colors[buffers.op[buffer] ?? 0]) ?? REST);
       context.fillRect(x, over, width, height);
       if (height >= BORDER_PX) {
         context.fillStyle = ground;
