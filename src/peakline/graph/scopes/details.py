@@ -181,6 +181,7 @@ def _of_instruction(graph: ScopedGraph, node: int) -> dict[str, Any]:
         "events": events.tolist(), "source": source or None,
         "result_bytes": int(row["bytes"]), "flops": _number(costs.flops[node]),
         "bytes_accessed": _number(costs.bytes_accessed[node]),
+        "own_peak_bytes": int(graph.measures.peak_bytes[node]),
     }  # fmt: skip
 
 
