@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tests.tools.inlined import inlined, with_functions
 
 import peakline
 from peakline.errors import NotFoundError, UsageError
@@ -66,10 +67,17 @@ def rows(columns):
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-@pytest.mark.parametrize("path", [FROZEN, SAVED, RUN], ids=lambda path: path.name)
-def test_whatever_is_open_the_picture_adds_up_to_the_graph(path):
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    return with_functions(tmp_path_factory.mktemp("graphs") / "calls.pb")
+
+
+@pytest.mark.parametrize("path", [FROZEN, SAVED, RUN, None], ids=lambda path: path and path.name)
+def test_whatever_is_open_the_picture_adds_up_to_the_graph(path, calls):
+    path = path or calls
     graph, profile = graph_def(path), peakline.open(path)
-    edges, chain = plain_edges(graph), chains(profile, len(graph.node))
+    plain = inlined(graph)
+    chain = chains(profile, len(plain.names))
     choose = random.Random(7)
     holders = sorted({item for one in chain for item in one})
     for share in (0.0, 0.3, 0.7, 1.0):
@@ -78,14 +86,17 @@ def test_whatever_is_open_the_picture_adds_up_to_the_graph(path):
         opened = set(found["opened"])
         stands_for = [shown_by(one, node, opened) for node, one in enumerate(chain)]
         assert found["nodes"] == len(graph.node)
+        assert found["nodes"] + found["nodes_inside"] == len(plain.names)
         items = {item["id"]: item for item in rows(found["items"])}
-        count = Counter(stands_for)
+        # An open node is itself beside those that it holds.
+        count = Counter(item for item in stands_for if item not in opened)
         assert {
             number: item["nodes"] for number, item in items.items() if not item["is_open"]
         } == dict(count)
+        ends = [plain.seen(edge, opened) for edge in plain.edges]
         pairs = Counter(
             (stands_for[source], stands_for[target])
-            for source, target, _ in edges
+            for source, target in ends
             if stands_for[source] != stands_for[target]
         )
         joined = rows({name: column for name, column in found["edges"].items()
@@ -93,7 +104,7 @@ def test_whatever_is_open_the_picture_adds_up_to_the_graph(path):
         assert {(one["source"], one["target"]): one["edges"] for one in joined} == dict(pairs)
         controls = sum(
             control and stands_for[source] != stands_for[target]
-            for source, target, control in edges
+            for (source, target), (_, _, control, *_) in zip(ends, plain.edges, strict=True)
         )
         assert sum(one["controls"] for one in joined) == controls
         assert found["edges"]["left_out"] == 0
@@ -102,12 +113,13 @@ def test_whatever_is_open_the_picture_adds_up_to_the_graph(path):
 @pytest.mark.parametrize("path", [FROZEN, SAVED, RUN], ids=lambda path: path.name)
 def test_a_scope_holds_the_nodes_whose_names_begin_with_its_own(path):
     graph, profile = graph_def(path), peakline.open(path)
-    chain = chains(profile, len(graph.node))
-    holders = sorted({item for one in chain for item in one})
+    chain = chains(profile, len(inlined(graph).names))
+    holders = sorted({item for one in chain[: len(graph.node)] for item in one})
     for item in holders:
         found = ask(profile, view="item", item=item)
-        inside = [graph.node[node].name for node, one in enumerate(chain) if item in one]
-        assert found["nodes"] == len(inside)
+        every = [node for node, one in enumerate(chain) if item in one]
+        assert found["nodes"] == len(every)
+        inside = [graph.node[node].name for node in every if node < len(graph.node)]
         if found["kind"] == "scope":
             outer = [one["label"] for one in found["within"]
                      if ask(profile, view="item", item=one["item"])["kind"] == "scope"]  # fmt: skip
@@ -211,6 +223,68 @@ def test_a_function_has_its_arguments_and_results():
     path = ask(profile, graph="", function=name, view="path", item=result)
     assert path["items"]["op"][0] == "_Arg"
     assert path["items"]["id"][-1] == result
+
+
+def test_a_call_holds_the_nodes_of_its_function_and_calls_in_it_open_too(calls):
+    profile, plain = peakline.open(calls), inlined(graph_def(calls))
+    for node, (name, op) in enumerate(zip(plain.names, plain.ops, strict=True)):
+        found = ask(profile, view="item", item=node)
+        assert (found["name"], found["op"]) == (name, op)
+        holders = [one["item"] for one in found["within"] if one["item"] < len(plain.names)]
+        outer, caller = [], plain.caller[node]
+        while caller >= 0:
+            outer.insert(0, caller)
+            caller = plain.caller[caller]
+        assert holders == outer
+        # The edges of a call are those between it and what it stands beside.
+        known = sorted(edge[0] for edge in plain.edges if edge[1] == node)
+        assert sorted(row["item"] for row in found["inputs"]["rows"]) == known
+    assert max(Counter(plain.names).values()) > 5
+
+
+def test_each_body_of_a_loop_and_a_choice_is_named(calls):
+    profile, graph = peakline.open(calls), graph_def(calls)
+    names = [node.name for node in graph.node]
+    for name, wanted in (
+        ("net/loop", {"cond: less", "body: step"}),
+        ("net/choice", {"then_branch: leaf", "else_branch: outer"}),
+    ):
+        within = ask(profile, view="item", item=names.index(name))["within"]
+        opened = ",".join(str(one["item"]) for one in within)
+        found = ask(profile, opened=f"{opened},{names.index(name)}")
+        inside = {one["label"] for one in rows(found["items"])
+                  if one["parent"] == names.index(name)}  # fmt: skip
+        assert inside == wanted
+
+
+def test_a_function_that_calls_itself_opens_so_many_times(calls):
+    profile = peakline.open(calls)
+    found = ask(profile, view="search", search="again", limit=500)
+    plain = inlined(graph_def(calls))
+    (node,) = [at for at, name in enumerate(plain.names) if name == "net/self"]
+    levels = 0
+    while ask(profile, view="item", item=node)["children"]:
+        node = plain.caller.index(node)
+        levels += 1
+        details = ask(profile, view="item", item=node)
+        assert details["functions"] == ["again"]
+    assert levels == 4
+    assert found["rows_total"] == 0
+
+
+def test_bodies_that_would_be_too_many_stay_closed(tmp_path):
+    graph = GraphDef()
+    for level in range(12):
+        function = graph.library.function.add()
+        function.signature.name = f"level{level}"
+        for number in range(9):
+            function.node_def.add(name=f"n{number}", op=f"level{level + 1}")
+    graph.node.add(name="all", op="level0")
+    path = tmp_path / "many.pb"
+    path.write_bytes(graph.SerializeToString())
+    found = ask(peakline.open(path))
+    assert found["nodes"] == 1
+    assert 9**4 < found["nodes_inside"] <= 50_000
 
 
 def instructions(proto):
@@ -372,11 +446,13 @@ def test_what_is_revealed_is_visible_and_what_is_around_it_is_near():
         for _ in range(2):
             near |= {s for s, t, _ in edges if t in near} | {t for s, t, _ in edges if s in near}
         found = ask(profile, view="around", item=node, depth=2)
-        assert set(found["items"]["id"]) <= near
-        assert len(found["items"]["id"]) + found["more"] == len(near)
-        among = {(s, t) for s, t, _ in edges
-                 if {s, t} <= set(found["items"]["id"]) and s != t}  # fmt: skip
-        assert set(zip(found["edges"]["source"], found["edges"]["target"], strict=True)) == among
+        # What is inside a call is around it too.
+        own = {item for item in found["items"]["id"] if item < len(graph.node)}
+        assert own <= near
+        assert found["more"] or own == near
+        among = {(s, t) for s, t, _ in edges if {s, t} <= own and s != t}
+        ends = zip(found["edges"]["source"], found["edges"]["target"], strict=True)
+        assert {(s, t) for s, t in ends if {s, t} <= own} == among
 
 
 def test_a_path_goes_along_edges_and_no_shorter_one_is_there():

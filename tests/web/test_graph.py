@@ -192,6 +192,30 @@ def test_functions_are_graphs_of_their_own(page, server):
     eventually(lambda: shown(page), sorted(answer["items"]["id"]))
 
 
+def test_a_call_opens_to_the_body_of_its_function(page, server):
+    rows = scopes(server, "saved_model", view="search", search="squash", limit=100)["rows"]
+    call = next(row["item"] for row in rows if row["op"].startswith("squash"))
+    open_view(page, server, "/session/saved_model/graph", item=call)
+    page.get_by_label("Details").get_by_role("button", name="Open", exact=True).click()
+    page.locator(f'{BOX}[data-item="{call}"][aria-expanded="true"]').wait_for()
+    opened = params(page)["open"].replace(".", ",")
+    wanted = scopes(server, "saved_model", opened=opened, reveal=call)
+    eventually(lambda: shown(page), sorted(wanted["items"]["id"]))
+    items = wanted["items"]
+    pairs = zip(items["op"], items["parent"], strict=True)
+    inside = {op for op, parent in pairs if parent == call}
+    assert {"_Arg", "_Retval"} <= inside
+
+
+def test_nothing_lies_below_the_note(page, server):
+    open_view(page, server, "/session/run_metadata/graph")
+    box(page, scopes(server, "run_metadata")["items"]["id"][0]).wait_for()
+    note = page.locator(".gv-note").bounding_box()
+    lowest = page.evaluate("""() => Math.max(...[...document.querySelectorAll(".gv-box")]
+      .map((box) => box.getBoundingClientRect().bottom))""")
+    assert lowest <= note["y"] + 1
+
+
 def test_colors_say_what_they_mean(page, server):
     open_view(page, server, "/session/run_metadata/graph")
     legend = page.get_by_label("What the colors mean")

@@ -68,6 +68,34 @@ def test_a_part_of_the_icicle_names_its_instruction(page, server):
     tells(part.get_by_role("status"), tree["label"][leaf])
 
 
+@pytest.mark.parametrize("session", ["hlo_dump", "jax_cpu"])
+def test_a_node_of_the_graph_leads_to_its_value_and_back(page, server, session):
+    answer = ask(server, session)
+    row = next(row for row in reversed(answer["rows"]) if row["item"] is not None)
+    open_view(page, server, f"/session/{session}/graph", graph=answer["program"], item=row["item"])
+    page.get_by_label("Details").get_by_role("link", name="Its buffers in Memory").click()
+    page.wait_for_url("**/memory?**")
+    found = params(page)
+    assert (found["program"], found["pitem"]) == (answer["program"], str(row["item"]))
+    chosen = shown(page).locator(".table .row[aria-selected='true']")
+    tells(chosen, row["instruction"])
+    chosen.get_by_role("link").click()
+    page.wait_for_url("**/graph?**")
+    assert params(page)["item"] == str(row["item"])
+
+
+def test_a_node_without_a_value_at_the_peak_has_no_such_link(page, server):
+    live = {row["item"] for row in ask(server, "jax_cpu", limit=5000)["rows"]}
+    name = ask(server, "jax_cpu")["program"]
+    path = "sessions/jax_cpu/tools/graph_scopes"
+    rows = api(server, path, view="search", graph=name, search="", limit=50)["rows"]
+    other = next(row for row in rows if row["item"] not in live)
+    open_view(page, server, "/session/jax_cpu/graph", graph=name, item=other["item"])
+    panel = page.get_by_label("Details")
+    tells(panel.locator("h2"), other["name"])
+    assert panel.get_by_role("link", name="Its buffers in Memory").count() == 0
+
+
 @pytest.mark.parametrize("width", [1440, 800, 390])
 def test_everybody_can_use_programs(page, server, width):
     page.set_viewport_size({"width": width, "height": 900})

@@ -70,7 +70,7 @@ def check_calls(
     scopes = index.scopes_of(calls)
     nodes = index.find_nodes(scopes, index.strings.codes(calls.names("name")))
     ops = index.nodes.names("op")
-    called = {code: _functions(values.values[code]) for code in set(calls.names("value").codes)}
+    called = {code: functions_in(values.values[code]) for code in set(calls.names("value").codes)}
     for at, node in enumerate(nodes.tolist()):
         scope = index.scopes[int(scopes[at])]
         # SymbolicGradient may name an op.
@@ -93,7 +93,7 @@ def check_calls(
             yield broken_at(index, node, "absent_function", message)
 
 
-def _functions(value: str) -> list[str]:
+def functions_in(value: str) -> list[str]:
     """The functions that an attribute's text names: ``f{...}``, or a list of such."""
     if not value.startswith("["):
         name = value.partition("{")[0]

@@ -96,7 +96,8 @@ def _ends(graph: ScopedGraph, node: int, *, into: bool) -> dict[str, Any]:
 def _of_op(graph: ScopedGraph, node: int) -> dict[str, Any]:
     """Attributes, functions that are called, executions and the stack that made the node."""
     profile, name = graph.profile, graph.names[node] or ""
-    attrs = _named(profile.columns_or_empty("node_attrs"), graph, "name", name)
+    function_of = graph.function_of(node)
+    attrs = _named(profile.columns_or_empty("node_attrs"), graph, function_of, name)
     listed = [
         {"name": attr or "", "value": (value or "")[: _MOST_TEXTS * 5]}
         for attr, value in attrs.each("attr", "value")
@@ -109,7 +110,7 @@ def _of_op(graph: ScopedGraph, node: int) -> dict[str, Any]:
         if one in known
     ]
     frames = profile.columns_or_empty("node_frames")
-    key = name if graph.function is None else f"{name}@{graph.function}"
+    key = name if function_of is None else f"{name}@{function_of}"
     of = frames.names("node")
     mine = frames.take(of.codes == of.code_of(key))
     stack = [
@@ -119,7 +120,7 @@ def _of_op(graph: ScopedGraph, node: int) -> dict[str, Any]:
         )
     ][:_MOST_FRAMES]
     events: list[int] = []
-    if graph.function is None:
+    if function_of is None:
         runs = profile.columns_or_empty("op_runs")
         names, kind = runs.names("name"), runs.names("kind")
         some = np.flatnonzero(
@@ -136,9 +137,10 @@ def _function(text: str) -> str:
     return text.partition("(")[0].partition("{")[0].strip().strip('"')
 
 
-def _named(table: Columns, graph: ScopedGraph, column: str, name: str) -> Columns:
-    names, graphs, functions = (table.names(one) for one in (column, "graph", "function"))
-    function = -1 if graph.function is None else functions.code_of(graph.function)
+def _named(table: Columns, graph: ScopedGraph, inside: str | None, name: str) -> Columns:
+    """The rows of a node: of the graph, or inside a function."""
+    names, graphs, functions = (table.names(one) for one in ("name", "graph", "function"))
+    function = -1 if inside is None else functions.code_of(inside)
     mine = (names.codes == names.code_of(name)) & (graphs.codes == graphs.code_of(graph.graph))
     return table.take(mine & (functions.codes == function))
 
@@ -181,6 +183,7 @@ def _of_instruction(graph: ScopedGraph, node: int) -> dict[str, Any]:
         "events": events.tolist(), "source": source or None,
         "result_bytes": int(row["bytes"]), "flops": _number(costs.flops[node]),
         "bytes_accessed": _number(costs.bytes_accessed[node]),
+        "own_peak_bytes": int(graph.measures.peak_bytes[node]),
     }  # fmt: skip
 
 

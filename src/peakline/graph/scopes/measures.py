@@ -98,7 +98,7 @@ def _of_runs(graph: ScopedGraph, runs: Columns) -> tuple[Int64Array, Int64Array]
     executor = runs.take(kind.codes == kind.code_of("executor"))
     spent, count = np.zeros((2, graph.nodes), np.int64)
     names, devices = executor.names("name"), executor.names("device")
-    by_name = _first_rows(graph.names, names)
+    by_name = _first_rows(graph.own_names, names)
     row = by_name[names.codes]
     ran = {devices.values[code] for code in np.unique(devices.codes).tolist() if code >= 0}
     wanted = graph.devices
@@ -115,7 +115,7 @@ def _of_runs(graph: ScopedGraph, runs: Columns) -> tuple[Int64Array, Int64Array]
     # A kernel's row is named node:op.
     texts = kernels.names("name")
     bare = Names(texts.codes, [text.partition(":")[0] for text in texts.values])
-    row = _first_rows(graph.names, bare)[bare.codes]
+    row = _first_rows(graph.own_names, bare)[bare.codes]
     np.add.at(spent, row[row >= 0], kernels.array("duration_ps")[row >= 0])
     return spent, count
 
@@ -146,7 +146,7 @@ def _of_buffers(graph: ScopedGraph) -> Int64Array:
     ops = records.events.names("op").take(moment.buffers)
     # Names of outputs have their number behind a colon.
     bare = Names(ops.codes, [text.partition(":")[0] for text in ops.values])
-    row = _first_rows(graph.names, bare)[bare.codes]
+    row = _first_rows(graph.own_names, bare)[bare.codes]
     np.add.at(peak, row[row >= 0], moment.buffer_bytes[row >= 0])
     return peak
 

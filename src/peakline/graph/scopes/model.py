@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ class Edges:
 
     ``output`` is which output of its source it comes from, ``place`` which operand of its target
     it is. ``inner`` is the node inside the target that stands for the operand, such as a parameter
-    of a fusion; -1 for none.
+    of a fusion, ``result`` the node inside the source that stands for the output; -1 for none.
     """
 
     source: Int64Array
@@ -34,6 +35,7 @@ class Edges:
     place: Int64Array
     is_control: BoolArray
     inner: Int64Array
+    result: Int64Array
 
     @cached_property
     def by_source(self) -> tuple[Int64Array, Int64Array]:
@@ -61,6 +63,22 @@ def _at(order: Int64Array, ends: Int64Array, nodes: Int64Array) -> Int64Array:
     return order[ranges(begin, end)]
 
 
+@dataclass(frozen=True)
+class Copy:
+    """The body of a function inside the node ``caller``: ``size`` nodes from ``start`` on.
+
+    ``attr`` is the attribute that names the function, empty where the caller's op does. It is alone
+    where the caller calls nothing else.
+    """
+
+    function: str
+    start: int
+    size: int
+    caller: int
+    attr: str
+    is_alone: bool
+
+
 @dataclass(frozen=True, eq=False)
 class ScopedGraph:
     """One graph, the body of one of its functions, or one compiled program.
@@ -68,7 +86,8 @@ class ScopedGraph:
     ``rows`` are those of the nodes in their table (``nodes``, or ``hlo_instructions`` of the
     program), -1 for an argument or a result of a function. ``root`` is, per node that holds a
     body, the node whose result is its own; -1 elsewhere. ``origins`` are the names that the
-    framework gives what instructions were made of. ``program`` is the program's number.
+    framework gives what instructions were made of. ``program`` is the program's number. ``copies``
+    are the bodies of functions inside the nodes that call them, behind the graph's own nodes.
     """
 
     profile: Profile = field(repr=False)
@@ -85,6 +104,7 @@ class ScopedGraph:
     edges: Edges
     root: Int64Array
     program: int | None
+    copies: tuple[Copy, ...] = ()
 
     __retained__ = "tree rows names ops devices categories origins edges root measures sizes"
 
@@ -92,6 +112,22 @@ class ScopedGraph:
     def nodes(self) -> int:
         """How many nodes there are, arguments and results of a function included."""
         return self.tree.nodes
+
+    @property
+    def own(self) -> int:
+        """How many of them, the first ones, are the graph's own, not those of what it calls."""
+        return self.copies[0].start if self.copies else self.tree.nodes
+
+    @cached_property
+    def own_names(self) -> Names:
+        """The names of the graph's own nodes: what a run recorded says those, or is of neither."""
+        return self.names.take(np.arange(self.own)) if self.copies else self.names
+
+    def function_of(self, node: int) -> str | None:
+        """The function whose body a node stands in; None for a node of a graph."""
+        if node < self.own:
+            return self.function
+        return self.copies[bisect_right(self.copies, node, key=lambda one: one.start) - 1].function
 
     def of_program(self) -> tuple[Programs, int]:
         """The profile's compiled programs, and which of them this one is.

@@ -62,7 +62,7 @@ def program_graph(profile: Profile, number: int) -> ScopedGraph:
     )  # fmt: skip
     root = _roots(ops, computations, calls, caller)
     none = Names(np.zeros(table.rows, np.int32), [""])
-    edges = _edges(programs.read(number, "hlo_operands"), table, calls, caller)
+    edges = _edges(programs.read(number, "hlo_operands"), table, calls, caller, root)
     return ScopedGraph(
         profile, labels_of(profile)[number], None, KIND, tree, np.arange(table.rows),
         table.names("name"), ops, none, table.names("category"), op_names, edges, root, number,
@@ -169,7 +169,9 @@ def _roots(ops: Names, computations: Columns, calls: Columns, caller: Int64Array
     return found
 
 
-def _edges(operands: Columns, table: Columns, calls: Columns, caller: Int64Array) -> Edges:
+def _edges(
+    operands: Columns, table: Columns, calls: Columns, caller: Int64Array, root: Int64Array
+) -> Edges:
     """The operands, each with the parameter that stands for it inside of its user."""
     source, target = operands.array("operand_id"), operands.array("instruction_id")
     place = operands.array("place")
@@ -195,4 +197,5 @@ def _edges(operands: Columns, table: Columns, calls: Columns, caller: Int64Array
     wanted = callee * wide + np.where(is_loop | is_choice, 0, place)
     at = positions(own[order], wanted)
     inner = np.where(here & (at >= 0), np.append(given[order], -1)[at], -1)
-    return Edges(source, target, np.where(control, -1, 0), place, control, inner)
+    result = np.where(control, -1, root[source])
+    return Edges(source, target, np.where(control, -1, 0), place, control, inner, result)

@@ -16,7 +16,7 @@ from peakline.graph.scopes.measures import rows_by_name
 from peakline.tables.columns import Columns, Names
 
 if TYPE_CHECKING:
-    from peakline.graph.scopes.model import ScopedGraph
+    from peakline.graph.scopes.model import Copy, ScopedGraph
 
 _MOST_BYTES = 2**50
 _DIGITS = 16
@@ -113,7 +113,7 @@ def _by_runs(graph: ScopedGraph) -> Iterator[tuple[int, int, int, str]]:
     if not outputs.rows or graph.function is not None:
         return
     runs = graph.profile.columns_or_empty("op_runs")
-    node = rows_by_name(graph.names, runs.names("name"))
+    node = rows_by_name(graph.own_names, runs.names("name"))
     ids = runs.array("op_run_id")
     of_run = np.full(int(max(ids.max(initial=-1), outputs.array("op_run_id").max(initial=-1))) + 2,
                      -1, np.int64)  # fmt: skip
@@ -136,9 +136,25 @@ def _by_runs(graph: ScopedGraph) -> Iterator[tuple[int, int, int, str]]:
 def _by_attributes(graph: ScopedGraph) -> Iterator[tuple[int, int, int, str]]:
     """The same of each output whose shape and type the graph gives."""
     attrs = _attributes(graph)
-    shapes, listed = (_texts(graph, attrs, name) for name in ("shape", "_output_shapes"))
-    types = {name: _texts(graph, attrs, name, {*shapes, *listed}) for name in _TYPES}
-    ops = graph.ops
+    functions = attrs.names("function")
+    begins: dict[str, list[Copy]] = {}
+    for copy in graph.copies:
+        begins.setdefault(copy.function, []).append(copy)
+    parts = [(graph.function, [0], graph.own)]
+    parts += [(name, [copy.start for copy in some], some[0].size) for name, some in begins.items()]
+    for function, starts, size in parts:
+        code = -1 if function is None else functions.code_of(function)
+        rows = np.arange(starts[0], starts[0] + size)
+        names, ops = (graph.names.take(rows), graph.ops.take(rows)) if begins else (
+            graph.names, graph.ops)  # fmt: skip
+        for node, slot, bytes_, shape in _of_body(attrs.take(functions.codes == code), names, ops):
+            yield from ((start + node, slot, bytes_, shape) for start in starts)
+
+
+def _of_body(attrs: Columns, names: Names, ops: Names) -> Iterator[tuple[int, int, int, str]]:
+    """The same of the nodes of one graph or function."""
+    shapes, listed = (_texts(names, attrs, name) for name in ("shape", "_output_shapes"))
+    types = {name: _texts(names, attrs, name, {*shapes, *listed}) for name in _TYPES}
 
     def type_of(node: int) -> str:
         if ops[node] in _BOOLEAN:
@@ -152,7 +168,7 @@ def _by_attributes(graph: ScopedGraph) -> Iterator[tuple[int, int, int, str]]:
         kind = type_of(node)
         for slot, shape in enumerate(_LISTED.findall(text[1:-1])):
             yield node, slot, _bytes(kind, shape), f"{_short(kind)} {shape}".strip()
-    for node, text in _texts(graph, attrs, "value").items():
+    for node, text in _texts(names, attrs, "value").items():
         if found := _TENSOR.match(text):
             size = int(found[3]) if found[3] else _bytes(found[1], found[2])
             yield node, 0, size, f"{_short(found[1])} {found[2]}"
@@ -166,19 +182,21 @@ def _attributes(graph: ScopedGraph) -> Columns:
     mine = np.isin(names.codes, [names.code_of(name) for name in wanted])
     graphs, functions = attrs.names("graph"), attrs.names("function")
     mine &= graphs.codes == graphs.code_of(graph.graph)
-    function = -1 if graph.function is None else functions.code_of(graph.function)
-    return attrs.take(mine & (functions.codes == function))
+    if not graph.copies:
+        function = -1 if graph.function is None else functions.code_of(graph.function)
+        mine &= functions.codes == function
+    return attrs.take(mine)
 
 
 def _texts(
-    graph: ScopedGraph, attrs: Columns, attr: str, among: set[int] | None = None
+    nodes: Names, attrs: Columns, attr: str, among: set[int] | None = None
 ) -> dict[int, str]:
     """The text of an attribute by node, of all nodes or of those ``among``."""
     names = attrs.names("attr")
     some = attrs.take(names.codes == names.code_of(attr))
     if among is not None and not among:
         return {}
-    rows = rows_by_name(graph.names, some.names("name"))
+    rows = rows_by_name(nodes, some.names("name"))
     return {
         row: text or ""
         for row, text in zip(rows.tolist(), some.names("value").to_list(), strict=True)

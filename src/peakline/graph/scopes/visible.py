@@ -109,7 +109,8 @@ def joined_edges(graph: ScopedGraph, shown: Visible, *, sizes: bool = True) -> J
     is_open = np.zeros(tree.size + 1, np.bool_)
     is_open[list(shown.opened)] = True
     size = graph.sizes.bytes if sizes else np.where(edges.is_control, 0, -1)
-    source = edges.source
+    within = is_open[edges.source] & (edges.result >= 0)
+    source = np.where(within, edges.result, edges.source)
     for _ in range(_NESTED):
         inside = is_open[source] & (graph.root[source] >= 0) & ~edges.is_control
         if not inside.any():

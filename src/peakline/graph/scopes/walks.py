@@ -26,15 +26,19 @@ class Walks:
         self._graph = graph
         edges = graph.edges
         inner = np.flatnonzero(edges.inner >= 0)
-        held = np.flatnonzero(graph.root >= 0)
+        given = np.flatnonzero(edges.result >= 0)
+        results, held = (np.concatenate(pair) for pair in (
+            (graph.root[graph.root >= 0], edges.result[given]),
+            (np.flatnonzero(graph.root >= 0), edges.source[given]),
+        ))  # fmt: skip
         more = inner.size + held.size
         nothing = np.zeros(more, np.int64)
         self._edges = Edges(
-            np.concatenate([edges.source, edges.source[inner], graph.root[held]]),
+            np.concatenate([edges.source, edges.source[inner], results]),
             np.concatenate([edges.target, edges.inner[inner], held]),
             np.append(edges.output, nothing), np.append(edges.place, nothing),
             np.append(edges.is_control, np.zeros(more, np.bool_)),
-            np.full(edges.source.size + more, -1),
+            np.full(edges.source.size + more, -1), np.full(edges.source.size + more, -1),
         )  # fmt: skip
 
     def around(self, node: int, depth: int, most: int = MOST_AROUND) -> tuple[Int64Array, int]:

@@ -140,5 +140,15 @@ def _inside(graph: ScopedGraph, shown: Visible) -> dict[str, list[int]]:
             opened[root >= 0].tolist(), shown.stands_for[root[root >= 0]].tolist(), strict=True
         )
     }
+    given = edges.out_of(opened)
+    given = given[edges.result[given] >= 0]
+    results |= {
+        (inner, owner)
+        for owner, inner in zip(
+            edges.source[given].tolist(),
+            shown.stands_for[edges.result[given]].tolist(),
+            strict=True,
+        )
+    }
     both = [*sorted(pairs), *sorted(results)]
     return {"source": [one for one, _ in both], "target": [one for _, one in both]}

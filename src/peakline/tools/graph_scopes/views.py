@@ -190,8 +190,9 @@ def _head(graph: ScopedGraph) -> dict[str, Any]:
         "graph": graph.graph,
         "function": graph.function,
         "kind": graph.kind,
-        "nodes": graph.nodes,
-        "edges_total": int(graph.edges.source.size),
+        "nodes": graph.own,
+        "nodes_inside": graph.nodes - graph.own,
+        "edges_total": int((graph.edges.target < graph.own).sum()),
     }
 
 

@@ -5,6 +5,9 @@ import { h, svg } from "../../core/dom.js";
 const LEAST = 0.05, MOST = 3, READABLE = 1, HOME = 0.65;
 const STEP = 1.3, WHEEL = 0.0016, PAN_PX = 60, CLICK_PX = 4, AIR = 12, MOVE_MS = 220;
 
+/** The height of the note, which lies on the picture's lower edge and must not hide nodes. */
+const NOTE = 36;
+
 /** @typedef {{x: number, y: number, width: number, height: number}} Rect */
 
 export class Camera {
@@ -70,7 +73,7 @@ export class Camera {
    * @param {number} [least] the least scale: of a large picture the upper part is shown
    */
   fit(least = LEAST) {
-    const { clientWidth: width, clientHeight: height } = this.element;
+    const width = this.element.clientWidth, height = this.element.clientHeight - NOTE;
     const scale = Math.min(READABLE, (width - 2 * AIR) / this.#whole.width,
       (height - 2 * AIR) / this.#whole.height);
     this.#scale = Math.min(Math.max(scale, least), MOST);

@@ -94,7 +94,7 @@ export class Colors {
     const listed = names.filter((name) => shown.has(name));
     const others = [...shown].filter((name) => name && !names.includes(name)).length;
     fill(element, ...listed.map((name) => swatch(this.color(name), name)),
-      others > 0 && swatch(palette()[REST] ?? "", `${count(others)} others`));
+      others > 0 && swatch(palette()[REST] ?? "", others === 1 ? "1 other" : `${count(others)} others`));
   }
 
   #times() {

@@ -109,6 +109,10 @@ function links(context, known, tools, picture) {
   if (known.peak_bytes && picture.kind !== "hlo" && has("live_memory")) {
     found.push(h("a", { href: context.link("memory", { op: known.name }) }, "Its buffers in Memory"));
   }
+  if (known.own_peak_bytes && has("program_memory")) {
+    found.push(h("a", { href: context.link("memory", { programs: "true", program: picture.graph,
+      pitem: known.item }) }, "Its buffers in Memory"));
+  }
   if (picture.kind === "hlo" && known.attributes.some((/** @type {any} */ one) => one.name === "schedule_index")) {
     found.push(h("a", { href: context.link("graph", { graph: picture.graph, mode: "schedule",
       item: known.item }) }, "Where it stands in the schedule"));

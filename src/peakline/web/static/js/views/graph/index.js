@@ -251,7 +251,8 @@ class GraphView {
       h("button", { type: "button", onclick: () => this.#leaveOnly() }, "Whole graph"));
     } else {
       notes.push(`${counted(picture.items.length, "item")} for ${counted(picture.nodes, "node")} `
-        + `and ${counted(picture.edges_total, "edge")}`);
+        + `and ${counted(picture.edges_total, "edge")}`
+        + (picture.nodes_inside ? `, ${counted(picture.nodes_inside, "more node")} in functions that they call` : ""));
     }
     if (picture.refused.length) {
       notes.push(`; ${counted(picture.refused.length, "scope")} left closed: more than `

@@ -34,6 +34,7 @@
  * @property {string | null} function
  * @property {string} kind
  * @property {number} nodes
+ * @property {number} nodes_inside more nodes, in bodies of the functions that they call
  * @property {number} edges_total
  */
 /**

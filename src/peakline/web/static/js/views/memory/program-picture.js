@@ -24,6 +24,7 @@ const LEFT = 84, RIGHT = 14, TOP = 12, AXIS = 24, MARK_PX = 48;
  * @property {number[][]} bytes
  * @property {Record<string, any[]>} tree
  * @property {any[]} rows
+ * @property {number} rows_total
  */
 
 /** What a layer is called. @param {ProgramLayer} layer */

@@ -18,6 +18,7 @@ import { toolCommand } from "./command.js";
 import { paintProgram, placeAt, valueLayer } from "./program-picture.js";
 import { PROGRAM_BY } from "./state.js";
 
+const MOST_ROWS = 5000;
 const FOUND_BY = {
   "heap trace": "by the program's simulated heap",
   "no temporaries": "of a program without temporaries",
@@ -35,10 +36,15 @@ export class Programs {
   #asking = new AbortController();
   /** The row whose life is marked. @type {any} */
   #marked = null;
+  /** How many rows are requested, where an instruction of the address is not among the first.
+   * @type {number | null} */
+  #limit = null;
+  /** The instruction that was brought into view. @type {number | null} */
+  #brought = null;
 
   /**
    * @param {import("../../shell/context.js").Context} context
-   * @param {() => Pick<State, "programs" | "program" | "pby" | "ppart">} state
+   * @param {() => Pick<State, "programs" | "program" | "pby" | "ppart" | "pitem">} state
    * @param {(changes: Partial<State>) => void} change
    * @param {boolean} isAlone whether the profile has nothing else about memory
    */
@@ -53,7 +59,7 @@ export class Programs {
     this.canvas.addEventListener("pointermove", (event) => this.#hover(event));
     this.canvas.addEventListener("pointerleave", hideTip);
     this.program = h("select", { "aria-label": "Program", onchange: () =>
-      change({ program: this.program.value, ppart: "" }) });
+      change({ program: this.program.value, ppart: "", pitem: null }) });
     this.by = h("select", { "aria-label": "Programs by", onchange: () =>
       change({ pby: /** @type {State["pby"]} */ (this.by.value), ppart: "" }) },
       Object.entries(PROGRAM_BY).map(([name, text]) => h("option", { value: name }, `by ${text}`)));
@@ -74,7 +80,12 @@ export class Programs {
         { key: "end", title: "To", kind: "count", width: "4.5rem", help: "Place of the last one" },
         { key: "op_name", title: "Scope and op", width: "16rem" },
       ],
-      onChoose: (row) => this.#mark(this.#marked === row ? null : row),
+      onChoose: (row) => {
+        const isMarked = this.#marked === row;
+        this.#mark(isMarked ? null : row);
+        this.#brought = isMarked ? null : row.item;
+        change({ pitem: this.#brought });
+      },
       isChosen: (row) => row === this.#marked,
       nothing: "nothing is live",
     });
@@ -101,7 +112,7 @@ export class Programs {
 
   #question() {
     const { program, pby } = this.state();
-    return { program, by: pby };
+    return { program, by: pby, ...(this.#limit === null ? {} : { limit: this.#limit }) };
   }
 
   /** What the address says, where the part is open. */
@@ -131,12 +142,13 @@ export class Programs {
       this.canvas.setAttribute("aria-busy", "false");
     }
     this.#showPart();
+    this.#showItem();
   }
 
   /** @param {ProgramAnswer} data */
   #set(data) {
     this.#data = data;
-    this.#marked = null;
+    this.#marked = this.#brought = null;
     fill(this.program, data.programs.map(({ name, peak_bytes: peak }) => h("option", { value: name,
       selected: name === data.program }, `${name}, ${peak === null ? "not known" : bytes(peak)}`)));
     const { tree, reason } = data;
@@ -174,6 +186,23 @@ export class Programs {
     const row = data.rows.find(({ instruction }) => instruction && String(name ?? "").split("/").pop() === instruction);
     fill(this.chosen, place > 0 && row ? ["Chosen: ", this.#link(row), ", ", bytes(row.bytes),
       row.source_file ? `, ${row.source_file}:${row.source_line}` : ""] : "");
+  }
+
+  /** Mark the value of the address's instruction; bring it into view where a link leads to it. */
+  #showItem() {
+    const data = this.#data, { pitem } = this.state();
+    if (!data || pitem === this.#brought) return;
+    const place = pitem === null ? -1 : this.table.rows.findIndex(({ item }) => item === pitem);
+    if (pitem !== null && place < 0 && data.rows_total > data.rows.length && this.#limit === null) {
+      this.#limit = MOST_ROWS;
+      void this.show();
+      return;
+    }
+    this.#brought = pitem;
+    this.#mark(place < 0 ? null : this.table.rows[place]);
+    if (place < 0) return;
+    this.table.reveal(place);
+    this.element.scrollIntoView({ block: "start" });
   }
 
   /** @param {any} row */

@@ -86,6 +86,7 @@ export const FILTERS = /** @type {const} */ ({
  * @property {string | null} program which one; null is the one that needs most
  * @property {ProgramBy} pby what its layers are put together by
  * @property {string} ppart the chosen part of its icicle
+ * @property {number | null} pitem the instruction whose values are marked, a node of the graph
  */
 
 const SPECIAL = /^-?[a-z_]+$/;
@@ -136,6 +137,7 @@ export function readState(params) {
     program: params["program"] ?? null,
     pby: oneOf(PROGRAM_BY, params["pby"], "opcode"),
     ppart: params["ppart"] ?? "",
+    pitem: number(params["pitem"]),
   };
 }
 
