@@ -163,3 +163,31 @@ def test_the_keyboard_reaches_the_content_at_once(page, server):
     page.keyboard.press("Tab")
     eventually(lambda: page.evaluate("document.activeElement.textContent"), "To the content")
     screenshot(page, "skip_link")
+    address = page.evaluate("location.hash")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    assert page.evaluate("location.hash") == address
+
+
+def test_the_keyboard_reaches_the_table_of_a_view(page, server):
+    for path, name in (
+        ("/", "Sessions"),
+        ("/session/leak_list/memory", "Buffers"),
+        ("/session/slow_step/steps", "Steps"),
+    ):
+        load_view(page, server, path)
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        link = page.get_by_role("link", name="To the table")
+        eventually(lambda: page.evaluate("document.activeElement.id"), "to-table")
+        box = link.bounding_box()
+        assert box["x"] >= 0
+        page.keyboard.press("Enter")
+        focused = "[document.activeElement.role, document.activeElement.ariaLabel]"
+        role, label = page.evaluate(focused)
+        assert role == "grid"
+        assert label.startswith(name)
+    # Where there is no table there is no link to one.
+    load_view(page, server, SMALL)
+    page.keyboard.press("Tab")
+    assert not page.get_by_role("link", name="To the table").is_visible()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from peakline.findings.headline.sentence import Sentence
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.time_answer import TimeAnswer
+    from peakline.memory.peak import AllocatorPeak
     from peakline.tables import Profile
 
 _RECORDS = "allocator_events"
@@ -62,25 +63,71 @@ def summary_document(
 
     ``is_last`` is that of `answers_of`. Raises InputError when the profile cannot be read.
     """
-    from peakline.findings.finding import SEVERITIES
-    from peakline.findings.ranking import priorities
-    from peakline.tables.profile_facts import facts_of, warnings_document
+    from peakline.tables.profile_facts import facts_of
 
     memory, time = answers_of(profile, is_last=is_last)
+    facts, judged = facts_of(profile, path).as_json(), _judged(profile, memory, time)
+    return {
+        "profile": facts,
+        "memory": _allocators(memory.allocators),
+        "fits": judged.pop("fits"),
+        "programs": [] if memory.allocators else _needs(profile),
+        "time": _time(profile, time),
+        **judged,
+    }
+
+
+def summary_part(profile: Profile, part: str, *, path: str | None = None) -> Document:
+    """One part of `summary_document`, so that what is quick is there before the findings are.
+
+    ``facts`` has ``profile``; ``memory`` and ``time`` what is called so; ``findings`` all the rest
+    but the programs. Raises InputError when the profile cannot be read.
+    """
+    from peakline.findings.memory_answer import memory_of
+    from peakline.findings.time_answer import answer_time
+    from peakline.tables.profile_facts import facts_of
+
+    # Whichever comes first reads the file once for all of them.
+    profile.expect("events", _RECORDS)
+    if part == "facts":
+        return {"profile": facts_of(profile, path).as_json()}
+    if part == "memory":
+        return {"memory": _peaks(profile)}
+    time = answer_time(profile)
+    if part == "time":
+        return {"time": _time(profile, time)}
+    return _judged(profile, memory_of(profile), time)
+
+
+def _judged(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> Document:
+    """What takes the findings of both."""
+    from peakline.findings.finding import SEVERITIES
+    from peakline.findings.ranking import priorities
+    from peakline.tables.profile_facts import warnings_document
+
     first = priorities(memory.findings, time.findings)
     counts = Counter(one.finding.severity for one in first)
     return {
-        "profile": facts_of(profile, path).as_json(),
-        "memory": _memory(memory),
         "fits": [one.as_short_json() for one in memory.fits],
-        "programs": [] if memory.allocators else _needs(profile),
-        "time": _time(profile, time),
         "notable": [one.as_json() for one in notable_of(memory, time)],
         "first": [one.as_json() for one in first[:FIRST]],
         "further_findings": len(first[FIRST:]),
         "findings": {severity: counts[severity] for severity in SEVERITIES},
         "warnings": warnings_document(profile.concerning),
     }
+
+
+def _peaks(profile: Profile) -> Document | None:
+    """As the whole answer has them, from the records alone."""
+    from peakline.memory.live import memory_records
+    from peakline.memory.oom import with_limits
+    from peakline.memory.peak import find_peaks
+
+    records = memory_records(profile)
+    if records is None:
+        return None
+    peaks = with_limits(profile, find_peaks(records.events, lifetimes=records.lifetimes))
+    return _allocators(peaks)
 
 
 def _needs(profile: Profile) -> list[Document]:
@@ -130,12 +177,10 @@ def _is_input(profile: Profile, op: Mapping[str, object]) -> bool:
     return bool(events.size and (activity_of(profile)[events] == Activity.INPUT_WORK).all())
 
 
-def _memory(answer: MemoryAnswer) -> Document | None:
-    if not answer.allocators:
+def _allocators(peaks: Sequence[AllocatorPeak]) -> Document | None:
+    if not peaks:
         return None
-    return {
-        "allocators": [{name: getattr(peak, name) for name in _PEAK} for peak in answer.allocators]
-    }
+    return {"allocators": [{name: getattr(peak, name) for name in _PEAK} for peak in peaks]}
 
 
 def _time(profile: Profile, answer: TimeAnswer) -> Document | None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from peakline.toolbox.parameters import Parameters
+from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
 
@@ -21,26 +21,34 @@ if TYPE_CHECKING:
 
 
 class SummaryParameters(Parameters):
-    """There are none."""
+    """Which part of it."""
+
+    part: Literal["all", "facts", "memory", "time", "findings"] = parameter(
+        "all",
+        description="facts: the profile; memory: the peaks; time: steps, devices and ops; "
+        "findings: what to fix first, and warnings; each comes as soon as it is known",
+    )
 
 
-def _document(profile: Profile) -> dict[str, object]:
+def _document(profile: Profile, part: str) -> dict[str, object]:
     """With the file's name alone for its path: where a server keeps it is nobody's business."""
-    from peakline.findings.summary import summary_document
+    from peakline.findings.summary import summary_document, summary_part
 
     name = profile.path.rstrip("/").rpartition("/")[2]
-    return summary_document(profile, path=name)
+    if part == "all":
+        return summary_document(profile, path=name)
+    return summary_part(profile, part, path=name)
 
 
-def _run(profile: Profile, _parameters: SummaryParameters, _format: str) -> bytes:
-    return compact_json(_document(profile))
+def _run(profile: Profile, parameters: SummaryParameters, _format: str) -> bytes:
+    return compact_json(_document(profile, parameters.part))
 
 
-def _partial(profile: Profile, _parameters: SummaryParameters) -> _Part:
+def _partial(profile: Profile, parameters: SummaryParameters) -> _Part:
     """What one host gives: its document, and its steps where they are known."""
     from peakline.timing.stragglers import host_steps_of
 
-    return _document(profile), host_steps_of(profile)
+    return _document(profile, parameters.part), host_steps_of(profile)
 
 
 def _combine(

@@ -81,7 +81,7 @@ export async function json(path, asked = {}) {
 
 /**
  * A page of the list of sessions, of which nobody looks into the profiles.
- * @param {{root: string, search?: string, sort?: string, offset?: number, limit: number}} query
+ * @param {{root: string, search?: string, sort?: string, offset?: number, limit?: number}} query without a limit all
  * @param {AbortSignal} signal
  * @returns {Promise<{sessions: ListedSession[], matching: number, all: number}>}
  */

@@ -78,6 +78,18 @@ export function exportMenu(exported) {
 }
 
 /**
+ * A table, and above it what is said of it and its menu.
+ * @param {import("./table.js").DataTable} table
+ * @param {Exported} exported its rows are those of the table, where nothing else is said
+ * @param {...import("./dom.js").Child} head
+ */
+export function withExport(table, exported, ...head) {
+  return h("div", { class: "stack" }, h("div", { class: "row-of" }, ...head,
+    h("span", { class: "grow" }), exportMenu({ rows: () => rowsOf(table), ...exported })),
+  table.element);
+}
+
+/**
  * The rows of a table as it is shown, by the keys of its columns.
  * @param {import("./table.js").DataTable} table
  * @returns {Rows}

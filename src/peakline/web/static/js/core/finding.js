@@ -3,6 +3,7 @@
 import { h } from "./dom.js";
 import { columnsOf, titleOf, valueText } from "./kinds.js";
 import { SECTIONS } from "./sections.js";
+import { withExport } from "./exporting.js";
 import { DataTable } from "./table.js";
 
 /**
@@ -49,7 +50,7 @@ export function evidenceParts(evidence) {
       const table = new DataTable({ label: name === "rows" ? "Rows of evidence" : titleOf(name),
         columns: columnsOf(value, Object.keys(value[0])), height: "18rem" });
       table.setRows(value);
-      tables.push(table.element);
+      tables.push(withExport(table, { name: `evidence ${name}`, json: () => value }));
     } else if (!Array.isArray(value) || value.length) {
       facts.push(h("div", {}, h("dt", {}, titleOf(name)), h("dd", {}, valueText(name, value))));
     }

@@ -289,6 +289,7 @@ export class Icicle {
     this.#active = this.#places.get(next) ?? 0;
     this.select(next);
     this.options.choose(next);
+    announce(`${this.#tree?.label[this.#active]} is as wide as the picture: ${this.#facts(this.#active)}`);
   }
 
   /**

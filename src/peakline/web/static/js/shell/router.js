@@ -11,6 +11,7 @@ import { Context } from "./context.js";
 import { Header } from "./header.js";
 import { openHelp } from "./help.js";
 import { openPalette } from "./palette.js";
+import { skipLinks } from "./skip.js";
 import { isTyping } from "../core/gestures.js";
 import { firstQuestions } from "../views/graph/state.js";
 
@@ -56,6 +57,7 @@ export class Router {
   #answer = new AnswerBar(/** @type {HTMLElement} */ (document.getElementById("answer")));
 
   start() {
+    skipLinks(this.#main);
     this.#header.goTo = () => this.#goTo();
     this.#header.help = () => this.#view?.help ?? [];
     addEventListener("hashchange", () => void this.#follow());

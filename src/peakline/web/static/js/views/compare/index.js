@@ -3,8 +3,10 @@
 import { isAbort, json, request, sessionPath } from "../../core/api.js";
 import { changed } from "../../core/address.js";
 import { comparedOf } from "../../core/compared.js";
+import { diffCommand } from "../../core/command.js";
 import { copyButton, copyText } from "../../core/copy.js";
 import { fill, h } from "../../core/dom.js";
+import { exportMenu } from "../../core/exporting.js";
 import { bytes, counted } from "../../core/format.js";
 import { serverDocument } from "../../core/server.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
@@ -18,7 +20,10 @@ import { sentencesOf } from "./summary.js";
 import { isChance, timePart } from "./time.js";
 
 /** @typedef {import("../../core/finding.js").Link} Link */
-/** @typedef {{before: Link, after: Link}} Links of the two sessions, their hosts kept */
+/**
+ * Of the two sessions, their hosts kept, and the command that compares them.
+ * @typedef {{before: Link, after: Link, command: () => Promise<string>}} Links
+ */
 /** @typedef {import("./series.js").Measure} Measure */
 /** @typedef {{coming: Promise<StepwiseData>, measure: Measure, onMeasure: (measure: Measure) => void}} Steps */
 
@@ -156,11 +161,13 @@ class CompareView {
    * @param {Record<string, string>} query
    * @returns {Links}
    */
-  #links({ first = "", second = "", first_host = "", second_host = "" }) {
+  #links(query) {
+    const { first = "", second = "", first_host = "", second_host = "" } = query;
     const link = (/** @type {string} */ session, /** @type {string} */ host) =>
       (/** @type {string} */ view, /** @type {Record<string, string | number>} */ params = {}) =>
         this.context.linkTo(session, view, { root: this.#root, host, ...params });
-    return { before: link(first, first_host), after: link(second, second_host) };
+    return { before: link(first, first_host), after: link(second, second_host),
+      command: () => diffCommand(this.context, query) };
   }
 
   /**
@@ -176,7 +183,9 @@ class CompareView {
     return [
       h("section", { class: "panel stack", "aria-label": "At a glance" },
         h("div", { class: "row-of" }, h("h2", { class: "grow" }, isSame ? "Nothing changed" : "What changed"),
-          this.#markdown(query), copyButton("Copy link", () => location.hash)),
+          this.#markdown(query), copyButton("Copy link", () => location.hash),
+          exportMenu({ name: `comparison ${query["first"]} ${query["second"]}`, json: () => data,
+            command: links.command })),
         ...(isSame ? [] : sentencesOf(data)).map((text) => h("p", { class: "said" }, text)),
         glance(data)),
       findingsPart(data, links),

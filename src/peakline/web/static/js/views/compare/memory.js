@@ -2,6 +2,7 @@
 
 import { h } from "../../core/dom.js";
 import { bytes, count, percent } from "../../core/format.js";
+import { withExport } from "../../core/exporting.js";
 import { DataTable } from "../../core/table.js";
 import { allocatorName, bySize, changeColumn, changeFact } from "./changes.js";
 import { Stepwise } from "./stepwise.js";
@@ -85,49 +86,51 @@ function tables(one, links) {
   const parts = [];
   if (one.categories.length) {
     const rows = one.categories.map((/** @type {any} */ row) => ({ ...row, category: row.category || "not known" }));
-    parts.push(h("h4", {}, "By category"), table("By category", [
+    parts.push(table(h("h4", {}, "By category"), "By category", [
       { key: "category", title: "Category", width: "minmax(8rem, 1fr)" },
       changeColumn("delta_bytes", "Change", "bytes", bytes, rows),
       { key: "before_bytes", title: "Before", kind: "bytes" },
       { key: "after_bytes", title: "After", kind: "bytes" },
-    ], rows));
+    ], rows, links));
   }
   if (one.groups.length) {
     const rows = bySize(one.groups, "delta_bytes").map((row) => ({ ...row, happened: happened(row) }));
-    parts.push(h("h4", {}, "What changed at the peak"), table("What changed at the peak", [
+    parts.push(table(h("h4", {}, "What changed at the peak"), "What changed at the peak", [
       opColumn(one.allocator, links),
       changeColumn("delta_bytes", "Change", "bytes", bytes, rows),
       { key: "before_bytes", title: "Before", kind: "bytes" },
       { key: "after_bytes", title: "After", kind: "bytes" },
       { key: "happened", title: "What happened", width: "minmax(18rem, 1fr)" },
       ...[...KINDS, ...PURPOSE].filter(known(rows)),
-    ], rows));
+    ], rows, links));
   }
   const rates = /** @type {const} */ ([["growth", "Stays in memory, more or less with every step"],
     ["churn", "Allocated in a step"]]);
   for (const [key, title] of rates) {
     if (!one[key].length) continue;
     const rows = bySize(one[key], "delta_bytes_per_step");
-    parts.push(h("h4", {}, title), table(title, [
+    parts.push(table(h("h4", {}, title), title, [
       opColumn(one.allocator, links),
       changeColumn("delta_bytes_per_step", "Change a step", "bytes", bytes, rows),
       { key: "before_bytes_per_step", title: "Before", kind: "bytes" },
       { key: "after_bytes_per_step", title: "After", kind: "bytes" },
       ...KINDS.filter(known(rows)),
-    ], rows));
+    ], rows, links));
   }
   return parts;
 }
 
 /**
+ * @param {Node} head
  * @param {string} label
- * @param {Column[]} columns
+ * @param {import("../../core/table.js").Column[]} columns
  * @param {any[]} rows by absolute change
+ * @param {Links} links
  */
-function table(label, columns, rows) {
+function table(head, label, columns, rows, links) {
   const made = new DataTable({ label, columns, height: "24rem" });
   made.setRows(rows);
-  return made.element;
+  return withExport(made, { name: `comparison ${label}`, command: links.command }, head);
 }
 
 /** @type {readonly Column[]} what kind of buffers a row is about, besides its op */

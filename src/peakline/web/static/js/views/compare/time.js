@@ -3,6 +3,7 @@
 import { h } from "../../core/dom.js";
 import { count, time } from "../../core/format.js";
 import { partOf, swatch } from "../../core/parts.js";
+import { withExport } from "../../core/exporting.js";
 import { DataTable } from "../../core/table.js";
 import { bySize, changeColumn, changeFact, time3 } from "./changes.js";
 
@@ -51,13 +52,13 @@ function told(both, links, chart) {
     h("p", { class: "quiet" }, `Note: ${note}.`)), chart);
   if (parts.length) {
     const rows = bySize(parts, "delta_ps").map((row) => ({ ...row, text: partOf(row.part).text }));
-    found.push(h("h3", {}, "What a mean step's time goes to"), table("Parts of a mean step", [
+    found.push(table(h("h3", {}, "What a mean step's time goes to"), "Parts of a mean step", [
       { key: "text", title: "Part", width: "minmax(14rem, 1fr)",
         cell: (row) => h("span", { class: "row-of part-name" }, swatch(partOf(row.part)), row.text) },
       changeColumn("delta_ps", "Change", "time", time, rows),
       { key: "before_ps", title: "Before", kind: "time" },
       { key: "after_ps", title: "After", kind: "time" },
-    ], rows));
+    ], rows, links));
   }
   if (ops.length) found.push(...opsPart(both, links));
   else if (before.times && after.times) {
@@ -73,7 +74,8 @@ function told(both, links, chart) {
 function opsPart({ ops, ops_per, other_ops }, links) {
   const per = ops_per === "step" ? "a step" : "in the whole profile";
   const rows = bySize(ops, "delta_ps").map((row) => ({ ...row, happened: happened(row) }));
-  const made = table("Ops whose self time differs", [
+  const head = h("h3", {}, `Ops whose self time differs, ${per}`);
+  const made = table(head, "Ops whose self time differs", [
     { key: "op", title: "Op", width: "minmax(16rem, 2fr)", cell: (row) => {
       const isGone = row.change === "gone";
       return h("a", { title: row.op, href: (isGone ? links.before : links.after)("steps",
@@ -85,25 +87,27 @@ function opsPart({ ops, ops_per, other_ops }, links) {
     { key: "side", title: "Where", width: "5.5rem" },
     { key: "op_type", title: "Type", width: "10rem" },
     { key: "happened", title: "What happened", width: "minmax(12rem, 1fr)" },
-  ], rows);
+  ], rows, links);
   const others = ["device", "host"].flatMap((side) => {
     const { before_ps, after_ps } = other_ops[side];
     return before_ps || after_ps
       ? [`of the ${side} ${time(before_ps)} → ${time(after_ps)}`] : [];
   });
-  return [h("h3", {}, `Ops whose self time differs, ${per}`), made,
+  return [made,
     ...(others.length ? [h("p", { class: "quiet" }, `All other ops ${per}: ${others.join(", ")}.`)] : [])];
 }
 
 /**
+ * @param {Node} head
  * @param {string} label
  * @param {import("../../core/table.js").Column[]} columns
  * @param {any[]} rows by absolute change
+ * @param {Links} links
  */
-function table(label, columns, rows) {
+function table(head, label, columns, rows, links) {
   const made = new DataTable({ label, columns, height: "24rem" });
   made.setRows(rows);
-  return made.element;
+  return withExport(made, { name: `comparison ${label}`, command: links.command }, head);
 }
 
 /**

@@ -14,7 +14,7 @@ import { hideTip, showTip } from "../../core/tooltip.js";
 import { bandsOf, boxesAtMoment, boxesOverTime, colorsOf, heightAtMoment, paintBoxes, paintEdges, paintFailed }
   from "./address-picture.js";
 import { GUTTERS } from "./chart.js";
-import { toolCommand } from "./command.js";
+import { toolCommand } from "../../core/command.js";
 import { Following } from "./counters.js";
 import { FONT, color, paintMoment, xOf } from "./frame.js";
 import { MAPS } from "./state.js";

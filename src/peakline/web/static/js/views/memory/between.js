@@ -7,7 +7,7 @@ import { bytes, counted, time } from "../../core/format.js";
 import { Icicle } from "../../core/icicle.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
-import { toolCommand } from "./command.js";
+import { toolCommand } from "../../core/command.js";
 import { BY, DESCRIBED } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */

@@ -1,6 +1,7 @@
 /** What deserves attention about memory, each with its place on the chart, and what lies behind. */
 
 import { fill, h } from "../../core/dom.js";
+import { withExport } from "../../core/exporting.js";
 import { evidenceParts } from "../../core/finding.js";
 import { bytes, count, percent, time } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
@@ -179,7 +180,7 @@ export class Findings {
 function list(label, columns, rows, onChoose) {
   const table = new DataTable({ label, columns, onChoose, height: "14rem" });
   table.setRows(rows);
-  return h("div", {}, h("h4", {}, label), table.element);
+  return withExport(table, { name: label }, h("h4", {}, label));
 }
 
 /**

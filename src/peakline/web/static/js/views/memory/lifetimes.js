@@ -6,7 +6,7 @@ import { exportMenu } from "../../core/exporting.js";
 import { bytes, counted, time } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
-import { toolCommand } from "./command.js";
+import { toolCommand } from "../../core/command.js";
 
 const HEIGHT = 120;
 const NARROWEST = 240, WIDEST = 560;

@@ -7,7 +7,7 @@ import { bytes, count, counted, shares } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { makeBuffer } from "./buffer.js";
-import { toolCommand } from "./command.js";
+import { toolCommand } from "../../core/command.js";
 import { makeFacts } from "./facts.js";
 import { LiveIcicle } from "./icicle.js";
 import { isPointed, pointedOf } from "./pointed.js";

@@ -5,7 +5,7 @@ import { fill, h } from "../../core/dom.js";
 import { failed } from "../../core/states.js";
 import { makeBars } from "./bars.js";
 import { Chart } from "./chart.js";
-import { toolCommand } from "./command.js";
+import { toolCommand } from "../../core/command.js";
 import { makeLegend } from "./legend.js";
 import { makeLayerLegend, makeModes } from "./modes.js";
 import { Overview } from "./overview.js";

@@ -14,7 +14,7 @@ import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
-import { toolCommand } from "./command.js";
+import { toolCommand } from "../../core/command.js";
 import { paintProgram, placeAt, valueLayer } from "./program-picture.js";
 import { PROGRAM_BY } from "./state.js";
 

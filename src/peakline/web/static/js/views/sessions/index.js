@@ -1,10 +1,12 @@
 /** The sessions of a log directory: what there is, what stands out, and how to get more. */
 
-import { json, sessionPath } from "../../core/api.js";
+import { json, sessionPath, sessionPage } from "../../core/api.js";
 import { formatAddress } from "../../core/address.js";
+import { commandOf } from "../../core/command.js";
 import { comparedOf, comparedParams, textsOf } from "../../core/compared.js";
 import { copyButton } from "../../core/copy.js";
 import { announce, fill, h } from "../../core/dom.js";
+import { exportMenu } from "../../core/exporting.js";
 import { counted } from "../../core/format.js";
 import { isTyping } from "../../core/gestures.js";
 import { serverDocument } from "../../core/server.js";
@@ -81,7 +83,9 @@ class SessionsView {
       this.capture, this.upload,
       h("button", { type: "button", title: "Look for new sessions",
         onclick: () => void this.#load() }, "Refresh"),
-      copyButton("Copy link", () => location.hash));
+      copyButton("Copy link", () => location.hash),
+      exportMenu({ name: "sessions", json: () => this.#everySession(), rows: async () => listedRows(
+        await this.#everySession()), command: () => commandOf(context, "sessions", { host: null }) }));
     this.content = h("div", { class: "stack" });
     this.details = h("div", {});
   }
@@ -138,6 +142,14 @@ class SessionsView {
     const sort = this.#params["sort"] ?? NEWEST, isLater = isSortedLater(sort);
     await this.pages.ask({ root: this.#root, search: this.search.value.trim(),
       sort: isLater ? "" : sort }, isLater);
+  }
+
+  /** All that match, also those that no page has fetched yet, as the service lists them. */
+  async #everySession() {
+    const { sort = NEWEST } = this.#params;
+    const { sessions } = await sessionPage({ root: this.#root, search: this.search.value.trim(),
+      sort: isSortedLater(sort) ? "" : sort }, this.context.signal);
+    return sessions;
   }
 
   /** @param {unknown} error */
@@ -331,4 +343,13 @@ class SessionsView {
     }
     this.context.change(changes);
   }
+}
+
+/**
+ * @param {import("../../core/api.js").ListedSession[]} sessions
+ * @returns {import("../../core/exporting.js").Rows}
+ */
+function listedRows(sessions) {
+  return { columns: ["session_id", "modified", "bytes", "hosts"], rows: sessions.map((one) =>
+    [one.session_id, one.modified ?? null, one.bytes ?? null, one.hosts.join(" ")]) };
 }

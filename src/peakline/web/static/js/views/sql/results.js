@@ -1,6 +1,8 @@
 /** The rows of an answer: a table, a chart, downloads. */
 
 import { request, sessionPath } from "../../core/api.js";
+import { sqlCommand } from "../../core/command.js";
+import { copyText } from "../../core/copy.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { count, counted, time } from "../../core/format.js";
 import { columnsOf } from "../../core/kinds.js";
@@ -42,7 +44,7 @@ export class Results {
           exact, h("label", { for: "exact" }, "Exact numbers")),
         found.names.length > 0 && h("span", { class: "row-of tight", role: "group",
           "aria-label": "Download" }, ...Object.entries(FORMATS).map(([format, title]) =>
-          h("button", { type: "button", onclick: () => void this.#download(format) }, title)))),
+          h("button", { type: "button", onclick: () => void this.#download(format) }, title)), copyText("Copy the command", () => sqlCommand(context, query)))),
       this.failure,
       notices(found),
       found.total > MOST_ROWS && h("p", {}, `The first ${count(MOST_ROWS)} rows are shown; `

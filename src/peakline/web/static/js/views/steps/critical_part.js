@@ -1,6 +1,8 @@
 /** The critical path of a step: the chain of work that made it as long as it was. */
 
+import { toolCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
+import { exportMenu, withExport } from "../../core/exporting.js";
 import { count, counted, percent, time } from "../../core/format.js";
 import { partsBar } from "../../core/parts.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
@@ -91,9 +93,12 @@ export function mountCritical(facts, body, params, signal) {
           "It needs events that record what ran, or executions of a graph."));
         return;
       }
-      strip = new PathStrip(answer.data, (segment) => context.link("timeline", there(segment)));
+      const drawn = new PathStrip(answer.data, (segment) => context.link("timeline", there(segment)));
+      strip = drawn;
       fill(place, notices(answer), overview(answer.data), strip.element,
-        h("p", { class: "quiet" }, found(answer.data)),
+        h("div", { class: "row-of" }, h("p", { class: "quiet grow" }, found(answer.data)),
+          exportMenu({ name: `${context.session}_critical_path`, json: () => answer.data,
+            picture: () => drawn.canvas, command })),
         h("div", { class: "steps-parts" }, segmentsTable(answer.data),
           h("div", { class: "stack" }, shares(answer.data), nearTable(answer.data))));
       selected(answer.data);
@@ -125,6 +130,12 @@ export function mountCritical(facts, body, params, signal) {
   function there({ start_ps: start, end_ps: end, event }) {
     const air = Math.max(end - start, 1000);
     return { from: start - air, to: end + air, ...(event === null ? {} : { event }) };
+  }
+
+  /** Of the step that is shown. */
+  function command() {
+    const { step, device } = params;
+    return toolCommand(context, "critical_path", { step, device: step ? device : null });
   }
 
   /** @param {Path} path */
@@ -162,7 +173,8 @@ export function mountCritical(facts, body, params, signal) {
       sort: "",
     });
     table.setRows(path.segments);
-    return table.element;
+    return withExport(table, { name: `${context.session}_critical_path_pieces`, command },
+      h("h2", {}, "Pieces"));
   }
 
   /** @param {Path} path */
@@ -182,7 +194,8 @@ export function mountCritical(facts, body, params, signal) {
     const whole = Math.max(path.end_ps - path.start_ps, 1);
     table.setRows(path.ops.map((op) => ({ ...op, share: op.own_ps / whole })));
     return h("section", { class: "panel stack" }, h("h2", {}, "What it is made of"),
-      partsBar(parts, "The critical path", kindLook), table.element);
+      partsBar(parts, "The critical path", kindLook),
+      withExport(table, { name: `${context.session}_critical_path_ops`, command }));
   }
 
   /** @param {Path} path */
@@ -198,8 +211,8 @@ export function mountCritical(facts, body, params, signal) {
       ],
     });
     table.setRows(path.near);
-    return h("section", { class: "panel stack" }, h("h2", {}, "What becomes critical next"),
-      table.element);
+    return h("section", { class: "panel stack" }, withExport(table,
+      { name: `${context.session}_nearly_critical`, command }, h("h2", {}, "What becomes critical next")));
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { fill, h } from "../../core/dom.js";
 import { count, counted, time } from "../../core/format.js";
-import { commandOf } from "../../core/command.js";
+import { toolCommand } from "../../core/command.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { partOf, swatch } from "../../core/parts.js";
 import { DataTable } from "../../core/table.js";
@@ -50,7 +50,7 @@ export class DifferenceTable {
         exportMenu({
           name: `${context.session}_step_difference`, rows: () => rowsOf(this.table),
           json: () => this.#shown,
-          command: () => commandOf(context, "tool step_difference", this.#parameters()),
+          command: () => toolCommand(context, "step_difference", this.#parameters()),
         })),
       this.table.element, this.events);
   }

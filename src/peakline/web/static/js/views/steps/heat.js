@@ -2,7 +2,7 @@
 
 import { isAbort } from "../../core/api.js";
 import { Surface } from "../../core/canvas.js";
-import { commandOf } from "../../core/command.js";
+import { toolCommand } from "../../core/command.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { exportMenu } from "../../core/exporting.js";
 import { count, counted, time } from "../../core/format.js";
@@ -81,7 +81,7 @@ export class HeatStrip {
         exportMenu({
           name: `${context.session}_steps_by_op`, json: () => this.#shown, picture: () => this.canvas,
           rows: () => this.#table(),
-          command: () => commandOf(context, "tool step_heat", { by: this.#by, sort: this.#sort }),
+          command: () => toolCommand(context, "step_heat", { by: this.#by, sort: this.#sort }),
         })),
       this.state, this.canvas);
   }

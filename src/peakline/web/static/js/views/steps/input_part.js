@@ -1,7 +1,9 @@
 /** The input pipeline: its stages, which of them holds up the program, and how long steps wait. */
 
+import { sqlCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
 import { percent, time } from "../../core/format.js";
+import { withExport } from "../../core/exporting.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
 import { SECTIONS } from "../../core/sections.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
@@ -30,12 +32,11 @@ export function mountInput(facts, body, _params, signal) {
       ]);
       if (signal.aborted) return;
       const waited = waitFacts(waits.data[0]);
-      const stages = answer.data.length ? stagesTable(answer.data) : empty(
+      const stages = answer.data.length ? stagesTable(answer.data, context) : h("div", {}, h("h2", {}, "Stages"), empty(
         "No stages of an input pipeline in this profile",
-        "tf.data records its own stages, PyTorch its DataLoader; of JAX none are recorded.");
+        "tf.data records its own stages, PyTorch its DataLoader; of JAX none are recorded."));
       const found = h("div", { class: "stack" });
-      fill(body, notices(answer), waited, h("section", { class: "panel stack" },
-        h("h2", {}, "Stages"), stages), found);
+      fill(body, notices(answer), waited, h("section", { class: "panel stack" }, stages), found);
       const findings = await facts.findings();
       if (signal.aborted) return;
       fill(found, ...findings.filter((one) => SECTIONS[one.kind] === "input").map((one) =>
@@ -58,8 +59,11 @@ function waitFacts(of) {
   ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-/** @param {Stage[]} rows by how long they were waited for */
-function stagesTable(rows) {
+/**
+ * @param {Stage[]} rows by how long they were waited for
+ * @param {import("../../shell/context.js").Context} context
+ */
+function stagesTable(rows, context) {
   const table = new DataTable({
     label: "Stages of the input pipeline",
     columns: [
@@ -80,7 +84,8 @@ function stagesTable(rows) {
     ],
   });
   table.setRows(asTree(rows));
-  return table.element;
+  return withExport(table, { name: `${context.session}_input_pipeline`, json: () => rows,
+    command: () => sqlCommand(context, QUERY) }, h("h2", {}, "Stages"));
 }
 
 /**

@@ -1,7 +1,9 @@
 /** Kernels of GPUs: how often and how long each ran, and with which launch dimensions. */
 
+import { sqlCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
 import { counted, percent, time } from "../../core/format.js";
+import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 
@@ -67,7 +69,9 @@ export function mountKernels(facts, body, params, signal) {
     const unused = rows.filter((row) => row.cores === CORES.could)
       .reduce((sum, row) => sum + row.total_ps, 0);
     fill(body, notices(answer),
-      h("div", { class: "row-of" }, h("label", { for: "kernel-search" }, "Search"), field, told),
+      h("div", { class: "row-of" }, h("label", { for: "kernel-search" }, "Search"), field, told,
+        h("span", { class: "grow" }), exportMenu({ name: `${context.session}_kernels`,
+          rows: () => rowsOf(table), command: () => sqlCommand(context, QUERY) })),
       unused > 0 && h("p", {}, `${percent(unused / Math.max(whole, 1))} of the kernels' time is in `
         + "kernels without tensor cores whose ops could use them."),
       table.element);

@@ -1,6 +1,7 @@
 /** One op: its numbers, how its runs are spread, its kernels, where to see it. */
 
 import { fill, h } from "../../core/dom.js";
+import { withExport } from "../../core/exporting.js";
 import { count, percent, time, bytes } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
@@ -80,7 +81,7 @@ export class OpDetail {
       { key: "total_ps", title: "Total", kind: "time", width: "6.5rem" },
     ] });
     table.setRows(data);
-    fill(place, h("h3", {}, "Its kernels"), table.element);
+    fill(place, withExport(table, { name: `kernels of ${op.op}` }, h("h3", {}, "Its kernels")));
   }
 }
 

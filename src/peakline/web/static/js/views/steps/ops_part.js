@@ -1,7 +1,7 @@
 /** Ops: how often each ran and how long; one op's distribution, runs and kernels. */
 
 import { changed } from "../../core/address.js";
-import { commandOf } from "../../core/command.js";
+import { toolCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { counted, time } from "../../core/format.js";
@@ -161,7 +161,7 @@ class Ops {
           "aria-label": "Side" }, ...this.buttons),
         h("label", { for: "op-search" }, "Search"), this.field, this.told,
         exportMenu({ name: `${this.context.session}_ops`, rows: () => rowsOf(this.table),
-          json: () => answer, command: () => commandOf(this.context, "tool op_time",
+          json: () => answer, command: () => toolCommand(this.context, "op_time",
             { step: answer.steps?.step_id ?? null,
               last: answer.steps && answer.steps.steps > 1 ? answer.steps.last_id : null,
               plane: answer.plane }) })),

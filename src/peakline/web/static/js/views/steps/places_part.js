@@ -1,7 +1,9 @@
 /** Where in a model of PyTorch the time of ops goes: by module, or by the shapes of inputs. */
 
+import { sqlCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
 import { counted, time } from "../../core/format.js";
+import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 
@@ -58,6 +60,7 @@ function placesPart({ table, label, key, missing, columns }) {
     const { context } = facts;
     /** @type {(params: import("./index.js").Params) => void} */
     let filter = () => undefined;
+    const query = `select * from ${table} order by self_ps desc`;
     void load();
     return {
       update(changed) {
@@ -69,7 +72,7 @@ function placesPart({ table, label, key, missing, columns }) {
     async function load() {
       fill(body, loading("Adding up the ops"));
       try {
-        const answer = await facts.sql(`select * from ${table} order by self_ps desc`);
+        const answer = await facts.sql(query);
         if (signal.aborted) return;
         if (answer.data.length) {
           show(answer);
@@ -109,7 +112,9 @@ function placesPart({ table, label, key, missing, columns }) {
         draw(field.value);
       };
       fill(body, notices(answer),
-        h("div", { class: "row-of" }, h("label", { for: "place-search" }, "Search"), field, found),
+        h("div", { class: "row-of" }, h("label", { for: "place-search" }, "Search"), field, found,
+          h("span", { class: "grow" }), exportMenu({ name: `${context.session}_${table}`,
+            rows: () => rowsOf(shown), command: () => sqlCommand(context, query) })),
         shown.element);
       filter(params);
 

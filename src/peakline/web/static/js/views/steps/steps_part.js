@@ -1,6 +1,7 @@
 /** Steps: how long each took and what its time went to; the slow ones; who waits for whom. */
 
 import { announce, fill, h } from "../../core/dom.js";
+import { exportMenu } from "../../core/exporting.js";
 import { count, counted, percent, time } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
 import { changed, number } from "../../core/address.js";
@@ -126,7 +127,9 @@ class Shown {
         this.devices.length > 1 && h("div", { class: "row-of" },
           h("label", { for: "device" }, "Device"), this.picker,
           h("span", {}, stragglerText(about.straggler, this.devices.length, "device"))),
-        this.facts, this.how, this.byName, this.chart.element, this.legend),
+        this.facts, this.how, this.byName, this.chart.element,
+        h("div", { class: "row-of" }, h("div", { class: "grow" }, this.legend), exportMenu({
+          name: `${this.context.session}_step_times`, picture: () => this.chart.canvas }))),
       this.why.element, this.heat.element,
       h("div", { class: "steps-parts" },
         h("div", { class: "stack" }, this.table.place,

@@ -1,6 +1,8 @@
 /** The table of steps: all of them where they are few, else what is seen of it. */
 
+import { sqlCommand } from "../../core/command.js";
 import { h } from "../../core/dom.js";
+import { exportMenu } from "../../core/exporting.js";
 import { time } from "../../core/format.js";
 import { PARTS } from "../../core/parts.js";
 import { failed } from "../../core/states.js";
@@ -45,7 +47,12 @@ export class StepsTable {
     });
     this.#table = table;
     this.#pages = null;
-    this.place.replaceChildren(table.element);
+    const query = queryOf(source.device);
+    const menu = exportMenu({ name: `${this.context.session}_steps`,
+      rows: async () => rowsOf((await this.context.sql(query)).data),
+      command: () => sqlCommand(this.context, query) });
+    this.place.replaceChildren(h("div", { class: "row-of" }, h("h2", { class: "grow" }, "Steps"), menu),
+      table.element);
     if (!isRemote) {
       table.setRows(source.rows);
       return;
@@ -67,6 +74,18 @@ export class StepsTable {
     if (place >= 0) table.reveal(place);
     else table.refresh();
   }
+}
+
+/** All steps of a device, whatever of them is on the page. @param {string} device "" for all there are */
+function queryOf(device) {
+  const where = device ? ` where device = '${device.replace(/'/g, "''")}'` : "";
+  return `select * from step_breakdown${where} order by start_ps`;
+}
+
+/** @param {Record<string, unknown>[]} found */
+function rowsOf(found) {
+  const columns = Object.keys(found[0] ?? {});
+  return { columns, rows: found.map((row) => columns.map((name) => row[name] ?? null)) };
 }
 
 /**

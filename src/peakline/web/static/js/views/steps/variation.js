@@ -1,11 +1,16 @@
 /** How much steps differ: a row per name of steps, of each device or host of the session. */
 
 import { fill, h } from "../../core/dom.js";
+import { withExport } from "../../core/exporting.js";
 import { failed, loading } from "../../core/states.js";
 import { stragglerText } from "../../core/straggler.js";
 import { DataTable } from "../../core/table.js";
 
 /** @typedef {import("./facts.js").Variation} Variation */
+
+/** What is exported of a row. */
+const VARIES = ["host", "device", "name", "steps", "min_ps", "median_ps", "mean_ps", "p95_ps", "max_ps",
+  "coefficient", "slow"];
 
 /**
  * @param {string} label
@@ -38,7 +43,8 @@ export function variationTable(label, rows, key, link = () => "") {
     ],
   });
   table.setRows(rows);
-  return table.element;
+  return withExport(table, { name: label, rows: () => ({ columns: VARIES,
+    rows: rows.map((/** @type {any} */ row) => VARIES.map((name) => row[name] ?? null)) }) });
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { isAbort } from "../../core/api.js";
 import { announce, fill, h } from "../../core/dom.js";
-import { commandOf } from "../../core/command.js";
+import { toolCommand } from "../../core/command.js";
 import { exportMenu } from "../../core/exporting.js";
 import { failed, loading } from "../../core/states.js";
 import { DifferenceTable, eventLink } from "./difference_table.js";
@@ -103,7 +103,7 @@ export class Why {
         exportMenu({
           name: `${context.session}_step`, json: () => this.#shown,
           picture: () => this.waterfall.picture,
-          command: () => commandOf(context, "tool step_difference", {
+          command: () => toolCommand(context, "step_difference", {
             step: this.#params["step"] ?? null, last: this.#params["last"] ?? null,
             against: this.#params["against"] ?? null,
           }),

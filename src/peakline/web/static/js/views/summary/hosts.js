@@ -1,6 +1,8 @@
 /** The hosts of a session side by side, and who keeps the others waiting. */
 
+import { commandOf } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
+import { withExport } from "../../core/exporting.js";
 import { counted } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { stragglerText } from "../../core/straggler.js";
@@ -38,7 +40,9 @@ export function hostsPanel(context, hosts) {
       });
       table.setRows(data.hosts.map(rowOf));
       fill(body, h("p", {}, stragglerText(data.straggler, data.hosts.length)),
-        notes.length > 0 && h("p", { class: "quiet" }, notes.join(" ")), table.element);
+        notes.length > 0 && h("p", { class: "quiet" }, notes.join(" ")), withExport(table, {
+          name: `${context.session}_hosts`, json: () => data,
+          command: () => commandOf(context, "tool summary", { host: null }) }));
     } catch (error) {
       if (!context.signal.aborted) fill(body, failed(error, () => void load()));
     }

@@ -1,7 +1,7 @@
 /** The summary: what a profile's memory and time do, and what to fix first. */
 
-import { fill, h } from "../../core/dom.js";
 import { commandOf } from "../../core/command.js";
+import { fill, h } from "../../core/dom.js";
 import { exportMenu } from "../../core/exporting.js";
 import { failed, loading, notices } from "../../core/states.js";
 import { devicesPanel, factsPanel, memoryPanel, opsPanel, stepPanel } from "./facts.js";
@@ -43,6 +43,15 @@ import { hostsPanel } from "./hosts.js";
 /** Warnings that a panel tells in its own words. */
 const TOLD = new Set(["no_memory_events", "no_steps"]);
 
+/** Titles of the parts while they come. @type {Record<"memory" | "time" | "findings", [title: string, what: string]>} */
+const COMING = {
+  memory: ["Memory peaks", "Reading the memory"],
+  time: ["Where a step's time goes", "Adding up the steps"],
+  findings: ["Fix first", "Looking for what stands out"],
+};
+
+/** @typedef {keyof typeof COMING} Part */
+
 /** @param {import("../../shell/context.js").Context} context */
 export function mount(context) {
   const page = h("div", { class: "stack" });
@@ -53,22 +62,9 @@ export function mount(context) {
   async function show() {
     fill(page, loading("Reading the profile"));
     try {
-      const answer = await context.tool("summary");
-      /** @type {Summary} */
-      const summary = answer.data;
-      const { tools = [] } = await context.document?.catch(() => null) ?? {};
-      const isGraph = !summary.memory && !summary.time && !summary.first.length
-        && tools.includes("graph_scopes");
-      fill(page, factsPanel(summary, exportMenu({
-        name: `${context.session}_summary`, json: () => summary,
-        command: () => commandOf(context, "summary"),
-      })),
-        notices({ warnings: summary.warnings.filter(({ kind }) => !TOLD.has(kind)),
-          notes: answer.notes }),
-        h("div", { class: "summary-parts" },
-          h("div", { class: "stack" }, isGraph ? graphPanel(context)
-            : fixesPanel(context, summary), opsPanel(context, summary)),
-          h("div", { class: "stack" }, ...numberPanels(summary))));
+      // What a profile is says at once whether it can be read at all.
+      const { data } = await context.tool("summary", { part: "facts" });
+      await new Parts(context, data, page).load();
     } catch (error) {
       if (!context.signal.aborted) fill(page, failed(error, () => void show()));
       return;
@@ -78,14 +74,120 @@ export function mount(context) {
       page.append(hostsPanel(context, session.hosts.length));
     }
   }
+}
+
+/** The parts of the summary, each shown as soon as its answer is there. */
+class Parts {
+  /** @type {Set<Part>} */
+  #known = new Set();
 
   /**
-   * What there are numbers of first, then what the file does not tell.
-   * @param {Summary} summary
+   * @param {import("../../shell/context.js").Context} context
+   * @param {Pick<Summary, "profile">} facts
+   * @param {HTMLElement} page
    */
-  function numberPanels(summary) {
-    const time = [stepPanel(context, summary), devicesPanel(summary)];
-    const memory = memoryPanel(context, summary);
-    return summary.time ? [...time, memory] : [memory, ...time];
+  constructor(context, { profile }, page) {
+    this.context = context;
+    /** @type {Summary} */
+    this.summary = { profile, memory: null, time: null, first: [], notable: [], further_findings: 0,
+      warnings: [] };
+    this.menu = exportMenu({
+      name: `${context.session}_summary`, json: async () => (await context.tool("summary")).data,
+      command: () => commandOf(context, "summary"),
+    });
+    this.facts = h("div", {});
+    this.notices = h("div", {});
+    this.fixes = comingPanel("findings");
+    this.ops = h("div", {});
+    this.memory = comingPanel("memory");
+    this.time = h("div", { class: "stack" }, comingPanel("time"));
+    this.numbers = h("div", { class: "stack" }, this.time, this.memory);
+    fill(page, this.facts, this.notices, h("div", { class: "summary-parts" },
+      h("div", { class: "stack" }, this.fixes, this.ops), this.numbers));
+    this.#drawFacts();
   }
+
+  async load() {
+    await Promise.all([this.#ask("memory"), this.#ask("time"), this.#ask("findings")]);
+  }
+
+  /** @param {Part} part */
+  async #ask(part) {
+    const { context } = this;
+    try {
+      const { data, notes } = await context.tool("summary", { part });
+      if (context.signal.aborted) return;
+      Object.assign(this.summary, data);
+      this.#known.add(part);
+      if (part === "findings") this.#drawNotices(notes);
+      await this.#draw(part);
+    } catch (error) {
+      if (context.signal.aborted) return;
+      fill(this.#place(part), failed(error, () => {
+        fill(this.#place(part), loading(COMING[part][1]));
+        void this.#ask(part);
+      }));
+    }
+  }
+
+  /** @param {Part} part */
+  #place(part) {
+    return part === "findings" ? this.fixes : this[part];
+  }
+
+  /** @param {Part} part */
+  async #draw(part) {
+    const { context, summary } = this;
+    if (part === "memory") this.memory = replaced(this.memory, memoryPanel(context, summary));
+    if (part === "time") {
+      fill(this.time, stepPanel(context, summary), devicesPanel(summary));
+      fill(this.ops, opsPanel(context, summary));
+    }
+    this.#drawFacts();
+    // What there are numbers of comes first, then what the file does not say.
+    if (this.#known.has("time") && this.#known.has("memory")) {
+      if (!summary.time) this.numbers.prepend(this.memory);
+      // What the file does not say of one depends on what it says of the other.
+      this.memory = replaced(this.memory, memoryPanel(context, summary));
+    }
+    if (this.#known.size === Object.keys(COMING).length || summary.first.length) await this.#drawFixes();
+  }
+
+  async #drawFixes() {
+    const { context, summary } = this;
+    if (this.fixes.dataset["drawn"] || !this.#known.has("findings")) return;
+    const { tools = [] } = await context.document?.catch(() => null) ?? {};
+    const isGraph = !summary.memory && !summary.time && !summary.first.length
+      && tools.includes("graph_scopes");
+    if (context.signal.aborted) return;
+    this.fixes = replaced(this.fixes, isGraph ? graphPanel(context) : fixesPanel(context, summary));
+    this.fixes.dataset["drawn"] = "true";
+  }
+
+  #drawFacts() {
+    const isOpen = this.menu.open;
+    fill(this.facts, factsPanel(this.summary, this.menu));
+    this.menu.open = isOpen;
+  }
+
+  /** @param {string[]} notes */
+  #drawNotices(notes) {
+    fill(this.notices, notices({ notes,
+      warnings: this.summary.warnings.filter(({ kind }) => !TOLD.has(kind)) }));
+  }
+}
+
+/** @param {Part} part */
+function comingPanel(part) {
+  const [title, what] = COMING[part];
+  return h("section", { class: "panel" }, h("h2", {}, title), loading(what));
+}
+
+/**
+ * @param {HTMLElement} old
+ * @param {HTMLElement} next
+ */
+function replaced(old, next) {
+  old.replaceWith(next);
+  return next;
 }

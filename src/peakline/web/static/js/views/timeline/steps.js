@@ -1,7 +1,9 @@
 /** The steps: a band above the lanes, a table below, and following one of them. */
 
 import { isAbort } from "../../core/api.js";
+import { toolCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
+import { withExport } from "../../core/exporting.js";
 import { counted, time } from "../../core/format.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
@@ -68,7 +70,8 @@ export class Steps {
       const { data } = await this.context.tool("step_breakdown",
         stackOf(this.context) ? { host: null } : {});
       this.#take(data["steps"]);
-      fill(this.element, this.#steps.length ? this.table.element
+      fill(this.element, this.#steps.length ? withExport(this.table, { name: `${this.context.session}_steps`,
+        command: () => toolCommand(this.context, "step_breakdown") })
         : empty("No steps", "Nothing in this profile records what a step is."));
     } catch (error) {
       if (isAbort(error)) return;
