@@ -1,5 +1,8 @@
 """Interning byte spans equals a dict of bytes; joining them equals ``bytes.join``."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -98,3 +101,31 @@ def test_joined_wants_parents_in_order(parent):
     buffer, spans = laid_out([b"a", b"b"])
     with pytest.raises(ValueError, match="out of order"):
         joined(buffer, spans, np.array(parent), 2)
+
+
+def test_threads_add_and_read_side_by_side():
+    """Whoever adds gets codes of what it added, and everyone reads one string for each."""
+    strings = Interner()
+    texts = [f"{n % 7}/layer_{n}".encode() for n in range(6000)]
+
+    def add(first):
+        mine = texts[first::3] + texts[::5]
+        found = []
+        for at in range(0, len(mine), 20):
+            part = mine[at : at + 20]
+            codes = strings.add(*laid_out(part)).tolist()
+            values = strings.values
+            found.append((part, codes, [values[code] for code in codes]))
+        return found
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            found = [one for each in pool.map(add, range(3)) for one in each]
+    finally:
+        sys.setswitchinterval(before)
+    for part, codes, values in found:
+        assert [strings.bytes(code) for code in codes] == part
+        assert [value.encode() for value in values] == part
+    assert sorted(strings.values) == sorted(text.decode() for text in texts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from threading import Lock
 from typing import overload
 
 import numpy as np
@@ -24,7 +25,7 @@ class Interner:
     """Distinct byte strings, numbered in order of first appearance.
 
     Equal bytes share a code across calls and buffers. Each distinct string is copied once, into
-    one pool; the buffers may go. Not for several threads at a time.
+    one pool; the buffers may go. Several threads may add and read.
     """
 
     __retained__ = "_keys _slots _ends _pool _values"
@@ -36,6 +37,7 @@ class Interner:
         self._pool = np.empty(_FIRST_SLOTS * 8, np.uint8)
         self._count = 0
         self._values: list[str] = []
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return self._count
@@ -50,14 +52,15 @@ class Interner:
         lengths = stops - starts
         codes = np.empty(starts.size, np.int32)
         data, row = as_buffer(buffer), 0
-        while True:
-            row, self._count = intern(
-                data, starts, lengths, row, codes,
-                self._slots, self._ends, self._pool, self._count, *self._keys,
-            )  # fmt: skip
-            if row == starts.size:
-                return codes
-            self._grow(int(lengths[row]))
+        with self._lock:
+            while True:
+                row, self._count = intern(
+                    data, starts, lengths, row, codes,
+                    self._slots, self._ends, self._pool, self._count, *self._keys,
+                )  # fmt: skip
+                if row == starts.size:
+                    return codes
+                self._grow(int(lengths[row]))
 
     def add_bytes(self, value: bytes) -> int:
         """The code of one string."""
@@ -66,11 +69,13 @@ class Interner:
 
     def code_of(self, value: bytes) -> int:
         """The code of a string that has been added, or -2 (no row holds that, nor a null's -1)."""
-        code = int(find(as_buffer(value), self._slots, self._ends, self._pool, *self._keys))
+        with self._lock:
+            code = int(find(as_buffer(value), self._slots, self._ends, self._pool, *self._keys))
         return -2 if code < 0 else code
 
     def bytes(self, code: int) -> bytes:
         """The string of a code."""
+        # Of a code that is known both arrays have the string, before they grow and after.
         return self._pool[self._ends[code] : self._ends[code + 1]].tobytes()
 
     def spans(self) -> tuple[Buffer, Spans]:
@@ -84,18 +89,19 @@ class Interner:
 
         The same list each time, longer where strings were added since.
         """
-        done = len(self._values)
-        if done < self._count:
-            ends = self._ends[done : self._count + 1]
-            raw = self._pool[ends[0] : ends[-1]].tobytes()
-            at = (ends - ends[0]).tolist()
-            if raw.isascii():
-                # Twice as fast as one decoding per string.
-                text = raw.decode("ascii")
-                self._values += [text[a:b] for a, b in pairwise(at)]
-            else:
-                self._values += [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(at)]
-        return self._values
+        with self._lock:
+            done = len(self._values)
+            if done < self._count:
+                ends = self._ends[done : self._count + 1]
+                raw = self._pool[ends[0] : ends[-1]].tobytes()
+                at = (ends - ends[0]).tolist()
+                if raw.isascii():
+                    # Twice as fast as one decoding per string.
+                    text = raw.decode("ascii")
+                    self._values += [text[a:b] for a, b in pairwise(at)]
+                else:
+                    self._values += [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(at)]
+            return self._values
 
     def texts(self) -> Texts:
         """All strings by code, as text that is made when it is wanted: for columns of which most

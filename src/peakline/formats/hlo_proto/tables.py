@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import wraps
+from threading import RLock
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -27,6 +30,8 @@ from peakline.tables.reader import Warnings
 from peakline.tables.tables import TABLES, columns_of_rows, empty_columns, whole_table
 from peakline.wire import Buffer, Damage, Decoded
 
+P = ParamSpec("P")
+T = TypeVar("T")
 MOST_PROGRAMS = 1 << 10
 """So many programs of a profile are read. Each costs some milliseconds, however small it is."""
 
@@ -55,14 +60,30 @@ opening each takes longer than what it holds.
 """
 
 
+def _alone(
+    method: Callable[Concatenate[ProgramTables, P], T],
+) -> Callable[Concatenate[ProgramTables, P], T]:
+    """The method, for one thread at a time: programs share their texts and shapes."""
+
+    @wraps(method)
+    def alone(self: ProgramTables, /, *args: P.args, **named: P.kwargs) -> T:
+        with self._lock:
+            return method(self, *args, **named)
+
+    return alone
+
+
 class ProgramTables(Programs):
-    """The tables of programs; each is decoded when it is read, program after program."""
+    """The tables of programs; each is decoded when it is read, program after program. Several
+    threads may read: questions to one profile come side by side.
+    """
 
     __retained__ = "_strings _last _small"
 
     def __init__(self, programs: Sequence[StoredProgram], left_out: int = 0) -> None:
         self._programs, self.left_out = programs, left_out
         self._strings = Strings()
+        self._lock = RLock()
         self._last: tuple[int, ProgramSource] | None = None
         self._small: dict[int, ProgramSource] = {}
         self._filled: dict[str, bool] = {}
@@ -74,6 +95,7 @@ class ProgramTables(Programs):
     def __len__(self) -> int:
         return len(self._programs)
 
+    @_alone
     def name(self, number: int) -> str:
         """What the file calls a program, without its id; else as it calls itself."""
         return self._programs[number].name or self._source(number).head.name
@@ -82,22 +104,27 @@ class ProgramTables(Programs):
         """The number by which events name it."""
         return self._programs[number].program_id
 
+    @_alone
     def data(self, number: int) -> Buffer:
         """The bytes of its HloProto."""
         return self._source(number).buffer
 
+    @_alone
     def release(self, number: int) -> None:
         """Give the memory of its bytes back."""
         self._source(number).release()
 
+    @_alone
     def read(self, number: int, table: str, columns: AbstractSet[str] | None = None) -> Columns:
         """The rows of one program of a table."""
         return self._read(self._source(number), number, table, columns)
 
+    @_alone
     def instructions(self, number: int, rows: Int64Array, columns: AbstractSet[str]) -> Columns:
         """Some rows of ``hlo_instructions`` of one program."""
         return read_instructions(self._source(number), columns, rows)
 
+    @_alone
     def parts(self, number: int, paths: Sequence[str]) -> Decoded:
         """The structure of the module, the assignment, and what the paths name beside them."""
         source = self._source(number)
@@ -105,6 +132,7 @@ class ProgramTables(Programs):
         source.release()
         return found
 
+    @_alone
     def table(self, table: str, warnings: Warnings, columns: AbstractSet[str] | None) -> Columns:
         """The rows of all programs of a table."""
         parts = []
@@ -127,6 +155,7 @@ class ProgramTables(Programs):
         self._warn(warnings)
         return _joined(table, parts)
 
+    @_alone
     def has_rows(self, table: str) -> bool:
         """Whether a program has a row of a table; looked for once."""
         if table not in self._filled:
