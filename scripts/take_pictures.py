@@ -27,7 +27,6 @@ PICTURES = {
     "summary": "session/leak_list/summary",
     "memory": "session/tf2_cnn/memory?draw=stack",
     "memory_torch": "session/torch_snapshot/memory?draw=buffers",
-    "memory_oom": "session/oom_report/memory?map=listed",
     "timeline": "session/slow_step/timeline",
     "steps": "session/slow_step/steps?name=train%206",
     "graph": "session/jax_cpu/graph",
