@@ -158,7 +158,7 @@ def test_the_rows_of_the_chart_are_exported(page, pair):
     open_view(page, pair, "/compare", **LEAK)
     page.locator(CHART).first.wait_for()
     part = memory_part(page)
-    part.get_by_label("Export comparison").click()
+    part.get_by_label("Export comparison bfc cpu allocator for gpu").click()
     with page.expect_download() as coming:
         part.get_by_role("button", name="CSV").click()
     header, *lines = coming.value.path().read_text().splitlines()

@@ -138,7 +138,7 @@ def test_the_keyboard_reaches_everything_and_the_edge(page, server):
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="detached")
     names = set()
-    for _ in range(48):
+    for _ in range(80):
         page.keyboard.press("Tab")
         names.add(page.evaluate(FOCUS))
     assert {"Search events by name", "Memory", "Whole", "Event"} <= names

@@ -61,6 +61,8 @@ class Body:
 class Bodies:
     """The bodies of one graph, each made when it is wanted."""
 
+    __retained__ = "functions _nodes _edges _outputs _called _made"
+
     def __init__(self, profile: Profile, graph: str) -> None:
         self._index = index = _index(profile)
         self._graph = graph

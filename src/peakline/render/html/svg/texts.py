@@ -11,8 +11,7 @@ from typing import Any
 
 _BREAK = re.compile(r"<br\s*/?>")
 _TAG = re.compile(r"</?b>")
-_EXTRA = re.compile(r"<extra>(.*?)</extra>", re.DOTALL)
-_PLACE = re.compile(r"%\{(\w+)(?::([^}]*))?\}")
+_PLACE = re.compile(r"%\{(\w+)(?::([^}%]*))?\}")
 _THIN = frozenset("iljtfrI.,:;'|!()[]{}/ \"-`")
 _WIDE = frozenset("mwMW@%—…")
 
@@ -24,9 +23,9 @@ def plain_text(markup: str) -> str:
 
 def tip_text(template: str, values: Mapping[str, Any]) -> str:
     """A hover template of Plotly with the values of one point; its name, if any, comes first."""
-    extra = "".join(_EXTRA.findall(template))
-    body = _PLACE.sub(lambda found: _value(found, values), _EXTRA.sub("", template))
-    return "\n".join(plain_text(part) for part in (extra, body) if part)
+    shown, _, extra = template.partition("<extra>")
+    body = _PLACE.sub(lambda found: _value(found, values), shown)
+    return "\n".join(plain_text(part) for part in (extra.removesuffix("</extra>"), body) if part)
 
 
 def _value(found: re.Match[str], values: Mapping[str, Any]) -> str:
