@@ -50,6 +50,18 @@ def test_each_noun_leads_to_what_it_names(page, server):
     assert bar(page).get_by_role("button", name="Less of the answer").is_visible()
 
 
+def test_three_actions_lead_to_the_op_with_most_of_the_peak_and_to_its_event(page, server):
+    """The op is in the first sentence: its buffers, one of them, the event that allocated it."""
+    op = sentences(server, "leak_list")[0]["phrases"][-1]["text"]
+    open_view(page, server, "/session/leak_list/summary")
+    tells(bar(page), f"45% of it {op}")
+    bar(page).get_by_role("link", name=op, exact=True).click()
+    wait_for_params(page, op=op)
+    page.locator(".memory-live .row", has_text="MatMul").first.click()
+    page.locator(".memory-buffer").get_by_role("link", name="in the timeline").click()
+    tells(page.locator(".tl-head").first, "MemoryAllocation")
+
+
 def test_a_click_into_the_pictures_chooses_the_moment_and_the_step(page, server):
     found = api(server, "sessions/leak_list/tools/headline", about="memory")["picture"]
     open_view(page, server, "/session/leak_list/summary")
