@@ -167,24 +167,25 @@ def _replayed(place: int) -> _Value:
     return lambda measured: statistics.median(measured[place]["seconds"])
 
 
+def _median(rows: Sequence[dict[str, Any]], what: str) -> float | None:
+    """The median of our row that is named so."""
+    row = pick(rows, what=what, program="Peakline")
+    return None if row is None else row["median"]
+
+
 def _shown(what: str, scale: float = 1) -> _Value:
-    """The median of our row of the page that is named so."""
+    """A figure of the page's timeline, times ``scale``."""
 
     def value(measured: Any) -> float | None:
-        row = pick(measured["rows"], what=what, program="Peakline")
-        return None if row is None else row["median"] * scale
+        median = _median(measured["rows"], what)
+        return None if median is None else median * scale
 
     return value
 
 
 def _viewed(what: str) -> _Value:
-    """The median of our row of a view that is named so."""
-
-    def value(measured: Any) -> float | None:
-        row = pick(measured, what=what, program="Peakline")
-        return None if row is None else row["median"]
-
-    return value
+    """A figure of the page's other views."""
+    return lambda measured: _median(measured, what)
 
 
 def _loaded(key: str) -> _Value:

@@ -3,8 +3,8 @@
     python benchmarks/page.py --peers .venv-peers/bin/python bench-data/tf2_cnn_386MB.xplane.pb
 
 Each repetition starts a server of its own, which has answered nothing yet, and a browser of its
-own; the two sides take turns. The file is in the system's cache, and a server rests for `_REST_S`
-from when it is up, so that neither is measured while it still imports. Measured are
+own; the two sides take turns. The file is in the system's cache, and a server rests for five
+seconds from when it is up, so that neither is measured while it still imports. Measured are
 
 - the first view: from the navigation to the first events on the screen (XProf: to two pictures
   after its lines are listed, when its canvas is drawn; its fonts and charts come from hosts that
@@ -33,14 +33,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from browser import TWO_FRAMES, browser, driven, memory, missing, version
-from servers import free_port, server
+from servers import rested_server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Frame, Page
 
 SESSION = "big"
 ZOOMS = 80
-_REST_S = 5.0
 _FIGURES = (
     ("first_view_s", "first view of the trace, cold server", "s"),
     ("background_s", "all that is loaded in the background", "s"),
@@ -172,22 +171,8 @@ def _keys(count: int) -> list[tuple[str, float]]:
 
 def measure(side: str, logdir: Path, peers: Path | None, zooms: int) -> dict[str, Any]:
     """One repetition: a new server, a new browser."""
-    port = free_port()
-    if side == "XProf" and peers:
-        xprof = peers.with_name("xprof")
-        command: list[str | Path] = [xprof, "--logdir", logdir, "--port", str(port)]
-        ready = f"http://127.0.0.1:{port}/data/plugin/profile/runs"
-    else:
-        peakline = Path(sys.executable).with_name("peakline")
-        command = [peakline, "serve", logdir, "--http-port", str(port), "--grpc-port", "0"]
-        ready = f"http://127.0.0.1:{port}/api/tools"
-    with server(command, ready):
-        time.sleep(_REST_S)
+    with rested_server(side, logdir, peers) as port:
         found: dict[str, Any] = driven(__file__, side, str(port), str(zooms))
-    # XProf writes what it has read beside the file; the next repetition shall not find it.
-    for place in logdir.rglob("*"):
-        if place.is_file() and not place.name.endswith("host.xplane.pb"):
-            place.unlink()
     return found
 
 

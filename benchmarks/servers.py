@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 _READY_S = 120.0
+_REST_S = 5.0
+"""So long a server may still import after it is up."""
 
 
 def free_port() -> int:
@@ -38,6 +41,34 @@ def server(command: Sequence[str | Path], ready: str) -> Iterator[int]:
     """
     with _started(command, lambda: _answers(ready), 0.1) as pid:
         yield pid
+
+
+@contextlib.contextmanager
+def rested_server(side: str, logdir: Path, peers: Path | None) -> Iterator[int]:
+    """Run Peakline's server, or XProf's by the Python ``peers``; gives its port once it rested.
+
+    XProf writes what it has read beside the files: all that is new in ``logdir`` is removed at the
+    end, so that the next one does not find it.
+    """
+    port = free_port()
+    if side == "XProf" and peers:
+        command = [peers.with_name("xprof"), "--logdir", logdir, "--port", str(port)]
+        ready = f"http://127.0.0.1:{port}/data/plugin/profile/version"
+    else:
+        peakline = Path(sys.executable).with_name("peakline")
+        command = [peakline, "serve", logdir, "--http-port", str(port), "--grpc-port", "0"]
+        ready = f"http://127.0.0.1:{port}/api/tools"
+    before = set(logdir.rglob("*"))
+    try:
+        with server(command, ready):
+            time.sleep(_REST_S)
+            yield port
+    finally:
+        for place in sorted(set(logdir.rglob("*")) - before, reverse=True):
+            if place.is_dir():
+                place.rmdir()
+            else:
+                place.unlink()
 
 
 def first_answer(command: Sequence[str | Path], port: int, question: str) -> tuple[float, float]:

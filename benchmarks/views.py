@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from browser import TWO_FRAMES, browser, driven, missing
 from inputs import LARGE, ROOT, SMALL, profile
-from servers import free_port, server
+from servers import rested_server
 
 from peakline.schema import GraphDef
 from programs import LABEL, SIZE, program
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 NODES, SESSIONS = 200_000, 10_000
-_REST_S = 5.0
 _LOOK_MS = 10
 LONGEST_S = 60
 _GRAPH = ".gv-stage[aria-busy=false] .gv-box"
@@ -154,24 +153,10 @@ def _wait(page: Page, drawn: str) -> None:
     raise SystemExit(f"no {drawn} within {LONGEST_S} s")
 
 
-def measure(side: str, logdir: Path, peers: Path, view: str) -> dict[str, float]:
+def measure(side: str, logdir: Path, peers: Path | None, view: str) -> dict[str, float]:
     """One repetition: a new server, a new browser."""
-    port = free_port()
-    if side == "XProf":
-        command: list[str | Path] = [peers.with_name("xprof"), "--logdir", logdir, "--port"]
-        command.append(str(port))
-        ready = f"http://127.0.0.1:{port}/data/plugin/profile/version"
-    else:
-        peakline = Path(sys.executable).with_name("peakline")
-        command = [peakline, "serve", logdir, "--http-port", str(port), "--grpc-port", "0"]
-        ready = f"http://127.0.0.1:{port}/api/tools"
-    before = set(logdir.rglob("*"))
-    with server(command, ready):
-        time.sleep(_REST_S)
+    with rested_server(side, logdir, peers) as port:
         found: dict[str, float] = driven(__file__, side, str(port), view)
-    # XProf writes what it has read beside the file; the next repetition shall not find it.
-    for place in sorted(set(logdir.rglob("*")) - before, reverse=True):
-        place.unlink()
     return found
 
 

@@ -142,19 +142,19 @@ class AllocatorPeak:
 
     @property
     def op_bytes(self) -> dict[str, int]:
-        """The bytes of each op, most first, with those of none as the empty one; what stands for
-        memory without an op, as `BEFORE_PROFILE` does, is in it by its label.
+        """The bytes of each op, with those of none as the empty one; what stands for memory
+        without an op, as `BEFORE_PROFILE` does, is in it by its label.
         """
         found: dict[str, int] = {}
         for buffer in self.peak_buffers:
             found[buffer.op] = found.get(buffer.op, 0) + buffer.bytes
-        return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+        return found
 
     @property
     def largest_op(self) -> tuple[str, int] | None:
         """The op with most bytes, and how many; None where no op is named."""
         named = (one for one in self.op_bytes.items() if one[0] and one[0] not in _LABELLED)
-        return next(named, None)
+        return max(named, key=lambda one: (one[1], one[0]), default=None)
 
 
 _JSON_FIELDS = 1 + [f.name for f in fields(AllocatorPeak)].index("peak_buffers")

@@ -69,7 +69,7 @@ def _made_of(peak: AllocatorPeak, here: dict[str, str | int], *, moment: bool) -
     if not peak.peak_bytes or not peak.peak_buffers:
         return []
     largest = peak.largest_op
-    name, size = next(iter(peak.op_bytes.items()))
+    name, size = max(peak.op_bytes.items(), key=lambda one: one[1])
     found = []
     if largest is None or size > largest[1]:
         if not name:

@@ -101,20 +101,20 @@ def section_of(part: Part, name: str, *, alone: bool) -> Markup:
         ("Fragmentation", fragmentation(part)),
         ("What comes and goes", churn(part)),
     )
-    told = [
+    shown = [
         tag("section", tag("h3", title), content)
         for title, content in sections
         if content is not None
     ]
-    if not told:
-        told = [
+    if not shown:
+        shown = [
             tag("p", "The records of this allocator have no ids, so no buffer can be followed.")
         ]
     return tag(
         "section",
         tag("h2", heading, id=name),
         same,
-        *told,
+        *shown,
         class_="allocator",
         aria_labelledby=name,
     )

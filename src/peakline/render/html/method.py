@@ -34,17 +34,17 @@ def method(context: Context, parts: Sequence[Part], command: str | None) -> Mark
     """Where the numbers come from, and what the profile does not record."""
     alone = len(context.answer.allocators) == 1
     unknown = [
-        capital(told) if alone or name is None else f"{name}: {told}"
-        for name, told in _unknown(context, parts)
+        capital(reason) if alone or name is None else f"{name}: {reason}"
+        for name, reason in _unknown(context, parts)
     ]
-    told: list[Child] = [_facts(context, parts, command)]
+    shown: list[Child] = [_facts(context, parts, command)]
     if unknown:
-        told.append(tag("h3", "What could not be known"))
-        told.append(tag("ul", *(tag("li", one) for one in unknown)))
+        shown.append(tag("h3", "What could not be known"))
+        shown.append(tag("ul", *(tag("li", one) for one in unknown)))
     return tag(
         "section",
         tag("h2", "How these numbers were made", id="method"),
-        *told,
+        *shown,
         aria_labelledby="method",
     )
 
@@ -91,8 +91,8 @@ def _unknown(context: Context, parts: Sequence[Part]) -> Iterator[tuple[str | No
         )
         return
     for part in parts:
-        for told in _unknown_of(part):
-            yield part.heading, told
+        for reason in _unknown_of(part):
+            yield part.heading, reason
     if context.drawings.left_out:
         many = counted(context.drawings.left_out, "figure")
         yield None, f"{many} would have made this file too large; the tables have what they show."

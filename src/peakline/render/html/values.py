@@ -41,21 +41,21 @@ def cell(value: Value, unit: str) -> Child:
         if unit == "share":
             return _share_bar(value)
         if unit == "form":
-            told = clip(value)
+            text = clip(value)
             # A type or a shape is not broken where it is short.
-            return tag("span", told, class_="whole" if len(told) <= _SHORT else None)
+            return tag("span", text, class_="whole" if len(text) <= _SHORT else None)
         return code(value) if unit == "name" else clip(value)
     if value is None or unit in {"bytes", "ps"}:
         return _exact(value, unit, unit)
     return text_of(value, unit)
 
 
-def _share_bar(told: str) -> Markup:
+def _share_bar(text: str) -> Markup:
     """A share with a bar behind it, which says nothing the number does not."""
-    width = float(told.removesuffix("%") or 0) / 100 * _BAR
+    width = float(text.removesuffix("%") or 0) / 100 * _BAR
     marks = (
         tag("path", d=box(0, 0, _BAR, 9), class_="whole-bar"),
         tag("path", d=box(0, 0, min(width, _BAR), 9), class_="part-bar"),
     )
     bar = tag("svg", *marks, viewBox=f"0 0 {_BAR} 9", aria_hidden="true")
-    return tag("span", bar, told, class_="share")
+    return tag("span", bar, text, class_="share")

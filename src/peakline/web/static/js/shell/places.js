@@ -101,7 +101,8 @@ function heldSummary({ address: { session, params } }) {
   const key = JSON.stringify([root, session, host]);
   if (held?.key !== key) {
     // Without the signal of one search: the next one wants it, too.
-    const answer = json(sessionPath(session, "tools", "summary"), { query: { root, host } });
+    const answer = json(sessionPath(session, "tools", "summary"),
+      { query: { root, host, part: "findings" } });
     held = { key, answer };
     answer.catch(() => void (held?.answer === answer && (held = null)));
   }

@@ -1,5 +1,6 @@
 /** The whole profile in a strip, and on it the window of what is in view, to be dragged. */
 
+import { attachBrush, paintWindow } from "../../core/brush.js";
 import { Surface } from "../../core/canvas.js";
 import { h } from "../../core/dom.js";
 import { palette } from "../../core/theme.js";
@@ -7,13 +8,7 @@ import { GUTTERS } from "./chart.js";
 import { paintCurve, seriesColor } from "./curves.js";
 import { color } from "./frame.js";
 
-const HANDLE = 6;
-const LEAST = 8;
-
 export class Overview {
-  /** @type {{kind: "move" | "from" | "to", x: number, from: number, to: number} | null} */
-  #drag = null;
-
   /** @param {import("./model.js").Model} model */
   constructor(model) {
     this.model = model;
@@ -21,19 +16,14 @@ export class Overview {
       "aria-label": "The whole profile, with the stretch that is in view above" });
     this.surface = new Surface(this.canvas, (context, width, height) =>
       this.#draw(context, width, height));
-    this.ends = new AbortController();
     this.unsubscribe = model.viewport.onChange(() => this.surface.redraw());
-    const options = { signal: this.ends.signal };
-    this.canvas.addEventListener("pointerdown", (event) => this.#begin(event), options);
-    this.canvas.addEventListener("pointermove", (event) => this.#move(event), options);
-    for (const over of /** @type {const} */ (["pointerup", "pointercancel"])) {
-      this.canvas.addEventListener(over, () => void (this.#drag = null), options);
-    }
-    this.canvas.addEventListener("dblclick", () => model.viewport.showAll(), options);
+    this.brush = { viewport: () => model.viewport, edges: () => /** @type {[number, number]} */ (
+      [GUTTERS.left, GUTTERS.left + this.#width]) };
+    this.ends = attachBrush(this.canvas, this.brush);
     this.canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       model.viewport.zoom(Math.exp(event.deltaY * 0.0016));
-    }, { ...options, passive: false });
+    }, { passive: false });
   }
 
   redraw() {
@@ -41,22 +31,13 @@ export class Overview {
   }
 
   destroy() {
-    this.ends.abort();
+    this.ends();
     this.unsubscribe();
     this.surface.destroy();
   }
 
   get #width() {
     return Math.max(1, this.surface.width - GUTTERS.left - GUTTERS.right);
-  }
-
-  /** The window's edges in pixels, wide enough to be taken hold of. @returns {[number, number]} */
-  #window() {
-    const { viewport: { first, last, from, to } } = this.model;
-    const x = (/** @type {number} */ at) =>
-      GUTTERS.left + ((at - first) / (last - first)) * this.#width;
-    const [begin, end] = [x(from), x(to)], more = Math.max(0, (LEAST - (end - begin)) / 2);
-    return [begin - more, end + more];
   }
 
   /**
@@ -85,50 +66,6 @@ export class Overview {
       context.fillStyle = color(colors, "accent");
       context.fillRect(GUTTERS.left + everything.x(moment, this.#width) - 0.75, 0, 1.5, height);
     }
-    const [begin, end] = this.#window();
-    context.fillStyle = color(colors, "ground");
-    context.globalAlpha = 0.6;
-    context.fillRect(GUTTERS.left, 0, Math.max(0, begin - GUTTERS.left), height);
-    context.fillRect(end, 0, Math.max(0, width - GUTTERS.right - end), height);
-    context.globalAlpha = 1;
-    context.strokeStyle = color(colors, "accent");
-    context.strokeRect(begin + 0.5, 0.5, end - begin - 1, height - 1);
-    context.fillStyle = color(colors, "accent");
-    context.fillRect(begin - 1, height / 2 - 8, 3, 16);
-    context.fillRect(end - 2, height / 2 - 8, 3, 16);
-  }
-
-  /** @param {PointerEvent} event */
-  #begin(event) {
-    if (event.button !== 0) return;
-    const { viewport } = this.model, x = event.offsetX, [begin, end] = this.#window();
-    this.canvas.setPointerCapture(event.pointerId);
-    const kind = Math.abs(x - begin) <= HANDLE ? "from" : Math.abs(x - end) <= HANDLE ? "to" : "move";
-    if (kind === "move" && (x < begin || x > end)) {
-      const at = this.#time(x);
-      viewport.show(at - viewport.span / 2, at + viewport.span / 2);
-    }
-    this.#drag = { kind, x, from: viewport.from, to: viewport.to };
-  }
-
-  /** @param {PointerEvent} event */
-  #move(event) {
-    const { viewport } = this.model, x = event.offsetX;
-    const [begin, end] = this.#window();
-    const isEdge = Math.min(Math.abs(x - begin), Math.abs(x - end)) <= HANDLE;
-    this.canvas.style.cursor = isEdge || (this.#drag && this.#drag.kind !== "move")
-      ? "ew-resize" : x > begin && x < end ? "grab" : "pointer";
-    if (!this.#drag) return;
-    const { kind, from, to } = this.#drag;
-    const by = this.#time(x) - this.#time(this.#drag.x);
-    if (kind === "move") viewport.show(from + by, to + by);
-    else if (kind === "from") viewport.show(Math.min(from + by, to - 1), to);
-    else viewport.show(from, Math.max(to + by, from + 1));
-  }
-
-  /** @param {number} x */
-  #time(x) {
-    const { first, last } = this.model.viewport;
-    return first + ((x - GUTTERS.left) / this.#width) * (last - first);
+    paintWindow(context, colors, this.brush, height);
   }
 }

@@ -18,6 +18,22 @@ const CUT_OFF = 0.4;
  */
 
 /**
+ * The parts of a column from the bottom upwards, each with where it begins and how tall it is.
+ * @param {Columns} columns
+ * @param {Bin} bin
+ * @param {number} scale
+ * @param {number} bottom
+ * @param {(part: (typeof PARTS)[number], y: number, tall: number) => void} draw
+ */
+function stack(columns, bin, scale, bottom, draw) {
+  let y = bottom;
+  for (const part of PARTS) {
+    const tall = columns.part(bin, part.name) * scale;
+    if (tall > 0) draw(part, y -= tall, tall);
+  }
+}
+
+/**
  * The parts of one step, stacked.
  * @param {CanvasRenderingContext2D} paint
  * @param {{colors: Record<string, string>, patterns: Record<"/" | "x", CanvasPattern | string>}} look
@@ -29,19 +45,15 @@ export function paintBar(paint, { colors, patterns }, columns, bin, { bottom, sc
   const each = xOf(bin.first + 1) - xOf(bin.first);
   const wide = Math.max(each - (each >= 5 ? Math.min(each * 0.15, 6) : 0), 1);
   const x = xOf(bin.first) + (each - wide) / 2;
-  let y = bottom;
   paint.globalAlpha = bin.isCutOff ? CUT_OFF : 1;
-  for (const part of PARTS) {
-    const tall = columns.part(bin, part.name) * scale;
-    if (!(tall > 0)) continue;
-    y -= tall;
+  stack(columns, bin, scale, bottom, (part, y, tall) => {
     paint.fillStyle = colors[part.color] ?? "";
     paint.fillRect(x, y, wide, tall);
     if (part.pattern && wide >= PATTERN_PX) {
       paint.fillStyle = patterns[part.pattern];
       paint.fillRect(x, y, wide, tall);
     }
-  }
+  });
   paint.globalAlpha = 1;
 }
 
@@ -56,14 +68,10 @@ export function paintBar(paint, { colors, patterns }, columns, bin, { bottom, sc
 export function paintEnvelope(paint, colors, columns, bins, { bottom, scale, x: xOf }) {
   for (const bin of bins) {
     const x = Math.floor(xOf(bin.first)), wide = Math.max(Math.floor(xOf(bin.last + 1)) - x, 1);
-    let y = bottom;
-    for (const part of PARTS) {
-      const tall = columns.part(bin, part.name) * scale;
-      if (!(tall > 0)) continue;
-      y -= tall;
+    stack(columns, bin, scale, bottom, (part, y, tall) => {
       paint.fillStyle = colors[part.color] ?? "";
       paint.fillRect(x, y, wide, tall);
-    }
+    });
     paint.fillStyle = colors["shade"] ?? "";
     paint.fillRect(x, bottom - bin.max * scale, wide, Math.max((bin.max - bin.mean) * scale, 0));
   }
