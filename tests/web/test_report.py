@@ -5,7 +5,12 @@ import re
 from functools import cache
 
 import pytest
-from tests.web.looking import expect_accessible, expect_accessible_in_both_schemes, settle
+from tests.web.looking import (
+    eventually,
+    expect_accessible,
+    expect_accessible_in_both_schemes,
+    settle,
+)
 
 import peakline
 from peakline.report import write_report
@@ -44,6 +49,10 @@ def show(page, text):
     settle(page)
 
 
+def style(place, name):
+    return place.evaluate("(one, name) => getComputedStyle(one)[name]", name)
+
+
 def overflow(page):
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
@@ -67,10 +76,10 @@ def test_a_phone_shows_all_of_it_without_scrolling_sideways(page, source, name):
 
 
 def test_paper_is_light_and_shows_what_a_screen_folds(page, source):
-    page.emulate_media(color_scheme="dark", media="print")
     show(page, source("programs/leak_list.xplane.pb.gz"))
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert ground == "rgb(255, 255, 255)"
+    # After it is shown: a document that is loaded meanwhile may begin with the medium before.
+    page.emulate_media(color_scheme="dark", media="print")
+    eventually(lambda: style(page.locator("body"), "backgroundColor"), "rgb(255, 255, 255)")
     assert page.locator("details:not([open])").count() > 3
     for table in page.locator("figure details table").all():
         assert table.evaluate("one => one.checkVisibility({contentVisibilityAuto: true})")
@@ -86,8 +95,7 @@ def test_paper_is_light_and_shows_what_a_screen_folds(page, source):
 def test_the_colors_of_a_drawing_are_those_of_the_scheme(page, source):
     show(page, source("sessions/tf2_cnn"))
     line = page.locator(f"{WIDE} path.line").first
-    seen = [line.evaluate("one => getComputedStyle(one).stroke")]
+    eventually(lambda: style(line, "stroke"), "rgb(47, 111, 208)")
     page.emulate_media(color_scheme="dark")
-    seen.append(line.evaluate("one => getComputedStyle(one).stroke"))
+    eventually(lambda: style(line, "stroke"), "rgb(106, 165, 248)")
     page.emulate_media(color_scheme="light")
-    assert seen == ["rgb(47, 111, 208)", "rgb(106, 165, 248)"]
