@@ -112,7 +112,7 @@ def _host(rng: random.Random, builder: SpaceBuilder) -> None:
     for _ in range(rng.randint(0, 4)):
         line = plane.line("thread", rng.choice([0, 0, 3]))
         if rng.random() < 0.1:
-            line.message.id = 0xDEADBEEF + rng.randint(0, 500)
+            line.message.id = 0xDEADBEEF + rng.randint(0, 500) - rng.choice((0, 2**32))
         for offset, duration in _times(rng, 25):
             stats: list[tuple[str, StatValue]] = []
             name = rng.choice(NAMES)
@@ -144,7 +144,7 @@ def _gpu(rng: random.Random, builder: SpaceBuilder, number: int) -> None:
     for _ in range(rng.randint(0, 3)):
         line = plane.line("Stream #1(Kernel)", rng.choice([0, 0, 3]))
         if rng.random() < 0.1:
-            line.message.id = 0xDEADBEEF + rng.randint(0, 500)
+            line.message.id = 0xDEADBEEF + rng.randint(0, 500) - rng.choice((0, 2**32))
         for offset, duration in _times(rng, 20):
             _kernel(rng, line, offset, duration + rng.choice([0, 0, 1, 500]))
 

@@ -21,7 +21,7 @@ _TASK = "/job:localhost/replica:0/task:0"
 _OP = re.compile(r"([^\s:()]+):([A-Za-z_]\w*)")
 """How TensorFlow's executors name what they run: ``scope/name:Type``."""
 _DERIVED = re.compile(
-    r"(?i)steps|xla modules|xla traceme|framework ops|framework name scope|source code|"
+    r"(?i)steps|xla modules|xla traceme|(?:framework|tensorflow) (?:ops|name scope)|source code|"
     r"async xla ops|launch stats|overheads?|.*derived.*"
 )
 """Lines of a device that repeat what others show."""

@@ -23,7 +23,6 @@ from peakline.timing.host_ops import (
     OpKey,
     Ops,
     host_executions,
-    is_derived,
     op_numbers_of_runs,
 )
 from peakline.timing.op_names import parse_op_name
@@ -93,7 +92,7 @@ def op_lines(trace: Trace) -> list[TraceLine]:
     found = []
     for line in trace.lines:
         plane = trace.planes[line.plane]
-        if plane.kind != DEVICE or is_derived(line):
+        if plane.kind != DEVICE or line.derived is not None:
             continue
         if plane.name.startswith(_TPU) and not is_op_line(plane.name, line.name):
             continue

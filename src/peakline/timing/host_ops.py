@@ -28,8 +28,6 @@ from peakline.trace.nesting import self_times
 
 HOST_THREADS = "/host:CPU"
 _KINETO = frozenset(("cpu_op", "Operator"))
-_DERIVED = 0xDEADBEEF
-_MOST_DERIVED = 406
 _SCOPE = "#"
 """In the names of PyTorch's own marks (``ProfilerStep#5``, ``Optimizer.step#SGD.step``), which
 older versions give the category of ops; no op's name holds it."""
@@ -70,18 +68,13 @@ class Ops:
         return self.numbers.setdefault(OpKey(stage, found.name, found.op_type), len(self.numbers))
 
 
-def is_derived(line: TraceLine) -> bool:
-    """Whether a line of an XSpace was made by the profiler from others (trace_utils.h)."""
-    return line.native_id is not None and _DERIVED <= line.native_id < _DERIVED + _MOST_DERIVED
-
-
 def host_lines(profile: Profile, trace: Trace) -> dict[int, TraceLine]:
     """The lines of threads that may run ops, by their place in the trace."""
     is_xspace = profile.has_runtime_planes
     found = {}
     for number, line in enumerate(trace.lines):
         plane = trace.planes[line.plane]
-        if is_xspace and (plane.name != HOST_THREADS or is_derived(line)):
+        if is_xspace and (plane.name != HOST_THREADS or line.derived is not None):
             continue
         if plane.kind == "host":
             found[number] = line

@@ -12,7 +12,6 @@ from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.events import DEVICE, Trace, TraceLine, TracePlane, trace_of
 
-_FIRST_DERIVED, _LAST_DERIVED = 0xDEADBEEF, 0xDEADBEEF + 64
 _DERIVED = re.compile(
     r"(?is)(?:sparse ?core )?(?:steps|modules)|(?:xla|hlo) (?:modules|traceme)|"
     r"(?:framework|tensorflow|name) (?:ops|name scope|scopes?)|name scope|source(?: code)?|"
@@ -92,7 +91,7 @@ def _of_planes(trace: Trace) -> list[Device]:
 
 
 def _role(line: TraceLine, *, is_tpu: bool) -> Role | None:
-    if line.native_id is not None and _FIRST_DERIVED <= line.native_id <= _LAST_DERIVED:
+    if line.derived is not None:
         return None
     if _OPS.fullmatch(line.name):
         return Role.OPS

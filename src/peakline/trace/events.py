@@ -29,6 +29,8 @@ _RUNS = frozenset(
     ("op_run_id", "device", "name", "op_type", "start_ps", "duration_ps", "thread", "is_duplicate")
 )
 HOST, DEVICE, OTHER = "host", "device", "other"
+_FIRST_DERIVED, _DERIVED_LINES = 0xDEADBEEF, 406
+"""Ids of the lines that the profiler makes of others (``trace_utils.h`` of XProf)."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,18 @@ class TraceLine:
     def events(self) -> slice:
         """Where its events stand."""
         return slice(self.first, self.last)
+
+    @property
+    def derived(self) -> int | None:
+        """Which of the lines that the profiler makes of others it is: 0 for that of the steps.
+
+        Known by its id, of which 32 bits count: as a number with a sign some versions write it
+        negative.
+        """
+        if self.native_id is None:
+            return None
+        number = (self.native_id - _FIRST_DERIVED) % 2**32
+        return number if number < _DERIVED_LINES else None
 
 
 @dataclass(frozen=True, eq=False)

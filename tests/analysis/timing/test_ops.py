@@ -90,8 +90,9 @@ class TestHost:
         space = SpaceBuilder()
         plane = space.host()
         plane.line("t").event("a:A", 0, 10)
-        derived = plane.line("derived").event("a:A", 0, 10)
-        derived.message.id = 0xDEADBEEF + 3
+        for number in (0xDEADBEEF + 3, 0xDEADBEEF + 2 - 2**32):
+            derived = plane.line("derived").event("a:A", 0, 10)
+            derived.message.id = number
         space.plane("/host:CUPTI").line("t").event("a:A", 0, 10)
         assert told(host_table(opened(space.space)))["a"] == (1, 10, 10)
 

@@ -10,7 +10,6 @@ from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Profile
 from peakline.timing.device_programs import DeviceOp, GpuOps, Key, gpu_ops
 from peakline.timing.event_numbers import event_numbers_of
-from peakline.timing.host_ops import is_derived
 from peakline.timing.op_metrics import (
     HBM,
     READ,
@@ -32,7 +31,7 @@ def gpu_table(profile: Profile, trace: Trace, plane: int) -> OpTable:
     """The ops of the plane at ``plane``, and the time without one."""
     events = profile.columns("events", _COLUMNS)
     line_id, table = events.array("line_id"), OpTable()
-    lines = [line for line in trace.lines_in(plane) if not is_derived(line)]
+    lines = [line for line in trace.lines_in(plane) if line.derived is None]
     bounds = [line_bounds(line_id, (line.line_id, line.line_id + 1)) for line in lines]
     rows = np.concatenate([np.zeros(0, np.int64), *(np.arange(*b) for b in bounds)])
     if not rows.size:

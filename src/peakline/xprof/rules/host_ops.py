@@ -26,7 +26,6 @@ from peakline.timing.host_ops import (
     Ops,
     host_executions,
     host_lines,
-    is_derived,
 )
 from peakline.timing.input_ops import (
     ADVANCED,
@@ -104,7 +103,7 @@ def xprof_host_table(profile: Profile) -> OpTable:
     line_of = line_id[row]
     for line in lines:
         here = slice(*line_bounds(line_of, (line.line_id, line.line_id + 1)))
-        if is_derived(line) or here.start == here.stop:
+        if line.derived is not None or here.start == here.stop:
             continue
         b, e = begin[here], end[here]
         by_end = np.argsort(e, kind="stable")

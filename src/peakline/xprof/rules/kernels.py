@@ -11,7 +11,6 @@ import numpy as np
 
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.timing.host_ops import is_derived
 from peakline.timing.kernel_launches import (
     WORDS,
     Launch,
@@ -72,7 +71,7 @@ def _launches(profile: Profile) -> Launches:
     lines = {
         line.line_id: trace.planes[line.plane]
         for line in trace.lines
-        if trace.planes[line.plane].name.startswith(prefix) and not is_derived(line)
+        if trace.planes[line.plane].name.startswith(prefix) and line.derived is None
     }
     kernel = stats["kernel_details"]
     rows = kernel.row[kernel.texts_at(kernel.row) >= 0]

@@ -32,7 +32,6 @@ _Times = tuple[AnyArray, AnyArray]
 
 GPU_PREFIX, TPU_PREFIX = "/device:GPU:", "/device:TPU:"
 _HOST_PLANE = "/host:CPU"
-_FIRST_DERIVED, _DERIVED_LINES = 0xDEADBEEF, 406
 """Numbers of the lines that XProf derives from others (``utils/trace_utils.h``)."""
 _IMPLICIT = frozenset(("FunctionRun", "SessionRun", "RunGraph", "ExecutorState::Process"))
 """Events that open a step without giving it a name."""
@@ -313,12 +312,12 @@ class _Maker:
     def add_gpu(self, plane: int) -> None:
         """The work of one GPU; its streams' work without a step belongs to the one before."""
         trace, groups, lines = self.trace, self.groups, self._lines.get(plane, [])
-        streams = [line for line in lines if _derived(line) is None]
+        streams = [line for line in lines if line.derived is None]
         events = np.concatenate([np.arange(line.first, line.last) for line in streams] or [_NONE])
         order = np.lexsort((trace.end[events], trace.start[events]))
         step = groups.place[events]
         if groups.given:
-            runs = [line for line in lines if _derived(line) == 0]
+            runs = [line for line in lines if line.derived == 0]
             run = np.concatenate([np.arange(line.first, line.last) for line in runs] or [_NONE])
             run = run[groups.place[run] >= 0]
             marks = groups.place[run], trace.start[run], trace.end[run]
@@ -351,14 +350,6 @@ class _Maker:
 
 
 _NONE = np.zeros(0, np.int64)
-
-
-def _derived(line: TraceLine) -> int | None:
-    """Which of the lines that XProf makes of others it is: 0 for that of the steps."""
-    if line.native_id is None:
-        return None
-    number = (line.native_id - _FIRST_DERIVED) % 2**32
-    return number if number < _DERIVED_LINES else None
 
 
 def _carried_on(step: Int32Array) -> Int32Array:
