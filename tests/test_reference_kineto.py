@@ -61,6 +61,13 @@ def test_without_a_device_it_is_the_pid(cat):
     assert busy_of(event("k", cat, 1, 2, pid=17, tid=108, stream=108)) == {("17", "17"): 2 * _US}
 
 
+def test_what_waits_for_another_stream_of_an_mtia_is_no_work():
+    assert busy_of(
+        event("merge", "mtia_ccp_events", 1, 2, pid=17, stream=108),
+        event("event_wait", "mtia_ccp_events", 5, 9, pid=17, stream=108, wait_on_stream=104),
+    ) == {("17", "17"): 2 * _US}
+
+
 def test_an_unknown_category_is_work_where_device_and_stream_are_named():
     assert busy_of(
         event("a", "npu_activity", 1, 2, pid=3, device=0, stream=7),

@@ -261,6 +261,8 @@ def _event(record: dict[str, Any], thread: tuple[str, str], start: int, end: int
 def _is_work(event: Event) -> bool:
     """Whether a device did it. Of a category that nobody knows, device and stream say so."""
     category = event.category.lower()
+    if category == "mtia_ccp_events" and "wait_on_stream" in event.args:
+        return False
     if category in _WORK:
         return True
     is_known = not category or category in _HOST or category in _NO_WORK
@@ -268,7 +270,7 @@ def _is_work(event: Event) -> bool:
 
 
 def _is_host(event: Event) -> bool:
-    return not _is_work(event) and event.category.lower() not in _NO_WORK
+    return not _is_work(event) and event.category.lower() not in {*_NO_WORK, "mtia_ccp_events"}
 
 
 def _is_op(event: Event) -> bool:

@@ -121,6 +121,41 @@ def test_a_bar_is_the_longest_of_its_steps(programs):
         assert max(strip["wall_ps"]) == max(row["wall_ps"] for row in rows)
         assert len(strip["wall_ps"]) <= WIDTH
         assert {len(column) for column in strip.values()} == {len(strip["name"])}
+        slow = {(name, is_first) for name, _, _, is_first in slow_steps(profile)}
+        for name, *marks in zip(strip["name"], strip["is_slow"], strip["is_warm_up"], strict=True):
+            assert marks == [(name, False) in slow, (name, True) in slow]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("graph_def/frozen.pb", "GraphDef of 70 nodes and 1 function"),
+        ("graph_def/saved_model.pb.gz", "MetaGraph of 431 nodes and 1 function"),
+        ("xla_dump/module_0000.jit_flow.cpu_after_optimizations.hlo.pb", None),
+        ("programs/leak_list.xplane.pb.gz", None),
+    ],
+)
+def test_a_graph_alone_is_said_by_its_size(name, text):
+    with peakline.open(DATA / name) as profile:
+        found = of_kind(headline(profile, "memory"), "graph")
+        assert [one["text"] for one in found] == ([] if text is None else [text])
+
+
+def test_without_steps_the_op_with_most_self_time_is_said(sample):
+    with peakline.open(sample) as profile:
+        found = headline(profile, "time")
+        rows = profile.table("op_stats").to_pylist() if "op_stats" in profile.tables else []
+    if of_kind(found, "steps"):
+        assert not of_kind(found, "op")
+        return
+    rows = [row for row in rows if row["side"] == "device"] or rows
+    most = max((row["self_ps"] for row in rows), default=0)
+    whole = sum(row["self_ps"] for row in rows)
+    assert len(of_kind(found, "op")) == (most >= 0.005 * whole > 0)
+    for one in of_kind(found, "op"):
+        assert one["text"].startswith(f"{most / whole:.0%} of the self time of the ")
+        op = one["phrases"][1]["params"]["op"]
+        assert most in [row["self_ps"] for row in rows if row["op"] == op]
 
 
 def test_nothing_stands_out_is_not_said_beside_a_saving_of_half_the_peak():

@@ -90,9 +90,11 @@ def test_a_failure_is_said_first(page, server):
     assert first.inner_text().endswith("ran out of memory: 2.0 MiB requested by AddV2.")
 
 
-def test_a_session_of_which_nothing_is_known_has_no_bar(page, server):
+def test_the_bar_of_a_graph_leads_to_it(page, server):
     open_view(page, server, "/session/graph/summary")
-    assert not bar(page).is_visible()
+    tells(bar(page), "GraphDef of 70 nodes and 1 function.")
+    bar(page).get_by_role("link", name="70 nodes").click()
+    page.wait_for_url("**/graph*")
 
 
 def test_the_bar_is_of_the_host_that_is_shown(page, server):

@@ -132,7 +132,8 @@ def test_hosts_are_compared(page, server):
 @pytest.mark.parametrize(
     ("session", "words"),
     [
-        ("jax_cpu", "This profile has nothing about memory."),
+        ("jax_cpu", "No memory events"),
+        ("threads", "This profile has nothing about memory."),
         ("jax_heap", "This file does not record what ran."),
         ("graph", "Open the graph"),
         ("leak_list", "Fix first"),

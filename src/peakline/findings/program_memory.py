@@ -42,10 +42,11 @@ class DeviceNeed:
         return self.runs > 0
 
     def as_json(self) -> dict[str, object]:
-        """The device, what it needs, the program and its runs."""
+        """The device, what it needs, the program (its graph, module and number) and its runs."""
         return {
             "device": self.device or None,
             "peak_bytes": self.bytes,
+            "program": self.program.graph,
             "module": self.program.name,
             "program_id": self.program.program_id,
             "runs": self.runs,

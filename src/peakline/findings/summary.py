@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ _RECORDS = "allocator_events"
 
 FIRST = 3
 """So many findings are shown in full: whoever fixes three things profiles again."""
-_OPS = 3
 _PEAK = (
     "allocator",
     "peak_bytes",
@@ -80,8 +79,8 @@ def summary_document(
 def summary_part(profile: Profile, part: str, *, path: str | None = None) -> Document:
     """One part of `summary_document`, so that what is quick is there before the findings are.
 
-    ``facts`` has ``profile``; ``memory`` and ``time`` what is called so; ``findings`` all the rest
-    but the programs. Raises InputError when the profile cannot be read.
+    ``facts`` has ``profile``; ``memory`` what is called so and ``programs``; ``time`` what is
+    called so; ``findings`` all the rest. Raises InputError when the profile cannot be read.
     """
     from peakline.findings.memory_answer import memory_of
     from peakline.findings.time_answer import answer_time
@@ -92,7 +91,8 @@ def summary_part(profile: Profile, part: str, *, path: str | None = None) -> Doc
     if part == "facts":
         return {"profile": facts_of(profile, path).as_json()}
     if part == "memory":
-        return {"memory": _peaks(profile)}
+        peaks = _peaks(profile)
+        return {"memory": peaks, "programs": [] if peaks else _needs(profile)}
     time = answer_time(profile)
     if part == "time":
         return {"time": _time(profile, time)}
@@ -137,46 +137,6 @@ def _needs(profile: Profile) -> list[Document]:
     return [need.as_json() for need in device_needs(profile)]
 
 
-def top_ops(profile: Profile) -> list[dict[str, object]]:
-    """The ops with most self time, of the devices where they have any, else of the host.
-
-    Each has ``side``, ``op``, ``op_type``, ``self_ps``, its ``share`` of that side's self time, and
-    ``is_input``: whether it only prepares input, on threads beside the steps.
-    """
-    if "op_stats" not in profile.tables or not profile.has_rows("op_stats"):
-        return []
-    import numpy as np
-
-    table = profile.columns("op_stats")
-    side = table.names("side")
-    device = np.flatnonzero(side.codes == side.code_of("device"))
-    rows = device if device.size else np.arange(table.rows)
-    own = table.array("self_ps")[rows]
-    whole = max(int(own.sum()), 1)
-    most = rows[np.argsort(-own, kind="stable")[:_OPS]]
-    return [
-        {name: row[name] for name in ("side", "op", "op_type", "self_ps")}
-        | {"share": row["self_ps"] / whole, "is_input": _is_input(profile, row)}
-        for row in table.take(most).to_pylist()
-    ]
-
-
-def _is_input(profile: Profile, op: Mapping[str, object]) -> bool:
-    """Whether every execution of an op of the host is work of the input pipeline's own threads."""
-    import numpy as np
-
-    from peakline.timing.host_ops import host_executions
-    from peakline.trace.activity import activity_of
-    from peakline.trace.activity_names import Activity
-
-    if op["side"] != "host":
-        return False
-    runs, what = host_executions(profile), (op["op"], op["op_type"] or "")
-    wanted = np.array([(key.name, key.op_type) == what for key in runs.keys], np.bool_)
-    events = runs.event[wanted[runs.op]] if wanted.any() else runs.event[:0]
-    return bool(events.size and (activity_of(profile)[events] == Activity.INPUT_WORK).all())
-
-
 def _allocators(peaks: Sequence[AllocatorPeak]) -> Document | None:
     if not peaks:
         return None
@@ -184,7 +144,13 @@ def _allocators(peaks: Sequence[AllocatorPeak]) -> Document | None:
 
 
 def _time(profile: Profile, answer: TimeAnswer) -> Document | None:
+    from peakline.findings.top_ops import top_ops
+
     ops = top_ops(profile)
     if answer.times is None and not answer.devices.rows and not ops:
         return None
-    return {"steps": answer.steps.number_of_steps, **answer.in_short(), "top_ops": ops}
+    return {
+        "steps": answer.steps.number_of_steps,
+        **answer.in_short(),
+        "top_ops": [asdict(op) for op in ops],
+    }

@@ -28,7 +28,7 @@ from peakline.timing.host_ops import (
 from peakline.timing.op_names import parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.tpu_ops import is_op_line, tpu_ops
-from peakline.trace.activity import NO_WORK
+from peakline.trace.activity import no_work
 from peakline.trace.events import DEVICE, Trace, TraceLine, nesting_of, trace_of
 from peakline.trace.links import links_of
 from peakline.trace.nesting import nest_lines
@@ -68,9 +68,7 @@ def device_executions(profile: Profile) -> DeviceExecutions:
     line_of = np.repeat(np.arange(len(lines), dtype=np.int64), [part.size for part in events])
     if profile.has_categories:
         # Kineto repeats on the streams of a GPU what the user marked on the host, and waits.
-        category = profile.columns("events", frozenset(("category",))).names("category")
-        idle = np.array([*(text.lower() in NO_WORK for text in category.values), False])
-        works = ~idle[category.codes[trace.rows(event)]]
+        works = ~no_work(profile)[trace.rows(event)]
         event, line_of = event[works], line_of[works]
     start, end = device_times(profile, trace, event)
     order = np.lexsort((start - end, start, line_of))

@@ -51,7 +51,7 @@ class LiveBuffer:
 class ProgramAnswer:
     """One program: ``number`` is its row in ``hlo_modules``."""
 
-    __retained__ = "_programs facts name label runs live _origins"
+    __retained__ = "_programs facts name label graph runs live _origins"
 
     def __init__(self, profile: Profile, number: int) -> None:
         programs = profile.programs()
@@ -62,9 +62,11 @@ class ProgramAnswer:
         self.facts: dict[str, object] = self.memory.module.to_pylist()[0]
         """Its row of ``hlo_modules``, without what is derived."""
         self.name = str(self.facts["name"])
+        self.graph: str = programs.label(number)
+        """What its graph is called: without a name where a file of one program gives none."""
         # A file of one program does not name it beside what it holds.
         labelled = bool(programs.name(number))
-        self.label: str = programs.label(number) if labelled else self.name + programs.label(number)
+        self.label: str = self.graph if labelled else self.name + self.graph
         """Its name, with the id in parentheses where there is one."""
 
     @property

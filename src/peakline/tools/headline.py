@@ -21,12 +21,13 @@ class HeadlineParameters(Parameters):
 
     about: Literal["memory", "time", "savings"] = parameter(
         "memory",
-        description="memory: failure, peak and rounding; time: steps, slow ones, devices; savings: "
-        "what would lower the peak",
+        description="memory: failure, peak and rounding, else what a graph is; time: "
+        "steps, slow ones, devices; savings: what would lower the peak",
     )
 
 
 def _run(profile: Profile, parameters: HeadlineParameters, _format: str) -> bytes:
+    from peakline.findings.headline.graph import graph_headline
     from peakline.findings.headline.memory import memory_headline, savings_headline
     from peakline.findings.headline.pictures import memory_curve, step_strip
     from peakline.findings.headline.time import time_headline
@@ -34,7 +35,7 @@ def _run(profile: Profile, parameters: HeadlineParameters, _format: str) -> byte
 
     picture: object = None
     if parameters.about == "memory":
-        found = memory_headline(profile)
+        found = memory_headline(profile) or graph_headline(profile)
         of_peak = (phrase.params for one in found if one.kind == "peak" for phrase in one.phrases)
         allocator = next((one["allocator"] for one in of_peak if "allocator" in one), None)
         picture = None if allocator is None else memory_curve(profile, str(allocator))
@@ -56,6 +57,7 @@ TOOL = Tool(
     formats=("json",),
     shows=(
         ("events",), ("op_runs",), ("allocator_events",), ("oom_reports",), ("hlo_modules",),
+        ("graphs",),
     ),
     run=_run,
 )  # fmt: skip

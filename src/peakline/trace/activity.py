@@ -30,8 +30,11 @@ _RUNTIME = (
 NO_WORK = (
     "gpu_user_annotation", "cuda_sync", "overhead", "cuda_profiler_range", "ac2g", "trace",
     "fwdbwd", "cpu_instant_event", "async_cpu_op", "cuda_event", "xpu_sync",
+    "mtia_insight",
 )  # fmt: skip
 """Categories of PyTorch's traces whose events are no work of their line, in lower case."""
+_MTIA, _WAITS_ON = "mtia_ccp_events", "wait_on_stream"
+"""The category of all that an MTIA's queues do, and the argument of what waits for another."""
 _KERNEL = frozenset(("kernel", "concurrent_kernel"))
 _GET_NEXT = "tf_data_iterator_get_next"
 """The threads on which ``IteratorGetNext`` of a tf.function waits for a batch, so that none of the
@@ -74,6 +77,16 @@ def activity_of(profile: Profile) -> UInt8Array:
         _refine_thunks(profile, trace, found)
     if any(lacks_direction(name) for name in trace.name.values):
         _refine_copies(profile, trace, found, lines)
+    return found
+
+
+def no_work(profile: Profile) -> BoolArray:
+    """Which rows of ``events`` are no work of their line, by PyTorch's profiler: marks, waits."""
+    category = profile.columns("events", frozenset(("category",))).names("category")
+    found: BoolArray = category.per_row(lambda text: text.lower() in NO_WORK, np.bool_)
+    if any(text.lower() == _MTIA for text in category.values):
+        waits = profile.typed_stats(frozenset((_WAITS_ON,))).array("event_id")
+        found[waits[category.per_row(lambda text: text.lower() == _MTIA, np.bool_)[waits]]] = True
     return found
 
 
@@ -145,15 +158,16 @@ def _refine_categories(
     def is_one_of(words: Collection[str]) -> BoolArray:
         return category.per_row(lambda text: text.lower() in words, np.bool_)
 
-    found[is_one_of(NO_WORK)] = Activity.NOTHING
+    silent = no_work(profile)
+    found[silent if trace.row is None else silent[trace.row]] = Activity.NOTHING
     found[is_one_of(_RUNTIME) & (found == Activity.HOST_OP)] = Activity.HOST
     # What a program calls a stretch of its own code says nothing of what it does there.
     is_annotation = is_one_of(("user_annotation",))
     found[is_annotation & (found != Activity.INPUT_WAIT)] = Activity.NOTHING
     found[is_one_of(("cpu_op",)) & (found == Activity.HOST)] = Activity.HOST_OP
     # Whatever a kernel is called, even as what is no work elsewhere, it is one.
-    silent = is_one_of(_KERNEL) & (found == Activity.NOTHING) & trace.within(lines)
-    found[silent] = Activity.COMPUTE
+    unnamed = is_one_of(_KERNEL) & (found == Activity.NOTHING) & trace.within(lines)
+    found[unnamed] = Activity.COMPUTE
     recorded = recorded_collectives(profile)
     found[recorded[found[recorded] == Activity.COMPUTE]] = Activity.COMMUNICATION
 

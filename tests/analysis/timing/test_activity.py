@@ -1,5 +1,6 @@
 """What every event does: by its name, its line, its category."""
 
+import json
 from pathlib import Path
 
 from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of
@@ -284,6 +285,19 @@ def test_categories_of_pytorch():
         "my_op": "HOST_OP", "enumerate(DataLoader)#X.__next__": "INPUT_WAIT",
         "cudaMalloc": "HOST", "train.py(3): step": "HOST",
     }  # fmt: skip
+
+
+def test_what_waits_for_another_stream_of_an_mtia_is_no_work(opened):
+    at = {"ph": "X", "cat": "mtia_ccp_events", "pid": 17, "tid": 1}
+    events = [
+        {**at, "name": "merge", "ts": 1, "dur": 2, "args": {"stream": 105}},
+        {**at, "name": "event_wait", "ts": 5, "dur": 9,
+         "args": {"stream": 105, "wait_on_stream": 104}},
+    ]  # fmt: skip
+    text = json.dumps({"schemaVersion": 1, "traceEvents": events})
+    profile = opened(text.encode(), "one.pt.trace.json")
+    assert activities(profile) == {"merge": "COMPUTE", "event_wait": "NOTHING"}
+    assert profile.columns("op_stats").names("op").values == ["merge"]
 
 
 class TestStepStats:

@@ -77,8 +77,9 @@ def _made_of(peak: AllocatorPeak, here: dict[str, str | int], *, moment: bool) -
             rows = (buffer for buffer in peak.peak_buffers if not buffer.op)
             row = max(rows, key=lambda buffer: buffer.bytes)
             size = row.bytes
-            name = f"{row.region_type}, no op recorded" if moment else "(no op)"
-        found = [Phrase(f"; {size / peak.peak_bytes:.0%} of it "), Phrase(name.removeprefix(", "))]
+            region = f"{row.region_type}, " if moment and row.region_type else ""
+            name = f"{region}no op recorded"
+        found = [Phrase(f"; {size / peak.peak_bytes:.0%} of it "), Phrase(name)]
     if largest is not None and largest[1] >= _LEAST * peak.peak_bytes:
         share = f"{largest[1] / peak.peak_bytes:.0%} "
         found.append(Phrase(f", {share}" if found else f"; {share}of it "))
@@ -229,6 +230,8 @@ def _needs(profile: Profile) -> list[Sentence]:
     least = "at least " if need.is_run else ""
     phrases = (
         Phrase(f"compiled program {cut_middle(need.program.label, _NAME)} needs {least}"),
-        Phrase(size_text(need.bytes), "summary", {}),
+        Phrase(
+            size_text(need.bytes), "memory", {"programs": "true", "program": need.program.graph}
+        ),
     )
     return [Sentence("need", phrases)]

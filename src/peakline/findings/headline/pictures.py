@@ -37,7 +37,8 @@ def memory_curve(profile: Profile, allocator: str) -> dict[str, object] | None:
 
 def step_strip(profile: Profile) -> dict[str, list[object]] | None:
     """The steps in order of time, on at most `WIDTH` bars of equally many; of each bar the longest
-    step: its name, its length, and whether it is slow. None without steps.
+    step: its name, its length, and whether it is slow, or slow and one of the first of its name,
+    which warm up. None without steps.
     """
     facts = step_facts_of(profile)
     if not facts.rows:
@@ -50,6 +51,7 @@ def step_strip(profile: Profile) -> dict[str, list[object]] | None:
         for begin, end in zip(first.tolist(), ends.tolist(), strict=True)
     ]
     slow = np.isin(rows, facts.slow_rows())
+    is_first = facts.is_first[rows]
     return {
         "name": [facts.label(int(rows[place])) for place in longest],
         "device": [
@@ -57,6 +59,7 @@ def step_strip(profile: Profile) -> dict[str, list[object]] | None:
             for place in longest
         ],
         "wall_ps": wall[longest].tolist(),
-        "is_slow": slow[longest].tolist(),
+        "is_slow": (slow & ~is_first)[longest].tolist(),
+        "is_warm_up": (slow & is_first)[longest].tolist(),
         "steps": (ends - first).tolist(),
     }

@@ -16,18 +16,21 @@ if TYPE_CHECKING:
     from peakline.timing.step_facts import StepFacts
 
 _NAME = 40
+_OP_NAME = 60
 _LEAST = 0.005
 
 
 def time_headline(profile: Profile) -> tuple[Sentence, ...]:
     """The median step, the slow step with what made it slow, the first step where it is one, and
-    how busy devices are. None of it takes the findings.
+    how busy devices are; the op with most self time where no steps are marked. None of it takes
+    the findings.
 
     Raises InputError when the profile cannot be read.
     """
     facts = step_facts_of(profile)
-    found = [_steps(facts), *_slow(facts)] if facts.rows else []
-    return (*found, *_busy(profile, facts))
+    if facts.rows:
+        return (_steps(facts), *_slow(facts), *_busy(profile, facts))
+    return (*_busy(profile, facts), *_most(profile))
 
 
 def notable_time(facts: StepFacts) -> tuple[Sentence, ...]:
@@ -88,6 +91,23 @@ def _sentence(facts: StepFacts, row: int, usual: float, count: int, kind: str) -
         Phrase(rest),
     )
     return Sentence(kind, phrases, is_notable=not is_first)
+
+
+def _most(profile: Profile) -> list[Sentence]:
+    """The op with most self time."""
+    from peakline.findings.top_ops import top_ops
+
+    ops = top_ops(profile)
+    if not ops or ops[0].share < _LEAST:
+        return []
+    most = ops[0]
+    whose = "the devices' ops" if most.side == "device" else "the host's ops"
+    params: dict[str, str | int] = {"part": "ops", "op": most.op, "side": most.side}
+    phrases = (
+        Phrase(f"{most.share:.0%} of the self time of {whose} is "),
+        Phrase(cut_middle(most.op, _OP_NAME), "steps", params),
+    )
+    return [Sentence("op", phrases)]
 
 
 def _busy(profile: Profile, facts: StepFacts) -> list[Sentence]:

@@ -9,8 +9,8 @@ from peakline.findings.headline.memory import peak_phrases
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.program_memory import DeviceNeed, device_needs
 from peakline.findings.step_names import labels_of
-from peakline.findings.summary import top_ops
 from peakline.findings.time_answer import TimeAnswer
+from peakline.findings.top_ops import top_ops
 from peakline.memory.allocator_names import shown_names
 from peakline.render.document.fit import short_text
 from peakline.render.document.program_memory import (
@@ -94,13 +94,11 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[Line]:
         rows.append(("", f"and {counted(len(devices) - _DEVICES, 'more device')}"))
     ops = top_ops(profile)
     for place, op in enumerate(ops):
-        whose = (
-            "of the ops' time on the host" if op["side"] == "host" else "of the devices' op time"
-        )
-        share = f" {op['share']:.0%}" + (f" {whose}" if not place else "")
-        beside = " (input pipeline)" if op["is_input"] else ""
+        whose = "of the ops' time on the host" if op.side == "host" else "of the devices' op time"
+        share = f" {op.share:.0%}" + (f" {whose}" if not place else "")
+        beside = " (input pipeline)" if op.is_input else ""
         head = "ops with the most self time" if not place else ""
-        rows.append((head, f"{cut_middle(str(op['op']), _NAME)}{share}{beside}"))
+        rows.append((head, f"{cut_middle(op.op, _NAME)}{share}{beside}"))
     if rows and times is None:
         rows.append(("steps", "none are marked"))
     if rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from peakline.findings.catalogue import kinds
+from peakline.findings.headline.graph import graph_headline
 from peakline.findings.headline.memory import memory_headline, savings_headline
 from peakline.findings.headline.sentence import Sentence
 from peakline.findings.headline.time import time_headline
@@ -34,8 +35,7 @@ def summary(context: Context, parts: Sequence[Part]) -> Markup:
     items = [_sentence(context, one) for one in _first(context) if one.text not in said]
     shown: list[Child] = [verdict, tag("ul", *items, class_="answer") if items else None]
     if not (items or verdict):
-        words = "There is nothing about memory or time in this profile"
-        words += "; it holds a graph." if "graphs" in context.sections else "."
+        words = "There is nothing about memory or time in this profile."
         shown.append(tag("p", words, class_="verdict"))
     if len(answer.allocators) == 1 and len(parts) == 1:
         shown.append(_figures(parts[0]))
@@ -51,7 +51,7 @@ def _first(context: Context) -> Iterator[Sentence]:
     out of a report about others.
     """
     shown = {peak.allocator for peak in context.answer.allocators}
-    of_memory = memory_headline(context.profile)
+    of_memory = memory_headline(context.profile) or graph_headline(context.profile)
     named_ones = {one.params.get("allocator") for s in of_memory for one in s.phrases}
     if not shown or named_ones & shown:
         yield from of_memory
@@ -59,7 +59,7 @@ def _first(context: Context) -> Iterator[Sentence]:
     yield from time_headline(context.profile)
 
 
-_PLACES = {"memory": "memory", "steps": "steps", "timeline": "time"}
+_PLACES = {"memory": "memory", "steps": "steps", "timeline": "time", "graph": "graphs"}
 """The section of a report that has what a view of the page shows."""
 
 

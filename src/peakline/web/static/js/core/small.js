@@ -22,6 +22,7 @@ const AIR_PX = 2;
  * @property {(string | null)[]} device
  * @property {number[]} wall_ps
  * @property {boolean[]} is_slow
+ * @property {boolean[]} is_warm_up slow, and one of the first of its name
  * @property {number[]} steps of each bar
  */
 
@@ -69,23 +70,25 @@ export function memorySpark(curve, choose) {
  * @param {(name: string, device: string | null) => void} choose
  */
 export function stepStrip(strip, choose) {
-  const { name, wall_ps: wall, is_slow: slow, steps, device } = strip;
+  const { name, wall_ps: wall, is_slow: slow, is_warm_up: warm, steps, device } = strip;
   const top = Math.max(...wall, 1);
   const many = steps.reduce((sum, one) => sum + one, 0);
   return picture({
     label: `How long each of ${many} steps took: at most ${time(top)}`
-      + (slow.some(Boolean) ? ", slow ones in red" : ""),
+      + (slow.some(Boolean) ? ", slow ones in red" : "")
+      + (warm.some(Boolean) ? ", slow first ones in gray" : ""),
     count: wall.length,
     draw(context, width, height) {
       const colors = palette(), wide = width / wall.length;
       const gap = wide >= 4 ? 1 : 0;
       wall.forEach((length, place) => {
         const high = Math.max(1, (length / top) * (height - AIR_PX));
-        context.fillStyle = colors[slow[place] ? "bad" : "series-3"] ?? "";
+        context.fillStyle = colors[slow[place] ? "bad" : warm[place] ? "quiet" : "series-3"] ?? "";
         context.fillRect(place * wide, height - high, Math.max(wide - gap, 1), high);
       });
     },
     tip: (place) => [name[place] ?? "", time(wall[place]),
+      ...(warm[place] ? ["first step: it warms up"] : []),
       ...((steps[place] ?? 1) > 1 ? [`the longest of ${steps[place]} steps`] : [])],
     choose: (place) => choose(name[place] ?? "", device[place] ?? null),
   });

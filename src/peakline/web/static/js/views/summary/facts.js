@@ -79,7 +79,8 @@ export function devicesPanel({ time: told }) {
  * @param {Context} context
  * @param {Summary} summary
  */
-export function memoryPanel(context, { memory, profile, time: told }) {
+export function memoryPanel(context, { memory, profile, programs, time: told }) {
+  if (!memory && programs?.length) return needsPanel(context, programs);
   if (!memory) {
     return missing("Memory", "This profile has nothing about memory.",
       told ? "TensorFlow records it on every device, JAX on accelerators, PyTorch with "
@@ -106,6 +107,27 @@ export function memoryPanel(context, { memory, profile, time: told }) {
     })),
     peaks.length > SHOWN && h("p", {}, h("a", { href: context.link("memory") },
       `${counted(peaks.length - SHOWN, "more allocator")} in Memory`)));
+}
+
+/**
+ * What compiled programs say, where nothing is recorded.
+ * @param {Context} context
+ * @param {import("./index.js").Need[]} programs
+ */
+function needsPanel(context, programs) {
+  /** @type {Map<string, import("./index.js").Need[]>} */
+  const found = new Map();
+  for (const one of programs) found.set(one.program, [...found.get(one.program) ?? [], one]);
+  const most = [...found].sort(([, [one]], [, [other]]) =>
+    (other?.peak_bytes ?? 0) - (one?.peak_bytes ?? 0)).slice(0, SHOWN);
+  return h("section", { class: "panel" }, h("h2", {}, "Memory of compiled programs"),
+    h("ul", { class: "gauges" }, ...most.map(([program, [first, ...others]]) => gauge(
+      h("a", { href: context.link("memory", { programs: "true", program }) }, program), null,
+      `${first?.runs ? "at least " : ""}${bytes(first?.peak_bytes)}`,
+      !first?.device ? "" : others.length ? `on ${counted(others.length + 1, "device")}`
+        : `on ${first.device}, ${counted(first.runs, "run")}`))),
+    h("p", { class: "quiet" }, "No memory events: this is what the programs need while they run. ",
+      "jax.profiler.save_device_memory_profile records what is allocated."));
 }
 
 /**

@@ -36,12 +36,13 @@ export function fixesPanel(context, summary) {
 }
 
 /** @param {Summary} summary */
-function judged({ memory, time }) {
+function judged({ memory, programs, time }) {
   if (!memory && !time) return "The file has nothing about memory or time.";
   if (!time) return "Nothing about memory deserves attention; the file has nothing about time.";
   const steps = time.times ? "" : " What a step takes is not judged: no steps are marked.";
   if (memory) return `Neither memory nor time has anything that deserves attention.${steps}`;
-  return `Nothing about time deserves attention; the file has nothing about memory.${steps}`;
+  const missing = programs?.length ? "" : "; the file has nothing about memory";
+  return `Nothing about time deserves attention${missing}.${steps}`;
 }
 
 /** @param {Finding & {about: string}} finding */

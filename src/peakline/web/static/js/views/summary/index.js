@@ -13,6 +13,7 @@ import { hostsPanel } from "./hosts.js";
  * @typedef {object} Summary what the tool `summary` says of one host
  * @property {{path: string, format: string, host: string, duration_ps: number}} profile
  * @property {{allocators: Allocator[]} | null} memory
+ * @property {Need[]} programs what they need, where nothing is recorded of memory
  * @property {Times | null} time
  * @property {(import("../../core/finding.js").Finding & {about: "memory" | "time"})[]} first
  * @property {import("../../core/sentence.js").Sentence[]} notable what stands out besides
@@ -27,6 +28,13 @@ import { hostsPanel } from "./hosts.js";
  * @property {number | null} peak_step
  * @property {number | null} capacity_bytes
  * @property {number} untracked_allocations
+ */
+/**
+ * @typedef {object} Need
+ * @property {string | null} device
+ * @property {number} peak_bytes
+ * @property {string} program
+ * @property {number} runs 0 where it is not known what ran
  */
 /**
  * @typedef {object} Times
@@ -89,7 +97,7 @@ class Parts {
   constructor(context, { profile }, page) {
     this.context = context;
     /** @type {Summary} */
-    this.summary = { profile, memory: null, time: null, first: [], notable: [], further_findings: 0,
+    this.summary = { profile, memory: null, programs: [], time: null, first: [], notable: [], further_findings: 0,
       warnings: [] };
     this.menu = exportMenu({
       name: `${context.session}_summary`, json: async () => (await context.tool("summary")).data,
