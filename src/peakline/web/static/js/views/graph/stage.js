@@ -1,6 +1,7 @@
 /** The picture with what moves it: the SVG, the camera, the legend, the keys. */
 
 import { announce, h, svg } from "../../core/dom.js";
+import { counted } from "../../core/format.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
 import { Camera } from "./camera.js";
 import { Colors } from "./colors.js";
@@ -75,6 +76,7 @@ export class Stage {
    */
   async show(picture, mode, selected, { center, keep }) {
     const links = [...picture.edges, ...picture.inside].map(({ source, target }) => ({ source, target }));
+    if (!this.#shown) this.note.textContent = `Laying out ${counted(picture.items.length, "item")} …`;
     const layout = await this.#maker.make(boxesOf(picture), links);
     if (!layout) return false;
     const before = this.#shown;

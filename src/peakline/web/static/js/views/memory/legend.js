@@ -2,7 +2,6 @@
 
 import { fill, h } from "../../core/dom.js";
 import { bytes, percent } from "../../core/format.js";
-import { isNear } from "./chart.js";
 
 /**
  * @typedef {object} LegendWishes
@@ -63,6 +62,5 @@ export function makeLegend(model, wishes) {
 function limit({ capacity_bytes: capacity, peak_bytes: peak }) {
   if (!capacity) return "";
   const share = peak / capacity < 0.0005 ? "less than 0.1%" : percent(peak / capacity);
-  const far = isNear(capacity, peak) ? "" : ", which is far above the chart";
-  return `, ${share} of the capacity, ${bytes(capacity)}${far}`;
+  return `, ${share} of ${bytes(capacity)}`;
 }
