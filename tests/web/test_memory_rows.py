@@ -27,7 +27,7 @@ def test_groups_are_those_of_the_service(page, server, group):
     # They are all that is in use, so the shares add up as printed.
     shares = shares_text([row["bytes"] for row in told["rows"]])
     expected = [
-        [row["key"] or "(unknown)", size_text(row["bytes"]),
+        [row["key"] or ("(no op)" if group == "op" else "(not recorded)"), size_text(row["bytes"]),
          "<0.1%" if share == "0.0%" and row["bytes"] else share, str(row["count"])]
         for row, share in zip(told["rows"], shares, strict=True)
     ]  # fmt: skip
@@ -94,7 +94,7 @@ def test_fragmentation_leads_to_its_moment(page, server):
     kept = live(server, "fragmentation", at_ps=state["at"], within=evidence["op"])
     tells(page.locator(".memory-live .total"), f"{kept['rows_total']} rows")
     assert kept["rows_total"] >= evidence["pins"]
-    assert page.get_by_text("capacity, 64.0 MiB").count() == 1
+    assert page.locator(".memory-legend").get_by_text("% of 64.0 MiB").count() == 1
 
 
 def test_a_buffer_shows_its_life(page, server):

@@ -383,7 +383,7 @@ function labels(frame, { regions }) {
  */
 function opOf({ op, ops }, place) {
   const code = op[place] ?? null;
-  return code === null ? "" : ops[code] || "(no op recorded)";
+  return code === null ? "" : ops[code] || "(no op)";
 }
 
 /**

@@ -44,7 +44,7 @@ export function makeBuffer(context, model, change) {
       draw();
     }
     model.life = known && { start_ps: known.start_ps, end_ps: known.end_ps,
-      text: `${known.op || "(unknown)"} ${bytes(known.bytes)}` };
+      text: `${known.op || "(no op)"} ${bytes(known.bytes)}` };
   }
 
   function draw() {
@@ -62,7 +62,7 @@ export function makeBuffer(context, model, change) {
       title: "Look at this moment", onclick: () => change({ at }, true) }, time(at, 7));
     const frames = h("div");
     fill(element,
-      h("div", { class: "row-of" }, h("h3", { class: "grow" }, op || "(no op recorded)"),
+      h("div", { class: "row-of" }, h("h3", { class: "grow" }, op || "(no op)"),
         !model.isMoment && h("button", { type: "button", onclick: () => {
           const { viewport } = model;
           viewport.bring(begin ?? viewport.first, end ?? viewport.last, 0.1);

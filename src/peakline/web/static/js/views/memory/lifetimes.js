@@ -129,7 +129,7 @@ export class Lifetimes {
       tip: [row.from_ps === null ? "not freed within the profile"
         : `lives from ${time(row.from_ps, 2)} to ${time(row.to_ps, 2)}`,
       `${bytes(row.bytes)} in ${counted(row.buffers, "buffer")}`,
-      row.bytes ? `most of it: ${row.largest_op || "(no op recorded)"}, ${bytes(row.largest_op_bytes)}` : ""],
+      row.bytes ? `most of it: ${row.largest_op || "(no op)"}, ${bytes(row.largest_op_bytes)}` : ""],
     }))) : h("p", { class: "quiet" }, "Nothing is allocated in this stretch."));
   }
 
@@ -152,7 +152,7 @@ export class Lifetimes {
       h("p", {}, pattern === "steady" || !pattern ? "Memory comes back to where it was: steady."
         : `${pattern.replace(/_/g, " ")}: ${bytes(rate)} more with every step.`),
       groups.length ? h("ul", {}, groups.slice(0, 5).map((/** @type {any} */ one) => h("li", {},
-        `${one.op || "(no op recorded)"} ${one.shape ?? ""}: ${one.pattern.replace(/_/g, " ")}, `
+        `${one.op || "(no op)"} ${one.shape ?? ""}: ${one.pattern.replace(/_/g, " ")}, `
           + `${bytes(one.bytes_per_step)} a step, ${bytes(one.held_bytes)} at the end`))) : null);
   }
 }

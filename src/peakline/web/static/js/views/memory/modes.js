@@ -137,7 +137,7 @@ export function makeLayerLegend(layers, polygons, model, change) {
     ].filter(Boolean).join("; ");
     return [h("span", { class: "quiet" }, `${rest}.`),
       ...polygons.colored.map(({ op, name }) => h("span", { class: "chip", title: op }, swatch(name),
-        h("span", { class: "name" }, ending(op || "(no op recorded)"))))];
+        h("span", { class: "name" }, ending(op || "(no op)"))))];
   }
 }
 

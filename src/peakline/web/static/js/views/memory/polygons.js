@@ -272,7 +272,7 @@ export class Polygons {
       if (value >= y) continue;
       const start = buffers.start_ps[one] ?? null, end = buffers.end_ps[one] ?? null;
       return { moment, place: one, record: buffers.record[one] ?? null, lines: [
-        buffers.ops[buffers.op[one] ?? 0] || "(no op recorded)", bytes(buffers.bytes[one]),
+        buffers.ops[buffers.op[one] ?? 0] || "(no op)", bytes(buffers.bytes[one]),
         `${start === null ? "from before the profile" : `allocated at ${time(start, 7)}`}, `
           + `${end === null ? "not freed within it" : `freed at ${time(end, 7)}`}`,
         ...(start !== null && end !== null ? [`lives for ${time(end - start)}`] : []),

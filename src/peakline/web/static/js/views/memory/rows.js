@@ -27,7 +27,7 @@ export function isSpecial(key) {
 export function columnsOf(group, rows, model) {
   if (group !== "buffer") {
     return [
-      { key: "key", title: GROUPS[group], cell: ({ key }) => named(key) },
+      { key: "key", title: GROUPS[group], cell: ({ key }) => named(key, group) },
       { key: "bytes", title: "Bytes", kind: "bytes" },
       { key: "share", title: "Share", kind: "percent", help: "of all that is in use",
         cell: (row) => row.told ?? percent(row.share) },
@@ -88,9 +88,12 @@ export function stepName(id, model) {
   return found?.name || (Number.isSafeInteger(id) ? String(id) : "");
 }
 
-/** @param {string} text */
-function named(text) {
-  if (!text) return h("span", { class: "quiet" }, "(unknown)");
+/**
+ * @param {string} text
+ * @param {import("./state.js").Group} group
+ */
+function named(text, group = "op") {
+  if (!text) return h("span", { class: "quiet" }, group === "op" ? "(no op)" : "(not recorded)");
   const meaning = SPECIAL[text];
   if (meaning) return h("span", { class: "quiet", title: meaning }, text);
   const cut = text.lastIndexOf("/", text.length - 2) + 1;
