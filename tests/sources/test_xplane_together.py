@@ -11,7 +11,7 @@ from tests.each_row import each_row
 import peakline
 from peakline.errors import DeadlineError
 from peakline.formats import open_reader
-from peakline.formats.xplane import memory
+from peakline.formats.xplane import file_steps, memory
 from peakline.formats.xplane.plain_events import PLAIN
 from peakline.tables.reader import Warnings
 from reference.cases import CASES
@@ -126,3 +126,24 @@ def test_the_stats_names_need_no_values():
     whole = open_reader(path).read("event_stats", Warnings())
     assert set(some) == {"event_id", "name"}
     assert some.names("name").to_list() == whole.names("name").to_list()
+
+
+def test_events_that_are_expected_after_the_records_take_one_pass(opened, monkeypatch):
+    wanted = frozenset(("name", "start_ps", "duration_ps"))
+
+    def rows(profile):
+        table = profile.columns("events", wanted)
+        return list(zip(*(table.lists()[name] for name in sorted(wanted)), strict=True))
+
+    plain = rows(opened(random_xspace(3)))
+
+    def another(*_):
+        raise AssertionError("a pass for some columns, before that for all of them")
+
+    monkeypatch.setattr(file_steps, "read_plain_events", another)
+    profile = opened(random_xspace(3))
+    # As a page that shows memory first, and then the summary.
+    profile.columns("allocator_events")
+    profile.expect("events", "allocator_events")
+    assert rows(profile) == plain
+    assert len(plain) > 10

@@ -40,13 +40,14 @@ class Strings:
 
     def _mapping(self, values: Sequence[str]) -> Int64Array:
         """The number of each string; new ones get the next numbers."""
-        numbers = self._codes
-        if not numbers:
-            first = dict(zip(values, range(len(values)), strict=True))
-            if len(first) == len(values):
-                # The first column is most often the largest: half the time of the look-ups below.
-                self._codes = first
-                return np.arange(len(values))
+        numbers, known = self._codes, len(self._codes)
+        if known < len(values):
+            more = dict(zip(values, range(known, known + len(values)), strict=True))
+            if len(more) == len(values) and numbers.keys().isdisjoint(more):
+                # The first large column most often has new strings alone: half the time of the
+                # look-ups below.
+                self._codes = {**numbers, **more} if numbers else more
+                return np.arange(known, known + len(values))
         return np.fromiter(
             (numbers.setdefault(value, len(numbers)) for value in values), np.int64, len(values)
         )

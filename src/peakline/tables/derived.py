@@ -67,11 +67,15 @@ _MADE = (
     ("timing", "kernels", ("events",), ()),
     ("timing", "input_pipeline", ("events",), ()),
 )
-"""Of each table the room that makes it, what it needs, and of which it needs one."""
+"""Of each table the room that makes it, what it needs, and of which it needs one. Those of ``hlo``
+are the table that they need by other names."""
 DERIVED: Mapping[str, Derivation | ColumnDerivation] = {
     "events": _EVENTS,
     **{name: _columns(room, name, columns) for name, (room, columns) in _MORE.items()},
-    **{name: Derivation(needs, _in(room, name), one_of) for room, name, needs, one_of in _MADE},
+    **{
+        name: Derivation(needs, _in(room, name), one_of, is_row_by_row=room == "hlo")
+        for room, name, needs, one_of in _MADE
+    },
 }
 """What `peakline.open` gives every profile: a format that has only buffers gets its events, one
 that has only events its buffers, and either the snapshots of the memory_profile tool."""

@@ -53,12 +53,14 @@ class Derivation:
     """A table made from others where the format does not fill it itself.
 
     It exists when the profile has all tables of ``needs`` and one of ``one_of``, if that is not
-    empty; ``make`` reads them from the profile.
+    empty; ``make`` reads them from the profile. ``is_row_by_row``: it has a row for each of the one
+    that it needs.
     """
 
     needs: tuple[str, ...]
     make: Callable[[Profile], Columns]
     one_of: tuple[str, ...] = ()
+    is_row_by_row: bool = False
 
 
 class _Result:
@@ -293,6 +295,8 @@ class Profile(ReaderFacts):
             made_of = (*self._derived[name].needs, *self._derived[name].one_of)
             if not any(self.has_rows(table) for table in made_of if table in self.tables):
                 return False
+            if self._derived[name].is_row_by_row:
+                return True
         elif name not in self._reader.tables:
             return False
         return self.columns(name, frozenset()).rows > 0

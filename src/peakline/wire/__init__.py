@@ -4,7 +4,7 @@ from peakline.wire.decode import ahead, as_buffer, decode, on_all_cores
 from peakline.wire.pieces import threads
 from peakline.wire.plan import Plan
 from peakline.wire.stream import Part, stream
-from peakline.wire.strings import Interner, joined
+from peakline.wire.strings import Interner, joined, utf8_of
 from peakline.wire.tables import Buffer, Damage, Decoded, Spans, Union, WireTable
 from peakline.wire.text import TextResult, text_to_wire
 
@@ -27,4 +27,5 @@ __all__ = [
     "stream",
     "text_to_wire",
     "threads",
+    "utf8_of",
 ]

@@ -157,6 +157,28 @@ class Texts(Sequence[str]):
         return self._strings.spans()
 
 
+def utf8_of(texts: Sequence[str]) -> tuple[Buffer, Spans]:
+    """The UTF-8 bytes of texts, one behind the other: a buffer, and a span of it per text.
+
+    Texts of an `Interner` give its pool, which the next `Interner.add` may move. Raises
+    UnicodeEncodeError for a text that has no UTF-8.
+    """
+    if isinstance(texts, Texts):
+        pool, spans = texts.spans()
+        # Others may be no UTF-8: their bytes are not those of their texts.
+        if not (pool & 0x80).any():
+            return pool, spans
+    whole = "".join(texts)
+    if whole.isascii():
+        length = np.fromiter(map(len, texts), np.int64, len(texts))
+        data = whole.encode()
+    else:
+        encoded = [text.encode() for text in texts]
+        length = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        data = b"".join(encoded)
+    return as_buffer(data), Spans(np.cumsum(length) - length, length)
+
+
 def joined(
     buffer: Buffer,
     spans: Spans,

@@ -37,6 +37,10 @@ _FIRST_FIELDS = 100
 """Enough where one message fits wholly and no other by half."""
 _MOST_DEPTH = 5
 _FEW_BAD = 0.02
+_MOST_BAD = int(_FEW_BAD * _MOST_FIELDS)
+"""A message with more of them does not fit, whatever follows."""
+_MOST_BAD = int(_FEW_BAD * _MOST_FIELDS)
+"""What has more of them does not fit, whatever follows."""
 
 
 @dataclass(frozen=True)
@@ -206,13 +210,17 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
     if not (reason or exact) and names_its_planes(as_buffer(head)):
         # In no other message a text stands where a plane's name does: no need to compare them.
         return Form("xplane"), True
-    best, best_walk = Form("xplane"), _Walk(b"", 0)
+    best, best_walk = Form("xplane"), _Walk(b"", 0, 0)
     if reason:
         best = Form("", note="another protobuf message" if reason.startswith("another") else "")
+    # The first walks show who comes near, and every message is compared with an XSpace.
     walks = {
-        name: _walked(schema.shape(full_name), head, fields)
+        name: _walked(
+            schema.shape(full_name), head, fields,
+            fields if fields < _MOST_FIELDS or name == "xplane" else _MOST_BAD,
+        )
         for name, full_name in {**message_names(), **_OTHER_MESSAGES}.items()
-    }
+    }  # fmt: skip
     if not reason:
         best_walk = walks["xplane"]
     for name, walk in walks.items():
@@ -229,8 +237,8 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
     return best, is_alone or not has_more
 
 
-def _walked(shape: MessageShape, head: bytes, fields: int) -> _Walk:
-    walk = _Walk(head, fields)
+def _walked(shape: MessageShape, head: bytes, fields: int, most_bad: int) -> _Walk:
+    walk = _Walk(head, fields, most_bad)
     walk.message(shape, 0, len(head), 0)
     return walk
 
@@ -240,9 +248,9 @@ class _Walk:
     name no device has.
     """
 
-    def __init__(self, data: bytes, most_fields: int) -> None:
+    def __init__(self, data: bytes, most_fields: int, most_bad: int = 0) -> None:
         self._data = data
-        self._most_fields = most_fields
+        self._most_fields, self._most_bad = most_fields, most_bad
         self.good = self.bad = self.odd_devices = 0
         self.is_cut = False
 
@@ -260,7 +268,7 @@ class _Walk:
     def message(self, shape: MessageShape, at: int, end: int, depth: int) -> None:
         data = self._data
         fields = shape.fields_by_number
-        while at < end and self.good + self.bad < self._most_fields:
+        while at < end and self.good + self.bad < self._most_fields and self.bad <= self._most_bad:
             tag, at = varint(data, at, end)
             if at < 0:
                 self.is_cut = True

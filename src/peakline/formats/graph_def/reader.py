@@ -33,7 +33,8 @@ class GraphReader(FileReader):
         graphs, self._missing = _outline(buffer, form)
         self._tables = GraphTables(buffer, graphs)
         found = self._tables.read("graphs")
-        self._is_empty = not any(found.array(name).any() for name in ("nodes", "functions"))
+        self._holds = {name: bool(found.array(name).any()) for name in ("nodes", "functions")}
+        self._is_empty = not any(self._holds.values())
         self._reported: set[str] = set()
         self._reported_places = 0
         harm = self._damage()
@@ -48,6 +49,10 @@ class GraphReader(FileReader):
         found = self._tables.read(table)
         self._warn(warnings)
         return found
+
+    def has_rows(self, table: str) -> bool | None:
+        """As `Reader.has_rows`: nodes outside functions need not be decoded for it."""
+        return self._holds.get(table) or None
 
     def duration_ps(self) -> int:
         """0: a graph has no time."""

@@ -80,6 +80,10 @@ class HloReader(FileReader):
         self._warn(warnings)
         return found
 
+    def has_rows(self, table: str) -> bool:
+        """As `Reader.has_rows`."""
+        return self._programs.has_rows(table)
+
     def _warn(self, warnings: Warnings) -> None:
         """Report the damage that no table met before: each meets what is in its own messages."""
         harm, before = self._damage(), self._reported

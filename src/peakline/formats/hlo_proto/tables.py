@@ -159,10 +159,14 @@ class ProgramTables(Programs):
     def has_rows(self, table: str) -> bool:
         """Whether a program has a row of a table; looked for once."""
         if table not in self._filled:
-            self._filled[table] = any(
-                self.read(number, table, frozenset()).rows for number in range(len(self))
-            )
+            self._filled[table] = any(self._rows(number, table) for number in range(len(self)))
         return self._filled[table]
+
+    def _rows(self, number: int, table: str) -> int:
+        """How many rows one program has of a table."""
+        if table == "hlo_instructions":
+            return self._source(number).ids.count
+        return self.read(number, table, frozenset()).rows
 
     def _source(self, number: int) -> ProgramSource:
         """The program, the same again where it is held: several tables need the same of it."""

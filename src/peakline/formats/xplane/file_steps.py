@@ -166,7 +166,9 @@ class FileSteps:
 
     def events(self, columns: AbstractSet[str] | None) -> Columns:
         """The table ``events``: at least the named columns, None for all."""
-        if columns is not None and columns <= PLAIN and not self.has_event_tables:
+        # Who expects events and records together reads all columns of the events soon.
+        alone = not (self.has_event_tables or self._passes.reads_together)
+        if columns is not None and columns <= PLAIN and alone:
             found, damage, facts, far = read_plain_events(
                 self._passes.file, self._passes.outline, self._passes.zero_ps, columns
             )

@@ -30,10 +30,6 @@ class GraphName:
 @once
 def graph_names(profile: Profile) -> tuple[GraphName, ...]:
     """All graphs of a profile, each before its functions; the largest programs first."""
-    graphs = profile.columns_or_empty("graphs")
-    functions = profile.columns_or_empty("functions")
-    inside: dict[str, list[GraphName]] = {}
-    programs: list[GraphName] = []
     if profile.programs():
         modules = profile.columns("hlo_modules", frozenset(("module_id", "instructions")))
         counts = modules.array("instructions").tolist()
@@ -43,6 +39,9 @@ def graph_names(profile: Profile) -> tuple[GraphName, ...]:
         )]  # fmt: skip
         programs.sort(key=lambda one: -one.nodes)
         return tuple(programs)
+    graphs = profile.columns_or_empty("graphs")
+    functions = profile.columns_or_empty("functions")
+    inside: dict[str, list[GraphName]] = {}
     for graph, name, nodes in functions.each("graph", "name", "nodes"):
         listed = inside.setdefault(graph or "", [])
         listed.append(GraphName(graph or "", name or "", "function", nodes))

@@ -37,7 +37,7 @@ def op_graph(profile: Profile, graph: str, function: str | None, kind: str) -> S
     _group(items, paths, body.ops, size)
     tree = Tree(
         size, items.parent, items.kind, items.first, items.path, items.inside, 0, items.ends,
-        paths, body.ops.to_list(), named=named,
+        paths, body.ops, named=named,
     )  # fmt: skip
     listed = Names.encode(names) if copies else Names(np.arange(size, dtype=np.int32), names)
     return ScopedGraph(

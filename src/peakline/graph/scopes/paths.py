@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import Int64Array, UInt64Array
+from peakline.tables.columns import Names
 from peakline.tables.joins import mix
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from peakline.wire import Buffer, Interner, Spans, utf8_of
 
 DEEPEST = 64
 """A path has at most so many parts: the last one holds what is left."""
+_SLASH, _ZERO, _NINE, _HASH = np.frombuffer(b"/09#", np.uint8)
+_SEPARATORS = np.frombuffer(b"._-", np.uint8)
+_SHORTEST_END = 2
+"""A separator, and ``#`` for the number behind it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,7 @@ class Paths:
 
     first: Int64Array
     codes: Int64Array
-    parts: pa.StringArray
+    parts: Sequence[str]
     stems: Int64Array
 
     @property
@@ -39,7 +41,7 @@ class Paths:
     def text(self, row: int, begin: int, end: int | None = None) -> str:
         """Some parts of a text, with slashes between them."""
         found = self.codes[self.first[row] : self.first[row + 1]][begin:end]
-        return "/".join(self.parts[code].as_py() for code in found.tolist())
+        return "/".join(self.parts[code] for code in found.tolist())
 
     def stem(self, row: Int64Array, begin: Int64Array, end: Int64Array) -> UInt64Array:
         """A number for the stems of the parts from ``begin`` to before ``end`` of each text."""
@@ -65,24 +67,55 @@ class Paths:
 
 def split_paths(texts: Sequence[str]) -> Paths:
     """Split every text at its slashes."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    data, whole = utf8_of(texts)
+    bounds = np.append(whole.start, data.size)
+    slash = np.flatnonzero(data == _SLASH)
+    before = np.searchsorted(slash, bounds)
+    counts = np.diff(before)
+    if (counts >= DEEPEST).any():
+        place = np.arange(slash.size) - np.repeat(before[:-1], counts)
+        slash = slash[place < DEEPEST - 1]
+        before = np.searchsorted(slash, bounds)
+    # A text has one part more than slashes.
+    first = before + np.arange(bounds.size)
+    begins, ends = np.zeros((2, int(first[-1])), np.bool_)
+    begins[first[:-1]] = ends[first[1:] - 1] = True
+    start, end = np.empty((2, begins.size), np.int64)
+    start[begins], start[~begins] = bounds[:-1], slash + 1
+    end[ends], end[~ends] = bounds[1:], slash
+    parts = Interner()
+    codes = parts.add(data, Spans(start, end - start)).astype(np.int64)
+    stems = Interner().add(*_without_numbers(*parts.spans()))
+    return Paths(first, codes, parts.texts(), stems.astype(np.int64))
 
-    column = pa.array(texts, pa.string())
-    split = pc.split_pattern(column, "/", max_splits=DEEPEST - 1)
-    encoded = split.values.dictionary_encode()
-    first = np.asarray(split.offsets, np.int64)
-    codes = np.asarray(encoded.indices, np.int64)
-    parts = encoded.dictionary
-    return Paths(first, codes, parts, stems_of(parts))
+
+def stems_of(names: Names) -> Int64Array:
+    """Per row a number of its text, alike for those that differ in numbers only; a null is the
+    empty text.
+    """
+    data, spans = _without_numbers(*utf8_of(names.values))
+    padded = Spans(np.append(spans.start, 0), np.append(spans.length, 0))
+    return Interner().add(data, padded.take(names.codes)).astype(np.int64)
 
 
-def stems_of(texts: Sequence[str] | pa.StringArray) -> Int64Array:
-    """Numbers of texts, alike for those that differ in numbers only."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = pa.array(texts, pa.string())
-    bare = pc.replace_substring_regex(column, r"(?:[._-]\d+)+$", "")
-    bare = pc.replace_substring_regex(bare, r"\d+", "#")
-    return np.asarray(bare.dictionary_encode().indices, np.int64)
+def _without_numbers(data: Buffer, texts: Spans) -> tuple[Buffer, Spans]:
+    """Texts, one behind the other in ``data``, without the numbers that they end with, each after
+    one of ``._-``, and with ``#`` for any other number.
+    """
+    is_digit = (data >= _ZERO) & (data <= _NINE)
+    opens = is_digit.copy()
+    opens[1:] &= ~is_digit[:-1]
+    starts = texts.start[texts.length > 0]
+    opens[starts] = is_digit[starts]
+    goes = is_digit & ~opens
+    bare, is_number = np.where(opens, _HASH, data)[~goes], opens[~goes]
+    bounds = np.append(texts.start, data.size)
+    bounds = bounds - np.searchsorted(np.flatnonzero(goes), bounds)
+    start, end = bounds[:-1], bounds[1:].copy()
+    rows = np.arange(start.size)
+    while rows.size:
+        rows = rows[end[rows] - start[rows] >= _SHORTEST_END]
+        last = end[rows] - 1
+        rows = rows[is_number[last] & np.isin(bare[last - 1], _SEPARATORS)]
+        end[rows] -= _SHORTEST_END
+    return bare, Spans(start, end - start)

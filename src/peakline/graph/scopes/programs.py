@@ -45,7 +45,7 @@ def program_graph(profile: Profile, number: int) -> ScopedGraph:
     caller = _callers(computations, of, calls)
     entry = np.flatnonzero(computations.array("is_entry"))
     whole = int(skip[entry[0]]) if entry.size else 0
-    names = table.names("name").to_list()
+    names = table.names("name")
     items = Items.of_nodes(path, np.zeros(table.rows, np.int64), whole)
     named = _hold(items, computations, of, caller, skip)
     scoped = np.flatnonzero(~is_flat[of])
@@ -54,18 +54,18 @@ def program_graph(profile: Profile, number: int) -> ScopedGraph:
     number_of = without_single(items)
     named = {int(number_of[old]): text for old, text in named.items() if number_of[old] >= 0}
     ops = table.names("opcode")
-    stem = _stems(items, paths, stems_of([name or "" for name in names]))
+    stem = _stems(items, paths, stems_of(names))
     group_large(items, stem, np.asarray(ops.codes, np.int64))
     tree = Tree(
         table.rows, items.parent, items.kind, items.first, items.path, items.inside, whole,
-        items.ends, paths, ops.to_list(), names, named,
+        items.ends, paths, ops, names, named,
     )  # fmt: skip
     root = _roots(ops, computations, calls, caller)
     none = Names(np.zeros(table.rows, np.int32), [""])
     edges = _edges(programs.read(number, "hlo_operands"), table, calls, caller, root)
     return ScopedGraph(
         profile, labels_of(profile)[number], None, KIND, tree, np.arange(table.rows),
-        table.names("name"), ops, none, table.names("category"), op_names, edges, root, number,
+        names, ops, none, table.names("category"), op_names, edges, root, number,
     )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ others: an instruction that calls a computation holds its instructions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,6 +14,7 @@ import numpy as np
 from peakline.arrays import Int64Array, UInt8Array
 from peakline.graph.index import short_name
 from peakline.graph.scopes.paths import Paths
+from peakline.tables.columns import Names
 
 NODE, SCOPE, BODY, SERIES, OP, RANGE = range(6)
 KINDS = ("node", "scope", "body", "series", "op", "range")
@@ -42,8 +42,8 @@ class Tree:
     whole: int
     ends: Int64Array
     paths: Paths
-    ops: Sequence[str | None]
-    names: Sequence[str | None] | None = None
+    ops: Names
+    names: Names | None = None
     named: dict[int, str] = field(default_factory=dict)
 
     @property

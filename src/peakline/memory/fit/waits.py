@@ -55,18 +55,22 @@ def waits_of(profile: Profile) -> list[Wait]:
     if records is None or not records.events.is_valid("line_id").any():
         return []
     events = records.events
-    begins: dict[int, int] = {}
     key = {(line, time): begin for line, time, begin in late}
-    lines, times = events.array("line_id").tolist(), events.array("time_ps").tolist()
-    for row, place in enumerate(zip(lines, times, strict=True)):
-        if place in key:
-            begins[row] = key[place]
+    line_id, time_ps = events.array("line_id"), events.array("time_ps")
+    some = np.flatnonzero(np.isin(time_ps, np.array([time for _, time, _ in late], np.int64)))
+    places = zip(line_id[some].tolist(), time_ps[some].tolist(), strict=True)
+    begins = {
+        row: key[place] for row, place in zip(some.tolist(), places, strict=True) if place in key
+    }
+    if not begins:
+        return []
+    late_rows = np.array(list(begins), np.int64)
     history = read_history(events, records.lifetimes)
     found: list[Wait] = []
     for number in range(len(history.lifetimes.allocators)):
         rows = history.rows_of(number)
         if np.unique(events.array("line_id")[rows]).size > 1:
-            mine = {row: begins[row] for row in rows.tolist() if row in begins}
+            mine = {row: begins[row] for row in rows[np.isin(rows, late_rows)].tolist()}
             found += _waits(history, number, mine)
     return sorted(found, key=lambda wait: wait.row)
 
