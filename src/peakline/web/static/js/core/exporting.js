@@ -101,6 +101,16 @@ export function rowsOf(table) {
 }
 
 /**
+ * Objects that have the same keys, such as the rows of a query.
+ * @param {Record<string, unknown>[]} found
+ * @returns {Rows}
+ */
+export function rowsOfObjects(found) {
+  const columns = Object.keys(found[0] ?? {});
+  return { columns, rows: found.map((row) => columns.map((name) => row[name] ?? null)) };
+}
+
+/**
  * Rows by RFC 4180; a text that a spreadsheet would compute is marked as one.
  * @param {Rows} table
  */

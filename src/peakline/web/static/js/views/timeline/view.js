@@ -97,10 +97,7 @@ export class TimelineView {
       arrows: this.arrows.element, chose: (id) => void this.arrows.choose(id),
       placed: (brief) => this.navigation.placed(brief), go: (event) => this.navigation.go(event),
       zoom: (brief) => this.navigation.zoomTo(brief), mark: (brief) => this.navigation.mark(brief),
-      follow: ({ step_id: id }) => {
-        const step = this.steps.find(String(id));
-        if (step) this.navigation.follow(step);
-      },
+      follow: ({ step_id: id }) => void this.navigation.followNamed(String(id)),
     });
     this.range = new Range(context, {
       search: (text) => this.search.set(text, true), zoom: () => this.navigation.zoomToRange(),
@@ -111,8 +108,8 @@ export class TimelineView {
       chosenLine: () => this.chosen.details?.line ?? null,
     });
     this.findings = new Findings(context, {
-      hasStep: (name) => this.steps.named(name) !== null,
-      followStep: (name) => this.navigation.followNamed(name),
+      hasSteps: () => this.steps.count > 0,
+      followStep: (name, device) => void this.navigation.followNamed(name, device),
       showRange: (from, to) => {
         this.navigation.setRange(from, to);
         this.navigation.zoomToRange();
@@ -133,7 +130,8 @@ export class TimelineView {
       { key: "range", title: "Range", content: this.range.element },
       { key: "notes", title: "Notes", content: this.flags.element },
       { key: "matches", title: "Matches", content: this.search.element },
-      { key: "steps", title: "Steps", content: this.steps.element },
+      { key: "steps", title: "Steps", content: this.steps.element,
+        opened: () => this.steps.list.opened() },
       { key: "findings", title: "Findings", content: this.findings.element,
         opened: () => void this.findings.load() },
     ], () => {
@@ -225,7 +223,7 @@ export class TimelineView {
     this.axis.draw();
     this.overview.draw();
     this.counters.draw(this.tiles.isComplete);
-    this.steps.draw();
+    this.steps.draw(this.tiles.isComplete);
     this.search.band.draw();
     this.flags.draw();
     if (this.tiles.isComplete) this.arrows.want(this.viewport.from, this.viewport.to);
