@@ -1,8 +1,10 @@
 """The timeline's steps: as many as there are pixels, followed one by one however many there are."""
 
+import csv
+
 import pytest
 from tests.web.looking import api, eventually, open_view, wait_for_params
-from tests.web.timelines import loaded, open_timeline, shown
+from tests.web.timelines import loaded, open_timeline, shown, tool
 
 
 def test_of_many_steps_the_band_reads_what_its_pixels_show(page, server):
@@ -88,3 +90,31 @@ def test_a_step_of_a_finding_is_followed(page, server):
     page.locator(".finding").first.wait_for()
     page.locator(".finding button[title='follows the step']").first.click()
     page.wait_for_function("() => location.hash.includes('step=')")
+
+
+def test_the_timeline_and_its_counters_are_exported(page, server, tmp_path):
+    open_timeline(page, server, "slow_step")
+    loaded(page)
+    first, last = shown(page)
+    lanes = tool(server, "slow_step", view="lanes")
+    for name, columns in (
+        ("slow step timeline", "plane,line,row,start_ps,duration_ps,events,name,activity,event"),
+        ("slow step counters", "group,counter,start_ps,low,high,last"),
+    ):
+        saved = {}
+        for kind in ("CSV", "PNG"):
+            page.locator(f"summary[aria-label='Export {name}']").click()
+            with page.expect_download() as download:
+                page.locator("details.export[open]").get_by_role("button", name=kind).click()
+            saved[kind] = tmp_path / f"{name}.{kind}"
+            download.value.save_as(saved[kind])
+        assert saved["PNG"].read_bytes().startswith(b"\x89PNG")
+        with saved["CSV"].open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert ",".join(rows[0]) == columns
+        assert all(first <= int(row["start_ps"]) <= last for row in rows)
+        if "events" in rows[0]:
+            assert sum(int(row["events"]) for row in rows) == lanes["events"]
+        else:
+            own = tool(server, "slow_step", view="counter", width=1)
+            assert max(float(row["high"]) for row in rows) == max(own["high"])

@@ -27,6 +27,7 @@ import { Panel } from "./panel.js";
 import { Range } from "./range.js";
 import { Search } from "./search.js";
 import { Steps } from "./steps.js";
+import { timelineExports } from "./taking.js";
 import { Tips } from "./tips.js";
 
 /** Findings are asked for at once where that is quick, else when their tab is opened. */
@@ -89,6 +90,8 @@ export class TimelineView {
       filter: (text) => this.arrange((arrangement) => arrangement.filter(text)),
       all: () => this.arrange((arrangement) => arrangement.reset()),
     });
+    this.exports = timelineExports(this);
+    this.bar.where.before(this.exports.lanes, this.exports.counters);
     this.trouble = h("div", { class: "tl-trouble", hidden: true });
     this.arrows = new Arrows(context, { go: (event) => this.navigation.go(event), changed });
     this.flags = new Flags(shared, { changed: (flags) => context.change({ flags }),
@@ -138,6 +141,7 @@ export class TimelineView {
       context.change({ tab: this.panel.open || (this.chosen.id === null ? null : "none") });
       this.invalidate();
     });
+    this.chart = h("section", { class: "tl-chart", "aria-label": "Timeline" });
     this.#build(answer);
     this.viewport.onChange(() => this.#moved());
     this.endTheme = onTheme(() => {
@@ -155,7 +159,7 @@ export class TimelineView {
     fill(this.context.main,
       h("h1", { class: "unseen" }, `Timeline of ${this.context.session}`),
       notices(answer), this.bar.element, this.legend.element,
-      this.chart = h("section", { class: "tl-chart", "aria-label": "Timeline" },
+      fill(this.chart,
         this.overview.element, this.axis.element, this.steps.band.element, this.flags.band.element,
         this.counters.element, this.search.band.element, this.lanes.element, this.trouble, this.over.element,
         labelEdge(this.context.main, () => this.lanes.labels.element.offsetWidth, () => this.invalidate())),
@@ -189,6 +193,7 @@ export class TimelineView {
 
   async #loadCounters() {
     if (this.counters.isShown && !this.counters.isAsked) await this.counters.load();
+    this.bar.memory.hidden = this.counters.isReady && !this.counters.isThere;
   }
 
   async #loadOverview() {
@@ -215,7 +220,7 @@ export class TimelineView {
   #draw() {
     // What scrolls has a bar at its right: the bands above leave the same room.
     const { offsetWidth, clientWidth } = this.lanes.element;
-    this.chart?.style.setProperty("--tl-gutter", `${offsetWidth - clientWidth}px`);
+    this.chart.style.setProperty("--tl-gutter", `${offsetWidth - clientWidth}px`);
     this.lanes.surface.measure();
     if (this.lanes.surface.width) this.tiles.want(this.lanes.want());
     this.lanes.draw(this.steps.marks());
@@ -223,6 +228,7 @@ export class TimelineView {
     this.axis.draw();
     this.overview.draw();
     this.counters.draw(this.tiles.isComplete);
+    this.exports.counters.hidden = this.counters.element.hidden;
     this.steps.draw(this.tiles.isComplete);
     this.search.band.draw();
     this.flags.draw();
