@@ -24,14 +24,14 @@ _LONGEST_TEXT = 1000
 class TimelineParameters(Parameters):
     """The parameters; text is accepted for every value."""
 
-    view: Literal["tile", "lanes", "search", "event", "counter", "find", "area", "arrows"] = (
-        parameter(
-            "tile",
-            description="tile: what to draw; lanes: lines and names; search: events by name; "
-            "event: all about one; counter: memory in use and other counters; find: the event "
-            "of a name at a moment; area: what runs on lines in a stretch, by name and nested; "
-            "arrows: what one event hands to another",
-        )
+    view: Literal[
+        "tile", "lanes", "search", "event", "counter", "find", "area", "arrows", "steps"
+    ] = parameter(
+        "tile",
+        description="tile: what to draw; lanes: lines and names; search: events by name; "
+        "event: all about one; counter: memory in use and other counters; find: the event "
+        "of a name at a moment; area: what runs on lines in a stretch, by name and nested; "
+        "arrows: what one event hands to another; steps: the steps of every device",
     )
     start_ps: int | None = parameter(
         None, ge=-_MOST_PS, le=_MOST_PS, description="begin of the viewport. Default: the first"
@@ -47,7 +47,11 @@ class TimelineParameters(Parameters):
         "counter: only these counters",
     )
     rows: int | None = parameter(
-        None, ge=1, le=4096, description="tile: at most so many drawing rows of each line"
+        None,
+        ge=1,
+        le=4096,
+        description="tile: at most so many drawing rows of each line; "
+        "steps: of at most so many devices",
     )
     search: str | None = parameter(
         None,
@@ -60,7 +64,8 @@ class TimelineParameters(Parameters):
         ge=-_MOST_PS,
         le=_MOST_PS,
         description="search: next and previous from here. Default: the viewport's begin; "
-        "find: the moment at which the event begins, or that it holds",
+        "find: the moment at which the event begins, or that it holds; "
+        "steps: the step that ends after it is found",
     )
     until_ps: int | None = parameter(
         None, ge=-_MOST_PS, le=_MOST_PS, description="find: where the event ends"
@@ -68,7 +73,11 @@ class TimelineParameters(Parameters):
     device: str | None = parameter(
         None,
         max_length=_LONGEST_TEXT,
-        description="find: the plane it is on, if any such event is on that plane",
+        description="find: the plane it is on, if any such event is on that plane; "
+        "steps: the device of the step to find",
+    )
+    step: str | None = parameter(
+        None, max_length=_LONGEST_TEXT, description="steps: the id or name of a step to find"
     )
     event: int | None = parameter(
         None,

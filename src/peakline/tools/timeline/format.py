@@ -30,7 +30,8 @@ _ENTRY = np.dtype(
     [("name", "S24"), ("type", "<u4"), ("is_scalar", "<u4"), ("offset", "<u8"), ("length", "<u8")]
 )
 _VIEWS = {
-    "lanes": 0, "tile": 1, "counter": 2, "search": 3, "event": 4, "find": 5, "area": 6, "arrows": 7
+    "lanes": 0, "tile": 1, "counter": 2, "search": 3, "event": 4, "find": 5, "area": 6, "arrows": 7,
+    "steps": 8,
 }  # fmt: skip
 _TYPES = {"uint8": 1, "int32": 2, "uint32": 3, "int64": 4, "float64": 5}
 _JSON = 6

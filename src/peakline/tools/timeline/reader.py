@@ -16,7 +16,7 @@ import numpy as np
 
 _HEADER = struct.Struct("<8sIIIIQ")
 _ENTRY = struct.Struct("<24sIIQQ")
-_VIEWS = ("lanes", "tile", "counter", "search", "event", "find", "area", "arrows")
+_VIEWS = ("lanes", "tile", "counter", "search", "event", "find", "area", "arrows", "steps")
 _TYPES = {1: "<u1", 2: "<i4", 3: "<u4", 4: "<i8", 5: "<f8"}
 _JSON = 6
 

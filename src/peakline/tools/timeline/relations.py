@@ -13,6 +13,7 @@ from peakline.errors import UsageError
 from peakline.tables import Profile
 from peakline.timing.timeline import Timeline, timeline_of
 from peakline.tools.timeline.format import Value, stored
+from peakline.tools.timeline.steps import VIEWS as STEPS
 from peakline.tools.timeline.views import VIEWS as SINGLE
 from peakline.tools.timeline.views import View, brief, lines_of, span_of
 
@@ -125,5 +126,5 @@ def _arrows_of(
     return None
 
 
-VIEWS: Mapping[str, View] = {**SINGLE, "find": _find, "area": _area, "arrows": _arrows}
+VIEWS: Mapping[str, View] = {**SINGLE, **STEPS, "find": _find, "area": _area, "arrows": _arrows}
 """All views by name."""

@@ -20,6 +20,7 @@ const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dashar
 /**
  * @typedef {object} Exported what there is of one thing that is shown
  * @property {string} name of the files, without their ending
+ * @property {string} [title] of the menu, where several are beside each other
  * @property {() => Rows | Promise<Rows>} [rows] CSV and, where `json` is not, JSON
  * @property {() => unknown | Promise<unknown>} [json] the service's own answer
  * @property {() => HTMLCanvasElement | SVGSVGElement | null} [picture] PNG; of SVG also SVG
@@ -35,7 +36,8 @@ export function exportMenu(exported) {
   const { rows, json, picture, command } = exported;
   const menu = h("div", {});
   const details = h("details", { class: "export" },
-    h("summary", { "aria-label": `Export ${exported.name.replace(/[_-]+/g, " ")}` }, "Export"), menu);
+    h("summary", { "aria-label": `Export ${exported.name.replace(/[_-]+/g, " ")}` },
+      exported.title ?? "Export"), menu);
   /** @param {string} title @param {() => Promise<void>} save */
   const add = (title, save) => {
     const button = h("button", { type: "button", onclick: async () => {
@@ -98,6 +100,16 @@ export function rowsOf(table) {
   const { columns } = table.options;
   return { columns: columns.map(({ key }) => key),
     rows: table.rows.map((row) => columns.map(({ key }) => row[key] ?? null)) };
+}
+
+/**
+ * Objects that have the same keys, such as the rows of a query.
+ * @param {Record<string, unknown>[]} found
+ * @returns {Rows}
+ */
+export function rowsOfObjects(found) {
+  const columns = Object.keys(found[0] ?? {});
+  return { columns, rows: found.map((row) => columns.map((name) => row[name] ?? null)) };
 }
 
 /**

@@ -7,7 +7,7 @@
 /** So many steps come as rows at once; of more the table fetches what is seen. */
 export const FEW = 1000;
 const PAGE = 200;
-const MOST_WIDTH = 2048;
+export const MOST_WIDTH = 2048;
 
 /** @typedef {import("./facts.js").Step} Step */
 /** @typedef {import("./facts.js").Envelope} Envelope */
@@ -152,6 +152,15 @@ export class Columns {
     this.count = data.first.length;
     this.first = data.first[0] ?? 0;
     this.last = data.last[this.count - 1] ?? 0;
+  }
+
+  /** A row for each. @returns {import("../../core/exporting.js").Rows} */
+  get rows() {
+    const { parts, ...own } = this.data;
+    const all = Object.entries({ ...own,
+      ...Object.fromEntries(Object.entries(parts).map(([name, values]) => [`${name}_ps`, values])) });
+    return { columns: all.map(([name]) => name),
+      rows: this.data.first.map((_, place) => all.map(([, values]) => values[place] ?? null)) };
   }
 
   /** Whether every column is one step. */

@@ -1,6 +1,7 @@
 /** Steps: how long each took and what its time went to; the slow ones; who waits for whom. */
 
 import { announce, fill, h } from "../../core/dom.js";
+import { toolCommand } from "../../core/command.js";
 import { exportMenu } from "../../core/exporting.js";
 import { count, counted, percent, time } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
@@ -11,7 +12,7 @@ import { stragglerText } from "../../core/straggler.js";
 import { StepChart } from "./chart.js";
 import { HeatStrip } from "./heat.js";
 import { HOW_FOUND, HOW_TO_MARK, nameOf } from "./facts.js";
-import { FEW, StepSource } from "./source.js";
+import { FEW, MOST_WIDTH, StepSource } from "./source.js";
 import { StepsTable } from "./steps_table.js";
 import { Why } from "./why.js";
 import { hostsPart, variationTable } from "./variation.js";
@@ -129,7 +130,10 @@ class Shown {
           h("span", {}, stragglerText(about.straggler, this.devices.length, "device"))),
         this.facts, this.how, this.byName, this.chart.element,
         h("div", { class: "row-of" }, h("div", { class: "grow" }, this.legend), exportMenu({
-          name: `${this.context.session}_step_times`, picture: () => this.chart.canvas }))),
+          name: `${this.context.session}_step_times`, picture: () => this.chart.canvas,
+          rows: async () => (await this.source.columns(0, this.source.total, MOST_WIDTH)).rows,
+          command: () => toolCommand(this.context, "step_envelope",
+            { device: this.source.device, width: MOST_WIDTH, limit: 0 }) }))),
       this.why.element, this.heat.element,
       h("div", { class: "steps-parts" },
         h("div", { class: "stack" }, this.table.place,

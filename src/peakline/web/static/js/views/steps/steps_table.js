@@ -2,7 +2,7 @@
 
 import { sqlCommand } from "../../core/command.js";
 import { h } from "../../core/dom.js";
-import { exportMenu } from "../../core/exporting.js";
+import { exportMenu, rowsOfObjects } from "../../core/exporting.js";
 import { time } from "../../core/format.js";
 import { PARTS } from "../../core/parts.js";
 import { failed } from "../../core/states.js";
@@ -49,7 +49,7 @@ export class StepsTable {
     this.#pages = null;
     const query = queryOf(source.device);
     const menu = exportMenu({ name: `${this.context.session}_steps`,
-      rows: async () => rowsOf((await this.context.sql(query)).data),
+      rows: async () => rowsOfObjects((await this.context.sql(query)).data),
       command: () => sqlCommand(this.context, query) });
     this.place.replaceChildren(h("div", { class: "row-of" }, h("h2", { class: "grow" }, "Steps"), menu),
       table.element);
@@ -80,12 +80,6 @@ export class StepsTable {
 function queryOf(device) {
   const where = device ? ` where device = '${device.replace(/'/g, "''")}'` : "";
   return `select * from step_breakdown${where} order by start_ps`;
-}
-
-/** @param {Record<string, unknown>[]} found */
-function rowsOf(found) {
-  const columns = Object.keys(found[0] ?? {});
-  return { columns, rows: found.map((row) => columns.map((name) => row[name] ?? null)) };
 }
 
 /**

@@ -99,6 +99,10 @@ export class AxisBand extends Band {
     const colors = palette();
     context.fillStyle = colors["quiet"] ?? "";
     let marks = timeMarks(viewport.from, viewport.to, width), base = 0;
+    const seen = marks.filter(({ time, text }) =>
+      viewport.x(time, width) + 4 + context.measureText(text).width <= width);
+    // On a narrow screen one mark alone is no scale.
+    if (seen.length < 2) marks = timeMarks(viewport.from, viewport.to, 2 * width);
     const [first, second] = marks;
     const apart = first && second ? viewport.x(second.time, width) - viewport.x(first.time, width) : width;
     if (first && marks.some(({ text }) => context.measureText(text).width > apart - AIR_PX)) {

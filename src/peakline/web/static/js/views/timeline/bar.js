@@ -57,13 +57,13 @@ export class Bar {
     this.away = h("button", { type: "button", class: "plain", hidden: true, onclick: all });
     const left = [emptyLines && `${counted(emptyLines, "line")} without events left out`,
       untimed && `${counted(untimed, "event")} without a time not drawn`].filter(Boolean).join("; ");
-    this.element = h("div", { class: "tl-bar" }, search, this.stepper, every, this.memory, this.arrows, this.arrowNote,
+    this.element = h("div", { class: "tl-bar" }, search, this.stepper, every, this.memory, this.arrows,
       this.select, h("button", { type: "button", title: "b", onclick: flag }, "Flag"),
       h("div", { class: "row-of tl-zoom" },
         h("button", { type: "button", title: "w", "aria-label": "Zoom in", onclick: () => zoom(0.5) }, "+"),
         h("button", { type: "button", title: "s", "aria-label": "Zoom out", onclick: () => zoom(2) }, "−"),
         h("button", { type: "button", title: "0", onclick: whole }, "Whole")),
-      this.only, this.problem, this.away,
+      this.only, this.problem, this.away, this.arrowNote,
       this.where, left && h("span", { class: "quiet" }, left));
   }
 

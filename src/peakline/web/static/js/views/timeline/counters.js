@@ -61,10 +61,15 @@ export class Counters {
     return this.#counters.length;
   }
 
+  /** Whether there is something to show, if only why not. */
+  get isThere() {
+    return this.count > 0 || this.#error !== null;
+  }
+
   /** @param {boolean} isShown */
   show(isShown) {
     this.isShown = isShown;
-    this.element.hidden = !isShown || !this.isReady || (!this.count && !this.#error);
+    this.element.hidden = !isShown || !this.isReady || !this.isThere;
   }
 
   /**
@@ -177,6 +182,27 @@ export class Counters {
     }
     context.fillStyle = colors["line"] ?? "";
     context.fillRect(0, y(0), width, 1);
+  }
+
+  /**
+   * What is drawn in view, a row for each pixel of a counter.
+   * @returns {import("../../core/exporting.js").Rows}
+   */
+  rows() {
+    const columns = ["group", "counter", "start_ps", "low", "high", "last"], piece = this.#piece;
+    if (!piece) return { columns, rows: [] };
+    const { viewport } = this.shared, each = (piece.to - piece.from) / piece.width;
+    const begin = Math.max(0, Math.floor((viewport.from - piece.from) / each));
+    const end = Math.min(piece.width, Math.ceil((viewport.to - piece.from) / each));
+    const rows = this.#counters.flatMap(({ number, group, name }) => {
+      const at = piece.place.get(number);
+      return at === undefined ? [] : Array.from({ length: end - begin }, (_, place) => {
+        const pixel = at * piece.width + begin + place;
+        return [group, name, Math.round(piece.from + (begin + place) * each), piece.low[pixel], piece.high[pixel],
+          piece.last[pixel]];
+      }).filter((row) => !Number.isNaN(row[4]));
+    });
+    return { columns, rows };
   }
 
   /**

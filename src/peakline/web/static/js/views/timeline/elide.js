@@ -1,5 +1,11 @@
 /** Names that are too wide for their place: cut in the middle, so that what differs stays. */
 
+/** Of an end so much is shown at least, as a share. */
+const LEAST_END = 0.3;
+const LEAST_WORD = 0.5;
+const MOST_BESIDE = 2000;
+const SEPARATORS = ["/", "_", ".", " ", ":"];
+
 /** @type {CanvasRenderingContext2D | null | undefined} */
 let ruler;
 /** @type {Map<string, number>} */
@@ -10,7 +16,7 @@ const widths = new Map();
  * @param {string} text
  * @param {number} [weight]
  */
-function widthOf(text, weight = 400) {
+export function widthOf(text, weight = 400) {
   ruler ??= document.createElement("canvas").getContext("2d");
   if (!ruler) return text.length * 7;
   const key = `${weight} ${text}`;
@@ -25,8 +31,8 @@ function widthOf(text, weight = 400) {
 }
 
 /**
- * The name as it fits into `room` pixels: whole, or its beginning, an ellipsis, and its end from where
- * it begins to differ from its neighbours.
+ * The name as it fits into `room` pixels: whole, or its beginning, an ellipsis, and as much of its end as
+ * tells it apart from its neighbours.
  * @param {string} name
  * @param {number} room
  * @param {string[]} beside the names of its neighbours
@@ -35,25 +41,33 @@ function widthOf(text, weight = 400) {
 export function shortened(name, room, beside, weight = 400) {
   const width = widthOf(name, weight);
   if (width <= room || name.length < 4) return name;
-  let letters = Math.floor((name.length * room) / width) - 1;
-  const all = beside.filter((one) => one !== name).map((one) => sharedStart(one, name)).filter((one) => one > 3);
-  const shared = all.length ? Math.min(...all) : 0;
-  // From a little before the difference, but no more than fits beside a beginning.
-  const differs = name.length - Math.max(0, shared - 2);
-  for (; letters > 3; letters--) {
-    const end = Math.max(1, Math.min(letters - 2, Math.max(Math.floor(letters / 2), differs)));
-    const made = `${name.slice(0, letters - end)}…${name.slice(name.length - end)}`;
+  const others = beside.slice(0, MOST_BESIDE).filter((one) => one !== name && one.startsWith(name.slice(0, 2)));
+  for (let letters = Math.floor((name.length * room) / width) - 1; letters > 3; letters--) {
+    let end = Math.ceil(letters * LEAST_END);
+    while (end < letters - 2 && others.some((one) =>
+      one.startsWith(name.slice(0, letters - end)) && one.endsWith(name.slice(-end)))) end++;
+    const made = `${name.slice(0, letters - end)}…${name.slice(-end)}`;
     if (widthOf(made, weight) <= room) return made;
   }
   return `${name.slice(0, 2)}…${name.slice(-1)}`;
 }
 
 /**
- * @param {string} one
- * @param {string} other
+ * The name on two lines of `room` pixels: whole, or the end of it on the second.
+ * @param {string} name
+ * @param {number} room
+ * @returns {[string, string]} the second is "" where one is enough
  */
-function sharedStart(one, other) {
-  let length = 0;
-  while (length < one.length && one[length] === other[length]) length++;
-  return length;
+export function onTwoLines(name, room) {
+  if (widthOf(name) <= room) return [name, ""];
+  let first = name.length - 1;
+  while (first > 1 && widthOf(name.slice(0, first)) > room) first--;
+  // After a word, where that leaves no gap.
+  const word = Math.max(...SEPARATORS.map((one) => name.lastIndexOf(one, first - 1) + 1));
+  if (word >= first * LEAST_WORD) first = word;
+  const rest = name.slice(first).trimStart();
+  if (widthOf(rest) <= room) return [name.slice(0, first), rest];
+  let last = 1;
+  while (last < rest.length && widthOf(`…${rest.slice(-last - 1)}`) <= room) last++;
+  return [name.slice(0, first), `…${rest.slice(-last)}`];
 }

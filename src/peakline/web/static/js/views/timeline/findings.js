@@ -16,8 +16,8 @@ const NAMES = new Set(["name", "op", "kernel", "stage", "longest", "bottleneck",
 /** @typedef {{kind: string, severity: string, title: string, suggestion: string, evidence: Row & {rows?: Row[]}}} Finding */
 /**
  * @typedef {object} Links
- * @property {(name: string, device: string | null) => boolean} followStep false: there is none
- * @property {(name: string, device: string | null) => boolean} hasStep
+ * @property {(name: string, device: string | null) => void} followStep
+ * @property {() => boolean} hasSteps
  * @property {(from: number, to: number) => void} showRange
  * @property {(text: string) => void} search
  */
@@ -112,8 +112,8 @@ export class Findings {
     }
     const text = String(value);
     const device = typeof row["device"] === "string" ? row["device"] : null;
-    if (key === "step" && this.links.hasStep(text, device)) {
-      return this.#link(text, "follows the step", () => void this.links.followStep(text, device));
+    if (key === "step" && this.links.hasSteps()) {
+      return this.#link(text, "follows the step", () => this.links.followStep(text, device));
     }
     if (NAMES.has(key) && text) {
       return this.#link(text, "searches for it", () => this.links.search(text));

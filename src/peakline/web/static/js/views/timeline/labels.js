@@ -2,12 +2,12 @@
 
 import { fill, h } from "../../core/dom.js";
 import { counted } from "../../core/format.js";
-import { shortened } from "./elide.js";
+import { onTwoLines, shortened, widthOf } from "./elide.js";
 import { LaneMenu } from "./lane_menu.js";
 import { PINNED, ROW_PX } from "./layout.js";
 
 /** What stands beside a name: the fold's arrow, the menu, the edges. */
-const BESIDE_PX = 58;
+const BESIDE_PX = 50;
 const TARGET_PX = 24;
 
 /** @typedef {import("./layout.js").Entry} Entry */
@@ -100,7 +100,12 @@ export class Labels {
     const beside = layout.planes[line.plane]?.lines.map(nameOf) ?? [];
     // On two lines, where the rows leave the room; else what fits on one.
     const isTall = height > 2 * ROW_PX;
-    const shown = isTall ? shortened(name, 2 * (width - BESIDE_PX) - 12, beside) : shortened(name, width - BESIDE_PX, beside);
+    const room = width - BESIDE_PX;
+    const [first, second] = isTall ? onTwoLines(name, room) : [shortened(name, room, beside), ""];
+    const isWhole = first + second === name || `${first} ${second}` === name;
+    // What is cut off would say less than nothing.
+    const fitting = [facts, counted(line.events, "event"), ""].find((one) => widthOf(one) <= room);
+    const isRoomy = height > 3 * ROW_PX;
     const plain = plane === PINNED ? `${layout.planes[line.plane]?.name}\n` : "";
     return h("div", { class: "tl-label",
       style: { transform: `translateY(${top}px)`, maxHeight: `${height}px` } },
@@ -116,9 +121,11 @@ export class Labels {
         this.folded();
       } : null,
     }, h("span", { class: "arrow", "aria-hidden": "true" }, !hasFold ? "" : isFolded ? "▸" : "▾"),
-    h("span", { class: "name", "aria-hidden": shown === name ? null : "true" }, shown),
-    shown !== name && h("span", { class: "unseen" }, name),
-    h("span", { class: height > 3 * ROW_PX ? "facts-below" : "unseen" }, facts)),
+    h("span", { class: "name", "aria-hidden": isWhole ? null : "true" }, h("span", {}, first),
+      second && h("span", {}, second)),
+    !isWhole && h("span", { class: "unseen" }, name),
+    isRoomy && fitting !== facts && h("span", { class: "facts-below", "aria-hidden": "true" }, fitting),
+    h("span", { class: isRoomy && fitting === facts ? "facts-below" : "unseen" }, facts)),
     this.#more(String(line.line), name, this.#items(line)));
   }
 

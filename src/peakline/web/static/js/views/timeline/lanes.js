@@ -347,8 +347,9 @@ export class Lanes {
    * Scroll so that a row is in view.
    * @param {number} line
    * @param {number} row
+   * @param {boolean} [isShort] no further than it needs, where a jump would lose the place
    */
-  reveal(line, row) {
+  reveal(line, row, isShort = false) {
     const { layout } = this.options;
     if (layout.unfold(line, row)) this.options.folded();
     this.space.style.height = `${layout.height}px`;
@@ -356,7 +357,8 @@ export class Lanes {
     if (top === null) return;
     const { clientHeight: height, scrollTop: scroll } = this.element;
     if (top < scroll + ROW_PX || top + 2 * ROW_PX > scroll + height) {
-      this.element.scrollTop = top - height / 3;
+      this.element.scrollTop = !isShort ? top - height / 3
+        : top < scroll + ROW_PX ? top - ROW_PX : top + 2 * ROW_PX - height;
     }
   }
 

@@ -42,6 +42,14 @@ export class Names {
     return name ?? "…";
   }
 
+  /** Have all these names. @param {ArrayLike<number>} codes */
+  async all(codes) {
+    for (const code of new Set(Array.from(codes))) {
+      if (code < 0 || this.isKnown(code)) continue;
+      this.#take(code, (await askTimeline(this.context, { view: "lanes", names_from: code }))["names"]);
+    }
+  }
+
   /** @param {number} code */
   isKnown(code) {
     return this.#names[code] !== undefined;

@@ -1,6 +1,7 @@
 /** What is chosen and shown of the timeline: from the address, by keys, clicks and links. */
 
 import { number } from "../../core/address.js";
+import { isAbort } from "../../core/api.js";
 import { announce } from "../../core/dom.js";
 import { time } from "../../core/format.js";
 import { findMeant, meantBy } from "./pick.js";
@@ -22,6 +23,8 @@ export class Navigation {
   isTelling = true;
   /** The step that the address names, while the steps are not known yet; "" for none. */
   #awaited = "";
+  /** @type {Promise<void>} */
+  #stepping = Promise.resolve();
 
   /** @param {import("./view.js").TimelineView} view */
   constructor(view) {
@@ -75,6 +78,8 @@ export class Navigation {
     if (event === null) this.view.context.change({ event: null });
     else this.view.context.change({ event });
     if (event !== null) this.view.panel.show("event");
+    // What the panel covers now is not where the reader chose it.
+    if (brief) this.view.lanes.reveal(brief.line, brief.row, true);
     void this.view.chosen.choose(event, brief).then(() => this.view.invalidate());
     this.view.invalidate();
   }
@@ -95,8 +100,8 @@ export class Navigation {
     if (start + duration < from + span * EDGE || start > to - span * EDGE) {
       this.view.viewport.show(start + duration / 2 - span / 2, start + duration / 2 + span / 2);
     }
-    this.view.lanes.reveal(line, row);
     this.choose(event.event, event);
+    this.view.lanes.reveal(line, row);
   }
 
   /**
@@ -136,10 +141,11 @@ export class Navigation {
   }
 
   /** @param {Brief} event */
-  zoomTo({ start_ps: start, duration_ps: duration }) {
+  zoomTo({ start_ps: start, duration_ps: duration, line, row }) {
     // Of what takes no time, what is around it is shown.
     const more = Math.max(0, LEAST_PS - duration) / 2;
     this.view.viewport.bring(start - more, start + duration + more, AIR);
+    this.view.lanes.reveal(line, row);
   }
 
   zoomToRange() {
@@ -211,11 +217,14 @@ export class Navigation {
     announce(`step ${step.name}, ${time(step.wall_ps)}${step.device ? ` on ${step.device}` : ""}`);
   }
 
-  /** @param {string} name */
-  followNamed(name) {
-    const step = this.view.steps.named(name);
+  /**
+   * @param {string} name or id
+   * @param {string | null} [device]
+   */
+  async followNamed(name, device = null) {
+    const step = await this.view.steps.find(name, device).catch(() => null);
     if (step) this.follow(step);
-    return step !== null;
+    else announce(`step ${name} is not found`);
   }
 
   /**
@@ -226,8 +235,8 @@ export class Navigation {
     this.#awaited = key;
     await this.view.steps.ready;
     if (this.#awaited !== key) return;
-    const step = this.view.steps.find(key) ?? this.view.steps.named(key);
-    if (!step || this.view.context.signal.aborted) return;
+    const step = await this.view.steps.find(key).catch(() => null);
+    if (!step || this.#awaited !== key || this.view.context.signal.aborted) return;
     this.setStep(step);
     if (bring) this.view.viewport.bring(step.start_ps, step.end_ps, STEP_AIR);
     if (this.view.context.params["pick"] === "step") void this.#chooseOfStep(step);
@@ -245,11 +254,16 @@ export class Navigation {
     if (answer?.found && this.view.chosen.id === null) this.go(answer.found);
   }
 
-  /** @param {1 | -1} way */
+  /** Each begins where the one before led. @param {1 | -1} way */
   step(way) {
-    const step = this.view.steps.neighbour(way);
-    if (step) this.follow(step);
-    else announce(this.view.steps.count ? "there is no further step" : "this profile has no steps");
+    this.#stepping = this.#stepping.then(async () => {
+      const step = await this.view.steps.neighbour(way);
+      if (this.view.context.signal.aborted) return;
+      if (step) this.follow(step);
+      else announce(this.view.steps.count ? "there is no further step" : "this profile has no steps");
+    }).catch((error) => {
+      if (!isAbort(error)) announce(`the step was not found: ${error}`);
+    });
   }
 
   /** @returns {import("./keys.js").Actions} */

@@ -1,7 +1,9 @@
 /** Finding events by their name: how many, where, the next and the previous. */
 
 import { isAbort } from "../../core/api.js";
+import { toolCommand } from "../../core/command.js";
 import { announce, fill, h } from "../../core/dom.js";
+import { withExport } from "../../core/exporting.js";
 import { count, counted } from "../../core/format.js";
 import { empty, failed } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
@@ -189,7 +191,10 @@ export class Search {
     const rows = Array.from(data["name"], (code, place) =>
       ({ name: names.get(/** @type {number} */ (code)), count: data["count"][place] }));
     this.table.setRows(rows);
-    fill(this.element, rows.length ? this.table.element
+    fill(this.element, rows.length ? withExport(this.table, {
+      name: `${this.context.session}_matches`, command: () => toolCommand(this.context, "timeline", {
+        view: "search", search: this.text }),
+    }, h("span", { class: "quiet" }, isAll ? "" : `the ${count(MOST_NAMES)} most frequent of ${count(data["names_total"])} names`))
       : empty("Nothing found", `No event has “${this.text}” in its name.`));
     this.band.setHits({ from, to, bins: data["bins"] });
   }

@@ -79,7 +79,7 @@ export class Stack {
   async ask(query, signal) {
     if (query.view === "lanes") return this.#names(Number(query["names_from"] ?? 0), signal);
     const isOne = (query.view === "event" || query.view === "arrows") && query["event"] !== undefined;
-    const parts = isOne ? [this.of(Number(query["event"]))] : this.parts;
+    const parts = isOne ? [this.of(Number(query["event"]))] : this.#named(query) ?? this.parts;
     const asked = parts.flatMap((part) => {
       const own = this.#of(part, query);
       return own ? [{ part, answer: askHost(this.context, own, signal) }] : [];
@@ -95,8 +95,19 @@ export class Stack {
       case "find": return all.find((one) => one["found"]) ?? first;
       case "area": return areas(all);
       case "counter": return this.#counters(answers, query);
+      case "steps": return steps(all);
       default: return joined(all, ["kind", "from", "to"], ["total"]);
     }
+  }
+
+  /**
+   * The host whose device a question about steps names: `HOST › DEVICE`, or `HOST` for its own.
+   * @param {Query & {view: string}} query
+   */
+  #named({ view, device }) {
+    if (view !== "steps" || !device) return null;
+    const part = this.parts.find(({ host }) => device === host || String(device).startsWith(`${host} › `));
+    return part ? [part] : null;
   }
 
   /**
@@ -110,6 +121,9 @@ export class Stack {
     const own = { ...query, host: part.host };
     for (const key of ["start_ps", "end_ps", "at_ps", "until_ps"]) {
       if (typeof own[key] === "number") own[key] = Number(own[key]) - part.offset;
+    }
+    if (query.view === "steps" && this.#named(query)) {
+      own["device"] = String(query["device"]).slice(part.host.length + 3) || null;
     }
     // A first tile of everything: of all hosts from the first moment to the last.
     if (query.view === "tile" && (own["start_ps"] ?? null) === null) {
@@ -146,6 +160,10 @@ export class Stack {
       if (columns[key] && base) columns[key] = columns[key].map((/** @type {number} */ own) => own + base);
     }
     if (columns["name"] instanceof Int32Array && name) columns["name"] = columns["name"].map((own) => own + name);
+    if (columns["device_name"]) {
+      moveSteps(part, columns);
+      return;
+    }
     /** @param {any} brief */
     const moved = (brief) => {
       if (!brief) return brief;
@@ -252,6 +270,38 @@ function tiles(all) {
     items += one["begin_ps"].length;
   }
   made["track_first"].push(items);
+  return made;
+}
+
+/**
+ * The steps of a host on the clock of all, each device called with its host.
+ * @param {Part} part
+ * @param {Columns} columns
+ */
+function moveSteps({ host, offset }, columns) {
+  const named = (/** @type {string | null} */ device) => [host, device].filter(Boolean).join(" › ");
+  columns["device_name"] = columns["device_name"].map(named);
+  const { found } = columns;
+  for (const step of [found, found?.previous, found?.next]) {
+    if (!step) continue;
+    step.device = named(step.device);
+    step.start_ps += offset;
+    step.end_ps += offset;
+  }
+}
+
+/** Steps of the same stretch: devices one host after the other. @param {Columns[]} all */
+function steps(all) {
+  const made = joined(all, ["device_name", "device_steps", "place", "begin_ps", "duration_ps", "longest_ps", "count",
+    "step_id", "step_name", "is_cut_off"], ["total"]);
+  made["device"] = [];
+  let devices = 0;
+  for (const one of all) {
+    for (const device of one["device"]) made["device"].push(device + devices);
+    devices += one["device_name"].length;
+  }
+  made["found"] = all.map((one) => one["found"]).filter(Boolean)
+    .sort((one, other) => one.start_ps - other.start_ps)[0] ?? null;
   return made;
 }
 

@@ -27,6 +27,7 @@ import { Panel } from "./panel.js";
 import { Range } from "./range.js";
 import { Search } from "./search.js";
 import { Steps } from "./steps.js";
+import { timelineExports } from "./taking.js";
 import { Tips } from "./tips.js";
 
 /** Findings are asked for at once where that is quick, else when their tab is opened. */
@@ -89,6 +90,8 @@ export class TimelineView {
       filter: (text) => this.arrange((arrangement) => arrangement.filter(text)),
       all: () => this.arrange((arrangement) => arrangement.reset()),
     });
+    this.exports = timelineExports(this);
+    this.bar.where.before(this.exports.lanes, this.exports.counters);
     this.trouble = h("div", { class: "tl-trouble", hidden: true });
     this.arrows = new Arrows(context, { go: (event) => this.navigation.go(event), changed });
     this.flags = new Flags(shared, { changed: (flags) => context.change({ flags }),
@@ -97,10 +100,7 @@ export class TimelineView {
       arrows: this.arrows.element, chose: (id) => void this.arrows.choose(id),
       placed: (brief) => this.navigation.placed(brief), go: (event) => this.navigation.go(event),
       zoom: (brief) => this.navigation.zoomTo(brief), mark: (brief) => this.navigation.mark(brief),
-      follow: ({ step_id: id }) => {
-        const step = this.steps.find(String(id));
-        if (step) this.navigation.follow(step);
-      },
+      follow: ({ step_id: id }) => void this.navigation.followNamed(String(id)),
     });
     this.range = new Range(context, {
       search: (text) => this.search.set(text, true), zoom: () => this.navigation.zoomToRange(),
@@ -111,8 +111,8 @@ export class TimelineView {
       chosenLine: () => this.chosen.details?.line ?? null,
     });
     this.findings = new Findings(context, {
-      hasStep: (name) => this.steps.named(name) !== null,
-      followStep: (name) => this.navigation.followNamed(name),
+      hasSteps: () => this.steps.count > 0,
+      followStep: (name, device) => void this.navigation.followNamed(name, device),
       showRange: (from, to) => {
         this.navigation.setRange(from, to);
         this.navigation.zoomToRange();
@@ -133,13 +133,15 @@ export class TimelineView {
       { key: "range", title: "Range", content: this.range.element },
       { key: "notes", title: "Notes", content: this.flags.element },
       { key: "matches", title: "Matches", content: this.search.element },
-      { key: "steps", title: "Steps", content: this.steps.element },
+      { key: "steps", title: "Steps", content: this.steps.element,
+        opened: () => this.steps.list.opened() },
       { key: "findings", title: "Findings", content: this.findings.element,
         opened: () => void this.findings.load() },
     ], () => {
       context.change({ tab: this.panel.open || (this.chosen.id === null ? null : "none") });
       this.invalidate();
     });
+    this.chart = h("section", { class: "tl-chart", "aria-label": "Timeline" });
     this.#build(answer);
     this.viewport.onChange(() => this.#moved());
     this.endTheme = onTheme(() => {
@@ -157,7 +159,7 @@ export class TimelineView {
     fill(this.context.main,
       h("h1", { class: "unseen" }, `Timeline of ${this.context.session}`),
       notices(answer), this.bar.element, this.legend.element,
-      this.chart = h("section", { class: "tl-chart", "aria-label": "Timeline" },
+      fill(this.chart,
         this.overview.element, this.axis.element, this.steps.band.element, this.flags.band.element,
         this.counters.element, this.search.band.element, this.lanes.element, this.trouble, this.over.element,
         labelEdge(this.context.main, () => this.lanes.labels.element.offsetWidth, () => this.invalidate())),
@@ -191,6 +193,7 @@ export class TimelineView {
 
   async #loadCounters() {
     if (this.counters.isShown && !this.counters.isAsked) await this.counters.load();
+    this.bar.memory.hidden = this.counters.isReady && !this.counters.isThere;
   }
 
   async #loadOverview() {
@@ -217,7 +220,7 @@ export class TimelineView {
   #draw() {
     // What scrolls has a bar at its right: the bands above leave the same room.
     const { offsetWidth, clientWidth } = this.lanes.element;
-    this.chart?.style.setProperty("--tl-gutter", `${offsetWidth - clientWidth}px`);
+    this.chart.style.setProperty("--tl-gutter", `${offsetWidth - clientWidth}px`);
     this.lanes.surface.measure();
     if (this.lanes.surface.width) this.tiles.want(this.lanes.want());
     this.lanes.draw(this.steps.marks());
@@ -225,7 +228,8 @@ export class TimelineView {
     this.axis.draw();
     this.overview.draw();
     this.counters.draw(this.tiles.isComplete);
-    this.steps.draw();
+    this.exports.counters.hidden = this.counters.element.hidden;
+    this.steps.draw(this.tiles.isComplete);
     this.search.band.draw();
     this.flags.draw();
     if (this.tiles.isComplete) this.arrows.want(this.viewport.from, this.viewport.to);
