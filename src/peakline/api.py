@@ -176,18 +176,20 @@ def open(  # noqa: A001 (used as peakline.open, like gzip.open)
 
     ``session`` (default: the newest) and ``host`` choose where ``path`` holds more than one.
     ``programs`` is where the compiled programs are: a directory of XLA dumps, a file of one program
-    or another profile; they stand in place of those in ``path``. Without it a profile that has none
-    gets those that XLA dumped into the same directory ``path``.
+    or another profile; they stand in place of those in ``path``. Without it a profile has those too
+    that XProf wrote beside it (``*.hlo_proto.pb``), and one that has none gets those that XLA
+    dumped into the same directory ``path``.
     With ``strict``, anything lost or guessed while reading raises StrictError. A gzip file may
     expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB). Raises
     NotFoundError when nothing is there, InputError when it cannot be read.
     """
     from peakline.formats import open_reader
-    from peakline.repository import dumped_in, resolve
+    from peakline.repository import dumped_in, programs_beside, resolve
     from peakline.tables.derived import DERIVED
 
     file = resolve(os.fspath(path), session=session, host=host)
-    reader = open_reader(file, max_unpacked_bytes=max_unpacked_bytes)
+    beside = programs_beside(file) if programs is None else ()
+    reader = open_reader(file, max_unpacked_bytes=max_unpacked_bytes, beside=beside)
     try:
         if programs is None and file != os.fspath(path) and dumped_in(path):
             programs = None if reader.programs() else path
@@ -301,7 +303,9 @@ class Session:
         from peakline.tables.derived import DERIVED
 
         file = only_host(self._session, host or "", "open")
-        reader = open_reader(file.path, storage_options=file.storage_options)
+        reader = open_reader(
+            file.path, storage_options=file.storage_options, beside=file.program_paths
+        )
         return Profile(reader, strict=strict, derived=DERIVED)
 
     def tools(self) -> list[str]:

@@ -5,8 +5,12 @@ from dataclasses import dataclass, field
 from peakline.schema import GraphDef
 
 _DEEPEST, _RECURSIONS = 16, 3
-_OPERANDS = {"PartitionedCall": "f", "StatefulPartitionedCall": "f", "While": "body",
-             "StatelessWhile": "body"}  # fmt: skip
+_OPERANDS = {
+    ("PartitionedCall", "f"): 0, ("StatefulPartitionedCall", "f"): 0, ("While", "body"): 0,
+    ("While", "cond"): 0, ("If", "then_branch"): 1, ("If", "else_branch"): 1,
+    ("StatelessCase", "branches[0]"): 1, ("StatelessCase", "branches[1]"): 1,
+}  # fmt: skip
+"""The operands of an op that are no arguments of the function that its attribute names."""
 
 
 @dataclass
@@ -23,16 +27,16 @@ class Inlined:
     results: dict = field(default_factory=dict)
 
     def seen(self, edge, opened):
-        """The ends of an edge with some items open."""
+        """The ends of an edge with some items open: a pair for each body that has its end."""
         source, target, control, place, output = edge
         if control:
-            return source, target
-        inside = self.operands.get(target, {})
-        if target in opened and place in inside:
-            target = inside[place]
-        if source in opened and output in self.results.get(source, {}):
-            source = self.results[source][output]
-        return source, target
+            return [(source, target)]
+        sources, targets = [source], [target]
+        if target in opened:
+            targets = self.operands.get(target, {}).get(place) or targets
+        if source in opened:
+            sources = self.results.get(source, {}).get(output) or sources
+        return [(one, other) for one in sources for other in targets]
 
 
 def inlined(graph):
@@ -52,11 +56,15 @@ def inlined(graph):
                     begin = _add(made, body.node_def, body, caller)
                     first = begin + len(body.node_def)
                     many = len(body.signature.input_arg)
-                    if attr == _OPERANDS.get(node.op, ""):
-                        made.operands[caller] = {at: first + at for at in range(many)}
-                        made.results[caller] = {
-                            at: first + many + at for at in range(len(body.signature.output_arg))
-                        }
+                    skipped = _OPERANDS.get((node.op, attr), None if attr else 0)
+                    if skipped is not None:
+                        given = made.operands.setdefault(caller, {})
+                        for at in range(many):
+                            given.setdefault(skipped + at, []).append(first + at)
+                    if skipped is not None and attr != "cond":
+                        returned = made.results.setdefault(caller, {})
+                        for at in range(len(body.signature.output_arg)):
+                            returned.setdefault(at, []).append(first + many + at)
                     inner.append((begin, body.node_def, (*around, name)))
         front = inner
     return made
@@ -132,7 +140,10 @@ def with_functions(path):
     _node(graph.node, "net/loop", "While", ["net/call"], {"cond": "less", "body": "step"})
     _node(graph.node, "net/choice", "If", ["in", "net/loop"],
           {"then_branch": "leaf", "else_branch": "outer"})  # fmt: skip
-    _node(graph.node, "net/self", "StatefulPartitionedCall", ["net/choice", "^in"], {"f": "again"})
+    _node(graph.node, "net/case", "StatelessCase", ["in", "net/choice"], {})
+    for name in ("outer", "leaf"):
+        graph.node[-1].attr["branches"].list.func.add(name=name)
+    _node(graph.node, "net/self", "StatefulPartitionedCall", ["net/case", "^in"], {"f": "again"})
     _node(graph.node, "net/op", "leaf", ["net/self"], {})
     _node(graph.node, "out", "Identity", ["net/op"], {})
     path.write_bytes(graph.SerializeToString())

@@ -108,3 +108,35 @@ def test_a_stretch_has_the_segments_that_are_reserved_in_it_the_largest_first():
 @pytest.mark.parametrize("path", ["fit/keras_cnn/65536.xplane.pb.gz"])
 def test_other_files_have_no_segments(path):
     assert ask(shared(DATA / path))["segments"] is None
+
+
+@each_row("path", SNAPSHOTS)
+def test_a_moment_has_the_segments_of_that_moment(path):
+    profile = shared(path)
+    known = json.loads(profile.tool("live_memory", limit=0).content)
+    start, end = known["start_ps"], known["end_ps"]
+    name = known["allocators"][0]["allocator"]
+    reserved, page = plain(path, 0)
+    for at in (start, (start + end) // 2, start + (end - start) // 3 + 1, end):
+        answer = json.loads(
+            profile.tool("address_map", view="moment", allocator=name, at_ps=at).content
+        )
+        if answer["regions"] is None:
+            continue
+        is_known = any(begin is not None or stop is not None for _, begin, stop in reserved)
+        assert answer["segments_of"] == ("moment" if is_known else "end")
+        if not is_known:
+            continue
+        there = {
+            one * page
+            for one, begin, stop in reserved
+            if (begin is None or begin <= at) and (stop is None or stop > at)
+        }
+        firsts = [int(one, 16) for one in answer["regions"]["address"]]
+        covered = list(zip(firsts, answer["regions"]["bytes"], strict=True))
+        # What is reserved is in a region, and each region begins and ends with it.
+        for one in there:
+            assert any(first <= one < first + size for first, size in covered)
+        for first, size in covered:
+            assert first in there
+            assert first + size - page in there

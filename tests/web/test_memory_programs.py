@@ -38,6 +38,47 @@ def test_programs_are_shown_without_records(page, server, session):
     assert part.get_by_role("grid").get_attribute("aria-rowcount") == str(len(answer["rows"]) + 1)
 
 
+def colors_of(page):
+    """By name the colors of the legend's layers, and by name those of the icicle's parts."""
+    return page.evaluate(
+        """() => {
+          const color = (one) => getComputedStyle(one).backgroundColor;
+          const layers = [...document.querySelectorAll(".program-legend li")].map((one) =>
+            [one.querySelector(".name").textContent, color(one.querySelector(".swatch"))]);
+          const parts = [...document.querySelectorAll(".memory-programs .icicle .part:not(.rest)")]
+            .map((one) => [one.getAttribute("aria-label").split(": ")[0], color(one)]);
+          return [Object.fromEntries(layers), parts];
+        }"""
+    )
+
+
+@pytest.mark.parametrize("by", ["opcode", "scope", "source"])
+def test_a_part_of_the_tree_has_the_color_of_its_layer(page, server, by):
+    open_view(page, server, view("jax_cpu"), pby=by)
+    shown(page)
+    answer = ask(server, "jax_cpu", by=by)
+    layers, parts = colors_of(page)
+    assert len(set(layers.values())) == len(layers)
+    tree = answer["tree"]
+    above = dict(zip(tree["id"], tree["parent"], strict=True))
+    label = dict(zip(tree["id"], tree["label"], strict=True))
+    # What each drawn name may be, by the labels around it.
+    keys = {}
+    for one in tree["id"][1:]:
+        path, at = [], one
+        while above[at]:
+            path.insert(0, label[at])
+            at = above[at]
+        keys.setdefault(label[one], set()).add("/".join(path) if by == "scope" else label[one])
+    compared = 0
+    for name, color in parts:
+        of = {key for key in keys.get(name, ()) if key in layers}
+        if len(of) == len(keys.get(name, ())) == 1:
+            compared += 1
+            assert color == layers[of.pop()], name
+    assert compared > 1
+
+
 def test_what_is_chosen_is_in_the_address_and_leads_to_the_graph(page, server):
     open_view(page, server, view("jax_cpu"))
     part = shown(page)

@@ -187,10 +187,11 @@ class ProfileCache:
 
 
 def open_profile(file: HostFile, max_unpacked_bytes: int | None = None) -> Profile:
-    """The profile of one host's file, and of no other; raises NotFoundError or InputError.
+    """The profile of one host's file and the programs beside it, and of no other.
 
+    Raises NotFoundError or InputError.
     A gzip file may expand to ``max_unpacked_bytes``, None as for `open_reader`.
-    What is remembered of it is known by that file's content, and a caller may be anybody.
+    What is remembered of it is known by the content of those files, and a caller may be anybody.
     """
     from peakline.formats import open_reader
     from peakline.tables.derived import DERIVED
@@ -200,6 +201,7 @@ def open_profile(file: HostFile, max_unpacked_bytes: int | None = None) -> Profi
         max_unpacked_bytes=max_unpacked_bytes,
         storage_options=file.storage_options,
         opener=file.opener,
+        beside=file.program_paths,
     )
     return Profile(reader, derived=DERIVED, is_alone=True)
 

@@ -18,6 +18,7 @@ from peakline.formats.common.glance import (
     possible_tables,
 )
 from peakline.repository import HostFile, Session, is_url
+from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.toolbox.registry import Tool
 from peakline.tools import find_tool, tool_names
 
@@ -185,7 +186,10 @@ def _ruled_out(file: HostFile, wanted: frozenset[str]) -> frozenset[str]:
     tables = possible_tables(file.path)
     if tables is None:
         return frozenset()
-    missing = _tools_of(tables) - _tools_of(tables - missing_tables(file.path, file.opener))
+    without = missing_tables(file.path, file.opener)
+    if file.programs:
+        without -= PROGRAM_TABLES
+    missing = _tools_of(tables) - _tools_of(tables - without)
     marked = [tool for tool in _with_marks() if tool.name in wanted]
     if marked:
         # All in one look: a session can have thousands of hosts.

@@ -230,6 +230,27 @@ def at_moment(records: MemoryRecords, number: int, found: Placed, time_ps: int |
     )
 
 
+def at_segments(
+    records: MemoryRecords,
+    number: int,
+    found: Placed,
+    segments: SegmentSpans,
+    time_ps: int | None,
+) -> Placed:
+    """The live buffers, for `at_moment`, in regions of them and of what is reserved then."""
+    moment = records.at_peak(number) if time_ps is None else records.at(number, time_ps)
+    live = np.isin(found.rows, moment.buffers if moment is not None else np.zeros(0, np.intp))
+    if time_ps is None:
+        row = moment.row if moment is not None else -1
+    else:
+        row = int(np.searchsorted(records.events.array("time_ps"), time_ps, "right")) - 1
+    there = (segments.start <= row) & ((segments.end < 0) | (segments.end > row))
+    address = np.concatenate([found.address[live], segments.address[there]])
+    size = np.concatenate([found.bytes[live], segments.bytes[there]])
+    rows, own, much = found.rows[live], found.address[live], found.bytes[live]
+    return Placed(rows, own, much, regions_of(address, size))
+
+
 def holes_of(regions: Regions, blocks: Blocks) -> Holes:
     """What of the regions no block in use has."""
     used = np.array([state != "free" for state in blocks.state], np.bool_)

@@ -16,6 +16,7 @@ from peakline.memory.behind import described_records
 from peakline.memory.call_stacks import frames_of
 from peakline.memory.live import MemoryRecords, memory_records
 from peakline.memory.live_bytes import live_bytes
+from peakline.memory.of_programs import programs_of
 from peakline.memory.peak import BEFORE_PROFILE, DESCRIBED
 from peakline.memory.signatures import normal_shape, scope_of
 from peakline.tables import Profile
@@ -106,14 +107,17 @@ def _texts_of(
         return descriptions.of(rows)[DESCRIBED.index(group)]
     if group == "stack":
         return _stacks(profile, records, rows)
+    if group == "program" and (programs := programs_of(profile, records, rows)) is not None:
+        code, names, _ = programs
+        return numbered(Names(code.astype(np.int32), list(names)))
     known = events.is_valid("step_id")[rows]
     steps = np.where(known, events.array("step_id")[rows], -1)
     ids, codes = np.unique(steps, return_inverse=True)
     table = profile.columns_or_empty("steps")
-    names = dict(table.each("step_id", "name")) if table.rows else {}
+    called = dict(table.each("step_id", "name")) if table.rows else {}
     if group == "step":
-        return codes, ["" if one < 0 else names.get(one) or str(one) for one in ids.tolist()]
-    texts = [population_of(names.get(one) or "") for one in ids.tolist()]
+        return codes, ["" if one < 0 else called.get(one) or str(one) for one in ids.tolist()]
+    texts = [population_of(called.get(one) or "") for one in ids.tolist()]
     return numbered(Names(codes.astype(np.int32), texts))
 
 

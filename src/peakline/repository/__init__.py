@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peakline.repository.beside import dumped_in, logs_in
+from peakline.repository.beside import dumped_in, logs_in, programs_beside
 from peakline.repository.creating import NewSession
 from peakline.repository.files import Extent, HostFile, extent_of
 from peakline.repository.layout import Found, Repository, Rule, Session
@@ -29,6 +29,7 @@ __all__ = [
     "is_url",
     "logs_in",
     "only_file",
+    "programs_beside",
     "resolve",
     "resolve_hosts",
     "write_atomically",

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from peakline.errors import InputError, NotFoundError
-from peakline.repository.store import FileStatus, Store, reading
+from peakline.repository.store import FileEntry, FileStatus, Store, Unreadable, reading
 from peakline.repository.stores import store_for
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ class HostFile:
     _status: FileStatus | None = field(default=None, compare=False, repr=False)
     confinement: Confinement | None = field(default=None, compare=False, repr=False)
     """Where alone the file may lie."""
+    programs: tuple[FileEntry, ...] = field(default=(), compare=False, repr=False)
+    """The files of compiled programs that XProf wrote into the session."""
+
+    @property
+    def program_paths(self) -> list[str]:
+        """Where `programs` are."""
+        return [entry.path for entry in self.programs]
 
     @property
     def opener(self) -> Opener | None:
@@ -42,16 +49,26 @@ class HostFile:
         return store_for(self.path, self.storage_options, self.confinement)
 
     def stamp(self) -> Hashable:
-        """What identifies the content: path, size, time of change and inode, or the object's tag.
+        """What identifies the content: path, size, time of change and inode, or the object's tag;
+        with those of the files in `programs`.
 
         A local file is looked at each time; a remote one has what the listing said that found it.
         Raises NotFoundError when the file is gone, InputError when it cannot be read,
         ForbiddenError when it lies outside of where it may.
         """
-        if self._listed is not None:
-            return self._listed
-        with reading(f"the file of host {self.host!r}"):
-            return self._store().stamp(self.path)
+        own = self._listed
+        if own is None:
+            with reading(f"the file of host {self.host!r}"):
+                own = self._store().stamp(self.path)
+        return (own, *map(self._stamp_of, self.programs)) if self.programs else own
+
+    def _stamp_of(self, entry: FileEntry) -> Hashable:
+        """What identifies the content of a file beside this one, as far as it can be read."""
+        if entry.stamp is not None:
+            return entry.stamp
+        with suppress(Unreadable):
+            return self._store().stamp(entry.path)
+        return entry.path, None
 
     def status(self) -> FileStatus:
         """Its size and when it last changed; read and raising as `stamp`."""

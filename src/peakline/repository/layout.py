@@ -2,6 +2,7 @@
 
 ``<logdir>/plugins/profile/<session_id>/<host>.xplane.pb``, also gzip-compressed with ``.gz``
 added, or ``<host>.profile`` for any other format; a ``:`` in a host's name is written ``_``.
+``<program>.hlo_proto.pb`` beside them are programs that XProf wrote there.
 This is the layout that TensorFlow and JAX write and that XProf and TensorBoard read. Nested runs,
 ``<logdir>/train/plugins/profile/<session_id>``, are called ``train/<session_id>`` as there. Other
 files in a session (caches of other programs) and names that begin with a dot are ignored.
@@ -14,6 +15,7 @@ import time
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -359,14 +361,30 @@ def local_or_url(path: str) -> str:
 def files_of_hosts(
     folder: Folder, storage_options: Mapping[str, Any], confinement: Confinement | None = None
 ) -> list[HostFile]:
-    """The hosts of a folder, by name, each with the file that counts; Unreadable or Missing."""
+    """The hosts of a folder, by name, each with the file that counts; Unreadable or Missing.
+
+    Each has the programs that XProf wrote there, which does not say of which host they are.
+    """
+    from peakline.formats.hlo_dump.listing import is_xprof_program
+
     best: dict[str, tuple[int, FileEntry]] = {}
+    programs: list[FileEntry] = []
     for entry in folder.files():
+        if is_xprof_program(entry.name):
+            programs.append(entry)
         host, rank = host_of(entry.name) or ("", 0)
         if host and (host not in best or rank < best[host][0]):
             best[host] = rank, entry
     return [
-        HostFile(host, entry.path, storage_options, entry.stamp, entry.status, confinement)
+        HostFile(
+            host,
+            entry.path,
+            storage_options,
+            entry.stamp,
+            entry.status,
+            confinement,
+            tuple(sorted(programs, key=attrgetter("path"))),
+        )
         for host, (_, entry) in sorted(best.items())
     ]
 

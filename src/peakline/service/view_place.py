@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peakline.errors import InputError
-from peakline.repository import Repository, hosts, is_url, resolve_hosts
+from peakline.repository import Repository, hosts, is_url, programs_beside, resolve_hosts
 from peakline.repository.names import host_of, is_name
 
 _STDIN = "-"
@@ -35,7 +35,8 @@ class Place:
 def find_place(path: str, session: str | None, host: str | None, folder: str) -> Place:
     """What to serve for ``path``: itself, or a log directory made in the empty ``folder``.
 
-    A file or a session's directory is shown alone: nothing beside it is served. Raises
+    A file or a session's directory is shown alone: nothing beside it is served, but the programs
+    that XProf wrote there. Raises
     NotFoundError, UsageError or InputError for a path, session or host that is not there.
     """
     found = resolve_hosts(path, session, host)
@@ -76,7 +77,9 @@ def _made(folder: str, session: str, files: Mapping[str, str], host: str | None)
     name = session if is_name(session) else "session"
     place = Path(folder, "plugins", "profile", name)
     place.mkdir(parents=True)
-    linked = [real for file, path in files.items() if (real := _bring(path, place / file))]
+    beside = {_last(path): path for path in programs_beside(next(iter(files.values())))}
+    brought = {**beside, **files}
+    linked = [real for file, path in brought.items() if (real := _bring(path, place / file))]
     source = next(iter(files.values())) if len(files) == 1 else None
     return Place(folder, name, host, tuple(linked), source)
 

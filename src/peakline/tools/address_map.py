@@ -253,13 +253,19 @@ def _runs(touched: BoolArray) -> dict[str, list[int]]:
 def _at_moment(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> _Map | str:
-    from peakline.memory.address_map import at_moment, holes_of, placed
+    from peakline.memory.address_map import at_moment, at_segments, holes_of, placed
+    from peakline.memory.segment_spans import segment_spans
 
     found = placed(profile, number)
     if not found.rows.size:
         return "no buffer has an address"
+    segments = segment_spans(profile, records.allocators[number])
+    known = None if segments is None else "moment" if segments.records else "end"
+    if segments is not None and segments.records:
+        found = at_segments(records, number, found, segments, parameters.at_ps)
     blocks = at_moment(records, number, found, parameters.at_ps)
-    return _Map(found.regions, blocks, holes_of(found.regions, blocks))
+    more = {"segments_of": known}
+    return _Map(found.regions, blocks, holes_of(found.regions, blocks), more=more)
 
 
 def _listed(

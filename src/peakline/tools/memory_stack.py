@@ -11,6 +11,7 @@ from peakline.tools.live_memory.recorded import MOST_PS, recorded, stretch_of
 
 if TYPE_CHECKING:
     from peakline.arrays import Int64Array
+    from peakline.memory.live import MemoryRecords
     from peakline.memory.sampled import Samples
     from peakline.tables import Profile
 
@@ -29,7 +30,8 @@ class MemoryStackParameters(Parameters):
     ] = parameter(
         "op",
         description="a layer per op, scope, ...; stack: the innermost frame of the call stack; "
-        "program: what its step is called, without a number",
+        "program: the compiled program in whose run it lies on its thread; where no event says "
+        "that, what its step is called, without a number",
     )  # fmt: skip
     start_ps: int | None = parameter(
         None,
@@ -73,6 +75,7 @@ def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, 
         "high": None,
         "low": None,
         "reserved": None,
+        "program_events": None,
     }
     of_whom = recorded(profile, parameters.allocator)
     if of_whom is None:
@@ -100,7 +103,23 @@ def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, 
         "high": _moments(time, found.sampled.high, found.high),
         "low": _moments(time, found.sampled.low, found.low),
         "reserved": None if taken is None else held_most(*taken, start, end, width).tolist(),
+        "program_events": _evidence(profile, records, number, parameters.group),
     }
+
+
+def _evidence(
+    profile: Profile, records: MemoryRecords, number: int, group: str
+) -> list[str] | None:
+    """The names of the events that say of which program buffers are; without programs in the
+    profile only where it matters, since all events are read for it.
+    """
+    from peakline.memory.live_bytes import live_bytes
+    from peakline.memory.of_programs import programs_of
+
+    if group != "program" and not profile.programs():
+        return None
+    found = programs_of(profile, records, live_bytes(profile, number).rows)
+    return None if found is None else list(found[2])
 
 
 def _moments(time: Int64Array, samples: Samples, layers: Int64Array) -> dict[str, Any]:

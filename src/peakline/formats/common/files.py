@@ -50,7 +50,8 @@ class SourceFile:
 
     ``buffer`` is all of it at once, ``blocks`` one part after the other without holding the
     rest. A gzip file may expand to ``max_unpacked_bytes`` (default: 200 times its size, at
-    least 1 GiB). Raises NotFoundError, InputError for what is empty or cannot be read, or
+    least 1 GiB). Raises NotFoundError, InputError for what is empty, unless it ``may_be_empty``, or
+    cannot be read, or
     UsageError for a URL that no driver opens; whatever reads raises InputError once the file was
     cut short or written over (`StoredFile`).
     """
@@ -64,6 +65,7 @@ class SourceFile:
         max_unpacked_bytes: int | None = None,
         storage_options: Mapping[str, object] | None = None,
         opener: Opener | None = None,
+        may_be_empty: bool = False,
     ) -> None:
         self.path = path
         self._limit = max_unpacked_bytes
@@ -80,7 +82,7 @@ class SourceFile:
         self._buffer: Buffer | None = first if stored is None and not self._is_packed else None
         self.head: bytes = bytes(next(self.blocks(_HEAD_BYTES), b""))
         """The first bytes (at most 1 MiB), unpacked."""
-        if not self.head:
+        if not self.head and not may_be_empty:
             raise InputError(f"{path}: the file is empty")
 
     def _open(

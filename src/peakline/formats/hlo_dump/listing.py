@@ -7,16 +7,20 @@ assignment. XProf writes ``NAME(ID).hlo_proto.pb``.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _DUMPED = re.compile(
     r"module_(?P<id>\d+)\.(?P<name>.{1,255})\.(?P<stage>[\w.-]{,255}(?:before|after)_\w{1,255})$"
 )
 _BACKEND = re.compile(r"(?:^|_)(cpu|gpu|tpu)_")
+_XPROF_ENDING = ".hlo_proto.pb"
 _XPROF = re.compile(r"(?P<name>.+?)(?:\((?P<id>\d{1,20})\))?\.hlo_proto\.pb$", re.DOTALL)
+_NONE = "NO_MODULE"
+"""What XProf calls the empty file that it writes beside a profile without programs."""
 _PROTOS = (".hlo.pb", ".hlo_snapshot.pb")
 _TEXT = ".txt"
 _ASSIGNMENT = "-buffer-assignment"
@@ -55,10 +59,25 @@ def program_of(file: str) -> DumpedProgram | None:
                 number = int(found["id"]) if backend in ("cpu", "gpu") else None
                 return DumpedProgram(found["name"], number, backend, file)
     found = _XPROF.match(file)
-    if found and found["name"] != "NO_MODULE":
+    if found and found["name"] != _NONE:
         number = int(found["id"]) if found["id"] else None
         return DumpedProgram(found["name"], number, "", file)
     return None
+
+
+def is_xprof_program(file: str) -> bool:
+    """Whether XProf gives that name to a file in which it has a program of a session."""
+    return file.endswith(_XPROF_ENDING) and file not in (_XPROF_ENDING, f"{_NONE}{_XPROF_ENDING}")
+
+
+def named(paths: Iterable[str]) -> list[DumpedProgram]:
+    """The programs of files that `is_xprof_program` accepts, by name; a path may be a URL."""
+    found = []
+    for path in sorted(paths):
+        program = program_of(path.replace(os.sep, "/").rpartition("/")[2])
+        if program is not None:
+            found.append(replace(program, path=path))
+    return found
 
 
 def is_dump(files: Iterable[str]) -> bool:

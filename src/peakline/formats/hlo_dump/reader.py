@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from peakline.errors import InputError
+from peakline.errors import ForbiddenError, InputError, NotFoundError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.hlo_dump.listing import DumpedProgram, listed
 from peakline.formats.hlo_proto.source import StoredProgram
@@ -24,9 +24,10 @@ _USUAL_BYTES = 2 << 10
 
 
 class DumpReader(Reader):
-    """The programs of a directory, which may be many GB.
+    """The programs of a directory, which may be many GB; or those ``named``, wherever they are,
+    which ``open_file`` opens.
 
-    Raises InputError where it cannot be read.
+    Raises InputError where the directory cannot be read.
     """
 
     __retained__ = "_programs _file _forms"
@@ -34,16 +35,21 @@ class DumpReader(Reader):
     format = "hlo_dump"
     tables = PROGRAM_TABLES
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: str,
+        named: Sequence[DumpedProgram] | None = None,
+        open_file: Callable[[str], SourceFile] = SourceFile,
+    ) -> None:
+        self.path, self._open_file = path, open_file
         self._unreadable: dict[str, str] = {}
         self._forms: dict[str, str] = {}
         self._file: SourceFile | None = None
         """That of the program that was loaded last: there are thousands."""
         self._is_reported = False
         try:
-            found = listed(path)
-            most = _most_programs(found)
+            found = listed(path) if named is None else named
+            most = _most_programs(found) if named is None else MOST_PROGRAMS
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
         self._programs = ProgramTables(
@@ -60,9 +66,13 @@ class DumpReader(Reader):
         self.close()
         try:
             content, self._file = content_of(
-                program.path, program.assignment, program.live_ranges, self._forms
+                program.path,
+                program.assignment,
+                program.live_ranges,
+                self._forms,
+                self._open_file,
             )
-        except InputError as error:
+        except (ForbiddenError, InputError, NotFoundError) as error:
             self._unreadable[program.path] = str(error)
             content = np.zeros(0, np.uint8)
         return content
@@ -76,12 +86,16 @@ class DumpReader(Reader):
     ) -> Columns:
         """Read one table."""
         found = self._programs.table(table, warnings, columns)
+        self.report(warnings)
+        return found
+
+    def report(self, warnings: Warnings) -> None:
+        """Count the programs that could not be read, once."""
         if self._unreadable and not self._is_reported:
             self._is_reported = True
             first = next(iter(self._unreadable.values()))
             count = len(self._unreadable)
             warnings.add("hlo_unreadable", f"dumps that cannot be read: {first}", count)
-        return found
 
     def has_rows(self, table: str) -> bool:
         """As `Reader.has_rows`: the first program that has some is enough."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import closing
 
@@ -114,15 +115,20 @@ def proto_of(buffer: Buffer, form: str) -> Buffer:
 
 
 def content_of(
-    path: str, assignment: str | None, live_ranges: str | None, forms: dict[str, str]
+    path: str,
+    assignment: str | None,
+    live_ranges: str | None,
+    forms: dict[str, str],
+    open_file: Callable[[str], SourceFile] = SourceFile,
 ) -> tuple[Buffer, SourceFile]:
     """The bytes of the HloProto that a file holds, whatever its form, and the file, which the
     caller closes when it needs them no more; a text goes with those of its buffer ``assignment``
     and of when its values are live. ``forms`` are those found before, by path.
+    ``open_file`` opens the file for a caller who may not open every one.
 
     Raises InputError for a file that holds none.
     """
-    file = SourceFile(path)
+    file = open_file(path)
     try:
         form = forms.get(path) or recognise(file.head).format
         forms[path] = form

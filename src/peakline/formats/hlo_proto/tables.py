@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import wraps
@@ -91,6 +92,28 @@ class ProgramTables(Programs):
         """By program the worst that reading it met."""
         self._losses: dict[tuple[str, int, str], int] = {}
         self._reported: set[tuple[str, int, str]] = set()
+
+    def joined(self, others: ProgramTables) -> ProgramTables:
+        """These programs, and of ``others`` those that are not among them: by name and number, or
+        by name where one has no number. Their bytes come from where they came before.
+        """
+        found = list(self._programs)
+        known: dict[str, set[int | None]] = {}
+
+        def enter(one: StoredProgram) -> bool:
+            """Whether it is a new one, which from now on is known."""
+            # In the name of a file some characters of a program's stand for others.
+            numbers = known.setdefault(re.sub(r"[\W_]+", "", one.name), set())
+            is_new = not numbers.intersection((one.program_id, None))
+            is_new = is_new and not (one.program_id is None and numbers)
+            numbers.add(one.program_id)
+            return is_new
+
+        for one in found:
+            enter(one)
+        found += filter(enter, others._programs)
+        over = max(len(found) - max(len(self._programs), MOST_PROGRAMS), 0)
+        return ProgramTables(found[: len(found) - over], self.left_out + others.left_out + over)
 
     def __len__(self) -> int:
         return len(self._programs)

@@ -10,7 +10,7 @@ from peakline.arrays import Int64Array
 from peakline.graph.scopes.bodies import Bodies, Body
 from peakline.graph.scopes.model import Copy, Edges
 from peakline.tables.columns import Names
-from peakline.tables.joins import positions
+from peakline.tables.joins import ranges
 
 MOST_COPIED = 50_000
 """Bodies that would make more nodes than these are left closed."""
@@ -18,11 +18,16 @@ DEEPEST = 16
 """Calls in calls that are shown inside each other."""
 RECURSIONS = 3
 """So many times a function that calls itself opens inside itself."""
-_OPERANDS = {"PartitionedCall": ("f", 0), "StatefulPartitionedCall": ("f", 0),
-             "TPUPartitionedCall": ("f", 0), "RemoteCall": ("f", 1), "While": ("body", 0),
-             "StatelessWhile": ("body", 0)}  # fmt: skip
-"""Ops whose operands, but for some, are a body's arguments and whose outputs are its results, and
-the attribute that names it."""
+_LOOP = {"body": 0, "cond": 0}
+_CHOICE = {"then_branch": 1, "else_branch": 1}
+_OPERANDS = {"PartitionedCall": {"f": 0}, "StatefulPartitionedCall": {"f": 0},
+             "TPUPartitionedCall": {"f": 0}, "RemoteCall": {"f": 1},
+             "While": _LOOP, "StatelessWhile": _LOOP, "If": _CHOICE, "StatelessIf": _CHOICE,
+             "Case": {"branches": 1}, "StatelessCase": {"branches": 1}}  # fmt: skip
+"""Ops whose operands, but for some first ones, are a body's arguments and whose outputs are its
+results, by the attribute that names it (tensorflow/core/ops/functional_ops.cc). What a loop's
+condition returns is no output."""
+_CONDITION = "cond"
 _WIDE = np.int64(1) << 31
 
 
@@ -109,7 +114,9 @@ def _edges(
     is_data = ~columns[4]
     inner = _found(operands, target, np.where(is_data, columns[3], -1))
     result = _found(results, source, np.where(is_data, columns[2], -1))
-    return Edges(source, target, columns[2], columns[3], columns[4], inner, result)
+    return Edges(
+        source, target, columns[2], columns[3], columns[4], inner[0], result[0], inner[1], result[1]
+    )
 
 
 def _ends(
@@ -122,24 +129,33 @@ def _ends(
     for copy in copies:
         begin = int(begins[np.searchsorted(begins, copy.caller, "right") - 1])
         op = callers[begin].ops[copy.caller - begin] or ""
-        attr, leaves_out = _OPERANDS.get(op, ("", 0))
-        if copy.attr != attr:
+        attr = copy.attr.partition("[")[0]
+        leaves_out = _OPERANDS.get(op, {"": 0}).get(attr)
+        if leaves_out is None:
             continue
         body = bodies.body(copy.function)
-        for found, ends, skip in (
-            (operands, body.inputs, leaves_out), (results, body.outputs, 0),
-        ):  # fmt: skip
+        returned = body.outputs[:0] if attr == _CONDITION else body.outputs
+        for found, ends, skip in ((operands, body.inputs, leaves_out), (results, returned, 0)):
             found.append(np.stack([
                 np.full(ends.size, copy.caller), skip + np.arange(ends.size), copy.start + ends,
             ], axis=1))  # fmt: skip
     return operands, results
 
 
-def _found(ends: list[Int64Array], node: Int64Array, place: Int64Array) -> Int64Array:
-    """What stands inside ``node`` for its operand or output at ``place``; -1 for none."""
+def _found(
+    ends: list[Int64Array], node: Int64Array, place: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """Per edge what stands inside ``node`` for its operand or output at ``place``, -1 for none; and
+    where several do the others, as rows of an edge and such a node.
+    """
     table = np.concatenate(ends)
     key = table[:, 0] * _WIDE + table[:, 1]
-    order = np.argsort(key)
-    at = positions(key[order], node * _WIDE + place)
-    found: Int64Array = np.where((at >= 0) & (place >= 0), np.append(table[order, 2], -1)[at], -1)
-    return found
+    order = np.argsort(key, kind="stable")
+    wanted = node * _WIDE + place
+    first, last = (np.searchsorted(key[order], wanted, side) for side in ("left", "right"))
+    last = np.where(place >= 0, last, first)
+    inside = np.append(table[order, 2], -1)
+    found: Int64Array = np.where(last > first, inside[np.minimum(first, order.size)], -1)
+    many = np.maximum(last - first - 1, 0)
+    edge = np.repeat(np.arange(node.size), many)
+    return found, np.stack([edge, inside[ranges(first + 1, first + 1 + many)]], axis=1)

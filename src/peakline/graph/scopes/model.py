@@ -27,6 +27,8 @@ class Edges:
     ``output`` is which output of its source it comes from, ``place`` which operand of its target
     it is. ``inner`` is the node inside the target that stands for the operand, such as a parameter
     of a fusion, ``result`` the node inside the source that stands for the output; -1 for none.
+    Where several bodies are given the operand, or may give the output, as the branches of a choice,
+    ``more_inner`` and ``more_result`` have the others: rows of an edge and such a node.
     """
 
     source: Int64Array
@@ -36,6 +38,18 @@ class Edges:
     is_control: BoolArray
     inner: Int64Array
     result: Int64Array
+    more_inner: Int64Array = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    more_result: Int64Array = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+
+    @cached_property
+    def every_inner(self) -> Int64Array:
+        """Rows of an edge and a node inside its target that stands for the operand."""
+        return _every(self.inner, self.more_inner)
+
+    @cached_property
+    def every_result(self) -> Int64Array:
+        """Rows of an edge and a node inside its source that stands for the output."""
+        return _every(self.result, self.more_result)
 
     @cached_property
     def by_source(self) -> tuple[Int64Array, Int64Array]:
@@ -56,6 +70,11 @@ class Edges:
     def into(self, nodes: Int64Array) -> Int64Array:
         """The edges to any of these nodes."""
         return _at(*self.by_target, nodes)
+
+
+def _every(first: Int64Array, more: Int64Array) -> Int64Array:
+    known = np.flatnonzero(first >= 0)
+    return np.concatenate([np.stack([known, first[known]], axis=1), more])
 
 
 def _at(order: Int64Array, ends: Int64Array, nodes: Int64Array) -> Int64Array:

@@ -12,9 +12,10 @@ import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
 from peakline.graph.index import short_name
-from peakline.graph.scopes.model import ScopedGraph
+from peakline.graph.scopes.model import Edges, ScopedGraph
 from peakline.graph.scopes.tree import Tree
 from peakline.tables.columns import Names
+from peakline.tables.joins import ranges
 
 MOST_ITEMS = 500
 MOST_EDGES = 4000
@@ -117,25 +118,48 @@ def joined_edges(graph: ScopedGraph, shown: Visible, *, sizes: bool = True) -> J
             break
         source = np.where(inside, graph.root[source], source)
     target = np.where(is_open[edges.target] & (edges.inner >= 0), edges.inner, edges.target)
+    edge, source, target = _forked(edges, is_open, source, target)
     begin, end = shown.stands_for[source], shown.stands_for[target]
     apart = np.flatnonzero((begin != end) & (begin < tree.size) & (end < tree.size))
     key = begin[apart] * np.int64(tree.size) + end[apart]
     pairs, place = np.unique(key, return_inverse=True)
     count = np.bincount(place, minlength=pairs.size)
-    control = edges.is_control[apart]
+    control = edges.is_control[edge[apart]]
     controls = np.bincount(place[control], minlength=pairs.size)
-    weight, is_known = size[apart], size[apart] >= 0
+    weight = size[edge[apart]]
+    is_known = weight >= 0
     total = np.zeros(pairs.size, np.int64)
     np.add.at(total, place[is_known], weight[is_known])
     unknown = np.bincount(place[~is_known], minlength=pairs.size)
     example = np.zeros(pairs.size, np.int64)
     order = np.lexsort((weight, ~control))
-    example[place[order]] = apart[order]
+    example[place[order]] = edge[apart[order]]
     most = np.lexsort((-count, -total))[:MOST_EDGES]
     return Joined(
         pairs[most] // tree.size, pairs[most] % tree.size, count[most], controls[most],
         total[most], unknown[most], example[most], int(pairs.size - most.size),
     )  # fmt: skip
+
+
+def _forked(
+    edges: Edges, is_open: BoolArray, source: Int64Array, target: Int64Array
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Per drawn edge its number, source and target: one to each open branch of a choice, and one
+    from each.
+    """
+    edge = np.arange(source.size)
+    more = edges.more_result[is_open[edges.source[edges.more_result[:, 0]]]]
+    if more.size:
+        edge, source = np.append(edge, more[:, 0]), np.append(source, more[:, 1])
+        target = np.append(target, target[more[:, 0]])
+    more = edges.more_inner[is_open[edges.target[edges.more_inner[:, 0]]]]
+    if more.size:
+        order = np.argsort(edge, kind="stable")
+        first, last = (np.searchsorted(edge[order], more[:, 0], side) for side in ("left", "right"))
+        same = order[ranges(first, last)]
+        edge, source = np.append(edge, edge[same]), np.append(source, source[same])
+        target = np.append(target, np.repeat(more[:, 1], last - first))
+    return edge, source, target
 
 
 def mixes(shown: Visible, column: Names, most: int = 4) -> dict[int, list[tuple[str, int]]]:

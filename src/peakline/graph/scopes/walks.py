@@ -25,17 +25,17 @@ class Walks:
     def __init__(self, graph: ScopedGraph) -> None:
         self._graph = graph
         edges = graph.edges
-        inner = np.flatnonzero(edges.inner >= 0)
-        given = np.flatnonzero(edges.result >= 0)
+        inner, inside = edges.every_inner.T
+        given, result = edges.every_result.T
         results, held = (np.concatenate(pair) for pair in (
-            (graph.root[graph.root >= 0], edges.result[given]),
+            (graph.root[graph.root >= 0], result),
             (np.flatnonzero(graph.root >= 0), edges.source[given]),
         ))  # fmt: skip
         more = inner.size + held.size
         nothing = np.zeros(more, np.int64)
         self._edges = Edges(
             np.concatenate([edges.source, edges.source[inner], results]),
-            np.concatenate([edges.target, edges.inner[inner], held]),
+            np.concatenate([edges.target, inside, held]),
             np.append(edges.output, nothing), np.append(edges.place, nothing),
             np.append(edges.is_control, np.zeros(more, np.bool_)),
             np.full(edges.source.size + more, -1), np.full(edges.source.size + more, -1),

@@ -125,12 +125,11 @@ def _inside(graph: ScopedGraph, shown: Visible) -> dict[str, list[int]]:
     """Edges between an open item and what in it stands for its operands and its result."""
     opened = np.array([one for one in shown.opened if one < graph.nodes], np.int64)
     edges = graph.edges
-    some = edges.into(opened)
-    some = some[edges.inner[some] >= 0]
+    some, inside = edges.every_inner[np.isin(edges.target[edges.every_inner[:, 0]], opened)].T
     pairs = {
         (owner, inner)
         for owner, inner in zip(
-            edges.target[some].tolist(), shown.stands_for[edges.inner[some]].tolist(), strict=True
+            edges.target[some].tolist(), shown.stands_for[inside].tolist(), strict=True
         )
     }
     root = graph.root[opened]
@@ -140,13 +139,12 @@ def _inside(graph: ScopedGraph, shown: Visible) -> dict[str, list[int]]:
             opened[root >= 0].tolist(), shown.stands_for[root[root >= 0]].tolist(), strict=True
         )
     }
-    given = edges.out_of(opened)
-    given = given[edges.result[given] >= 0]
+    given, result = edges.every_result[np.isin(edges.source[edges.every_result[:, 0]], opened)].T
     results |= {
         (inner, owner)
         for owner, inner in zip(
             edges.source[given].tolist(),
-            shown.stands_for[edges.result[given]].tolist(),
+            shown.stands_for[result].tolist(),
             strict=True,
         )
     }

@@ -26,6 +26,7 @@ const HATCH_PX = 6;
  * @property {{region: number[], offset: number[], bytes: number[], count: number, total_bytes: number, largest_bytes: number} | null} holes
  * @property {{rounded_bytes: number | null, requested_bytes: number | null, op: string | null} | null} failed
  * @property {Segments | null} [segments] what the allocator had of its device, over time
+ * @property {"moment" | "end" | null} [segments_of] when it had those whose regions a moment has
  * @property {{rows: number, columns: number, row: number[], first: number[], last: number[]}} [touched]
  * @property {number} [start_ps]
  * @property {number} [end_ps]

@@ -335,8 +335,10 @@ export class Addresses {
   }
 }
 
-/** What the segments do over time. @param {AddressMap} map @returns {string[]} */
-function segmentsText({ view, segments }) {
+/** What the segments do over time, or of when they are. @param {AddressMap} map @returns {string[]} */
+function segmentsText({ view, segments, segments_of: of }) {
+  if (of === "moment") return ["regions are of the segments that the allocator had then"];
+  if (of === "end") return ["regions are of the segments at the file's end: no record takes or returns one"];
   if (view !== "time" || !segments) return [];
   const taken = segments.start_ps.filter((at) => at !== null).length;
   const returned = segments.end_ps.filter((at) => at !== null).length;

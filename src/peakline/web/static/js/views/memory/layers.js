@@ -35,6 +35,7 @@ const MOST_PIXELS = 4096;
  * @property {Moments} high
  * @property {Moments} low
  * @property {number[] | null} reserved
+ * @property {string[] | null} program_events the names of events that say of which program buffers are
  */
 
 /** What layers of no group are called, and their colors of the stylesheet. */

@@ -19,13 +19,15 @@ export function makeModes(model, change) {
   const by = h("select", { "aria-label": "Stacked by", onchange: () =>
     change({ by: /** @type {State["by"]} */ (by.value), draw: "stack", off: [] }) });
   const switches = h("div", { class: "row-of memory-switches", role: "group", "aria-label": "Lines" });
-  const note = h("span", { class: "quiet" }, "By the name of the step: no record of memory says "
-    + "which XLA program requested it.");
+  const note = h("span", { class: "quiet" }, "");
   const element = h("div", { class: "row-of memory-modes" }, buttons, by, switches, note);
   return { element, redraw };
 
-  /** @param {{isDescribed: boolean, hasStacks: boolean, hasReserved: boolean | null}} known */
-  function redraw({ isDescribed, hasStacks, hasReserved }) {
+  /**
+   * @param {{isDescribed: boolean, hasStacks: boolean, hasReserved: boolean | null,
+   *   programEvents: string[] | null}} known
+   */
+  function redraw({ isDescribed, hasStacks, hasReserved, programEvents }) {
     const { state, allocator } = model;
     const key = document.activeElement instanceof HTMLElement && element.contains(document.activeElement)
       ? document.activeElement.dataset["key"] : undefined;
@@ -37,9 +39,13 @@ export function makeModes(model, change) {
       || (name === "stack" ? hasStacks : isDescribed
         || !(/** @type {readonly string[]} */ (DESCRIBED)).includes(name)));
     fill(by, names.map((name) => h("option", { value: name, selected: name === state.by },
-      `by ${BY[/** @type {State["by"]} */ (name)].toLowerCase()}`)));
+      `by ${name === "program" && programEvents ? "program"
+        : BY[/** @type {State["by"]} */ (name)].toLowerCase()}`)));
     by.hidden = state.draw !== "stack";
     note.hidden = state.draw !== "stack" || state.by !== "program";
+    note.textContent = programEvents
+      ? `By the compiled program in whose run a buffer was requested, on its thread: ${programEvents.join(", ")}.`
+      : "By the name of the step: no record of memory says which XLA program requested it.";
     const capacity = allocator?.capacity_bytes ?? null;
     fill(switches,
       toggle("requested", "Requested", state.draw === "stack",

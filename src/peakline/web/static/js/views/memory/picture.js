@@ -21,7 +21,8 @@ import { shownWith } from "./places.js";
 
 export class Picture {
   /** What the profile has, for the buttons. */
-  #has = { isDescribed: false, hasStacks: false, hasReserved: /** @type {boolean | null} */ (null) };
+  #has = { isDescribed: false, hasStacks: false, hasReserved: /** @type {boolean | null} */ (null),
+    programEvents: /** @type {string[] | null} */ (null) };
 
   /**
    * @param {import("../../shell/context.js").Context} context
@@ -109,7 +110,10 @@ export class Picture {
 
   #found() {
     const answer = this.chart?.layers.known;
-    if (answer) this.#has.hasReserved = answer.reserved !== null;
+    if (answer) {
+      this.#has.hasReserved = answer.reserved !== null;
+      this.#has.programEvents = answer.program_events;
+    }
     this.modes?.redraw(this.#has);
     this.layers?.redraw();
   }

@@ -32,6 +32,36 @@ export function valueLayer({ kind, key, groups }) {
   return kind === "group" ? key : `${count(groups)} smaller`;
 }
 
+/** The name of a layer's color in the stylesheet. @param {ProgramLayer} layer @param {number} place */
+export function colorOfLayer({ kind }, place) {
+  return kind === "group" ? CATEGORIES[place % CATEGORIES.length] ?? REST : REST;
+}
+
+/**
+ * The color of every part of the tree: that of the layer that it is in, grey where its layer is that
+ * of all smaller groups, and where it holds several.
+ * @param {ProgramAnswer} data
+ * @param {string} by
+ */
+export function colorsOfTree({ layers, tree }, by) {
+  const { id = [], label = [], parent = [] } = tree;
+  const places = new Map(id.map((one, place) => [one, place]));
+  const above = parent.map((one) => places.get(one) ?? -1);
+  const has = new Set(above), ops = new Set(above.filter((_, place) => !has.has(place)));
+  const known = new Map(layers.map((layer, place) => [layer.kind === "group" ? layer.key : null,
+    colorOfLayer(layer, place)]));
+  const paths = /** @type {string[]} */ ([]), colors = /** @type {string[]} */ ([]);
+  id.forEach((_, place) => {
+    const around = above[place] ?? -1;
+    paths[place] = by === "scope" && around > 0 ? `${paths[around]}/${label[place]}` : String(label[place]);
+    // An op and its instructions are in the scope around them, an instruction in what it is listed under.
+    const inherits = around >= 0 && (!has.has(place) || (by === "scope" && ops.has(place)));
+    colors[place] = (place > 0 ? known.get(paths[place] ?? "") : undefined)
+      ?? (inherits ? colors[around] : undefined) ?? REST;
+  });
+  return colors;
+}
+
 /**
  * @param {CanvasRenderingContext2D} context
  * @param {Record<string, string>} colors
@@ -57,8 +87,7 @@ export function paintProgram(context, colors, data, width, height, marked) {
   }
   const under = new Float64Array(place.length);
   layers.forEach((layer, number) => {
-    const name = layer.kind === "group" ? CATEGORIES[number % CATEGORIES.length] ?? REST : REST;
-    context.fillStyle = color(colors, name);
+    context.fillStyle = color(colors, colorOfLayer(layer, number));
     place.forEach((at, n) => {
       const size = data.bytes[number]?.[n] ?? 0, base = under[n] ?? 0;
       if (!size) return;

@@ -4,7 +4,7 @@
  */
 
 import { isAbort } from "../../core/api.js";
-import { CATEGORIES, REST } from "../../core/colors.js";
+import { REST } from "../../core/colors.js";
 import { Surface } from "../../core/canvas.js";
 import { fill, h } from "../../core/dom.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
@@ -15,7 +15,7 @@ import { DataTable } from "../../core/table.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
 import { toolCommand } from "../../core/command.js";
-import { paintProgram, placeAt, valueLayer } from "./program-picture.js";
+import { colorOfLayer, colorsOfTree, paintProgram, placeAt, valueLayer } from "./program-picture.js";
 import { PROGRAM_BY } from "./state.js";
 
 const MOST_ROWS = 5000;
@@ -32,6 +32,8 @@ const FOUND_BY = {
 export class Programs {
   /** @type {ProgramAnswer | null} */
   #data = null;
+  /** The colors of the parts of the icicle. @type {string[]} */
+  #colors = [];
   #query = "";
   #asking = new AbortController();
   /** The row whose life is marked. @type {any} */
@@ -68,7 +70,7 @@ export class Programs {
     this.legend = h("ul", { class: "memory-legend program-legend", "aria-label": "Layers of the program" });
     this.chosen = h("p", { class: "quiet", role: "status" });
     this.icicle = new Icicle({ label: "What the program holds at its peak, as a tree", text: bytes,
-      height: "20rem", choose: (id) => change({ ppart: this.#data?.tree["id"]?.[0] === id ? "" : id }) });
+      height: "20rem", color: (place) => this.#colors[place] ?? REST, choose: (id) => change({ ppart: this.#data?.tree["id"]?.[0] === id ? "" : id }) });
     this.table = new DataTable({
       label: "Values live at the program's peak", sort: "-bytes", height: "20rem",
       columns: [
@@ -163,13 +165,14 @@ export class Programs {
       + `${PROGRAM_BY[this.state().pby]}: at most ${bytes(data.peak_bytes)}. The table has what is live then.`);
     fill(this.legend, data.layers.map((layer, place) => h("li", { class: "chip" },
       h("span", { class: "swatch", "aria-hidden": "true", style: { backgroundColor:
-        `var(--${layer.kind === "group" ? CATEGORIES[place % CATEGORIES.length] : REST})` } }),
+        `var(--${colorOfLayer(layer, place)})` } }),
       h("span", { class: "name", title: layer.key }, valueLayer(layer)),
       h("span", { class: "quiet" }, bytes(layer.peak_bytes)))).reverse());
     this.table.setRows(data.rows);
     const { id = [], label = [], parent = [], bytes: sizes = [], count: many = [] } = tree;
     this.icicle.element.hidden = !id.length;
     if (id.length) {
+      this.#colors = colorsOfTree(data, this.state().pby);
       this.icicle.show({ id, label, parent, value: sizes, note: many.map((one) => counted(one, "value")),
         isRest: id.map((one) => String(one).startsWith("rest:")) }, this.state().ppart);
     }
