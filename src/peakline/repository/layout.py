@@ -166,6 +166,7 @@ class Repository:
     def __init__(self, logdir: str | os.PathLike[str], **storage_options: object) -> None:
         self.logdir = local_or_url(os.fspath(logdir))
         """The directory as it was given."""
+        self._last: tuple[list[Folder | Problem], Found] | None = None
         self.rule: Rule | None = None
         """Which sessions and hosts are listed; to be set before the first listing."""
         self._options = storage_options
@@ -225,10 +226,30 @@ class Repository:
                 raise NotFoundError(f"{self.logdir}: no such directory") from None
         except Unreadable as error:
             raise InputError(f"{self.logdir}: {error}") from error
+        last = self._last
+        if last is not None and not nested and self._is_same(folders, last[0]):
+            return last[1]
+        everyone = folders
         if self.rule is not None:
             allowed = {folder.path for folder in self.rule([folder for _, folder in folders])}
             folders = [(run, folder) for run, folder in folders if folder.path in allowed]
-        return self._sorted(folders)
+        found = self._sorted(folders)
+        if not nested:
+            self._last = ([folder for _, folder in everyone], found)
+        return found
+
+    def _is_same(
+        self, folders: list[tuple[str, Folder | Problem]], last: list[Folder | Problem]
+    ) -> bool:
+        """Whether a listing gave the same objects as the last one: directories that hold profiles
+        and did not change, of which none is a link.
+        """
+        if not folders or len(folders) != len(last):
+            return False
+        if any(folder is not other for (_, folder), other in zip(folders, last, strict=True)):
+            return False
+        # The rule is about where they lie, and all lie in one directory.
+        return self.rule is None or bool(self.rule([folders[0][1]]))
 
     def session(self, session_id: str) -> Session:
         """The session, also a nested run's (``train/ID``).
