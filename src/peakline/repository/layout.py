@@ -229,27 +229,24 @@ class Repository:
         last = self._last
         if last is not None and not nested and self._is_same(folders, last[0]):
             return last[1]
-        everyone = folders
+        everyone = [folder for _, folder in folders]
         if self.rule is not None:
-            allowed = {folder.path for folder in self.rule([folder for _, folder in folders])}
+            allowed = {folder.path for folder in self.rule(everyone)}
             folders = [(run, folder) for run, folder in folders if folder.path in allowed]
         found = self._sorted(folders)
         if not nested:
-            self._last = ([folder for _, folder in everyone], found)
+            self._last = everyone, found
         return found
 
     def _is_same(
         self, folders: list[tuple[str, Folder | Problem]], last: list[Folder | Problem]
     ) -> bool:
-        """Whether a listing gave the same objects as the last one: directories that hold profiles
-        and did not change, of which none is a link.
-        """
+        """Whether a listing gave the last one's objects: unchanged directories, no links."""
         if not folders or len(folders) != len(last):
             return False
-        if any(folder is not other for (_, folder), other in zip(folders, last, strict=True)):
-            return False
+        same = all(one is other for (_, one), other in zip(folders, last, strict=True))
         # The rule is about where they lie, and all lie in one directory.
-        return self.rule is None or bool(self.rule([folders[0][1]]))
+        return same and (self.rule is None or bool(self.rule([folders[0][1]])))
 
     def session(self, session_id: str) -> Session:
         """The session, also a nested run's (``train/ID``).
