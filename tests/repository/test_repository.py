@@ -7,7 +7,7 @@ import pytest
 from tests.repository.places import FOREIGN, as_nobody, put
 
 from peakline.errors import InputError, NotFoundError, UsageError
-from peakline.repository import Repository, Session
+from peakline.repository import Repository, Session, local
 from peakline.repository.local import LocalFolder
 
 OLD, NEW = "2026_11_20_16_57_05", "2026_11_21_09_00_00"
@@ -245,6 +245,49 @@ def test_a_listing_knows_settled_sessions_without_reading_them(tmp_path, monkeyp
     read = []
     monkeypatch.setattr(LocalFolder, "files", lambda folder: read.append(folder.name) or iter(()))
     assert (len(repository.sessions()), read) == (2, [])
+
+
+def test_a_listing_of_what_did_not_change_is_the_last_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "_SETTLED_NS", -1)
+    for number, name in enumerate("abc"):
+        put(tmp_path, f"{PLUGIN}/{name}/vm.xplane.pb")
+        os.utime(tmp_path / PLUGIN / name, (number + 1, number + 1))
+    repository = Repository(tmp_path)
+    repository.rule = list
+    assert repository.survey() == repository.survey()
+    first = repository.survey()
+    assert repository.survey() is first
+    assert names(first.sessions) == ["c", "b", "a"]
+
+    def now():
+        found = names(repository.sessions())
+        assert found == names(Repository(tmp_path).sessions())
+        return found
+
+    os.utime(tmp_path / PLUGIN / "a", (9, 9))
+    assert now() == ["a", "c", "b"]
+    (tmp_path / PLUGIN / "c").rename(tmp_path / PLUGIN / "d")
+    assert now() == ["a", "d", "b"]
+    shutil.rmtree(tmp_path / PLUGIN / "d")
+    assert now() == ["a", "b"]
+    put(tmp_path, f"{PLUGIN}/e/vm.xplane.pb")
+    os.utime(tmp_path / PLUGIN / "e", (5, 5))
+    assert now() == ["a", "e", "b"]
+    (tmp_path / PLUGIN / "e/vm.xplane.pb").unlink()
+    assert now() == ["a", "b"]
+    repository.rule = lambda _: []
+    assert repository.sessions() == []
+
+
+def test_a_listing_with_a_link_is_made_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "_SETTLED_NS", -1)
+    put(tmp_path, f"{PLUGIN}/a/vm.xplane.pb")
+    put(tmp_path, "elsewhere/vm.xplane.pb")
+    (tmp_path / PLUGIN / "b").symlink_to(tmp_path / "elsewhere")
+    repository = Repository(tmp_path)
+    assert sorted(names(repository.sessions())) == ["a", "b"]
+    (tmp_path / "elsewhere/vm.xplane.pb").unlink()
+    assert names(repository.sessions()) == ["a"]
 
 
 def test_digits_that_are_no_date_are_ordered_by_their_time(tmp_path):

@@ -9,11 +9,12 @@ from tests.each_row import each_row
 from tests.service.http_client import problem, serving
 
 from peakline.service.http import page_routes
-from peakline.web import PageFile, page_files
+from peakline.web import Editions, PageFile, page_files
 
 WORD = "s3cret-t0ken"
 PLAIN = {"Accept-Encoding": "identity"}
 SCRIPT = "/assets/js/main.js"
+FIRST = "/assets/js/first.js"
 VENDORED = "/assets/vendor/dagre/dagre.js"
 
 
@@ -30,7 +31,7 @@ def ask(face, path, **headers):
     return face.client.get(path, headers=PLAIN | headers)
 
 
-@each_row("path", page_files())
+@each_row("path", set(page_files()) - {"/"})
 def test_every_file_is_answered_as_it_is(face, path):
     file = page_files()[path]
     answer = ask(face, path)
@@ -86,7 +87,7 @@ def test_a_file_is_packed_for_those_who_take_gzip(face):
 def test_what_gzip_makes_larger_is_sent_as_it_is(face, monkeypatch, tmp_path):
     (tmp_path / "small.css").write_text("a{}")
     small = PageFile("text/css", tmp_path / "small.css")
-    monkeypatch.setattr(page_routes, "_files", lambda: {"/assets/small.css": small})
+    monkeypatch.setattr(page_routes, "editions", Editions({"/assets/small.css": small}))
     answer = ask(face, "/assets/small.css", **{"Accept-Encoding": "gzip"})
     assert (answer.status_code, answer.content) == (200, b"a{}")
     assert "content-encoding" not in answer.headers
@@ -159,15 +160,105 @@ def plain_needs(path):
         at = waiting.pop()
         found.add(at)
         for line in page_files()[at].place.read_text(encoding="utf-8").splitlines():
-            named = line.startswith(("import ", "} from ")) and re.search(r'"(\.[^"]+)"', line)
+            named = line.startswith(("import ", "} from ", "  from ")) and re.search(
+                r'"(\.[^"]+)"', line
+            )
             target = named and posixpath.normpath(posixpath.join(at, "..", named[1]))
             if target and target not in found:
                 waiting.append(target)
     return found
 
 
-def test_the_document_names_all_modules_that_it_needs(face):
-    told = re.findall(r"<([^>]+)>; rel=modulepreload", ask(face, "/").headers["link"])
+def document(face):
+    return ask(face, "/").text
+
+
+def edition(face):
+    """The part of the document's addresses that names its edition."""
+    (found,) = set(re.findall(r'(?:src|href)="assets/(v-\w+)/', document(face)))
+    return found
+
+
+def test_the_document_names_the_modules_that_are_needed_first(face):
+    told = re.findall(r'"modulepreload" href="assets/v-\w+(/[^"]+)"', document(face))
     assert len(set(told)) == len(told)
-    assert {f"/{one}" for one in told} == plain_needs(SCRIPT)
-    assert "link" not in ask(face, SCRIPT).headers
+    assert {f"/assets{one}" for one in told} == plain_needs(FIRST)
+
+
+def test_the_document_names_the_modules_of_the_page_and_of_each_view(face):
+    told = dict(re.findall(r'<meta name="modules-of-(\w+)" content="([^"]+)">', document(face)))
+    first, page = plain_needs(FIRST), plain_needs(SCRIPT)
+    wanted = {"page": page - first}
+    for path in page_files():
+        if path.startswith("/assets/js/views/") and path.endswith("/index.js"):
+            wanted[path.split("/")[4]] = plain_needs(path) - first - page
+    assert len(wanted) > 8
+    assert {
+        view: {f"/assets/{one}" for one in names.split(" ")} for view, names in told.items()
+    } == wanted
+
+
+def test_one_stylesheet_holds_all_in_the_order_of_the_document(face):
+    static = page_files()["/"].place
+    names = re.findall(r'rel="stylesheet" href="([^"]+)"', static.read_text(encoding="utf-8"))
+    assert len(names) > 8
+    (address,) = re.findall(r'rel="stylesheet" href="([^"]+)"', document(face))
+    answer = ask(face, f"/{address}")
+    assert answer.headers["content-type"] == "text/css; charset=utf-8"
+    sheets = [static.parent.joinpath(name.removeprefix("assets/")).read_text() for name in names]
+    assert answer.text == "\n".join(sheets)
+
+
+def test_what_the_document_names_is_there_and_is_kept(face):
+    addresses = re.findall(r'(?:src|href)="(assets/[^"]+)"', document(face))
+    assert len(addresses) > 5
+    for address in addresses:
+        answer = ask(face, f"/{address}")
+        assert answer.status_code == 200
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+
+
+@each_row("name", ["v-0123456789abcdef/js/main.js", "v-/js/main.js", "js/main.js"])
+def test_a_file_of_no_or_of_another_edition_is_the_one_of_now_and_is_not_kept(face, name):
+    answer = ask(face, f"/assets/{name}")
+    assert answer.content == page_files()[SCRIPT].place.read_bytes()
+    assert answer.headers["cache-control"] == "no-cache"
+
+
+def test_the_stylesheet_of_another_edition_is_answered_too(face):
+    answer = ask(face, "/assets/v-0123456789abcdef/styles.css")
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-cache")
+
+
+def test_an_edition_names_no_path(face):
+    part = edition(face)
+    for name in (
+        f"{part}/",
+        f"{part}/nosuch.js",
+        f"{part}/{part}/js/main.js",
+        f"{part}//js/main.js",
+    ):
+        problem(ask(face, f"/assets/{name}"), 404, "NOT_FOUND")
+
+
+def test_a_file_that_changed_makes_another_edition(tmp_path):
+    place, page = tmp_path / "a.js", tmp_path / "index.html"
+    place.write_text("1")
+    page.write_text('<head><link rel="stylesheet" href="assets/a.css">\n<script src="assets/a.js">')
+    (tmp_path / "a.css").write_text("a{}")
+    editions = Editions(
+        {
+            "/": PageFile("text/html", page),
+            "/assets/a.js": PageFile("text/javascript", place),
+            "/assets/a.css": PageFile("text/css", tmp_path / "a.css"),
+        }
+    )
+    first = editions.current()
+    assert editions.current() is editions.known(first.name) is first
+    place.write_text("22")
+    assert editions.known(first.name) is first, "a page that has begun gets what it began with"
+    second = editions.current()
+    assert editions.known(second.name) is second
+    assert editions.known(first.name) is None
+    assert second.files["/assets/a.js"][1].plain == b"22"
+    assert f'src="assets/v-{second.name}/a.js"'.encode() in second.files["/"][1].plain

@@ -38,6 +38,20 @@ def test_requests_are_counted_by_face_method_and_code():
     assert abs(found["peakline_request_seconds_sum", "S/EnumSessions", "grpc"] - 0.7) < 1e-9
 
 
+def test_it_is_quiet_once_no_request_began_or_ended_for_a_while(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("peakline.service.metrics.time.monotonic", lambda: now[0])
+    metrics = Metrics()
+    assert metrics.is_quiet(0.3)
+    with metrics.in_flight("http"):
+        assert not metrics.is_quiet(0.3)
+        now[0] += 1
+        assert metrics.is_quiet(0.3), "one that lasts holds nothing up"
+    assert not metrics.is_quiet(0.3)
+    now[0] += 0.3
+    assert metrics.is_quiet(0.3 - 1e-9)
+
+
 def test_callers_cannot_make_labels():
     metrics = Metrics()
     metrics.know("http", ["GET /healthz"])

@@ -168,6 +168,7 @@ class Repository:
     def __init__(self, logdir: str | os.PathLike[str], **storage_options: object) -> None:
         self.logdir = local_or_url(os.fspath(logdir))
         """The directory as it was given."""
+        self._last: tuple[list[Folder | Problem], Found] | None = None
         self.rule: Rule | None = None
         """Which sessions and hosts are listed; to be set before the first listing."""
         self._options = storage_options
@@ -227,10 +228,27 @@ class Repository:
                 raise NotFoundError(f"{self.logdir}: no such directory") from None
         except Unreadable as error:
             raise InputError(f"{self.logdir}: {error}") from error
+        last = self._last
+        if last is not None and not nested and self._is_same(folders, last[0]):
+            return last[1]
+        everyone = [folder for _, folder in folders]
         if self.rule is not None:
-            allowed = {folder.path for folder in self.rule([folder for _, folder in folders])}
+            allowed = {folder.path for folder in self.rule(everyone)}
             folders = [(run, folder) for run, folder in folders if folder.path in allowed]
-        return self._sorted(folders)
+        found = self._sorted(folders)
+        if not nested:
+            self._last = everyone, found
+        return found
+
+    def _is_same(
+        self, folders: list[tuple[str, Folder | Problem]], last: list[Folder | Problem]
+    ) -> bool:
+        """Whether a listing gave the last one's objects: unchanged directories, no links."""
+        if not folders or len(folders) != len(last):
+            return False
+        same = all(one is other for (_, one), other in zip(folders, last, strict=True))
+        # The rule is about where they lie, and all lie in one directory.
+        return same and (self.rule is None or bool(self.rule([folders[0][1]])))
 
     def session(self, session_id: str) -> Session:
         """The session, also a nested run's (``train/ID``).

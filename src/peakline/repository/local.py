@@ -166,12 +166,14 @@ class LocalFolder:
 
 class LocalStore:
     """The local file system, or what of it lies inside of ``confinement``. It remembers which
-    directories it has seen a profile in.
+    directories it has seen a profile in; as long as one does not change, a listing with ``look``
+    gives the same object again.
     """
 
     def __init__(self, confinement: Confinement | None = None) -> None:
         self._confinement = confinement
         self._known: dict[str, _Change] = {}
+        self._last: tuple[str, dict[str, LocalFolder]] = ("", {})
 
     def join(self, path: str, *names: str) -> str:
         return os.path.join(path, *names)
@@ -193,25 +195,39 @@ class LocalStore:
         return self._folder(os.path.basename(path), path)
 
     def folders(self, path: str, *, look: bool = False) -> Iterator[Folder | Problem]:
+        before = self._last[1] if look and self._last[0] == path else {}
+        now: dict[str, LocalFolder] = {}
+        base = os.path.join(path, "")
         with _entries_and_place(path, self._confinement) as (entries, descriptor):
             for entry in entries:
-                if entry.name[0] == ".":
+                name = entry.name
+                if name[0] == ".":
                     continue
-                place = os.path.join(path, entry.name)
+                place = f"{base}{name}"
                 try:
                     if not entry.is_dir():
                         continue
                     listed = None
                     if not entry.is_symlink():
                         listed = _change(entry.stat(follow_symlinks=False))
+                        known = before.get(name)
+                        if known is not None and known.listed == listed:
+                            now[name] = known
+                            yield known
+                            continue
                         if look and descriptor is not None and self._known.get(place) != listed:
                             # By the directory's own descriptor: a tenth of the calls that it takes
                             # by its path.
-                            holds = _holds_profile(descriptor, entry.name)
+                            holds = _holds_profile(descriptor, name)
                             _remember(self._known, place, listed, holds=holds)
-                    yield self._folder(entry.name, place, listed)
+                    folder = self._folder(name, place, listed)
+                    if look and listed is not None and self._known.get(place) == listed:
+                        now[name] = folder
+                    yield folder
                 except OSError as error:
-                    yield Problem(entry.name, place, str(_unreadable(error)))
+                    yield Problem(name, place, str(_unreadable(error)))
+        if look:
+            self._last = (path, now)
 
     def nested(self, logdir: str) -> Iterator[tuple[str, Folder | Problem]]:
         """Links are followed, each directory is looked at once, installed programs are not."""

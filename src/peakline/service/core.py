@@ -129,7 +129,7 @@ class Analysis:
 
     def sessions(self, repository: Repository) -> list[Session]:
         """The sessions that a list shows, newest first."""
-        return self._access.inside(repository.sessions())
+        return repository.sessions()
 
     def look(self, session: Session) -> tuple[tuple[str, ...], str]:
         """What a list shows of one session: its tools, and where there are none the reason."""

@@ -6,7 +6,9 @@ count as ``other``; codes are status names or numbers.
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -40,6 +42,7 @@ class Metrics:
         self._known: dict[str, frozenset[str]] = {}
         self._codes: set[str] = set()
         self._lock = threading.Lock()
+        self._last_request = -math.inf
         counter, gauge, histogram = (
             partial(Counter, registry=registry),
             partial(Gauge, registry=registry),
@@ -125,10 +128,16 @@ class Metrics:
         """A request is being answered while the block runs."""
         gauge = self._in_flight.labels(face)
         gauge.inc()
+        self._last_request = time.monotonic()
         try:
             yield
         finally:
             gauge.dec()
+            self._last_request = time.monotonic()
+
+    def is_quiet(self, seconds: float) -> bool:
+        """Whether no request began or ended within the last ``seconds``."""
+        return time.monotonic() - self._last_request >= seconds
 
     def refused(self, reason: str) -> None:
         """A request was refused: one of `_REASONS`."""

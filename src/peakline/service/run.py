@@ -29,6 +29,8 @@ _CLEANING_S = 5.0
 _LEAST_ANSWERS = 256 << 20
 """Bytes of answers that are held, however small the cache of profiles is."""
 _LOOK_S = 0.02
+_QUIET_S = 0.3
+"""What is done beforehand waits until no request has come for so long."""
 
 
 class Server:
@@ -65,11 +67,15 @@ class Server:
         )
         analysis = self.analysis
         gates = (analysis.gate, analysis.lists)
-        self._indexer = Indexer(
-            analysis.sessions, analysis.look, lambda: any(gate.running for gate in gates)
-        )
+
+        def is_busy() -> bool:
+            # Who opens the page sends dozens of requests for its files, with gaps between them:
+            # each would wait for the interpreter while a session is looked at.
+            return any(gate.running for gate in gates) or not self.metrics.is_quiet(_QUIET_S)
+
+        self._indexer = Indexer(analysis.sessions, analysis.look, is_busy)
         analysis.on_unfinished = self._indexer.ask
-        self._warm_up = WarmUp(then=self._index, first=self.engine.sql_pool.start)
+        self._warm_up = WarmUp(then=self._index, first=self._prepare)
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
         self._stopping = threading.Lock()
@@ -155,6 +161,14 @@ class Server:
         for root in self.settings.roots:
             with suppress(PeaklineError):  # a list says what is wrong
                 self.access.repository(root).clean(nested=nested)
+
+    def _prepare(self) -> None:
+        """What any first request would wait for."""
+        from peakline.service.http.page_routes import editions
+
+        with suppress(OSError):  # the page says what it has lost
+            editions.prepare()
+        self.engine.sql_pool.start()
 
     def _index(self) -> None:
         """Look at all local sessions; those of a bucket, which cost transfers, when listed."""

@@ -25,8 +25,8 @@ _MEDIA_TYPES: Mapping[str, str] = {
     ".txt": "text/plain; charset=utf-8",
 }
 _GZIP_LEVEL = 6
-_IMPORT = re.compile(r'^(?:import|export)\b[^;"]*"(\.[^"]+)"', re.MULTILINE)
-"""An import that is not dynamic; it begins a line."""
+_IMPORT = re.compile(r'^(?:import|export)\b[^;"(]*"(\.[^"]+)"', re.MULTILINE)
+"""An import that is not dynamic, nor a type in a comment; it begins a line."""
 
 
 class Content:

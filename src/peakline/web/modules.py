@@ -1,35 +1,59 @@
 """Which modules the page needs: a browser that knows it at once loads them together.
 
 Without it a browser learns of a module only when another one that imports it has come: the page
-would wait for five rounds of requests before it can begin.
+would wait for five rounds of requests before it can begin, and a view for three more.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
-from peakline.web.files import PageFile
+from peakline.web.files import Content
 
-_ENTRY = "/assets/js/main.js"
+FIRST, MAIN = "/assets/js/first.js", "/assets/js/main.js"
+"""What sends the first questions, and the page itself."""
+_VIEW = re.compile(r"/assets/js/views/(\w+)/index\.js")
 
 
-def needed_modules(files: Mapping[str, PageFile]) -> list[str]:
-    """All modules that the page needs whatever it shows, by their paths, the nearest first.
+PAGE = "page"
 
-    Raises OSError when a file is gone.
+
+def first_modules(contents: Mapping[str, Content]) -> list[str]:
+    """The modules that are needed first, by their paths, the nearest first."""
+    return _closure(contents, (FIRST,))
+
+
+def later_modules(contents: Mapping[str, Content]) -> dict[str, list[str]]:
+    """Under `PAGE` what the page needs besides whatever it shows, and what each view needs besides
+    that, by the view's name.
     """
-    found = {_ENTRY: None} if _ENTRY in files else {}
-    front = list(found)
-    while front:
-        near = dict.fromkeys(one for path in front for one in _imports(files, path))
-        front = [one for one in near if one not in found]
-        found |= dict.fromkeys(front)
+    first = first_modules(contents)
+    page = [one for one in _closure(contents, (MAIN,)) if one not in first]
+    common = {*first, *page}
+    found = {PAGE: page}
+    for path in contents:
+        match = _VIEW.fullmatch(path)
+        if match:
+            found[match[1]] = [one for one in _closure(contents, (path,)) if one not in common]
+    return found
+
+
+def _closure(contents: Mapping[str, Content], entries: Iterable[str]) -> list[str]:
+    """The modules ``entries`` and all that they import at once, a round after the other."""
+    found: dict[str, None] = {}
+    for entry in entries:
+        front = [entry] if entry in contents and entry not in found else []
+        while front:
+            found |= dict.fromkeys(front)
+            near = dict.fromkeys(one for path in front for one in _imports(contents, path))
+            front = [one for one in near if one not in found]
     return list(found)
 
 
-def _imports(files: Mapping[str, PageFile], path: str) -> Iterator[str]:
-    for relative in files[path].content().imports:
+def _imports(contents: Mapping[str, Content], path: str) -> Iterator[str]:
+    for relative in contents[path].imports:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), relative))
-        if target in files:
+        if target in contents:
             yield target

@@ -6,7 +6,6 @@ They hold no data and are answered without a token. What a browser may do with t
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
@@ -15,7 +14,7 @@ from peakline.errors import NotFoundError
 from peakline.service.http.answers import accepts_gzip, names_tag
 from peakline.service.http.describe import answer, described
 from peakline.service.http.requests import context_of
-from peakline.web import content_policy, needed_modules, page_files
+from peakline.web import Edition, Editions, content_policy, page_files, without_edition
 
 router = APIRouter(tags=["page"])
 
@@ -24,10 +23,12 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-cache",
+    "Content-Security-Policy": content_policy(),
     "Vary": "Accept-Encoding",
 }
-_files = cache(page_files)
+_CHANGES, _STAYS = "no-cache", "public, max-age=31536000, immutable"
+"""What an address holds that names no edition of the page, and one that does."""
+editions = Editions(page_files())
 _TAG = {"ETag": "names the content; sent back as If-None-Match it is answered with 304"}
 _UNCHANGED = {"description": "the caller has this content already"}
 _OPEN: dict[str, object] = {"security": []}
@@ -73,28 +74,34 @@ async def asset(
 
 
 async def _answer(request: Request, path: str) -> Response:
-    """The file of that very name; nothing of a request ever becomes a path on the disk."""
-    found = _files().get(path)
+    """The file of that very name; nothing of a request ever becomes a path on the disk.
+
+    One of the last edition is answered at once: the page begins with dozens of them.
+    """
+    plain_path, name = without_edition(path)
+    edition = editions.known(name) if name else None
+    if edition is not None:
+        return _response(request, edition, plain_path, _STAYS)
+    try:
+        edition = await context_of(request).work.read(editions.current)
+    except OSError:
+        raise NotFoundError("the page has lost one of its files") from None
+    # Of another edition, before this server was started anew: what is the file now.
+    return _response(request, edition, plain_path, _STAYS if edition.name == name else _CHANGES)
+
+
+def _response(request: Request, edition: Edition, path: str, caching: str) -> Response:
+    found = edition.files.get(path)
     if found is None:
         raise NotFoundError(f"the page has no file {path[:100]!r}")
-    zipped = accepts_gzip(request.headers.get("accept-encoding", ""))
-
-    def read() -> tuple[str, bytes, bytes | None, list[str]]:
-        content = found.content()
-        modules = needed_modules(_files()) if path == "/" else []
-        return content.tag, content.plain, content.packed if zipped else None, modules
-
-    try:
-        tag, plain, packed, modules = await context_of(request).work.read(read)
-    except OSError:
-        raise NotFoundError(f"the page has lost its file {path!r}") from None
+    media_type, content = found
     # The tag is weak, as both encodings share it.
-    headers = {**_HEADERS, "Content-Security-Policy": content_policy(), "ETag": f'W/"{tag}"'}
-    if modules:
-        headers["Link"] = ", ".join(f"<{one[1:]}>; rel=modulepreload" for one in modules)
-    if names_tag(request.headers.get("if-none-match", ""), f'"{tag}"'):
+    headers = {**_HEADERS, "Cache-Control": caching, "ETag": f'W/"{content.tag}"'}
+    if names_tag(request.headers.get("if-none-match", ""), f'"{content.tag}"'):
         return Response(status_code=304, headers=headers)
-    headers["Content-Type"] = found.media_type
-    if packed is not None and len(packed) < len(plain):
-        return Response(packed, headers={**headers, "Content-Encoding": "gzip"})
-    return Response(plain, headers=headers)
+    headers["Content-Type"] = media_type
+    if accepts_gzip(request.headers.get("accept-encoding", "")):
+        packed = content.packed
+        if len(packed) < len(content.plain):
+            return Response(packed, headers={**headers, "Content-Encoding": "gzip"})
+    return Response(content.plain, headers=headers)

@@ -35,6 +35,26 @@ export class ProblemError extends Error {
   }
 }
 
+/** Answers that were requested before the view was there, by their address. @type {Map<string, Promise<Response>>} */
+const ahead = new Map();
+
+/**
+ * Send a question now; who sends the same first gets its answer.
+ * @param {string} path under `/api/`
+ * @param {NonNullable<Asked["query"]>} [query]
+ * @returns {Promise<any>} the answer as JSON; null for an error, which is the other's to show
+ */
+export function askAhead(path, query = {}) {
+  const answer = send(path, { query }, token());
+  ahead.set(addressOf(path, query), answer);
+  return answer.then((response) => response.ok ? response.clone().json() : null).catch(() => null);
+}
+
+/** The reader went elsewhere: what nobody took until then is out of date. */
+export function forgetAhead() {
+  ahead.clear();
+}
+
 /** How many answers are on their way, and who waits for the last of them. */
 let running = 0;
 /** @type {Set<() => void>} */
@@ -81,12 +101,12 @@ export async function json(path, asked = {}) {
 
 /**
  * A page of the list of sessions, of which nobody looks into the profiles.
- * @param {{root: string, search?: string, sort?: string, offset?: number, limit?: number}} query without a limit all
+ * @param {{root: string, search?: string, sort?: string, offset?: number, limit?: number, tools: false}} query without a limit all
  * @param {AbortSignal} signal
  * @returns {Promise<{sessions: ListedSession[], matching: number, all: number}>}
  */
 export async function sessionPage(query, signal) {
-  const response = await request("sessions", { query: { ...query, tools: false }, signal });
+  const response = await request("sessions", { query, signal });
   const number = (/** @type {string} */ name) => Number(response.headers.get(`Peakline-${name}`));
   return { sessions: await response.json(), matching: number("Rows"), all: number("Sessions") };
 }
@@ -142,7 +162,8 @@ export function sessionPath(session, ...parts) {
  */
 export async function request(path, asked) {
   const shown = token();
-  const response = await send(path, asked, shown);
+  const response = await (sentAhead(path, asked) ?? send(path, asked, shown));
+  asked.signal?.throwIfAborted();
   if (response.ok) return response;
   // Always read: a request is not over, and holds what it needs, until its answer is.
   const problem = await problemOf(response);
@@ -166,11 +187,6 @@ export async function request(path, asked) {
  * @param {string | null} shown
  */
 async function send(path, { query = {}, signal, method = "GET", body, headers = {} }, shown) {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
-  }
-  const text = search.toString();
   /** @type {Record<string, string>} */
   const sent = { ...headers };
   if (shown) sent["Authorization"] = `Bearer ${shown}`;
@@ -185,7 +201,7 @@ async function send(path, { query = {}, signal, method = "GET", body, headers = 
   }
   running += 1;
   try {
-    return await fetch(`api/${path}${text ? `?${text}` : ""}`, {
+    return await fetch(addressOf(path, query), {
       method, signal: signal ?? null, headers: sent, body: content ?? null, cache: "no-cache",
     });
   } catch (error) {
@@ -196,6 +212,31 @@ async function send(path, { query = {}, signal, method = "GET", body, headers = 
     // What a view asks next because of this answer goes first.
     setTimeout(quiet);
   }
+}
+
+/**
+ * The answer that `askAhead` was called for, once.
+ * @param {string} path
+ * @param {Asked} asked
+ */
+function sentAhead(path, { query = {}, method = "GET" }) {
+  const address = addressOf(path, query);
+  const found = method === "GET" ? ahead.get(address) : undefined;
+  if (found) ahead.delete(address);
+  return found;
+}
+
+/**
+ * @param {string} path
+ * @param {NonNullable<Asked["query"]>} query
+ */
+function addressOf(path, query) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
+  }
+  const text = search.toString();
+  return `api/${path}${text ? `?${text}` : ""}`;
 }
 
 /**

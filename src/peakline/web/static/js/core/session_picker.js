@@ -44,7 +44,8 @@ export function pickSession(title, { root, without = [], choose }) {
     state.textContent = "Searching …";
     try {
       const { sessions, matching, all } = await sessionPage(
-        { root, search: field.value.trim(), limit: SHOWN + without.length }, ends.signal);
+        { root, search: field.value.trim(), limit: SHOWN + without.length, tools: false },
+        ends.signal);
       const shown = sessions.filter(({ session_id: name }) => !without.includes(name)).slice(0, SHOWN);
       names = shown.map(({ session_id: name }) => name);
       fill(list, ...shown.map((one, at) => h("div", { role: "option", id: `picked-${at}`,

@@ -19,9 +19,8 @@ export class Context {
    * @param {import("../core/address.js").Address} address
    * @param {AbortSignal} signal ends with the view: give it to every question
    * @param {Promise<import("./router.js").SessionDocument> | null} document
-   * @param {import("../core/ahead.js").Ahead | null} [ahead] what is on its way already
    */
-  constructor(router, main, address, signal, document, ahead = null) {
+  constructor(router, main, address, signal, document) {
     this.router = router;
     this.main = main;
     this.view = address.view;
@@ -32,7 +31,6 @@ export class Context {
     this.signal = signal;
     /** The session's hosts and tools, while they come; null outside of sessions. */
     this.document = document;
-    this.ahead = ahead;
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
   }
 
@@ -90,10 +88,7 @@ export class Context {
    * @param {AbortSignal} [signal] besides the view's own
    */
   tool(name, query = {}, signal = this.signal) {
-    const whole = this.#asked(query);
-    const request = () => json(sessionPath(this.session, "tools", name), { query: whole, signal });
-    const ahead = this.ahead?.take(name, whole);
-    return ahead ? ahead.then((answer) => answer ?? request()) : request();
+    return json(sessionPath(this.session, "tools", name), { query: this.#asked(query), signal });
   }
 
   /**

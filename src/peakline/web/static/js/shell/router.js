@@ -1,9 +1,9 @@
 /** From the address to the view that it names, and back. */
 
-import { Ahead } from "../core/ahead.js";
 import { json, sessionPath } from "../core/api.js";
 import { changed, formatAddress, parseAddress } from "../core/address.js";
 import { fill } from "../core/dom.js";
+import { preload } from "../core/preload.js";
 import { empty, failed, loading } from "../core/states.js";
 import { hideTip } from "../core/tooltip.js";
 import { AnswerBar } from "./answer.js";
@@ -13,7 +13,6 @@ import { openHelp } from "./help.js";
 import { openPalette } from "./palette.js";
 import { skipLinks } from "./skip.js";
 import { isTyping } from "../core/gestures.js";
-import { firstQuestions } from "../views/graph/state.js";
 
 /** @typedef {import("../core/address.js").Address} Address */
 /**
@@ -33,10 +32,6 @@ const VIEWS = {
   graph: () => import("../views/graph/index.js"),
   sql: () => import("../views/sql/index.js"),
 };
-
-/** What views need first, sent before their modules are there. */
-/** @type {Record<string, (params: Record<string, string>) => import("../core/ahead.js").Question[]>} */
-const FIRST = { graph: firstQuestions };
 
 export class Router {
   /** @type {View | null} */
@@ -125,13 +120,12 @@ export class Router {
   async #open(address) {
     const ends = this.#leave(address);
     fill(this.#main, loading("Opening"));
-    const questions = FIRST[address.view]?.(address.params) ?? [];
+    preload(address.view);
     const module = (VIEWS[address.view] ?? VIEWS["sessions"])?.();
     try {
       const session = address.session ? this.#session(address) : null;
       session?.then((found) => void (!ends.signal.aborted && this.#header.setSession(found)),
         () => undefined);
-      const ahead = session && new Ahead(address, questions, session, ends.signal);
       let shown = address;
       if (session && !address.params["host"]) {
         const { hosts } = await session;
@@ -148,7 +142,7 @@ export class Router {
       const { mount } = await /** @type {NonNullable<typeof module>} */ (module);
       if (ends.signal.aborted) return;
       fill(this.#main);
-      this.#context = new Context(this, this.#main, shown, ends.signal, session, ahead);
+      this.#context = new Context(this, this.#main, shown, ends.signal, session);
       this.#view = mount(this.#context);
       if (!session) return;
       const { tools } = await session;

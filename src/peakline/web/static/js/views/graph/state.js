@@ -83,7 +83,7 @@ export function ofGraph({ graph, fn }, query) {
 /**
  * What the view needs of the service before it can draw anything.
  * @param {Record<string, string>} params of the address
- * @returns {import("../../core/ahead.js").Question[]}
+ * @returns {{tool: string, query: Record<string, string | number | boolean | null>}[]}
  */
 export function firstQuestions(params) {
   const state = stateOf(params);

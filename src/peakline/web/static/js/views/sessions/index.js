@@ -15,8 +15,9 @@ import { openCapture } from "./capture.js";
 import { detailsOf } from "./details.js";
 import { takeDrops } from "./drop.js";
 import { nothingYet } from "./nothing.js";
-import { isSortedLater, SessionList } from "./list.js";
+import { SessionList } from "./list.js";
 import { Pages } from "./pages.js";
+import { isSortedLater, questionOf, rootOf } from "./question.js";
 import { openUpload } from "./upload.js";
 
 /** @typedef {import("../../core/server.js").ServerDocument} ServerDocument */
@@ -116,7 +117,7 @@ class SessionsView {
       return;
     }
     if (signal.aborted) return;
-    this.#root = this.context.root || (this.#server.roots.length > 1 ? this.#server.roots[0] ?? "" : "");
+    this.#root = rootOf(this.context.root, this.#server);
     this.#drawRoots();
     this.#drawBar();
     takeDrops(main, signal, () => !this.#server?.read_only, (files) => this.#openUpload(files));
@@ -139,17 +140,18 @@ class SessionsView {
 
   /** The first rows of what is searched for, in the order that is wanted. */
   async #load() {
-    const sort = this.#params["sort"] ?? NEWEST, isLater = isSortedLater(sort);
-    await this.pages.ask({ root: this.#root, search: this.search.value.trim(),
-      sort: isLater ? "" : sort }, isLater);
+    await this.pages.ask(this.#question(), isSortedLater(this.#params["sort"] ?? NEWEST));
   }
 
   /** All that match, also those that no page has fetched yet, as the service lists them. */
   async #everySession() {
-    const { sort = NEWEST } = this.#params;
-    const { sessions } = await sessionPage({ root: this.#root, search: this.search.value.trim(),
-      sort: isSortedLater(sort) ? "" : sort }, this.context.signal);
+    const { sessions } = await sessionPage({ ...this.#question(), tools: false },
+      this.context.signal);
     return sessions;
+  }
+
+  #question() {
+    return questionOf(this.#root, { ...this.#params, q: this.search.value });
   }
 
   /** @param {unknown} error */

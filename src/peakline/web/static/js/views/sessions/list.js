@@ -4,6 +4,7 @@ import { fill, h } from "../../core/dom.js";
 import { bytes, counted, date, time } from "../../core/format.js";
 import { DataTable } from "../../core/table.js";
 import { SEVERITIES } from "./glance.js";
+import { isSortedLater } from "./question.js";
 import { keyOf, Summaries } from "./summaries.js";
 import { viewsOf } from "../../core/views.js";
 
@@ -36,7 +37,6 @@ import { viewsOf } from "../../core/views.js";
  * @property {AbortSignal} signal
  */
 
-const LATER = ["duration", "steps", "peak", "findings"];
 const RESORT_MS = 400;
 /** One error is worse than any number of warnings that a session has. */
 const WEIGHT = 1e4;
@@ -266,14 +266,6 @@ export class SessionList {
     this.summaries.all = isSortedLater(sort);
     if (this.summaries.all) this.#shown.forEach((row) => this.summaries.want(row.session));
   }
-}
-
-/**
- * Whether only the profiles say what it is sorted by, and not the service.
- * @param {string} sort
- */
-export function isSortedLater(sort) {
-  return LATER.includes(sort.replace(/^-/, ""));
 }
 
 /**

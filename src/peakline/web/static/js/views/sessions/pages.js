@@ -1,13 +1,11 @@
 /** The sessions that the list shows, fetched page by page as they come into view. */
 
 import { isAbort, sessionPage } from "../../core/api.js";
+import { MOST_SORTED, PAGE, pageQuery } from "./question.js";
 
 /** @typedef {import("../../core/api.js").ListedSession} ListedSession */
-/** @typedef {{root: string, search: string, sort: string}} Question */
+/** @typedef {import("./question.js").Question} Question */
 
-const PAGE = 100;
-/** Of whatever only the profiles say, so many sessions are sorted. */
-export const MOST_SORTED = 1000;
 /** Rows that are scrolled past are not worth a request. */
 const PAUSE_MS = 60;
 
@@ -90,7 +88,7 @@ export class Pages {
     const offset = page * this.#size;
     this.#known.add(page);
     try {
-      const found = await sessionPage({ ...this.#question, offset, limit: this.#size }, signal);
+      const found = await sessionPage(pageQuery(this.#question, offset, this.#size), signal);
       if (signal.aborted) return;
       if (isNew || found.matching !== this.matching) {
         // Other sessions than when the rest came: their places are not those any more.
