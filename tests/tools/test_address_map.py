@@ -183,3 +183,12 @@ def test_what_cannot_be_shown_has_a_reason():
     assert "cannot be replayed" in ask(without, view="replayed")["reason"]
     with pytest.raises(UsageError, match="an end after its start"):
         ask(of_rows([alloc(1, 1)]), view="time", start_ps=5, end_ps=5)
+
+
+def test_the_only_moment_of_a_report_has_the_regions_that_it_lists():
+    profile = shared(REPORT)
+    moment, listed = ask(profile), ask(profile, view="listed", report=0)
+    assert moment["regions"] == listed["regions"]
+    assert moment["failed"] == listed["failed"]
+    assert moment["holes"]["total_bytes"] == listed["holes"]["total_bytes"]
+    assert all(record is not None for record in moment["blocks"]["record"])

@@ -6,10 +6,12 @@ from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from peakline.errors import InputError, NotFoundError
-from peakline.repository.store import FileEntry, FileStatus, Store, Unreadable, reading
+from peakline.repository.names import host_of
+from peakline.repository.store import FileEntry, FileStatus, Folder, Store, Unreadable, reading
 from peakline.repository.stores import store_for
 
 if TYPE_CHECKING:
@@ -110,3 +112,34 @@ def extent_of(files: Iterable[HostFile]) -> Extent:
         sum(sizes) if len(sizes) == len(found) else None,
         max(times) if times and len(times) == len(found) else None,
     )
+
+
+def files_of_hosts(
+    folder: Folder, storage_options: Mapping[str, object], confinement: Confinement | None = None
+) -> list[HostFile]:
+    """The hosts of a folder, by name, each with the file that counts; Unreadable or Missing.
+
+    Each has the programs that XProf wrote there, which does not say of which host they are.
+    """
+    from peakline.formats.hlo_dump.listing import is_xprof_program
+
+    best: dict[str, tuple[int, FileEntry]] = {}
+    programs: list[FileEntry] = []
+    for entry in folder.files():
+        if is_xprof_program(entry.name):
+            programs.append(entry)
+        host, rank = host_of(entry.name) or ("", 0)
+        if host and (host not in best or rank < best[host][0]):
+            best[host] = rank, entry
+    return [
+        HostFile(
+            host,
+            entry.path,
+            storage_options,
+            entry.stamp,
+            entry.status,
+            confinement,
+            tuple(sorted(programs, key=attrgetter("path"))),
+        )
+        for host, (_, entry) in sorted(best.items())
+    ]

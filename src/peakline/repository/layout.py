@@ -15,25 +15,22 @@ import time
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from peakline.errors import InputError, NotFoundError
 from peakline.repository.cleaning import clean
 from peakline.repository.creating import NewSession
-from peakline.repository.files import HostFile
+from peakline.repository.files import HostFile, files_of_hosts
 from peakline.repository.names import (
     TIMESTAMP,
     check_name,
     check_run_name,
     host_file_name,
-    host_of,
     is_name,
     listing,
 )
 from peakline.repository.store import (
-    FileEntry,
     Folder,
     Missing,
     Problem,
@@ -374,37 +371,6 @@ def local_or_url(path: str) -> str:
     if path.lower().startswith(("file://", "local://")):
         path = path.partition("://")[2]
     return str(Path(path))
-
-
-def files_of_hosts(
-    folder: Folder, storage_options: Mapping[str, Any], confinement: Confinement | None = None
-) -> list[HostFile]:
-    """The hosts of a folder, by name, each with the file that counts; Unreadable or Missing.
-
-    Each has the programs that XProf wrote there, which does not say of which host they are.
-    """
-    from peakline.formats.hlo_dump.listing import is_xprof_program
-
-    best: dict[str, tuple[int, FileEntry]] = {}
-    programs: list[FileEntry] = []
-    for entry in folder.files():
-        if is_xprof_program(entry.name):
-            programs.append(entry)
-        host, rank = host_of(entry.name) or ("", 0)
-        if host and (host not in best or rank < best[host][0]):
-            best[host] = rank, entry
-    return [
-        HostFile(
-            host,
-            entry.path,
-            storage_options,
-            entry.stamp,
-            entry.status,
-            confinement,
-            tuple(sorted(programs, key=attrgetter("path"))),
-        )
-        for host, (_, entry) in sorted(best.items())
-    ]
 
 
 def _holds(folder: Folder | Problem) -> bool:

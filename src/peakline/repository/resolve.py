@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from peakline.errors import InputError, NotFoundError, UsageError
-from peakline.repository.files import HostFile
-from peakline.repository.layout import Repository, Session, files_of_hosts, local_or_url
+from peakline.repository.files import HostFile, files_of_hosts
+from peakline.repository.layout import Repository, Session, local_or_url
 from peakline.repository.names import check_name, check_run_name, host_file_name, host_of, listing
 from peakline.repository.store import Missing, Store, Unreadable, is_url
 from peakline.repository.stores import store_for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from peakline.errors import UsageError
@@ -263,9 +263,29 @@ def _at_moment(
     known = None if segments is None else "moment" if segments.records else "end"
     if segments is not None and segments.records:
         found = at_segments(records, number, found, segments, parameters.at_ps)
+    regions, failed = _only_list(profile, records.allocators[number])
+    if regions is not None:
+        found = replace(found, regions=regions)
     blocks = at_moment(records, number, found, parameters.at_ps)
     more = {"segments_of": known}
-    return _Map(found.regions, blocks, holes_of(found.regions, blocks), more=more)
+    return _Map(found.regions, blocks, holes_of(found.regions, blocks), failed, more)
+
+
+def _only_list(profile: Profile, allocator: str) -> tuple[Regions | None, dict[str, Any] | None]:
+    """The regions of the only list of an allocator's blocks, where the file is about that moment
+    alone, and the request that failed then.
+    """
+    from peakline.memory.address_map import listed_blocks
+    from peakline.tables.profile_facts import is_moment
+
+    if not is_moment(profile):
+        return None, None
+    reports = {one["report_id"]: one for one in _reports(profile) if one["allocator"] == allocator}
+    lists = [one for one in _has_listed(profile) if one is None or one in reports]
+    listed = listed_blocks(profile, allocator, lists[0]) if len(lists) == 1 else None
+    if listed is None:
+        return None, None
+    return listed[0], None if lists[0] is None else reports[lists[0]]
 
 
 def _listed(

@@ -1,7 +1,7 @@
 /** Where blocks lie on the map: over time from the lowest address up, or line by line at one moment. */
 
 import { CATEGORIES, REST } from "../../core/colors.js";
-import { bytes } from "../../core/format.js";
+import { bytes, count, counted } from "../../core/format.js";
 import { bufferColors, isOneGroup } from "./buffer-colors.js";
 import { FONT, color, fitted, xOf } from "./frame.js";
 
@@ -291,4 +291,16 @@ function hatchOf(context, colors) {
   own.lineTo(HATCH_PX, 0);
   own.stroke();
   return context.createPattern(tile, "repeat") ?? color(colors, "line");
+}
+
+/** What the segments do over time, or of when they are. @param {AddressMap} map @returns {string[]} */
+export function segmentsText({ view, segments, segments_of: of }) {
+  if (of === "moment") return ["regions are of the segments that the allocator had then"];
+  if (of === "end") return ["regions are of the segments at the file's end: no record takes or returns one"];
+  if (view !== "time" || !segments) return [];
+  const taken = segments.start_ps.filter((at) => at !== null).length;
+  const returned = segments.end_ps.filter((at) => at !== null).length;
+  if (!segments.records) return ["no record takes or returns a segment: those of the file's end are shown throughout"];
+  return [`${counted(segments.bytes.length + segments.others, "stretch", "stretches")} of segments in view, `
+    + `${count(taken)} taken and ${count(returned)} returned within the profile`];
 }

@@ -11,8 +11,8 @@ import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
-import { bandsOf, boxesAtMoment, boxesOverTime, colorsOf, heightAtMoment, paintBoxes, paintEdges, paintFailed }
-  from "./address-picture.js";
+import { bandsOf, boxesAtMoment, boxesOverTime, colorsOf, heightAtMoment, paintBoxes, paintEdges, paintFailed,
+  segmentsText } from "./address-picture.js";
 import { GUTTERS } from "./chart.js";
 import { toolCommand } from "../../core/command.js";
 import { Following } from "./counters.js";
@@ -35,6 +35,8 @@ export class Addresses {
   #boxes = [];
   /** @type {string[]} */
   #colors = [];
+  /** Whether the answer had none. */
+  #hasNone = false;
   /** Which reports the file has. @type {(number | null)[]} */
   #listed = [];
 
@@ -103,21 +105,27 @@ export class Addresses {
     this.following.destroy();
   }
 
+  /** What the map is of. @returns {import("./state.js").MapView} */
+  get #view() {
+    const { state: { map }, isMoment } = this.model;
+    return map ?? (isMoment && !this.#hasNone ? "moment" : "none");
+  }
+
   /** What the state names. */
   show() {
-    const { state } = this.model;
-    const isOpen = state.map !== "none";
+    const { state } = this.model, view = this.#view;
+    const isOpen = view !== "none";
     fill(this.views, Object.entries(MAPS).map(([name, [text, help]]) => {
       const isThere = name !== "time" || !this.model.isMoment;
       return h("button", { type: "button", title: isThere ? help : "The file says what is live at one moment, not over time",
         disabled: !isThere, "data-key": name,
-        "aria-pressed": String(state.map === name), onclick: () => {
-          change(this.change, name);
+        "aria-pressed": String(view === name), onclick: () => {
+          this.change({ map: /** @type {State["map"]} */ (name) });
           const pressed = this.views.querySelector(`[data-key="${name}"]`);
           if (pressed instanceof HTMLElement) pressed.focus();
         } }, text);
     }));
-    this.form.hidden = state.map !== "replayed";
+    this.form.hidden = view !== "replayed";
     if (document.activeElement !== this.limit) this.limit.value = state.limit;
     if (document.activeElement !== this.settings) this.settings.value = state.settings;
     for (const part of [this.state, this.note, this.frame, this.list]) part.hidden = !isOpen;
@@ -131,17 +139,17 @@ export class Addresses {
   }
 
   #moved() {
-    if (this.model.state.map === "time") this.#follow();
+    if (this.#view === "time") this.#follow();
   }
 
   /** @returns {Record<string, any> | null} */
   #question() {
-    const { state, allocator, viewport } = this.model;
-    if (state.map === "none" || !allocator) return null;
-    const own = { view: state.map, allocator: allocator.name };
-    if (state.map === "time") return { ...own, start_ps: viewport.from, end_ps: viewport.to };
-    if (state.map === "moment") return { ...own, at_ps: state.at };
-    if (state.map === "listed") {
+    const { state, allocator, viewport } = this.model, view = this.#view;
+    if (view === "none" || !allocator) return null;
+    const own = { view, allocator: allocator.name };
+    if (view === "time") return { ...own, start_ps: viewport.from, end_ps: viewport.to };
+    if (view === "moment") return { ...own, at_ps: state.at };
+    if (view === "listed") {
       const known = this.#listed.includes(state.report) ? state.report : this.#listed[0] ?? null;
       return { ...own, report: known };
     }
@@ -166,7 +174,13 @@ export class Addresses {
       fill(this.state);
       this.#listed = data.has_listed;
       this.#map = data;
+      this.#hasNone = !data.blocks;
       this.#colors = data.blocks ? colorsOf(data.blocks) : [];
+      if (this.#hasNone && this.model.state.map === null) {
+        // Nobody wished for it.
+        this.show();
+        return;
+      }
       this.#describe(data);
       // Which blocks there are is known only now.
       if (query["view"] === "listed" && JSON.stringify(this.#question()) !== this.#query) this.#query = "";
@@ -226,7 +240,7 @@ export class Addresses {
    */
   #draw(on, width, height) {
     const map = this.#map, { state, viewport } = this.model;
-    if (!map?.blocks || !map.regions || map.view !== state.map) return;
+    if (!map?.blocks || !map.regions || map.view !== this.#view) return;
     const colors = palette();
     const left = GUTTERS.left, right = width - GUTTERS.right;
     if (map.view === "time") {
@@ -333,26 +347,6 @@ export class Addresses {
     this.change({ buffer: record === this.model.state.buffer ? null : record, group: "buffer" });
     announce("the buffer is chosen");
   }
-}
-
-/** What the segments do over time, or of when they are. @param {AddressMap} map @returns {string[]} */
-function segmentsText({ view, segments, segments_of: of }) {
-  if (of === "moment") return ["regions are of the segments that the allocator had then"];
-  if (of === "end") return ["regions are of the segments at the file's end: no record takes or returns one"];
-  if (view !== "time" || !segments) return [];
-  const taken = segments.start_ps.filter((at) => at !== null).length;
-  const returned = segments.end_ps.filter((at) => at !== null).length;
-  if (!segments.records) return ["no record takes or returns a segment: those of the file's end are shown throughout"];
-  return [`${counted(segments.bytes.length + segments.others, "stretch", "stretches")} of segments in view, `
-    + `${count(taken)} taken and ${count(returned)} returned within the profile`];
-}
-
-/**
- * @param {(changes: Partial<State>) => void} change
- * @param {string} name
- */
-function change(change, name) {
-  change({ map: /** @type {State["map"]} */ (name) });
 }
 
 /**

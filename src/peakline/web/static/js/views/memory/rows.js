@@ -53,7 +53,8 @@ export function columnsOf(group, rows, model) {
     has("function") && { key: "function", title: "Line", width: "minmax(9rem, 14rem)" },
     has("input_shape") && !has("shape") && { key: "input_shape", title: "Input shape",
       width: "minmax(7rem, 10rem)" },
-    has("region_type") && { key: "region_type", title: "Region", width: "minmax(5rem, 6.5rem)" },
+    has("region_type") && { key: "region_type", title: "Region",
+      width: `minmax(5rem, ${widthOf(rows.map(({ region_type: region }) => region ?? ""), 6.5, 11)})` },
     has("start_step") && { key: "start_step", title: "Step", width: stepWidth(rows, model),
       help: "the step in which it was allocated", cell: (row) => stepName(row.start_step, model) },
     !model.isMoment && { key: "start_ps", title: "Allocated", kind: "time", width: "6.2rem",
@@ -72,8 +73,18 @@ export function columnsOf(group, rows, model) {
  * @param {import("./model.js").Model} model
  */
 function stepWidth(rows, model) {
-  const longest = Math.max(...rows.map(({ start_step: id }) => stepName(id, model).length));
-  return `${Math.min(Math.max(0.55 * longest + 1.6, 5), 9).toFixed(1)}rem`;
+  return widthOf(rows.map(({ start_step: id }) => stepName(id, model)), 5, 9);
+}
+
+/**
+ * As wide as the longest text, from ``least`` to ``most`` rem.
+ * @param {string[]} texts
+ * @param {number} least
+ * @param {number} most
+ */
+function widthOf(texts, least, most) {
+  const longest = texts.reduce((sofar, text) => Math.max(sofar, text.length), 0);
+  return `${Math.min(Math.max(0.55 * longest + 1.6, least), most).toFixed(1)}rem`;
 }
 
 /**

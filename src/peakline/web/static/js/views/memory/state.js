@@ -78,7 +78,7 @@ export const FILTERS = /** @type {const} */ ({
  * @property {"live" | "allocated"} of what the range's flame graph is of
  * @property {"scope" | "stack"} tree what trees are by
  * @property {boolean} lifetimes whether these are shown
- * @property {MapView} map what the address map is of
+ * @property {MapView | null} map what the address map is of; null: of the only moment of a file, else none
  * @property {number | null} report of a failed allocation, whose blocks are listed
  * @property {string} limit of the replay
  * @property {string} settings of the replay, separated by blanks
@@ -129,7 +129,7 @@ export function readState(params) {
     of: params["of"] === "allocated" ? "allocated" : "live",
     tree: params["tree"] === "stack" ? "stack" : "scope",
     lifetimes: params["lifetimes"] === "true",
-    map: oneOf(MAPS, params["map"], "none"),
+    map: Object.hasOwn(MAPS, params["map"] ?? "") ? /** @type {MapView} */ (params["map"]) : null,
     report: number(params["report"]),
     limit: params["limit"] ?? "",
     settings: params["settings"] ?? "",
@@ -163,7 +163,7 @@ function range(a, b) {
 /** What is not in an address, since it is so without. */
 const DEFAULTS = /** @type {Record<string, unknown>} */ ({
   group: "buffer", draw: "line", by: "op", parts: "op", of: "live", tree: "scope", requested: false,
-  reserved: false, capacity: false, map: "none", lifetimes: false, limit: "", settings: "",
+  reserved: false, capacity: false, map: null, lifetimes: false, limit: "", settings: "",
   programs: false, pby: "opcode", ppart: "",
 });
 
