@@ -1,5 +1,8 @@
 """Beside the table of ops: the icicle of their time, the roofline, memory, and one step's ops."""
 
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
 import pytest
 from tests.web.looking import (
     api,
@@ -175,3 +178,24 @@ def test_it_fits_narrow_screens(page, server, width):
     main = page.locator("#main")
     assert main.evaluate("(main) => main.scrollWidth <= main.clientWidth")
     expect_accessible(page)
+
+
+def test_an_icicle_is_taken_along_as_a_picture(page, server):
+    open_view(page, server, "/session/slow_step/steps", part="ops")
+    shown = page.locator(".op-pictures .icicle .part")
+    shown.first.wait_for()
+    labels = [label for label in shown.all_inner_texts() if label]
+    menu = page.locator(".op-pictures .export").first
+    for ending in ("SVG", "PNG"):
+        menu.locator("summary").click()
+        with page.expect_download() as coming:
+            menu.get_by_role("button", name=ending).click()
+        content = Path(coming.value.path()).read_bytes()
+        if ending == "PNG":
+            assert content.startswith(b"\x89PNG")
+            assert int.from_bytes(content[16:20]) > 300
+            continue
+        drawing = ET.fromstring(content)  # noqa: S314, our own
+        assert len(drawing.findall(".//{*}rect")) == shown.count()
+        texts = [text.text for text in drawing.findall(".//{*}text") if text.text]
+        assert sorted(texts) == sorted(labels)

@@ -173,11 +173,11 @@ function present(picture) {
  */
 async function pngOf(picture) {
   const isCanvas = picture instanceof HTMLCanvasElement;
-  const { clientWidth, clientHeight } = picture;
+  const [width, height] = sizeOf(picture);
   const scale = isCanvas ? 1 : devicePixelRatio;
   const canvas = h("canvas");
-  canvas.width = isCanvas ? picture.width : Math.round(clientWidth * scale);
-  canvas.height = isCanvas ? picture.height : Math.round(clientHeight * scale);
+  canvas.width = isCanvas ? picture.width : Math.round(width * scale);
+  canvas.height = isCanvas ? picture.height : Math.round(height * scale);
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   context.fillStyle = palette()["panel"] ?? "#ffffff";
   context.fillRect(0, 0, canvas.width, canvas.height);
@@ -194,19 +194,31 @@ async function imageOf(picture) {
 }
 
 /**
+ * Of one that is not in the page what it says itself.
+ * @param {HTMLCanvasElement | SVGSVGElement} picture
+ * @returns {[width: number, height: number]}
+ */
+function sizeOf(picture) {
+  return picture.isConnected ? [picture.clientWidth, picture.clientHeight]
+    : [Number(picture.getAttribute("width")), Number(picture.getAttribute("height"))];
+}
+
+/**
  * An SVG that needs no stylesheet.
  * @param {SVGSVGElement} picture
  */
 function svgText(picture) {
   const copy = /** @type {SVGSVGElement} */ (picture.cloneNode(true));
-  const from = [picture, ...picture.querySelectorAll("*")];
+  const from = picture.isConnected ? [picture, ...picture.querySelectorAll("*")] : [];
   [copy, ...copy.querySelectorAll("*")].forEach((element, place) => {
-    const style = getComputedStyle(/** @type {Element} */ (from[place]));
-    for (const name of STYLES) element.setAttribute(name, style.getPropertyValue(name));
+    const own = from[place];
+    const style = own && getComputedStyle(own);
+    for (const name of style ? STYLES : []) element.setAttribute(name, style?.getPropertyValue(name) ?? "");
     for (const name of ["class", "style", "tabindex"]) element.removeAttribute(name);
   });
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  copy.setAttribute("width", String(picture.clientWidth));
-  copy.setAttribute("height", String(picture.clientHeight));
+  const [width, height] = sizeOf(picture);
+  copy.setAttribute("width", String(width));
+  copy.setAttribute("height", String(height));
   return new XMLSerializer().serializeToString(copy);
 }

@@ -8,7 +8,7 @@
  */
 
 import { CATEGORIES, REST, inkOn } from "./colors.js";
-import { announce, fill, h } from "./dom.js";
+import { announce, fill, h, svg } from "./dom.js";
 import { counted, percent } from "./format.js";
 import { onTheme, palette } from "./theme.js";
 import { hideTip, showTip } from "./tooltip.js";
@@ -110,6 +110,21 @@ export class Icicle {
   mark(id) {
     this.#marked = id;
     this.#paintMark();
+  }
+
+  /** The picture as it is drawn, to be taken along; null where nothing is. */
+  picture() {
+    const rows = this.#drawn.map(({ row }) => row);
+    if (!rows.length) return null;
+    const parts = this.#drawn.map(({ element }) => {
+      const { offsetLeft: x, offsetTop: y, offsetWidth: width, offsetHeight: height } = element;
+      const { backgroundColor: fill, color, fontFamily, fontSize } = getComputedStyle(element);
+      // What lies in an SVG of its own is cut at its edges.
+      return svg("svg", { x, y, width, height }, svg("rect", { width, height, fill }),
+        svg("text", { x: 4, y: height / 2, "dominant-baseline": "central", fill: color,
+          "font-family": fontFamily, "font-size": fontSize }, element.textContent));
+    });
+    return svg("svg", { width: this.#width, height: (Math.max(...rows) + 1) * ROW_PX }, parts);
   }
 
   #paintMark() {

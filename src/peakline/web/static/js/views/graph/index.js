@@ -1,7 +1,7 @@
 /** The graph: scopes that open in place, search, paths, details, and a program's schedule. */
 
 import { isAbort } from "../../core/api.js";
-import { commandOf, quoted } from "../../core/command.js";
+import { toolCommand } from "../../core/command.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { exportMenu } from "../../core/exporting.js";
 import { count, counted } from "../../core/format.js";
@@ -164,14 +164,14 @@ class GraphView {
       },
       json: async () => (await this.#ask(pictureQuery(this.state))).data,
       picture: () => this.stage.svg,
-      command: async () => {
-        const { graph, fn } = this.state;
-        const given = Object.entries({ graph, function: fn, ...pictureQuery(this.state) })
-          .filter(([, value]) => value !== null && value !== undefined)
-          .map(([name, value]) => `-p ${quoted(`${name}=${value}`)}`);
-        return [await commandOf(this.context, "tool graph_scopes"), ...given].join(" ");
-      },
+      command: () => this.#command(pictureQuery(this.state)),
     });
+  }
+
+  /** The command that gives what the service answers to a question. @param {Record<string, any>} query */
+  #command(query) {
+    const { graph, fn } = this.state;
+    return toolCommand(this.context, "graph_scopes", { graph, function: fn, ...query });
   }
 
   #drawColors() {
@@ -268,7 +268,7 @@ class GraphView {
     this.#schedule?.destroy();
     const schedule = this.#schedule = new Schedule(
       async (query) => (await this.#ask({ view: "schedule", ...query }, this.context.signal)).data,
-      (item) => this.#select(item));
+      (item) => this.#select(item), () => this.#command({ view: "schedule" }));
     fill(this.main, schedule.element);
     try {
       await schedule.show(this.state.item);

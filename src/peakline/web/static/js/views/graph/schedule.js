@@ -31,8 +31,9 @@ export class Schedule {
   /**
    * @param {AskSchedule} ask the service's view `schedule`
    * @param {(item: number) => void} choose
+   * @param {() => Promise<string>} command that gives the same
    */
-  constructor(ask, choose) {
+  constructor(ask, choose, command) {
     this.ask = ask;
     this.choose = choose;
     this.canvas = h("canvas", { class: "gv-curve", role: "img" });
@@ -63,7 +64,7 @@ export class Schedule {
       nothing: "no instructions",
     });
     const menu = exportMenu({ name: "schedule", rows: () => rowsOf(this.table),
-      json: () => this.#data, picture: () => this.canvas });
+      json: () => this.#data, picture: () => this.canvas, command });
     this.element = h("section", { class: "panel gv-schedule", "aria-label": "Schedule", "aria-busy": "true" },
       h("div", { class: "row-of" }, this.facts, menu), this.canvas, this.pages, this.table.element);
     this.canvas.addEventListener("pointermove", (event) => this.#hover(event));

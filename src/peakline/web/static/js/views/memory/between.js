@@ -74,7 +74,7 @@ export class Between {
     h("div", { class: "row-of" }, head, h("span", { class: "grow" }),
       h("button", { type: "button", onclick: () => this.#zoom() }, "Zoom to it"),
       exportMenu({ name: `${context.session}-between`, rows: () => rowsOf(this.table),
-        json: () => this.#answer, command: () => toolCommand(context, "memory_between", this.#question()) }),
+        json: () => this.#answer, picture: () => this.icicle.picture(), command: () => toolCommand(context, "memory_between", this.#question()) }),
       close),
     this.sentence, this.state,
     h("div", { class: "between-parts" },

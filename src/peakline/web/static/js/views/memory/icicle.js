@@ -31,7 +31,8 @@ export class LiveIcicle {
       h("div", { class: "row-of" }, h("label", {}, "Icicle by ", this.by), h("span", { class: "grow" }),
         exportMenu({ name: `${context.session}-icicle`, rows: () => ({
           columns: Object.keys(this.#scopes), rows: (this.#scopes["id"] ?? []).map((_, place) =>
-            Object.values(this.#scopes).map((column) => column[place])) }) })),
+            Object.values(this.#scopes).map((column) => column[place])) }),
+        picture: () => this.icicle.picture() })),
       this.note, this.icicle.element);
   }
 

@@ -94,7 +94,11 @@ export class Programs {
     this.parts = h("div", { class: "stack" }, this.note, this.canvas, this.legend,
       h("div", { class: "between-parts" },
         h("div", { class: "stack" }, this.table.element),
-        h("div", { class: "stack" }, this.icicle.element, this.chosen)));
+        h("div", { class: "stack" }, h("div", { class: "row-of" }, h("span", { class: "grow" }), exportMenu({
+          name: `${context.session}-program-tree`, json: () => this.#data?.tree,
+          picture: () => this.icicle.picture(),
+          command: () => toolCommand(context, "program_memory", this.#question()) })),
+        this.icicle.element, this.chosen)));
     const menu = exportMenu({ name: `${context.session}-program-memory`, rows: () => rowsOf(this.table),
       json: () => this.#data, picture: () => this.canvas,
       command: () => toolCommand(context, "program_memory", this.#question()) });

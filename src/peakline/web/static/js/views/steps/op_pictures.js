@@ -1,5 +1,6 @@
 /** Beside the table of ops: where their time goes, as an icicle, and a roofline of what they cost. */
 
+import { commandOf } from "../../core/command.js";
 import { h } from "../../core/dom.js";
 import { exportMenu } from "../../core/exporting.js";
 import { time } from "../../core/format.js";
@@ -51,7 +52,8 @@ export class OpPictures {
         h("div", { class: "row-of" }, h("h2", { id: "op-tree" }, "Self time"),
           h("div", { class: "row-of tight", role: "group", "aria-label": "Parts of the picture" },
             ...this.buttons.map(({ button }) => button)),
-          exportMenu({ name: `${context.session}_op_tree`, rows: () => this.#rows() })),
+          exportMenu({ name: `${context.session}_op_tree`, rows: () => this.#rows(),
+            picture: () => this.icicle.picture(), command: () => commandOf(context, "ops") })),
         this.icicle.element),
       h("section", { class: "panel stack", "aria-labelledby": "roofline" },
         h("div", { class: "row-of" }, h("h2", { id: "roofline" }, "Roofline"),

@@ -1,7 +1,9 @@
 /** The chosen event: all that is known of it, and the ways from it to others. */
 
 import { isAbort } from "../../core/api.js";
+import { toolCommand } from "../../core/command.js";
 import { announce, fill, h } from "../../core/dom.js";
+import { exportMenu } from "../../core/exporting.js";
 import { bytes, count, counted, percent, time } from "../../core/format.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { activityOf } from "./activities.js";
@@ -134,7 +136,15 @@ export class Chosen {
           button("Zoom to it", () => this.options.zoom(event), "f or Enter"),
           button("Mark its range", () => this.options.mark(event), "m"),
           h("a", { href: this.#memory(event) }, "Memory at its start"),
-          button("Copy", () => void this.#copy(event)))),
+          button("Copy", () => void this.#copy(event)),
+          exportMenu({ name: `${this.context.session}-event`, json: () => event, rows: () => {
+            const { names } = event.children;
+            return { columns: ["name", "count", "total_ps"],
+              rows: names.map((one) => [one.name, one.count, one.total_ps]) };
+          },
+          // The numbers of several hosts stacked are of this page alone.
+          ...(stackOf(this.context) ? {} : { command: () =>
+            toolCommand(this.context, "timeline", { view: "event", event: event.event }) }) }))),
       h("div", { class: "tl-columns" },
         h("section", { "aria-label": "Event" },
           h("dl", { class: "tl-facts" }, ...Object.entries({

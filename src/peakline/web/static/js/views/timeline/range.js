@@ -62,6 +62,7 @@ export class Range {
       choose: () => undefined, height: "100%" });
     this.exports = exportMenu({
       name: `${context.session}-range`, rows: () => rowsOf(this.table), json: () => this.#answer,
+      picture: () => this.icicle.picture(),
       command: () => commandOf(context, "tool timeline", { format: "json" }).then((command) =>
         `${command} -p view=area -p start_ps=${this.from} -p end_ps=${this.to}${
           this.lines ? ` -p lines=${formatRanges(this.lines)}` : ""}`),
