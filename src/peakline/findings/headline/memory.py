@@ -77,7 +77,7 @@ def _made_of(peak: AllocatorPeak, here: dict[str, str | int], *, moment: bool) -
             rows = (buffer for buffer in peak.peak_buffers if not buffer.op)
             row = max(rows, key=lambda buffer: buffer.bytes)
             size = row.bytes
-            region = f"{row.region_type}, " if moment and row.region_type else ""
+            region = f"{row.region_type}, " if moment and row.region_type else "with "
             name = f"{region}no op recorded"
         found = [Phrase(f"; {size / peak.peak_bytes:.0%} of it "), Phrase(name)]
     if largest is not None and largest[1] >= _LEAST * peak.peak_bytes:
