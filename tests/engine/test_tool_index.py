@@ -97,7 +97,7 @@ def test_tools_that_no_host_has(engine, tmp_path):
     ("source", "tools"),
     [
         (RUN, sorted([*MEMORY_TOOLS, *tools_for("nodes", "op_runs", "op_times"), "op_stats"])),
-        (GRAPH, ["graph", "graph_scopes", "op_stats"]),
+        (GRAPH, ["graph", "graph_scopes", "headline", "op_stats"]),
         (DATA / "memory_log/eager_default_allocator.log.gz", ALLOCATOR_TOOLS),
         (DATA / "chrome_trace/noleak.pt.trace.json.gz", XSPACE_TOOLS),
         (DATA / "pprof/device_memory.pprof.pb.gz", ALLOCATOR_TOOLS),
@@ -117,6 +117,7 @@ def test_a_name_may_be_wrong_about_the_format(engine, tmp_path):
     assert engine.tools(session_of(tmp_path, {"a.xplane.pb": GRAPH})) == [
         "graph",
         "graph_scopes",
+        "headline",
         "op_stats",
     ]
 

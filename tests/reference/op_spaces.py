@@ -107,12 +107,18 @@ def _times(rng: random.Random, most: int) -> list[tuple[int, int]]:
     return spans
 
 
+def _derived_id(rng: random.Random) -> int:
+    """Some as a number with a sign, as older versions of TensorFlow write them."""
+    number = rng.randint(0, 500)
+    return 0xDEADBEEF + number - (2**32 if number % 2 else 0)
+
+
 def _host(rng: random.Random, builder: SpaceBuilder) -> None:
     plane = builder.host()
     for _ in range(rng.randint(0, 4)):
         line = plane.line("thread", rng.choice([0, 0, 3]))
         if rng.random() < 0.1:
-            line.message.id = 0xDEADBEEF + rng.randint(0, 500) - rng.choice((0, 2**32))
+            line.message.id = _derived_id(rng)
         for offset, duration in _times(rng, 25):
             stats: list[tuple[str, StatValue]] = []
             name = rng.choice(NAMES)
@@ -144,7 +150,7 @@ def _gpu(rng: random.Random, builder: SpaceBuilder, number: int) -> None:
     for _ in range(rng.randint(0, 3)):
         line = plane.line("Stream #1(Kernel)", rng.choice([0, 0, 3]))
         if rng.random() < 0.1:
-            line.message.id = 0xDEADBEEF + rng.randint(0, 500) - rng.choice((0, 2**32))
+            line.message.id = _derived_id(rng)
         for offset, duration in _times(rng, 20):
             _kernel(rng, line, offset, duration + rng.choice([0, 0, 1, 500]))
 

@@ -19,7 +19,7 @@ from peakline.service import deliveries
 from peakline.service.http import page_routes
 from peakline.service.http_connections import GuardedProtocol
 from peakline.service.metrics import Metrics
-from peakline.web import PageFile, files
+from peakline.web import Editions, PageFile, files
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 HALF_HEADS = (b"", b"GET /api/ses", HEALTH, HEALTH + b"X-Slow: a\r\nX-Slower: ")
@@ -70,9 +70,8 @@ def large(monkeypatch, tmp_path):
     """A large file of the page, at ``/assets/large.js``."""
     place = tmp_path / "large.js"
     place.write_bytes(b"// " + b"a" * (LARGE_BYTES - 3))
-    monkeypatch.setattr(
-        page_routes, "_files", lambda: {"/assets/large.js": PageFile("text/javascript", place)}
-    )
+    files = {"/assets/large.js": PageFile("text/javascript", place)}
+    monkeypatch.setattr(page_routes, "editions", Editions(files))
 
 
 def counted(face: object, name: str) -> float:

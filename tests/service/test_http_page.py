@@ -160,9 +160,7 @@ def plain_needs(path):
         at = waiting.pop()
         found.add(at)
         for line in page_files()[at].place.read_text(encoding="utf-8").splitlines():
-            named = line.startswith(("import ", "} from ", "  from ")) and re.search(
-                r'"(\.[^"]+)"', line
-            )
+            named = re.match(r'(?:import |.*\} from |  from )[^"]*"(\.[^"]+)"', line)
             target = named and posixpath.normpath(posixpath.join(at, "..", named[1]))
             if target and target not in found:
                 waiting.append(target)

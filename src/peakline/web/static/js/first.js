@@ -4,7 +4,7 @@
  */
 
 import { parseAddress } from "./core/address.js";
-import { askAhead, forgetAhead, sessionPath } from "./core/api.js";
+import { askAhead, forgetAhead, planAhead, sessionPath } from "./core/api.js";
 import { preload } from "./core/preload.js";
 import { firstQuestions } from "./views/graph/state.js";
 import { firstPage } from "./views/sessions/question.js";
@@ -19,8 +19,13 @@ const FIRST = {
 addEventListener("hashchange", forgetAhead, { once: true });
 const address = parseAddress(location.hash);
 // The questions go first: a browser sends six requests at a time.
-if (address?.view === "sessions") await askForSessions(address.params);
-else if (address?.session) void askForSession(address);
+if (address?.view === "sessions") {
+  const sending = askForSessions(address.params);
+  planAhead(sending);
+  await sending;
+} else if (address?.session) {
+  planAhead(askForSession(address));
+}
 preload("page");
 if (address) preload(address.view);
 

@@ -37,6 +37,18 @@ export class ProblemError extends Error {
 
 /** Answers that were requested before the view was there, by their address. @type {Map<string, Promise<Response>>} */
 const ahead = new Map();
+/** What is still to be sent so, once an answer to what was sent is there. @type {Promise<unknown> | null} */
+let planned = null;
+let isOver = false;
+
+/**
+ * Hold every question until it is known which others are sent ahead: none is sent twice.
+ * @param {Promise<unknown>} sending
+ */
+export function planAhead(sending) {
+  planned = sending;
+  void sending.finally(() => void (planned = null));
+}
 
 /**
  * Send a question now; who sends the same first gets its answer.
@@ -45,6 +57,7 @@ const ahead = new Map();
  * @returns {Promise<any>} the answer as JSON; null for an error, which is the other's to show
  */
 export function askAhead(path, query = {}) {
+  if (isOver) return Promise.resolve(null);
   const answer = send(path, { query }, token());
   ahead.set(addressOf(path, query), answer);
   return answer.then((response) => response.ok ? response.clone().json() : null).catch(() => null);
@@ -53,6 +66,8 @@ export function askAhead(path, query = {}) {
 /** The reader went elsewhere: what nobody took until then is out of date. */
 export function forgetAhead() {
   ahead.clear();
+  planned = null;
+  isOver = true;
 }
 
 /** How many answers are on their way, and who waits for the last of them. */
@@ -162,7 +177,7 @@ export function sessionPath(session, ...parts) {
  */
 export async function request(path, asked) {
   const shown = token();
-  const response = await (sentAhead(path, asked) ?? send(path, asked, shown));
+  const response = (await sentAhead(path, asked)) ?? (await send(path, asked, shown));
   asked.signal?.throwIfAborted();
   if (response.ok) return response;
   // Always read: a request is not over, and holds what it needs, until its answer is.
@@ -219,11 +234,13 @@ async function send(path, { query = {}, signal, method = "GET", body, headers = 
  * @param {string} path
  * @param {Asked} asked
  */
-function sentAhead(path, { query = {}, method = "GET" }) {
+async function sentAhead(path, { query = {}, method = "GET" }) {
+  if (method !== "GET") return null;
   const address = addressOf(path, query);
-  const found = method === "GET" ? ahead.get(address) : undefined;
-  if (found) ahead.delete(address);
-  return found;
+  if (!ahead.has(address)) await planned;
+  const found = ahead.get(address);
+  ahead.delete(address);
+  return found ?? null;
 }
 
 /**

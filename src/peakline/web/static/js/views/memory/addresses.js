@@ -176,12 +176,9 @@ export class Addresses {
       this.#map = data;
       this.#hasNone = !data.blocks;
       this.#colors = data.blocks ? colorsOf(data.blocks) : [];
-      if (this.#hasNone && this.model.state.map === null) {
-        // Nobody wished for it.
-        this.show();
-        return;
-      }
-      this.#describe(data);
+      // Where nobody wished for a map that there is not, there is none.
+      if (this.#hasNone && this.model.state.map === null) this.show();
+      else this.#describe(data);
       // Which blocks there are is known only now.
       if (query["view"] === "listed" && JSON.stringify(this.#question()) !== this.#query) this.#query = "";
     } catch (error) {
