@@ -79,11 +79,11 @@ export function devicesPanel({ time: told }) {
  * @param {Context} context
  * @param {Summary} summary
  */
-export function memoryPanel(context, { memory, profile, programs, time: told }) {
+export function memoryPanel(context, { memory, profile, programs, time: timing }) {
   if (!memory && programs?.length) return needsPanel(context, programs);
   if (!memory) {
     return missing("Memory", "This profile has nothing about memory.",
-      told ? "TensorFlow records it on every device, JAX on accelerators, PyTorch with "
+      timing ? "TensorFlow records it on every device, JAX on accelerators, PyTorch with "
         + "profile_memory=True; of JAX's heap save jax.profiler.save_device_memory_profile." : "");
   }
   const peaks = [...memory.allocators].sort((one, other) => other.peak_bytes - one.peak_bytes);

@@ -32,7 +32,7 @@ export function widthOf(text, weight = 400) {
 
 /**
  * The name as it fits into `room` pixels: whole, or its beginning, an ellipsis, and as much of its end as
- * tells it apart from its neighbours.
+ * sets it apart from its neighbours.
  * @param {string} name
  * @param {number} room
  * @param {string[]} beside the names of its neighbours
