@@ -104,10 +104,10 @@ docs: $(VENV)/.installed  ## write the generated pages of docs/ again
 
 lock: build/uv/bin/uv  ## write requirements/*.lock again, UPGRADE=1 with the newest versions
 	$(LOCK) requirements/dev.lock --extra dev pyproject.toml > /dev/null
-	for name in run build; do \
-	    source=requirements/$$name.in; test -e $$source || source=pyproject.toml; \
-	    $(LOCK) requirements/$$name.lock --constraints requirements/dev.lock $$source > /dev/null; \
-	done
+	$(LOCK) requirements/run.lock --constraints requirements/dev.lock --extra all pyproject.toml \
+	    > /dev/null
+	$(LOCK) requirements/build.lock --constraints requirements/dev.lock requirements/build.in \
+	    > /dev/null
 	for name in compiler node peers frameworks; do \
 	    $(LOCK) requirements/$$name.lock requirements/$$name.in > /dev/null; \
 	done

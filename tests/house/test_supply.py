@@ -17,6 +17,35 @@ BY_NAME = re.compile(r"""import(?:_module|orskip)\(\s*["']([a-zA-Z_0-9]+)""")
 """Imports that a type checker does not follow."""
 FRAMEWORKS = {"jax", "tensorflow"}
 """`peakline.pytest` profiles tests of these; whoever tests with them has them."""
+BASE = {
+    "anyio",
+    "click",
+    "duckdb",
+    "fastapi",
+    "fsspec",
+    "h11",
+    "numpy",
+    "protobuf",
+    "pyarrow",
+    "pydantic",
+    "rich",
+    "starlette",
+    "uvicorn",
+}
+"""What `pip install peakline` brings, 350 MB together at most (docs/install.md)."""
+OF_EXTRAS = {
+    "distributed": {"engine/dask_cluster.py"},
+    "grpc": {"service/grpc_answering.py", "service/grpc_server.py"},
+    "grpc_health": {"service/grpc_server.py"},
+    "grpc_reflection": {"service/grpc_server.py"},
+    "hpack": {"capture/http2.py"},
+    "jax": {"pytest"},
+    "plotly": {"figures/plotly_figures.py"},
+    "prometheus_client": {"service/prometheus.py"},
+    "pytest": {"pytest"},
+    "tensorflow": {"pytest"},
+}
+"""Files or rooms that alone import what `pip install peakline` does not bring."""
 OTHER_ENVIRONMENTS = {
     "conformance/peers": {
         "google",
@@ -109,7 +138,19 @@ def declared(project):
 
 @pytest.fixture(scope="module")
 def extras(project):
-    return project["project"]["optional-dependencies"]
+    """By name: what each extra brings, with what the extras that it names bring."""
+    written = project["project"]["optional-dependencies"]
+
+    def lines(name):
+        for line in written[name]:
+            wanted = Requirement(line)
+            if wanted.name == "peakline":
+                for other in sorted(wanted.extras):
+                    yield from lines(other)
+            else:
+                yield line
+
+    return {name: [*lines(name)] for name in written}
 
 
 @pytest.fixture(scope="module")
@@ -126,22 +167,47 @@ def sources(root, project, extras):
         file.stem: re.findall(r"^[^#\n].*", file.read_text("utf-8"), re.MULTILINE)
         for file in (root / "requirements").glob("*.in")
     }
-    return found | {"run": plain, "dev": [*plain, *extras["dev"]]}
+    return found | {"run": [*plain, *extras["all"]], "dev": [*plain, *extras["dev"]]}
 
 
 def test_the_package_declares_what_it_imports(root, declared, extras):
     imports = _imports_of(root / "src")
     # Kernels say `import cython`, which is gone when they are compiled.
     not_installed = FRAMEWORKS | {"cython"}
-    optional = _names([*extras["dask"], *extras["pytest"]])
+    optional = _names([*extras["all"], *extras["pytest"]])
     assert _undeclared(imports, declared | optional | not_installed) == {}
-    assert {"h11", "re2", "grpc", "distributed", "pytest", *not_installed} <= set(imports)
+    assert {"h11", "grpc", "distributed", "pytest", *not_installed} <= set(imports)
 
 
-def test_an_optional_package_is_imported_by_its_room_alone(root, declared):
-    imports = _undeclared(_imports_of(root / "src", but=("peakline/kernels",)), declared)
-    allowed = {"distributed": "engine", "pytest": "pytest", "jax": "pytest", "tensorflow": "pytest"}
-    assert {name: Path(file).parts[1] for name, file in imports.items()} == allowed
+def test_the_base_stays_small(declared):
+    assert declared == BASE
+
+
+def test_what_an_extra_brings_is_imported_by_its_files_alone(root, declared):
+    package = root / "src/peakline"
+    found = {}
+    for file in sorted(package.rglob("*.py")):
+        place = file.relative_to(package).as_posix()
+        if not place.startswith("kernels/"):
+            for name in _undeclared(dict.fromkeys(_imported(file) - {"peakline"}, place), declared):
+                here = place if place in OF_EXTRAS.get(name, ()) else place.partition("/")[0]
+                found.setdefault(name, set()).add(here)
+    assert found == OF_EXTRAS
+
+
+def test_extras_are_those_that_messages_name(extras):
+    from peakline.extras import EXTRAS
+
+    assert {name: {*brought.values()} for name, brought in EXTRAS.items()} == {
+        name: _names(lines)
+        for name, lines in extras.items()
+        if name not in {"all", "dev", "pytest"}
+    }
+    brought = _brought()
+    for modules in EXTRAS.values():
+        for module, distribution in modules.items():
+            assert distribution in map(canonicalize_name, brought.get(module, [distribution]))
+    assert {*extras["all"]} == {line for name in EXTRAS for line in extras[name]}
 
 
 def test_no_dependency_is_declared_for_nothing(root, declared):
@@ -154,7 +220,7 @@ def test_no_dependency_is_declared_for_nothing(root, declared):
 def test_drivers_of_file_systems_are_extras(extras):
     from peakline.formats.common.urls import _EXTRAS
 
-    assert set(_EXTRAS.values()) <= set(extras)
+    assert set(_EXTRAS.values()) == {"s3", "gs"} <= set(extras)
 
 
 @each_row("folder", ["tests", "scripts", "benchmarks", "buildtools"])

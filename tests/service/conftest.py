@@ -21,7 +21,7 @@ from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
 from peakline.service.background import WarmUp
 from peakline.service.core import Analysis
-from peakline.service.metrics import Metrics
+from peakline.service.prometheus import PrometheusMetrics
 from peakline.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Parts:
     settings: Settings
     access: Access
     engine: Engine
-    metrics: Metrics
+    metrics: PrometheusMetrics
     analysis: Analysis
     log: AccessLog
     log_path: Path
@@ -112,7 +112,7 @@ def parts(tmp_path: Path) -> Iterator[Callable[..., Parts]]:
             roots=tuple(map(str, roots)), **{"grpc_port": 0, "http_port": 0} | settings
         )
         log_path = tmp_path / f"access-{len(made)}.log"
-        access, metrics = Access(chosen), Metrics()
+        access, metrics = Access(chosen), PrometheusMetrics()
         engine = Engine(max_unpacked_bytes=chosen.max_unpacked_bytes)
         analysis = Analysis(chosen, access=access, engine=engine, metrics=metrics)
         log = AccessLog(str(log_path))

@@ -18,7 +18,7 @@ from peakline.service.access_log import AccessLog
 from peakline.service.core import Analysis
 from peakline.service.http import create_app
 from peakline.service.http_server import HttpServer, bind
-from peakline.service.metrics import Metrics
+from peakline.service.prometheus import PrometheusMetrics
 from peakline.service.settings import Settings
 
 BINARY = {"Content-Type": "application/octet-stream"}
@@ -38,7 +38,7 @@ class Face:
     app: Any
     engine: Engine
     analysis: Analysis
-    metrics: Metrics
+    metrics: PrometheusMetrics
     log_path: Path
     client: httpx.Client
 
@@ -66,7 +66,7 @@ def serving(folder: Path, *roots: Path | str, **settings: Any) -> Iterator[Face]
     """A server of ``roots`` that writes its log into ``folder``, until the end of the block."""
     chosen = Settings(roots=tuple(map(str, roots)), **{"http_port": 0} | settings)
     log_path = folder / "http-access.log"
-    access, engine, metrics = Access(chosen), Engine(), Metrics()
+    access, engine, metrics = Access(chosen), Engine(), PrometheusMetrics()
     analysis = Analysis(chosen, access=access, engine=engine, metrics=metrics)
     log = AccessLog(str(log_path))
     app = create_app(chosen, analysis, access, log, metrics)

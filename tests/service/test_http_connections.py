@@ -18,7 +18,7 @@ from peakline.errors import BusyError
 from peakline.service import deliveries
 from peakline.service.http import page_routes
 from peakline.service.http_connections import GuardedProtocol
-from peakline.service.metrics import Metrics
+from peakline.service.prometheus import PrometheusMetrics
 from peakline.web import Editions, PageFile, files
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -333,6 +333,6 @@ def test_a_long_head_is_refused_at_once(start, target, headers, status):
 
 
 def test_reasons_are_counted_under_their_names_only():
-    metrics = Metrics()
+    metrics = PrometheusMetrics()
     metrics.hung_up("boredom")
     assert b'peakline_connections_closed_total{reason="other"} 1.0' in metrics.render()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from prometheus_client.parser import text_string_to_metric_families
 
 from peakline.engine import CacheStats, Gate
-from peakline.service.metrics import Metrics
+from peakline.service.prometheus import PrometheusMetrics
 
 
 @dataclass
@@ -26,7 +26,7 @@ def _samples(metrics):
 
 
 def test_requests_are_counted_by_face_method_and_code():
-    metrics = Metrics()
+    metrics = PrometheusMetrics()
     metrics.know("grpc", ["S/EnumSessions"])
     metrics.observe("grpc", "S/EnumSessions", "OK", 0.2)
     metrics.observe("grpc", "S/EnumSessions", "OK", 0.4)
@@ -41,7 +41,7 @@ def test_requests_are_counted_by_face_method_and_code():
 def test_it_is_quiet_once_no_request_began_or_ended_for_a_while(monkeypatch):
     now = [100.0]
     monkeypatch.setattr("peakline.service.metrics.time.monotonic", lambda: now[0])
-    metrics = Metrics()
+    metrics = PrometheusMetrics()
     assert metrics.is_quiet(0.3)
     with metrics.in_flight("http"):
         assert not metrics.is_quiet(0.3)
@@ -53,7 +53,7 @@ def test_it_is_quiet_once_no_request_began_or_ended_for_a_while(monkeypatch):
 
 
 def test_callers_cannot_make_labels():
-    metrics = Metrics()
+    metrics = PrometheusMetrics()
     metrics.know("http", ["GET /healthz"])
     for number in range(1000):
         metrics.observe("http", f"GET /{number}", f"CODE{number}", 0)
@@ -69,7 +69,7 @@ def test_callers_cannot_make_labels():
 
 
 def test_what_runs_waits_and_is_kept_is_shown_as_it_is_now():
-    metrics, gate = Metrics(), Gate(2, 2)
+    metrics, gate = PrometheusMetrics(), Gate(2, 2)
     cache = _Cache(CacheStats(hits=5, misses=4, evictions=3, bytes=2, profiles=1))
     metrics.watch(gate=gate, cache=cache)
     with gate.enter(), metrics.in_flight("http"):
@@ -92,7 +92,7 @@ def test_what_runs_waits_and_is_kept_is_shown_as_it_is_now():
 
 
 def test_captures_and_uploads_are_counted_with_their_sizes():
-    metrics = Metrics()
+    metrics = PrometheusMetrics()
     metrics.captured("stored", 5000)
     metrics.captured("failed")
     metrics.uploaded(7)
@@ -110,14 +110,14 @@ def test_captures_and_uploads_are_counted_with_their_sizes():
 
 
 def test_two_servers_in_one_process_count_apart():
-    one, other = Metrics(), Metrics()
+    one, other = PrometheusMetrics(), PrometheusMetrics()
     one.uploaded(1)
     assert _samples(other)["peakline_upload_bytes_total",] == 0
 
 
 def test_every_metric_is_documented(root):
     page = (root / "docs" / "serve.md").read_text(encoding="utf-8")
-    metrics = Metrics()
+    metrics = PrometheusMetrics()
     metrics.watch(
         gate=Gate(1, 1),
         cache=_Cache(CacheStats(hits=0, misses=0, evictions=0, bytes=0, profiles=0)),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from peakline.extras import require
+
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD = 9
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GO_AWAY, _WINDOW, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
@@ -44,6 +46,7 @@ class Exchange:
         on_headers: Callable[[dict[bytes, bytes]], object],
         on_data: Callable[[memoryview], object],
     ) -> None:
+        require("serve", "peakline.capture")
         from hpack import Decoder, Encoder
 
         self._on_headers, self._on_data = on_headers, on_data

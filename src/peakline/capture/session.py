@@ -21,6 +21,7 @@ from peakline.capture.result import CaptureResult, HostOutcome, Progress
 from peakline.capture.stop import Stop
 from peakline.deadline import check_deadline, interrupting
 from peakline.errors import DeadlineError, RemoteError
+from peakline.extras import require
 from peakline.process_memory import give_back_memory
 from peakline.repository import Repository
 
@@ -40,6 +41,7 @@ def capture(
     each one's reason), DeadlineError when that is because the caller's time is over, CancelledError
     when the caller's deadline was cancelled, UsageError for a request that cannot work.
     """
+    require("serve", "peakline.capture")
     check_request(request)
     check_deadline()
     with repository.create_session(request.session_id) as session:

@@ -11,6 +11,7 @@ import click
 
 from peakline.cli.options import Argument, json_option
 from peakline.errors import PeaklineError, UsageError
+from peakline.extras import require
 from peakline.text import one_line, parse_duration
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def capture(
     json: bool,
 ) -> None:
     """Profile running jobs, store the session, and explain its memory peak."""
+    require("serve", "capture")
     # gRPC writes to standard error by itself when a connection ends; outcomes say it already.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from peakline.capture import CaptureRequest, default_session_id, profile_options

@@ -14,6 +14,7 @@ from peakline.deadline import Deadline, check_deadline, current_deadline
 from peakline.engine.answers import Answer
 from peakline.engine.work import HostTask, NoWorkersError, reply, request, understood
 from peakline.errors import PeaklineError, RemoteError, UsageError
+from peakline.extras import require
 from peakline.wire import threads
 
 _CONNECTING_S = 10
@@ -110,12 +111,8 @@ def _look(deadline: Deadline | None) -> float:
 
 
 def _connect(scheduler: str | None, workers: int) -> list[Any]:
-    try:
-        distributed: Any = import_module("distributed")
-    except ImportError:
-        raise UsageError(
-            "the executor dask is not installed: pip install 'peakline[dask]'"
-        ) from None
+    require("dask", "the executor dask")
+    distributed: Any = import_module("distributed")
     if scheduler is not None:
         _check_address(scheduler)
     opened: list[Any] = []

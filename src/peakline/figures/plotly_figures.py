@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec
 
+from peakline.extras import require
 from peakline.figures import drawings
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def _as_figure(draw: _Draw[Parameters]) -> Callable[Parameters, Figure | None]:
 
     @wraps(draw)
     def figure(*args: Parameters.args, **options: Parameters.kwargs) -> Figure | None:
+        require("notebook", f"peakline.figures.{draw.__name__}")
         drawn = draw(*args, **options)
         if drawn is None:
             return None

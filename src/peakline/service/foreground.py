@@ -143,14 +143,10 @@ def serve_until_stopped(
     again, and ends any other. ``at_once`` cleans up when a second signal ends the process at once.
     Returns whether every thread has ended: see `leave`.
     """
-    from prometheus_client import disable_created_metrics
-
     from peakline.service.foreground import RELOAD, Signals
     from peakline.service.limits import raise_descriptor_limit
     from peakline.service.run import Server
 
-    # A second series for each one would say nothing but its birthday.
-    disable_created_metrics()  # type: ignore[no-untyped-call]
     raise_descriptor_limit()
     with Signals(at_once) as signals:
         server = Server(settings)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from peakline.errors import PeaklineError
+from peakline.extras import require
 from peakline.repository import is_url
 from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
@@ -48,7 +49,7 @@ class Server:
         check_settings(settings)
         self.settings = settings
         self.access = Access(settings)
-        self.metrics = Metrics()
+        self.metrics = _metrics_of(settings)
         self.log = AccessLog(settings.access_log, debug=settings.debug)
         self.engine = Engine(
             cache_bytes=settings.cache_bytes,
@@ -259,6 +260,16 @@ class Server:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.stop(grace_s=0 if kind is not None else None)
+
+
+def _metrics_of(settings: Settings) -> Metrics:
+    """What counts: a server without a gRPC face is one reader's own, and nobody collects that."""
+    if settings.grpc_port is None:
+        return Metrics()
+    require("serve", "serve")
+    from peakline.service.prometheus import PrometheusMetrics
+
+    return PrometheusMetrics()
 
 
 def _reachable(host: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from peakline.deadline import check_deadline
 from peakline.errors import InputError, NotFoundError, PeaklineError, UsageError
+from peakline.extras import missing_extra
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
 """The extra of this package that brings the driver of a protocol."""
@@ -32,8 +33,10 @@ def connect(url: str, storage_options: Mapping[str, object] | None = None) -> tu
     except ImportError as error:
         protocol = url.partition("://")[0].rpartition("::")[2].lower()
         extra = _EXTRAS.get(protocol)
-        advice = f"pip install 'peakline[{extra}]'" if extra else one_line(error)
-        raise UsageError(f"{url}: the driver for {protocol}:// is missing: {advice}") from error
+        if extra is not None:
+            raise missing_extra(extra, f"{protocol}://") from error
+        reason = one_line(error)
+        raise UsageError(f"{url}: the driver for {protocol}:// is missing: {reason}") from error
     except PeaklineError:
         raise
     except Exception as error:

@@ -1,0 +1,53 @@
+"""What comes with an extra of this package, and the line to type where it is not installed.
+
+`pip install peakline` is small: what only some verbs need is an extra, and imported where they
+need it. docs/install.md has what each one is for.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from peakline.errors import UsageError
+
+EXTRAS = {
+    "serve": {
+        "grpc": "grpcio",
+        "grpc_health": "grpcio-health-checking",
+        "grpc_reflection": "grpcio-reflection",
+        "hpack": "hpack",
+        "prometheus_client": "prometheus-client",
+    },
+    "notebook": {"plotly": "plotly"},
+    "dask": {"distributed": "distributed"},
+    "s3": {"s3fs": "s3fs"},
+    "gs": {"gcsfs": "gcsfs"},
+}
+"""The modules that each extra brings, and the distributions that they are in."""
+
+
+def require(extra: str, user: str) -> None:
+    """Raise the UsageError of `missing_extra` where a module of ``extra`` is not installed.
+
+    ``user`` is what needs it: a verb, an option, a function. Nothing is imported.
+    """
+    if any(not _is_installed(module) for module in EXTRAS[extra]):
+        raise missing_extra(extra, user)
+
+
+def missing_extra(extra: str, user: str) -> UsageError:
+    """Says that ``user`` needs what ``extra`` brings, and the line that installs it."""
+    named = [name for module, name in EXTRAS[extra].items() if not _is_installed(module)]
+    named = named or [*EXTRAS[extra].values()]  # one is broken
+    listed = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+    which = "which is" if len(named) == 1 else "which are"
+    return UsageError(
+        f"{user} needs {listed}, {which} not installed; type: pip install 'peakline[{extra}]'"
+    )
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
