@@ -31,18 +31,17 @@ def require(extra: str, user: str) -> None:
 
     ``user`` is what needs it: a verb, an option, a function. Nothing is imported.
     """
-    if any(not _is_installed(module) for module in EXTRAS[extra]):
-        raise missing_extra(extra, user)
+    for module in EXTRAS[extra]:
+        if not _is_installed(module):
+            raise missing_extra(extra, user, module)
 
 
-def missing_extra(extra: str, user: str) -> UsageError:
-    """Says that ``user`` needs what ``extra`` brings, and the line that installs it."""
-    named = [name for module, name in EXTRAS[extra].items() if not _is_installed(module)]
-    named = named or [*EXTRAS[extra].values()]  # one is broken
-    listed = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
-    which = "which is" if len(named) == 1 else "which are"
+def missing_extra(extra: str, user: str, module: str | None = None) -> UsageError:
+    """What ``user`` needs (default: the first module of ``extra``), and what to type."""
+    modules = EXTRAS[extra]
+    named = modules[next(iter(modules)) if module is None else module]
     return UsageError(
-        f"{user} needs {listed}, {which} not installed; type: pip install 'peakline[{extra}]'"
+        f"{user} needs {named}, which is not installed; type: pip install 'peakline[{extra}]'"
     )
 
 

@@ -111,7 +111,7 @@ def _look(deadline: Deadline | None) -> float:
 
 
 def _connect(scheduler: str | None, workers: int) -> list[Any]:
-    require("dask", "the executor dask")
+    require("dask", "--executor dask")
     distributed: Any = import_module("distributed")
     if scheduler is not None:
         _check_address(scheduler)
