@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -61,7 +62,27 @@ class Wheel(bdist_wheel):
         super().finalize_options()
 
 
+def project_urls() -> dict[str, str]:
+    """The project's pages, where the environment says at which address the repository is.
+
+    A source distribution repeats what it was made with, so that a wheel built of it is the same.
+    """
+    address = os.environ.get("PEAKLINE_REPOSITORY", "").rstrip("/")
+    if not address:
+        made = Path(__file__).resolve().parent / "PKG-INFO"
+        lines = made.read_text("utf-8") if made.exists() else ""
+        return dict(re.findall(r"^Project-URL: (\w+), (\S+)$", lines, re.MULTILINE))
+    return {
+        "Homepage": address,
+        "Documentation": f"{address}/tree/main/docs",
+        "Changelog": f"{address}/blob/main/CHANGELOG.md",
+        "Issues": f"{address}/issues",
+        "Source": address,
+    }
+
+
 setup(
+    project_urls=project_urls(),
     ext_modules=kernels.extensions(),
     cmdclass={"build_py": Modules, "build_ext": Compiled, "bdist_wheel": Wheel},
 )

@@ -83,8 +83,11 @@ def _run(words: list[str], *, debug: bool) -> int:
         return 0
     from click.exceptions import Exit
 
+    from peakline.cli.completion import COMPLETE, complete
     from peakline.cli.main import app
 
+    if COMPLETE in os.environ:
+        return complete(app, os.environ[COMPLETE])
     try:
         with app.make_context("peakline", words, obj=debug) as context:
             app.invoke(context)

@@ -15,6 +15,14 @@ tool sql graph sessions capture serve view demo
 """Each is a command in a module of its name, which is imported where the verb is used."""
 
 
+def _print_completion(context: click.Context, _: click.Parameter, shell: str | None) -> None:
+    if shell is not None:
+        from peakline.cli.completion import script_of
+
+        print(script_of(app, shell), end="")
+        context.exit()
+
+
 class _Verbs(click.Group):
     """The verbs, in the order of the help, each imported when it is used."""
 
@@ -46,6 +54,15 @@ class _Verbs(click.Group):
     is_flag=True,
     expose_value=False,
     help="Show a traceback for an error; with any verb.",
+)
+@click.option(
+    "--completion",
+    metavar="SHELL",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    callback=_print_completion,
+    is_eager=True,
+    expose_value=False,
+    help="Print the script that completes words in bash, zsh or fish.",
 )
 @click.pass_context
 def app(context: click.Context) -> None:
