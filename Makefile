@@ -46,7 +46,7 @@ SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons bench schema docs pictures lock sbom format develop clean FORCE
+.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench schema docs pictures lock sbom format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -88,6 +88,12 @@ protobuf: $(VENV)/.python  ## the schema under every supported protobuf runtime
 
 pythons: build/wheel/.built  ## the wheel with every other Python that the machine has
 	scripts/check_pythons.sh
+
+dist: $(VENV)/.dev $(VENV)/.build build/wheel/.built  ## a source distribution and a wheel built of it, checked, in build/dist
+	rm -rf build/dist
+	$(PY) -m build --no-isolation --outdir build/dist . > build/dist.txt 2>&1 || { cat build/dist.txt; exit 1; }
+	$(PY) -m twine check --strict build/dist/*
+	$(PY) scripts/check_distributions.py build/dist build/wheel
 
 bench: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## measure all parts against XProf; writes benchmarks/results and RESULTS.md
 	$(PY) benchmarks/run.py --peers "$(CURDIR)/$(PEERS_PY)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from setuptools.command.build_py import build_py
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "buildtools"))
 import kernels
+import urls
 
 
 class Modules(build_py):
@@ -62,27 +62,8 @@ class Wheel(bdist_wheel):
         super().finalize_options()
 
 
-def project_urls() -> dict[str, str]:
-    """The project's pages, where the environment says at which address the repository is.
-
-    A source distribution repeats what it was made with, so that a wheel built of it is the same.
-    """
-    address = os.environ.get("PEAKLINE_REPOSITORY", "").rstrip("/")
-    if not address:
-        made = Path(__file__).resolve().parent / "PKG-INFO"
-        lines = made.read_text("utf-8") if made.exists() else ""
-        return dict(re.findall(r"^Project-URL: (\w+), (\S+)$", lines, re.MULTILINE))
-    return {
-        "Homepage": address,
-        "Documentation": f"{address}/tree/main/docs",
-        "Changelog": f"{address}/blob/main/CHANGELOG.md",
-        "Issues": f"{address}/issues",
-        "Source": address,
-    }
-
-
 setup(
-    project_urls=project_urls(),
+    project_urls=urls.project_urls(Path(__file__).resolve().parent),
     ext_modules=kernels.extensions(),
     cmdclass={"build_py": Modules, "build_ext": Compiled, "bdist_wheel": Wheel},
 )
