@@ -100,6 +100,12 @@ def tools_page() -> Iterator[str]:
     yield ""
     yield "A tool is asked for by name, with typed parameters, and answers with bytes:"
     yield "`peakline tool NAME PATH -p KEY=VALUE` or `profile.tool(NAME, KEY=VALUE)`."
+    yield ""
+    yield "Text is understood for every type. A boolean is `true`, `yes`, `on`, `t`, `y`, `1` or"
+    yield "the opposite, in any case; an integer may be written `+5`, `007`, `1_000` or `2.0`; a"
+    yield "number is what Python reads as a finite one, such as `1e3`; the items of an array are"
+    yield "separated by commas. A choice is written as it is listed."
+    yield ""
     yield "CSV holds names as the file has them: a spreadsheet may take one that begins with `=`,"
     yield "`+`, `-` or `@` for a formula."
     for name in tool_names():

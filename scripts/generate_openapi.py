@@ -5,8 +5,7 @@ Usage::
     python scripts/generate_openapi.py           # write it
     python scripts/generate_openapi.py --check   # write nothing; exit 1 if it is stale
 
-The document is read from the installed package and written into this checkout. Which words the
-framework adds depends on its version, so that a newer one may make the document stale.
+The document is read from the installed package and written into this checkout.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def document() -> str:
     access, metrics = Access(settings), Metrics()
     analysis = Analysis(settings, access=access, engine=Engine(), metrics=metrics)
     app = create_app(settings, analysis, access, AccessLog(OFF), metrics)
-    return json.dumps(app.openapi(), indent=1) + "\n"
+    return json.dumps(app.state.openapi(), indent=1) + "\n"
 
 
 def main() -> int:

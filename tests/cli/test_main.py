@@ -216,7 +216,7 @@ def loaded_by(words, heavy):
     ],
 )
 def test_a_question_about_no_profile_loads_nothing_heavy(words, code):
-    heavy = "numpy pydantic rich typer google.protobuf pyarrow duckdb"
+    heavy = "numpy msgspec rich typer google.protobuf pyarrow duckdb"
     assert loaded_by(words.split(), heavy) == f"{code}"
 
 

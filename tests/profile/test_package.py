@@ -12,7 +12,7 @@ from peakline import errors
 def test_the_import_is_cheap():
     code = (
         "import sys, peakline; peakline.__version__; peakline.PeaklineError; peakline.ToolResult;"
-        "heavy = ('numpy', 'pyarrow', 'duckdb', 'pydantic', 'google.protobuf', 'rich');"
+        "heavy = ('numpy', 'pyarrow', 'duckdb', 'msgspec', 'google.protobuf', 'rich');"
         "print([m for m in heavy if m in sys.modules])"
     )
     result = subprocess.run(
@@ -24,7 +24,7 @@ def test_the_import_is_cheap():
 def test_a_profile_alone_loads_neither_the_database_nor_arrow():
     code = (
         "import sys, peakline; peakline.Profile;"
-        "print([m for m in ('pyarrow', 'duckdb', 'pydantic') if m in sys.modules])"
+        "print([m for m in ('pyarrow', 'duckdb', 'msgspec') if m in sys.modules])"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -213,7 +213,7 @@ def test_importing_loads_nothing_heavy():
         """
         import sys
         import peakline.schema
-        heavy = {"numpy", "pyarrow", "duckdb", "pydantic", "grpc", "click", "rich"}
+        heavy = {"numpy", "pyarrow", "duckdb", "msgspec", "grpc", "click", "rich"}
         print(sorted(heavy & set(sys.modules)))
         """
     )

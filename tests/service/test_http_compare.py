@@ -102,7 +102,7 @@ def test_warnings_say_whose_they_are(compare):
 @each_row(
     ("query", "status", "code", "word"),
     [
-        ({"first": "ill"}, 400, "INVALID_ARGUMENT", "'second'"),
+        ({"first": "ill"}, 400, "INVALID_ARGUMENT", "second is missing"),
         ({**PAIR, "format": "csv"}, 400, "INVALID_ARGUMENT", "format"),
         ({**PAIR, "firsthost": "x"}, 400, "INVALID_ARGUMENT", "'firsthost'"),
         ({"first": "ill", "second": "nosuch"}, 404, "NOT_FOUND", "nosuch"),

@@ -238,7 +238,7 @@ def test_a_request_has_an_id_in_the_answer_and_in_the_log(face):
         ("/api/sessions?root=/etc", 403, "PERMISSION_DENIED", "/etc"),
         ("/api/sessions?root=%ff", 400, "INVALID_ARGUMENT", "UTF-8"),
         ("/api/sessions?root=a%00", 400, "INVALID_ARGUMENT", "UTF-8"),
-        ("/data/plugin/profile/data?run=x", 400, "INVALID_ARGUMENT", "'tag'"),
+        ("/data/plugin/profile/data?run=x", 400, "INVALID_ARGUMENT", "tag is missing"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_problem_document(get, path, status, code, word):

@@ -51,7 +51,7 @@ def test_a_tool_is_available_where_it_has_something_to_show():
 def test_knowing_the_names_loads_no_tool():
     code = (
         "import sys, peakline.tools as tools; tools.tool_names();"
-        "print([m for m in ('pydantic', 'numpy') if m in sys.modules])"
+        "print([m for m in ('msgspec', 'numpy') if m in sys.modules])"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -156,7 +156,7 @@ def test_an_event_that_is_not_there():
         ({"view": "search"}, "needs the parameter search"),
         ({"view": "event"}, "needs the parameter event"),
         ({"start_ps": 5, "end_ps": 5}, "ends at 5 ps, not after its start 5 ps"),
-        ({"width": 16385}, "width: input should be less than or equal to 16384"),
+        ({"width": 16385}, "width must be at most 16384"),
         ({"view": "search", "search": "(", "pattern": True}, "is no RE2 expression"),
     ],
 )

@@ -9,7 +9,7 @@ import ssl
 import threading
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from peakline.errors import PeaklineError, UsageError
 from peakline.service.addresses import join_port
@@ -68,7 +68,7 @@ class HttpServer:
     """Serves ``app`` on ``sockets`` (from `bind`), which it closes in the end."""
 
     def __init__(
-        self, app: FastAPI, settings: Settings, sockets: list[socket.socket], metrics: Metrics
+        self, app: ASGIApp, settings: Settings, sockets: list[socket.socket], metrics: Metrics
     ) -> None:
         self._sockets = sockets
         config = uvicorn.Config(

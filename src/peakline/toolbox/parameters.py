@@ -1,18 +1,14 @@
-"""How a tool declares its parameters, and the values that are understood without a library.
+"""How a tool or a route of HTTP declares its parameters.
 
-pydantic decides what a value means and what is wrong with it (`parameter_models` makes its model
-of a declaration), but its import costs more than many an answer. A value that can be read in one
-way only is therefore read here: none at all, one of the right type, or the text that Python would
-write for one. Whatever is accepted here, pydantic accepts as the same value.
+What a value means is decided by `parameter_values`, the JSON schema is written by
+`parameter_schema`, both of the same declaration.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from types import NoneType, UnionType
+from dataclasses import MISSING, dataclass, field, fields
+from types import UnionType
 from typing import (
     Any,
     Literal,
@@ -24,16 +20,13 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    overload,
 )
 
 from peakline.errors import PeaklineError, UsageError
+from peakline.toolbox.parameter_values import value_of
 
 _T = TypeVar("_T")
-_TRUTH = {"True": True, "true": True, "1": True, "False": False, "false": False, "0": False}
-_LONGEST_INT = 19
-"""Characters of an int64; of longer text Python may refuse to make a number."""
-_LARGEST_WHOLE = 1 << 53
-"""Up to here a float holds every integer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +35,12 @@ class Declaration:
 
     A number is in ``ge <= number <= le`` and ``< lt``; a text has at most ``max_length``
     characters and matches ``pattern`` as a whole. ``check`` returns the value, or raises a
-    ValueError that says what is wrong with it. ``local_only``: not for remote callers.
+    ValueError that says what is wrong with it. ``local_only``: not for remote callers. ``schema``
+    is what its JSON schema says beyond that, which nobody checks here. One without a default
+    (MISSING) has to be given.
     """
 
-    default: Any
+    default: Any = MISSING
     description: str
     ge: int | None = None
     le: int | None = None
@@ -54,9 +49,14 @@ class Declaration:
     pattern: str | None = None
     check: Callable[[Any], Any] | None = None
     local_only: bool = False
+    schema: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parameter(default: _T, **declared: Any) -> _T:
+@overload
+def parameter(default: _T, **declared: Any) -> _T: ...
+@overload
+def parameter(**declared: Any) -> Any: ...
+def parameter(default: Any = MISSING, **declared: Any) -> Any:
     """The right side of a parameter in a class of `Parameters`: `Declaration`'s fields."""
     declaration = Declaration(default=default, **declared)
     return field(default=default, metadata={"declaration": declaration})
@@ -80,17 +80,26 @@ class Parameters:
         return {each.name: each.metadata["declaration"] for each in fields(cast("Any", cls))}
 
     @classmethod
-    def plain(cls, given: Mapping[str, object]) -> Self | None:
-        """An instance of these values; None where only pydantic can say what they mean."""
-        if not given:
-            return cls()
+    def read(cls, given: Mapping[str, object], where: str = "") -> Self:
+        """An instance of these values, which may be texts; ``where`` begins the line of an error.
+
+        Raises UsageError, which names the parameter, for a value that is none, for an unknown name
+        and for one that is missing.
+        """
         declared, hints = cls.declared(), type_hints(cls)
-        try:
-            return cls(
-                **{name: _read(hints[name], declared[name], value) for name, value in given.items()}
-            )
-        except (KeyError, ValueError):
-            return None
+        found = {}
+        for name, value in given.items():
+            if name not in declared:
+                known = ", ".join(declared)
+                shown = f"{name!r:.100}"
+                raise UsageError(
+                    f"{where}no parameter {shown}; there is: {known or 'none'}"
+                ).quoting(shown)
+            found[name] = _read(hints[name], declared[name], value, f"{where}parameter {name}")
+        for name, declaration in declared.items():
+            if declaration.default is MISSING and name not in found:
+                raise UsageError(f"{where}parameter {name} is missing")
+        return cls(**found)
 
     def but(self, *names: str) -> dict[str, Any]:
         """The values by name, without those of ``names``."""
@@ -128,91 +137,15 @@ def check_choice(
         raise error(f"{complaint} {shown}; there is: {', '.join(choices)}").quoting(shown)
 
 
-def listed(text: str) -> tuple[str, ...]:
-    """The items of a text that separates them by commas."""
-    return tuple(filter(None, text.split(",")))
-
-
-def _read(kinds: tuple[Any, ...], declared: Declaration, value: object) -> Any:
-    """The value; raises KeyError or ValueError where it is not plainly a right one."""
-    if value is None:
-        if NoneType not in kinds:
-            raise ValueError
-        return None
-    kind = next(each for each in kinds if each is not NoneType)
-    if get_origin(kind) is Literal:
-        return _choice(value, get_args(kind))
-    found = _READERS[get_origin(kind) or kind](value)
-    _check_limits(found, declared)
-    return found if declared.check is None else declared.check(found)
-
-
-def _check_limits(value: Any, declared: Declaration) -> None:
-    is_inside = (
-        (declared.ge is None or value >= declared.ge)
-        and (declared.le is None or value <= declared.le)
-        and (declared.lt is None or value < declared.lt)
-        and (declared.max_length is None or len(value) <= declared.max_length)
-        and (declared.pattern is None or re.fullmatch(declared.pattern, value))
-    )
-    if not is_inside:
-        raise ValueError
-
-
-def _choice(value: object, choices: tuple[str, ...]) -> str:
-    if type(value) is str and value in choices:
-        return value
-    raise ValueError
-
-
-def _bool(value: object) -> bool:
-    if type(value) is bool:
-        return value
-    return _TRUTH[_text(value)]
-
-
-def _int(value: object) -> int:
-    if type(value) is int:
-        return value
-    text = _text(value)
-    if len(text) > _LONGEST_INT or str(int(text)) != text:
-        raise ValueError
-    return int(text)
-
-
-def _float(value: object) -> float:
-    if type(value) is float:
-        number = value
-    elif type(value) is str and repr(float(value)) == value:
-        number = float(value)
-    else:
-        whole = _int(value)
-        if abs(whole) > _LARGEST_WHOLE:
-            raise ValueError
-        number = float(whole)
-    if not math.isfinite(number):
-        raise ValueError
-    return number
-
-
-def _text(value: object) -> str:
-    """A text, also in UTF-8: a lone surrogate is a UnicodeEncodeError, which is a ValueError."""
-    if type(value) is not str:
-        raise ValueError
-    value.encode()
-    return value
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if type(value) is tuple or type(value) is list:
-        return tuple(map(_text, value))
-    return listed(_text(value))
-
-
-_READERS: Mapping[Any, Callable[[object], Any]] = {
-    bool: _bool,
-    int: _int,
-    float: _float,
-    str: _text,
-    tuple: _texts,
-}
+def _read(kinds: tuple[Any, ...], declared: Declaration, value: object, subject: str) -> Any:
+    """The value; raises UsageError, which begins with ``subject``, where it is none."""
+    try:
+        found = value_of(kinds, declared, value)
+    except ValueError as error:
+        shown = f"{value!r:.80}"
+        raise UsageError(f"{subject} {error}, not {shown}").quoting(shown) from None
+    try:
+        return found if declared.check is None else declared.check(found)
+    except ValueError as error:
+        quoted = map(repr, found if isinstance(found, tuple) else (found,))
+        raise UsageError(f"{subject}: {error}").quoting(*quoted) from None

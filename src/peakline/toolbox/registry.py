@@ -16,12 +16,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peakline.errors import NotFoundError, UsageError
+from peakline.errors import NotFoundError
 from peakline.toolbox.parameters import Parameters, check_choice
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
-
     from peakline.tables import Profile
 
 _ROOMS = ("tools", "xprof")
@@ -117,9 +115,9 @@ class Tool:
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the parameters."""
-        from peakline.toolbox.parameter_models import model_of
+        from peakline.toolbox.parameter_schema import schema_of
 
-        return model_of(self.parameters).model_json_schema()
+        return schema_of(self.parameters)
 
     def checked_format(self, format: str | None) -> str:  # noqa: A002 (as in `run_tool`)
         """``format``, or the first one for None; raises UsageError for one the tool lacks."""
@@ -133,19 +131,7 @@ class Tool:
 
     def validated(self, parameters: Mapping[str, object]) -> Parameters:
         """An instance of ``parameters``; raises UsageError that names what is wrong."""
-        plain = self.parameters.plain(parameters)
-        return self._decided(parameters) if plain is None else plain
-
-    def _decided(self, parameters: Mapping[str, object]) -> Parameters:
-        """As `validated`, by pydantic, whose import most answers do without."""
-        from pydantic import ValidationError
-
-        from peakline.toolbox.parameter_models import validate
-
-        try:
-            return validate(self.parameters, parameters)
-        except ValidationError as error:
-            raise _complaint(self, error) from error
+        return self.parameters.read(parameters, f"{self.name}: ")
 
 
 def tool_names() -> list[str]:
@@ -205,19 +191,3 @@ def run_tool(
     question = tool.validated(parameters or {})
     chosen = tool.decided_format(question, chosen)
     return ToolResult(tool.answering(question).answer(profile, question, chosen), chosen)
-
-
-def _complaint(tool: Tool, error: ValidationError) -> UsageError:
-    """The first thing wrong, in one line."""
-    first = error.errors(include_url=False, include_context=False)[0]
-    name = ".".join(map(str, first["loc"]))
-    if first["type"] == "extra_forbidden":
-        known = ", ".join(tool.parameters.declared())
-        return UsageError(f"{tool.name}: no parameter {name!r}; there is: {known}").quoting(
-            repr(name)
-        )
-    message = " ".join(str(first["msg"]).split())
-    shown = f"{first['input']!r:.80}"
-    return UsageError(
-        f"{tool.name}: parameter {name}: {message[:1].lower()}{message[1:]}, not {shown}"
-    ).quoting(shown)

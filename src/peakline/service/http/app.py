@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache, partial
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from peakline import __version__
 from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
 from peakline.service.core import Analysis
@@ -31,40 +31,32 @@ from peakline.service.http.work import Work
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 
-_DESCRIPTION = """Sessions of profiles, and what their memory and their steps say.
-
-Names never hold a separator. Errors are problem documents (RFC 9457). `HEAD` is answered wherever
-`GET` is."""
-
-_ROUTERS = (
-    server_routes.router,
-    session_routes.router,
-    tool_routes.router,
-    sql_routes.router,
-    capture_routes.router,
-    upload_routes.router,
-    xprof_routes.router,
-    page_routes.router,
+_ROUTES = (
+    server_routes.routes,
+    session_routes.routes,
+    tool_routes.routes,
+    sql_routes.routes,
+    capture_routes.routes,
+    upload_routes.routes,
+    xprof_routes.routes,
+    page_routes.routes,
 )
 
 
 def create_app(
     settings: Settings, analysis: Analysis, access: Access, log: AccessLog, metrics: Metrics
-) -> FastAPI:
+) -> Starlette:
     """The ASGI app of one server; it holds no state but its threads, which end with it."""
     work = Work(settings, analysis, access)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         work.close()
 
-    app = FastAPI(
-        title="Peakline",
-        version=__version__,
-        description=_DESCRIPTION,
-        openapi_url=None,
-        redirect_slashes=False,
+    operations = [operation for routes in _ROUTES for operation in routes.operations]
+    app = Starlette(
+        routes=operations,
         lifespan=lifespan,
         middleware=[
             Middleware(
@@ -72,20 +64,17 @@ def create_app(
             ),
             Middleware(Guard, access=access, metrics=metrics),
         ],
+        exception_handlers=problems.handlers(analysis.public_text, metrics),
     )
+    app.router.redirect_slashes = False
     app.state.context = Context(settings, analysis, access, metrics, work)
-    problems.install(app, analysis.public_text, metrics)
-    for router in _ROUTERS:
-        app.include_router(router)
-    document = openapi_of(app)
+    app.state.openapi = cache(partial(openapi_of, operations))
     metrics.know(
         "http",
         (
-            f"{method} {path}"
-            for path, operations in document["paths"].items()
+            f"{method} {operation.path_format}"
             for operation in operations
-            for method in (("GET", "HEAD") if operation == "get" else (operation.upper(),))
+            for method in sorted(operation.methods or ())
         ),
     )
-    app.openapi = lambda: document  # type: ignore[method-assign]
     return app

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from peakline import schema
 from peakline.capture import Progress, profile_options
@@ -19,7 +20,6 @@ from peakline.service.http.describe import (
     described,
     json_answer,
     reference,
-    request_body,
 )
 from peakline.service.http.documents import (
     CaptureBody,
@@ -31,11 +31,12 @@ from peakline.service.http.documents import (
 from peakline.service.http.middleware import note_request
 from peakline.service.http.parameters import RootQuery
 from peakline.service.http.problems import problem_of
-from peakline.service.http.requests import accepted, context_of, json_body
+from peakline.service.http.requests import accepted, context_of
+from peakline.service.http.routing import Routes
 from peakline.service.http.session_routes import location_of
 from peakline.service.http.work import LINES_TYPE, SendLine, wants_lines
 
-router = APIRouter(prefix="/api", tags=["captures"])
+routes = Routes("captures", "/api")
 
 _SHOWN = 80
 _EVENTS = (CaptureProgressEvent, CaptureResultEvent, CaptureErrorEvent)
@@ -43,10 +44,9 @@ _NOTES = {"Peakline-Notes": "what was passed on or understood in another way: a 
 _LOCATION = {"Location": "the session's document", **_NOTES}
 
 
-@router.post(
+@routes.post(
     "/captures",
     summary="Profile running jobs",
-    status_code=201,
     responses=described(
         *DOING,
         _200=answer(
@@ -62,22 +62,19 @@ _LOCATION = {"Location": "the session's document", **_NOTES}
             "a session was made; `outcomes` says of which hosts", CaptureDocument, headers=_LOCATION
         ),
     ),
-    openapi_extra=request_body(CaptureBody),
 )
-async def capture(request: Request, query: RootQuery) -> Response:
+async def capture(request: Request, query: RootQuery, body: CaptureBody) -> Response:
     """Record on all hosts at once. Hosts that fail do not lose the others."""
-    context = accepted(request)
-    asked = await json_body(request, CaptureBody)
-    note_request(request, session=asked.session_id, host=",".join(asked.hosts))
+    context = accepted(request, session=body.session_id, host=",".join(body.hosts))
     if wants_lines(request):
         return context.work.streamed_capture(
             request,
-            lambda send: _capture_reporting(send, request, query.root, asked),
+            lambda send: _capture_reporting(send, request, query.root, body),
             lambda error: _failed(request, error),
         )
 
     def work() -> Response:
-        document, notes = _captured(request, query.root, asked)
+        document, notes = _captured(request, query.root, body)
         headers = notes_header(notes)
         if document["empty_trace"]:
             return json_response(request, document, headers=headers)
@@ -88,17 +85,17 @@ async def capture(request: Request, query: RootQuery) -> Response:
 
 
 def _captured(
-    request: Request, root: str, asked: CaptureBody, progress: Progress | None = None
+    request: Request, root: str, body: CaptureBody, progress: Progress | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """The document of a capture that was made, and what has to be said beside it."""
     analysis = context_of(request).analysis
-    options = profile_options({key: _text(value) for key, value in asked.options.items()})
-    options.duration_ms = asked.duration_ms
+    options = profile_options({key: _text(value) for key, value in body.options.items()})
+    options.duration_ms = body.duration_ms
     result = analysis.captures.new_session(
         root,
-        asked.session_id,
-        asked.hosts,
-        schema.ProfileRequest(duration_ms=asked.duration_ms, opts=options),
+        body.session_id,
+        body.hosts,
+        schema.ProfileRequest(duration_ms=body.duration_ms, opts=options),
         progress=progress,
     )
     outcomes = [
@@ -110,21 +107,19 @@ def _captured(
         "empty_trace": result.empty_trace,
         "outcomes": outcomes,
     }
-    note_request(request, session=result.session_id, host=",".join(asked.hosts))
+    note_request(request, session=result.session_id, host=",".join(body.hosts))
     accounted = len(outcomes) + len(result.notes)
-    return document, [*result.notes, *_notes(asked, options, accounted)]
+    return document, [*result.notes, *_notes(body, options, accounted)]
 
 
-def _capture_reporting(
-    send_line: SendLine, request: Request, root: str, asked: CaptureBody
-) -> None:
+def _capture_reporting(send_line: SendLine, request: Request, root: str, body: CaptureBody) -> None:
     """Capture, and send what happens as it happens."""
     text_of = context_of(request).analysis.public_text
 
     def progress(host: str, state: str, detail: str) -> None:
         send_line({"event": "progress", "host": host, "state": state, "detail": text_of(detail)})
 
-    document, notes = _captured(request, root, asked, progress)
+    document, notes = _captured(request, root, body, progress)
     send_line({"event": "result", **document, "notes": notes})
 
 
@@ -140,17 +135,17 @@ def _failed(request: Request, error: BaseException) -> dict[str, Any]:
     return {"event": "error", **{name: problem[name] for name in ("status", "code", "detail")}}
 
 
-def _notes(asked: CaptureBody, options: schema.ProfileOptions, profilers: int) -> Iterator[str]:
+def _notes(body: CaptureBody, options: schema.ProfileOptions, profilers: int) -> Iterator[str]:
     """What was understood otherwise than the caller may have meant it."""
-    for name in asked.options:
+    for name in body.options:
         if name in options.advanced_configuration:
             yield (
                 f"option {name[:_SHOWN]!a} is no field of ProfileOptions:"
                 " it went to the hosts as advanced_configuration"
             )
-    if profilers < len(asked.hosts):
+    if profilers < len(body.hosts):
         yield (
-            f"{len(asked.hosts)} hosts were named and {profilers} profiled: ports are ignored, and "
+            f"{len(body.hosts)} hosts were named and {profilers} profiled: ports are ignored, and "
             "names of one profiler are one host; --worker NAME=ADDRESS:PORT separates them"
         )
 

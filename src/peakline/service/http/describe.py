@@ -1,4 +1,4 @@
-"""What the routes say of themselves in ``/openapi.json``, as the framework takes it.
+"""What the routes say of themselves in ``/openapi.json``, as OpenAPI 3.1 has it.
 
 Every operation describes each answer that it can give, problem documents included, and nothing
 else is ever sent (``tests/service/test_openapi.py`` asks for that).
@@ -6,14 +6,20 @@ else is ever sent (``tests/service/test_openapi.py`` asks for that).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from msgspec import Struct
 
+from peakline import __version__
 from peakline.service.http import documents
+from peakline.service.http.documents import Body
 from peakline.service.http.problems import MEDIA_TYPE, Problem
+
+if TYPE_CHECKING:
+    from peakline.service.http.routing import Operation
+    from peakline.toolbox.parameters import Parameters
 
 _REASONS: Mapping[int, str] = {
     400: "a name, a parameter or a body is none, or the request is refused for what it asks",
@@ -33,6 +39,11 @@ _REASONS: Mapping[int, str] = {
     504: "the time for the answer is over",
 }
 
+_DESCRIPTION = """Sessions of profiles, and what their memory and their steps say.
+
+Names never hold a separator. Errors are problem documents (RFC 9457). `HEAD` is answered wherever
+`GET` is."""
+
 _ALWAYS = (400, 401, 414, 421, 431, 500, 503)
 READING = (*_ALWAYS, 403, 404, 422, 429, 504)
 """What any question about sessions may be answered with, besides success."""
@@ -50,23 +61,23 @@ _REQUEST_ID = {
         "schema": {"type": "string"},
     }
 }
-_MODELS: tuple[type[BaseModel], ...] = (
+_MODELS: tuple[type[Struct], ...] = (
     Problem,
     *(
         model
         for model in vars(documents).values()
-        if isinstance(model, type) and issubclass(model, BaseModel) and model is not BaseModel
+        if isinstance(model, type) and issubclass(model, Struct) and model not in {Struct, Body}
     ),
 )
-_COMPONENTS = "#/components/schemas/{model}"
+_COMPONENTS = "#/components/schemas/{name}"
 
 
-def described(*statuses: int, **answers: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
+def described(*statuses: int, **answers: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
     """The ``responses`` of a route: problem documents for ``statuses``, and ``answers``.
 
     An answer's name is its status behind an underscore, ``_200=json_answer(...)``.
     """
-    responses: dict[int | str, dict[str, Any]] = {
+    responses: dict[int, dict[str, Any]] = {
         int(name.lstrip("_")): dict(answer) for name, answer in answers.items()
     }
     for status in sorted({*_ALWAYS, *statuses}):
@@ -87,7 +98,7 @@ def described(*statuses: int, **answers: Mapping[str, Any]) -> dict[int | str, d
 
 def json_answer(
     description: str,
-    model: type[BaseModel],
+    model: type[Struct],
     *,
     many: bool = False,
     headers: Mapping[str, str] | None = None,
@@ -111,49 +122,73 @@ def answer(
     return {**described_answer, "content": dict(content)} if content else described_answer
 
 
-def request_body(model: type[BaseModel]) -> dict[str, Any]:
-    """``openapi_extra`` of a route that reads its JSON body itself."""
-    return {
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": reference(model)}},
-        }
-    }
-
-
-def reference(model: type[BaseModel]) -> dict[str, Any]:
+def reference(model: type[Struct]) -> dict[str, Any]:
     """The schema of a document, which is described in one place."""
-    return {"$ref": _COMPONENTS.format(model=model.__name__)}
+    return {"$ref": _COMPONENTS.format(name=model.__name__)}
 
 
-def openapi_of(app: Any) -> dict[str, Any]:
-    """The document: what the framework found, with our models, and how to show a token."""
-    from fastapi.openapi.utils import get_openapi
+def openapi_of(operations: Iterable[Operation]) -> dict[str, Any]:
+    """The document: the operations by path, the documents they name, how to show a token."""
+    from msgspec.json import schema_components
 
-    document = get_openapi(
-        title=app.title,
-        version=app.version,
-        description=app.description,
-        routes=app.routes,
-        openapi_version=app.openapi_version,
-    )
-    _, schemas = models_json_schema(
-        [(model, "serialization") for model in _MODELS], ref_template=_COMPONENTS
-    )
-    document["components"] = {
-        "schemas": dict(sorted(schemas["$defs"].items())),
-        "securitySchemes": {
-            "token": {
-                "type": "http",
-                "scheme": "bearer",
-                "description": "required where the server was started with a token",
-            }
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        here = paths.setdefault(operation.path_format, {})
+        here[operation.method.lower()] = _operation(operation)
+    _, schemas = schema_components(_MODELS, ref_template=_COMPONENTS)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Peakline", "description": _DESCRIPTION, "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "required where the server was started with a token",
+                }
+            },
         },
+        "security": [{}, {"token": []}],
     }
-    document["security"] = [{}, {"token": []}]
-    for path in document["paths"].values():
-        for operation in path.values():
-            # The framework's own document of a fault; what comes is a problem document, as 400.
-            if MEDIA_TYPE not in operation["responses"].get("422", {}).get("content", {}):
-                operation["responses"].pop("422", None)
-    return document
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    method = operation.method.lower()
+    found: dict[str, Any] = {
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": operation.function.__doc__,
+        "operationId": re.sub(r"\W", "_", f"{operation.name}{operation.path_format}_{method}"),
+    }
+    parameters = [
+        *_parameters("path", operation.path_kind),
+        *_parameters("query", operation.query_kind),
+        *operation.extra_parameters,
+    ]
+    if parameters:
+        found["parameters"] = parameters
+    if operation.body_kind is not None:
+        schema = {"schema": reference(operation.body_kind)}
+        found["requestBody"] = {"required": True, "content": {"application/json": schema}}
+    responses = {str(status): answer for status, answer in operation.responses.items()}
+    return {**found, "responses": responses, **operation.extra}
+
+
+def _parameters(place: str, kind: type[Parameters] | None) -> list[dict[str, Any]]:
+    from peakline.toolbox.parameter_schema import properties_of, required_of
+
+    if kind is None:
+        return []
+    required = required_of(kind)
+    return [
+        {
+            "name": name,
+            "in": place,
+            "required": name in required,
+            "description": schema["description"],
+            "schema": schema,
+        }
+        for name, schema in properties_of(kind).items()
+    ]

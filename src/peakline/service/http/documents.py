@@ -1,230 +1,290 @@
-"""The JSON documents that come and go, as pydantic models: checked, and described for callers."""
+"""The JSON documents that come and go: msgspec checks those that come, and describes all."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta, Struct
 
 from peakline.service.http.parameters import NAME, OPTIONAL_NAME
 
 
-class HealthDocument(BaseModel):
+class Body(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a request may send: misspelt fields are refused, not ignored."""
+
+    texts_are_numbers: ClassVar[bool] = False
+    """Whether ``"5"`` and ``5.0`` are understood where a number is wanted."""
+
+
+class HealthDocument(Struct):
     """The server answers."""
 
-    status: Literal["ok"] = Field(description="always `ok`")
+    status: Annotated[Literal["ok"], Meta(description="always `ok`")]
 
 
-class ServerDocument(BaseModel):
+class ServerDocument(Struct):
     """What the server was started with, as far as callers need it."""
 
-    version: str = Field(description="of Peakline", examples=["0.1.0"])
-    roots: list[str] = Field(
-        min_length=1,
-        description="the log directories, each by a name that `root` takes",
-        examples=[["logs"]],
-    )
-    read_only: bool = Field(description="whether captures and uploads are refused")
-    max_upload_bytes: int = Field(ge=1, description="the largest upload")
-    max_capture_s: float = Field(gt=0, description="how long a capture may take, in seconds")
-    profiler_port: int = Field(
-        ge=1, le=65535, description="where hosts record; a port in a request is ignored"
-    )
-    workers: list[str] = Field(
-        description="hosts that have a profiler of their own (`--worker`)", examples=[["trainer-0"]]
-    )
-    source: str | None = Field(
-        description="the path that `peakline view` was given, for commands that give the same; "
-        "null where the server does not say it",
-        examples=["host.xplane.pb"],
-    )
-    source_is_logdir: bool = Field(
-        description="whether `source` is a log directory, in which a command names the session"
-    )
+    version: Annotated[str, Meta(description="of Peakline", examples=["0.1.0"])]
+    roots: Annotated[
+        list[str],
+        Meta(
+            min_length=1,
+            description="the log directories, each by a name that `root` takes",
+            examples=[["logs"]],
+        ),
+    ]
+    read_only: Annotated[bool, Meta(description="whether captures and uploads are refused")]
+    max_upload_bytes: Annotated[int, Meta(ge=1, description="the largest upload")]
+    max_capture_s: Annotated[
+        float, Meta(gt=0, description="how long a capture may take, in seconds")
+    ]
+    profiler_port: Annotated[
+        int, Meta(ge=1, le=65535, description="where hosts record; a port in a request is ignored")
+    ]
+    workers: Annotated[
+        list[str],
+        Meta(
+            description="hosts that have a profiler of their own (`--worker`)",
+            examples=[["trainer-0"]],
+        ),
+    ]
+    source: Annotated[
+        str | None,
+        Meta(
+            description="the path that `peakline view` was given, for commands that give the same; "
+            "null where the server does not say it",
+            examples=["host.xplane.pb"],
+        ),
+    ]
+    source_is_logdir: Annotated[
+        bool,
+        Meta(
+            description="whether `source` is a log directory, in which a command names the session"
+        ),
+    ]
 
 
-class SessionDocument(BaseModel):
+class SessionDocument(Struct):
     """A session: the same document as of `peakline sessions --json`."""
 
-    session_id: str = Field(description="the session's id", examples=["2026_11_20_17_04_52"])
-    hosts: list[str] = Field(description="the hosts that have a profile", examples=[["worker-0"]])
-    tools: list[str] | None = Field(
-        description="the tools that have something to show for a host; null where the caller "
-        "wanted nobody to look for them",
-        examples=[["memory_profile", "trace_viewer"]],
-    )
-    bytes: int | None = Field(
-        ge=0, description="size of its profiles; null where the file system does not say"
-    )
-    modified: str | None = Field(
-        description="when the newest of them last changed, in UTC; null where not known",
-        examples=["2026-11-20T17:04:54Z"],
-        json_schema_extra={"format": "date-time"},
-    )
+    session_id: Annotated[
+        str, Meta(description="the session's id", examples=["2026_11_20_17_04_52"])
+    ]
+    hosts: Annotated[
+        list[str], Meta(description="the hosts that have a profile", examples=[["worker-0"]])
+    ]
+    tools: Annotated[
+        list[str] | None,
+        Meta(
+            description="the tools that have something to show for a host; null where the caller "
+            "wanted nobody to look for them",
+            examples=[["memory_profile", "trace_viewer"]],
+        ),
+    ]
+    bytes: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="size of its profiles; null where the file system does not say"),
+    ]
+    modified: Annotated[
+        str | None,
+        Meta(
+            description="when the newest of them last changed, in UTC; null where not known",
+            examples=["2026-11-20T17:04:54Z"],
+            extra_json_schema={"format": "date-time"},
+        ),
+    ]
 
 
-class ToolDocument(BaseModel):
+class ToolDocument(Struct):
     """A tool of this server."""
 
-    name: str = Field(description="its name in requests", examples=["memory_profile"])
-    doc: str = Field(description="what it shows")
-    formats: list[str] = Field(description="the default first", examples=[["json", "proto"]])
-    parameters: dict[str, Any] = Field(description="the JSON schema of its parameters")
+    name: Annotated[str, Meta(description="its name in requests", examples=["memory_profile"])]
+    doc: Annotated[str, Meta(description="what it shows")]
+    formats: Annotated[
+        list[str], Meta(description="the default first", examples=[["json", "proto"]])
+    ]
+    parameters: Annotated[dict[str, Any], Meta(description="the JSON schema of its parameters")]
 
 
-class ColumnDocument(BaseModel):
+class ColumnDocument(Struct):
     """A column of a table."""
 
-    name: str = Field(examples=["start_ps"], description="what queries call it")
-    type: Literal["int32", "int64", "uint64", "float64", "bool", "string"] = Field(
-        description="of its values"
-    )
-    unit: Literal["ps", "ns", "us", "s", "bytes", "%", ""] = Field(
-        description="of its values; empty where they have none"
-    )
-    nullable: bool = Field(description="whether a value may be null")
-    doc: str = Field(description="what it means")
+    name: Annotated[str, Meta(examples=["start_ps"], description="what queries call it")]
+    type: Annotated[
+        Literal["int32", "int64", "uint64", "float64", "bool", "string"],
+        Meta(description="of its values"),
+    ]
+    unit: Annotated[
+        Literal["ps", "ns", "us", "s", "bytes", "%", ""],
+        Meta(description="of its values; empty where they have none"),
+    ]
+    nullable: Annotated[bool, Meta(description="whether a value may be null")]
+    doc: Annotated[str, Meta(description="what it means")]
 
 
-class TableDocument(BaseModel):
+class TableDocument(Struct):
     """A table that queries may ask for."""
 
-    name: str = Field(examples=["buffers"], description="what queries call it")
-    doc: str = Field(description="what a row is")
-    columns: list[ColumnDocument] = Field(description="in order")
+    name: Annotated[str, Meta(examples=["buffers"], description="what queries call it")]
+    doc: Annotated[str, Meta(description="what a row is")]
+    columns: Annotated[list[ColumnDocument], Meta(description="in order")]
 
 
 class ViewDocument(TableDocument):
     """A query that comes with the service, which other queries may name as they name a table."""
 
-    name: str = Field(examples=["slow_steps"], description="what queries call it")
-    doc: str = Field(description="what it answers")
-    units: str = Field(description="of its values, in words")
-    tables: list[str] = Field(
-        description="a profile has the view where it has all of these", examples=[["buffers"]]
-    )
+    name: Annotated[str, Meta(examples=["slow_steps"], description="what queries call it")]
+    doc: Annotated[str, Meta(description="what it answers")]
+    units: Annotated[str, Meta(description="of its values, in words")]
+    tables: Annotated[
+        list[str],
+        Meta(
+            description="a profile has the view where it has all of these", examples=[["buffers"]]
+        ),
+    ]
 
 
-class SqlBody(BaseModel):
+class SqlBody(Body, frozen=True):
     """A query over the tables of one host's profile."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    query: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="one SELECT statement; GET .../tables lists the tables, GET /api/views the "
+            "views over them",
+            examples=["select op, sum(allocated_bytes) as bytes from buffers group by op limit 10"],
+        ),
+    ]
+    host: Annotated[
+        str,
+        Meta(
+            description="a host of the session; may be left out when it has one",
+            extra_json_schema=OPTIONAL_NAME,
+        ),
+    ] = ""
+    format: Annotated[Literal["json", "csv", "parquet"], Meta(description="of the answer")] = "json"
+    large_integers: Annotated[
+        Literal["number", "string"],
+        Meta(
+            description="how JSON spells integers beyond 2^53 - 1: as numbers, exactly, which some "
+            "languages read as doubles; or as strings"
+        ),
+    ] = "number"
+    max_rows: Annotated[
+        Annotated[int, Meta(ge=0, le=(1 << 53) - 1)] | None,
+        Meta(
+            description="only the first rows are sent, this many; by default all. Peakline-Rows "
+            "says how many there are"
+        ),
+    ] = None
 
-    query: str = Field(
-        min_length=1,
-        description="one SELECT statement; GET .../tables lists the tables, GET /api/views the "
-        "views over them",
-        examples=["select op, sum(allocated_bytes) as bytes from buffers group by op limit 10"],
-    )
-    host: str = Field(
-        "",
-        description="a host of the session; may be left out when it has one",
-        json_schema_extra=OPTIONAL_NAME,
-    )
-    format: Literal["json", "csv", "parquet"] = Field("json", description="of the answer")
-    large_integers: Literal["number", "string"] = Field(
-        "number",
-        description="how JSON spells integers beyond 2^53 - 1: as numbers, exactly, which some "
-        "languages read as doubles; or as strings",
-    )
-    max_rows: int | None = Field(
-        None,
-        ge=0,
-        le=(1 << 53) - 1,
-        strict=True,  # false and "5" are no numbers
-        description="only the first rows are sent, this many; by default all. Peakline-Rows says "
-        "how many there are",
-    )
 
-
-class CaptureBody(BaseModel):
+class CaptureBody(Body, frozen=True):
     """What to profile, and for how long."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    texts_are_numbers: ClassVar[bool] = True
 
-    hosts: list[str] = Field(
-        min_length=1,
-        description="hosts that this server may profile; a port is ignored",
-        examples=[["localhost"]],
-    )
-    duration_ms: int = Field(
-        ge=1, le=(1 << 63) - 1, description="how long to record", examples=[2000]
-    )
-    session_id: str = Field(
-        "",
-        description="the new session's id; by default made from the time",
-        json_schema_extra=OPTIONAL_NAME,
-    )
-    options: dict[str, str | int | bool] = Field(
-        default_factory=dict,
-        description="fields of ProfileOptions by name, such as `python_tracer_level`; other names "
-        "are options of one kind of device and go into `advanced_configuration`",
-        examples=[{"host_tracer_level": 2}],
-    )
+    hosts: Annotated[
+        list[str],
+        Meta(
+            min_length=1,
+            description="hosts that this server may profile; a port is ignored",
+            examples=[["localhost"]],
+        ),
+    ]
+    duration_ms: Annotated[
+        int, Meta(ge=1, le=(1 << 63) - 1, description="how long to record", examples=[2000])
+    ]
+    session_id: Annotated[
+        str,
+        Meta(
+            description="the new session's id; by default made from the time",
+            extra_json_schema=OPTIONAL_NAME,
+        ),
+    ] = ""
+    options: Annotated[
+        dict[str, str | int | bool],
+        Meta(
+            description="fields of ProfileOptions by name, such as `python_tracer_level`; other "
+            "names are options of one kind of device and go into `advanced_configuration`",
+            examples=[{"host_tracer_level": 2}],
+        ),
+    ] = {}
 
 
-class HostOutcomeDocument(BaseModel):
+class HostOutcomeDocument(Struct):
     """What came of one host."""
 
-    host: str = Field(description="the host's name in the session")
-    address: str = Field(description="where its profiler was reached")
-    state: Literal["stored", "saved_by_host", "empty", "failed"] = Field(
-        description="`saved_by_host`: on a disk that it shares with this server; `empty`: nothing "
-        "was recorded, and nothing is stored"
-    )
-    size: int = Field(ge=0, description="bytes of its profile")
-    error: str = Field(description="what went wrong, one line; empty when nothing did")
-    attempts: int = Field(ge=0, description="how many attempts were made")
+    host: Annotated[str, Meta(description="the host's name in the session")]
+    address: Annotated[str, Meta(description="where its profiler was reached")]
+    state: Annotated[
+        Literal["stored", "saved_by_host", "empty", "failed"],
+        Meta(
+            description="`saved_by_host`: on a disk that it shares with this server; `empty`: "
+            "nothing was recorded, and nothing is stored"
+        ),
+    ]
+    size: Annotated[int, Meta(ge=0, description="bytes of its profile")]
+    error: Annotated[str, Meta(description="what went wrong, one line; empty when nothing did")]
+    attempts: Annotated[int, Meta(ge=0, description="how many attempts were made")]
 
 
-class CaptureDocument(BaseModel):
+class CaptureDocument(Struct):
     """What came of a capture."""
 
-    session_id: str = Field(description="the session's id", json_schema_extra=NAME)
-    empty_trace: bool = Field(description="no host recorded anything; there is no session then")
-    outcomes: list[HostOutcomeDocument] = Field(description="one for every requested host")
+    session_id: Annotated[str, Meta(description="the session's id", extra_json_schema=NAME)]
+    empty_trace: Annotated[
+        bool, Meta(description="no host recorded anything; there is no session then")
+    ]
+    outcomes: Annotated[list[HostOutcomeDocument], Meta(description="one for every requested host")]
 
 
-class CaptureProgressEvent(BaseModel):
+class CaptureProgressEvent(Struct):
     """A line of a capture that is answered as it goes: what a host does now."""
 
-    event: Literal["progress"] = Field(description="always `progress`")
-    host: str = Field(description="the host's name in the session")
-    state: Literal[
-        "waiting", "connecting", "recording", "receiving", "retrying",
-        "stored", "saved_by_host", "empty", "failed",
-    ] = Field(description="the last four are those of its outcome")  # fmt: skip
-    detail: str = Field(description="more about it, one line; may be empty")
+    event: Annotated[Literal["progress"], Meta(description="always `progress`")]
+    host: Annotated[str, Meta(description="the host's name in the session")]
+    state: Annotated[
+        Literal[
+            "waiting", "connecting", "recording", "receiving", "retrying",
+            "stored", "saved_by_host", "empty", "failed",
+        ],
+        Meta(description="the last four are those of its outcome"),
+    ]  # fmt: skip
+    detail: Annotated[str, Meta(description="more about it, one line; may be empty")]
 
 
 class CaptureResultEvent(CaptureDocument):
     """The last line: what came of it, as the plain answer has it."""
 
-    event: Literal["result"] = Field(description="always `result`")
-    notes: list[str] = Field(description="the lines of `Peakline-Notes`")
+    event: Annotated[Literal["result"], Meta(description="always `result`")]
+    notes: Annotated[list[str], Meta(description="the lines of `Peakline-Notes`")]
 
 
-class CaptureErrorEvent(BaseModel):
+class CaptureErrorEvent(Struct):
     """The last line where it failed after it had begun: the facts of the problem document."""
 
-    event: Literal["error"] = Field(description="always `error`")
-    status: int = Field(description="the HTTP status of the plain answer", ge=400, le=599)
-    code: str = Field(description="the name of the gRPC status", examples=["UNAVAILABLE"])
-    detail: str = Field(description="what, where, what to do: one line")
+    event: Annotated[Literal["error"], Meta(description="always `error`")]
+    status: Annotated[int, Meta(ge=400, le=599, description="the HTTP status of the plain answer")]
+    code: Annotated[str, Meta(description="the name of the gRPC status", examples=["UNAVAILABLE"])]
+    detail: Annotated[str, Meta(description="what, where, what to do: one line")]
 
 
-class FigureKindDocument(BaseModel):
+class FigureKindDocument(Struct):
     """A figure that is drawn of a profile."""
 
-    name: str = Field(description="its name in requests", examples=["memory_over_time"])
-    doc: str = Field(description="what it shows")
-    parameters: dict[str, Any] = Field(description="the JSON schema of its own parameters")
+    name: Annotated[str, Meta(description="its name in requests", examples=["memory_over_time"])]
+    doc: Annotated[str, Meta(description="what it shows")]
+    parameters: Annotated[dict[str, Any], Meta(description="the JSON schema of its own parameters")]
 
 
-class FigureDocument(BaseModel):
+class FigureDocument(Struct):
     """A figure as Plotly reads it."""
 
-    data: list[dict[str, Any]] = Field(description="the traces")
-    layout: dict[str, Any] = Field(
-        description="the layout; `meta.description` says in words what is to be seen"
-    )
+    data: Annotated[list[dict[str, Any]], Meta(description="the traces")]
+    layout: Annotated[
+        dict[str, Any],
+        Meta(description="the layout; `meta.description` says in words what is to be seen"),
+    ]

@@ -6,17 +6,18 @@ They hold no data and are answered without a token. What a browser may do with t
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Path, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from peakline.errors import NotFoundError
 from peakline.service.http.answers import accepts_gzip, names_tag
 from peakline.service.http.describe import answer, described
 from peakline.service.http.requests import context_of
+from peakline.service.http.routing import Routes
+from peakline.toolbox.parameters import Parameters, parameter
 from peakline.web import Edition, Editions, content_policy, page_files, without_edition
 
-router = APIRouter(tags=["page"])
+routes = Routes("page")
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -34,21 +35,27 @@ _UNCHANGED = {"description": "the caller has this content already"}
 _OPEN: dict[str, object] = {"security": []}
 
 
-@router.get(
+class AssetPath(Parameters):
+    """The path of a file of the page."""
+
+    name: str = parameter(description="its path, such as `js/main.js`")
+
+
+@routes.get(
     "/",
     summary="The page",
     responses=described(
         _200=answer("HTML", {"text/html": {"schema": {"type": "string"}}}, headers=_TAG),
         _304=_UNCHANGED,
     ),
-    openapi_extra=_OPEN,
+    extra=_OPEN,
 )
 async def page(request: Request) -> Response:
     """Answer with the document that loads everything else."""
     return await _answer(request, "/")
 
 
-@router.get(
+@routes.get(
     "/assets/{name:path}",
     summary="A file of the page",
     responses=described(
@@ -63,14 +70,11 @@ async def page(request: Request) -> Response:
         ),
         _304=_UNCHANGED,
     ),
-    openapi_extra=_OPEN,
+    extra=_OPEN,
 )
-async def asset(
-    request: Request,
-    name: Annotated[str, Path(description="its path, such as `js/main.js`")],
-) -> Response:
+async def asset(request: Request, path: AssetPath) -> Response:
     """Answer with a stylesheet, a script, a picture."""
-    return await _answer(request, f"/assets/{name}")
+    return await _answer(request, f"/assets/{path.name}")
 
 
 async def _answer(request: Request, path: str) -> Response:

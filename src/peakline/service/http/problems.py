@@ -8,14 +8,14 @@ would give for the same fault.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field, ValidationError
+from msgspec import Meta, Struct
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from peakline.errors import PeaklineError, UsageError
 from peakline.service.metrics import Metrics
@@ -64,17 +64,22 @@ class UnsupportedError(UsageError):
     http_status = 415
 
 
-class Problem(BaseModel):
+class Problem(Struct, kw_only=True):
     """What went wrong (RFC 9457)."""
 
-    type: str = Field("about:blank", description="the title says it all", examples=["about:blank"])
-    title: str = Field(description="the HTTP status in words", examples=["Not Found"])
-    status: int = Field(description="the HTTP status", ge=400, le=599, examples=[404])
-    detail: str = Field(
-        description="what, where, what to do: one line",
-        examples=["no tool 'nosuch'; there is: graph, memory_findings, ..."],
+    type: Annotated[str, Meta(description="the title says it all", examples=["about:blank"])] = (
+        "about:blank"
     )
-    code: str = Field(description="the name of the gRPC status", examples=["NOT_FOUND"])
+    title: Annotated[str, Meta(description="the HTTP status in words", examples=["Not Found"])]
+    status: Annotated[int, Meta(description="the HTTP status", ge=400, le=599, examples=[404])]
+    detail: Annotated[
+        str,
+        Meta(
+            description="what, where, what to do: one line",
+            examples=["no tool 'nosuch'; there is: graph, memory_findings, ..."],
+        ),
+    ]
+    code: Annotated[str, Meta(description="the name of the gRPC status", examples=["NOT_FOUND"])]
 
 
 def problem_response(
@@ -102,26 +107,12 @@ def problem_of(error: PeaklineError, public_text: Callable[[PeaklineError], str]
     return problem_response(status, code, public_text(error), headers)
 
 
-def complaint(errors: Sequence[Any], kind: str) -> str:
-    """The first thing that a validation found, in one line; ``kind`` names what was validated."""
-    first = errors[0]
-    place = ".".join(str(part) for part in first["loc"])
-    message = " ".join(str(first["msg"]).split())
-    message = message[:1].lower() + message[1:]
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    if first["type"] == "extra_forbidden":
-        return f"{kind} {place!r:.100} is none that this takes{more}"
-    subject = f"{kind} {place!r:.100}" if place else kind
-    return f"{subject}: {message}{more}"
-
-
-def install(app: FastAPI, public_text: Callable[[PeaklineError], str], metrics: Metrics) -> None:
-    """Make ``app`` answer every error with a problem document.
+def handlers(public_text: Callable[[PeaklineError], str], metrics: Metrics) -> dict[Any, Any]:
+    """What answers every error with a problem document, by the class of the error.
 
     ``public_text`` makes a message one that callers may see: without the server's own paths.
     """
 
-    @app.exception_handler(PeaklineError)
     async def on_peakline(_: Request, error: PeaklineError) -> Response:
         answer = problem_of(error, public_text)
         reason = {413: "size", 429: "busy"}.get(answer.status_code)
@@ -129,7 +120,6 @@ def install(app: FastAPI, public_text: Callable[[PeaklineError], str], metrics: 
             metrics.refused(reason)
         return answer
 
-    @app.exception_handler(HTTPException)
     async def on_http(request: Request, error: HTTPException) -> Response:
         status = error.status_code
         headers = dict(error.headers or {})
@@ -137,23 +127,9 @@ def install(app: FastAPI, public_text: Callable[[PeaklineError], str], metrics: 
         if status == 404:
             detail = "no such path; /openapi.json lists those there are"
         elif status == 405:
-            if "GET" in headers.get("Allow", ""):
-                headers["Allow"] += ", HEAD"
-            allowed = headers.get("Allow", "")
+            allowed = ", ".join(sorted(headers.get("Allow", "").split(", ")))
+            headers["Allow"] = allowed
             detail = f"{request.method:.20} is not for this path; allowed: {allowed}"
         return problem_response(status, _CODE_OF_STATUS.get(status, "UNKNOWN"), detail, headers)
 
-    @app.exception_handler(RequestValidationError)
-    async def on_validation(_: Request, error: RequestValidationError) -> Response:
-        found = error.errors()
-        kind = {"query": "parameter", "path": "path", "header": "header"}
-        where = str(found[0]["loc"][0]) if found and found[0]["loc"] else ""
-        stripped = [{**each, "loc": each["loc"][1:]} for each in found]
-        return problem_response(
-            400, "INVALID_ARGUMENT", complaint(stripped, kind.get(where, "body"))
-        )
-
-    @app.exception_handler(ValidationError)
-    async def on_model(_: Request, error: ValidationError) -> Response:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        return problem_response(400, "INVALID_ARGUMENT", complaint(found, "body field"))
+    return {PeaklineError: on_peakline, HTTPException: on_http}

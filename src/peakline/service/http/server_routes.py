@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from peakline import __version__
 from peakline.service.http.answers import json_response
@@ -10,23 +11,24 @@ from peakline.service.http.describe import answer, described, json_answer
 from peakline.service.http.documents import HealthDocument, ServerDocument
 from peakline.service.http.parameters import NoQuery
 from peakline.service.http.requests import accepted, context_of
+from peakline.service.http.routing import Routes
 from peakline.service.metrics import CONTENT_TYPE
 
-router = APIRouter(tags=["server"])
+routes = Routes("server")
 
 
-@router.get(
+@routes.get(
     "/healthz",
     summary="Whether the server answers; open to everybody",
     responses=described(_200=json_answer("it does", HealthDocument)),
-    openapi_extra={"security": []},
+    extra={"security": []},
 )
-async def health() -> Response:
+async def health(_request: Request) -> Response:
     """Answer."""
     return Response('{"status": "ok"}', media_type="application/json")
 
 
-@router.get(
+@routes.get(
     "/api/server",
     summary="The server's log directories, and what it allows",
     responses=described(_200=json_answer("as it was started", ServerDocument)),
@@ -51,7 +53,7 @@ async def server(request: Request, _query: NoQuery) -> Response:
     )
 
 
-@router.get(
+@routes.get(
     "/openapi.json",
     summary="This document",
     responses=described(
@@ -60,10 +62,10 @@ async def server(request: Request, _query: NoQuery) -> Response:
 )
 async def openapi(request: Request) -> Response:
     """What this server can be sent, and what it answers."""
-    return json_response(request, request.app.openapi())
+    return json_response(request, request.app.state.openapi())
 
 
-@router.get(
+@routes.get(
     "/metrics",
     summary="The server's numbers, for Prometheus",
     responses=described(

@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from peakline.errors import NotFoundError
 from peakline.repository import HostFile, extent_of
@@ -28,13 +29,14 @@ from peakline.service.http.parameters import (
     SessionPath,
 )
 from peakline.service.http.requests import Context, accepted
+from peakline.service.http.routing import Routes
 from peakline.service.session_pages import PageWanted
 
 if TYPE_CHECKING:
     from peakline.tables.definition import TableDef
 
 
-router = APIRouter(prefix="/api", tags=["sessions"])
+routes = Routes("sessions", "/api")
 
 _COUNTS = {
     "Peakline-Rows": "how many sessions match, those of other pages too",
@@ -43,7 +45,7 @@ _COUNTS = {
 NOTES = {"Peakline-Notes": "what could not be read or was not looked at: a JSON array of lines"}
 
 
-@router.get(
+@routes.get(
     "/tools",
     summary="The tools of this server",
     responses=described(*READING, _200=json_answer("by name", ToolDocument, many=True)),
@@ -67,7 +69,7 @@ async def list_tools(request: Request, _query: NoQuery) -> Response:
     return await accepted(request).work.json(request, work)
 
 
-@router.get(
+@routes.get(
     "/tables",
     summary="The tables that queries may ask for, with their columns",
     responses=described(*READING, _200=json_answer("as documented", TableDocument, many=True)),
@@ -83,7 +85,7 @@ async def list_all_tables(request: Request, _query: NoQuery) -> Response:
     return await accepted(request).work.json(request, work)
 
 
-@router.get(
+@routes.get(
     "/sessions",
     summary="The sessions of a log directory",
     responses=described(
@@ -113,27 +115,27 @@ async def list_sessions(request: Request, query: ListQuery) -> Response:
     return await context.work.answer(request, work, gate=context.analysis.lists)
 
 
-@router.get(
+@routes.get(
     "/sessions/{session_id}",
     summary="One session: its hosts and tools",
     responses=described(*READING, _200=json_answer("the session", SessionDocument, headers=NOTES)),
 )
-async def show_session(request: Request, session_id: SessionPath, query: RootQuery) -> Response:
+async def show_session(request: Request, path: SessionPath, query: RootQuery) -> Response:
     """One entry of the list of sessions, with the reason where it has no tools for one."""
-    context = accepted(request, session=session_id)
+    context = accepted(request, session=path.session_id)
 
     def work() -> Response:
-        session = context.access.run(query.root, session_id)
+        session = context.access.run(query.root, path.session_id)
         hosts = context.access.host_files(session)
-        tools, problem = context.analysis.tools_and_problem(query.root, session_id)
-        notes = [f"session {session_id}: {problem}"] if problem else []
+        tools, problem = context.analysis.tools_and_problem(query.root, path.session_id)
+        notes = [f"session {path.session_id}: {problem}"] if problem else []
         document = document_of(session.session_id, hosts, tools)
         return json_response(request, document, headers=notes_header(notes))
 
     return await context.work.answer(request, work)
 
 
-@router.get(
+@routes.get(
     "/sessions/{session_id}/tables",
     summary="The tables that a query may ask for",
     responses=described(
@@ -149,11 +151,11 @@ async def show_session(request: Request, session_id: SessionPath, query: RootQue
         ),
     ),
 )
-async def list_tables(request: Request, session_id: SessionPath, query: HostQuery) -> Response:
+async def list_tables(request: Request, path: SessionPath, query: HostQuery) -> Response:
     """Names of tables; docs/tables.md says what is in them."""
-    context = accepted(request, session=session_id, host=query.host)
+    context = accepted(request, session=path.session_id, host=query.host)
     return await context.work.json(
-        request, lambda: context.analysis.tables(query.root, session_id, query.host)
+        request, lambda: context.analysis.tables(query.root, path.session_id, query.host)
     )
 
 
@@ -188,13 +190,13 @@ def table_document(table: TableDef) -> dict[str, Any]:
         "name": table.name,
         "doc": table.doc,
         "columns": [
-            {name: getattr(column, name) for name in ColumnDocument.model_fields}
+            {name: getattr(column, name) for name in ColumnDocument.__struct_fields__}
             for column in table.columns
         ],
     }
 
 
-@router.get(
+@routes.get(
     "/views",
     summary="The views that queries may name beside the tables, with their columns",
     responses=described(*READING, _200=json_answer("by name", ViewDocument, many=True)),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from peakline.engine import Answer
 from peakline.service.http.answers import MEDIA_TYPES
@@ -18,12 +19,12 @@ from peakline.service.http.parameters import (
     FigurePath,
     FigureQuery,
     NoQuery,
-    SessionPath,
     ToolPath,
 )
 from peakline.service.http.requests import accepted
+from peakline.service.http.routing import Routes, refuse_repeated
 
-router = APIRouter(prefix="/api")
+routes = Routes("tools", "/api")
 
 ANSWER_HEADERS = {
     "ETag": "of the content; send it back as If-None-Match",
@@ -72,9 +73,8 @@ _PARAMETERS: list[dict[str, Any]] = [
 ]
 
 
-@router.get(
+@routes.get(
     "/sessions/{session_id}/tools/{tool}",
-    tags=["tools"],
     summary="What a tool shows of a session",
     responses=described(
         *READING,
@@ -85,16 +85,17 @@ _PARAMETERS: list[dict[str, Any]] = [
         ),
         _304=NOT_MODIFIED,
     ),
-    openapi_extra={"parameters": _PARAMETERS},
+    extra_parameters=_PARAMETERS,
 )
-async def tool_data(request: Request, session_id: SessionPath, tool: ToolPath) -> Response:
+async def tool_data(request: Request, path: ToolPath) -> Response:
     """One tool's answer for one host, or for all of them."""
     given = dict(request.query_params)
     root, host = given.pop("root", ""), given.pop("host", "")
-    context = accepted(request, session=session_id, tool=tool, host=host)
+    refuse_repeated(request)
+    context = accepted(request, session=path.session_id, tool=path.tool, host=host)
 
     return await context.answered(
-        request, lambda: context.analysis.tool_data(root, session_id, host, tool, given)
+        request, lambda: context.analysis.tool_data(root, path.session_id, host, path.tool, given)
     )
 
 
@@ -105,9 +106,9 @@ _COMPARISONS = {
 _COMPARED = ANSWER_HEADERS | {"Peakline-Notes": "hosts that are not served: a JSON array of lines"}
 
 
-@router.get(
+@routes.get(
     "/compare",
-    tags=["sessions"],
+    tag="sessions",
     summary="What changed from one session to another",
     responses=described(
         *READING,
@@ -124,9 +125,9 @@ async def compare(request: Request, query: CompareQuery) -> Response:
     )
 
 
-@router.get(
+@routes.get(
     "/figures",
-    tags=["figures"],
+    tag="figures",
     summary="The figures of this server",
     responses=described(*READING, _200=json_answer("by name", FigureKindDocument, many=True)),
 )
@@ -148,9 +149,9 @@ async def list_figures(request: Request, _query: NoQuery) -> Response:
     return await accepted(request).work.json(request, work)
 
 
-@router.get(
+@routes.get(
     "/sessions/{session_id}/figures/{figure}",
-    tags=["figures"],
+    tag="figures",
     summary="A figure of one host's profile",
     responses=described(
         *READING,
@@ -166,16 +167,14 @@ async def list_figures(request: Request, _query: NoQuery) -> Response:
         _304=NOT_MODIFIED,
     ),
 )
-async def draw_figure(
-    request: Request, session_id: SessionPath, figure: FigurePath, query: FigureQuery
-) -> Response:
+async def draw_figure(request: Request, path: FigurePath, query: FigureQuery) -> Response:
     """The figure that notebooks and the report show. Names in it are escaped for Plotly."""
-    context = accepted(request, session=session_id, tool=figure, host=query.host)
+    context = accepted(request, session=path.session_id, tool=path.figure, host=query.host)
 
     def draw() -> Answer:
         from peakline.figures.named import FigureQuestion
 
-        chosen = FigureQuestion(figure, query.allocator, query.device, query.side, query.theme)
-        return context.analysis.figure(query.root, session_id, query.host, chosen)
+        chosen = FigureQuestion(path.figure, query.allocator, query.device, query.side, query.theme)
+        return context.analysis.figure(query.root, path.session_id, query.host, chosen)
 
     return await context.answered(request, draw)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from peakline.errors import PeaklineError, UnknownFormatError
 from peakline.repository import HostFile, check_name
 from peakline.service.http.answers import json_response, notes_header
+from peakline.service.http.bodies import media_type
 from peakline.service.http.describe import DOING, described, json_answer
 from peakline.service.http.documents import SessionDocument
 from peakline.service.http.middleware import note_request
 from peakline.service.http.parameters import UploadQuery
 from peakline.service.http.problems import TooLargeError, UnsupportedError
-from peakline.service.http.requests import accepted, media_type
+from peakline.service.http.requests import accepted
+from peakline.service.http.routing import Routes
 from peakline.service.http.session_routes import NOTES, document_of, location_of, session_document
 from peakline.service.uploading import ExpandsError
 
-router = APIRouter(prefix="/api", tags=["uploads"])
+routes = Routes("uploads", "/api")
 
 _FORMS = frozenset(("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
 """What a page may send to another site without asking; no type at all is one of them."""
@@ -26,17 +29,16 @@ _FORMS = frozenset(("", "application/x-www-form-urlencoded", "multipart/form-dat
 _SUFFIXES = (".gz", ".pb", ".xplane")
 
 
-@router.post(
+@routes.post(
     "/uploads",
     summary="Keep a profile as a new session",
-    status_code=201,
     responses=described(
         *DOING,
         _201=json_answer(
             "the session", SessionDocument, headers={"Location": "its document", **NOTES}
         ),
     ),
-    openapi_extra={
+    extra={
         "requestBody": {
             "required": True,
             "description": "the file as it is, of any format that Peakline reads, known by its "

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from peakline.engine import Answer
 from peakline.errors import ForbiddenError, NotFoundError, UsageError
@@ -20,11 +21,13 @@ from peakline.repository import check_name
 from peakline.service.http.answers import gzipped
 from peakline.service.http.describe import READING, answer, described
 from peakline.service.http.middleware import note_request
-from peakline.service.http.parameters import NAME, OPTIONAL_NAME, ROOT, ROOT_MEANING, RUN
+from peakline.service.http.parameters import NAME, OPTIONAL_NAME, RUN, RootQuery
 from peakline.service.http.requests import Context, context_of
+from peakline.service.http.routing import Routes
 from peakline.service.http.tool_routes import ANSWER_HEADERS, TOOL_CONTENT
+from peakline.toolbox.parameters import parameter
 
-router = APIRouter(prefix="/data/plugin/profile", tags=["xprof"])
+routes = Routes("xprof", "/data/plugin/profile")
 
 _ALL_HOSTS = "ALL_HOSTS"
 _WHOLE_TRACE, _STREAMED_TRACE = "trace_viewer", "trace_viewer@"
@@ -64,49 +67,68 @@ _HOSTS = {
     }
 }
 
-Root = Annotated[str, Query(description=ROOT_MEANING, json_schema_extra=ROOT)]
-Run = Annotated[
-    str,
-    Query(description="a run's name", json_schema_extra=RUN, examples=["2026_11_20_17_04_52"]),
-]
-Tag = Annotated[
-    str,
-    Query(description="a tool's name", json_schema_extra=NAME, examples=["memory_profile"]),
-]
-OptionalTag = Annotated[
-    str, Query(description="a tool's name, which changes nothing", json_schema_extra=OPTIONAL_NAME)
-]
+
+class RunsQuery(RootQuery):
+    """The parameters of the list of runs. As XProf does, these routes pass over others."""
+
+    takes_others = True
 
 
-@router.get(
+class RunQuery(RunsQuery):
+    """The parameters of routes about one run."""
+
+    run: str = parameter(
+        description="a run's name", schema={**RUN, "examples": ["2026_11_20_17_04_52"]}
+    )
+
+
+class HostsQuery(RunQuery):
+    """The parameters of the list of hosts."""
+
+    tag: str = parameter(
+        "", description="a tool's name, which changes nothing", schema=OPTIONAL_NAME
+    )
+
+
+class DataQuery(RunQuery):
+    """The parameters of a tool's answer; others are the tool's own."""
+
+    tag: str = parameter(
+        description="a tool's name", schema={**NAME, "examples": ["memory_profile"]}
+    )
+    host: str = parameter("", description=f"a host, or {_ALL_HOSTS}", schema=OPTIONAL_NAME)
+    hosts: str = parameter("", description="the same, as some clients call it")
+
+
+@routes.get(
     "/runs",
     summary="The runs of a log directory",
     responses=described(*READING, _200=answer("names, in falling order", _NAMES)),
 )
-async def runs(request: Request, root: Root = "") -> Response:
+async def runs(request: Request, query: RunsQuery) -> Response:
     """Sessions of the log directory and of those inside it."""
     context = context_of(request)
 
     def work() -> list[str]:
-        found = context.access.repository(root).runs()
+        found = context.access.repository(query.root).runs()
         return sorted((run.name for run in context.access.inside(found)), reverse=True)
 
     return await _answered(request, context, work)
 
 
-@router.get(
+@routes.get(
     "/run_tools",
     summary="The tools that have something to show for a run",
     responses=described(*READING, _200=answer("names; none for a run that is not there", _NAMES)),
 )
-async def run_tools(request: Request, run: Run, root: Root = "") -> Response:
+async def run_tools(request: Request, query: RunQuery) -> Response:
     """Names of tools."""
     context = context_of(request)
-    note_request(request, session=run)
+    note_request(request, session=query.run)
 
     def work() -> list[str]:
         try:
-            tools = context.analysis.tools(root, run)
+            tools = context.analysis.tools(query.root, query.run)
         except NotFoundError:
             return []
         tools = [name for name in tools if name != _WHOLE_TRACE or _STREAMED_TRACE not in tools]
@@ -116,21 +138,21 @@ async def run_tools(request: Request, run: Run, root: Root = "") -> Response:
     return await _answered(request, context, work)
 
 
-@router.get(
+@routes.get(
     "/hosts",
     summary="The hosts of a run",
     responses=described(*READING, _200=answer("hosts; none for a run that is not there", _HOSTS)),
 )
-async def hosts(request: Request, run: Run, root: Root = "", tag: OptionalTag = "") -> Response:
+async def hosts(request: Request, query: HostsQuery) -> Response:
     """Hosts that have a profile. ``tag`` changes nothing: every tool shows every host."""
     context = context_of(request)
-    note_request(request, session=run, tool=tag)
+    note_request(request, session=query.run, tool=query.tag)
 
     def work() -> list[dict[str, str]]:
-        if tag:
-            check_name("tool", tag)
+        if query.tag:
+            check_name("tool", query.tag)
         try:
-            session = context.access.run(root, run, nested=True)
+            session = context.access.run(query.root, query.run, nested=True)
         except NotFoundError:
             return []
         found = context.access.host_files(session)
@@ -139,7 +161,7 @@ async def hosts(request: Request, run: Run, root: Root = "", tag: OptionalTag = 
     return await _answered(request, context, work)
 
 
-@router.get(
+@routes.get(
     "/data",
     summary="What a tool shows of a run",
     responses=described(
@@ -148,31 +170,21 @@ async def hosts(request: Request, run: Run, root: Root = "", tag: OptionalTag = 
         _304={"description": "If-None-Match has the ETag of what would be sent"},
     ),
 )
-async def data(
-    request: Request,
-    run: Run,
-    tag: Tag,
-    host: Annotated[
-        str, Query(description=f"a host, or {_ALL_HOSTS}", json_schema_extra=OPTIONAL_NAME)
-    ] = "",
-    hosts: Annotated[str, Query(description="the same, as some clients call it")] = "",
-    root: Root = "",
-) -> Response:
+async def data(request: Request, query: DataQuery) -> Response:
     """One tool's answer. Further parameters are the tool's own; unknown ones are ignored."""
     context = context_of(request)
-    named = host or hosts
-    note_request(request, session=run, tool=tag, host=named)
+    named = query.host or query.hosts
+    note_request(request, session=query.run, tool=query.tag, host=named)
     _refuse_paths(request)
-    own = {"run", "tag", "host", "hosts", "root"}
     parameters = {
         name: request.query_params.getlist(name)[0]
         for name in request.query_params
-        if name not in own
+        if name not in DataQuery.declared()
     }
 
     def find() -> Answer:
-        wanted = _one_host(context, root, run, named)
-        return context.analysis.tool_data(root, run, wanted, tag, parameters)
+        wanted = _one_host(context, query.root, query.run, named)
+        return context.analysis.tool_data(query.root, query.run, wanted, query.tag, parameters)
 
     return await context.answered(request, find, always_gzip=True)
 

@@ -1,4 +1,4 @@
-"""The pydantic model of a tool's parameters: what decides about values that are not plain."""
+"""The parameters of a tool as pydantic has them: a second opinion on values and JSON schemas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from pydantic import (
     create_model,
 )
 
-from peakline.toolbox.parameters import Declaration, Parameters, listed, type_hints
+from peakline.toolbox.parameter_values import listed
+from peakline.toolbox.parameters import Declaration, Parameters, type_hints
 
 _P = TypeVar("_P", bound=Parameters)
 _LIMITS = ("ge", "le", "lt", "max_length", "pattern")
