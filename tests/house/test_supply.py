@@ -15,8 +15,10 @@ from tests.each_row import each_row
 
 BY_NAME = re.compile(r"""import(?:_module|orskip)\(\s*["']([a-zA-Z_0-9]+)""")
 """Imports that a type checker does not follow."""
-FRAMEWORKS = {"jax", "tensorflow"}
-"""`peakline.pytest` profiles tests of these; whoever tests with them has them."""
+FRAMEWORKS = {"jax", "tensorflow", "pandas", "polars"}
+"""`peakline.pytest` profiles tests of the first two, data frames are of the others; whoever works
+with them has them.
+"""
 OTHER_ENVIRONMENTS = {
     "conformance/peers": {
         "google",
@@ -141,6 +143,7 @@ def test_the_package_declares_what_it_imports(root, declared, extras):
 def test_an_optional_package_is_imported_by_its_room_alone(root, declared):
     imports = _undeclared(_imports_of(root / "src", but=("peakline/kernels",)), declared)
     allowed = {"distributed": "engine", "pytest": "pytest", "jax": "pytest", "tensorflow": "pytest"}
+    allowed |= {"pandas": "tables", "polars": "tables"}
     assert {name: Path(file).parts[1] for name, file in imports.items()} == allowed
 
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.catalogue import kinds
 from peakline.findings.finding import SEVERITIES
+from peakline.shown import Brief
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding
 
 
-@dataclass(frozen=True)
-class Priority:
+@dataclass(frozen=True, repr=False)
+class Priority(Brief):
     """A finding, what it is about (``memory`` or ``time``), and what fixing it promises.
 
     ``gain_share`` is the share of the run's time, or of a scarce allocator's capacity, that would
