@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from peakline.compare.comparison import Comparison
     from peakline.engine import Answer, Engine, Executor
     from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.findings.ranking import Findings
     from peakline.findings.time_answer import TimeAnswer
     from peakline.memory.fit.model import Fit
     from peakline.repository import Session as _Session
@@ -88,6 +89,15 @@ class Profile(_profile.Profile, Frames):
         answer = answer_time(self)
         self._headlines["time"] = headline_of(answer)
         return answer
+
+    def findings(self) -> Findings:
+        """What is worth fixing in memory and time, as ``peakline summary`` ranks it; often nothing.
+
+        Raises InputError when the profile cannot be read.
+        """
+        from peakline.findings.ranking import Findings, priorities
+
+        return Findings(priorities(self.memory().findings, self.time().findings))
 
     def steps(self) -> StepFacts:
         """The table ``step_breakdown`` as arrays: a row for each step and device.
@@ -194,14 +204,14 @@ class Profile(_profile.Profile, Frames):
         return html_of(self)
 
     def __dir__(self) -> list[str]:
-        return [name for name in public_names(self) if name in _PUBLIC or name.startswith("__")]
+        return [name for name in public_names(self) if name in PUBLIC or name.startswith("__")]
 
 
-_PUBLIC = frozenset(
+PUBLIC = frozenset(
     (
-        "check close columns critical_path duration_ps fit format hlo_modules host is_derived "
-        "launches memory nbytes path release sql start_ns steps table tables time to_pandas "
-        "to_polars tool tools views warnings zero_ps"
+        "check close columns critical_path duration_ps findings fit format hlo_modules host "
+        "is_derived launches memory nbytes path release sql start_ns steps table tables time "
+        "to_pandas to_polars tool tools views warnings zero_ps"
     ).split()
 )
 """What users of a `Profile` rely on; what else it inherits is for the analyses."""
@@ -361,7 +371,10 @@ class Session(Shown):
         return Profile(reader, strict=strict, derived=DERIVED)
 
     def tools(self) -> list[str]:
-        """Names of the tools that have something to show for one of the hosts."""
+        """Names of the tools that have something to show for one of the hosts.
+
+        Raises InputError when none of them can be read.
+        """
         return self._engine.tools(self._session)
 
     def tool(

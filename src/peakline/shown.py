@@ -154,9 +154,10 @@ def pandas_of(table: pa.Table) -> pd.DataFrame:
     for place, field in enumerate(table.schema):
         column = table.column(place)
         if pa.types.is_integer(field.type) and column.null_count:
-            found.isetitem(place, column.cast(pa.int64()).to_pandas(
-                types_mapper={pa.int64(): pandas.Int64Dtype()}.get
-            ))  # fmt: skip
+            # By default they would be doubles, which have no 64 bits for a whole number.
+            name = str(field.type).replace("i", "I").replace("uI", "UI")
+            kinds = {field.type: pandas.api.types.pandas_dtype(name)}
+            found.isetitem(place, column.to_pandas(types_mapper=kinds.get))
     return cast("pd.DataFrame", found)
 
 

@@ -177,6 +177,6 @@ def test_what_compiled_programs_need(root):
     checker = Checker()
     checker.feed(shown)
     text = " ".join("".join(checker.text).split())
-    assert "CPU:0: at least 2.5 MiB, which jit_train_step(28) needs" in text
+    assert "CPU:0 at least 2.5 MiB, which jit_train_step(28) needs" in text
     assert "jit(train_step)/sub gen_f_jax.py:14" in text
     assert len(shown) < 20_000

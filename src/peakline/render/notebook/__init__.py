@@ -30,6 +30,7 @@ _MODULES = {
     "Fit": "fit",
     "Check": "check",
     "Finding": "finding",
+    "Findings": "findings",
     "Comparison": "comparison",
     "ToolResult": "answer",
     "Answer": "answer",

@@ -58,18 +58,20 @@ def steps_drawing(times: Int64Array) -> str:
     return _drawing("time of each step", f'<path d="{path}" fill="{COLOURS[0]}"/>')
 
 
-def shares_drawing(parts: Sequence[tuple[str, float]]) -> str:
-    """Shares of a whole side by side, with a legend; the eight largest have a colour."""
+def shares_drawing(parts: Sequence[tuple[str, str, float]]) -> str:
+    """Shares of a whole side by side, and a legend: of each its name, a text and the share. The
+    eight largest have a colour.
+    """
     from peakline.figures.look import COLOURS
 
     bars, names, begin = [], [], 0.0
-    for (label, share), colour in zip(parts, COLOURS, strict=False):
+    for (label, text, share), colour in zip(parts, COLOURS, strict=False):
         if share < _LEAST:
             continue
         x, width = round(begin * _WIDTH), round(share * _WIDTH)
         bars.append(f'<path d="M{x} 0H{x + width}V{_HEIGHT}H{x}Z" fill="{colour}"/>')
         square = f'<span style="color:{colour}">■</span>'
-        names.append(f'<span style="white-space:nowrap">{square} {shown(label)} {share:.1%}</span>')
+        names.append(f'<span style="white-space:nowrap">{square} {shown(label)} {text}</span>')
         begin += share
     if not bars:
         return ""

@@ -71,21 +71,14 @@ def _allocators(
 
 
 def program_parts(profile: Profile) -> list[str]:
-    """What compiled programs need, where no record says what is in memory."""
+    """What is live in the program that needs most, where no allocator recorded anything."""
     from peakline.findings.program_memory import device_needs
-    from peakline.render.document.program_memory import devices_text, needs_by_program
     from peakline.render.document.programs import live_table as program_table
 
-    groups = needs_by_program(device_needs(profile))
-    found = []
-    for group in groups[:_ALLOCATORS]:
-        one = group[0]
-        where = devices_text([need.device for need in group])
-        least = "at least " if one.is_run else ""
-        text = f"{least}{size_text(one.bytes)}, which {one.program.label} needs"
-        found.append(line(f"{where}: {text}" if where else text))
-    if groups:
-        program = max((group[0] for group in groups), key=lambda one: one.bytes).program
-        live = replace(program_table(program, ROWS), rest=()).without_empty()
-        found.append(drawn(live.numbers_first()))
-    return found
+    needs = device_needs(profile)
+    if not needs:
+        return []
+    program = max(needs, key=lambda one: one.bytes).program
+    live = replace(program_table(program, ROWS), rest=()).without_empty()
+    titled = replace(live, title=f"{live.title} of {program.label}")
+    return [drawn(titled.numbers_first())]

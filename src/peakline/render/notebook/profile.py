@@ -79,7 +79,7 @@ def _said(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[str]
         found.append(table(["", "", ""], rows))
     first = [one.finding for one in priorities(memory.findings, time.findings)]
     if first:
-        rest = ": profile.memory().findings, profile.time().findings"
+        rest = ": profile.findings()"
         found.append(listed_findings(first, "To fix first", rest=rest))
     elif notable := notable_of(memory, time):
         found.append(listed("Worth a look", [shown(one.text) for one in notable]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from peakline.findings.time_answer import TimeAnswer
-from peakline.render.document.model import Table
+from peakline.render.document.model import Table, capital, text_of
 from peakline.render.document.steps import (
     by_device_table,
     devices_table,
@@ -39,10 +39,15 @@ def time_parts(answer: TimeAnswer) -> Sequence[str]:
     found = []
     if answer.times is not None:
         _, wall = answer.steps.main.slowest_lane()
-        found.append(steps_drawing(wall))
+        if drawing := steps_drawing(wall):
+            found += [line("Time of each step", quiet=True), drawing]
         where = parts_table(answer)
-        found.append(shares_drawing([(label, share) for _, label, _, share in answer.parts()]))
-        found.append(drawn(where.only([0, 1, 2])))
+        found.append(line(capital(where.title), quiet=True))
+        shares = [
+            (str(label), f"{text_of(each, 'ps')} ({text})", float(share or 0))
+            for label, each, text, share in where.rows
+        ]
+        found.append(shares_drawing(shares))
     found.append(drawn(devices_table(answer)))
     return found
 
