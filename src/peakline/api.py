@@ -41,8 +41,8 @@ class Profile(_profile.Profile, Frames):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        # What answers said first, for the ``repr``, which reads nothing.
         self._headlines: dict[str, str] = {}
-        """What answers said first, for the ``repr``, which reads nothing."""
 
     def tool(
         self,
@@ -195,10 +195,7 @@ class Profile(_profile.Profile, Frames):
         return f"{named(self.path)}: {'; '.join(said)}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: memory and time in short, what to fix first.
-
-        Self-contained HTML without a script; never raises.
-        """
+        """Memory and time in short: self-contained HTML without a script; never raises."""
         from peakline.render.notebook import html_of
 
         return html_of(self)

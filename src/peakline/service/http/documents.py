@@ -105,6 +105,9 @@ class ViewDocument(TableDocument):
     )
 
 
+_SqlValue = str | int | float | bool | None
+
+
 class SqlBody(BaseModel):
     """A query over the tables of one host's profile."""
 
@@ -115,6 +118,11 @@ class SqlBody(BaseModel):
         description="one SELECT statement; GET .../tables lists the tables, GET /api/views the "
         "views over them",
         examples=["select op, sum(allocated_bytes) as bytes from buffers group by op limit 10"],
+    )
+    parameters: list[_SqlValue] | dict[str, _SqlValue] | None = Field(
+        None,
+        description="values for the query: an array for ?, an object for $name",
+        examples=[[1024], {"least": 1024}],
     )
     host: str = Field(
         "",

@@ -39,7 +39,9 @@ async def sql(request: Request, session_id: SessionPath, query: RootQuery) -> Re
     form = Form(asked.format, asked.max_rows, asked.large_integers == "string")
 
     def work() -> Response:
-        rows = context.analysis.sql(query.root, session_id, asked.host, asked.query, form)
+        rows = context.analysis.sql(
+            query.root, session_id, asked.host, asked.query, form, asked.parameters
+        )
         headers = {"Peakline-Rows": str(rows.rows)}
         return data_response(request, rows.content, asked.format, headers, cached=False)
 
