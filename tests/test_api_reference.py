@@ -2,8 +2,8 @@
 
 import inspect
 import re
-import sys
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
@@ -17,11 +17,10 @@ CALLED = ("peakline", "peakline.report", "peakline.capture", "peakline.record", 
 
 @pytest.fixture(scope="module")
 def reference(root):
-    sys.path.insert(0, str(root / "scripts"))
-    try:
-        return import_module("api_reference")
-    finally:
-        sys.path.remove(str(root / "scripts"))
+    spec = spec_from_file_location("api_reference", root / "scripts" / "api_reference.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 import sys
 
+import pandas as pd
+import polars as pl
 import pytest
 
 from peakline.errors import CheckFailed, UsageError
@@ -54,14 +56,13 @@ def test_wrong_parameters_are_one_line(profile, limit, query, parameters, error,
 
 
 def test_pandas_has_whole_numbers_and_categories(profile):
-    pandas = pytest.importorskip("pandas")
     frame = profile.to_pandas("allocator_events")
     table = profile.table("allocator_events")
     assert frame["time_ps"].dtype == "int64"
-    assert isinstance(frame["op"].dtype, pandas.CategoricalDtype)
+    assert isinstance(frame["op"].dtype, pd.CategoricalDtype)
     assert table["allocation_id"].null_count
-    assert frame["allocation_id"].dtype == pandas.Int64Dtype()
-    expected = [pandas.NA if one is None else one for one in table["allocation_id"].to_pylist()]
+    assert frame["allocation_id"].dtype == pd.Int64Dtype()
+    expected = [pd.NA if one is None else one for one in table["allocation_id"].to_pylist()]
     assert all(a is b or a == b for a, b in zip(frame["allocation_id"], expected, strict=True))
     sums = profile.to_pandas(
         "select sum(allocated_bytes) b from allocator_events where $x > 0", {"x": 1}
@@ -71,10 +72,9 @@ def test_pandas_has_whole_numbers_and_categories(profile):
 
 
 def test_polars_has_whole_numbers_and_categories(profile):
-    polars = pytest.importorskip("polars")
     frame = profile.to_polars("allocator_events")
-    assert frame.schema["time_ps"] == polars.Int64
-    assert frame.schema["op"] == polars.Categorical
+    assert frame.schema["time_ps"] == pl.Int64
+    assert frame.schema["op"] == pl.Categorical
     assert (
         frame["allocation_id"].to_list()
         == profile.table("allocator_events")["allocation_id"].to_pylist()

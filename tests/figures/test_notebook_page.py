@@ -6,15 +6,10 @@ import shutil
 import sys
 from pathlib import Path
 
-import pytest
+import nbclient
+import nbformat
 from tests.shared import DATA
 from tests.waiting import HANG_S
-
-nbformat = pytest.importorskip("nbformat")
-nbclient = pytest.importorskip("nbclient")
-pytest.importorskip("ipykernel")
-pytest.importorskip("pandas")
-pytest.importorskip("polars")
 
 
 def test_every_example_runs_and_shows(root, tmp_path, monkeypatch):
