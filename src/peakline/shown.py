@@ -65,6 +65,7 @@ class Tabular:
 
         Raises UsageError where pandas is not installed.
         """
+        library("pandas")
         return pandas_of(self.to_arrow())
 
     def to_polars(self) -> pl.DataFrame:
@@ -72,6 +73,7 @@ class Tabular:
 
         Raises UsageError where Polars is not installed.
         """
+        library("polars")
         return polars_of(self.to_arrow())
 
 
@@ -149,7 +151,7 @@ def pandas_of(table: pa.Table) -> pd.DataFrame:
     """
     import pyarrow as pa
 
-    pandas, table = _library("pandas"), _with_integers(table)
+    pandas, table = library("pandas"), _with_integers(table)
     found = table.to_pandas()
     for place, field in enumerate(table.schema):
         column = table.column(place)
@@ -163,7 +165,7 @@ def pandas_of(table: pa.Table) -> pd.DataFrame:
 
 def polars_of(table: pa.Table) -> pl.DataFrame:
     """``table`` as a polars.DataFrame; raises UsageError where Polars is not installed."""
-    return cast("pl.DataFrame", _library("polars").from_arrow(_with_integers(table)))
+    return cast("pl.DataFrame", library("polars").from_arrow(_with_integers(table)))
 
 
 def _with_integers(table: pa.Table) -> pa.Table:
@@ -178,7 +180,8 @@ def _with_integers(table: pa.Table) -> pa.Table:
     return table
 
 
-def _library(name: str) -> Any:
+def library(name: str) -> Any:
+    """The named package; raises UsageError that says how to install it."""
     try:
         return import_module(name)
     except ImportError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from peakline.shown import pandas_of, polars_of
+from peakline.shown import library, pandas_of, polars_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,7 @@ class Frames:
         Columns in ``_ps`` are picoseconds, in ``_bytes`` bytes, both int64 (``Int64`` where there
         are nulls); names are ``category``. Raises as `sql`, and UsageError without pandas.
         """
+        library("pandas")
         return pandas_of(self._rows(rows, parameters))
 
     def to_polars(self, rows: str, parameters: SqlParameters = None) -> pl.DataFrame:
@@ -47,6 +48,7 @@ class Frames:
         Integers stay integers, names are ``Categorical``; otherwise as `to_pandas`. Raises as
         `sql`, and UsageError without Polars.
         """
+        library("polars")
         return polars_of(self._rows(rows, parameters))
 
     def _rows(self, rows: str, parameters: SqlParameters) -> pa.Table:
