@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
+from api_reference import api_page
 from worked_queries import sql_page
 
 from peakline.cli.main import app
@@ -259,6 +260,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "findings.md": lambda: findings_page("findings.md", "memory"),
     "time-findings.md": lambda: findings_page("time-findings.md", "time"),
     "../src/peakline/web/static/js/core/sections.js": sections_module,
+    "api.md": lambda: api_page(_NOTE),
     "sql.md": lambda: sql_page((DOCS / "sql.md").read_text()),
 }
 

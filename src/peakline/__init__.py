@@ -1,13 +1,27 @@
 """Peakline: what a machine-learning job's memory is doing and where a step's time goes.
 
-Importing this package is cheap; its names load what they need when first used.
+::
+
+    import peakline
+
+    profile = peakline.open("logs")  # a file, a session or a log directory
+    profile.memory()  # the peak of every allocator, what is live at it, findings
+    profile.time()  # steps, where their time goes, findings
+    profile.sql("select name, count(*) n from events group by name order by n desc limit 5")
+    profile.to_pandas("steps")  # a table, view or query as a data frame
+
+    peakline.diff(before, after)  # what changed between two profiles
+    peakline.Repository("logs").sessions()  # all sessions of a log directory
+
+Importing this package is cheap; its names load what they need when first used. Every error that it
+raises on purpose is a `PeaklineError`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peakline.lazy import door
+from peakline.lazy import door, listed
 
 if TYPE_CHECKING:
     from peakline.api import Profile, Repository, Session, diff, open  # noqa: A004 (used as peakline.open)
@@ -85,5 +99,4 @@ def __getattr__(name: str) -> Any:
     return _find(name)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__dir__ = listed(__name__)

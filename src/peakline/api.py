@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from peakline import tables as _profile
+from peakline.shown import Shown, headline_of, named, public_names
+from peakline.tables.frames import Frames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from peakline.compare.comparison import Comparison
     from peakline.engine import Answer, Engine, Executor
     from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.findings.ranking import Findings
     from peakline.findings.time_answer import TimeAnswer
     from peakline.memory.fit.model import Fit
     from peakline.repository import Session as _Session
@@ -26,8 +29,20 @@ if TYPE_CHECKING:
 __all__ = ["Profile", "Repository", "Session", "diff", "open"]
 
 
-class Profile(_profile.Profile):
-    """A profile that can also run tools."""
+class Profile(_profile.Profile, Frames):
+    """One host's profile, read lazily: `open` makes it, `close` or a ``with`` block ends it.
+
+    Ask it for `memory`, `time`, `steps`, `fit`, `launches`, a `critical_path` or a `tool`, for the
+    rows of one of its `tables` (`table`) or of a query (`sql`), or for either as a data frame
+    (`to_pandas`, `to_polars`). Times are picoseconds from the profile's start, sizes bytes. What
+    was lost, skipped or guessed is in `warnings`; with ``strict`` it raises StrictError. Every
+    method raises InputError when the file cannot be read, and UsageError once it is closed.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # What answers said first, for the ``repr``, which reads nothing.
+        self._headlines: dict[str, str] = {}
 
     def tool(
         self,
@@ -45,6 +60,12 @@ class Profile(_profile.Profile):
 
         return run_tool(self, name, parameters, format)
 
+    def tools(self) -> list[str]:
+        """Names of the tools that have something to show for this profile, sorted."""
+        from peakline.tools import available_tools
+
+        return available_tools(self)
+
     def memory(self, *, allocator: str | None = None, step: str | None = None) -> MemoryAnswer:
         """What ``peakline memory`` says: failed allocations, peaks, findings, their analyses.
 
@@ -53,7 +74,10 @@ class Profile(_profile.Profile):
         """
         from peakline.findings.memory_answer import answer_memory
 
-        return answer_memory(self, allocator=allocator, step=step)
+        answer = answer_memory(self, allocator=allocator, step=step)
+        if allocator is None and step is None:
+            self._headlines["memory"] = headline_of(answer)
+        return answer
 
     def time(self) -> TimeAnswer:
         """What ``peakline steps`` says: the steps, what their time went to, and findings about it.
@@ -62,7 +86,18 @@ class Profile(_profile.Profile):
         """
         from peakline.findings.time_answer import answer_time
 
-        return answer_time(self)
+        answer = answer_time(self)
+        self._headlines["time"] = headline_of(answer)
+        return answer
+
+    def findings(self) -> Findings:
+        """What is worth fixing in memory and time, as ``peakline summary`` ranks it; often nothing.
+
+        Raises InputError when the profile cannot be read.
+        """
+        from peakline.findings.ranking import Findings, priorities
+
+        return Findings(priorities(self.memory().findings, self.time().findings))
 
     def steps(self) -> StepFacts:
         """The table ``step_breakdown`` as arrays: a row for each step and device.
@@ -153,14 +188,30 @@ class Profile(_profile.Profile):
 
         return (*checks, *limit_checks(self, limits, allocator))
 
+    def _headline(self) -> str:
+        said = [self._headlines[name] for name in ("time", "memory") if name in self._headlines]
+        if self._closed or not said:
+            return super()._headline()
+        return f"{named(self.path)}: {'; '.join(said)}"
+
     def _repr_html_(self) -> str:
-        """What a notebook shows: the memory answer in short, or why there is none.
+        """Memory and time in short: self-contained HTML without a script; never raises."""
+        from peakline.render.notebook import html_of
 
-        Self-contained HTML without a script; never raises.
-        """
-        from peakline.render.notebook import profile_html
+        return html_of(self)
 
-        return profile_html(self)
+    def __dir__(self) -> list[str]:
+        return [name for name in public_names(self) if name in PUBLIC or name.startswith("__")]
+
+
+PUBLIC = frozenset(
+    (
+        "check close columns critical_path duration_ps findings fit format hlo_modules host "
+        "is_derived launches memory nbytes path release sql start_ns steps table tables time "
+        "to_pandas to_polars tool tools views warnings zero_ps"
+    ).split()
+)
+"""What users of a `Profile` rely on; what else it inherits is for the analyses."""
 
 
 def open(  # noqa: A001 (used as peakline.open, like gzip.open)
@@ -215,7 +266,7 @@ def diff(before: Profile, after: Profile, *, allocator: str | None = None) -> Co
     return compare_profiles(profile_state(before), profile_state(after), allocator=allocator)
 
 
-class Repository:
+class Repository(Shown):
     """The sessions of a log directory, on the local file system or any that fsspec opens.
 
     ``logdir`` is the directory or its ``plugins/profile``; ``storage_options`` go to fsspec's
@@ -268,11 +319,14 @@ class Repository:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"<Repository {self.logdir}>"
+    def _headline(self) -> str:
+        return self.logdir
+
+    def __dir__(self) -> list[str]:
+        return public_names(self)
 
 
-class Session:
+class Session(Shown):
     """One profiling session: the profiles of its hosts."""
 
     def __init__(self, session: _Session, engine: Engine) -> None:
@@ -282,6 +336,11 @@ class Session:
     def session_id(self) -> str:
         """The name of its directory."""
         return self._session.session_id
+
+    @property
+    def name(self) -> str:
+        """What `Repository.session` takes: the id, or ``train/ID`` of a nested run."""
+        return self._session.name
 
     @property
     def path(self) -> str:
@@ -309,7 +368,10 @@ class Session:
         return Profile(reader, strict=strict, derived=DERIVED)
 
     def tools(self) -> list[str]:
-        """Names of the tools that have something to show for one of the hosts."""
+        """Names of the tools that have something to show for one of the hosts.
+
+        Raises InputError when none of them can be read.
+        """
         return self._engine.tools(self._session)
 
     def tool(
@@ -330,5 +392,8 @@ class Session:
             self._session, name, host=host or "", parameters=parameters, format=format
         )
 
-    def __repr__(self) -> str:
-        return f"<Session {self._session.name} in {self.path}>"
+    def _headline(self) -> str:
+        return f"{self._session.name} in {self.path}"
+
+    def __dir__(self) -> list[str]:
+        return public_names(self)

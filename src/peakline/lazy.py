@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -9,7 +10,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__all__ = ["door", "moved"]
+__all__ = ["door", "listed", "moved"]
+
+_DUNDER = re.compile(r"__\w+__")
 
 
 def door(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -27,6 +30,16 @@ def door(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return find
+
+
+def listed(package: str) -> Callable[[], list[str]]:
+    """The ``__dir__`` of ``package``: its public names, and Python's own."""
+
+    def names() -> list[str]:
+        found = vars(sys.modules[package])
+        return sorted({*found["__all__"], *(name for name in found if _DUNDER.fullmatch(name))})
+
+    return names
 
 
 def moved(old: str, homes: Mapping[str, tuple[str, str]]) -> None:

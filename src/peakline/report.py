@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.lazy import door
+from peakline.lazy import door, listed
 
 if TYPE_CHECKING:
     from peakline.render.html.page import write_report
@@ -15,3 +15,4 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 
 __getattr__ = door(__name__, {"write_report": "peakline.render.html.page"})
+__dir__ = listed(__name__)

@@ -15,19 +15,20 @@ from tests.each_row import each_row
 
 BY_NAME = re.compile(r"""import(?:_module|orskip)\(\s*["']([a-zA-Z_0-9]+)""")
 """Imports that a type checker does not follow."""
-FRAMEWORKS = {"jax", "tensorflow"}
-"""`peakline.pytest` profiles tests of these; whoever tests with them has them."""
+FRAMEWORKS = {"jax", "tensorflow", "pandas", "polars"}
+"""`peakline.pytest` profiles tests of the first two, data frames are of the others; whoever works
+with them has them.
+"""
 BASE = {
     "anyio",
     "click",
     "duckdb",
-    "fastapi",
     "fsspec",
     "h11",
+    "msgspec",
     "numpy",
     "protobuf",
     "pyarrow",
-    "pydantic",
     "rich",
     "starlette",
     "uvicorn",
@@ -40,7 +41,9 @@ OF_EXTRAS = {
     "grpc_reflection": {"service/grpc_server.py"},
     "hpack": {"capture/http2.py"},
     "jax": {"pytest"},
+    "pandas": {"shown.py", "tables/frames.py"},
     "plotly": {"figures/plotly_figures.py"},
+    "polars": {"shown.py", "tables/frames.py"},
     "prometheus_client": {"service/prometheus.py"},
     "pytest": {"pytest"},
     "tensorflow": {"pytest"},

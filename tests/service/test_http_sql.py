@@ -46,6 +46,18 @@ def test_the_first_rows_and_how_many_there_are(ask):
     assert ask(query, max_rows=1, format="csv").text.splitlines() == ["n", "0"]
 
 
+def test_parameters_are_values(ask):
+    hostile = "x'; drop table events; --"
+    query = "select ? as text, ? as number, ? as nothing"
+    (row,) = ask(query, parameters=[hostile, 1 << 60, None]).json()
+    assert row == {"text": hostile, "number": 1 << 60, "nothing": None}
+    assert ask("select $n + 1 as n", parameters={"n": 4}).json() == [{"n": 5}]
+    assert "not provided" in problem(ask("select ?", parameters=[]), 400, "FAILED_PRECONDITION")
+    large = ask("select ?", parameters=[1 << 70])
+    assert "more than 64 bits" in problem(large, 400, "INVALID_ARGUMENT")
+    problem(ask("select ?", parameters=[{}]), 400, "INVALID_ARGUMENT")
+
+
 def test_an_empty_answer_is_an_empty_array(ask):
     assert ask("select * from events where false").json() == []
 

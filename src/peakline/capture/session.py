@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -29,9 +30,13 @@ _LOOK_S = 0.25
 
 
 def capture(
-    request: CaptureRequest, repository: Repository, *, progress: Progress | None = None
+    request: CaptureRequest,
+    repository: Repository | str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
 ) -> CaptureResult:
-    """Record a session on every target in parallel and store it in ``repository``.
+    """Record a session on every target in parallel and store it in ``repository``: the path or URL
+    of a log directory, or what stands for one.
 
     A host that fails does not cost the others: see `HostOutcome`. The current deadline, its
     cancellation and KeyboardInterrupt end the calls to the hosts, which frees their profilers;
@@ -44,6 +49,8 @@ def capture(
     require("serve", "peakline.capture")
     check_request(request)
     check_deadline()
+    if not isinstance(repository, Repository):
+        repository = Repository(repository)
     with repository.create_session(request.session_id) as session:
         root = repository.root
         start_ns = start_timestamp_ns(request.delay_ms)

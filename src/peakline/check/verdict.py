@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from peakline.text import size_text
+from peakline.shown import Brief, Shown
+from peakline.text import allocator_text, size_text
 
 ROWS = 10
 """So many rows show what is behind a limit that fails."""
 
 
-@dataclass(frozen=True)
-class Limits:
+@dataclass(frozen=True, repr=False)
+class Limits(Brief):
     """What is allowed; None is no limit. Sizes are bytes.
 
     ``max_fragmentation`` is from 0 to 1. ``tolerance`` is by which share the figures of a baseline
@@ -27,8 +28,8 @@ class Limits:
     max_limit_bytes: int | None = None
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Shown):
     """One limit, held against one allocator, or against the compiled ``program`` it names.
 
     ``name`` is ``peak``, ``growth per step``, ``fragmentation``, ``limit``, ``program peak``, or
@@ -76,6 +77,12 @@ class Check:
     def as_json(self) -> dict[str, object]:
         """One of ``checks`` in ``peakline check --json``."""
         return {**vars(self), "rows": [dict(row) for row in self.rows]}
+
+    def _headline(self) -> str:
+        of = self.program or allocator_text(self.allocator)
+        return (
+            f"{self.verdict}, {self.name} of {of}: {self.measured_text}, at most {self.limit_text}"
+        )
 
 
 def held(

@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peakline.compare.changes import changes_of
+from peakline.compare.rows import signed_size, signed_time
+from peakline.shown import Brief, Shown, Tabular, table_of
 from peakline.tables.profile_facts import ProfileFacts, facts_of, warnings_document
+from peakline.text import allocator_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from peakline.compare.memory import MemoryDiff
     from peakline.compare.programs import ProgramDiff, ProgramState
     from peakline.compare.state import MemoryState
@@ -15,8 +21,8 @@ if TYPE_CHECKING:
     from peakline.tables import Profile, ProfileWarning
 
 
-@dataclass(frozen=True, eq=False)
-class ProfileState:
+@dataclass(frozen=True, eq=False, repr=False)
+class ProfileState(Brief):
     """All that a comparison needs of one profile, which may be closed then.
 
     ``no_memory`` says why it has nothing about memory, empty where it does. ``time`` is None, and
@@ -31,8 +37,8 @@ class ProfileState:
     programs: tuple[ProgramState, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Shown, Tabular):
     """What changed between two profiles; ``time`` is None where neither has anything about it.
 
     ``programs`` are all compiled programs of both, changed or not, those that need most first.
@@ -65,6 +71,23 @@ class Comparison:
                 "after": warnings_document(self.after.warnings),
             },
         }
+
+    def to_arrow(self) -> pa.Table:
+        """What changed, a row each: ``about`` is ``peak`` (buffers live at it, in bytes), ``part``
+        (of the mean step) or ``op`` (its self time), both in ps; then ``where`` (allocator, side),
+        ``name``, ``data_type``, ``shape``, ``before``, ``after``, ``delta`` and ``unit``.
+        """
+        return table_of(changes_of(self))
+
+    def _headline(self) -> str:
+        parts = [
+            f"peak of {allocator_text(one.allocator)} {signed_size(one.peak_delta_bytes)}"
+            for one in sorted(self.memory.allocators, key=lambda one: -abs(one.peak_delta_bytes))
+        ][:1]
+        times = None if self.time is None else (self.time.before.times, self.time.after.times)
+        if times and times[0] and times[1]:
+            parts.append(f"step {signed_time(times[1].median_ps - times[0].median_ps)}")
+        return ", ".join(parts) or "nothing to compare"
 
 
 def profile_state(

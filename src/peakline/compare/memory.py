@@ -26,6 +26,7 @@ from peakline.errors import NotFoundError
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.worse import is_worse
+from peakline.shown import Brief
 
 _DESCRIBED, _SILENT = 0.5, 0.1
 """A column that one profile has for half of its bytes at the peak or more, and the other for less
@@ -33,8 +34,8 @@ than a tenth, is not compared."""
 _COLUMNS = {"op": "ops", "region_type": "regions", "data_type": "types", "shape": "shapes"}
 
 
-@dataclass(frozen=True)
-class AllocatorDiff:
+@dataclass(frozen=True, repr=False)
+class AllocatorDiff(Brief):
     """What changed in one allocator; ``before`` or ``after`` is None where it is new or gone.
 
     ``groups`` are the kinds that changed at the peak; their deltas add up to the peak's.
@@ -111,8 +112,8 @@ class AllocatorDiff:
         }
 
 
-@dataclass(frozen=True)
-class MemoryDiff:
+@dataclass(frozen=True, repr=False)
+class MemoryDiff(Brief):
     """What changed between two memory answers.
 
     A finding is new or gone by its kind, its allocator and the op it names, whatever its numbers;

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.compare.matching import keyed, stem_of
+from peakline.shown import Brief
 from peakline.timing.op_names import IDLE
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class OpOwn:
     runs: int
 
 
-@dataclass(frozen=True)
-class SelfTimes:
+@dataclass(frozen=True, repr=False)
+class SelfTimes(Brief):
     """The ops of each of `SIDES` by name, from the begin of the first step to the end of the last.
 
     ``steps`` is how many steps that are; 0 where no steps are known, and all that ran counts.
@@ -55,8 +56,8 @@ class SelfTimes:
         return sum(op.own_ps for op in self.sides[side].values())
 
 
-@dataclass(frozen=True)
-class OpChange:
+@dataclass(frozen=True, repr=False)
+class OpChange(Brief):
     """One op, or several of one name but for numbers, in two profiles.
 
     Times are self time in ps, per step where both profiles have steps, else of the whole profile;

@@ -16,6 +16,7 @@ from peakline.compare.matching import keyed, match_kinds
 from peakline.compare.rows import BYTES, PIECES, GroupDiff, group_rows, resized
 from peakline.compare.state import AllocatorState, Group, Kind, MemoryState, groups_of
 from peakline.memory.signatures import normal_shape
+from peakline.shown import Brief
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -32,8 +33,8 @@ SIZES = ("peak_bytes", "argument_bytes", "output_bytes", "temporary_bytes")
 COSTS = ("flops", "bytes_accessed")
 
 
-@dataclass(frozen=True)
-class ProgramState:
+@dataclass(frozen=True, repr=False)
+class ProgramState(Brief):
     """The figures of one program. Sizes are bytes, None where the program does not say them.
 
     ``groups`` are what is live when it needs most, together ``peak_bytes``; their ops are named
@@ -63,8 +64,8 @@ class ProgramState:
         return {"module": self.name, **{name: getattr(self, name) for name in figures}}
 
 
-@dataclass(frozen=True)
-class ProgramDiff:
+@dataclass(frozen=True, repr=False)
+class ProgramDiff(Brief):
     """What changed in one program; ``before`` or ``after`` is None where it is new or gone.
 
     ``groups`` are the kinds of values that changed at the peak, what changed most first; ``notes``

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from peakline.compare.matching import KindPair
 from peakline.compare.state import NO_PURPOSE, SPECIAL, AllocatorState, Group, Kind, Purpose, Rate
 from peakline.memory.signatures import dimensions
+from peakline.shown import Brief
 from peakline.text import size_text, time_text
 
 NEW, GONE = "new", "gone"
@@ -16,8 +17,8 @@ RENAMED, SHAPE, DATA_TYPE, REGION = "renamed", "shape", "data type", "region"
 COUNT, PIECES, BYTES = "count", "pieces", "bytes"
 
 
-@dataclass(frozen=True)
-class GroupDiff:
+@dataclass(frozen=True, repr=False)
+class GroupDiff(Brief):
     """One kind of buffers at the two peaks. Sizes are bytes.
 
     ``kind`` is that of the later profile, or of the earlier one where it is gone; ``was`` the
@@ -70,8 +71,8 @@ class GroupDiff:
         }
 
 
-@dataclass(frozen=True)
-class RateDiff:
+@dataclass(frozen=True, repr=False)
+class RateDiff(Brief):
     """One kind per step in the two profiles: bytes, and how many allocations (0: not counted).
 
     ``was`` as in `GroupDiff`.

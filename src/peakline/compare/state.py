@@ -19,6 +19,7 @@ from peakline.memory.growth import AllocatorGrowth
 from peakline.memory.pattern import MIN_RISES
 from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED, AllocatorPeak, PeakBuffer
 from peakline.memory.signatures import Signature, normal_shape, scope_of
+from peakline.shown import Brief, line_of
 from peakline.text import allocator_text
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class Kind(NamedTuple):
     data_type: str
     shape: str
 
+    def __repr__(self) -> str:
+        return line_of("Kind", lambda: " ".join(part for part in self if part))
+
     @property
     def scope(self) -> str:
         """The scope of the op's name."""
@@ -75,8 +79,8 @@ class Purpose(NamedTuple):
 NO_PURPOSE = Purpose("", "")
 
 
-@dataclass(frozen=True)
-class Group:
+@dataclass(frozen=True, repr=False)
+class Group(Brief):
     """Buffers of one kind that live at the peak: their bytes together, and how many they are."""
 
     kind: Kind
@@ -104,8 +108,8 @@ class Rate:
         return {**self.kind.as_json(), "bytes_per_step": round(self.bytes_per_step)}
 
 
-@dataclass(frozen=True)
-class AllocatorState:
+@dataclass(frozen=True, repr=False)
+class AllocatorState(Brief):
     """The figures of one allocator. Sizes are bytes.
 
     ``groups`` add up to ``peak_bytes``. ``reported``: the allocator reports what is in use (False:
@@ -162,8 +166,8 @@ class AllocatorState:
         }
 
 
-@dataclass(frozen=True)
-class MemoryState:
+@dataclass(frozen=True, repr=False)
+class MemoryState(Brief):
     """The figures of every allocator, and the findings; ``nothing`` says why there are none.
 
     ``programs`` are those of the compiled programs, where they are looked at; ``no_programs`` says

@@ -14,6 +14,7 @@ from peakline.compare.memory import without, worse
 from peakline.compare.op_changes import SIDES, OpChange, SelfTimes, op_changes, self_times
 from peakline.findings.finding import Finding
 from peakline.findings.time_answer import StepTimes
+from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.text import counted
 from peakline.timing.step_facts import FEWEST_STEPS, PARTS
@@ -24,8 +25,8 @@ _NAMES = ("op", "stage", "device", "host")
 """What a finding can be about."""
 
 
-@dataclass(frozen=True, eq=False)
-class TimeState:
+@dataclass(frozen=True, eq=False, repr=False)
+class TimeState(Brief):
     """What is compared of one profile. Times are picoseconds.
 
     ``steps`` counts the steps (0: there are none), ``times`` is None without any. Where they
@@ -64,8 +65,8 @@ class TimeState:
         }
 
 
-@dataclass(frozen=True)
-class PartChange:
+@dataclass(frozen=True, repr=False)
+class PartChange(Brief):
     """A part of a step's time, in ps per step: the column of ``step_breakdown``, and in words."""
 
     part: str
@@ -88,8 +89,8 @@ class PartChange:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class TimeDiff:
+@dataclass(frozen=True, eq=False, repr=False)
+class TimeDiff(Brief):
     """What changed between two profiles.
 
     ``chance`` is how likely chance alone makes the step times differ as much (two-sided

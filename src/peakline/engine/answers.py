@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from peakline.engine.flights import Flights
 from peakline.tables import ProfileWarning
+from peakline.toolbox.answer_rows import ToolAnswer
 
 _OVERHEAD = 1024
 """Bytes that an answer takes beside its content, its key included, about."""
@@ -34,8 +35,8 @@ class Forms:
         return self._made.setdefault(name, make()) if made is None else made
 
 
-@dataclass(frozen=True)
-class Answer:
+@dataclass(frozen=True, repr=False)
+class Answer(ToolAnswer):
     """What a tool returned: ``content`` in ``format`` (one of the tool's formats).
 
     ``warnings`` is what was lost or guessed while reading, ``notes`` what went wrong in a part

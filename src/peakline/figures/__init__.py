@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.lazy import door
+from peakline.lazy import door, listed
 
 if TYPE_CHECKING:
     from peakline.figures.plotly_figures import (
@@ -45,3 +45,4 @@ __all__ = [
 ]
 
 __getattr__ = door(__name__, dict.fromkeys(__all__, ".plotly_figures"))
+__dir__ = listed(__name__)

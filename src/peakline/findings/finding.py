@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from peakline.shown import Shown, Tabular, table_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SEVERITIES = ("error", "warning", "info")
 """The gravest first."""
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, repr=False)
+class Finding(Shown, Tabular):
     """One observation with its numbers.
 
     ``kind`` is a fixed word, ``severity`` is ``info``, ``warning`` or ``error``, ``title`` one
@@ -57,3 +63,10 @@ class Finding:
             "evidence": evidence,
             "suggestion": self.suggestion,
         }
+
+    def to_arrow(self) -> pa.Table:
+        """`table` as a pyarrow.Table."""
+        return table_of(self.table)
+
+    def _headline(self) -> str:
+        return f"{self.severity}, {self.title}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from peakline.findings.recording_advice import to_place_memory, to_record_memory
+from peakline.shown import Brief, Shown, Tabular, table_of
 from peakline.tables.once import once
-from peakline.text import allocator_text
+from peakline.text import allocator_text, counted, size_text
 from peakline.trace.steps import Steps
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from peakline.findings.finding import Finding
     from peakline.memory.behind import Behind
     from peakline.memory.details import MemoryDetails
@@ -29,8 +32,8 @@ NOTHING = "no_memory_events"
 """The kind of the warning of a profile that holds nothing about memory."""
 
 
-@dataclass(frozen=True)
-class Notice:
+@dataclass(frozen=True, repr=False)
+class Notice(Brief):
     """Something the answer had to guess: a fixed word, how often, one line for a person."""
 
     kind: str
@@ -38,8 +41,8 @@ class Notice:
     detail: str
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryAnswer:
+@dataclass(frozen=True, eq=False, repr=False)
+class MemoryAnswer(Shown, Tabular):
     """What ``peakline memory`` says; ``step`` is the step it was restricted to, else None.
 
     ``details`` are the analyses behind the findings, one per entry of ``allocators``; ``history``
@@ -47,7 +50,8 @@ class MemoryAnswer:
     profile holds no records. ``nothing`` is one line for a profile without anything about memory,
     ``to_record`` how to record it, or what else to record, empty where that is not known.
     ``of_programs`` says that the findings are those of compiled programs. ``fits`` says of
-    allocators whose memory is scarce in how much of it they would run.
+    allocators whose memory is scarce in how much of it they would run. ``moment``: the file is of
+    one moment, and says nothing of time. ``labels`` are the names of the steps, by id.
     """
 
     allocators: tuple[AllocatorPeak, ...]
@@ -60,6 +64,32 @@ class MemoryAnswer:
     to_record: str = ""
     of_programs: bool = False
     fits: tuple[Fit, ...] = ()
+    moment: bool = False
+    labels: Mapping[int, str] = field(default_factory=dict)
+
+    def to_arrow(self) -> pa.Table:
+        """What is live at each allocator's peak: ``allocator`` and the fields of `PeakBuffer`."""
+        from dataclasses import asdict
+
+        rows = [
+            {"allocator": peak.allocator} | asdict(buffer)
+            for peak in self.allocators
+            for buffer in peak.peak_buffers
+        ]
+        return table_of(rows)
+
+    def _headline(self) -> str:
+        parts = []
+        if self.allocators:
+            most = max(self.allocators, key=lambda peak: peak.peak_bytes)
+            parts.append(f"peak {size_text(most.peak_bytes)} of {allocator_text(most.allocator)}")
+        elif self.nothing:
+            parts.append(self.nothing)
+        if self.allocators[1:]:
+            parts.append(counted(len(self.allocators), "allocator"))
+        if self.findings:
+            parts.append(counted(len(self.findings), "finding"))
+        return ", ".join(parts)
 
 
 def answer_memory(
@@ -196,8 +226,10 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
     if not ("allocator_events" in profile.tables and profile.columns("allocator_events").rows):
         answer = _findings_only(failures, None)
         return answer if failures or allocator else _of_programs(profile, answer)
+    from peakline.findings.step_names import labels_of
     from peakline.memory.oom import with_limits
     from peakline.memory.single_pass import read_pass_facts
+    from peakline.tables.profile_facts import is_moment
 
     answer = explain_memory(
         profile.columns("allocator_events"),
@@ -217,7 +249,13 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
 
         failed = {one.failures[0].allocator for one in failures}
         fits = scarce_fits(profile, answer.history, peaks, failed)
-    return replace(answer, allocators=peaks, fits=fits)
+    return replace(
+        answer,
+        allocators=peaks,
+        fits=fits,
+        moment=is_moment(profile),
+        labels=labels_of(profile.columns_or_empty("steps")),
+    )
 
 
 def _of_programs(profile: Profile, answer: MemoryAnswer) -> MemoryAnswer:

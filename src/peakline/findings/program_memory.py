@@ -12,6 +12,7 @@ import numpy as np
 
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.peak import AllocatorPeak
+from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.text import whole_number
@@ -22,8 +23,8 @@ _MINE = 0.05
 """A program explains what a device holds from this share of it on."""
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceNeed:
+@dataclass(frozen=True, eq=False, repr=False)
+class DeviceNeed(Brief):
     """The program that needs most of those that ran on a device, which so holds ``bytes`` at least.
 
     ``device`` is empty and ``runs`` 0 where the profile does not say what ran: then it is the one

@@ -9,19 +9,23 @@ share of the capacity. On a device that is far from full, no saving of memory ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from peakline.findings.catalogue import kinds
 from peakline.findings.finding import SEVERITIES
+from peakline.shown import Brief, Shown, Tabular, table_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from peakline.findings.finding import Finding
 
 
-@dataclass(frozen=True)
-class Priority:
+@dataclass(frozen=True, repr=False)
+class Priority(Brief):
     """A finding, what it is about (``memory`` or ``time``), and what fixing it promises.
 
     ``gain_share`` is the share of the run's time, or of a scarce allocator's capacity, that would
@@ -35,6 +39,38 @@ class Priority:
     def as_json(self) -> dict[str, object]:
         """The finding with the two words more."""
         return {"about": self.about, "gain_share": self.gain_share, **self.finding.as_json()}
+
+
+class Findings(Shown, Tabular, Sequence["Finding"]):
+    """Findings of memory and time, what is worth fixing first in front: a sequence of `Finding`.
+
+    ``priorities`` has for each what it is about and what fixing it promises.
+    """
+
+    def __init__(self, priorities: Iterable[Priority]) -> None:
+        self.priorities = tuple(priorities)
+
+    def __len__(self) -> int:
+        return len(self.priorities)
+
+    @overload
+    def __getitem__(self, place: int) -> Finding: ...
+    @overload
+    def __getitem__(self, place: slice) -> Findings: ...
+    def __getitem__(self, place: int | slice) -> Finding | Findings:
+        if isinstance(place, slice):
+            return Findings(self.priorities[place])
+        return self.priorities[place].finding
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each: ``about`` (memory or time), ``gain_share`` (0 to 1), ``kind``,
+        ``severity``, ``title``, ``evidence`` (JSON) and ``suggestion``.
+        """
+        return table_of([one.as_json() for one in self.priorities])
+
+    def _headline(self) -> str:
+        counts = Counter(one.severity for one in self)
+        return ", ".join(f"{counts[one]} {one}" for one in SEVERITIES if counts[one]) or "none"
 
 
 def priorities(memory: Iterable[Finding], time: Iterable[Finding]) -> list[Priority]:

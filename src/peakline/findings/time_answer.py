@@ -9,10 +9,14 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.findings.recording_advice import to_explain_time, to_mark_steps, to_place_time
+from peakline.shown import Brief, Shown, Tabular
 from peakline.tables.once import once
+from peakline.text import counted, time_text
 from peakline.timing.step_facts import PARTS, StepFacts, step_facts_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from peakline.findings.finding import Finding
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
@@ -30,8 +34,8 @@ UNEXPLAINED = 0.1
 """Where no event explains this share of the steps' time, it is said what would."""
 
 
-@dataclass(frozen=True)
-class StepTimes:
+@dataclass(frozen=True, repr=False)
+class StepTimes(Brief):
     """How long steps take, over all steps of all devices; in ps.
 
     ``count`` is the number of steps times devices: the rows of ``step_breakdown``, over which the
@@ -47,8 +51,8 @@ class StepTimes:
     max_ps: int
 
 
-@dataclass(frozen=True, eq=False)
-class TimeAnswer:
+@dataclass(frozen=True, eq=False, repr=False)
+class TimeAnswer(Shown, Tabular):
     """What ``peakline steps`` says.
 
     ``steps`` are the steps with their parts; ``times`` is None without any. Where they have several
@@ -124,6 +128,22 @@ class TimeAnswer:
             ],
             "findings": [finding.as_json() for finding in self.findings],
         }
+
+    def to_arrow(self) -> pa.Table:
+        """The steps: the rows of ``step_breakdown``."""
+        return self.steps.to_arrow()
+
+    def _headline(self) -> str:
+        if self.times is None:
+            parts = [self.nothing or "no steps"]
+        else:
+            many = " (median)" if self.times.count > 1 else ""
+            steps = counted(self.steps.number_of_steps, "step")
+            parts = [f"{steps} of {time_text(self.times.median_ps)}{many}"]
+            parts += [f"{share:.0%} {label}" for _, label, _, share in self.parts()[:1]]
+        if self.findings:
+            parts.append(counted(len(self.findings), "finding"))
+        return ", ".join(parts)
 
 
 def _keys(table: Columns) -> list[tuple[int, str | None]]:

@@ -9,11 +9,12 @@ import numpy as np
 from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.memory.marks import Marks
 from peakline.memory.signatures import History
+from peakline.shown import Brief
 from peakline.tables.joins import summed
 
 
-@dataclass(frozen=True, eq=False)
-class AtPeak:
+@dataclass(frozen=True, eq=False, repr=False)
+class AtPeak(Brief):
     """The buffers at the peak: rows of their allocations, sorted out by signature. ``bytes`` were
     allocated for them, ``requested`` of these were requested.
 

@@ -14,6 +14,7 @@ from peakline.kernels.churn import count_churn
 from peakline.kernels.memory_layout import CHURN_FIELDS
 from peakline.memory.marks import Marks
 from peakline.memory.signatures import History, Signature, Signatures, split_by
+from peakline.shown import Brief
 
 SHORT = 64
 """A buffer that is freed within this many records after its own is short-lived."""
@@ -69,8 +70,8 @@ class ChurnRows(Sequence[SignatureChurn]):
         return ChurnRows(self.signatures, self.codes[chosen], self.counts[chosen])
 
 
-@dataclass(frozen=True)
-class AllocatorChurn:
+@dataclass(frozen=True, repr=False)
+class AllocatorChurn(Brief):
     """What one allocator allocated. Sizes are bytes.
 
     ``steps`` is how many steps the profile has (None without any; then ``same_step``

@@ -17,11 +17,12 @@ from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.lifetimes import Lifetimes
 from peakline.memory.peak import AllocatorPeak
 from peakline.memory.usage import buffer_bytes
+from peakline.shown import Brief
 from peakline.tables.columns import Columns
 
 
-@dataclass(frozen=True)
-class Deferred:
+@dataclass(frozen=True, repr=False)
+class Deferred(Brief):
     """The deferred deallocations of one allocator: how many there are, how many of them were
     completed, and the bytes that the peak may have been.
     """

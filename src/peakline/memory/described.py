@@ -18,12 +18,13 @@ from peakline.memory.categories import CATEGORIES, categories_of
 from peakline.memory.op_events import OpEvents
 from peakline.memory.origins import UNNAMED, Origins
 from peakline.memory.stack_marks import places_of
+from peakline.shown import Brief
 from peakline.trace.frames import frame_of, module_of
 from peakline.trace.steps import Steps
 
 
-@dataclass(frozen=True, eq=False)
-class Described:
+@dataclass(frozen=True, eq=False, repr=False)
+class Described(Brief):
     """What call stacks (``origins``), executions of ops (``runs``) and ``steps`` say of buffers."""
 
     origins: Origins

@@ -24,11 +24,12 @@ from peakline.memory.peak import AllocatorPeak, Descriptions, find_peaks
 from peakline.memory.savings import Saving, find_savings
 from peakline.memory.signatures import History, read_history
 from peakline.memory.single_pass import PassFacts
+from peakline.shown import Brief
 from peakline.tables.columns import Columns
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryDetails:
+@dataclass(frozen=True, eq=False, repr=False)
+class MemoryDetails(Brief):
     """What the analyses found in one allocator.
 
     ``peak`` is the one that the answer is about, ``deferred`` None where it is certain. ``growth``

@@ -23,6 +23,7 @@ from peakline.kernels.fragmentation import sweep
 from peakline.kernels.memory_layout import ALLOCATION, EXTENSION_FIELDS, SAMPLE_FIELDS
 from peakline.memory.key_numbers import number_keys
 from peakline.memory.signatures import History, Signature, split_by
+from peakline.shown import Brief
 
 _SAMPLES = 512
 """Points of memory over time."""
@@ -45,8 +46,8 @@ WASTED_SHARE = 0.1
 """... and when memory of this share of the peak was touched only for lack of it."""
 
 
-@dataclass(frozen=True)
-class Hole:
+@dataclass(frozen=True, repr=False)
+class Hole(Brief):
     """Free pieces of at least ``from_bytes`` and less than twice that."""
 
     from_bytes: int
@@ -54,8 +55,8 @@ class Hole:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Pin:
+@dataclass(frozen=True, repr=False)
+class Pin(Brief):
     """Long-lived small buffers of one signature that stand between holes: how many, and bytes."""
 
     signature: Signature
@@ -64,8 +65,8 @@ class Pin:
     since_ps: int
 
 
-@dataclass(frozen=True)
-class Pins:
+@dataclass(frozen=True, repr=False)
+class Pins(Brief):
     """The row of holes that would be the largest hole if the pins between them were elsewhere.
 
     ``bytes`` is what it would have, pins included, ``holes`` how many there are and ``largest``
@@ -78,8 +79,8 @@ class Pins:
     pins: tuple[Pin, ...]
 
 
-@dataclass(frozen=True)
-class Forced:
+@dataclass(frozen=True, repr=False)
+class Forced(Brief):
     """An allocation that found enough memory free, but in pieces that were all too small.
 
     ``bytes`` is what it requested, ``new_bytes`` what it touched for the first time, ``free`` and
@@ -95,8 +96,8 @@ class Forced:
     largest: int
 
 
-@dataclass(frozen=True, eq=False)
-class Fragmentation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Fragmentation(Brief):
     """The free memory of one allocator. Sizes are bytes, times picoseconds.
 
     The arrays are one series over time: ``free``, ``largest`` hole and number of ``holes`` made

@@ -26,6 +26,7 @@ from peakline.memory.pattern import (
 )
 from peakline.memory.replaced import without_replaced
 from peakline.memory.signatures import History
+from peakline.shown import Brief
 
 LEAK_BYTES = 1024
 """A leak of fewer bytes per step is none: a number that is stored per step (a loss) takes 256 or
@@ -62,8 +63,8 @@ ROWS = 10
 _Groups = tuple[GroupGrowth, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Grown:
+@dataclass(frozen=True, eq=False, repr=False)
+class Grown(Brief):
     """The growth of one allocator that deserves attention, related signatures together.
 
     Each is empty where there is none. A leak, a pass and each of ``sawteeth`` have the group first

@@ -21,6 +21,7 @@ from peakline.memory.pattern import LEAK, SINGLE, STEADY, Pattern, classify
 from peakline.memory.peak import UNATTRIBUTED
 from peakline.memory.signatures import History, Signature
 from peakline.memory.single_pass import PassFacts, SinglePass, find_single_pass
+from peakline.shown import Brief
 from peakline.tables.joins import summed
 
 _MARKS = 1024
@@ -32,8 +33,8 @@ _GROUPS = 2048
 """So many signatures are followed, those that leave the most bytes."""
 
 
-@dataclass(frozen=True, eq=False)
-class GroupGrowth:
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupGrowth(Brief):
     """What the steps leave of one signature, or of one op in all its shapes.
 
     ``signature`` has an empty shape, and no size, where it stands for an op in all its shapes or
@@ -48,8 +49,8 @@ class GroupGrowth:
     pattern: Pattern
 
 
-@dataclass(frozen=True, eq=False)
-class AllocatorGrowth:
+@dataclass(frozen=True, eq=False, repr=False)
+class AllocatorGrowth(Brief):
     """What the steps of one allocator leave. Sizes are bytes.
 
     ``total`` is the memory in use at each step's end. ``groups`` hold what is left of each

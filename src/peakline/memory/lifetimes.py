@@ -28,13 +28,14 @@ from peakline.kernels.memory_layout import (
     DEALLOCATION,
     OTHER,
 )
+from peakline.shown import Brief
 from peakline.tables.columns import Columns
 
 _KIND_OF_ACTIVITY = {"allocation": ALLOCATION, "deallocation": DEALLOCATION}
 
 
-@dataclass(frozen=True, eq=False)
-class Lifetimes:
+@dataclass(frozen=True, eq=False, repr=False)
+class Lifetimes(Brief):
     """Per record of ``allocator_events``, in its order.
 
     ``allocator`` is the index into ``allocators`` (sorted names, a missing name is ``""``),

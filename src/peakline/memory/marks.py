@@ -16,6 +16,7 @@ from peakline.arrays import Int64Array, IntpArray
 from peakline.deadline import checked
 from peakline.kernels.memory_layout import ALLOCATION, UNTRACKED_ALLOCATION
 from peakline.memory.signatures import History
+from peakline.shown import Brief
 from peakline.tables.columns import Columns
 from peakline.trace.steps import Steps
 
@@ -46,8 +47,8 @@ STEPPED = 0.5
 """The profile's steps count where this share of the records lie between their first and last."""
 
 
-@dataclass(frozen=True, eq=False)
-class Marks:
+@dataclass(frozen=True, eq=False, repr=False)
+class Marks(Brief):
     """The ends of an allocator's steps, in time order.
 
     ``rows[k]`` is the first record after step k: what was allocated before it and not freed

@@ -11,6 +11,7 @@ from peakline.deadline import checked
 from peakline.memory.crossings import find_crossing
 from peakline.memory.peak import AllocatorPeak, find_peaks
 from peakline.memory.signatures import History
+from peakline.shown import Brief
 
 NEAR = 0.95
 """A moment that takes this share of the peak or more is near it."""
@@ -25,8 +26,8 @@ _BLOCK = 8192
 """So many signatures are compared at a time, which bounds the memory it takes."""
 
 
-@dataclass(frozen=True)
-class HighMoment:
+@dataclass(frozen=True, repr=False)
+class HighMoment(Brief):
     """A moment near the peak: what it was made of, and when memory was made of the same.
 
     ``memory`` is the fullest of them, explained like the peak (`AllocatorPeak`: its peak fields are

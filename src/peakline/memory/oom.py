@@ -9,6 +9,7 @@ import numpy as np
 
 from peakline.arrays import IntpArray
 from peakline.memory.peak import AllocatorPeak
+from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 
@@ -17,8 +18,8 @@ MOMENT_PS = 10**12
 _TOP_CHUNKS = 5
 
 
-@dataclass(frozen=True)
-class Failure:
+@dataclass(frozen=True, repr=False)
+class Failure(Brief):
     """One row of ``oom_reports``; None for what the report does not say."""
 
     time_ps: int
@@ -87,8 +88,8 @@ class Failure:
         return self.limit_bytes - self.pool_bytes >= self.needed
 
 
-@dataclass
-class FailedMoment:
+@dataclass(repr=False)
+class FailedMoment(Brief):
     """Failures of one allocator that belong together.
 
     ``report_id`` is the number of the first one's report, ``top_chunks`` what in use held most

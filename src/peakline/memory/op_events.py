@@ -13,6 +13,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.tables.once import once
@@ -28,8 +29,8 @@ OPTIMIZER_STEP = "Optimizer.step#"
 """How events begin that PyTorch writes around an optimizer's step (torch/optim/optimizer.py)."""
 
 
-@dataclass(frozen=True, eq=False)
-class OpEvents:
+@dataclass(frozen=True, eq=False, repr=False)
+class OpEvents(Brief):
     """``event`` is per record the place in the trace of the execution around it, -1 for none.
 
     Per event of the trace: ``parent``, ``code`` of its name in ``names``; ``autograd`` is what that

@@ -16,6 +16,7 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array
 from peakline.memory.call_stacks import frames_of
 from peakline.memory.signatures import History
+from peakline.shown import Brief
 from peakline.tables.columns import Columns
 from peakline.tables.joins import summed
 from peakline.text import remembered
@@ -92,8 +93,8 @@ NOTHING = Stack(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Origins:
+@dataclass(frozen=True, eq=False, repr=False)
+class Origins(Brief):
     """The stacks of the records of ``history``; nothing where none are recorded."""
 
     stacks: Columns

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from peakline.arrays import Int64Array, IntpArray
+from peakline.shown import Brief
 
 STEADY = "steady"
 """Comes and goes, or stays: no growth."""
@@ -72,8 +73,8 @@ _POINTS = 256
 """The slope is taken over so many points at most: it needs every pair of them."""
 
 
-@dataclass(frozen=True)
-class Pattern:
+@dataclass(frozen=True, repr=False)
+class Pattern(Brief):
     """What a series does.
 
     ``kind`` is one of the constants of this module. ``since`` is the first step of the growth

@@ -28,8 +28,10 @@ from peakline.errors import NotFoundError
 from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.usage import Usage, buffer_bytes, fragmentation_at, measure, number_at
+from peakline.shown import Brief
 from peakline.tables.columns import Columns
 from peakline.tables.joins import summed
+from peakline.text import allocator_text, counted, size_text, time_text
 
 BEFORE_PROFILE = "(before profile)"
 RESERVED = "(reserved)"
@@ -45,8 +47,8 @@ _found: WeakKeyDictionary[Lifetimes, dict[tuple[int, int], AllocatorPeak]] = Wea
 many ops takes long to explain, and moments near the peak need the peak again."""
 
 
-@dataclass(frozen=True, slots=True)
-class PeakBuffer:
+@dataclass(frozen=True, slots=True, repr=False)
+class PeakBuffer(Brief):
     """Buffers live at the peak that share op, region, type, shape and step of allocation, and what
     their category is, which module and function made them, and of what shape the op's input was.
 
@@ -71,6 +73,10 @@ class PeakBuffer:
         """What `DESCRIBED` names."""
         return self.category, self.module, self.function, self.input_shape
 
+    def _headline(self) -> str:
+        form = " ".join(part for part in (self.data_type, self.shape) if part)
+        return f"{size_text(self.bytes)}, {self.op or '(no op)'} {form}".rstrip()
+
 
 class Descriptions(Protocol):
     """What is known of buffers besides the columns of their records."""
@@ -80,8 +86,8 @@ class Descriptions(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class AllocatorPeak:
+@dataclass(frozen=True, repr=False)
+class AllocatorPeak(Brief):
     """One allocator's memory. Times are picoseconds on the profile's clock, sizes bytes.
 
     The fields up to ``peak_buffers`` are those of ``peakline memory --json``. ``reported`` says
@@ -155,6 +161,12 @@ class AllocatorPeak:
         """The op with most bytes, and how many; None where no op is named."""
         named = (one for one in self.op_bytes.items() if one[0] and one[0] not in _LABELLED)
         return max(named, key=lambda one: (one[1], one[0]), default=None)
+
+    def _headline(self) -> str:
+        return (
+            f"{allocator_text(self.allocator)}, peak {size_text(self.peak_bytes)} at "
+            f"{time_text(self.peak_time_ps)}, {counted(len(self.peak_buffers), 'kind')} of buffers"
+        )
 
 
 _JSON_FIELDS = 1 + [f.name for f in fields(AllocatorPeak)].index("peak_buffers")

@@ -23,6 +23,7 @@ from peakline.memory.marks import Marks
 from peakline.memory.op_use import OpUse
 from peakline.memory.savings_candidates import Candidate, find_candidates
 from peakline.memory.signatures import History
+from peakline.shown import Brief
 from peakline.text import size_text
 
 WORTH = 0.05
@@ -63,8 +64,8 @@ _SUGGESTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Saving:
+@dataclass(frozen=True, repr=False)
+class Saving(Brief):
     """One way to lower an allocator's peak. Sizes are bytes.
 
     ``kind`` is ``temporary`` (short-lived buffers that make the peak), ``program`` (those of a

@@ -21,6 +21,7 @@ from peakline.kernels.memory_layout import ALLOCATION, UNTRACKED_ALLOCATION
 from peakline.memory.key_numbers import number_keys
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.usage import reported_bytes
+from peakline.shown import Brief
 from peakline.tables.columns import Columns, Names
 from peakline.text import remembered, size_text, whole_number
 
@@ -57,8 +58,8 @@ def scope_of(op: str) -> str:
     return op.rpartition("/")[0]
 
 
-@dataclass(frozen=True)
-class Signature:
+@dataclass(frozen=True, repr=False)
+class Signature(Brief):
     """One signature as a person reads it.
 
     ``bytes`` is what was requested for one buffer, None where the shape gives it. What a record
@@ -96,8 +97,8 @@ class Signature:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Signatures:
+@dataclass(frozen=True, eq=False, repr=False)
+class Signatures(Brief):
     """The signatures of a profile, and which of them each record has.
 
     ``codes`` is per record the number of its signature, -1 where it begins no buffer.
@@ -134,8 +135,8 @@ class Signatures:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class History:
+@dataclass(frozen=True, eq=False, repr=False)
+class History(Brief):
     """What all analyses of memory read: the records, matched, measured and named once.
 
     ``events`` is ``allocator_events`` in time order. Per record: ``allocated`` and ``requested``

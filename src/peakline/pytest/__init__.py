@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.lazy import door
+from peakline.lazy import door, listed
 
 if TYPE_CHECKING:
     from peakline.pytest.recorder import Recorder
@@ -16,3 +16,4 @@ if TYPE_CHECKING:
 __all__ = ["Recorder"]
 
 __getattr__ = door(__name__, {"Recorder": ".recorder"})
+__dir__ = listed(__name__)

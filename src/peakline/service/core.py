@@ -17,6 +17,7 @@ from peakline.service.session_pages import PageWanted, SessionPages
 from peakline.service.settings import Settings
 from peakline.service.uploading import Uploads
 from peakline.service.wording import Wording
+from peakline.tables.query import SqlParameters, checked_parameters
 from peakline.tables.sql_process.answer import Form
 from peakline.tables.sql_process.pool import Question, WrittenRows
 
@@ -222,11 +223,20 @@ class Analysis:
             return self._engine.figure(session, asked, host=host)
 
     def sql(
-        self, repository_root: str, session_id: str, host_name: str, query: str, form: Form
+        self,
+        repository_root: str,
+        session_id: str,
+        host_name: str,
+        query: str,
+        form: Form,
+        parameters: SqlParameters = None,
     ) -> WrittenRows:
-        """The rows of one reading SQL statement over one host's tables."""
+        """The rows of one reading SQL statement over one host's tables, with the values of its
+        parameters.
+        """
         session, host = self._session_of(repository_root, session_id, host_name)
-        question = Question(query, self._settings.sql_memory_bytes, form, remote=True)
+        limit, values = self._settings.sql_memory_bytes, checked_parameters(parameters)
+        question = Question(query, limit, form, remote=True, parameters=values)
         with self.gate.enter():
             return self._engine.remote_sql(session, question, host=host)
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
+from peakline.shown import Brief
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True, eq=False)
-class Names:
+@dataclass(frozen=True, eq=False, repr=False)
+class Names(Brief):
     """A dictionary-encoded string column: ``values[code]`` per row, null where the code is -1."""
 
     codes: Int32Array
@@ -85,8 +86,8 @@ class Names:
 Column = AnyArray | Names
 
 
-@dataclass(frozen=True, eq=False)
-class Columns(Mapping[str, Column]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Columns(Brief, Mapping[str, Column]):
     """Equal-length named columns; ``valid[name]`` marks the rows that are not null.
 
     A numeric column without an entry in ``valid`` has no nulls. `Names` columns carry their

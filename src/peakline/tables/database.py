@@ -11,6 +11,7 @@ from peakline.errors import CheckFailed
 from peakline.tables.columns import Columns
 from peakline.tables.query import (
     QueryNeeds,
+    SqlParameters,
     connect,
     needs_of,
     reading,
@@ -44,7 +45,7 @@ class Database:
         self._registered: dict[str, Columns] = {}
         self.lock = threading.RLock()
 
-    def answer(self, query: str) -> pa.Table:
+    def answer(self, query: str, parameters: SqlParameters = None) -> pa.Table:
         """As `Profile.sql` without a limit."""
         import duckdb
 
@@ -56,12 +57,12 @@ class Database:
             connection = self._connection
             try:
                 guard = Guard(connection, remote=False)
-                needs = needs_of(connection, query, tables, guard)
+                needs = needs_of(connection, query, tables, guard, parameters)
                 self._register(connection, needs)
                 for view in views_in(query, needs):
                     connection.execute(view.statement)
                 with reading(connection), interrupting(connection.interrupt):
-                    return connection.sql(query).to_arrow_table()
+                    return connection.sql(query, params=parameters).to_arrow_table()
             except duckdb.OutOfMemoryException as error:
                 text = "the query takes more memory than there is for it; request less"
                 raise CheckFailed(text) from error

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from peakline.deadline import holding
 from peakline.errors import StrictError, UsageError
 from peakline.process_memory import give_back_memory
+from peakline.shown import Brief, line_of, named
 from peakline.tables.columns import Columns
 from peakline.tables.database import WARNINGS, Database
 from peakline.tables.made_columns import ColumnDerivation, joined, without
+from peakline.tables.query import SqlParameters, checked_parameters
 from peakline.tables.reader import Reader, Warnings
 from peakline.tables.reader_facts import ReaderFacts
 from peakline.tables.retained import retained_bytes
@@ -29,6 +31,7 @@ from peakline.tables.tables import (
     empty_columns,
     whole_table,
 )
+from peakline.text import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +49,9 @@ class ProfileWarning(NamedTuple):
     # Hides tuple.count, which nobody needs on a record.
     count: int  # type: ignore[assignment]
     detail: str
+
+    def __repr__(self) -> str:
+        return line_of("ProfileWarning", lambda: f"{self.kind} ({self.count:,}), {self.detail}")
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class _Result:
         self.value: Any = None
 
 
-class Profile(ReaderFacts):
+class Profile(Brief, ReaderFacts):
     """The profile of one host, read lazily through a `Reader`.
 
     Tables are read at most once and shared: do not write into their arrays. Methods may be
@@ -393,23 +399,32 @@ class Profile(ReaderFacts):
             self._reader.forget(name)
             give_back_memory()
 
-    def sql(self, query: str, *, memory_limit_bytes: int | None = None) -> pa.Table:
+    def sql(
+        self,
+        query: str,
+        parameters: SqlParameters = None,
+        *,
+        memory_limit_bytes: int | None = None,
+    ) -> pa.Table:
         """The answer to one reading SQL statement (DuckDB's dialect) over the profile's tables, and
         the views over them (`views`).
 
+        ``parameters`` are the values for ``?`` in order, or for ``$name`` by name: text, numbers,
+        None. They are never taken for SQL, whoever wrote them.
         Only the tables and columns that the query needs are read. The query reaches no file, no
         network, no Python variable and no word about the machine, and neither it nor its answer
         may take more than ``memory_limit_bytes`` (default: what the database allows itself, and
         an answer of any size). With a limit it runs in a process of its own, which is reused.
-        Raises CheckFailed, with the reason in one line, for a query that is wrong or not
-        allowed; with a limit also RemoteError where the process is lost. Queries without a limit
-        run one after the other.
+        Raises UsageError for a parameter of another type; CheckFailed, with the reason in one
+        line, for a query that is wrong or not allowed; with a limit also RemoteError where the
+        process is lost. Queries without a limit run one after the other.
         """
+        values = checked_parameters(parameters)
         if memory_limit_bytes is None:
-            return self._database.answer(query)
+            return self._database.answer(query, values)
         from peakline.tables.sql_process.pool import Question, shared_pool
 
-        return shared_pool().table(self, Question(query, memory_limit_bytes))
+        return shared_pool().table(self, Question(query, memory_limit_bytes, parameters=values))
 
     def close(self) -> None:
         """Release the file and the database; the profile cannot be used afterwards."""
@@ -434,8 +449,12 @@ class Profile(ReaderFacts):
     ) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"<Profile {self.path} ({self.format})>"
+    def _headline(self) -> str:
+        """Nothing is read for it."""
+        if self._closed:
+            return f"{named(self.path)}: closed"
+        host = f", host {self.host}" if self.host else ""
+        return f"{named(self.path)}: {self.format}{host}, {counted(len(self.tables), 'table')}"
 
     def check_open(self) -> None:
         """Raise UsageError when the profile is closed."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peakline.shown import Brief
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from peakline.tables import Profile, ProfileWarning
 
 
-@dataclass(frozen=True)
-class ProfileFacts:
+@dataclass(frozen=True, repr=False)
+class ProfileFacts(Brief):
     """``path`` is what was opened, ``host`` empty where the file does not say.
 
     ``is_moment``: the file has no records over time, it is of one moment (a heap, a report).

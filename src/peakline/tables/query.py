@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from peakline.deadline import interrupting
-from peakline.errors import CheckFailed
+from peakline.errors import CheckFailed, UsageError
 from peakline.tables.sql_guard import Guard
 from peakline.tables.sql_views import View, missing_table, view, views_over
 from peakline.tables.tables import TABLES, empty_columns
@@ -36,6 +36,10 @@ off too, since nothing may be written beside the profile."""
 
 _CHUNK_ROWS = 1 << 16
 _LISTING = re.compile(r"\s*(show|describe|desc)(\s+(all\s+)?tables)?[\s;]*", re.IGNORECASE)
+SqlValue = str | float | bool | None
+"""What a parameter of a query may be; integers of up to 64 bits too."""
+SqlParameters = Sequence[SqlValue] | Mapping[str, SqlValue] | None
+"""The values for ``?`` or ``$1`` in order, or for ``$name`` by name; None: the query has none."""
 QueryNeeds = dict[str, AbstractSet[str] | None]
 """The columns wanted of each table; None means all."""
 
@@ -60,8 +64,33 @@ def reading(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         connection.execute("rollback")
 
 
+def checked_parameters(parameters: SqlParameters) -> SqlParameters:
+    """The parameters of a query as a list or a dictionary; raises UsageError for a value that no
+    query takes.
+    """
+    if parameters is None:
+        return None
+    if isinstance(parameters, str) or not isinstance(parameters, Sequence | Mapping):
+        raise UsageError("the parameters of a query are a list of values, or a dictionary of them")
+    is_named = isinstance(parameters, Mapping)
+    values = parameters.items() if isinstance(parameters, Mapping) else enumerate(parameters, 1)
+    for name, value in values:
+        kind = type(value).__name__
+        if not isinstance(value, str | int | float | None):
+            raise UsageError(f"parameter {name} of the query is {kind}; use text, a number or None")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise UsageError(f"parameter {name} of the query has more than 64 bits")
+        if is_named and not isinstance(name, str):
+            raise UsageError(f"the name of parameter {name} of the query is no text")
+    return dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
+
+
 def needs_of(
-    connection: duckdb.DuckDBPyConnection, query: str, tables: Iterable[str], guard: Guard
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    tables: Iterable[str],
+    guard: Guard,
+    parameters: SqlParameters = None,
 ) -> QueryNeeds:
     """What ``query`` needs of the ``tables`` there are; a view needs what its own query does.
 
@@ -88,7 +117,8 @@ def needs_of(
         for found in views:
             planner.execute(found.statement)
         with reading(planner), interrupting(planner.interrupt):
-            rows = planner.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchall()
+            explained = f"EXPLAIN (FORMAT JSON) {query}"
+            rows = planner.execute(explained, parameters).fetchall()
     try:
         plan = json.loads(rows[0][1])
     except RecursionError:

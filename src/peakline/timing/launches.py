@@ -6,15 +6,20 @@ Built on `peakline.trace.links`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from peakline.arrays import AnyArray
+from peakline.shown import Brief, Shown, Tabular, table_of
 from peakline.tables import Profile
+from peakline.text import counted
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import union
 from peakline.trace.links import Links, links_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Spread(NamedTuple):
@@ -35,8 +40,8 @@ def spread_of(values: AnyArray) -> Spread | None:
     return Spread(*(int(ordered[place]) for place in places))
 
 
-@dataclass(frozen=True)
-class DeviceLaunches:
+@dataclass(frozen=True, repr=False)
+class DeviceLaunches(Brief):
     """The launches of one device; times in picoseconds.
 
     ``delay`` is from the begin of a launch to the begin of its work, ``gap`` between the begins of
@@ -69,13 +74,31 @@ class DeviceLaunches:
         return self.starved_ps + self.latency_ps + self.blocked_ps + self.unexplained_ps
 
 
-@dataclass(frozen=True)
-class LaunchSummary:
+@dataclass(frozen=True, repr=False)
+class LaunchSummary(Shown, Tabular):
     """``source`` is what the links are made of, empty where the profile has none."""
 
     source: str
     unlinked: int
     devices: tuple[DeviceLaunches, ...]
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each device; of ``delay``, ``gap``, ``call`` and ``queue`` the median."""
+        rows = [
+            {
+                name: value.median if isinstance(value, Spread) else value
+                for name, value in (vars(device) | {"idle_ps": device.idle_ps}).items()
+            }
+            for device in self.devices
+        ]
+        return table_of(rows)
+
+    def _headline(self) -> str:
+        if not self.devices:
+            return "no launches"
+        launches = sum(device.launches for device in self.devices)
+        on = counted(len(self.devices), "device")
+        return f"{launches:,} launch{'' if launches == 1 else 'es'} on {on}"
 
 
 def launch_summary(profile: Profile) -> LaunchSummary:

@@ -12,6 +12,7 @@ import numpy as np
 from peakline.hlo.heap import LiveSet
 from peakline.hlo.memory import ProgramMemory, memory_of
 from peakline.hlo.row_costs import RowCosts, row_costs
+from peakline.shown import Brief
 from peakline.text import source_text
 from peakline.timing.program_runs import program_runs, run_totals
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 _MANY_EVENTS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class LiveBuffer:
+@dataclass(frozen=True, slots=True, repr=False)
+class LiveBuffer(Brief):
     """What holds ``bytes`` of memory when a program needs most, padding included.
 
     What the program does not say is empty, or None.

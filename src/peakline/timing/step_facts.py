@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array
+from peakline.shown import Shown, Tabular
 from peakline.tables import Columns, Profile
 from peakline.tables.once import once
-from peakline.text import population_of
+from peakline.tables.tables import arrow_of
+from peakline.text import counted, population_of, time_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PARTS = {
     "compute_ps": "device compute",
@@ -38,8 +44,8 @@ WARM_UP = 2
 """The first steps of a run compile, trace and fill caches: what only they do is no fault."""
 
 
-@dataclass(frozen=True, eq=False)
-class StepFacts:
+@dataclass(frozen=True, eq=False, repr=False)
+class StepFacts(Shown, Tabular):
     """The steps of a profile, a row for each step and device, device by device in order of time.
 
     ``device`` is each row's place in ``devices``; without a device all rows are of the host, and
@@ -237,6 +243,16 @@ class StepFacts:
             if own.size >= FEWEST_STEPS:
                 usual[number] = np.median(own)
         return usual[code[rows]]
+
+    def to_arrow(self) -> pa.Table:
+        """The rows of ``step_breakdown``, steps that are cut off left out."""
+        return arrow_of("step_breakdown", self.table)
+
+    def _headline(self) -> str:
+        if not self.rows:
+            return "no steps"
+        on = f" on {counted(len(self.devices), 'device')}" if self.has_device else ""
+        return f"{counted(self.number_of_steps, 'step')}{on}, median {time_text(self.median_ps)}"
 
 
 def first_steps(device: AnyArray, population: AnyArray) -> BoolArray:

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.hlo.executed_costs import executed_cost
+from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.timing.chips import chips_of
 from peakline.timing.program_runs import program_runs
 from peakline.timing.step_facts import StepFacts
 
 
-@dataclass(frozen=True)
-class Utilisation:
+@dataclass(frozen=True, repr=False)
+class Utilisation(Brief):
     """What the programs that ran in the steps cost, per step of all devices together.
 
     ``flops`` and ``bytes_accessed`` are means over the steps, ``is_least`` where a loop of unknown

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import NotFoundError
+from peakline.toolbox.answer_rows import ToolAnswer
 from peakline.toolbox.parameters import Parameters, check_choice
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ _AT = "_at"
 """How the module of a tool whose name ends in ``@`` ends."""
 
 
-@dataclass(frozen=True)
-class ToolResult:
+@dataclass(frozen=True, repr=False)
+class ToolResult(ToolAnswer):
     """What a tool returned: ``content`` in ``format`` (one of the tool's formats)."""
 
     content: bytes

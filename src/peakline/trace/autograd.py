@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.events import Trace, nesting_of, trace_of
@@ -23,8 +24,8 @@ NODE = "autograd::engine::evaluate_function"
 _NUMBER = "Sequence number"
 
 
-@dataclass(frozen=True, eq=False)
-class Autograd:
+@dataclass(frozen=True, eq=False, repr=False)
+class Autograd(Brief):
     """Per event of ``trace``: its ``parent``, the ``number`` that autograd gave it (-1 for none:
     gradients were off), and whether it ``is_node``.
     """

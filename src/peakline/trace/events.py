@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.kernels.trace_nesting import ends, nearest
+from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
@@ -77,8 +78,8 @@ class TraceLine:
         return number if number < _DERIVED_LINES else None
 
 
-@dataclass(frozen=True, eq=False)
-class Trace:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(Brief):
     """All events that have a time, line after line, each line by start, the longest first.
 
     ``source`` is the table they come from, ``events`` or ``op_runs`` (executions of StepStats; a

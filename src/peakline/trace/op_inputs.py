@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array
+from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.events import trace_of
@@ -23,8 +24,8 @@ _TENSOR = re.compile(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class OpInputs:
+@dataclass(frozen=True, eq=False, repr=False)
+class OpInputs(Brief):
     """Per event of the trace the code of its shapes and of its types, -1 where none is known."""
 
     shape: Int32Array

@@ -11,14 +11,15 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.errors import NotFoundError
+from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
 from peakline.trace.events import read_with_steps, trace_of
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
+@dataclass(frozen=True, eq=False, repr=False)
+class Steps(Brief):
     """The steps in the order of the table ``steps``; ``begin`` to ``end`` (ps) is the event that
     marks each.
 

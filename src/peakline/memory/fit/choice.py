@@ -9,6 +9,7 @@ from peakline.memory.fit.bfc import BfcFit
 from peakline.memory.fit.recording import recording_of
 from peakline.memory.fit.replayed import Replayed
 from peakline.memory.signatures import History
+from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.profile_facts import is_moment
 
@@ -20,8 +21,8 @@ host.
 """
 
 
-@dataclass(frozen=True)
-class NoFit:
+@dataclass(frozen=True, repr=False)
+class NoFit(Brief):
     """An allocator that cannot be replayed, and why."""
 
     allocator: str

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from peakline.shown import Brief, Shown
+from peakline.text import allocator_text, size_text
+
 Range = tuple[int, int | None]
 """Limits in bytes, both included; None: without an end."""
 
@@ -16,8 +19,8 @@ not split take much more than was requested; what is free lies in segments that 
 """
 
 
-@dataclass(frozen=True)
-class Proof:
+@dataclass(frozen=True, repr=False)
+class Proof(Brief):
     """The recording, replayed as it was recorded: of ``allocations``, those with an address,
     ``equal_addresses`` went where the model puts them. Where ``proved`` does not hold, ``reason``
     says why in a sentence.
@@ -29,8 +32,8 @@ class Proof:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Request:
+@dataclass(frozen=True, repr=False)
+class Request(Brief):
     """An allocation: ``index`` is how many came before it, ``source`` the line of the program that
     made it; empty and None for what is not known.
     """
@@ -46,8 +49,8 @@ class Request:
     source: str
 
 
-@dataclass(frozen=True)
-class UnderLimit:
+@dataclass(frozen=True, repr=False)
+class UnderLimit(Brief):
     """A replay under a limit: ``fits`` is None where facts that are not recorded decide.
 
     ``peak_bytes`` are in use at most, in blocks as the allocator makes them; ``reserved_bytes``
@@ -91,8 +94,8 @@ class UnderLimit:
         }
 
 
-@dataclass(frozen=True)
-class Limits:
+@dataclass(frozen=True, repr=False)
+class Limits(Brief):
     """The limits that fit: ``fits`` for certain, ``may_fit`` where facts that are not recorded
     decide; both ascending. ``searched_from`` is the least limit that was looked at (all below it do
     not fit where ``is_whole``); ``differs_by`` names the facts that decide, ``unsearched``
@@ -117,8 +120,8 @@ class Limits:
         return self.fits[-1][0] if self.fits and self.fits[-1][1] is None else None
 
 
-@dataclass(frozen=True)
-class Alternative:
+@dataclass(frozen=True, repr=False)
+class Alternative(Brief):
     """Other settings: what fits under them, and whether the first limit does."""
 
     settings: Mapping[str, object]
@@ -130,8 +133,8 @@ class Alternative:
     fits: bool | None = None
 
 
-@dataclass(frozen=True)
-class Pin:
+@dataclass(frozen=True, repr=False)
+class Pin(Brief):
     """A segment or region that live blocks hold: ``free_bytes`` of its ``bytes`` are free,
     ``live_bytes`` in ``blocks`` blocks are not, the largest of them of ``op``.
     """
@@ -145,8 +148,8 @@ class Pin:
     source: str
 
 
-@dataclass(frozen=True)
-class Batch:
+@dataclass(frozen=True, repr=False)
+class Batch(Brief):
     """The batch size that was recorded and another: an estimate, which scales the buffers whose
     first dimension is a multiple of ``recorded``. ``scaled_bytes`` of the peak are such.
     """
@@ -159,8 +162,8 @@ class Batch:
     fits: bool | None
 
 
-@dataclass(frozen=True)
-class Fit:
+@dataclass(frozen=True, repr=False)
+class Fit(Shown):
     """How one allocator's recorded requests fit into memory.
 
     ``model`` is the allocator that was replayed: ``bfc``, ``pytorch`` or ``xla``. ``exact`` says
@@ -221,3 +224,9 @@ class Fit:
             "pins": [asdict(one) for one in self.pins],
             "batches": [asdict(one) for one in self.batches],
         }
+
+    def _headline(self) -> str:
+        smallest = self.limits.smallest
+        runs = "no limit found that fits" if smallest is None else f"runs in {size_text(smallest)}"
+        exact = "" if self.exact else " (a bound)"
+        return f"{allocator_text(self.allocator)} {runs}{exact}"

@@ -69,7 +69,7 @@ def allocator_facts(
     if moment:
         facts = _moment_facts(peak, listed=only_listed(profile, peak.allocator))
     else:
-        facts = _peak_facts(peak, answer.step, labels)
+        facts = peak_facts(peak, answer.step, labels)
     reserved = reserved_of(profile, peak)
     if reserved is None:
         return facts
@@ -77,7 +77,7 @@ def allocator_facts(
     return [first, *facts[1:], *_reserved_facts(reserved, moment=moment)]
 
 
-def _peak_facts(peak: AllocatorPeak, step: int | None, labels: Mapping[int, str]) -> list[Fact]:
+def peak_facts(peak: AllocatorPeak, step: int | None, labels: Mapping[int, str]) -> list[Fact]:
     """The peak and what the allocator's records say; with a ``step``, of the time it ran."""
     from peakline.memory.peak import RESERVED
 

@@ -145,6 +145,9 @@ class ViewDocument(TableDocument):
     ]
 
 
+_SqlValue = str | int | float | bool | None
+
+
 class SqlBody(Body, frozen=True):
     """A query over the tables of one host's profile."""
 
@@ -157,6 +160,13 @@ class SqlBody(Body, frozen=True):
             examples=["select op, sum(allocated_bytes) as bytes from buffers group by op limit 10"],
         ),
     ]
+    parameters: Annotated[
+        list[_SqlValue] | dict[str, _SqlValue] | None,
+        Meta(
+            description="values for the query: an array for ?, an object for $name",
+            examples=[[1024], {"least": 1024}],
+        ),
+    ] = None
     host: Annotated[
         str,
         Meta(

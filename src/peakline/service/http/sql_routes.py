@@ -36,7 +36,9 @@ async def sql(request: Request, path: SessionPath, query: RootQuery, body: SqlBo
     form = Form(body.format, body.max_rows, body.large_integers == "string")
 
     def work() -> Response:
-        rows = context.analysis.sql(query.root, path.session_id, body.host, body.query, form)
+        rows = context.analysis.sql(
+            query.root, path.session_id, body.host, body.query, form, body.parameters
+        )
         headers = {"Peakline-Rows": str(rows.rows)}
         return data_response(request, rows.content, body.format, headers, cached=False)
 

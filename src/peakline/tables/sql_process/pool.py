@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from peakline.deadline import check_deadline, current_deadline, holding
 from peakline.errors import CancelledError, CheckFailed, DeadlineError, PeaklineError, RemoteError
 from peakline.tables.database import WARNINGS, needed
-from peakline.tables.query import QueryNeeds
+from peakline.tables.query import QueryNeeds, SqlParameters
 from peakline.tables.sql_process.answer import Form
 from peakline.tables.sql_process.files import content, nameless_file
 from peakline.tables.sql_process.frames import Frame
@@ -42,12 +42,15 @@ _SHARED_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Question:
-    """A query, for a ``remote`` caller or a local one, that may take ``memory_limit`` bytes."""
+    """A query, for a ``remote`` caller or a local one, that may take ``memory_limit`` bytes, and
+    the values of its ``parameters``.
+    """
 
     query: str
     memory_limit: int
     form: Form = field(default_factory=Form)
     remote: bool = False
+    parameters: SqlParameters = None
 
 
 @dataclass(frozen=True)
@@ -126,8 +129,9 @@ class SqlPool:
         profile.check_open()
         known = profile.tables
         form = question.form
-        frame = {
+        frame: Frame = {
             "query": question.query,
+            "parameters": question.parameters,
             "limit": question.memory_limit,
             "remote": question.remote,
             "tables": known,

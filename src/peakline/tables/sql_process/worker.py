@@ -136,7 +136,8 @@ class _Worker:
             raise TypeError("there is no database")
         query, tables = question["query"], question["tables"]
         self._allow(0)
-        needs = needs_of(self.database, query, tables, self.guards[question["remote"]])
+        guard, parameters = self.guards[question["remote"]], question["parameters"]
+        needs = needs_of(self.database, query, tables, guard, parameters)
         wanted = {
             name: None if columns is None else sorted(columns) for name, columns in needs.items()
         }
@@ -151,7 +152,8 @@ class _Worker:
             collected = os.dup(answer) if form.format == ARROW else nameless_file("peakline-rows")
             try:
                 with reading(connection):
-                    rows = collect(connection.sql(query), collected, form.max_rows, self.limit)
+                    found = connection.sql(query, params=parameters)
+                    rows = collect(found, collected, form.max_rows, self.limit)
                 connection.close()
                 if form.format != ARROW:
                     # What the database took is given back before its rows are written.

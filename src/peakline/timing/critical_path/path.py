@@ -18,24 +18,30 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.errors import NotFoundError
 from peakline.graph.critical_path import CriticalPath, critical_path, step_runs
+from peakline.shown import Brief, Shown, Tabular, table_of
 from peakline.tables import Profile
+from peakline.text import counted, time_text
 from peakline.timing.critical_path.walk import Walk
 from peakline.trace.device_lines import Device, devices_of
 from peakline.trace.events import HOST, Trace, read_with_steps, trace_of
 from peakline.trace.steps import steps_of
 from peakline.trace.windows import markers_of, windows_of
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 MOST_NEAR = 20
 """Pieces beside the path that are given, those with the least slack."""
 
 
-@dataclass(frozen=True)
-class Piece:
+@dataclass(frozen=True, repr=False)
+class Piece(Brief):
     """A piece of the path; times in picoseconds.
 
     ``kind`` is op (work of a device or an execution), transfer (asynchronous, until it was waited
@@ -67,8 +73,8 @@ class Piece:
         return self.end_ps - self.begin_ps
 
 
-@dataclass(frozen=True)
-class NearPiece:
+@dataclass(frozen=True, repr=False)
+class NearPiece(Brief):
     """Work of the device beside the path, and how much longer it could have lasted.
 
     By its ``slack_ps``, with everything after it moved on as far as the observed gaps allow, the
@@ -84,8 +90,8 @@ class NearPiece:
     line: int
 
 
-@dataclass(frozen=True)
-class StepPath:
+@dataclass(frozen=True, repr=False)
+class StepPath(Shown, Tabular):
     """A critical path: pieces in order of time, which do not overlap.
 
     ``step`` is the step's name, or its id as text where it has none; empty without steps.
@@ -130,6 +136,15 @@ class StepPath:
         for piece in self.pieces:
             found[piece.kind] += piece.busy_ps
         return dict(found)
+
+    def to_arrow(self) -> pa.Table:
+        """The pieces in order of time, their fields as columns."""
+        return table_of([vars(piece) | {"busy_ps": piece.busy_ps} for piece in self.pieces])
+
+    def _headline(self) -> str:
+        of = f"step {self.step}, " if self.step else ""
+        pieces = counted(len(self.pieces), "piece")
+        return f"{of}{time_text(self.end_ps - self.start_ps)} in {pieces}"
 
 
 def median_step(profile: Profile, device: str | None = None) -> str | None:

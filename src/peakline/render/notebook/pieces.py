@@ -1,0 +1,94 @@
+"""What the views of a notebook are made of: lines, lists, tables and small drawings."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+from peakline.render.document.model import Fact, Table, capital, text_of
+
+ROWS = 8
+_CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
+_RIGHT = "padding:1px 12px 1px 0;text-align:right;white-space:nowrap;vertical-align:top"
+_QUIET = "opacity:.7"
+_LONGEST = 300
+
+
+def shown(text: str, longest: int = _LONGEST) -> str:
+    """``text`` of a file in one line, shortened, as HTML."""
+    from peakline.figures.text import one_line
+
+    return html.escape(one_line(text, longest))
+
+
+def line(text: str, *, quiet: bool = False) -> str:
+    """A line of text."""
+    return markup_line(shown(text), quiet=quiet)
+
+
+def markup_line(markup: str, *, quiet: bool = False) -> str:
+    """A line of HTML."""
+    return f'<div style="margin:4px 0;{_QUIET if quiet else ""}">{markup}</div>'
+
+
+def headed(title: str, about: str = "") -> str:
+    """The first line of a view: what it is of."""
+    beside = f' <span style="{_QUIET}">{shown(about)}</span>' if about else ""
+    return f"<div><strong>{shown(title)}</strong>{beside}</div>"
+
+
+def listed(title: str, items: Sequence[str], most: int = ROWS, rest: str = "") -> str:
+    """``items``, which are HTML, under a title; ``rest`` says where more is."""
+    if not items:
+        return ""
+    points = "".join(f"<li>{item}</li>" for item in items[:most])
+    left = len(items) - most
+    more = f"<li>and {left:,} more{html.escape(rest)}</li>" if left > 0 else ""
+    return (
+        f'<div style="margin:6px 0"><strong>{shown(title)}</strong>'
+        f'<ul style="margin:2px 0 2px 18px;padding:0">{points}{more}</ul></div>'
+    )
+
+
+def facts(found: Iterable[Fact]) -> str:
+    """Facts as a table of two columns."""
+    rows = [[shown(capital(one.label)), shown(one.text)] for one in found]
+    return table(["", ""], rows) if rows else ""
+
+
+def drawn(found: Table, most: int = ROWS) -> str:
+    """The first rows of a document's table under its title; nothing without rows."""
+    if not found.rows:
+        return ""
+    columns = found.columns
+    rest = [found.rest] if len(found.rest) == len(columns) else []
+    left = len(found.rows) - most
+    rows = [
+        [shown(text_of(cell, one.unit), 120) for cell, one in zip(row, columns, strict=True)]
+        for row in (*found.rows[:most], *(rest if left <= 0 else ()))
+    ]
+    right = [n for n, column in enumerate(columns) if column.is_number]
+    heads = [shown(capital(column.label)) for column in columns]
+    title = line(capital(found.title)) if found.title else ""
+    if left <= 0 and len(found.rest) == 1:
+        left = int(found.rest[0] or 0)
+    more = line(f"and {left:,} more", quiet=True) if left > 0 else ""
+    return title + table(heads, rows, right=right) + more
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """A table of cells that are HTML; without a head where all heads are empty."""
+
+    def row(cells: Sequence[str], kind: str) -> str:
+        # Blanks between cells set them apart where their text is copied.
+        return " ".join(
+            f'<{kind} style="{_RIGHT if k in right else _CELL}">{cell}</{kind}>'
+            for k, cell in enumerate(cells)
+        )
+
+    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
+    head = f"<thead><tr>{row(heads, 'th')}</tr></thead>" if any(heads) else ""
+    return (
+        '<table style="border-collapse:collapse;margin:4px 0;font-size:inherit">'
+        f"{head}<tbody>{body}</tbody></table>"
+    )

@@ -1,0 +1,110 @@
+"""What a notebook shows of a profile: what ``peakline summary`` says, with small drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from peakline.errors import DeadlineError, PeaklineError
+from peakline.render.document.model import capital
+from peakline.render.document.profile import profile_text
+from peakline.render.notebook.finding import listed_findings
+from peakline.render.notebook.pieces import headed, line, listed, shown, table
+
+if TYPE_CHECKING:
+    from peakline.api import Profile
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.findings.time_answer import TimeAnswer
+
+Made = TypeVar("Made")
+_SILENT = {"no_memory_events", "no_steps"}
+"""Kinds of warnings that the answers say already."""
+
+
+def parts(profile: Profile) -> list[str]:
+    """Memory and time, what to fix first, what is behind both, and what was lost.
+
+    What fails of one leaves the other. What had to be guessed is counted in ``profile.warnings``
+    the first time only.
+    """
+    found = [headed(profile.path, profile_text(profile, moment=True))]
+    memory, no_memory = _tried(lambda: _memory(profile))
+    time, no_time = _tried(profile.time)
+    found += [line(text) for text in dict.fromkeys((no_memory, no_time)) if text]
+    if memory is not None and time is not None:
+        found += _attempted(lambda: _said(profile, memory, time))
+    if memory is not None:
+        found += _attempted(lambda: _of_memory(profile, memory))
+    if time is not None:
+        found += _attempted(lambda: _of_time(time))
+    warnings = [warning for warning in profile.warnings if warning.kind not in _SILENT]
+    texts = [f"{w.detail} ({w.count:,})" if w.count > 1 else w.detail for w in warnings]
+    return [*found, listed("Warnings", [shown(one) for one in texts])]
+
+
+def _memory(profile: Profile) -> MemoryAnswer:
+    profile.expect("events", "allocator_events")
+    return profile.memory()
+
+
+def _tried(make: Callable[[], Made]) -> tuple[Made | None, str]:
+    """What was made, or one line that says why not."""
+    try:
+        return make(), ""
+    except DeadlineError:
+        return None, "It takes long: profile.memory() and profile.time() do not hurry."
+    except PeaklineError as error:
+        return None, f"error: {error}"
+    except Exception as error:  # noqa: BLE001 (as in `html_of`)
+        return None, f"error: {type(error).__name__}: {error}"
+
+
+def _attempted(make: Callable[[], Sequence[str]]) -> Sequence[str]:
+    found, why = _tried(make)
+    return [line(why)] if found is None else found
+
+
+def _said(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[str]:
+    """The lines of the summary and the findings, as on the command line."""
+    from peakline.findings.ranking import priorities
+    from peakline.findings.summary import notable_of
+    from peakline.render.document.summary import summary_lines
+
+    lines = summary_lines(profile, memory, time)
+    found = []
+    if memory.nothing and not any(one[0] == "memory" for one in lines):
+        found.append(line(capital(memory.nothing)))
+    if lines:
+        rows = [[f"<strong>{shown(capital(a))}</strong>", shown(b), shown(c)] for a, b, c in lines]
+        found.append(table(["", "", ""], rows))
+    first = [one.finding for one in priorities(memory.findings, time.findings)]
+    if first:
+        rest = ": profile.findings()"
+        found.append(listed_findings(first, "To fix first", rest=rest))
+    elif notable := notable_of(memory, time):
+        found.append(listed("Worth a look", [shown(one.text) for one in notable]))
+    elif lines:
+        found.append(line("Nothing stands out."))
+    elif "nodes" in profile.tables:
+        found.append(line('Its graph: profile.tool("graph"), or peakline graph.'))
+    return found
+
+
+def _of_memory(profile: Profile, answer: MemoryAnswer) -> list[str]:
+    from peakline.figures.drawn import drawn_allocators
+    from peakline.render.notebook.drawings import memory_drawing
+    from peakline.render.notebook.memory import memory_parts, program_parts
+
+    if not answer.allocators:
+        return program_parts(profile) if answer.nothing else []
+    drawings = {}
+    if not answer.moment:
+        for one in drawn_allocators(profile, None, answer):
+            drawings[one.peak.allocator] = memory_drawing(one)
+    return memory_parts(answer, drawings)
+
+
+def _of_time(answer: TimeAnswer) -> list[str]:
+    from peakline.render.notebook.time import time_parts
+
+    return list(time_parts(answer))

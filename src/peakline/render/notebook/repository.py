@@ -1,0 +1,26 @@
+"""What a notebook shows of a log directory: its sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakline.render.notebook.pieces import headed, line, shown, table
+from peakline.text import counted
+
+if TYPE_CHECKING:
+    from peakline.api import Repository
+
+_SESSIONS = 20
+
+
+def parts(repository: Repository) -> list[str]:
+    """The sessions, newest first, with their hosts."""
+    sessions = repository.sessions()
+    rows = [
+        [shown(one.name), f"{len(one.hosts):,}", shown(", ".join(one.hosts), 120)]
+        for one in sessions[:_SESSIONS]
+    ]
+    found = [headed(repository.logdir, counted(len(sessions), "session"))]
+    found.append(table(["Session", "Hosts", ""], rows, right=[1]) if rows else "")
+    left = len(sessions) - len(rows)
+    return [*found, line(f"and {left:,} more", quiet=True) if left else ""]
