@@ -97,7 +97,7 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[Line]:
         whose = "of the ops' time on the host" if op.side == "host" else "of the devices' op time"
         share = f" {op.share:.0%}" + (f" {whose}" if not place else "")
         beside = " (input pipeline)" if op.is_input else ""
-        head = "ops with the most self time" if not place else ""
+        head = "most self time" if not place else ""
         rows.append((head, f"{cut_middle(op.op, _NAME)}{share}{beside}"))
     if rows and times is None:
         rows.append(("steps", "none are marked"))
