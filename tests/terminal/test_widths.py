@@ -1,4 +1,4 @@
-"""Every verb on samples of all kinds at widths from 60 to 200: each line fits, no word is broken."""
+"""Every verb on samples of all kinds, 60 to 200 columns wide: lines fit, no word is broken."""
 
 import re
 import sys
