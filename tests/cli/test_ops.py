@@ -79,6 +79,7 @@ def test_kernels(peakline, path):
     assert (
         out
         == f"""\
+100.0% of the kernels' time: gemm
 {path} (fake, host worker-0, 1.234 ns)
 
 1 kernel, 8.000 ms, summed over devices and their streams

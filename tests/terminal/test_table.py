@@ -91,6 +91,19 @@ def test_names_stay_apart(room):
         assert name.rpartition("layer_")[2].split("/")[0] in shown_name
 
 
+@each_row("room", range(12, 60, 3))
+def test_names_stay_apart_though_they_differ_in_more_than_there_is_room_for(room):
+    kinds = [
+        f"void at::native::kernel<{one * 40}, {two * 50}>(int)" for one in "ab" for two in "xy"
+    ]
+    assert len(set(elided(kinds, room))) == 4
+
+
+def test_parts_that_two_colons_separate():
+    stages = [f"Iterator::Root::Prefetch::{name}Dataset" for name in ("Map", "Shuffle")]
+    assert elided(stages, 20) == ["…::MapDataset", "…::ShuffleDataset"]
+
+
 def test_what_long_names_share_is_left_out_first():
     assert elided(_LAYERS, 38)[0] == "…/layer_0/query/projection/MatMul"
     assert elided([*_LAYERS, "Add"], 38)[-1] == "Add"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from peakline.render.terminal.layout import begin_of, cut, end_of, width_of
 
-_MARKS = ("/", " [", ".", ":", ";", "(", " ")
+_MARKS = ("/", " [", ".", "::", ":", ";", "(", " ")
 _SHORTEST_TAIL = 10
-_WORTH = 6
+_WORTH, _ROUNDS = 6, 3
 """A begin that all names share is left out if it takes so many columns."""
-_PARTS = re.compile(r"[/.:;]")
+_PARTS = re.compile(r"::|[/.:;]")
 
 
 def elided(names: Sequence[str], room: int) -> list[str]:
@@ -25,11 +26,11 @@ def elided(names: Sequence[str], room: int) -> list[str]:
         return list(names)
     shared = _shared_begin(long)
     shown = {name: _cut(name, shared, room) for name in long}
-    alike: dict[str, list[str]] = {}
-    for name in dict.fromkeys(names):
-        alike.setdefault(shown.get(name, name), []).append(name)
-    for group in alike.values():
-        if len(group) > 1:
+    for place in range(_ROUNDS):
+        every = _alike({name: shown.get(name, name) for name in names})
+        groups = [alike for alike in every if len(alike) > 1]
+        # What sets one group apart may be what sets another apart too: then all are one.
+        for group in groups if not place else [[*chain.from_iterable(groups)]]:
             shown.update(zip(group, _where_they_differ(group, room), strict=True))
     return [shown.get(name, name) for name in names]
 
@@ -101,15 +102,17 @@ def _tail_at(name: str, most: int) -> int:
 
 def _where_they_differ(names: Sequence[str], room: int) -> list[str]:
     """Names that differ in little: each around what it has for itself."""
+    if not names:
+        return []
     start = _common(names)
     back = _common([name[start:][::-1] for name in names])
-    found = []
+    found: list[str] = []
     for name in names:
         own = name[start : len(name) - back]
         before, after = name[:start], name[len(name) - back :] if back else ""
         left = room - width_of(own) - 2
         if left < 2:
-            found.append(cut(f"…{own}…", room))
+            found.append(f"…{cut(own, room - 2)}…" if start else cut(name, room))
             continue
         behind = min(width_of(after), left // 2)
         ahead = min(width_of(before), left - behind)
@@ -123,4 +126,17 @@ def _where_they_differ(names: Sequence[str], room: int) -> list[str]:
         behind = min(width_of(after), left - ahead)
         tail = after if behind >= width_of(after) else f"{begin_of(after, behind)}…"
         found.append(f"{head}{own}{tail}")
-    return found
+    shown = dict(zip(names, found, strict=True))
+    for group in _alike(shown):
+        # Fewer names have more in common.
+        if 1 < len(group) < len(names):
+            shown.update(zip(group, _where_they_differ(group, room), strict=True))
+    return [shown[name] for name in names]
+
+
+def _alike(shown: Mapping[str, str]) -> list[list[str]]:
+    """The names, together where they are shown alike."""
+    groups: dict[str, list[str]] = {}
+    for name, text in shown.items():
+        groups.setdefault(text, []).append(name)
+    return [*groups.values()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from peakline.render.terminal.layout import Shown, Text
 from peakline.render.terminal.time_parts import profile_line
-from peakline.text import allocator_text, counted, shares_text, size_text, time_text
+from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from peakline.render.document.diff import Change, Part
     from peakline.render.document.model import Table
 
-_PARTS = 2
+_PARTS, _NAME = 2, 60
 _CHANCE = "no more than chance"
 
 
@@ -90,7 +90,7 @@ def rows_headline(tables: Mapping[str, Table], what: str) -> str:
             row = table.rows[0]
             name = row[labels.index("op") if what == "shape" else -1]
             of = f"the {side}'s self time" if side != "kernels" else "the kernels' time"
-            return f"{row[labels.index('share')]} of {of}: {name}"
+            return f"{row[labels.index('share')]} of {of}: {cut_middle(str(name), _NAME)}"
     return ""
 
 

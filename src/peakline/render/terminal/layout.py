@@ -143,6 +143,8 @@ class Indented:
 
     def lines(self, width: int | None) -> Iterator[Line]:
         """The lines of the part, each after blanks."""
+        if width is not None and getattr(self.part, "is_prose", False):
+            width = min(width, PROSE)
         for line in self.part.lines(None if width is None else width - self.by):
             yield [(" " * self.by, ""), *line]
 

@@ -63,14 +63,12 @@ def _to_record(profile: Profile) -> list[Shown]:
 
 def print_kernels(profile: Profile, table: Columns | None, top: int | None) -> None:
     """Print the GPU kernels; ``table`` stands in order."""
-    parts: list[Shown] = [profile_line(profile)]
     if table is None:
-        parts += ["", Text("no GPU kernels in this profile")]
-    else:
-        parts += _table(
-            kernels_table(table, top or _ROWS), "kernel", [*NARROW_WITHOUT, "tensor cores", "op"]
-        )
-    show(parts)
+        show([profile_line(profile), "", "no GPU kernels in this profile"])
+        return
+    shown = kernels_table(table, top or _ROWS)
+    parts = headed(rows_headline({"kernels": shown}, "kernel"), profile)
+    show([*parts, *_table(shown, "kernel", [*NARROW_WITHOUT, "tensor cores", "op"])])
 
 
 def _table(table: Table, what: str, least: Sequence[str]) -> list[Shown]:

@@ -17,7 +17,7 @@ shorter than the third while one of the least is there.
 """
 _SHARE = 1 / 3
 """So much of the width is for names, before columns that are named as least are left out."""
-_LABEL = 0.4
+_LABEL = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,7 @@ class Labelled:
 
     rows: Sequence[Sequence[str]]
     style: str = ""
+    is_prose: bool = True
 
     def lines(self, width: int | None) -> Iterator[Line]:
         """A row, and the rest of its text below its begin."""
