@@ -8,7 +8,8 @@ Usage::
 The sources are ``peakline.tables.tables.TABLES``, the files of the SQL views, the tool registry and
 the command line's own help; of ``sql.md`` only the answers are written, of ``formats.md`` the
 table, of ``findings.md`` and ``time-findings.md`` the lists of kinds, from
-``peakline.findings.catalogue``, which the page in a browser has too. The pages are read from the
+``peakline.findings.catalogue``, which the page in a browser has too; of ``warnings.md``
+``peakline.tables.warning_kinds``. The pages are read from the
 installed package and written into this checkout.
 """
 
@@ -30,6 +31,7 @@ from peakline.findings.kind import COMMON
 from peakline.formats.common.format import formats
 from peakline.tables.sql_views import view, view_names
 from peakline.tables.tables import TABLES
+from peakline.tables.warning_kinds import GROUPS
 from peakline.tools import find_tool, tool_names
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -251,7 +253,36 @@ def sections_module() -> Iterator[str]:
     yield "};"
 
 
+def warnings_page() -> Iterator[str]:
+    """Every kind of warning."""
+    yield "# Warnings"
+    yield ""
+    yield _NOTE
+    yield ""
+    yield "What was lost, skipped or guessed is said after the answer, on standard error, with a"
+    yield "code in brackets:"
+    yield ""
+    yield "```"
+    yield "peakline: warning: 3 deallocations that match no allocation and no memory from before"
+    yield "  the profile [unmatched_deallocation]"
+    yield "```"
+    yield ""
+    yield "The code is `kind` in the table [`warnings`](tables.md#warnings) and in `--json`, which"
+    yield "have all warnings; those marked *not printed* are only there, as nobody can do anything"
+    yield "about them. With `--strict` every warning is an error (exit code 3)."
+    for group, known in GROUPS.items():
+        yield ""
+        yield f"## {group}"
+        for one in known:
+            yield ""
+            yield f"### {one.code}"
+            yield ""
+            hidden = "" if one.is_printed else " *Not printed.*"
+            yield f"{one.means} {one.changes} **To do:** {one.advice}{hidden}"
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
+    "warnings.md": warnings_page,
     "tables.md": tables_page,
     "views.md": views_page,
     "tools.md": tools_page,

@@ -1,5 +1,6 @@
 """The command line in this process, and profiles made by hand for it to read."""
 
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -38,5 +39,18 @@ def opened(monkeypatch, tmp_path):
         if steps is not None:
             tables["steps"] = steps
         return path_of(FakeReader(tables, losses=losses), monkeypatch, tmp_path)
+
+    return make
+
+
+@pytest.fixture
+def terminal(monkeypatch, capsys):  # noqa: ARG001  (whose streams are made to be terminals)
+    """Make both outputs a terminal of so many columns, without colors."""
+
+    def make(columns):
+        for stream in (sys.stdout, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: True)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setenv("NO_COLOR", "1")
 
     return make

@@ -34,6 +34,7 @@ def test_the_largest_program_within_the_limit(peakline, small):
     assert (
         run.out
         == f"""\
+1 limit passed
 {small} (hlo_dump)
 
 RESULT  LIMIT         OF            MEASURED  ALLOWED

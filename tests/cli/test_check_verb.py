@@ -23,6 +23,7 @@ def test_limits_that_pass(peakline, opened):
     assert (
         run.out
         == f"""\
+2 limits passed
 {path} (fake)
 
 RESULT  LIMIT  ALLOCATOR         MEASURED  ALLOWED
@@ -44,6 +45,7 @@ def test_limits_that_fail(peakline, opened):
     assert (
         run.out
         == f"""\
+2 of 2 limits failed
 {path} (fake)
 
 RESULT  LIMIT          ALLOCATOR  MEASURED  ALLOWED

@@ -40,6 +40,7 @@ def test_the_screen(peakline, two):
     assert (
         run.out
         == f"""\
+compiled programs: largest peak +512.0 KiB (+133.3%)
 before  {before} (hlo_dump)
 after   {after} (hlo_dump)
 
@@ -102,7 +103,7 @@ def test_markdown_folds_the_details(peakline, two):
 
 
 def test_nothing_changed(peakline, two):
-    assert peakline("diff", two[0], two[0]).out.endswith("\nnothing changed\n")
+    assert peakline("diff", two[0], two[0]).out.startswith("nothing changed\n")
 
 
 def test_a_program_against_a_profile_without(peakline, two, root):

@@ -23,8 +23,8 @@ def test_a_summary_for_a_person(peakline, good):
     run = peakline("graph", good)
     assert (run.code, run.err) == (0, "")
     lines = run.out.splitlines()
-    assert lines[0] == f"{good} (graph_def)"
-    assert lines[2:5] == [
+    assert lines[:2] == ["70 nodes", f"{good} (graph_def)"]
+    assert lines[3:6] == [
         "  nodes     70, and 5 in one function",
         "  edges     92, and 6 in functions",
         "  versions  written by 2474, for readers from 12 on",
@@ -48,7 +48,8 @@ def test_of_several_graphs_the_largest_is_shown(peakline, root):
     assert len(graphs) > 1
     largest = max(graphs, key=lambda graph: graph["nodes"])
     lines = peakline("graph", path).out.splitlines()
-    assert lines[2] == f"  graphs    {len(graphs)}"
+    assert lines[0].endswith(f" in the largest of {len(graphs)} graphs")
+    assert lines[3] == f"  graphs    {len(graphs)}"
     at = lines.index(f"ops of the largest graph, {largest['graph']}")
     counts = [int(line.split()[0]) for line in lines[at + 2 : lines.index("", at)]]
     assert sum(counts) == largest["nodes"]

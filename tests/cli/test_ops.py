@@ -42,6 +42,7 @@ def test_the_screen(peakline, path):
     assert (
         run.out
         == f"""\
+75.0% of the device's self time: dense/MatMul
 {path} (fake, host worker-0, 1.234 ns)
 
 device: 2 ops, 80.000 ms of self time, summed over devices and their streams
@@ -78,6 +79,7 @@ def test_kernels(peakline, path):
     assert (
         out
         == f"""\
+100.0% of the kernels' time: gemm
 {path} (fake, host worker-0, 1.234 ns)
 
 1 kernel, 8.000 ms, summed over devices and their streams
@@ -104,12 +106,14 @@ def test_hostile_names_are_shown_as_text(monkeypatch, peakline, tmp_path):
     assert "\\x1b[2J[red]" in peakline("ops", path).out
 
 
-def test_a_narrow_terminal_has_fewer_numbers_and_whole_lines(monkeypatch, peakline, tmp_path):
-    for module in ("ops", "time_parts"):
-        monkeypatch.setattr(f"peakline.render.terminal.{module}.screen_width", lambda: 80)
+def test_a_narrow_terminal_has_fewer_numbers_and_whole_lines(
+    monkeypatch, terminal, peakline, tmp_path
+):
+    terminal(80)
     path = made(monkeypatch, tmp_path, op_stats=[op("begin" + "x" * 90 + "end", "host", 1)])
-    lines = peakline("ops", path).out.splitlines()
-    assert lines[-2].split() == ["SELF", "TIME", "SHARE", "RUNS", "MEDIAN", "OP"]
+    *lines, left_out = peakline("ops", path).out.splitlines()
+    assert left_out == "(P95, MAX, TYPE left out: 80 columns)"
+    assert lines[-2].split() == ["SELF", "TIME", "SHARE", "TOTAL", "RUNS", "MEDIAN", "OP"]
     assert len(lines[-1]) == 80
     assert lines[-1].split()[-1].startswith("beginx")
     assert lines[-1].endswith("xend")

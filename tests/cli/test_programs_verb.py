@@ -42,9 +42,9 @@ def test_the_list(peakline, two):
     assert (
         run.out
         == f"""\
+2 compiled programs; jit_train(6) needs most, 288.0 KiB
 {two} (hlo_dump)
 
-2 compiled programs; jit_train(6) needs most, 288.0 KiB
        PEAK  ARGUMENTS   OUTPUTS  TEMPORARIES   FLOPS      MOVED  PROGRAM
   288.0 KiB   64.0 KiB  32.0 KiB    192.0 KiB  57.3 k  224.0 KiB  jit_train(6)
     1.0 KiB        0 B   1.0 KiB          0 B     256    1.0 KiB  jit_one(7)
@@ -58,7 +58,7 @@ one program in full: --module NAME
 def test_one_program(peakline, two, name):
     run = peakline("programs", two, "--module", name)
     assert (run.code, run.err) == (0, "")
-    assert run.out.startswith(f"{two} (hlo_dump)\n\njit_train(6)\n")
+    assert run.out.startswith(f"jit_train(6) needs 288.0 KiB\n{two} (hlo_dump)\n\n  peak")
     assert "jit_one" not in run.out
     words = [line.split() for line in run.out.splitlines()]
     assert ["128.0", "KiB", "44.5%", "temporary", "f32[128,256]", "jit(train)/layer/tanh",
@@ -127,7 +127,8 @@ def test_a_name_that_several_have(peakline, tmp_path):
     run = peakline("programs", path, "--module", "jit_f")
     assert (run.code, run.out) == (2, "")
     assert run.err.endswith("2 programs 'jit_f'; name one: jit_f(1), jit_f(2)\n")
-    assert "\njit_f(2)\n" in peakline("programs", path, "--module", "jit_f(2)").out
+    one = peakline("programs", path, "--module", "jit_f(2)").out
+    assert one.startswith("jit_f(2) needs 1.0 KiB\n")
 
 
 def test_a_profile_without_programs(peakline, sessions):
@@ -166,9 +167,10 @@ def on_terminal(columns, *words):
 @pytest.mark.parametrize("words", [(), ("--module", "jit_donate_sgd"), ("--module", "12")])
 def test_a_terminal_of_80_columns(words):
     text = on_terminal(80, "programs", DUMPED, *words)
-    lines = text.splitlines()[1:]
+    lines = text.splitlines()
     assert max(map(len, lines)) <= 80, text
     assert max(map(len, lines)) > 60
+    assert re.fullmatch(r"\([A-Z, ]+ left out: 80 columns\)", lines.pop())
     # A narrow screen does without columns, not without rows.
     wide = on_terminal(200, "programs", DUMPED, *words)
-    assert len(wide.splitlines()) == len(text.splitlines())
+    assert len(wide.splitlines()) == len(lines)

@@ -86,7 +86,7 @@ def test_a_table_for_people(peakline, sessions):
     run = peakline("sessions", sessions / "tf2_cnn")
     assert run.code == 0
     head, row = run.out.splitlines()
-    assert head.split() == ["session", "hosts", "size", "modified", "tools"]
+    assert head.split() == ["SESSION", "HOSTS", "SIZE", "MODIFIED", "TOOLS"]
     assert row.split() == [
         "2026_11_20_16_57_05",
         "vm",

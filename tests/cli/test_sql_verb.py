@@ -88,7 +88,7 @@ def test_a_refused_query_is_one_line_and_exit_1(peakline, path, query):
 def test_strict(peakline, opened):
     path = opened([alloc(1, 1)], losses={"allocator_events": ("truncated", "half an event", 1)})
     run = peakline("sql", path, QUERY)
-    assert (run.code, run.err) == (0, "peakline: warning: truncated (1): half an event\n")
+    assert (run.code, run.err) == (0, "peakline: warning: half an event [truncated]\n")
     run = peakline("sql", path, QUERY, "--strict")
     assert (run.code, run.out) == (3, "")
 

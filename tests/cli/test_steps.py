@@ -10,7 +10,6 @@ from tests.engine.ending import DATA, session_of
 from tests.tools.test_step_breakdown import S2026, job
 
 from peakline.cli.options import straggler_text
-from peakline.render.terminal import time_parts
 from peakline.timing.variation import Straggler
 
 GPU = "/device:GPU:0"
@@ -35,6 +34,7 @@ def test_the_screen(peakline, path):
     assert (run.code, run.err) == (0, "")
     assert run.out == (
         f"""\
+median step 110.000 ms: 64% device compute, 36% copies to the device
 {path} (fake, host worker-0, 1.234 ns)
 
 2 steps on 1 device, train 0 to train 1
@@ -177,18 +177,12 @@ def test_a_file_without_time_gives_no_advice_about_steps(peakline):
 
 
 @each_row("width", [80, 120])
-def test_a_terminal_is_kept_to(monkeypatch, peakline, width):
-    monkeypatch.setattr("peakline.render.terminal.time_parts.screen_width", lambda: width)
+def test_a_terminal_is_kept_to(terminal, peakline, width):
+    terminal(width)
     out = peakline("steps", DATA / "programs/time/input_bound.xplane.pb.gz").out
-    tables = [line for line in out.splitlines() if not line.startswith("  Run Map")]
-    assert max(len(line) for line in tables) <= width
+    assert max(len(line) for line in out.splitlines()) <= width
     assert "(xplane, host input_bound, 546.900 ms)\n" in out.replace("\n\n", "\n", 1)
     assert "OCCURRENCES        SELF" in out
-
-
-def test_a_name_is_cut_in_the_middle():
-    assert time_parts.cut_middle("gradient_tape/MatMul", 9) == "grad…tMul"
-    assert time_parts.cut_middle("MatMul", 9) == "MatMul"
 
 
 MULTIHOST = DATA / "sessions" / "tf2_multihost"

@@ -34,20 +34,21 @@ def test_the_screen(peakline, both):
     run = peakline("summary", both)
     assert (run.code, run.err) == (0, "")
     lines = run.out.splitlines()
-    assert lines[0] == f"{both} (fake, host worker-0, 1.234 ns)"
-    assert [line.split() for line in lines[2:7]] == [
+    assert lines[0] == "peak 96.0 MiB, step 100.000 ms; 2 findings"
+    assert lines[1] == f"{both} (fake, host worker-0, 1.234 ns)"
+    assert [line.split() for line in lines[3:8]] == [
         "memory gpu peak 96.0 MiB at 5.000 ms, 96% of the capacity; 94% of it dense/MatMul".split(),
         "time 4 steps 100.000 ms (median), 100.000 ms to 100.000 ms".split(),
         "where it goes 60% host compute, 40% waiting for input".split(),
-        "ops with the most self time b 75% of the ops' time on the host".split(),
+        "most self time b 75% of the ops' time on the host".split(),
         ["a", "25%"],
     ]
-    assert lines[8:] == [
+    assert lines[9:] == [
         "to fix first",
         "  1. warning (time): 40% of the time training waits for input",
-        f"    {input_bound.advice('')}",
+        f"     {input_bound.advice('')}",
         "  2. warning (memory): gpu: the peak takes 96.0% of the capacity",
-        "    Reduce what is live at the peak (smaller batch, rematerialisation, lower precision).",
+        "     Reduce what is live at the peak (smaller batch, rematerialisation, lower precision).",
     ]
 
 
@@ -108,7 +109,7 @@ def test_of_many_devices_and_allocators_the_first_are_told(monkeypatch, peakline
         device_time=devices, allocator_events=events(buffers),
     )  # fmt: skip
     lines = peakline("summary", path).out.splitlines()
-    assert [line.split() for line in lines[2:13]] == [
+    assert [line.split() for line in lines[3:14]] == [
         "memory gpu0 peak 9.0 MiB at 0 ns; 100% of it w".split(),
         "gpu1 peak 8.0 MiB at 0.001 ns; 100% of it w".split(),
         "gpu2 peak 7.0 MiB at 0.002 ns; 100% of it w".split(),

@@ -29,7 +29,6 @@ BASE = {
     "numpy",
     "protobuf",
     "pyarrow",
-    "rich",
     "starlette",
     "uvicorn",
 }

@@ -109,8 +109,8 @@ def diff(
         from peakline.render.terminal.diff import print_diff
 
         print_diff(compared, series)
-    for state in states:
-        print_warnings(w for w in state.warnings if w.kind not in {NOTHING, NO_STEPS})
+    every = [one for state in states for one in state.warnings]
+    print_warnings(one for one in every if one.kind not in {NOTHING, NO_STEPS})
 
 
 def _diff_hosts(

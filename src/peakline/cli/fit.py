@@ -14,6 +14,7 @@ from peakline.cli.options import (
     json_option,
     reading_options,
 )
+from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import parse_size
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.memory.fit.model import Fit
     from peakline.memory.fit.question import Question
+    from peakline.tables import ProfileWarning
 
 
 @click.command()
@@ -63,16 +65,19 @@ def fit(
     The recorded allocations are replayed. Several PATHs are recordings of one program, whose
     answers are put together.
     """
+    from peakline.findings.memory_answer import NOTHING
     from peakline.memory.fit.answer import range_over
     from peakline.memory.fit.question import question_of
     from peakline.render.document.fit import together_fact
 
     question = question_of(limits, settings, batch)
+    warnings: list[ProfileWarning] = []
     documents: list[dict[str, object]] = []
     found: dict[str, list[Fit]] = {}
     for place, path in enumerate(paths):
         with reading.open(path) as profile:
             fits, document = _answer(profile, question, allocator, json=json, is_first=not place)
+            warnings += [one for one in profile.warnings if one.kind != NOTHING]
         documents.append(document)
         for one in fits:
             found.setdefault(one.allocator, []).append(one)
@@ -80,9 +85,9 @@ def fit(
     if json:
         several = {"recordings": documents, "together": together}
         print_json(several if len(paths) > 1 else documents[0])
-        return
-    for summed in together:
-        print(f"\n{summed['allocator']}, {together_fact(summed).text}")
+    for summed in () if json else together:
+        show(["", Text(f"{summed['allocator']}, {together_fact(summed).text}", hang=2)])
+    print_warnings(warnings)
 
 
 def _answer(
@@ -94,7 +99,6 @@ def _answer(
     is_first: bool,
 ) -> tuple[list[Fit], dict[str, object]]:
     """The answer for one recording, printed unless it is wanted as JSON."""
-    from peakline.findings.memory_answer import NOTHING
     from peakline.memory.allocator_names import recorded_name
     from peakline.memory.fit.answer import fits_of
     from peakline.render.terminal.fit import print_fit
@@ -114,6 +118,5 @@ def _answer(
         if fits or failed:
             print_fit(profile, fits, failed)
         else:
-            print(f"{profile.path}: no memory events: nothing to replay")
-    print_warnings(profile.warnings, besides=NOTHING)
+            show([Text(f"{profile.path}: no memory events: nothing to replay", hang=2)])
     return fits, document

@@ -8,6 +8,7 @@ import click
 
 from peakline.cli.options import Reading, json_option, path_argument, reading_options
 from peakline.errors import CheckFailed, InputError
+from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_warnings
 
 if TYPE_CHECKING:
@@ -57,9 +58,7 @@ def _show(profile: Profile, consumer: int, *, check: bool, as_json: bool) -> lis
     if as_json:
         print_json(_document(profile, summary, broken))
     elif not summary.graphs:
-        from peakline.text import one_line
-
-        print(one_line(f"{profile.path}: no graph in this profile"))
+        show([Text(f"{profile.path}: no graph in this profile", hang=2)])
     else:
         from peakline.render.terminal.graph import print_graph
 

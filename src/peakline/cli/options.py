@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from peakline.errors import PeaklineError, StrictError, UsageError
-from peakline.render.terminal.output import print_json, print_warnings
+from peakline.render.terminal.layout import Text, show
+from peakline.render.terminal.output import print_json, print_left_out, print_warnings
 from peakline.text import one_line, parse_size, time_text
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from peakline.api import Profile
     from peakline.repository import Session
+    from peakline.tables import ProfileWarning
     from peakline.timing.stragglers import HostSteps
     from peakline.timing.variation import Straggler
 
@@ -218,14 +220,16 @@ def answer_hosts(
     if isinstance(found, str):
         with reading.open_file(found, path) as profile:
             document = document_of(profile)
-            print_warnings(w for w in profile.warnings if w.kind not in besides)
+            concerning = [w for w in profile.warnings if w.kind not in besides]
         if document is not None:
             print_json(document)
+        print_warnings(concerning)
         return
     from peakline.findings.kinds.straggler import of_hosts
     from peakline.timing.stragglers import host_steps_of, longer_host
 
     documents: list[Document] = []
+    warnings: list[ProfileWarning] = []
     failures: list[PeaklineError] = []
     parts: list[tuple[str, HostSteps]] = []
     shown = 0
@@ -233,19 +237,18 @@ def answer_hosts(
         try:
             with reading.open_file(file.path, path) as profile:
                 if not json:
-                    print(f"{chr(10) if shown else ''}host {one_line(file.host)}")
+                    show([*([""] if shown else []), Text(f"host {file.host}", "bold")])
                 document = document_of(profile)
                 if with_straggler and (steps := host_steps_of(profile)) is not None:
                     parts.append((file.host, steps))
                 if document is not None:
                     documents.append(document)
-                print_warnings(w for w in profile.warnings if w.kind not in besides)
+                warnings += [w for w in profile.warnings if w.kind not in besides]
                 shown += 1
         except PeaklineError as error:
             if reading.strict or isinstance(error, StrictError):
                 raise
             failures.append(error)
-            print(f"peakline: warning: left out: {one_line(str(error))}", file=sys.stderr)
     if failures and not shown:
         raise failures[0]
     told: Document = {"hosts": documents}
@@ -256,9 +259,11 @@ def answer_hosts(
         told["findings"] = [] if finding is None else [finding.as_json()]
         told["straggler"] = None if straggler is None else asdict(straggler)
         if not json:
-            print(f"\n{one_line(straggler_text(straggler, len(parts)))}")
+            show(["", Text(straggler_text(straggler, len(parts)), hang=2)])
     if json:
         print_json(told)
+    print_warnings(warnings)
+    print_left_out(failures)
 
 
 def straggler_text(straggler: Straggler | None, hosts: int) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
 from peakline.cli.options import Argument, json_option, strict_option
 from peakline.errors import NotFoundError, StrictError, UsageError
-from peakline.render.terminal.output import print_json
+from peakline.render.terminal.layout import Text, show
+from peakline.render.terminal.output import print_json, print_left_out
 from peakline.repository import Repository, extent_of, hosts
-from peakline.text import one_line, size_text
+from peakline.text import size_text
 
 _MOST_NAMES = 4
+_COLUMNS = ("SESSION", "HOSTS", "SIZE", "MODIFIED", "TOOLS")
 
 
 @click.command()
@@ -37,9 +38,8 @@ def sessions(logdir: str, *, json: bool, strict: bool) -> None:
     elif rows:
         _print_table(rows)
     else:
-        print(one_line(f"{logdir}: no sessions here"))
-    for problem in left_out:
-        print(f"peakline: warning: left out: {one_line(problem)}", file=sys.stderr)
+        show([Text(f"{logdir}: no sessions here", hang=2)])
+    print_left_out(left_out)
 
 
 def _rows(repository: Repository) -> tuple[list[dict[str, Any]], list[str]]:
@@ -67,7 +67,7 @@ def _rows(repository: Repository) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from peakline.render.terminal.screen import plain_table, show
+    from peakline.render.terminal.table import plain_grid
 
     cells = [
         (
@@ -79,7 +79,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         )
         for row in rows
     ]
-    show([plain_table(("session", "hosts", "size", "modified", "tools"), cells, right=("size",))])
+    show([plain_grid(_COLUMNS, cells, right=("SIZE",), names=("SESSION",), least=("TOOLS",))])
 
 
 def _first_few(names: list[str]) -> str:

@@ -24,6 +24,8 @@ from peakline.text import parse_size
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from peakline.tables import ProfileWarning
+
 _SCREEN_ROWS = 1000
 _FORMATS = ("table", "csv", "json", "parquet")
 
@@ -70,6 +72,7 @@ def sql(
         raise UsageError("parquet is no text for a terminal; choose a file with -o")
     if list_views is (query is not None) or (path is None and not list_views):
         raise UsageError("sql takes PATH and QUERY, or --list and perhaps PATH")
+    warnings: list[ProfileWarning] = []
     if path is None:
         answer, source = _views(None), ""
     else:
@@ -78,10 +81,10 @@ def sql(
                 answer = _views(profile.views)
             else:
                 answer = profile.sql(query, memory_limit_bytes=memory_limit)
-            print_warnings(profile.warnings)
-            source = profile.path
+            warnings, source = profile.warnings, profile.path
     if chosen == "table" and output is None:
         _print_table(answer)
+        print_warnings(warnings)
         return
     from peakline.tables.rows import write_csv, write_json
 
@@ -92,6 +95,7 @@ def sql(
         "parquet": _write_parquet,
     }
     deliver(lambda stream: writers[chosen](answer, stream), output, force=force, source=source)
+    print_warnings(warnings)
 
 
 def _views(names: Iterable[str] | None) -> pa.Table:
@@ -139,7 +143,7 @@ def _print_table(answer: pa.Table) -> None:
 def _screen_table(answer: pa.Table) -> Any:
     import pyarrow as pa
 
-    from peakline.render.terminal.screen import plain_table
+    from peakline.render.terminal.table import plain_grid
     from peakline.tables.rows import cell_text, row_batches
 
     def is_number(kind: pa.DataType) -> bool:
@@ -149,4 +153,4 @@ def _screen_table(answer: pa.Table) -> Any:
 
     numbers = [field.name for field in answer.schema if is_number(field.type)]
     rows = ([cell_text(value) for value in row] for part in row_batches(answer) for row in part)
-    return plain_table(answer.column_names, rows, right=numbers)
+    return plain_grid(answer.column_names, rows, right=numbers)

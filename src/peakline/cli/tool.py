@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,9 +26,11 @@ from peakline.cli.options import (
     workers_option,
 )
 from peakline.errors import StrictError, UsageError
-from peakline.render.terminal.output import deliver, print_warnings
+from peakline.render.terminal.output import deliver, print_left_out, print_warnings
 from peakline.repository import Session, only_file
-from peakline.text import one_line
+
+if TYPE_CHECKING:
+    from peakline.tables import ProfileWarning
 
 
 @click.command()
@@ -90,15 +92,16 @@ def tool(
             found, name, parameters, format, reading,
             executor=executor, workers=workers, scheduler=scheduler,
         )  # fmt: skip
-        print_warnings(joined.warnings)
         _deliver(joined.content, output, force=force, sources=[f.path for f in found.hosts()])
+        print_warnings(joined.warnings)
+        print_left_out(joined.notes)
         return
     file = only_file(found, "choose one with --host")
     with reading.open_file(file, path) as profile:
         content = run_tool(profile, name, parameters, format).content
-        print_warnings(profile.warnings)
-        source = profile.path
+        warnings, source = profile.warnings, profile.path
     _deliver(content, output, force=force, sources=[source])
+    print_warnings(warnings)
 
 
 def _list(path: str | None, reading: Reading, output: str | None, *, force: bool) -> None:
@@ -106,6 +109,7 @@ def _list(path: str | None, reading: Reading, output: str | None, *, force: bool
     from peakline.engine import Engine
     from peakline.tools import available_tools, find_tool, tool_names
 
+    warnings: list[ProfileWarning] = []
     if path is None:
         lines, sources = [f"{tool}  {find_tool(tool).doc}" for tool in tool_names()], []
     elif isinstance(found := reading.find(path), Session):
@@ -114,10 +118,10 @@ def _list(path: str | None, reading: Reading, output: str | None, *, force: bool
     else:
         with reading.open_file(found, path) as profile:
             lines = available_tools(profile)
-            print_warnings(profile.warnings)
-            sources = [profile.path]
+            warnings, sources = profile.warnings, [profile.path]
     text = "".join(f"{line}\n" for line in lines)
     _deliver(text.encode(), output, force=force, sources=sources)
+    print_warnings(warnings)
 
 
 def _deliver(content: bytes, output: str | None, *, force: bool, sources: list[str]) -> None:
@@ -148,7 +152,7 @@ def answer_of_hosts(
     reading: Reading,
     **executor: Any,
 ) -> peakline.Answer:
-    """One answer of all hosts of ``session``; a host that fails is a line on standard error.
+    """One answer of all hosts of ``session``; its notes name those that failed.
 
     Profiles are closed as soon as their host has answered. With --strict such a host, and any
     warning, is a StrictError. ``executor`` is as `Engine` takes it.
@@ -165,8 +169,6 @@ def answer_of_hosts(
     if reading.strict and (answer.notes or answer.warnings):
         told = [*answer.notes, *(f"{w.kind} ({w.count}): {w.detail}" for w in answer.warnings)]
         raise StrictError(f"{session.path}: {'; '.join(told)}")
-    for note in answer.notes:
-        print(f"peakline: warning: left out: {one_line(note)}", file=sys.stderr)
     return answer
 
 
@@ -176,22 +178,7 @@ def _progress() -> Iterator[Callable[[str, int, int], object] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeElapsedColumn as Elapsed
-    from rich.table import Column
+    from peakline.render.terminal.live import hosts_progress
 
-    console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False)
-    host = TextColumn(
-        "{task.description}",
-        markup=False,
-        table_column=Column(no_wrap=True, overflow="ellipsis"),
-    )
-    columns = (TextColumn("hosts"), BarColumn(), MofNCompleteColumn(), Elapsed(), host)
-    with Progress(*columns, console=console, transient=True) as bars:
-        task = bars.add_task("", total=None)
-
-        def report(name: str, done: int, hosts: int) -> None:
-            bars.update(task, completed=done, total=hosts, description=one_line(name))
-
+    with hosts_progress() as report:
         yield report

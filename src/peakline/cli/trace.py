@@ -14,8 +14,9 @@ from peakline.cli.options import (
     reading_options,
 )
 from peakline.errors import NotFoundError, UsageError
+from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_warnings
-from peakline.text import check_repeated, one_line, parse_time
+from peakline.text import check_repeated, parse_time
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -73,7 +74,7 @@ def trace(
         if json:
             print_json(_document(profile, found, excerpt))
         elif not found.size:
-            print(one_line(f"{profile.path}: no events in this profile"))
+            show([Text(f"{profile.path}: no events in this profile", hang=2)])
         else:
             from peakline.render.terminal.trace import print_excerpt
 

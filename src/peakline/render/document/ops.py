@@ -35,8 +35,8 @@ _KERNELS = (
         occupancy="figure", tensor_cores="", grid="form", block="form", op="name", kernel="name"
     ),
 )
-NARROW_WITHOUT = frozenset(("p95", "max", "type", "occupancy", "grid", "block"))
-"""Columns that a narrow screen does without, so that names have room."""
+NARROW_WITHOUT = ("block", "grid", "max", "p95", "occupancy", "type")
+"""Columns that a narrow screen does without, in this order, so that names have room."""
 RUNS = "RUNS of an op on a device: the kernels that one run of it launched count as one, if known"
 
 

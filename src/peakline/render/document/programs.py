@@ -35,11 +35,11 @@ _LIST = columns_of(
     peak="bytes", arguments="bytes", outputs="bytes", temporaries="bytes", flops="figure",
     moved="figure", runs="figure", time="figure", program="name",
 )  # fmt: skip
-NARROW_WITHOUT = frozenset(("outputs", "moved"))
-"""Columns of the list that a narrow screen does without."""
+NARROW_WITHOUT = ("outputs", "moved", "flops")
+"""Columns of the list that a narrow screen does without, in this order."""
 _LIVE = columns_of("size", "share", kind="form", shape="form", op="name", line="name",
                    instruction="name")  # fmt: skip
-LIVE_NARROW_WITHOUT = frozenset(("share", "instruction"))
+LIVE_NARROW_WITHOUT = ("instruction", "share", "line")
 
 
 def programs_table(programs: Sequence[ProgramAnswer], most: int) -> Table:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from peakline.findings.failed_programs import explained_failures
 from peakline.findings.headline.memory import peak_phrases
-from peakline.findings.memory_answer import MemoryAnswer
-from peakline.findings.program_memory import DeviceNeed, device_needs
+from peakline.findings.memory_answer import MemoryAnswer, failures_of
 from peakline.findings.step_names import labels_of
 from peakline.findings.time_answer import TimeAnswer
 from peakline.findings.top_ops import top_ops
 from peakline.memory.allocator_names import shown_names
-from peakline.render.document.fit import short_text
-from peakline.render.document.program_memory import (
-    devices_text,
-    failure_text,
-    needs_by_program,
-)
 from peakline.render.document.steps import utilisation_facts
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from peakline.findings.program_memory import DeviceNeed
 
 _ALLOCATORS, _DEVICES, _PARTS, _FAILED = 4, 4, 4, 2
 _NAME = 60
@@ -48,13 +44,24 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
     ]
     if len(peaks) > _ALLOCATORS:
         rows.append(("", f"and {counted(len(peaks) - _ALLOCATORS, 'more allocator')}"))
-    rows += [
-        ("it runs" if len(peaks) == 1 else f"{one.allocator} runs", short_text(one))
-        for one in answer.fits
-    ]
-    failed = dict.fromkeys(failure_text(one) for one in explained_failures(profile))
-    rows += [("failed for", text) for text in list(failed)[:_FAILED]]
-    if not peaks:
+    if answer.fits:
+        from peakline.render.document.fit import short_text
+
+        rows += [
+            ("it runs" if len(peaks) == 1 else f"{one.allocator} runs", short_text(one))
+            for one in answer.fits
+        ]
+    # What explains programs is imported where there is something to explain.
+    if failures_of(profile):
+        from peakline.findings.failed_programs import explained_failures
+        from peakline.render.document.program_memory import failure_text
+
+        failed = dict.fromkeys(failure_text(one) for one in explained_failures(profile))
+        rows += [("failed for", text) for text in list(failed)[:_FAILED]]
+    if not peaks and profile.programs():
+        from peakline.findings.program_memory import device_needs
+        from peakline.render.document.program_memory import needs_by_program
+
         rows += [_need(devices) for devices in needs_by_program(device_needs(profile))]
         rows[_ALLOCATORS:] = []
     return [("" if place else "memory", *row) for place, row in enumerate(rows)]
@@ -62,6 +69,8 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
 
 def _need(devices: Sequence[DeviceNeed]) -> tuple[str, str]:
     """What the programs that ran on some devices say, where nothing else does."""
+    from peakline.render.document.program_memory import devices_text
+
     one = devices[0]
     where = devices_text([need.device for need in devices]) or "compiled programs"
     least = f"at least {size_text(one.bytes)}" if one.is_run else size_text(one.bytes)
@@ -97,7 +106,7 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[Line]:
         whose = "of the ops' time on the host" if op.side == "host" else "of the devices' op time"
         share = f" {op.share:.0%}" + (f" {whose}" if not place else "")
         beside = " (input pipeline)" if op.is_input else ""
-        head = "ops with the most self time" if not place else ""
+        head = "most self time" if not place else ""
         rows.append((head, f"{cut_middle(op.op, _NAME)}{share}{beside}"))
     if rows and times is None:
         rows.append(("steps", "none are marked"))

@@ -11,31 +11,31 @@ from peakline.render.terminal.output import print_json
 from peakline.text import one_line, size_text
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from peakline.capture import CaptureResult, HostOutcome
     from peakline.repository import Repository, Session
+
+
+_COLUMNS = ("HOST", "STATE", "SIZE", "PEAK")
 
 
 def print_capture(result: CaptureResult, repository: Repository) -> None:
     """Print where the session lies, a line per host where there are several, and the memory
     answer for the host with the largest peak.
     """
-    from rich.text import Text
-
     import peakline
-    from peakline.render.terminal.screen import plain_table, show
+    from peakline.render.terminal.layout import Shown, Text, show
+    from peakline.render.terminal.table import plain_grid
 
     kept = [outcome for outcome in result.outcomes if outcome.is_saved]
     if not kept:
         return
     session = repository.session(result.session_id)
-    parts: list[RenderableType] = [Text(one_line(session.path))]
+    parts: list[Shown] = [Text(session.path)]
     documents: dict[str, dict[str, object]] = {}
     if len(result.outcomes) > 1:
         documents = {outcome.host: _document(session, outcome) for outcome in kept}
         rows = [_row(outcome, documents.get(outcome.host)) for outcome in result.outcomes]
-        parts.append(plain_table(("HOST", "STATE", "SIZE", "PEAK"), rows, right=("SIZE", "PEAK")))
+        parts.append(plain_grid(_COLUMNS, rows, right=("SIZE", "PEAK"), names=("HOST",)))
     show([*parts, ""])
     readable = [outcome.host for outcome in kept if "error" not in documents.get(outcome.host, {})]
     if readable:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from peakline.render.document.check import behind, checks_table, name_of
-from peakline.render.terminal.screen import drawn, show, table_of
-from peakline.text import one_line
+from peakline.render.document.check import behind, checks_table, name_of, outcome
+from peakline.render.terminal.screen import Shown, Text, drawn, grid_of, show
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from peakline.api import Profile
     from peakline.check.verdict import Check
+
+
+_STYLES = {"fail": "bold red", "not compared": "yellow"}
 
 
 def print_checks(
@@ -23,12 +21,17 @@ def print_checks(
 ) -> None:
     """Print every check, then why each that failed did, and what is behind it."""
     against = "" if baseline is None else f", baseline {baseline}"
-    head = Text(one_line(f"{profile.path} ({profile.format}){against}"))
-    parts: list[RenderableType] = [head, "", table_of(checks_table(checks, names))]
+    style = "bold" if all(check.passed for check in checks) else "bold red"
+    parts: list[Shown] = [
+        Text(outcome(checks), style),
+        Text(f"{profile.path} ({profile.format}){against}", "dim", 2),
+        "",
+    ]
+    parts += [grid_of(checks_table(checks, names), styles=_STYLES)]
     for check in checks:
         if check.verdict != "pass":
             style = "bold" if check.passed else "bold red"
             line = f"{check.verdict}: {name_of(check, names)}: {check.name}: {check.reason}"
-            parts += ["", Text(one_line(line), style=style)]
+            parts += ["", Text(line, style, 2)]
             parts += [drawn(behind(check).trimmed())] if check.rows else []
     show(parts)

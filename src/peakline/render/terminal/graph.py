@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from peakline.graph.index import short_name
 from peakline.graph.rules import RULES
 from peakline.render.document.graph import contents_tables, graph_facts, graphs_table
-from peakline.render.document.model import Table, text_of
-from peakline.render.terminal.screen import indented, plain_table, show
-from peakline.text import one_line
+from peakline.render.terminal.screen import (
+    Shown,
+    Text,
+    drawn,
+    drawn_facts,
+    in_order,
+    indented,
+    show,
+)
+from peakline.text import counted
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table as RichTable
-
     from peakline.api import Profile
     from peakline.graph.rules import BrokenRule
     from peakline.graph.summary import GraphRow, GraphSummary
@@ -27,11 +29,11 @@ _GRAPHS = 100
 
 def print_graph(profile: Profile, summary: GraphSummary, broken: list[BrokenRule] | None) -> None:
     """Print what the graphs hold; or what a check found, when ``broken`` is not None."""
-    head = f"{profile.path} ({profile.format})"
-    parts: list[RenderableType] = [Text(one_line(head)), ""]
-    parts.append(indented(_facts(summary)))
+    parts: list[Shown] = [Text(_headline(summary, broken), "bold", 2)]
+    parts += [Text(f"{profile.path} ({profile.format})", "dim", 2), ""]
+    parts.append(drawn_facts(graph_facts(summary)))
     if len(summary.graphs) > 1:
-        parts += ["", _title("graphs"), *map(indented, _graphs(summary.graphs))]
+        parts += ["", _title("graphs"), *_graphs(summary.graphs)]
     if broken is None:
         parts += _contents(summary)
     else:
@@ -39,10 +41,21 @@ def print_graph(profile: Profile, summary: GraphSummary, broken: list[BrokenRule
     show(parts)
 
 
-def _contents(summary: GraphSummary) -> list[RenderableType]:
-    parts: list[RenderableType] = []
+def _headline(summary: GraphSummary, broken: list[BrokenRule] | None) -> str:
+    """How large the graph is, and whether its rules hold where that was checked."""
+    size = counted(max((one.nodes for one in summary.graphs), default=0), "node")
+    if len(summary.graphs) > 1:
+        size += f" in the largest of {len(summary.graphs):,} graphs"
+    if broken is None:
+        return size
+    errors = sum(one.is_error for one in broken)
+    return f"{size}: {counted(errors, 'broken rule') if errors else 'every rule holds'}"
+
+
+def _contents(summary: GraphSummary) -> list[Shown]:
+    parts: list[Shown] = []
     for one in contents_tables(summary, _ROWS):
-        parts += ["", _title(one.title), indented(_plain(one, "share"))]
+        parts += ["", _title(one.title), drawn(one)]
         if one.rest:
             kinds, nodes = one.rest
             more = f"and {kinds} more kinds, {nodes:,} nodes (all with --json)"
@@ -51,41 +64,20 @@ def _contents(summary: GraphSummary) -> list[RenderableType]:
 
 
 def _title(text: str) -> Text:
-    return Text(one_line(text), style="bold")
+    return Text(text, "bold")
 
 
-def _facts(summary: GraphSummary) -> RichTable:
-    table = plain_table(("", ""), [(fact.label, fact.text) for fact in graph_facts(summary)])
-    table.show_header = False
-    return table
-
-
-def _graphs(graphs: tuple[GraphRow, ...]) -> list[RenderableType]:
+def _graphs(graphs: tuple[GraphRow, ...]) -> list[Shown]:
     table = graphs_table(graphs, _GRAPHS)
-    parts: list[RenderableType] = [_plain(table)]
+    parts: list[Shown] = [in_order(table)]
     if table.rest:
         hidden, nodes = table.rest
         parts.append(Text(f"and {hidden:,} more, {nodes:,} nodes (all with --json)"))
     return parts
 
 
-def _plain(table: Table, *more_right: str) -> RichTable:
-    """A table of the document; columns of numbers, and those named, are set to the right."""
-    heads = [column.label.upper() for column in table.columns]
-    right = [
-        head
-        for head, column in zip(heads, table.columns, strict=True)
-        if column.is_number or column.label in more_right
-    ]
-    cells = [
-        [text_of(cell, column.unit) for cell, column in zip(row, table.columns, strict=True)]
-        for row in table.rows
-    ]
-    return plain_table(heads, cells, right=right)
-
-
-def _check(broken: list[BrokenRule], *, several: bool) -> list[RenderableType]:
-    parts: list[RenderableType] = []
+def _check(broken: list[BrokenRule], *, several: bool) -> list[Shown]:
+    parts: list[Shown] = []
     for title, found in (
         ("error", [one for one in broken if one.is_error]),
         ("note", [one for one in broken if not one.is_error]),
@@ -94,17 +86,17 @@ def _check(broken: list[BrokenRule], *, several: bool) -> list[RenderableType]:
         for rule in rules:
             these = [one for one in found if one.rule == rule]
             style = "bold red" if title == "error" else "bold yellow"
-            parts += ["", Text(f"{title}: {rule} ({len(these):,}): {RULES[rule]}", style=style)]
+            parts += ["", Text(f"{title}: {rule} ({len(these):,}): {RULES[rule]}", style, 2)]
             parts += [indented(_broken(one, several=several)) for one in these[:_ROWS]]
             if len(these) > _ROWS:
                 more = f"and {len(these) - _ROWS:,} more (all with --json)"
                 parts.append(indented(Text(more)))
     if not any(one.is_error for one in broken):
-        parts += ["", Text("every rule holds", style="bold green")]
+        parts += ["", Text("every rule holds", "green")]
     return parts
 
 
 def _broken(one: BrokenRule, *, several: bool) -> Text:
     where = [short_name(one.graph)] if several and one.graph else []
     where += [one.node] if one.node else []
-    return Text(one_line(": ".join([*where, one.message])))
+    return Text(": ".join([*where, one.message]), hang=2)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from peakline.findings.failed_programs import explained_failures
 from peakline.findings.program_memory import program_at_peak
 from peakline.findings.step_names import labels_of, step_phrase
@@ -15,14 +13,20 @@ from peakline.render.document import memory as said
 from peakline.render.document.finding import pieces_text, screen_table
 from peakline.render.document.live import category_table, live_rows, live_table, narrower
 from peakline.render.document.model import Fact, Table
-from peakline.render.document.profile import profile_text
-from peakline.render.terminal.screen import drawn, drawn_facts, indented, show
-from peakline.render.terminal.time_parts import fitted_table, fitting, screen_width
-from peakline.text import allocator_text, counted, one_line, size_text, time_text
+from peakline.render.terminal.headline import headed, memory_headline
+from peakline.render.terminal.screen import (
+    Shown,
+    Text,
+    drawn,
+    drawn_facts,
+    fitting,
+    indented,
+    show,
+)
+from peakline.render.terminal.time_parts import profile_line, severity_style
+from peakline.text import allocator_text, counted, size_text, time_text
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from peakline.api import Profile
     from peakline.findings.finding import Finding
     from peakline.findings.memory_answer import MemoryAnswer
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
     from peakline.memory.peak import AllocatorPeak
     from peakline.tables.columns import Columns
 
+_LEAST = ("step", "type", "region", "shape")
+"""Columns that a narrow screen does without, in this order."""
+_LEAST_OF_SAVINGS = ("at least",)
 MOMENTS = 4
 """So many moments near the peak that are made of different buffers are looked for."""
 
@@ -43,7 +50,8 @@ def print_memory(
     ``moment``: the file has what there was at one moment, and no records of how it came about.
     """
     labels, names = labels_of(steps), shown_names(profile)
-    parts: list[RenderableType] = [heading(profile, moment=moment)]
+    sentence = memory_headline(profile, answer.allocators, labels)
+    parts = headed(sentence, profile, moment=moment)
     errors = [finding for finding in answer.findings if finding.severity == "error"]
     parts += _findings(errors, answer, labels, names)
     if errors and (failures := explained_failures(profile)):
@@ -66,7 +74,7 @@ def print_memory_at(
 ) -> None:
     """Print what every allocator held at ``time_ps``, and what it was made of."""
     labels, names = labels_of(steps), shown_names(profile)
-    parts: list[RenderableType] = [heading(profile)]
+    parts: list[Shown] = [profile_line(profile)]
     if not memory:
         parts += ["", Text(f"no memory is known of at {time_text(time_ps)}: records begin later")]
     for one in memory:
@@ -89,14 +97,9 @@ def print_findings(profile: Profile, answer: MemoryAnswer) -> None:
     show(_findings(answer.findings, answer, {}, shown_names(profile)))
 
 
-def heading(profile: Profile, *, moment: bool = False) -> Text:
-    """Which profile it is, and how long: nothing of that where it is of one moment."""
-    return Text(one_line(f"{profile.path} ({profile_text(profile, moment=moment)})"))
-
-
-def _name(peak: AllocatorPeak, names: Mapping[str, str]) -> list[RenderableType]:
+def _name(peak: AllocatorPeak, names: Mapping[str, str]) -> list[Shown]:
     name = allocator_text(names.get(peak.allocator, peak.allocator))
-    return ["", Text(one_line(name), style="bold")]
+    return ["", Text(name, "bold")]
 
 
 def _findings(
@@ -104,13 +107,13 @@ def _findings(
     answer: MemoryAnswer,
     labels: Mapping[int, str],
     names: Mapping[str, str],
-) -> list[RenderableType]:
+) -> list[Shown]:
     pools = {detail.allocator: detail.fragmentation for detail in answer.details}
-    parts: list[RenderableType] = []
+    parts: list[Shown] = []
     for finding in findings:
-        title = one_line(f"{finding.severity}: {finding.title_with(names)}")
-        parts += ["", Text(title, style="bold yellow")]
-        parts.append(indented(Text(one_line(finding.suggestion))))
+        title = f"{finding.severity}: {finding.title_with(names)}"
+        parts += ["", Text(title, severity_style(finding.severity), 2)]
+        parts.append(indented(finding.suggestion))
         pool = pools.get(str(finding.evidence.get("allocator")))
         parts += evidence_part(finding, pool, labels)
     return parts
@@ -118,9 +121,9 @@ def _findings(
 
 def evidence_part(
     finding: Finding, fragmentation: Fragmentation | None, labels: Mapping[int, str]
-) -> list[RenderableType]:
+) -> list[Shown]:
     """The rows behind a finding where there are several, and how the pool lay in pieces."""
-    parts: list[RenderableType] = []
+    parts: list[Shown] = []
     if finding.kind == "fragmentation" and fragmentation is not None:
         parts += [indented(Text(line)) for line in pieces_text(fragmentation)]
     table = screen_table(finding, labels)
@@ -135,7 +138,7 @@ def _allocator(
     labels: Mapping[int, str],
     *,
     moment: bool,
-) -> list[RenderableType]:
+) -> list[Shown]:
     facts = said.allocator_facts(profile, peak, answer, labels, moment=moment)
     tables: list[Table] = []
     if details is not None:
@@ -148,7 +151,7 @@ def _allocator(
         number = answer.history.lifetimes.allocators.index(peak.allocator)
         moments = find_high_moments(answer.history, number, most=MOMENTS)
         tables.append(said.moments_table(moments, labels))
-    parts: list[RenderableType] = [drawn_facts(facts)]
+    parts: list[Shown] = [drawn_facts(facts)]
     if not peak.peak_buffers:
         return parts
     parts += _live(peak, labels, "held by" if moment else "live at the peak")
@@ -159,22 +162,18 @@ def _allocator(
     return parts + [part for table in tables if table.rows for part in _titled(table)]
 
 
-def _live(peak: AllocatorPeak, labels: Mapping[int, str], title: str) -> Sequence[RenderableType]:
+def _live(peak: AllocatorPeak, labels: Mapping[int, str], title: str) -> Sequence[Shown]:
     categories = category_table(peak)
     parts = _titled(categories) if categories.rows else []
     table = live_table(live_rows(peak.peak_buffers, labels), title)
     choices = [one.numbers_first() for one in narrower(table)]
-    width = screen_width()
-    if len(choices) == 1 or width is None:
-        parts += _titled(table)
-    else:
-        shown = fitted_table(fitting(choices), longest=width)
-        parts += ["", indented(Text(one_line(table.title))), shown]
+    shown = fitting(choices) if len(choices) > 1 else drawn(table, least=_LEAST)
+    parts = [*parts, "", indented(table.title), shown]
     if table.rest:
         size = size_text(float(table.rest[1] or 0))
         parts.append(indented(Text(f"and {table.rest[0]}, {size} (all with --json)")))
     return parts
 
 
-def _titled(table: Table) -> list[RenderableType]:
-    return ["", indented(Text(one_line(table.title))), drawn(table)]
+def _titled(table: Table) -> list[Shown]:
+    return ["", indented(table.title), drawn(table, least=_LEAST_OF_SAVINGS)]

@@ -11,9 +11,10 @@ from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory
 from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.memory.allocator_names import recorded_name
 from peakline.render.document.program_memory import ProgramDocuments
+from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import is_moment, profile_document, warnings_document
-from peakline.text import one_line, time_text
+from peakline.text import time_text
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -49,7 +50,7 @@ def show_memory(
         print_json(document)
     elif answer.nothing:
         how = answer.to_record and f"; {answer.to_record}"
-        print(one_line(f"{profile.path}: {answer.nothing}{how}"))
+        show([Text(f"{profile.path}: {answer.nothing}{how}", hang=2)])
         if step is None and at_ps is None and (needs := device_needs(profile)):
             from peakline.render.terminal.program_memory import print_needs
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.errors import UsageError
+from peakline.render.terminal.layout import Text, show
 from peakline.text import one_line
 
 if TYPE_CHECKING:
@@ -21,10 +22,63 @@ def print_json(document: object) -> None:
 
 
 def print_warnings(warnings: Iterable[ProfileWarning], *, besides: str = "") -> None:
-    """Say on standard error what was lost or guessed; the kind ``besides`` was said already."""
+    """Say on standard error, after the answer, what was lost or guessed, each once; the kind
+    ``besides`` was said already. What nobody can do anything about is in the table ``warnings``.
+    """
+    counts: dict[tuple[str, str], int] = {}
     for kind, count, detail in warnings:
         if kind != besides:
-            print(f"peakline: warning: {kind} ({count}): {one_line(detail)}", file=sys.stderr)
+            counts[kind, detail] = counts.get((kind, detail), 0) + count
+    if not counts:
+        return
+    from peakline.tables.warning_kinds import KINDS
+
+    lines = []
+    for (code, detail), count in counts.items():
+        known = KINDS.get(code)
+        if known is None or known.is_printed:
+            is_counted = known is not None and known.is_counted
+            text = one_line(counted_text(detail, count) if is_counted else times(detail, count))
+            lines.append(Text(f"peakline: warning: {text} [{code}]", "yellow", 2))
+    sys.stdout.flush()
+    show(lines, sys.stderr)
+
+
+def print_left_out(problems: Iterable[object]) -> None:
+    """Say on standard error, after the answer, what it is without."""
+    sys.stdout.flush()
+    show([Text(f"peakline: warning: left out: {one}", "yellow", 2) for one in problems], sys.stderr)
+
+
+def counted_text(detail: str, count: int) -> str:
+    """``3 records without a time``: the count before a noun in the plural, of which one is one.
+
+    What comes before a colon at the begin is what it is about, such as an allocator.
+    """
+    about, colon, said = detail.partition(": ")
+    if not colon or about.count(" ") > 1:
+        about, colon, said = "", "", detail
+    noun, _, rest = said.partition(" ")
+    if count == 1:
+        noun = f"{noun[:-3]}y" if noun.endswith("ies") else noun.removesuffix("s")
+        for several, one in _ONE.items():
+            rest = rest.replace(several, one, 1)
+    return f"{about}{colon}{count:,} {noun} {rest}".rstrip()
+
+
+_ONE = {
+    "that match ": "that matches ",
+    "that begin ": "that begins ",
+    "which are ": "which is ",
+    "that are ": "that is ",
+    "are left out": "is left out",
+}
+"""Of one thing the verb is another."""
+
+
+def times(detail: str, count: int) -> str:
+    """A sentence, and how often it is so where that is more than once."""
+    return detail if count == 1 else f"{detail} ({count:,} times)"
 
 
 def deliver(

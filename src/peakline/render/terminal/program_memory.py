@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from peakline.render.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
@@ -16,12 +14,10 @@ from peakline.render.document.program_memory import (
     need_sections,
 )
 from peakline.render.terminal.programs import live_parts
-from peakline.render.terminal.screen import drawn_facts, indented, show
-from peakline.text import counted, one_line
+from peakline.render.terminal.screen import Shown, Text, drawn_facts, indented, show
+from peakline.text import counted
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from peakline.findings.failed_programs import Explained
     from peakline.findings.program_memory import DeviceNeed
     from peakline.timing.program_answer import ProgramAnswer
@@ -31,7 +27,7 @@ _FAILURES = 3
 """So many different failures are shown with what their program has live."""
 
 
-def program_parts(program: ProgramAnswer) -> list[RenderableType]:
+def program_parts(program: ProgramAnswer) -> list[Shown]:
     """What a program that ran at an allocator's peak had live at its own."""
     parts = live_parts(program, _ROWS)
     parts[1] = Text(at_peak_title(program))
@@ -40,10 +36,10 @@ def program_parts(program: ProgramAnswer) -> list[RenderableType]:
 
 def print_needs(needs: Sequence[DeviceNeed]) -> None:
     """Print per device the program that needs most, and what is live then."""
-    parts: list[RenderableType] = ["", Text(LOWER_BOUND if needs[0].is_run else NOT_RUN)]
+    parts: list[Shown] = ["", Text(LOWER_BOUND if needs[0].is_run else NOT_RUN)]
     sections = need_sections(needs)
     for title, facts, need in sections[:_SECTIONS]:
-        parts += ["", *([Text(title, style="bold")] if title else []), drawn_facts(facts)]
+        parts += ["", *([Text(title, "bold")] if title else []), drawn_facts(facts)]
         parts += live_parts(need.program, _ROWS)
     if len(sections) > _SECTIONS:
         more = counted(len(sections) - _SECTIONS, "more program")
@@ -52,20 +48,20 @@ def print_needs(needs: Sequence[DeviceNeed]) -> None:
     show(parts)
 
 
-def failure_parts(failures: Sequence[Explained]) -> list[RenderableType]:
+def failure_parts(failures: Sequence[Explained]) -> list[Shown]:
     """Which programs failed requests can have been for, and what the first has live."""
-    parts: list[RenderableType] = []
+    parts: list[Shown] = []
     shown: set[str] = set()
     for one in failures:
-        text = one_line(failure_text(one))
+        text = failure_text(one)
         if text in shown:
             continue
         shown.add(text)
-        parts += ["", Text(text, style="bold")]
+        parts += ["", Text(text, "bold")]
         if one.programs and len(shown) <= _FAILURES:
             program = one.programs[0].program
             live = live_parts(program, _ROWS)
             if live:
-                live[1] = Text(one_line(failure_title(program)))
+                live[1] = Text(failure_title(program))
             parts += [indented(part) for part in live[1:]]
     return parts

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from peakline.render.document.model import Table
 from peakline.render.document.programs import (
     LIVE_NARROW_WITHOUT,
@@ -17,69 +15,67 @@ from peakline.render.document.programs import (
     program_facts,
     programs_table,
 )
-from peakline.render.terminal.screen import drawn_facts, indented, show
-from peakline.render.terminal.time_parts import fitted_table, profile_line, screen_width
+from peakline.render.terminal.headline import headed
+from peakline.render.terminal.screen import Shown, Text, drawn, drawn_facts, indented, show
+from peakline.render.terminal.time_parts import profile_line
 from peakline.text import counted, size_text
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from peakline.api import Profile
     from peakline.timing.program_answer import ProgramAnswer
 
 _ROWS, _GROUPS = 20, 8
-_NARROW = 120
-_NAME = 56
 
 
 def print_programs(profile: Profile, programs: Sequence[ProgramAnswer], top: int | None) -> None:
     """Print the list of programs; of the only one all there is."""
-    parts: list[RenderableType] = [profile_line(profile, moment=not profile.duration_ps), ""]
     if not programs:
-        show([*parts, Text("no compiled programs in this profile")])
+        show([profile_line(profile), "", "no compiled programs in this profile"])
     elif len(programs) == 1:
-        show([*parts, *_details(programs[0], top)])
+        show([*headed(_need(programs[0]), profile), "", *_details(programs[0], top)])
     else:
         table = programs_table(programs, top or _ROWS)
-        parts += [Text(table.title, style="bold"), *_drawn(table, NARROW_WITHOUT, "program")]
+        parts = [*headed(table.title, profile), "", *_drawn(table, NARROW_WITHOUT, "program")]
         parts += ["", Text("one program in full: --module NAME")]
         show(parts)
 
 
 def print_program(profile: Profile, one: ProgramAnswer, top: int | None) -> None:
     """Print all there is about one program."""
-    parts: list[RenderableType] = [profile_line(profile, moment=not profile.duration_ps), ""]
-    show([*parts, *_details(one, top, in_full=True)])
+    show([*headed(_need(one), profile), "", *_details(one, top, in_full=True)])
 
 
-def _details(one: ProgramAnswer, top: int | None, *, in_full: bool = False) -> list[RenderableType]:
-    parts: list[RenderableType] = [Text(one.label, style="bold"), drawn_facts(program_facts(one))]
+def _need(one: ProgramAnswer) -> str:
+    """What a program needs."""
+    size = one.peak_bytes
+    return f"{one.label} needs {size_text(size) if size is not None else 'an unknown size'}"
+
+
+def _details(one: ProgramAnswer, top: int | None, *, in_full: bool = False) -> list[Shown]:
+    parts: list[Shown] = [drawn_facts(program_facts(one))]
     parts += live_parts(one, top or _ROWS)
     if one.live_count:
         if one.is_large and not in_full:
             parts += ["", Text(f"what would lower it: --module {one.name}")]
         elif (advice := advice_table(one)).rows:
-            title = Text(advice.title, style="bold")
-            parts += ["", title, fitted_table(advice, longest=_NAME)]
+            title = Text(advice.title, "bold")
+            parts += ["", title, drawn(advice)]
         for group in groups_tables(one, _GROUPS):
-            parts += ["", Text(group.title, style="bold"), fitted_table(group, longest=_NAME)]
+            parts += ["", Text(group.title, "bold"), drawn(group)]
     return parts
 
 
-def live_parts(one: ProgramAnswer, most: int) -> list[RenderableType]:
+def live_parts(one: ProgramAnswer, most: int) -> list[Shown]:
     """What is live when the program needs most."""
     if not one.live_count:
         return []
     table = live_table(one, most)
-    title = Text(table.title, style="bold")
+    title = Text(table.title, "bold")
     return ["", title, *_drawn(table, LIVE_NARROW_WITHOUT, "value")]
 
 
-def _drawn(table: Table, narrow_without: frozenset[str], what: str) -> list[RenderableType]:
-    if 0 < (screen_width() or 0) < _NARROW:
-        kept = [n for n, c in enumerate(table.columns) if c.label not in narrow_without]
-        table = table.only(kept)
-    parts: list[RenderableType] = [fitted_table(table.without_empty(), longest=_NAME)]
+def _drawn(table: Table, least: Sequence[str], what: str) -> list[Shown]:
+    parts: list[Shown] = [drawn(table, least=least)]
     if table.rest:
         size = f", {size_text(float(table.rest[1] or 0))}" if len(table.rest) > 1 else ""
         more = counted(int(table.rest[0] or 0), f"more {what}")

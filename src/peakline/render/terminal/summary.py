@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from peakline.findings.summary import FIRST, notable_of
 from peakline.memory.allocator_names import shown_names
 from peakline.render.document.summary import summary_lines
-from peakline.render.terminal.screen import indented, plain_table, show
-from peakline.render.terminal.time_parts import profile_line
-from peakline.text import one_line
+from peakline.render.terminal.headline import headed, summary_headline
+from peakline.render.terminal.layout import Indented
+from peakline.render.terminal.screen import Shown, Text, indented, show
+from peakline.render.terminal.table import Labelled
+from peakline.render.terminal.time_parts import severity_style
+from peakline.tables.profile_facts import is_moment
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from peakline.api import Profile
     from peakline.findings.headline.sentence import Sentence
     from peakline.findings.memory_answer import MemoryAnswer
@@ -34,12 +33,11 @@ def print_summary(
     profile: Profile, memory: MemoryAnswer, time: TimeAnswer, first: Sequence[Priority]
 ) -> None:
     """Print what memory and time do, then what to fix first."""
-    parts: list[RenderableType] = [profile_line(profile, moment=not profile.duration_ps)]
+    sentence = summary_headline(memory, time, first, moment=is_moment(profile))
+    parts = headed(sentence, profile)
     lines = summary_lines(profile, memory, time)
     if lines:
-        table = plain_table(("", "", ""), lines)
-        table.show_header = False
-        parts += ["", table]
+        parts += ["", Labelled(lines)]
     else:
         graph = "; see peakline graph for its graph" if "nodes" in profile.tables else ""
         parts += ["", Text(f"neither memory nor time in this profile{graph}")]
@@ -56,20 +54,20 @@ def _first(
     names: dict[str, str],
     *,
     unjudged: bool,
-) -> list[RenderableType]:
+) -> list[Shown]:
     if notable:
-        lines = [Text(one_line(sentence.text)) for sentence in notable]
-        return [Text("worth a look", style="bold"), *map(indented, lines)]
+        lines = [indented(Text(sentence.text, hang=2)) for sentence in notable]
+        return [Text("worth a look", "bold"), *lines]
     if not first:
         but = "; what a step takes is not judged, none are marked" if unjudged else ""
-        return [Text(f"nothing stands out{but}", style="bold")]
-    parts: list[RenderableType] = [Text("to fix first", style="bold")]
+        return [Text(f"nothing stands out{but}", "bold")]
+    parts: list[Shown] = [Text("to fix first", "bold")]
     for number, one in enumerate(first[:FIRST], 1):
         finding = one.finding
         title = f"{number}. {finding.severity} ({one.about}): {finding.title_with(names)}"
         parts += [
-            indented(Text(one_line(title), style="bold yellow")),
-            indented(indented(Text(one_line(finding.suggestion)))),
+            indented(Text(title, severity_style(finding.severity), 3)),
+            Indented(Text(finding.suggestion), 5),
         ]
     if len(first) > FIRST:
         others = {one.about for one in first[FIRST:]}

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.render.terminal.memory import heading
+from peakline.render.terminal.elide import elided
+from peakline.render.terminal.headline import headed
+from peakline.render.terminal.layout import Indented, Line, Text, show
 from peakline.text import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from peakline.api import Profile
+    from peakline.render.terminal.layout import Shown
     from peakline.timing.timeline.excerpt import Excerpt, ExcerptLine
     from peakline.trace.events import Trace
 
 _UNITS = (("s", 12), ("ms", 9), ("us", 6), ("ns", 3))
 _STEPS = 10_000
 """Begins are distinct to this share of the stretch."""
+_LEAST_NAME = 20
 _DEEPEST = 40
 """Deeper events are not indented further."""
 
@@ -34,26 +36,23 @@ def span_text(picoseconds: int) -> str:
 
 def print_excerpt(profile: Profile, trace: Trace, excerpt: Excerpt) -> None:
     """Print the stretch: which events are shown, then line by line."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for text in _lines(profile, trace, excerpt):
-        shown = text.rstrip()
-        print(shown if width is None else shown[:width])
+    show(_parts(profile, trace, excerpt))
 
 
-def _lines(profile: Profile, trace: Trace, excerpt: Excerpt) -> Iterator[str]:
-    yield str(heading(profile))
+def _parts(profile: Profile, trace: Trace, excerpt: Excerpt) -> Iterator[Shown]:
     start, end = excerpt.start_ps, excerpt.end_ps
     digits = _digits(end - start)
     stretch = f"{_moment(start, digits)} to {_moment(end, digits)} ms ({span_text(end - start)})"
     if not excerpt.events:
-        yield f"{stretch}: nothing ran"
+        yield from headed(f"{stretch}: nothing ran", profile)
         return
     if excerpt.shown == excerpt.events:
-        yield f"{stretch}: {counted(excerpt.events, 'event')}"
+        yield from headed(f"{stretch}: {counted(excerpt.events, 'event')}", profile)
     else:
-        yield (
+        yield from headed(
             f"{stretch}: {excerpt.events:,} events, {excerpt.shown:,} shown, the longest of each "
-            "line (more: --limit; closer: --from, --to, --line)"
+            "line (more: --limit; closer: --from, --to, --line)",
+            profile,
         )
     has_rows = True
     for part in excerpt.lines:
@@ -64,28 +63,60 @@ def _lines(profile: Profile, trace: Trace, excerpt: Excerpt) -> Iterator[str]:
         yield from _line(trace, part, digits, end - start)
 
 
-def _line(trace: Trace, part: ExcerptLine, digits: int, span: int) -> Iterator[str]:
+def _line(trace: Trace, part: ExcerptLine, digits: int, span: int) -> Iterator[Shown]:
     line = trace.lines[part.line]
     name = " ".join(text for text in (trace.planes[line.plane].name, line.name) if text)
     facts = f"{counted(part.events, 'event')}, busy {part.busy_ps / span:.1%}"
     if part.hidden:
         facts += f", {part.hidden:,} shorter not shown"
-    yield one_line(f"{name or '(unnamed line)'}: {facts}")
-    if not part.rows:
-        return
-    begins = [_moment(row.start_ps, digits) for row in part.rows]
-    wide = max(8, *map(len, begins))
-    yield f"  {'start ms':>{wide}}  {'duration':>11}  {'own':>11}  event"
-    for begin, row in zip(begins, part.rows, strict=True):
-        length = span_text(row.end_ps - row.start_ps)
-        if row.event < 0:
-            yield f"  {begin:>{wide}}  {length:>11}  {'':>11}  (gap)"
-            continue
-        own = span_text(row.own_ps)
-        text = "  " * min(row.depth, _DEEPEST) + one_line(row.name or "(no name)")
-        if row.hidden:
-            text += f"  (+{row.hidden:,} shorter)"
-        yield f"  {begin:>{wide}}  {length:>11}  {own:>11}  {text}"
+    yield Text(f"{name or '(unnamed line)'}: {facts}", "bold", 2)
+    if part.rows:
+        yield Indented(_Events(part, digits))
+
+
+@dataclass(frozen=True)
+class _Events:
+    """The events of a line: begin, duration, self time and the name, which is nested."""
+
+    part: ExcerptLine
+    digits: int
+
+    def lines(self, width: int | None) -> Iterator[Line]:
+        """A line per event; names are cut to the width, and deep ones stand less far in."""
+        begins = [_moment(row.start_ps, self.digits) for row in self.part.rows]
+        wide = max(8, *map(len, begins))
+        head = f"{'start ms':>{wide}}  {'duration':>11}  {'self':>11}  "
+        yield [(f"{head}event", "bold")]
+        room = None if width is None else max(width - len(head), _LEAST_NAME)
+        deepest = _DEEPEST if room is None else min(_DEEPEST, max(room - _LEAST_NAME, 0) // 2)
+        for begin, row, name in zip(
+            begins, self.part.rows, self._names(room, deepest), strict=True
+        ):
+            length = span_text(row.end_ps - row.start_ps)
+            own = "" if row.event < 0 else span_text(row.own_ps)
+            style = "dim" if row.event < 0 else ""
+            yield [(f"{begin:>{wide}}  {length:>11}  {own:>11}  {name}", style)]
+
+    def _names(self, room: int | None, deepest: int) -> list[str]:
+        found = []
+        for row in self.part.rows:
+            if row.event < 0:
+                found.append("(gap)")
+                continue
+            before = "  " * min(row.depth, deepest)
+            after = f"  (+{row.hidden:,} shorter)" if row.hidden else ""
+            name = one_line(row.name or "(no name)")
+            if room is not None:
+                left = room - len(before)
+                # The count goes before the name does.
+                after = after if left - len(after) >= _LEAST_NAME // 2 else ""
+                (name,) = elided([name], max(left - len(after), 3))
+            found.append(f"{before}{name}{after}")
+        return found
+
+    def left_out(self, width: int | None) -> Sequence[str]:  # noqa: ARG002  (as a `Part`)
+        """Nothing."""
+        return ()
 
 
 def _digits(span: int) -> int:
