@@ -19,12 +19,20 @@ if TYPE_CHECKING:
 
 
 def print_checks(
-    profile: Profile, checks: Sequence[Check], names: Mapping[str, str], baseline: str | None
+    profile: Profile,
+    checks: Sequence[Check],
+    names: Mapping[str, str],
+    baseline: str | None,
+    origin: str = "",
 ) -> None:
-    """Print every check, then why each that failed did, and what is behind it."""
+    """Print every check, then why each that failed did, and what is behind it; ``origin`` is where
+    the limits came from.
+    """
     against = "" if baseline is None else f", baseline {baseline}"
-    head = Text(one_line(f"{profile.path} ({profile.format}){against}"))
-    parts: list[RenderableType] = [head, "", table_of(checks_table(checks, names))]
+    parts: list[RenderableType] = [Text(one_line(f"{profile.path} ({profile.format}){against}"))]
+    parts += [Text(one_line(origin))] if origin else []
+    if checks:
+        parts += ["", table_of(checks_table(checks, names))]
     for check in checks:
         if check.verdict != "pass":
             style = "bold" if check.passed else "bold red"
