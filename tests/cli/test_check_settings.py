@@ -29,7 +29,7 @@ def test_the_next_pyproject_upward_that_has_limits_counts(peakline, opened, proj
         0,
         f"limits from {project}/pyproject.toml [tool.peakline.check]: max-peak, max-fragmentation",
     )
-    assert "pass    peak           gpu           3.1 MB   4.0 MB" in run.out
+    assert "pass    peak           gpu          3.1 MB   4.0 MB" in run.out
 
 
 def test_the_command_line_wins(peakline, opened, project):
