@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from peakline.check.allowance import MOST_RUNS, Key, Run, allowed
 from peakline.check.units import BYTES
-from peakline.errors import InputError, UsageError
+from peakline.errors import InputError, PeaklineError, UsageError
 from peakline.memory.grown import LEAK_BYTES
 from peakline.text import allocator_text, counted, one_line, size_text
 
@@ -41,6 +43,42 @@ class Baselines:
         document = {_TESTS: dict(sorted(tests.items()))}
         content = (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
         write_atomically(str(self.path), lambda stream: stream.write(content), replace=True)
+
+
+class Collector:
+    """A plugin that adds the tests that passed to the file at ``path`` when the session ends.
+
+    Their figures are the ``name`` of their properties; ``anew`` replaces what the file has of them.
+    """
+
+    def __init__(self, path: Path, name: str, *, anew: bool) -> None:
+        self._path, self._name, self._anew = path, name, anew
+        self._measured: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note the figures of a test that passed."""
+        if report.when == "call" and report.passed:
+            for name, value in report.user_properties:
+                if name == self._name:
+                    self._measured[report.nodeid] = str(value)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Write the file anew, once."""
+        if not self._measured:
+            return
+        try:
+            found = read_baselines(self._path)
+            for test, figures in self._measured.items():
+                found.add(test, read_figures(json.loads(figures)), anew=self._anew)
+            found.write()
+        except PeaklineError as error:
+            raise pytest.UsageError(f"peakline: {error}") from None
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what was written."""
+        what = counted(len(self._measured), "test")
+        terminalreporter.line(f"peakline: {self._path}: the figures of {what} were added")
 
 
 def read_baselines(path: Path) -> Baselines:
@@ -86,10 +124,8 @@ def hold(test: str, run: Run, before: Sequence[Run], tolerance: float | None = N
     A test without any fails: it would pass whatever it took.
     """
     if not before:
-        return [
-            "baseline: has no entry of this test; --peakline-update-baseline adds it "
-            f"({one_line(test)})"
-        ]
+        line = "baseline: has no entry of this test; --peakline-update-baseline adds it"
+        return [f"{line} ({one_line(test)})"]
     lines = []
     for key in dict.fromkeys(key for one in before for key in one):
         values = [one[key] for one in before if key in one]

@@ -25,9 +25,9 @@ MARKS = {
     "every step leaves more than size; the fixture peakline_profile says what a step is.",
     f"{PROGRAM}(size, *, framework=None)": "profile the test, and fail it when one of the compiled "
     "programs that ran needs more device memory than size.",
-    f"{BASELINE}(*, baseline=True, tolerance=None, framework=None)": "profile the test, and fail it "
-    "when it takes more device memory than in the runs of --peakline-baseline, by more than what "
-    "their noise explains, or than tolerance ('5%').",
+    f"{BASELINE}(*, baseline=True, tolerance=None, framework=None)": "profile the test, and fail "
+    "it when it takes more device memory than its runs in the file of --peakline-baseline, by more "
+    "than their noise explains, or than tolerance ('5%').",
 }
 FRAMEWORKS = ("jax", "tensorflow", "torch")
 _TITLES = {"jax": "JAX", "tensorflow": "TensorFlow", "torch": "PyTorch"}

@@ -24,8 +24,6 @@ _BASELINES = pytest.StashKey["Baselines"]()
 _RECORDER = pytest.StashKey["Recorder"]()
 _LARGEST = 10
 """So many tests are shown by ``--peakline-summary``."""
-_MEASURED: dict[str, str] = {}
-"""The figures of the tests that passed in this session, by node id."""
 _PEAK, _GROWTH, _BROKEN, _PROFILE, _FIGURES = (
     "peakline_peak_bytes",
     "peakline_growth_per_step_bytes",
@@ -103,10 +101,16 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marks."""
-    if (
-        config.getoption("peakline_update_baseline") or config.getoption("peakline_reset_baseline")
-    ) and _baseline_file(config) is None:
-        raise pytest.UsageError("--peakline-update-baseline needs --peakline-baseline FILE")
+    reset = config.getoption("peakline_reset_baseline")
+    if reset or config.getoption("peakline_update_baseline"):
+        path = _baseline_file(config)
+        if path is None:
+            raise pytest.UsageError("--peakline-update-baseline needs --peakline-baseline FILE")
+        # Under xdist the figures of all tests reach the process that is no worker.
+        if not hasattr(config, "workerinput"):
+            from peakline.pytest.baselines import Collector
+
+            config.pluginmanager.register(Collector(path, _FIGURES, anew=reset))
     for signature, text in MARKS.items():
         config.addinivalue_line("markers", f"{signature}: {text}")
     setting = config.getini("peakline_framework")
@@ -186,8 +190,8 @@ def _baseline_file(config: pytest.Config) -> Path | None:
     """The file of baselines; one of the settings is named from the root."""
     named = config.getoption("peakline_baseline")
     if named:
-        return config.invocation_params.dir / named
-    setting = config.getini("peakline_baseline")
+        return Path(config.invocation_params.dir, named)
+    setting: str = config.getini("peakline_baseline")
     return config.rootpath / setting if setting else None
 
 
@@ -215,37 +219,6 @@ def _runs_before(item: pytest.Item, wanted: Wanted) -> Sequence[Run] | None:
     if option("peakline_reset_baseline") or (not before and option("peakline_update_baseline")):
         return None
     return before if before or wanted.baseline else None
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note the figures of a test that passed, which under xdist come from its worker."""
-    if report.when == "call" and report.passed:
-        for name, value in report.user_properties:
-            if name == _FIGURES:
-                _MEASURED[report.nodeid] = str(value)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the baselines anew, once, in the process that has the figures of all tests."""
-    config = session.config
-    reset = config.getoption("peakline_reset_baseline")
-    wanted = reset or config.getoption("peakline_update_baseline")
-    measured = dict(_MEASURED)
-    _MEASURED.clear()
-    if not wanted or hasattr(config, "workerinput") or not measured:
-        return
-    import json
-
-    from peakline.pytest.baselines import read_figures
-
-    found = _baselines(config)
-    if found is not None:
-        for test, figures in measured.items():
-            found.add(test, read_figures(json.loads(figures)), anew=reset)
-        try:
-            found.write()
-        except PeaklineError as error:
-            raise pytest.UsageError(f"peakline: {error}") from None
 
 
 def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
