@@ -71,7 +71,7 @@ def test_the_tolerance_of_a_mark():
     assert (tolerance_of(None), tolerance_of("5%"), tolerance_of(0.05)) == (None, 0.05, 0.05)
     with pytest.raises(UsageError, match="is no share"):
         tolerance_of("5")
-    with pytest.raises(UsageError, match="not \\[0.05\\]"):
+    with pytest.raises(UsageError, match=r"not \[0.05\]"):
         tolerance_of([0.05])
 
 

@@ -69,7 +69,7 @@ def _peak(
         may = allowance.of(key, BYTES, diff.before.peak_bytes)
         base, limit = may.base, may.limit
         if may.runs > 1:
-            runs = f" ± {size_text(may.spread or 0)} ({may.runs} runs)"
+            runs = f" ± {size_text(may.spread or 0)} ({may.runs:,} runs)"
     if diff.after is None:
         why = after.nothing or f"the profile has no such allocator, only {_names(after)}"
         return unmeasured(_PEAK, diff.allocator, limit, why)
@@ -133,7 +133,10 @@ def _growth(
         if row.delta_bytes > 0
     ]
     check = held(_GROWTH, diff.allocator, growth, limit, reason, tuple(rows[:ROWS]))
-    return replace(check, base=size_text(base))
+    if may is None or may.runs == 1:
+        return replace(check, base=size_text(base))
+    spread = size_text(may.spread or 0)
+    return replace(check, base=f"{size_text(may.base)} ± {spread} ({may.runs:,} runs)")
 
 
 def _names(state: MemoryState) -> str:

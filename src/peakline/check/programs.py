@@ -105,7 +105,7 @@ def _held(one: ProgramDiff, after: ProgramState, most: int, allowance: Allowance
         if row.delta_bytes > 0
     ]
     check = held(_BASELINE, "", peak, limit, reason, tuple(rows[:ROWS]))
-    return replace(check, program=after.label)
+    return replace(check, program=after.label, base="" if before is None else size_text(base))
 
 
 def _largest(programs: Iterable[ProgramState]) -> ProgramState | None:

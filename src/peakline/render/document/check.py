@@ -12,6 +12,7 @@ from peakline.render.document.model import Column, Table, Value, columns_of, val
 from peakline.text import allocator_text, counted
 
 _ROWS = 8
+_AGAINST = " against the baseline"
 _BEHIND = {
     "peak": "largest at the peak",
     "growth per step": "what every step leaves",
@@ -52,14 +53,36 @@ def outcome(checks: Sequence[Check]) -> str:
 def checks_table(checks: Sequence[Check], names: Mapping[str, str]) -> Table:
     """Every check; ``names`` are those of the allocators on screens."""
     of = "of" if any(one.is_of_program or one.is_of_time for one in checks) else "allocator"
-    columns = columns_of(
-        result="", limit="", **{of: "name"}, measured="figure", allowed="figure", baseline=""
+    bases, runs = _bases(checks)
+    columns = (
+        *columns_of(result="", limit="", **{of: "name"}, measured="figure", allowed="figure"),
+        Column(f"baseline{runs}"),
     )
     rows = [
-        (one.verdict, one.name, name_of(one, names), one.measured_text, one.limit_text, one.base)
-        for one in checks
+        (
+            one.verdict,
+            one.name.removesuffix(_AGAINST),
+            name_of(one, names),
+            one.measured_text,
+            one.limit_text,
+            base,
+        )
+        for one, base in zip(checks, bases, strict=True)
     ]
     return Table("checks", columns, rows).without_empty()
+
+
+def _bases(checks: Sequence[Check]) -> tuple[list[str], str]:
+    """What the baseline has for each check, empty where it is not compared with one; and of how
+    many runs that is, where all are of as many.
+    """
+    bases = [one.base or ("not known" if one.name.endswith(_AGAINST) else "") for one in checks]
+    parts = [base.partition(" (") for base in bases]
+    counts = {end.rstrip(")") for _, _, end in parts if end}
+    if len(counts) != 1:
+        return bases, ""
+    (count,) = counts
+    return [base for base, _, _ in parts], "" if count == "1 run" else f" of {count}"
 
 
 def name_of(check: Check, names: Mapping[str, str]) -> str:
