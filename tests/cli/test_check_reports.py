@@ -90,7 +90,7 @@ def test_junit_has_a_case_for_each_limit(peakline, monkeypatch, tmp_path):
     check_junit(root)
     failures = {case.get("name"): case.find("failure") for case in root.iter("testcase")}
     assert list(failures) == [
-        "peak: (unnamed allocator)", "step time: steps", "input wait: steps"
+        "peak: (no allocator)", "step time: steps", "input wait: steps"
     ]  # fmt: skip
     assert failures["input wait: steps"] is None
     assert failures["step time: steps"].get("message").startswith("the median step takes 10.000 ms")

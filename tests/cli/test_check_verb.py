@@ -116,7 +116,7 @@ def test_an_unknown_allocator(peakline, opened):
 def test_a_profile_without_memory_does_not_pass(peakline, sessions):
     run = peakline("check", sessions / "jax_cpu", "--max-peak", "1GiB")
     assert run.code == 1
-    assert "fail    peak   (unnamed allocator)  not known  1.0 GiB" in run.out
+    assert "fail    peak   (no allocator)  not known  1.0 GiB" in run.out
     assert run.err.endswith(" jax.profiler.save_device_memory_profile\n")
 
 

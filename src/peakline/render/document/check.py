@@ -89,6 +89,8 @@ def name_of(check: Check, names: Mapping[str, str]) -> str:
     """The allocator of a check, its program, or the steps."""
     if check.is_of_time:
         return "steps"
+    if check.measured is None and not check.allocator and not check.is_of_program:
+        return "(no allocator)"
     if check.is_of_program:
         return check.program or "(no program)"
     return allocator_text(names.get(check.allocator, check.allocator))
