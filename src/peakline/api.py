@@ -158,13 +158,20 @@ class Profile(_profile.Profile, Frames):
         max_fragmentation: float | None = None,
         max_program_peak_bytes: int | None = None,
         max_limit_bytes: int | None = None,
+        max_step_ps: int | None = None,
+        max_p95_step_ps: int | None = None,
+        max_input_wait: float | None = None,
+        max_compile: float | None = None,
+        max_idle: float | None = None,
         allocator: str | None = None,
     ) -> tuple[Check, ...]:
-        """Hold limits against every allocator, as ``peakline check`` does: one `Check` each.
+        """Hold limits against every allocator and the steps, as ``peakline check``: a `Check` each.
 
         ``max_fragmentation`` is a share, 0 to 1. ``max_program_peak_bytes`` is held against the
         compiled program that needs most, ``max_limit_bytes`` against the memory in which the
-        recorded program runs (`fit`). Raises NotFoundError for an unknown allocator.
+        recorded program runs (`fit`). ``max_step_ps`` is of the median step, ``max_p95_step_ps`` of
+        95% of them; of the steps' time ``max_input_wait``, ``max_compile`` and ``max_idle`` are the
+        most that may be spent so, as shares. Raises NotFoundError for an unknown allocator.
         """
         from peakline.check.limits import check_limits
         from peakline.check.verdict import Limits
@@ -177,11 +184,21 @@ class Profile(_profile.Profile, Frames):
             max_fragmentation,
             max_program_peak_bytes=max_program_peak_bytes,
             max_limit_bytes=max_limit_bytes,
+            max_step_ps=max_step_ps,
+            max_p95_step_ps=max_p95_step_ps,
+            max_input_wait=max_input_wait,
+            max_compile=max_compile,
+            max_idle=max_idle,
         )
         state = state_of(self.memory())
         if max_program_peak_bytes is not None:
             state = with_programs(state, self)
-        checks = check_limits(state, limits, allocator=allocator)
+        time = None
+        if limits.has_time:
+            from peakline.check.time import time_state_of
+
+            time = time_state_of(self.time())
+        checks = check_limits(state, limits, allocator=allocator, time=time)
         if max_limit_bytes is None:
             return checks
         from peakline.check.limit import limit_checks

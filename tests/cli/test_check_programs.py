@@ -37,8 +37,8 @@ def test_the_largest_program_within_the_limit(peakline, small):
 1 limit passed
 {small} (hlo_dump)
 
-RESULT  LIMIT         OF            MEASURED  ALLOWED
-pass    program peak  jit_train(1)   1.2 MiB  1.2 MiB
+RESULT  LIMIT         OF              MEASURED     ALLOWED
+pass    program peak  jit_train(1)  1280.0 KiB  1280.0 KiB
 """
     )
 

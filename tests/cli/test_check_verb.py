@@ -67,7 +67,16 @@ def test_the_json(peakline, opened):
     run = peakline("check", path, "--max-peak", "1MiB", "--json")
     assert (run.code, run.err.count("\n")) == (1, 1)
     document = json.loads(run.out)
-    assert list(document) == ["profile", "passed", "checks", "allocators", "programs", "warnings"]
+    assert list(document) == [
+        "profile",
+        "passed",
+        "checks",
+        "allocators",
+        "programs",
+        "time",
+        "limits_from",
+        "warnings",
+    ]
     assert document["passed"] is False
     assert [one["passed"] for one in document["checks"]] == [False, True]
     assert document["checks"][0]["measured"] == 3 * 2**20
@@ -109,8 +118,8 @@ def test_an_unknown_allocator(peakline, opened):
 def test_a_profile_without_memory_does_not_pass(peakline, sessions):
     run = peakline("check", sessions / "jax_cpu", "--max-peak", "1GiB")
     assert run.code == 1
-    assert "fail    peak   (unnamed allocator)  not known  1.0 GiB" in run.out
-    assert run.err.endswith(": peak: cannot be measured: no memory events in this profile\n")
+    assert "fail    peak   (no allocator)  not known  1.0 GiB" in run.out
+    assert run.err.endswith(" jax.profiler.save_device_memory_profile\n")
 
 
 def test_the_recorded_leak_and_its_twin(peakline, programs):
@@ -136,7 +145,7 @@ def test_a_baseline_of_any_form(peakline, programs, tmp_path, form):
     assert run.code == 1
     assert "23.5 MiB in use, 18.2 MiB in the baseline (+29.2%), 19.1 MiB allowed" in run.err
     assert "same op, [192, 1024] -> [384, 1024]" in run.out
-    run = peakline("check", programs("doubled_batch"), "--baseline", baseline, "--tolerance", "30%")
+    run = peakline("check", programs("doubled_batch"), "--baseline", baseline, "--tolerance", "40%")
     assert run.code == 0
 
 

@@ -73,7 +73,7 @@ def test_the_marks_and_options_explain_themselves(run):
         ("limit_device_memory()", "one size, not 0"),
         ("limit_growth_per_step('1MB', 2)", "one size, not 2"),
         ("limit_growth_per_step('1MB', steps=2)", "no argument 'steps'"),
-        ("limit_growth_per_step('1MB', framework='torch')", "no framework 'torch'; there is: jax,"),
+        ("limit_growth_per_step('1MB', framework='mxnet')", "no framework 'mxnet'; there is: jax,"),
         ("limit_device_memory('1MB', allocator=3)", "allocator is a name, not 3"),
     ],
 )
@@ -106,7 +106,10 @@ def test_without_a_framework_a_test_fails_and_says_so(run, where):
     }[where]
     code, output = run(source)
     assert code == 1
-    assert "neither JAX nor TensorFlow is imported before the test begins: name the one" in output
+    assert (
+        "neither JAX, TensorFlow nor PyTorch is imported before the test begins: name the one"
+        in output
+    )
 
 
 @each_row(("name", "spelled"), [("jax", "JAX"), ("tensorflow", "TensorFlow")])
@@ -119,8 +122,11 @@ def test_a_named_framework_that_is_not_installed_fails_the_test(run, name, spell
 
 
 def test_an_unknown_framework_in_the_settings_ends_the_run(run):
-    code, output = run("def test_it(): pass\n", ini="peakline_framework = torch\n")
-    assert (code, "peakline_framework is 'torch'; there is: jax, tensorflow" in output) == (4, True)
+    code, output = run("def test_it(): pass\n", ini="peakline_framework = mxnet\n")
+    assert (code, "peakline_framework is 'mxnet'; there is: jax, tensorflow, torch" in output) == (
+        4,
+        True,
+    )
 
 
 def test_a_test_that_is_skipped_or_has_no_mark_is_not_profiled(run):

@@ -14,9 +14,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
+from peakline.check.allowance import Allowance
 from peakline.check.programs import program_baseline
+from peakline.check.units import BYTES
 from peakline.check.verdict import ROWS, Check, held, unmeasured
 from peakline.compare.memory import AllocatorDiff, compare
 from peakline.compare.programs import ProgramState, value_kind
@@ -27,11 +30,12 @@ from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE
 from peakline.memory.signatures import normal_shape
 from peakline.text import size_text, source_text
 
+PEAK, GROWTH = "peak", "growth per step"
 _PEAK, _GROWTH = "peak against the baseline", "growth per step against the baseline"
 
 
 def baseline_checks(
-    before: MemoryState, after: MemoryState, tolerance: float, allocator: str | None
+    before: MemoryState, after: MemoryState, allowance: Allowance, allocator: str | None
 ) -> list[Check]:
     """The two checks of every allocator of ``after``, and of those that only ``before`` has; then
     those of programs.
@@ -39,7 +43,7 @@ def baseline_checks(
     ``allocator`` chooses one, and no programs. A growth below that of a leak that would be reported
     (`LEAK_BYTES` per step, or `LEAK_SHARE` of the peak) is none.
     """
-    programs = [] if allocator is not None else program_baseline(before, after, tolerance)
+    programs = [] if allocator is not None else program_baseline(before, after, allowance)
     if programs and not before.allocators:
         return programs
     if not before.allocators:
@@ -50,15 +54,22 @@ def baseline_checks(
         names = {state.allocator for state in (diff.before, diff.after) if state is not None}
         if allocator is not None and allocator not in names:
             continue
-        found.append(_peak(diff, before, after, tolerance))
+        found.append(_peak(diff, before, after, allowance))
         if diff.before is not None and diff.after is not None:
-            found.append(_growth(diff, diff.before, diff.after, tolerance))
+            found.append(_growth(diff, diff.before, diff.after, allowance))
     return [*(check for check in found if check is not None), *programs]
 
 
-def _peak(diff: AllocatorDiff, before: MemoryState, after: MemoryState, tolerance: float) -> Check:
-    base = 0 if diff.before is None else diff.before.peak_bytes
-    limit = base * (1 + tolerance)
+def _peak(
+    diff: AllocatorDiff, before: MemoryState, after: MemoryState, allowance: Allowance
+) -> Check:
+    base, limit, runs = 0.0, 0.0, ""
+    if diff.before is not None:
+        key = (PEAK, diff.before.allocator)
+        may = allowance.of(key, BYTES, diff.before.peak_bytes)
+        base, limit = may.base, may.limit
+        if may.runs > 1:
+            runs = f" ± {size_text(may.spread or 0)} ({may.runs:,} runs)"
     if diff.after is None:
         why = after.nothing or f"the profile has no such allocator, only {_names(after)}"
         return unmeasured(_PEAK, diff.allocator, limit, why)
@@ -75,7 +86,7 @@ def _peak(diff: AllocatorDiff, before: MemoryState, after: MemoryState, toleranc
     else:
         change = f"{peak / base - 1:+.1%}" if base else signed_size(peak)
         reason = (
-            f"{size_text(peak)} in use, {size_text(base)} in the baseline ({change}), "
+            f"{size_text(peak)} in use, {size_text(base)}{runs} in the baseline ({change}), "
             f"{size_text(limit)} allowed"
         )
         if peak > limit:
@@ -91,15 +102,17 @@ def _peak(diff: AllocatorDiff, before: MemoryState, after: MemoryState, toleranc
         }
         for row in grown
     ]
-    return held(_PEAK, diff.allocator, peak, limit, reason, tuple(rows[:ROWS]))
+    check = held(_PEAK, diff.allocator, peak, limit, reason, tuple(rows[:ROWS]))
+    return check if diff.before is None else replace(check, base=f"{size_text(base)}{runs}")
 
 
 def _growth(
-    diff: AllocatorDiff, before: AllocatorState, after: AllocatorState, tolerance: float
+    diff: AllocatorDiff, before: AllocatorState, after: AllocatorState, allowance: Allowance
 ) -> Check:
     base, growth = before.growth_per_step, after.growth_per_step
     least = max(float(LEAK_BYTES), LEAK_SHARE * after.peak_bytes)
-    limit = max((base or 0) * (1 + tolerance), least)
+    may = None if base is None else allowance.of((GROWTH, before.allocator), BYTES, base)
+    limit = max(0 if may is None else may.limit, least)
     if base is None:
         # There is nothing to compare with; the limit on growth itself needs no baseline.
         reason = f"not compared: in the baseline, {before.growth_unknown}"
@@ -119,7 +132,11 @@ def _growth(
         for row in diff.growth
         if row.delta_bytes > 0
     ]
-    return held(_GROWTH, diff.allocator, growth, limit, reason, tuple(rows[:ROWS]))
+    check = held(_GROWTH, diff.allocator, growth, limit, reason, tuple(rows[:ROWS]))
+    if may is None or may.runs == 1:
+        return replace(check, base=size_text(base))
+    spread = size_text(may.spread or 0)
+    return replace(check, base=f"{size_text(may.base)} ± {spread} ({may.runs:,} runs)")
 
 
 def _names(state: MemoryState) -> str:
@@ -149,6 +166,17 @@ def write_baseline(state: MemoryState) -> list[dict[str, object]]:
         }
         for one in state.allocators
     ]
+
+
+def memory_figures(state: MemoryState) -> dict[tuple[str, str], float]:
+    """The peaks and growths that are known, by the check's name and the allocator's."""
+    found: dict[tuple[str, str], float] = {}
+    for one in state.allocators:
+        if not one.peak_unknown:
+            found[PEAK, one.allocator] = one.peak_bytes
+        if one.growth_per_step is not None:
+            found[GROWTH, one.allocator] = one.growth_per_step
+    return found
 
 
 def read_baseline(content: bytes, name: str) -> MemoryState:

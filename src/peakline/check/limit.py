@@ -25,7 +25,8 @@ def limit_checks(profile: Profile, limits: Limits, allocator: str | None) -> lis
     found, failed = fits_of(profile, allocator=allocator)
     if not found and not failed:
         return [unmeasured(_NAME, allocator or "", allowed, "no memory events in this profile")]
-    return [*(_held(one, allowed) for one in found), *(_not(one, allowed) for one in failed)]
+    checks = [*(_held(one, allowed) for one in found), *(_not(one, allowed) for one in failed)]
+    return [replace(check, unit=limits.unit_of(_NAME)) for check in checks]
 
 
 def _held(fit: Fit, allowed: int) -> Check:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from peakline.check.allowance import Allowance
+from peakline.check.units import BYTES, Unit
 from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
 from peakline.compare.programs import ProgramDiff, ProgramState, compare_programs
 from peakline.compare.state import MemoryState
@@ -24,25 +26,30 @@ def program_limit(state: MemoryState, limits: Limits) -> list[Check]:
     limit = limits.max_program_peak_bytes
     if limit is None:
         return []
+    return [replace(_limit(state, limit, limits.unit_of(_LIMIT)), unit=limits.unit_of(_LIMIT))]
+
+
+def _limit(state: MemoryState, limit: int, unit: Unit) -> Check:
     if not state.programs:
-        return [unmeasured(_LIMIT, "", limit, state.no_programs)]
+        return unmeasured(_LIMIT, "", limit, state.no_programs)
     largest = _largest(state.programs)
     silent = [one for one in state.programs if one.peak_bytes is None]
     if largest is None or (silent and (largest.peak_bytes or 0) <= limit):
         count = f"{len(silent):,} of {counted(len(state.programs), 'program')}"
         have = "has" if len(silent) == 1 else "have"
         why = f"{count} {have} no buffer assignment, {silent[0].label} first"
-        return [unmeasured(_LIMIT, "", limit, why)]
+        return unmeasured(_LIMIT, "", limit, why)
     peak = largest.peak_bytes or 0
-    reason = f"{size_text(peak)} needed, {size_text(limit)} allowed"
+    need, most = unit.pair(peak, limit)
+    reason = f"{need} needed, {most} allowed"
     if peak > limit and largest.groups:
         first = largest.groups[0]
         reason += f"; largest: {first.kind.title}, {size_text(first.bytes)}"
     rows = tuple(group.as_json() for group in largest.groups[:ROWS])
-    return [replace(held(_LIMIT, "", peak, limit, reason, rows), program=largest.label)]
+    return replace(held(_LIMIT, "", peak, limit, reason, rows), program=largest.label)
 
 
-def program_baseline(before: MemoryState, after: MemoryState, tolerance: float) -> list[Check]:
+def program_baseline(before: MemoryState, after: MemoryState, allowance: Allowance) -> list[Check]:
     """The programs that need more than the baseline allows; where none does, the largest.
 
     What the baseline does not have may need what the largest of the baseline does. Programs that
@@ -53,19 +60,22 @@ def program_baseline(before: MemoryState, after: MemoryState, tolerance: float) 
         return []
     most = base.peak_bytes or 0
     if not after.programs:
-        return [unmeasured(_BASELINE, "", most * (1 + tolerance), after.no_programs)]
+        allowed = allowance.of((_LIMIT, base.name), BYTES, most)
+        return [unmeasured(_BASELINE, "", allowed.limit, after.no_programs)]
     found = [
-        _held(one, one.after, most, tolerance)
+        _held(one, one.after, most, allowance)
         for one in compare_programs(before.programs, after.programs)
         if one.after is not None
     ]
     return [one for one in found if not one.passed] or found[:1]
 
 
-def _held(one: ProgramDiff, after: ProgramState, most: int, tolerance: float) -> Check:
+def _held(one: ProgramDiff, after: ProgramState, most: int, allowance: Allowance) -> Check:
     before = one.before
     base = most if before is None else before.peak_bytes
-    limit = max((base or 0) * (1 + tolerance), most * _MINOR)
+    # What is new is compared with the largest, of which the runs before need not have had any.
+    key = (_LIMIT, "" if before is None else before.name)
+    limit = max(allowance.of(key, BYTES, base or 0).limit, most * _MINOR)
     if base is None:
         # There is nothing to compare with; the limit on programs needs no baseline.
         reason = "not compared: in the baseline, it has no buffer assignment"
@@ -95,12 +105,22 @@ def _held(one: ProgramDiff, after: ProgramState, most: int, tolerance: float) ->
         if row.delta_bytes > 0
     ]
     check = held(_BASELINE, "", peak, limit, reason, tuple(rows[:ROWS]))
-    return replace(check, program=after.label)
+    return replace(check, program=after.label, base="" if before is None else size_text(base))
 
 
 def _largest(programs: Iterable[ProgramState]) -> ProgramState | None:
     known = [one for one in programs if one.peak_bytes is not None]
     return max(known, key=lambda one: one.peak_bytes or 0, default=None)
+
+
+def program_figures(programs: Iterable[ProgramState]) -> dict[tuple[str, str], float]:
+    """What the programs of each name need at most, by the check's name and theirs."""
+    found: dict[tuple[str, str], float] = {}
+    for one in programs:
+        if one.peak_bytes is not None:
+            key = (_LIMIT, one.name)
+            found[key] = max(found.get(key, 0), one.peak_bytes)
+    return found
 
 
 def write_programs(programs: Sequence[ProgramState]) -> list[dict[str, object]]:

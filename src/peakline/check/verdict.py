@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from peakline.check.units import BYTES, SHARE, Unit
 from peakline.shown import Brief, Shown
-from peakline.text import allocator_text, size_text
+from peakline.text import allocator_text
 
 ROWS = 10
 """So many rows show what is behind a limit that fails."""
@@ -14,30 +15,58 @@ ROWS = 10
 
 @dataclass(frozen=True, repr=False)
 class Limits(Brief):
-    """What is allowed; None is no limit. Sizes are bytes.
+    """What is allowed; None is no limit. Sizes are bytes, times ps, shares from 0 to 1.
 
-    ``max_fragmentation`` is from 0 to 1. ``tolerance`` is by which share the figures of a baseline
-    may be exceeded.
+    ``tolerance`` is by which share the figures of a baseline may be exceeded; without one what was
+    learned from its runs counts (`peakline.check.allowance`). ``max_compile_ps`` is of the mean
+    step. ``units`` are those in which a person wrote limits, by the name of the check.
     """
 
     max_peak_bytes: int | None = None
     max_growth_per_step_bytes: int | None = None
     max_fragmentation: float | None = None
-    tolerance: float = 0.05
+    tolerance: float | None = None
     max_program_peak_bytes: int | None = None
     max_limit_bytes: int | None = None
+    max_step_ps: int | None = None
+    max_p95_step_ps: int | None = None
+    max_input_wait: float | None = None
+    max_compile: float | None = None
+    max_compile_ps: int | None = None
+    max_idle: float | None = None
+    units: Mapping[str, Unit] = field(default_factory=dict)
+
+    @property
+    def has_time(self) -> bool:
+        """Whether there is a limit on time."""
+        return (
+            self.max_step_ps, self.max_p95_step_ps, self.max_input_wait, self.max_compile,
+            self.max_compile_ps, self.max_idle,
+        ) != (None,) * 6  # fmt: skip
+
+    def unit_of(self, name: str, measure: str = BYTES) -> Unit:
+        """The unit of the limit on ``name``; where none was written, that of its measure."""
+        usual = Unit(SHARE, "%", 0.01) if measure == SHARE else Unit(measure)
+        unit = self.units.get(name, usual)
+        return unit if unit.measure == measure else usual
+
+
+_BYTES = Unit(BYTES)
+_OF_TIME = frozenset({"step time", "p95 step time", "input wait", "compile", "idle"})
 
 
 @dataclass(frozen=True, repr=False)
 class Check(Shown):
-    """One limit, held against one allocator, or against the compiled ``program`` it names.
+    """One limit, held against one allocator, the compiled ``program`` it names, or the steps.
 
-    ``name`` is ``peak``, ``growth per step``, ``fragmentation``, ``limit``, ``program peak``, or
-    one of them (without fragmentation and limit) with ``against the baseline`` behind. ``measured``
-    is None where it could not be measured; then the limit fails, but for what is not known of the
-    baseline either (nothing is compared, and ``reason`` says so). ``reason`` is one line for a
-    person; ``rows`` are what is behind a limit that fails: what is largest at the peak, the leaks,
-    or the groups that grew since the baseline. All rows of one check have the same columns.
+    ``name`` is ``peak``, ``growth per step``, ``fragmentation``, ``limit``, ``program peak``,
+    ``step time``, ``p95 step time``, ``input wait``, ``compile``, ``idle``, or one of them (without
+    fragmentation, limit and p95) with ``against the baseline`` behind. ``measured`` is None where
+    it could not be measured; then the limit fails, but for what is not known of the baseline either
+    (nothing is compared, and ``reason`` says so). ``reason`` is one line for a person; ``rows`` are
+    what is behind a limit that fails: what is largest at the peak, the leaks, the groups that grew
+    since the baseline, or the parts of a step. All rows of one check have the same columns.
+    ``unit`` is that of ``measured`` and ``limit``; ``base`` is what the baseline has, for a person.
     """
 
     name: str
@@ -48,6 +77,13 @@ class Check(Shown):
     reason: str
     rows: tuple[Mapping[str, object], ...] = ()
     program: str = ""
+    unit: Unit = _BYTES
+    base: str = ""
+
+    @property
+    def is_of_time(self) -> bool:
+        """Whether it is about the steps, not about memory."""
+        return self.name.removesuffix(" against the baseline") in _OF_TIME
 
     @property
     def is_of_program(self) -> bool:
@@ -64,25 +100,26 @@ class Check(Shown):
     @property
     def measured_text(self) -> str:
         """What was measured, as a person reads it."""
-        return "not known" if self.measured is None else self._text(self.measured)
+        return (
+            "not known" if self.measured is None else self.unit.pair(self.measured, self.limit)[0]
+        )
 
     @property
     def limit_text(self) -> str:
         """What is allowed, as a person reads it."""
-        return self._text(self.limit)
-
-    def _text(self, value: float) -> str:
-        return f"{value:.1%}" if self.name == "fragmentation" else size_text(value)
+        if self.measured is None:
+            return self.unit.text(self.limit)
+        return self.unit.pair(self.measured, self.limit)[1]
 
     def as_json(self) -> dict[str, object]:
         """One of ``checks`` in ``peakline check --json``."""
-        return {**vars(self), "rows": [dict(row) for row in self.rows]}
+        own = {name: value for name, value in vars(self).items() if name not in {"unit", "base"}}
+        return {**own, "measure": self.unit.measure, "rows": [dict(row) for row in self.rows]}
 
     def _headline(self) -> str:
-        of = self.program or allocator_text(self.allocator)
-        return (
-            f"{self.verdict}, {self.name} of {of}: {self.measured_text}, at most {self.limit_text}"
-        )
+        of = self.program or (self.allocator and allocator_text(self.allocator))
+        subject = f"{self.name} of {of}" if of else self.name
+        return f"{self.verdict}, {subject}: {self.measured_text}, at most {self.limit_text}"
 
 
 def held(

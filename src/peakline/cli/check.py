@@ -1,16 +1,25 @@
-"""``peakline check``: limits that a profile's memory must pass, for continuous integration."""
+"""``peakline check``: limits that a profile must pass, for continuous integration."""
 
 from __future__ import annotations
 
 import os
-import re
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from peakline.check.question import KEYS, Question, question_of
+from peakline.check.units import (
+    Amount,
+    part_amount,
+    share_amount,
+    share_or_time,
+    size_amount,
+    time_amount,
+)
 from peakline.cli.options import (
     Reading,
     answer_document,
@@ -18,158 +27,174 @@ from peakline.cli.options import (
     path_argument,
     reading_options,
 )
-from peakline.errors import CheckFailed, ExistsError, OutputError, UsageError
+from peakline.errors import CheckFailed, NotFoundError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
-from peakline.text import parse_size
+from peakline.text import counted, one_line
 
 if TYPE_CHECKING:
+    from peakline.api import Profile
+    from peakline.check.history import Baseline
+    from peakline.check.time import TimeState
+    from peakline.check.verdict import Check
     from peakline.compare.state import MemoryState
+    from peakline.render.ci.outcome import Outcome
 
-_SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})\s*(%?)")
 _STDIN = "-"
-_TOLERANCE = 0.05
 _HEAD = 4096
+_SAID = frozenset({"no_memory_events", "no_steps"})
+"""Warnings that a check says itself, where they matter to it."""
+_REPORTS = ("summary", "junit", "sarif", "annotations-file")
+_EXAMPLES = """\b
+Examples:
+  peakline check logs --max-peak 12GiB --max-step-time 150ms --max-input-wait 10%
+  peakline check logs --baseline ci/baseline.json --update-baseline
+  peakline check logs --junit peakline.xml --sarif peakline.sarif --annotations auto
+"""
 
 
-def parse_share(text: str) -> float:
-    """A share such as 5% or 0.05; UsageError for anything else, and for 5 without a sign."""
-    match = _SHARE.fullmatch(text.strip())
-    share = 2.0 if match is None else float(match[1]) / (100 if match[2] else 1)
-    if match is None or (not match[2] and share > 1):
-        raise UsageError(f"{text!r} is no share; write 5% or 0.05")
-    return share
+_Verb = Callable[..., None]
 
 
-@click.command()
+def _limit(
+    name: str, metavar: str, parse: Callable[[str], Amount], text: str
+) -> Callable[[_Verb], _Verb]:
+    return click.option(f"--{name}", metavar=metavar, type=parse, help=text)
+
+
+@click.command(epilog=_EXAMPLES)
 @path_argument
-@click.option(
-    "--max-peak",
-    metavar="SIZE",
-    type=parse_size,
-    help="The most that may be in use: 10MB, 64KiB, 1.5GiB or bytes.",
+@_limit("max-peak", "SIZE", size_amount, "The most that may be in use: 10MB, 64KiB, 1.5GiB.")
+@_limit(
+    "max-growth-per-step",
+    "SIZE",
+    size_amount,
+    "The most that every step may leave in memory for good; 0 for nothing.",
 )
-@click.option(
-    "--max-growth-per-step",
-    metavar="SIZE",
-    type=parse_size,
-    help="The most that every step may leave in memory for good; 0 for nothing.",
+@_limit(
+    "max-fragmentation",
+    "SHARE",
+    part_amount,
+    "The most of the free memory at the peak that may lie outside its largest piece: 0.3 or 30%.",
 )
-@click.option(
-    "--max-fragmentation",
-    metavar="SHARE",
-    type=parse_share,
-    help="The most of the free memory at the peak that may lie outside its largest piece: "
-    "0.3 or 30%.",
+@_limit("max-program-peak", "SIZE", size_amount, "The most that a compiled program may need.")
+@_limit(
+    "max-limit",
+    "SIZE",
+    size_amount,
+    "The memory in which the recorded program must run (peakline fit).",
 )
-@click.option(
-    "--max-program-peak",
-    metavar="SIZE",
-    type=parse_size,
-    help="The most that a compiled program may need.",
+@_limit("max-step-time", "TIME", time_amount, "The most that the median step may take: 150ms.")
+@_limit("max-p95-step-time", "TIME", time_amount, "The most that 95% of the steps may take.")
+@_limit(
+    "max-input-wait",
+    "SHARE",
+    part_amount,
+    "The most of the steps' time that may go to waiting for input: 10% or 0.1.",
 )
-@click.option(
-    "--max-limit",
-    metavar="SIZE",
-    type=parse_size,
-    help="The memory in which the recorded program must run (peakline fit).",
+@_limit(
+    "max-compile",
+    "AMOUNT",
+    share_or_time,
+    "The most of the steps' time, or of the mean step, that may go to compilation: 5% or 20ms.",
+)
+@_limit(
+    "max-idle",
+    "SHARE",
+    part_amount,
+    "The most of the steps' time in which the device may be idle for no known cause.",
 )
 @click.option(
     "--baseline",
     metavar="PATH",
-    help="A profile whose peak, growth per step and programs' peaks may not be exceeded, or what "
-    "check --json or memory --json wrote about one.",
+    multiple=True,
+    help="A profile whose figures may not be exceeded, or a file of figures that "
+    "--update-baseline or --json wrote; several together show what noise is usual.",
+)
+@_limit(
+    "tolerance",
+    "SHARE",
+    share_amount,
+    "By how much the baseline may be exceeded: 5% or 0.05. Default: what its runs show is noise.",
 )
 @click.option(
-    "--tolerance",
-    metavar="SHARE",
-    type=parse_share,
-    help="By how much the baseline may be exceeded: 5% (the default) or 0.05.",
+    "--update-baseline",
+    is_flag=True,
+    help="Add this run to the file of --baseline if it passes; creates the file.",
+)
+@click.option(
+    "--reset-baseline",
+    is_flag=True,
+    help="Begin the file of --baseline anew with this run, which is not compared with it.",
 )
 @click.option("--allocator", metavar="NAME", help="Only this allocator. Default: all.")
+@click.option(
+    "--config",
+    metavar="FILE",
+    help="A TOML file with limits. Default: [tool.peakline.check] of the next pyproject.toml "
+    "from the working directory upward.",
+)
+@click.option("--no-config", is_flag=True, help="Read no limits from a pyproject.toml.")
 @click.option(
     "--summary",
     metavar="FILE",
     help="Append the outcome in Markdown to FILE, as $GITHUB_STEP_SUMMARY wants it.",
 )
+@click.option("--junit", metavar="FILE", help="Write the outcome to FILE as JUnit's XML.")
+@click.option("--sarif", metavar="FILE", help="Write the limits that failed to FILE as SARIF.")
+@click.option(
+    "--annotations",
+    type=click.Choice(("github", "gitlab", "auto")),
+    help="Print GitHub's workflow commands, or write GitLab's Code Quality report; auto: what the "
+    "job runs on.",
+)
+@click.option(
+    "--annotations-file", metavar="FILE", help="Where GitLab's Code Quality report is written."
+)
 @reading_options(json_option)
-def check(
-    path: str,
-    max_peak: int | None,
-    max_growth_per_step: int | None,
-    max_fragmentation: float | None,
-    max_program_peak: int | None,
-    max_limit: int | None,
-    baseline: str | None,
-    tolerance: float | None,
-    allocator: str | None,
-    summary: str | None,
-    reading: Reading,
-    *,
-    json: bool,
-) -> None:
-    """Hold a profile's memory against limits and a baseline; exit 1 when one fails."""
-    wanted = (
-        max_peak, max_growth_per_step, max_fragmentation, max_program_peak, max_limit, baseline
-    )  # fmt: skip
-    if wanted == (None,) * len(wanted):
-        raise UsageError(
-            "no limit is given; see --max-peak, --max-growth-per-step, --max-fragmentation, "
-            "--max-program-peak, --max-limit and --baseline"
-        )
-    if max_fragmentation is not None and max_fragmentation > 1:
-        raise UsageError("--max-fragmentation is a share of the free memory: at most 100%")
-    if tolerance is not None and baseline is None:
-        raise UsageError("--tolerance needs a --baseline")
-    if summary is not None:
-        _check_summary(summary, (path, baseline))
-    from peakline.check.limits import check_limits
-    from peakline.check.verdict import Limits
-    from peakline.compare.programs import with_programs
-    from peakline.compare.state import state_of
-    from peakline.findings.memory_answer import NOTHING
-    from peakline.memory.allocator_names import recorded_name, shown_names
+def check(path: str, reading: Reading, *, json: bool, **given: Any) -> None:
+    """Hold a profile's memory and time to limits and baselines; exit 1 when one fails."""
+    from peakline.check.history import joined
+    from peakline.render.ci.files import annotations_for, append_text, check_places, write_reports
 
-    limits = Limits(
-        max_peak,
-        max_growth_per_step,
-        max_fragmentation,
-        _TOLERANCE if tolerance is None else tolerance,
-        max_program_peak,
-        max_limit,
-    )
-    before = None if baseline is None else _baseline(baseline, reading)
+    question = _question(given)
+    reset, update = given["reset_baseline"], given["update_baseline"]
+    target = _file_to_update(question, update=update, reset=reset)
+    named = {option: given[option.replace("-", "_")] for option in _REPORTS}
+    places = {option: place for option, place in named.items() if place is not None}
+    annotations = annotations_for(given["annotations"], given["annotations_file"])
+    check_places(places, (path, *question.baselines))
+    is_first = target is not None and not os.path.lexists(target)
+    wanted = () if is_first or reset else question.baselines
+    before = joined([_baseline(one, reading) for one in wanted]) if wanted else None
+    shown = ", ".join(wanted) or None
     with reading.open(path) as profile:
-        state = state_of(profile.memory())
-        if json or max_program_peak is not None or (before is not None and before.programs):
-            state = with_programs(state, profile)
-        recorded, names = recorded_name(profile, allocator), shown_names(profile)
-        checks = check_limits(state, limits, before, allocator=recorded)
-        if max_limit is not None:
-            from peakline.check.limit import limit_checks
-
-            checks += tuple(limit_checks(profile, limits, recorded))
+        everything = json or target is not None
+        state, time, checks = _checks(profile, question, before, everything=everything)
+        outcome = _outcome(profile, path, question, checks)
+        document = answer_document(profile, _document(question, checks, state, time))
         if json:
-            from peakline.check.baseline import write_baseline
-            from peakline.check.programs import write_programs
-
-            verdict = {
-                "passed": all(one.passed for one in checks),
-                "checks": [one.as_json() for one in checks],
-                "allocators": write_baseline(state),
-                "programs": write_programs(state.programs),
-            }
-            print_json(answer_document(profile, verdict))
+            print_json(document)
         else:
             from peakline.render.terminal.check import print_checks
 
-            print_checks(profile, checks, names, baseline)
-        print_warnings(profile.warnings, besides=NOTHING)
+            print_checks(profile, checks, outcome.names, shown, question.origin_text)
+        print_warnings(one for one in profile.warnings if one.kind not in _SAID)
         subject = profile.path
-    if summary is not None:
+    if "summary" in places:
         from peakline.render.markdown.check import summary_markdown
 
-        _append(summary, summary_markdown(subject, checks, state, names=names, baseline=baseline))
-    if failed := [one for one in checks if not one.passed]:
+        names = outcome.names
+        text = summary_markdown(subject, checks, state, names=names, baseline=shown)
+        append_text(places["summary"], text)
+    # The runner reads commands on either stream; a document on standard output stays whole.
+    print(write_reports(outcome, places, annotations), end="", file=sys.stderr if json else None)
+    failed = [one for one in checks if not one.passed]
+    if target is not None and not failed:
+        _update(target, before, (state, time), document["profile"])
+    elif target is not None:
+        how = "" if reset else "; --reset-baseline accepts this run"
+        _note(f"{target}: is as it was, for a limit failed{how}")
+    if failed:
         first = failed[0]
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         what = ": ".join(
@@ -178,74 +203,154 @@ def check(
         raise CheckFailed(f"{what}: {first.reason}{more}")
 
 
-def _baseline(path: str, reading: Reading) -> MemoryState:
-    """The figures of the baseline: of a profile, or as this program wrote them down."""
-    from peakline.check.baseline import is_baseline, read_baseline
+def _question(given: dict[str, Any]) -> Question:
+    """The limits of the command line, and of the file where it names none."""
+    from peakline.check.settings import find_settings, read_settings
+
+    config = given["config"]
+    if config is not None and given["no_config"]:
+        raise UsageError("--config and --no-config exclude each other")
+    settings = None
+    if config is not None:
+        settings = read_settings(Path(config), KEYS)
+    elif not given["no_config"]:
+        settings = find_settings(Path.cwd(), KEYS)
+    return question_of({key: given[key.replace("-", "_")] for key in KEYS}, settings)
+
+
+def _checks(
+    profile: Profile, question: Question, before: Baseline | None, *, everything: bool
+) -> tuple[MemoryState, TimeState, tuple[Check, ...]]:
+    """The figures of a profile, of programs and time where they count, and the checks."""
+    from peakline.check.limits import check_limits
     from peakline.compare.programs import with_programs
     from peakline.compare.state import state_of
+    from peakline.memory.allocator_names import recorded_name
+
+    limits = question.limits
+    answer, time = profile.memory(), None
+    state = state_of(answer)
+    if not state.allocators and answer.to_record:
+        state = replace(state, nothing=f"{state.nothing}; {answer.to_record}")
+    of_programs = before is not None and before.memory.programs
+    if everything or limits.max_program_peak_bytes is not None or of_programs:
+        state = with_programs(state, profile)
+    if everything or limits.has_time or (before is not None and before.time is not None):
+        from peakline.check.time import time_state_of
+        from peakline.findings.time_answer import answer_time
+
+        time = time_state_of(answer_time(profile))
+    allocator = recorded_name(profile, question.allocator)
+    checks = check_limits(state, limits, before, allocator=allocator, time=time)
+    if limits.max_limit_bytes is not None:
+        from peakline.check.limit import limit_checks
+
+        checks += tuple(limit_checks(profile, limits, allocator))
+    from peakline.check.time import TimeState
+
+    return state, time or TimeState(), checks
+
+
+def _document(
+    question: Question, checks: Sequence[Check], state: MemoryState, time: TimeState
+) -> dict[str, object]:
+    """What ``--json`` prints besides the profile and its warnings; also a baseline of one run."""
+    from peakline.check.baseline import write_baseline
+    from peakline.check.programs import write_programs
+
+    return {
+        "passed": all(one.passed for one in checks),
+        "checks": [one.as_json() for one in checks],
+        "allocators": write_baseline(state),
+        "programs": write_programs(state.programs),
+        "time": None if time.step_ps is None else time.as_json(),
+        "limits_from": {
+            key: "command line" if origin is None else str(origin)
+            for key, origin in question.origins.items()
+        },
+    }
+
+
+def _baseline(path: str, reading: Reading) -> Baseline:
+    """The figures of a baseline: of a profile, or as this program wrote them down."""
+    from peakline.check.baseline import is_baseline
+    from peakline.check.history import baseline_of, read_history
+    from peakline.check.time import time_state_of
+    from peakline.compare.programs import with_programs
+    from peakline.compare.state import state_of
+    from peakline.findings.time_answer import answer_time
     from peakline.formats.common.files import SourceFile
 
     if path == _STDIN:
         raise UsageError("--baseline cannot come from standard input; name a file")
     reading = replace(reading, session=None, host=None)
-    place = reading.file(path, choose="name the file of one")
+    try:
+        place = reading.file(path, choose="name the file of one")
+    except NotFoundError as error:
+        if os.path.lexists(path):
+            raise
+        raise NotFoundError(f"{error}; --update-baseline creates the file") from None
     if not Path(place).is_dir():
         file = SourceFile(place, max_unpacked_bytes=reading.max_unpacked)
         try:
             if is_baseline(file.head[:_HEAD]):
-                return read_baseline(bytes(file.buffer), path)
+                return read_history(bytes(file.buffer), path)
         finally:
             file.close()
     with reading.open_file(place, path) as profile:
-        return with_programs(state_of(profile.memory()), profile)
+        memory = with_programs(state_of(profile.memory()), profile)
+        return baseline_of(memory, time_state_of(answer_time(profile)))
 
 
-def _check_summary(summary: str, sources: tuple[str | None, ...]) -> None:
-    """UsageError where ``summary`` names what nothing may be appended to."""
-    if summary == _STDIN:
-        raise UsageError("--summary needs a file")
-    target = Path(summary)
-    for source in sources:
-        if source and target.exists() and Path(source).exists() and target.samefile(source):
-            raise UsageError(f"{summary}: is the profile itself; choose another name")
-    try:
-        head = b""
-        target.parent.stat()
-        if target.is_file():
-            with target.open("rb") as file:
-                head = file.read(_HEAD)
-    except OSError as error:
-        raise _unwritable(summary, error) from None
-    if b"\0" in head:
-        raise UsageError(f"{summary}: is no text; choose another name")
+def _file_to_update(question: Question, *, update: bool, reset: bool) -> str | None:
+    """The one file of figures that this run is added to; None where none is wanted."""
+    if not (update or reset):
+        return None
+    option = "--reset-baseline" if reset else "--update-baseline"
+    if update and reset:
+        raise UsageError("--update-baseline and --reset-baseline exclude each other")
+    if len(question.baselines) != 1:
+        raise UsageError(f"{option} needs one --baseline, the file to write")
+    place = question.baselines[0]
+    if place == _STDIN or Path(place).is_dir():
+        raise UsageError(f"{option} writes a file; {place!r} is none")
+    if Path(place).is_file():
+        from peakline.check.baseline import is_baseline
+
+        with Path(place).open("rb") as file:
+            head = file.read(_HEAD)
+        # What is damaged may be replaced by a reset, what may be a profile never.
+        if head and not is_baseline(head):
+            raise UsageError(f"{place}: is no file of figures, and is not replaced; name another")
+    return place
 
 
-def _append(summary: str, text: str) -> None:
-    """A new file is there when it is whole. To one that is there the text is appended by one call
-    of the system, so that a process that is killed appends all of it or nothing.
-    """
-    from peakline.repository import write_atomically
+def _update(
+    place: str, before: Baseline | None, run: tuple[MemoryState, TimeState], profile: Any
+) -> None:
+    from peakline.check.allowance import LEARNED
+    from peakline.check.history import baseline_document, baseline_text, followed_by
+    from peakline.render.ci.files import write_text
 
-    try:
-        if not os.path.lexists(summary):
-            with suppress(ExistsError):  # another was faster
-                write_atomically(summary, lambda stream: stream.write(text.encode()))
-                return
-        with Path(summary).open("ab", buffering=0) as file:
-            size = file.tell()
-            content = f"\n{text}" if size else text
-            left = content.encode()
-            try:
-                while left:
-                    left = left[file.write(left) or 0 :]
-            except OSError:  # the disk is full
-                file.truncate(size)
-                raise
-    except OSError as error:
-        raise _unwritable(summary, error) from None
-    except UsageError as error:
-        raise OutputError(str(error)) from None
+    after = followed_by(before, *run)
+    write_text(place, baseline_text(baseline_document(after, profile)))
+    count = len(after.runs)
+    more = f"; noise is learned from {LEARNED} on" if count < LEARNED else ""
+    _note(f"{place}: this run was added, it holds {counted(count, 'run')}{more}")
 
 
-def _unwritable(summary: str, error: OSError) -> OutputError:
-    return OutputError(f"{summary}: cannot be written: {error.strerror or error}")
+def _outcome(profile: Profile, path: str, question: Question, checks: Sequence[Check]) -> Outcome:
+    """The checks, with where to point at: the line that makes most, else the limit in its file."""
+    from peakline.check.places import near, places_of
+    from peakline.memory.allocator_names import shown_names
+    from peakline.render.ci.outcome import Outcome
+
+    places = [
+        place or (None if check.passed else question.line_of(check.name))
+        for check, place in zip(checks, places_of(profile, checks), strict=True)
+    ]
+    return Outcome(near(path), checks, shown_names(profile), places)
+
+
+def _note(text: str) -> None:
+    print(f"peakline: {one_line(text)}", file=sys.stderr)

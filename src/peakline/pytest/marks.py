@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 PEAK, GROWTH = "limit_device_memory", "limit_growth_per_step"
 PROGRAM = "limit_program_memory"
-LIMITS = (PEAK, GROWTH, PROGRAM)
+BASELINE = "peakline"
+LIMITS = (PEAK, GROWTH, PROGRAM, BASELINE)
 MARKS = {
     f"{PEAK}(size, *, allocator=None, framework=None)": "profile the test, and fail it when more "
     "device memory than size ('512MB', '1.5GiB', or bytes) was in use at a time.",
@@ -24,8 +25,12 @@ MARKS = {
     "every step leaves more than size; the fixture peakline_profile says what a step is.",
     f"{PROGRAM}(size, *, framework=None)": "profile the test, and fail it when one of the compiled "
     "programs that ran needs more device memory than size.",
+    f"{BASELINE}(*, baseline=True, tolerance=None, framework=None)": "profile the test, and fail "
+    "it when it takes more device memory than its runs in the file of --peakline-baseline, by more "
+    "than their noise explains, or than tolerance ('5%').",
 }
-FRAMEWORKS = ("jax", "tensorflow")
+FRAMEWORKS = ("jax", "tensorflow", "torch")
+_TITLES = {"jax": "JAX", "tensorflow": "TensorFlow", "torch": "PyTorch"}
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,15 @@ class Wanted:
     peak_of: str | None = None
     growth_of: str | None = None
     framework: str | None = None
+    baseline: bool = False
+    tolerance: object = None
 
     @property
     def is_limit(self) -> bool:
         """Whether there is a limit."""
-        return (self.peak_bytes, self.growth_bytes, self.program_bytes) != (None,) * 3
+        return (
+            self.baseline or (self.peak_bytes, self.growth_bytes, self.program_bytes) != (None,) * 3
+        )
 
 
 def wanted_by(item: pytest.Item) -> Wanted:
@@ -55,17 +64,20 @@ def wanted_by(item: pytest.Item) -> Wanted:
     peak, peak_of, one = _read(item, PEAK)
     growth, growth_of, other = _read(item, GROWTH)
     program, _, third = _read(item, PROGRAM, options=("framework",))
-    named = list(dict.fromkeys(name for name in (one, other, third) if name))
+    baseline, tolerance, fourth = _read_baseline(item)
+    named = list(dict.fromkeys(name for name in (one, other, third, fourth) if name))
     if len(named) > 1:
         raise UsageError(f"the marks name two frameworks, {' and '.join(named)}; a test has one")
-    return Wanted(peak, growth, program, peak_of, growth_of, named[0] if named else None)
+    return Wanted(
+        peak, growth, program, peak_of, growth_of, named[0] if named else None, baseline, tolerance
+    )
 
 
 def choose_framework(wanted: Wanted, setting: str, module: object = None) -> str:
     """The framework to profile with: the mark's, else the setting's, else the one imported.
 
     What the test's ``module`` itself imports goes before what others have imported: TensorFlow
-    imports JAX where that is installed. Raises UsageError where there is none, or both.
+    imports JAX where that is installed. Raises UsageError where there is none, or several.
     """
     named = wanted.framework or setting
     if named:
@@ -76,13 +88,13 @@ def choose_framework(wanted: Wanted, setting: str, module: object = None) -> str
     if len(known) == 1:
         return known[0]
     found = (
-        "both JAX and TensorFlow are imported"
+        f"{' and '.join(_TITLES[name] for name in known)} are imported"
         if known
-        else "neither JAX nor TensorFlow is imported before the test begins"
+        else "neither JAX, TensorFlow nor PyTorch is imported before the test begins"
     )
     raise UsageError(
-        f"{found}: name the one to profile with, framework='jax' or 'tensorflow' in the mark or "
-        "peakline_framework in pytest's settings"
+        f"{found}: name the one to profile with, framework='jax', 'tensorflow' or 'torch' in the "
+        "mark or peakline_framework in pytest's settings"
     )
 
 
@@ -113,6 +125,25 @@ def _read(
     if framework is not None:
         framework = _framework(framework)
     return _bytes(name, sizes[0]), allocator, framework
+
+
+def _read_baseline(item: pytest.Item) -> tuple[bool, object, str | None]:
+    """What the mark `BASELINE` says: whether to compare, the tolerance, the framework."""
+    mark = item.get_closest_marker(BASELINE)
+    if mark is None:
+        return False, None, None
+    unknown = sorted(set(mark.kwargs) - {"baseline", "tolerance", "framework"})
+    if unknown or mark.args:
+        problem = f"no argument {unknown[0]!r}" if unknown else "all of them by name"
+        raise UsageError(
+            f"{BASELINE} takes (*, baseline=True, tolerance=None, framework=None): {problem}"
+        )
+    framework = mark.kwargs.get("framework")
+    return (
+        bool(mark.kwargs.get("baseline", True)),
+        mark.kwargs.get("tolerance"),
+        None if framework is None else _framework(framework),
+    )
 
 
 def _framework(name: object) -> str:

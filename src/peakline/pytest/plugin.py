@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,17 +15,21 @@ from peakline.errors import PeaklineError, UsageError
 from peakline.pytest.marks import FRAMEWORKS, LIMITS, MARKS, choose_framework, wanted_by
 
 if TYPE_CHECKING:
+    from peakline.check.allowance import Run
+    from peakline.pytest.baselines import Baselines
     from peakline.pytest.marks import Wanted
     from peakline.pytest.recorder import Framework, Recorder
 
+_BASELINES = pytest.StashKey["Baselines"]()
 _RECORDER = pytest.StashKey["Recorder"]()
 _LARGEST = 10
 """So many tests are shown by ``--peakline-summary``."""
-_PEAK, _GROWTH, _BROKEN, _PROFILE = (
+_PEAK, _GROWTH, _BROKEN, _PROFILE, _FIGURES = (
     "peakline_peak_bytes",
     "peakline_growth_per_step_bytes",
     "peakline_broken",
     "peakline_profile",
+    "peakline_figures",
 )
 """Properties of a test's report: they are in JUnit's XML, and reach xdist's controller."""
 
@@ -49,10 +53,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Give TensorFlow's CPU device the allocator that reports its memory (sets "
         "TF_CPU_ALLOCATOR_USE_BFC=1 before anything is imported).",
     )
+    group.addoption(
+        "--peakline-baseline",
+        metavar="FILE",
+        help="Compare what profiled tests take with their earlier runs, which are in FILE.",
+    )
+    group.addoption(
+        "--peakline-update-baseline",
+        action="store_true",
+        help="Add this run of the tests that pass to the file of --peakline-baseline.",
+    )
+    group.addoption(
+        "--peakline-reset-baseline",
+        action="store_true",
+        help="Begin the entries of the profiled tests that run anew with this run.",
+    )
+    parser.addini(
+        "peakline_baseline", "The same as --peakline-baseline, from the root.", default=""
+    )
     parser.addini(
         "peakline_framework",
-        "What tests are profiled with where no mark says: jax or tensorflow. Default: the one "
-        "that is imported.",
+        "What tests are profiled with where no mark says: jax, tensorflow or torch. Default: the "
+        "one that is imported.",
         default="",
     )
     parser.addini(
@@ -79,6 +101,16 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marks."""
+    reset = config.getoption("peakline_reset_baseline")
+    if reset or config.getoption("peakline_update_baseline"):
+        path = _baseline_file(config)
+        if path is None:
+            raise pytest.UsageError("--peakline-update-baseline needs --peakline-baseline FILE")
+        # Under xdist the figures of all tests reach the process that is no worker.
+        if not hasattr(config, "workerinput"):
+            from peakline.pytest.baselines import Collector
+
+            config.pluginmanager.register(Collector(path, _FIGURES, anew=reset))
     for signature, text in MARKS.items():
         config.addinivalue_line("markers", f"{signature}: {text}")
     setting = config.getini("peakline_framework")
@@ -145,9 +177,48 @@ def _framework(name: str) -> Framework:
         from peakline.pytest.on_jax import Jax
 
         return Jax()
+    if name == "torch":
+        from peakline.pytest.on_torch import Torch
+
+        return Torch()
     from peakline.pytest.on_tensorflow import TensorFlow
 
     return TensorFlow()
+
+
+def _baseline_file(config: pytest.Config) -> Path | None:
+    """The file of baselines; one of the settings is named from the root."""
+    named = config.getoption("peakline_baseline")
+    if named:
+        return Path(config.invocation_params.dir, named)
+    setting: str = config.getini("peakline_baseline")
+    return config.rootpath / setting if setting else None
+
+
+def _baselines(config: pytest.Config) -> Baselines | None:
+    """What is in the file, read once; None without one."""
+    path = _baseline_file(config)
+    if path is None:
+        return None
+    if _BASELINES not in config.stash:
+        from peakline.pytest.baselines import read_baselines
+
+        config.stash[_BASELINES] = read_baselines(path)
+    return config.stash[_BASELINES]
+
+
+def _runs_before(item: pytest.Item, wanted: Wanted) -> Sequence[Run] | None:
+    """The runs of a test to hold it to; None where there is nothing to compare."""
+    found = _baselines(item.config)
+    if found is None:
+        if wanted.baseline:
+            raise UsageError("no file of baselines: name it with --peakline-baseline FILE")
+        return None
+    before = found.runs.get(item.nodeid, [])
+    option = item.config.getoption
+    if option("peakline_reset_baseline") or (not before and option("peakline_update_baseline")):
+        return None
+    return before if before or wanted.baseline else None
 
 
 def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
@@ -156,11 +227,12 @@ def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
     try:
         recorder.stop()
         stored = _keep(item, recorder)
-        if not (wanted.is_limit or item.config.getoption("peakline_summary")):
+        has_file = _baseline_file(item.config) is not None
+        if not (wanted.is_limit or has_file or item.config.getoption("peakline_summary")):
             return
         from peakline.pytest.verdict import verdict_of
 
-        verdict = verdict_of(recorder, wanted)
+        verdict = verdict_of(recorder, wanted, item.nodeid, _runs_before(item, wanted))
     except PeaklineError as error:
         problem = str(error)
     if problem:
@@ -172,6 +244,12 @@ def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
     ):
         if value is not None:
             item.user_properties.append((name, value))
+    if has_file and verdict.figures:
+        import json
+
+        from peakline.pytest.baselines import figures_document
+
+        item.user_properties.append((_FIGURES, json.dumps(figures_document(verdict.figures))))
     if verdict.failure:
         where = f"\nprofile: {stored}" if stored else ""
         pytest.fail(f"{verdict.failure}{where}", pytrace=False)
@@ -185,10 +263,12 @@ def _keep(item: pytest.Item, recorder: Recorder, *, quietly: bool = False) -> Pa
     # Several tests may have the same name but for characters that a file name cannot have.
     number = hashlib.sha256(item.nodeid.encode()).hexdigest()[:8]
     name = re.sub(r"[^\w.-]+", "-", item.nodeid)[-120:].strip("-.")
-    target: Path = item.config.invocation_params.dir / folder / f"{name}-{number}.xplane.pb"
+    target: Path = item.config.invocation_params.dir / folder / f"{name}-{number}"
     try:
+        source = recorder.path
+        target = target.with_name(target.name + source.name[source.name.index(".") :])
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(recorder.path, target)
+        shutil.copyfile(source, target)
     except PeaklineError:
         if quietly:
             return None

@@ -31,7 +31,7 @@ class Framework(Protocol):
         """The block is a step; the first is number 1."""
 
     def stop(self) -> None:
-        """End, and write the XSpace below the folder; raises UsageError where nothing runs."""
+        """End, and write the profile below the folder; raises UsageError where nothing runs."""
 
 
 class Recorder:
@@ -96,7 +96,11 @@ class Recorder:
             self._end(self._steps)
         finally:
             self._framework.stop()
-        written = sorted(self._folder.glob("plugins/profile/*/*.xplane.pb"))
+        written = [
+            file
+            for pattern in ("*.xplane.pb", "*.pt.trace.json")
+            for file in self._folder.glob(f"plugins/profile/*/{pattern}")
+        ]
         if len(written) != 1:
             raise InputError(f"the profiler wrote {len(written)} profiles instead of one")
         self._path = written[0]

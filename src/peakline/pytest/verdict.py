@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from peakline.check.allowance import Run
 from peakline.check.verdict import Check
 from peakline.findings.memory_answer import MemoryAnswer
+from peakline.pytest.baselines import hold, tolerance_of
 from peakline.pytest.marks import GROWTH, PEAK, PROGRAM, Wanted
 from peakline.pytest.recorder import Recorder
 from peakline.text import one_line, size_text
@@ -18,17 +20,21 @@ _ROWS = 5
 class Verdict:
     """``peak_bytes`` is the largest of any allocator; ``growth_bytes`` the largest per step, None
     where it is not known. ``broken`` is one line for each broken limit, ``failure`` the whole
-    message, empty where all limits hold.
+    message, empty where all limits hold. ``figures`` are what a baseline holds of the test.
     """
 
     peak_bytes: int | None
     growth_bytes: float | None
     broken: tuple[str, ...]
     failure: str
+    figures: Run = field(default_factory=dict)
 
 
-def verdict_of(recorder: Recorder, wanted: Wanted) -> Verdict:
-    """Hold the limits ``wanted`` against what was recorded.
+def verdict_of(
+    recorder: Recorder, wanted: Wanted, test: str = "", before: Sequence[Run] | None = None
+) -> Verdict:
+    """Hold the limits ``wanted`` against what was recorded, and the runs of the ``test`` ``before``
+    where they are given.
 
     Raises NotFoundError for an unknown allocator, InputError for a recording that cannot be read.
     """
@@ -62,7 +68,22 @@ def verdict_of(recorder: Recorder, wanted: Wanted) -> Verdict:
             where = f" ({check.program})" if check.program else ""
             broken.append(one_line(f"{PROGRAM}: {check.reason}{where}"))
             lines += [broken[-1], *_rows(check)]
-    return Verdict(peak, None if unknown else growth, tuple(broken), "\n".join(lines))
+    figures = _figures(answer)
+    if before is not None:
+        more = hold(test, figures, before, tolerance_of(wanted.tolerance))
+        if not figures:
+            more = [one_line(f"baseline: no memory was recorded. {recorder.silence}")]
+        broken += more
+        lines += more
+    growth = None if unknown else growth
+    return Verdict(peak, growth, tuple(broken), "\n".join(lines), figures)
+
+
+def _figures(answer: MemoryAnswer) -> Run:
+    from peakline.check.baseline import memory_figures
+    from peakline.compare.state import state_of
+
+    return memory_figures(state_of(answer))
 
 
 def _of_programs(recorder: Recorder, wanted: Wanted) -> tuple[Check, ...]:

@@ -12,6 +12,7 @@ from peakline.render.document.model import Column, Table, Value, columns_of, val
 from peakline.text import allocator_text, counted
 
 _ROWS = 8
+_AGAINST = " against the baseline"
 _BEHIND = {
     "peak": "largest at the peak",
     "growth per step": "what every step leaves",
@@ -20,6 +21,8 @@ _BEHIND = {
     "program peak": "largest when the program needs most",
     "program peak against the baseline": "what grew since the baseline",
 }
+_GOES = "where the mean step's time goes"
+"""What is behind a limit on time."""
 _COLUMNS = {
     "delta_bytes": Column("change", "signed"),
     "bytes": Column("size", "bytes"),
@@ -33,6 +36,9 @@ _COLUMNS = {
     "region_type": Column("region", "form"),
     "data_type": Column("type", "form"),
     "shape": Column("shape", "form"),
+    "part": Column("", "name"),
+    "per_step_ps": Column("per step", "ps"),
+    "share": Column("share", "share"),
     "what": Column("what happened", "remark"),
 }
 """In the order of the screen."""
@@ -46,17 +52,45 @@ def outcome(checks: Sequence[Check]) -> str:
 
 def checks_table(checks: Sequence[Check], names: Mapping[str, str]) -> Table:
     """Every check; ``names`` are those of the allocators on screens."""
-    of = "of" if any(one.is_of_program for one in checks) else "allocator"
-    columns = columns_of(result="", limit="", **{of: "name"}, measured="figure", allowed="figure")
+    of = "of" if any(one.is_of_program or one.is_of_time for one in checks) else "allocator"
+    bases, runs = _bases(checks)
+    columns = (
+        *columns_of(result="", limit="", **{of: "name"}, measured="figure", allowed="figure"),
+        Column(f"baseline{runs}"),
+    )
     rows = [
-        (one.verdict, one.name, name_of(one, names), one.measured_text, one.limit_text)
-        for one in checks
+        (
+            one.verdict,
+            one.name.removesuffix(_AGAINST),
+            name_of(one, names),
+            one.measured_text,
+            one.limit_text,
+            base,
+        )
+        for one, base in zip(checks, bases, strict=True)
     ]
-    return Table("checks", columns, rows)
+    return Table("checks", columns, rows).without_empty()
+
+
+def _bases(checks: Sequence[Check]) -> tuple[list[str], str]:
+    """What the baseline has for each check, empty where it is not compared with one; and of how
+    many runs that is, where all are of as many.
+    """
+    bases = [one.base or ("not known" if one.name.endswith(_AGAINST) else "") for one in checks]
+    parts = [base.partition(" (") for base in bases]
+    counts = {end.rstrip(")") for _, _, end in parts if end}
+    if len(counts) != 1:
+        return bases, ""
+    (count,) = counts
+    return [base for base, _, _ in parts], "" if count == "1 run" else f" of {count}"
 
 
 def name_of(check: Check, names: Mapping[str, str]) -> str:
-    """The allocator of a check, or its program."""
+    """The allocator of a check, its program, or the steps."""
+    if check.is_of_time:
+        return "steps"
+    if check.measured is None and not check.allocator and not check.is_of_program:
+        return "(no allocator)"
     if check.is_of_program:
         return check.program or "(no program)"
     return allocator_text(names.get(check.allocator, check.allocator))
@@ -66,7 +100,7 @@ def behind(check: Check) -> Table:
     """The rows behind a limit that failed; none where nothing is known of it."""
     names = [name for name in _COLUMNS if check.rows and name in check.rows[0]]
     rows = [[_cell(name, row[name]) for name in names] for row in check.rows]
-    title = _BEHIND.get(check.name, check.name)
+    title = _GOES if check.is_of_time else _BEHIND.get(check.name, check.name)
     return Table(title, [_COLUMNS[name] for name in names], rows)
 
 

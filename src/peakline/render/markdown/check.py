@@ -31,7 +31,10 @@ def summary_markdown(
     """
     failed = [check for check in checks if not check.passed]
     against = "" if baseline is None else f", against the baseline {code(baseline)}"
-    lines = [f"### {_SIGNS['fail' if failed else 'pass']} Memory: {outcome(checks)}", ""]
+    lines = [
+        f"### {_SIGNS['fail' if failed else 'pass']} {_subject(checks)}: {outcome(checks)}",
+        "",
+    ]
     lines += [f"Profile {code(subject)}{against}.", ""]
     table = checks_table(checks, names)
     rows = [(f"{_SIGNS[str(row[0])]} {row[0]}", *row[1:]) for row in table.rows]
@@ -54,3 +57,14 @@ def summary_markdown(
             title = f"{capital(table.title)} of {size_text(one.peak_bytes)}, {name}"
             lines += folded(title, table_lines(table))
     return "\n".join(lines) + "\n"
+
+
+def _subject(checks: Sequence[Check]) -> str:
+    """What was checked."""
+    found = {check.is_of_time for check in checks}
+    return (
+        " and ".join(
+            name for is_time, name in ((False, "Memory"), (True, "Time")) if is_time in found
+        ).capitalize()
+        or "Memory"
+    )

@@ -17,17 +17,24 @@ _STYLES = {"fail": "bold red", "not compared": "yellow"}
 
 
 def print_checks(
-    profile: Profile, checks: Sequence[Check], names: Mapping[str, str], baseline: str | None
+    profile: Profile,
+    checks: Sequence[Check],
+    names: Mapping[str, str],
+    baseline: str | None,
+    origin: str = "",
 ) -> None:
-    """Print every check, then why each that failed did, and what is behind it."""
+    """Print every check, then why each that failed did, and what is behind it; ``origin`` is where
+    the limits came from.
+    """
     against = "" if baseline is None else f", baseline {baseline}"
     style = "bold" if all(check.passed for check in checks) else "bold red"
     parts: list[Shown] = [
         Text(outcome(checks), style),
         Text(f"{profile.path} ({profile.format}){against}", "dim", 2),
-        "",
     ]
-    parts += [grid_of(checks_table(checks, names), styles=_STYLES)]
+    parts += [Text(origin, "dim", 2)] if origin else []
+    if checks:
+        parts += ["", grid_of(checks_table(checks, names), styles=_STYLES)]
     for check in checks:
         if check.verdict != "pass":
             style = "bold" if check.passed else "bold red"

@@ -1,0 +1,139 @@
+"""What a profile is held to: limits of the command line, and of a file where that names none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from peakline.check.settings import Settings
+from peakline.check.units import (
+    PS,
+    Amount,
+    Unit,
+    part_amount,
+    share_amount,
+    share_or_time,
+    size_amount,
+    time_amount,
+)
+from peakline.check.verdict import Limits
+from peakline.errors import UsageError
+
+_LIMITS: Mapping[str, tuple[str, Callable[[str], Amount], str]] = {
+    "max-peak": ("peak", size_amount, "max_peak_bytes"),
+    "max-growth-per-step": ("growth per step", size_amount, "max_growth_per_step_bytes"),
+    "max-fragmentation": ("fragmentation", part_amount, "max_fragmentation"),
+    "max-program-peak": ("program peak", size_amount, "max_program_peak_bytes"),
+    "max-limit": ("limit", size_amount, "max_limit_bytes"),
+    "max-step-time": ("step time", time_amount, "max_step_ps"),
+    "max-p95-step-time": ("p95 step time", time_amount, "max_p95_step_ps"),
+    "max-input-wait": ("input wait", part_amount, "max_input_wait"),
+    "max-compile": ("compile", share_or_time, "max_compile"),
+    "max-idle": ("idle", part_amount, "max_idle"),
+}
+KEYS = (*_LIMITS, "baseline", "tolerance", "allocator")
+"""What a file may set, as the command line calls it."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """``origins`` are where each key was set: a file, None for the command line. ``settings`` are
+    those of the file, None without one.
+    """
+
+    limits: Limits
+    baselines: tuple[str, ...]
+    allocator: str | None
+    origins: Mapping[str, Path | None] = field(default_factory=dict)
+    settings: Settings | None = None
+
+    @property
+    def origin_text(self) -> str:
+        """Where the limits came from, in a line; empty where all are of the command line."""
+        if self.settings is None:
+            return ""
+        file = [key for key, origin in self.origins.items() if origin is not None]
+        own = [key for key, origin in self.origins.items() if origin is None]
+        if not file:
+            return ""
+        table = f" {self.settings.table}" if self.settings.table else ""
+        text = f"limits from {_near(self.settings.file)}{table}: {', '.join(file)}"
+        return text + (f"; from the command line: {', '.join(own)}" if own else "")
+
+    def line_of(self, check: str) -> tuple[str, int] | None:
+        """File and line of the limit on ``check`` (the name of one); None where no file set it."""
+        name = check.removesuffix(" against the baseline")
+        keys = [key for key, (limited, _, _) in _LIMITS.items() if limited == name]
+        if name != check:
+            keys = ["baseline"]
+        for key in keys:
+            file = self.origins.get(key)
+            if file is not None and self.settings is not None:
+                return _near(file), self.settings.lines.get(key, 1)
+        return None
+
+
+def question_of(given: Mapping[str, Any], settings: Settings | None) -> Question:
+    """``given`` are the values of `KEYS` that the command line has: amounts, texts, a tuple of
+    baselines; None or empty where it has none, and the file's count.
+
+    Raises UsageError for a value of the file that cannot be one, and where there is no limit.
+    """
+    found: dict[str, Any] = {}
+    origins: dict[str, Path | None] = {}
+    for key in KEYS:
+        value = given.get(key)
+        if value not in {None, ()}:
+            found[key], origins[key] = value, None
+        elif settings is not None and key in settings.values:
+            found[key], origins[key] = _of_file(key, settings), settings.file
+    if not any(key in _LIMITS or key == "baseline" for key in found):
+        options = [f"--{key}" for key in (*_LIMITS, "baseline")]
+        where = "" if settings is None else f", neither by {_near(settings.file)}"
+        raise UsageError(
+            f"no limit is given{where}; see {', '.join(options[:-1])} and {options[-1]}"
+        )
+    if "tolerance" in found and "baseline" not in found:
+        if origins["tolerance"] is None:
+            raise UsageError("--tolerance needs a --baseline")
+        del found["tolerance"], origins["tolerance"]
+    tolerance = found["tolerance"].value if "tolerance" in found else None
+    limits = limits_of({key: found[key] for key in _LIMITS if key in found}, tolerance)
+    baselines = found.get("baseline", ())
+    return Question(limits, tuple(baselines), found.get("allocator"), origins, settings)
+
+
+def limits_of(amounts: Mapping[str, Amount], tolerance: float | None = None) -> Limits:
+    """The limits of amounts by key."""
+    values: dict[str, Any] = {}
+    units: dict[str, Unit] = {}
+    for key, amount in amounts.items():
+        name, _, place = _LIMITS[key]
+        if key == "max-compile" and amount.unit.measure == PS:
+            place = "max_compile_ps"
+        values[place], units[name] = amount.value, amount.unit
+    return Limits(tolerance=tolerance, units=units, **values)
+
+
+def _of_file(key: str, settings: Settings) -> Any:
+    value = settings.values[key]
+    if key == "baseline":
+        # A path in a file is one from that file on, wherever the verb runs.
+        paths = [value] if isinstance(value, str) else value
+        return tuple(_near(settings.file.parent / path) for path in paths)
+    text = value if isinstance(value, str) else value[0]
+    if key == "allocator":
+        return text
+    parse = share_amount if key == "tolerance" else _LIMITS[key][1]
+    try:
+        return parse(text)
+    except UsageError as error:
+        raise UsageError(f"{settings.where(key)}: {error}") from None
+
+
+def _near(path: Path) -> str:
+    """A path as seen from the working directory, where it lies below it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)

@@ -1,0 +1,172 @@
+"""Limits on the time of steps, and the same figures against a baseline.
+
+The figures are those that ``peakline steps`` shows: of the steps that take most time, where they
+have several names. What a profile cannot answer fails, and says what to record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from peakline.check.allowance import Allowance
+from peakline.check.units import PS, SHARE, Unit
+from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
+from peakline.findings.time_answer import NO_TIME, TimeAnswer
+from peakline.text import counted, time_text
+
+STEP, P95 = "step time", "p95 step time"
+INPUT, COMPILE, IDLE = "input wait", "compile", "idle"
+AGAINST = " against the baseline"
+_COMPARED = {STEP: PS, INPUT: SHARE, COMPILE: SHARE, IDLE: SHARE}
+_LONGER = {
+    STEP: "the median step takes",
+    P95: "95% of the steps take at most",
+    INPUT: "of the steps' time is spent waiting for input:",
+    COMPILE: "of the steps' time is compilation:",
+    IDLE: "of the steps' time the device is idle, cause unknown:",
+}
+_NO_DEVICE = "nothing of a device is in this profile; record on one, with its tracer on"
+_RECORD = (
+    "record the job with jax.profiler, tf.profiler.experimental or torch.profiler, its steps marked"
+)
+
+
+@dataclass(frozen=True)
+class TimeState:
+    """The figures of a profile's time; ``unknown`` says in one line why there are none.
+
+    Times are ps, shares 0 to 1. ``compile_ps`` is that of the mean step. ``idle`` is None without a
+    device. ``parts`` are what the mean step's time goes to: label, ps, share.
+    """
+
+    steps: int = 0
+    step_ps: int | None = None
+    p95_ps: int | None = None
+    input_wait: float | None = None
+    compile: float | None = None
+    compile_ps: int | None = None
+    idle: float | None = None
+    parts: tuple[tuple[str, int, float], ...] = ()
+    unknown: str = ""
+
+    def figures(self) -> dict[str, float]:
+        """What a baseline has of it, by the name of its check; nothing without steps."""
+        found = {
+            STEP: self.step_ps, INPUT: self.input_wait, COMPILE: self.compile, IDLE: self.idle
+        }  # fmt: skip
+        return {name: value for name, value in found.items() if value is not None}
+
+    def as_json(self) -> dict[str, object]:
+        """``time`` of ``peakline check --json``."""
+        return {
+            "steps": self.steps,
+            "step_time_ps": self.step_ps,
+            "p95_step_time_ps": self.p95_ps,
+            "input_wait": self.input_wait,
+            "compile": self.compile,
+            "compile_ps": self.compile_ps,
+            "idle": self.idle,
+        }
+
+
+def time_state_of(answer: TimeAnswer) -> TimeState:
+    """The figures of a time answer."""
+    times, facts = answer.times, answer.steps
+    if times is None:
+        how = answer.to_record or ((_RECORD,) if answer.nothing == NO_TIME else ())
+        return TimeState(unknown=": ".join((answer.nothing, *how[:1])))
+    parts = answer.parts()
+    each = {name: time for name, _, time, _ in parts}
+    main = facts.main
+    return TimeState(
+        facts.number_of_steps,
+        times.median_ps,
+        times.p95_ps,
+        main.share("input_wait_ps"),
+        main.share("compile_ps"),
+        each.get("compile_ps", 0),
+        main.share("idle_ps") if facts.has_device else None,
+        tuple((label, time, share) for _, label, time, share in parts),
+    )
+
+
+def time_limits(state: TimeState, limits: Limits) -> list[Check]:
+    """The limits on time; none without any."""
+    wanted: list[tuple[str, float | None, float | None, str]] = [
+        (STEP, limits.max_step_ps, state.step_ps, PS),
+        (P95, limits.max_p95_step_ps, state.p95_ps, PS),
+        (INPUT, limits.max_input_wait, state.input_wait, SHARE),
+        (COMPILE, limits.max_compile, state.compile, SHARE),
+        (COMPILE, limits.max_compile_ps, state.compile_ps, PS),
+        (IDLE, limits.max_idle, state.idle, SHARE),
+    ]
+    return [
+        _limit(state, name, limit, measured, limits.unit_of(name, measure))
+        for name, limit, measured, measure in wanted
+        if limit is not None
+    ]
+
+
+def _limit(state: TimeState, name: str, limit: float, measured: float | None, unit: Unit) -> Check:
+    if measured is None:
+        why = state.unknown or _NO_DEVICE
+        return replace(unmeasured(name, "", limit, why), unit=unit)
+    is_text, limit_text = unit.pair(measured, limit)
+    if unit.measure == PS and name == COMPILE:
+        reason = f"{is_text} of the mean step is compilation, {limit_text} allowed"
+    elif unit.measure == PS:
+        reason = f"{_LONGER[name]} {is_text}, {limit_text} allowed"
+    else:
+        reason = f"{is_text} {_LONGER[name]} {limit_text} allowed".replace(":", ",")
+    if name in {STEP, P95} and measured > limit and state.parts:
+        label, _, share = state.parts[0]
+        reason += f"; most of it {label}, {share:.1%}"
+    return replace(held(name, "", measured, limit, reason, _rows(state)), unit=unit)
+
+
+def _rows(state: TimeState) -> tuple[Mapping[str, object], ...]:
+    """What the mean step's time goes to."""
+    return tuple(
+        {"part": label, "per_step_ps": each, "share": share}
+        for label, each, share in state.parts[:ROWS]
+    )
+
+
+def time_baseline(before: TimeState, after: TimeState, allowance: Allowance) -> list[Check]:
+    """Every figure of the baseline's time against what it may be; none where it has none.
+
+    A figure that only the profile has is not compared.
+    """
+    now, found = after.figures(), []
+    for name, base in before.figures().items():
+        measure = _COMPARED[name]
+        may = allowance.of((name, ""), measure, base)
+        unit = Unit(measure, "%", 0.01) if measure == SHARE else Unit(measure)
+        measured = now.get(name)
+        if measured is None:
+            why = after.unknown or _NO_DEVICE
+            found.append(replace(unmeasured(name + AGAINST, "", may.limit, why), unit=unit))
+            continue
+        is_text, limit_text = unit.pair(measured, may.limit)
+        base_text = unit.text(may.base)
+        if may.spread is not None:
+            spread = f"{may.spread:.1%}" if measure == SHARE else time_text(round(may.spread))
+            base_text += f" ± {spread}"
+        base_text += f" ({counted(may.runs, 'run')})"
+        reason = f"{name} {is_text}, baseline {base_text}, {limit_text} allowed"
+        if measured > may.limit:
+            reason += _changed(before, after)
+        check = held(name + AGAINST, "", measured, may.limit, reason, _rows(after))
+        found.append(replace(check, unit=unit, base=base_text))
+    return found
+
+
+def _changed(before: TimeState, after: TimeState) -> str:
+    """Which part of the mean step grew most; empty where the baseline has no parts."""
+    known = {label: each for label, each, _ in before.parts}
+    grown = [(each - known.get(label, 0), label) for label, each, _ in after.parts]
+    if not known or not grown or max(grown)[0] <= 0:
+        return ""
+    more, label = max(grown)
+    return f"; {label} takes {time_text(more)} more in the mean step"

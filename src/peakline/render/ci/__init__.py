@@ -1,0 +1,1 @@
+"""The outcome of a check for programs of continuous integration."""
