@@ -15,6 +15,7 @@ from peakline.cli.options import (
 )
 from peakline.errors import NotFoundError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
+from peakline.suggest import there_is
 from peakline.text import check_repeated, one_line, parse_time
 
 if TYPE_CHECKING:
@@ -106,10 +107,8 @@ def _lines_called(trace: Trace, name: str) -> list[int]:
     names = [f"{trace.planes[line.plane].name} {line.name}" for line in trace.lines]
     found = [place for place, text in enumerate(names) if wanted in text.casefold()]
     if not found:
-        there = dict.fromkeys(f"{line.name!r:.80}" for line in trace.lines)
-        more = f" and {len(there) - 10} more" if len(there) > 10 else ""
-        known = ", ".join(list(there)[:10]) + more
-        raise NotFoundError(f"no line called {name!r:.80}; there is: {known or 'none'}")
+        known = there_is(name, dict.fromkeys(line.name for line in trace.lines))
+        raise NotFoundError(f"no line called {name!r:.80}{known}")
     return found
 
 

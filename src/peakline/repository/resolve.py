@@ -11,6 +11,7 @@ from peakline.repository.layout import Repository, Session, local_or_url
 from peakline.repository.names import check_name, check_run_name, host_file_name, host_of, listing
 from peakline.repository.store import Missing, Store, Unreadable, is_url
 from peakline.repository.stores import store_for
+from peakline.suggest import there_is
 
 _STDIN = "-"
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
@@ -147,8 +148,8 @@ def _choose_session(path: str, repository: Repository, session: str | None) -> t
         raise InputError(
             f"{path}: no sessions here; expected HOST.xplane.pb or plugins/profile/SESSION/"
         )
-    known = listing([candidate.name for candidate in found.sessions])
-    raise NotFoundError(f"{path}: no session {session!r}; there is: {known}")
+    known = there_is(session, [candidate.name for candidate in found.sessions])
+    raise NotFoundError(f"{path}: no session {session!r}{known}")
 
 
 def _file_or_session(session: Session, found: list[HostFile], host: str | None) -> str | Session:
@@ -158,8 +159,8 @@ def _file_or_session(session: Session, found: list[HostFile], host: str | None) 
     for candidate in found:
         if candidate.host in (host, host_file_name(host)):
             return candidate.path
-    known = listing([candidate.host for candidate in found])
-    raise NotFoundError(f"{session.path}: no host {host!r}; there is: {known}")
+    known = there_is(host, [candidate.host for candidate in found])
+    raise NotFoundError(f"{session.path}: no host {host!r}{known}")
 
 
 def _saved_model(store: Store, place: str) -> str | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from peakline.suggest import near
 from peakline.tables.definition import ColumnDef, TableDef
 
 _FOLDER = Path(__file__).with_name("views")
@@ -82,4 +83,6 @@ def missing_table(name: str, tables: Iterable[str]) -> str:
         if not lacking:
             return ""
         why = f"The view {name} stands on {', '.join(lacking)}, which this profile lacks."
-    return f"{why} There is: {', '.join(there)}"
+    close = near(name, [*there, *(found.name for found in views_over(there))])
+    meant = f" Did you mean {' or '.join(close)}?" if close else ""
+    return f"{why}{meant} There is: {', '.join(there)}"

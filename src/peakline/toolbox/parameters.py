@@ -27,11 +27,14 @@ from typing import (
 )
 
 from peakline.errors import PeaklineError, UsageError
+from peakline.suggest import there_is
 
 _T = TypeVar("_T")
 _TRUTH = {"True": True, "true": True, "1": True, "False": False, "false": False, "0": False}
 _LONGEST_INT = 19
 """Characters of an int64; of longer text Python may refuse to make a number."""
+_CHOICES = 100
+"""So many names of ours are listed, which is all."""
 _LARGEST_WHOLE = 1 << 53
 """Up to here a float holds every integer."""
 
@@ -125,7 +128,7 @@ def check_choice(
     """Raise ``error``, which quotes the value and names the choices, where it is none of them."""
     if value not in choices:
         shown = f"{value!r:.80}"
-        raise error(f"{complaint} {shown}; there is: {', '.join(choices)}").quoting(shown)
+        raise error(f"{complaint} {shown}{there_is(value, choices, most=_CHOICES)}").quoting(shown)
 
 
 def listed(text: str) -> tuple[str, ...]:

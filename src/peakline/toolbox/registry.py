@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import NotFoundError, UsageError
+from peakline.suggest import there_is
 from peakline.toolbox.parameters import Parameters, check_choice
 
 if TYPE_CHECKING:
@@ -212,10 +213,8 @@ def _complaint(tool: Tool, error: ValidationError) -> UsageError:
     first = error.errors(include_url=False, include_context=False)[0]
     name = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
-        known = ", ".join(tool.parameters.declared())
-        return UsageError(f"{tool.name}: no parameter {name!r}; there is: {known}").quoting(
-            repr(name)
-        )
+        known = there_is(name, tool.parameters.declared())
+        return UsageError(f"{tool.name}: no parameter {name!r}{known}").quoting(repr(name))
     message = " ".join(str(first["msg"]).split())
     shown = f"{first['input']!r:.80}"
     return UsageError(
