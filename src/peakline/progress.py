@@ -47,8 +47,8 @@ class Progress:
 
 
 @contextmanager
-def showing(progress: Progress) -> Iterator[Progress]:
-    """The block's work says to ``progress`` how far it is."""
+def showing(progress: Progress | None) -> Iterator[Progress | None]:
+    """The block's work says to ``progress`` how far it is; with None to nobody."""
     token = _current.set(progress)
     try:
         yield progress
@@ -63,13 +63,15 @@ def current_progress() -> Progress | None:
 
 @contextmanager
 def stage(name: str, total: int = 0, unit: str = "bytes") -> Iterator[None]:
-    """The block is a stage of the work; the one around it goes on when it ends."""
+    """The block is a stage of the work; the one around it goes on when it ends, and gives its name
+    to one without.
+    """
     progress = _current.get()
     if progress is None:
         yield
         return
     before = (progress.stage, progress.done, progress.total, progress.unit, progress.began)
-    progress.begin(name, total, unit)
+    progress.begin(name or progress.stage, total, unit)
     try:
         yield
     finally:

@@ -8,6 +8,8 @@ from peakline.text import one_line
 
 _NEAR = 0.6
 """The least likeness, from 0 to 1, of a name that is suggested: `difflib`'s ratio."""
+_WORSE = 0.1
+"""By so much less is a name like it than the nearest, and not suggested any more."""
 _SUGGESTED = 3
 _SHORT, _LISTED = 12, 20
 _LONGEST = 200
@@ -22,7 +24,7 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     Case counts for nothing. A name that has ``name`` as a part of it (of three characters and
     more) is near, too.
     """
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
     from itertools import islice
 
     wanted = name[:_LONGEST].casefold()
@@ -32,6 +34,8 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     for one in islice(known, _COMPARED):
         by_folded.setdefault(one[:_LONGEST].casefold(), one)
     found = get_close_matches(wanted, by_folded, _SUGGESTED, _NEAR)
+    likeness = [SequenceMatcher(None, one, wanted).ratio() for one in found]
+    found = [one for one, like in zip(found, likeness, strict=True) if like > likeness[0] - _WORSE]
     if len(wanted) > 2:
         parts = [folded for folded in by_folded if wanted in folded]
         if len(parts) <= _SUGGESTED:

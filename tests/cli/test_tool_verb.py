@@ -60,8 +60,10 @@ def test_errors(peakline, sessions, words, code, message):
 
 def test_an_unknown_tool(peakline, sessions):
     run = peakline("tool", "nonsense", sessions / "tf2_cnn")
-    assert (run.code, run.out) == (3, "")
+    assert (run.code, run.out) == (2, "")
     assert "no tool 'nonsense'; there is: " in run.err
+    run = peakline("tool", "memry_profile", sessions / "tf2_cnn")
+    assert "no tool 'memry_profile'; did you mean 'memory_profile'?" in run.err
 
 
 def test_a_file_is_replaced_only_by_force(peakline, sessions, tmp_path):

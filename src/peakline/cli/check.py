@@ -18,6 +18,7 @@ from peakline.cli.options import (
     path_argument,
     reading_options,
 )
+from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, ExistsError, OutputError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import parse_size
@@ -40,7 +41,17 @@ def parse_share(text: str) -> float:
     return share
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # fail (exit 1) where the peak is above a limit
+    peakline check logs --max-peak 10GiB
+    # ... or more than 5% above that of another run
+    peakline check after.xplane.pb --baseline before.xplane.pb
+    # for a script
+    peakline check logs --max-peak 10GiB --json
+""",
+)
 @path_argument
 @click.option(
     "--max-peak",

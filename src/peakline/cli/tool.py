@@ -25,13 +25,26 @@ from peakline.cli.options import (
     strict_option,
     workers_option,
 )
+from peakline.cli.verb import Verb
 from peakline.errors import StrictError, UsageError
+from peakline.progress import current_progress, showing
 from peakline.render.terminal.output import deliver, print_warnings
 from peakline.repository import Session, only_file
 from peakline.text import one_line
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # the tools that this profile has something for
+    peakline tool --list logs
+    # XProf's answer of that name
+    peakline tool memory_profile run.xplane.pb
+    # a tool's parameter, another format, a file
+    peakline tool op_stats run.xplane.pb -p view=op
+    peakline tool trace_viewer logs -o trace_viewer.json
+""",
+)
 @click.argument("name", cls=Argument, required=False, help="The tool; not with --list.")
 @click.argument("path", cls=Argument, required=False, help=PATH_HELP)
 @host_option
@@ -70,8 +83,12 @@ def tool(
     strict: bool,
     max_unpacked: int | None,
 ) -> None:
-    """Print what a tool returns for PATH; for a session of several hosts, of all of them."""
-    from peakline.tools import find_tool, run_tool
+    """Print a tool's answer, as callers over HTTP and gRPC get it.
+
+    Of a session of several hosts it is about all of them.
+    """
+    from peakline.toolbox.parameters import check_choice
+    from peakline.tools import find_tool, run_tool, tool_names
 
     reading = Reading(session, host, strict, max_unpacked)
     if scheduler is not None and executor != "dask":
@@ -83,6 +100,8 @@ def tool(
         return
     if name is None or path is None:
         raise UsageError("tool takes NAME and PATH; tool --list PATH lists the names")
+    # A name that no profile decides about: usage, as all others of that kind.
+    check_choice(name, tool_names(), "no tool")
     parameters = _parameters(parameter)
     found = reading.find(path)
     if isinstance(found, Session) and find_tool(name).combine is not None:
@@ -172,26 +191,15 @@ def answer_of_hosts(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], object] | None]:
-    """Draw on standard error how many hosts are done, on a terminal."""
-    if not sys.stderr.isatty():
+    """Say how many hosts are done, to whoever shows it; what each of them does is not said."""
+    progress = current_progress()
+    if progress is None:
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeElapsedColumn as Elapsed
-    from rich.table import Column
 
-    console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False)
-    host = TextColumn(
-        "{task.description}",
-        markup=False,
-        table_column=Column(no_wrap=True, overflow="ellipsis"),
-    )
-    columns = (TextColumn("hosts"), BarColumn(), MofNCompleteColumn(), Elapsed(), host)
-    with Progress(*columns, console=console, transient=True) as bars:
-        task = bars.add_task("", total=None)
+    def report(_name: str, done: int, hosts: int) -> None:
+        progress.done, progress.total = done, hosts
 
-        def report(name: str, done: int, hosts: int) -> None:
-            bars.update(task, completed=done, total=hosts, description=one_line(name))
-
+    progress.begin("reading the hosts", 0, "hosts")
+    with showing(None):
         yield report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from peakline.repository.stores import store_for
 from peakline.suggest import there_is
 
 _STDIN = "-"
+_LOCAL_URL = re.compile(r"(?:file|local)://", re.IGNORECASE)
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 
 _Options = Mapping[str, object]
@@ -98,7 +100,8 @@ def resolve_hosts(
         named = host_of(place.replace("\\", "/").rpartition("/")[2])
         if host is not None and (named is None or named[0] != host_file_name(host)):
             raise UsageError(f"{path}: is one file; --host needs a session or log directory")
-        return place if is_url(place) else path
+        # A file:// URL is no name of a file; other paths stay as they were written.
+        return place if is_url(place) or _LOCAL_URL.match(path) else path
     if kind == "other":
         raise InputError(f"{path}: is neither a file nor a directory")
     model = _saved_model(store, place)

@@ -1,12 +1,11 @@
-"""What a capture gave: the session's path, and the memory answer of what it stored."""
+"""What a capture gave: the session's path, and of several hosts a line each."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from peakline.errors import PeaklineError
-from peakline.render.terminal.memory_answer import memory_document, show_memory
+from peakline.render.terminal.memory_answer import memory_document
 from peakline.render.terminal.output import print_json
 from peakline.text import one_line, size_text
 
@@ -18,12 +17,9 @@ if TYPE_CHECKING:
 
 
 def print_capture(result: CaptureResult, repository: Repository) -> None:
-    """Print where the session lies, a line per host where there are several, and the memory
-    answer for the host with the largest peak.
-    """
+    """Print where the session lies, and a line per host where there are several."""
     from rich.text import Text
 
-    import peakline
     from peakline.render.terminal.screen import plain_table, show
 
     kept = [outcome for outcome in result.outcomes if outcome.is_saved]
@@ -36,16 +32,7 @@ def print_capture(result: CaptureResult, repository: Repository) -> None:
         documents = {outcome.host: _document(session, outcome) for outcome in kept}
         rows = [_row(outcome, documents.get(outcome.host)) for outcome in result.outcomes]
         parts.append(plain_table(("HOST", "STATE", "SIZE", "PEAK"), rows, right=("SIZE", "PEAK")))
-    show([*parts, ""])
-    readable = [outcome.host for outcome in kept if "error" not in documents.get(outcome.host, {})]
-    if readable:
-        host = max(readable, key=lambda host: _peak(documents.get(host)) or 0)
-        with peakline.open(session.host(host).path) as profile:
-            show_memory(profile, as_json=False)
-    for host, document in documents.items():
-        if "error" in document:
-            told = one_line(f"{host}: {document['error']}")
-            print(f"peakline: {told}", file=sys.stderr)
+    show(parts)
 
 
 def print_capture_json(result: CaptureResult, repository: Repository) -> None:
