@@ -24,14 +24,16 @@ _NO_CURSOR = frozenset({"", "dumb", "unknown"})
 
 
 class Line:
-    """The line on ``stream`` for one piece of work; `write` of others takes it away first."""
+    """The line on ``stream`` for one piece of work. What others write goes through `write`: it
+    takes the line away first, and nothing is drawn behind a text without a line break.
+    """
 
     def __init__(self, progress: Progress, stream: TextIO) -> None:
         self._progress, self._stream = progress, stream
         self._began = time.monotonic()
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._is_shown = False
+        self._is_shown, self._at_begin = False, True
         self._thread = threading.Thread(target=self._draw, name="progress", daemon=True)
         self._thread.start()
 
@@ -40,25 +42,37 @@ class Line:
             return
         while True:
             with self._lock:
-                if not self._ended.is_set():
+                if self._at_begin and not self._ended.is_set():
                     text = progress_text(self._progress, time.monotonic() - self._began)
                     self._put(_ERASE + cut_middle(text, _columns(self._stream) - 1))
                     self._is_shown = True
             if self._ended.wait(_EVERY_S):
                 return
 
-    def erase(self) -> None:
-        """Take the line away; it comes back with the next drawing."""
+    def write(self, stream: TextIO, text: str) -> int:
+        """Write to a stream of the same terminal, at once; the line comes back beneath."""
         with self._lock:
-            if self._is_shown:
-                self._put(_ERASE)
-                self._is_shown = False
+            self._erase()
+            written = stream.write(text)
+            stream.flush()
+            self._at_begin = text.endswith("\n") if text else self._at_begin
+        return written
+
+    def hide(self) -> None:
+        """Take the line away for good, and do not wait for the thread that draws."""
+        self._ended.set()
+        with self._lock:
+            self._erase()
 
     def end(self) -> None:
         """Take the line away for good."""
-        self._ended.set()
-        self.erase()
+        self.hide()
         self._thread.join()
+
+    def _erase(self) -> None:
+        if self._is_shown:
+            self._put(_ERASE)
+            self._is_shown = False
 
     def _put(self, text: str) -> None:
         try:
@@ -68,20 +82,19 @@ class Line:
             self._ended.set()  # the terminal is gone
 
 
-class _Clearing:
-    """A stream that takes the line away before anything else is written."""
+class _Beside:
+    """A stream of the terminal on which the line is drawn."""
 
     def __init__(self, stream: TextIO, line: Line) -> None:
         self._stream, self._line = stream, line
 
     def write(self, text: str) -> int:
-        self._line.erase()
-        return self._stream.write(text)
+        return self._line.write(self._stream, text)
 
     def __getattr__(self, name: str) -> object:
-        # Whoever takes the bytes below (`buffer`) writes at once, and on top of the line.
         if name == "buffer":
-            self._line.erase()
+            # Whoever takes the bytes below it writes the answer, unseen from here.
+            self._line.hide()
         return getattr(self._stream, name)
 
 
@@ -92,7 +105,7 @@ def progress_text(progress: Progress, elapsed_s: float) -> str:
     if progress.unit == "bytes" and done:
         of = f" of {size_text(total)}" if total >= done else ""
         parts.append(f"{size_text(done)}{of}")
-    elif total:
+    elif total and progress.unit != "bytes":
         parts.append(f"{done:,} of {total:,} {progress.unit}")
     parts.append(_seconds(elapsed_s))
     left = progress.left_s()
@@ -132,8 +145,8 @@ def drawn_progress() -> Iterator[Progress | None]:
         return
     line = Line(progress := Progress(), sys.stderr)
     out, err = sys.stdout, sys.stderr
-    sys.stdout = _Clearing(out, line) if out.isatty() else out  # type: ignore[assignment]
-    sys.stderr = _Clearing(err, line)  # type: ignore[assignment]
+    sys.stdout = _Beside(out, line) if out.isatty() else out  # type: ignore[assignment]
+    sys.stderr = _Beside(err, line)  # type: ignore[assignment]
     try:
         with showing(progress):
             yield progress
