@@ -123,3 +123,27 @@ def test_an_unknown_option_is_answered_with_the_near(peakline, verb):
     run = peakline(verb, "--hlep")
     assert (run.code, run.err.count("\n")) == (2, 1)
     assert "--help" in run.err
+
+
+@each_row(
+    ("words", "meant"),
+    [
+        ("ops run.xplane.pb --sort slef", "did you mean 'self'?; see peakline ops --help"),
+        ("ops run.xplane.pb --sort x", "; see peakline ops --help"),
+        ("sql run.xplane.pb x --format jsn", "did you mean 'json'?"),
+        ("tool op_stats run.xplane.pb -p view=scop", "not 'scop'; did you mean 'scope'?"),
+        ("tool op_stats run.xplane.pb -p veiw=op", "no parameter 'veiw'; did you mean 'view'"),
+        ("tool op_stats run.xplane.pb --format jsn", "did you mean 'json'"),
+        ("tool opstats run.xplane.pb", "did you mean 'op_stats'"),
+        ("export run.xplane.pb --to prefetto -o x", "did you mean 'perfetto'"),
+        ("memory run.xplane.pb --allocator bfc_cpu", "did you mean 'bfc_cpu_allocator_for_gpu'"),
+        ("memory run.xplane.pb --step trian", "did you mean 'train"),
+        ("fit run.xplane.pb --set alow_growth=1", "did you mean 'allow_growth'"),
+        ("trace run.xplane.pb --line nowhere", "no line called 'nowhere'; there is: "),
+    ],
+)
+def test_a_name_is_answered_with_the_near(peakline, words, meant):
+    run = peakline(*words.split())
+    assert run.code in {1, 2, 3}
+    assert (run.out, run.err.count("\n")) == ("", 1)
+    assert meant in run.err

@@ -148,7 +148,7 @@ def test_what_is_wrong_is_told_as_pydantic_tells_it(tool):
                 with pytest.raises(UsageError) as raised:
                     found.validated({name: value})
                 assert str(raised.value).startswith(message)
-                assert str(raised.value).endswith(f", not {first['input']!r:.80}")
+                assert f", not {first['input']!r:.80}" in str(raised.value)
 
 
 @each_row(

@@ -16,6 +16,7 @@ import click
 from peakline.errors import NotFoundError
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+(?:://|::)", re.IGNORECASE)
+_NO_CHOICE = re.compile(r"'(.*?)' is not one of ")
 _MOST_ENTRIES = 5000
 
 
@@ -50,6 +51,11 @@ class Verb(click.Command):
                     ctx,
                 ) from error
             raise
+        except click.BadParameter as error:
+            if close := _near_choices(error):
+                meant = " or ".join(map(repr, close))
+                error.message = f"{error.message.rstrip('.')}; did you mean {meant}?"
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; a path that does not exist is answered with those near to it."""
@@ -66,6 +72,17 @@ class Verb(click.Command):
                     meant = " or ".join(close)
                     raise type(error)(f"{error}; did you mean {meant}?") from error
             raise
+
+
+def _near_choices(error: click.BadParameter) -> list[str]:
+    """The choices of an option that are near to what was given."""
+    from peakline.suggest import near
+
+    kind = None if error.param is None else error.param.type
+    given = _NO_CHOICE.match(error.message)
+    return (
+        near(given[1], map(str, kind.choices)) if given and isinstance(kind, click.Choice) else []
+    )
 
 
 def write_lines(formatter: click.HelpFormatter, title: str, lines: Iterable[str]) -> None:

@@ -49,7 +49,7 @@ def _described(found: re.Match[str], tables: Collection[str]) -> str:
     name = str(found["quoted"] or found["name"])
     problem = missing_table(name, tables)
     if problem:
-        raise CheckFailed(f"{problem.rstrip('.')}; SHOW TABLES says what each holds")
+        raise CheckFailed(problem)
     lower = name.lower()
     columns = view(lower).columns if lower in view_names() else TABLES[lower].columns
     rows = [(one.name, one.type, "YES" if one.nullable else "NO", one.doc) for one in columns]

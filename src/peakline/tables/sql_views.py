@@ -22,6 +22,8 @@ _FILE = re.compile(
     r"(?P<columns>(?:-- column: [^\n]+\n)+)(?P<query>[^-].*)",
     re.DOTALL,
 )
+_MOST_LISTED = 12
+"""So many tables are listed beside a name that is near."""
 _COLUMN = re.compile(r"-- column: (\w+) (\w+)(\??): (.+)\n")
 
 
@@ -85,4 +87,6 @@ def missing_table(name: str, tables: Iterable[str]) -> str:
         why = f"The view {name} stands on {', '.join(lacking)}, which this profile lacks."
     close = near(name, [*there, *(found.name for found in views_over(there))])
     meant = f" Did you mean {' or '.join(close)}?" if close else ""
+    if close and len(there) > _MOST_LISTED:
+        return f"{why}{meant} SHOW TABLES lists all"
     return f"{why}{meant} There is: {', '.join(there)}"

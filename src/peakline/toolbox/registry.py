@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from peakline.errors import NotFoundError, UsageError
-from peakline.suggest import there_is
-from peakline.toolbox.parameters import Parameters, check_choice
+from peakline.suggest import near, there_is
+from peakline.toolbox.parameters import Parameters, check_choice, type_hints
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -217,6 +217,11 @@ def _complaint(tool: Tool, error: ValidationError) -> UsageError:
         return UsageError(f"{tool.name}: no parameter {name!r}{known}").quoting(repr(name))
     message = " ".join(str(first["msg"]).split())
     shown = f"{first['input']!r:.80}"
+    meant = ""
+    if first["type"] == "literal_error":
+        choices = [text for kind in type_hints(tool.parameters)[name] for text in get_args(kind)]
+        close = near(str(first["input"]), filter(None, choices))
+        meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
     return UsageError(
-        f"{tool.name}: parameter {name}: {message[:1].lower()}{message[1:]}, not {shown}"
+        f"{tool.name}: parameter {name}: {message[:1].lower()}{message[1:]}, not {shown}{meant}"
     ).quoting(shown)
