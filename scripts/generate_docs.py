@@ -18,14 +18,16 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import click
 from api_reference import api_page
 from worked_queries import sql_page
 
-from peakline.cli.main import app
+from peakline.cli.exit_codes import EXIT_CODES
+from peakline.cli.main import EXAMPLES, app
+from peakline.cli.main import GROUPS as VERB_GROUPS
 from peakline.findings.catalogue import kinds
 from peakline.findings.kind import COMMON
 from peakline.formats.common.format import formats
@@ -171,9 +173,26 @@ def cli_page() -> Iterator[str]:
     yield ""
     yield _text(app)
     yield ""
+    for title, names in VERB_GROUPS.items():
+        verbs = ", ".join(f"[`{name}`](#peakline-{name})" for name in names.split())
+        yield f"- {title}: {verbs}"
+    yield ""
+    yield "A name that is unknown is answered with those near to it, of whatever kind it is."
+    yield "While an answer takes longer than a second, a line on standard error says how far it is,"
+    yield "if that is a terminal."
+    yield ""
     yield "## peakline"
     yield ""
     yield from _options(app)
+    yield ""
+    yield from _examples(EXAMPLES)
+    yield ""
+    yield "## Exit codes"
+    yield ""
+    yield "| exit code | means |"
+    yield "|---:|---|"
+    for code, meaning in EXIT_CODES.items():
+        yield f"| {code} | {meaning} |"
     for name in app.list_commands(context):
         verb = app.get_command(context, name)
         if verb is None:
@@ -191,6 +210,15 @@ def cli_page() -> Iterator[str]:
         yield _text(verb)
         yield ""
         yield from _options(verb)
+        yield ""
+        yield from _examples(getattr(verb, "examples", ()))
+
+
+def _examples(lines: Iterable[str]) -> Iterator[str]:
+    """The worked examples of a verb's help."""
+    yield "```sh"
+    yield from lines
+    yield "```"
 
 
 def _text(command: click.Command) -> str:

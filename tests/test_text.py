@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from peakline.errors import UsageError
 from peakline.text import (
+    chosen_size_text,
     one_line,
     parse_duration,
     parse_size,
+    parse_time,
     shares_text,
     size_text,
     time_text,
@@ -108,6 +110,7 @@ def test_half_a_character_is_replaced(text, valid):
         ("1h", 3_600_000),
         ("0s", 0),
         ("0.0001s", 0),
+        ("2500us", 2),
     ],
 )
 def test_times_have_units(text, milliseconds):
@@ -129,6 +132,27 @@ def test_anything_else_is_no_time(text):
 )
 def test_sizes_have_binary_and_decimal_units(text, size):
     assert parse_size(text) == size
+
+
+@each_row(
+    ("text", "picoseconds"),
+    [("250us", 25 * 10**7), ("250 µs", 25 * 10**7), ("250μs", 25 * 10**7), ("2min", 12 * 10**13),
+     ("1.5ms", 15 * 10**8), ("7 ps", 7)],
+)  # fmt: skip
+def test_one_way_of_writing_times_serves_all(text, picoseconds):
+    assert parse_time(text) == picoseconds
+
+
+@each_row(
+    ("typed", "text"),
+    [
+        ("16GB", "16 GB"), ("16GiB", "16 GiB"), ("1.5GB", "1.5 GB"), ("80MiB", "80 MiB"),
+        ("60000000", "60 MB"), ("12345678", "11.8 MiB"), ("512", "512 B"), ("1kB", "1 kB"),
+        ("2.25TiB", "2.25 TiB"), ("0", "0 B"), ("1024 GB", "953.7 GiB"), ("1.07GB", "1.07 GB"),
+    ],
+)  # fmt: skip
+def test_a_size_that_was_chosen_is_said_in_the_unit_that_was_typed(typed, text):
+    assert chosen_size_text(parse_size(typed)) == text
 
 
 @each_row("text", ["", "MB", "-1", "1e3", "10 bytes", "1.5.5MB", "\u0661GB"])

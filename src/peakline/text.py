@@ -12,10 +12,14 @@ from peakline.errors import InputError, UsageError
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)(i?)B?", re.IGNORECASE | re.ASCII)
-_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|s|min|m|h)", re.IGNORECASE | re.ASCII)
-_TIME = re.compile(r"(\d{1,15}(?:\.\d{1,12})?)\s*(ps|ns|us|ms|s)", re.ASCII | re.IGNORECASE)
-_UNIT_MS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000}
-_UNIT_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+_TIME = re.compile(
+    r"(\d{1,15}(?:\.\d{1,12})?)\s*(ps|ns|us|µs|μs|ms|s|min|m|h)", re.ASCII | re.IGNORECASE
+)
+_UNIT_PS = {
+    "ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "μs": 10**6, "ms": 10**9, "s": 10**12,
+    "min": 60 * 10**12, "m": 60 * 10**12, "h": 3600 * 10**12,
+}  # fmt: skip
+"""The two letters that look like a micro sign are both typed."""
 _LONGEST_PS = 2**63 - 1
 _LONG_TEXT, _FEW_LONG = 1000, 8
 _FREE_BYTES, _MOST_TIMES, ROW_BYTES = 64 << 20, 100, 16
@@ -39,12 +43,10 @@ def parse_size(text: str) -> int:
 
 def parse_duration(text: str) -> int:
     """A time such as 500ms, 2s, 1.5min or 1h in milliseconds; UsageError for anything else."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
+    found = _picoseconds(text)
+    if found is None:
         raise UsageError(f"{text!r} is no time; write 500ms, 2s, 5min or 1h")
-    from decimal import Decimal
-
-    return int(Decimal(match[1]) * _UNIT_MS[match[2].lower()])
+    return found // _UNIT_PS["ms"]
 
 
 def parse_time(text: str) -> int:
@@ -52,12 +54,20 @@ def parse_time(text: str) -> int:
 
     It counts from the start of the profile, as all times that Peakline shows.
     """
+    found = _picoseconds(text)
+    if found is None:
+        raise UsageError(f"{text!r:.80} is no time; write 12.5ms, 1.2s or 827750630000ps")
+    return min(found, _LONGEST_PS)
+
+
+def _picoseconds(text: str) -> int | None:
+    """The time that a text says; None for what is none."""
     match = _TIME.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text!r:.80} is no time; write 12.5ms, 1.2s or 827750630000ps")
+        return None
     from decimal import Decimal
 
-    return min(int(Decimal(match[1]) * _UNIT_PS[match[2].lower()]), _LONGEST_PS)
+    return int(Decimal(match[1]) * _UNIT_PS[match[2].lower()])
 
 
 def whole_number(text: str, digits: int = 18) -> int | None:
@@ -78,6 +88,20 @@ def size_text(size: float) -> str:
             break
         value, unit = value / 1024, larger
     return f"{value:.1f} {unit}"
+
+
+def chosen_size_text(size: int) -> str:
+    """A size that somebody chose, in the unit in which it is a short number: ``16 GB``,
+    ``1.5 GiB``; as `size_text` where it is in none.
+    """
+    for base, infix in ((1024, "i"), (1000, "")):
+        power = 0
+        while power < 6 and abs(size) >= base ** (power + 1):
+            power += 1
+        if power and not size * 100 % base**power:
+            number = f"{size / base**power:.2f}".rstrip("0").rstrip(".")
+            return f"{number} {'KMGTPE'[power - 1] if infix or power > 1 else 'k'}{infix}B"
+    return size_text(size)
 
 
 def number_text(number: float) -> str:

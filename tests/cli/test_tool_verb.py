@@ -1,6 +1,5 @@
 """``peakline tool``: for one profile, and for a session of several hosts."""
 
-import io
 import json
 import os
 
@@ -10,6 +9,7 @@ from tests.engine.ending import DATA, session_of
 
 import peakline as library
 from peakline.engine import Engine
+from peakline.progress import Progress, showing
 from peakline.repository import Repository
 
 
@@ -60,8 +60,10 @@ def test_errors(peakline, sessions, words, code, message):
 
 def test_an_unknown_tool(peakline, sessions):
     run = peakline("tool", "nonsense", sessions / "tf2_cnn")
-    assert (run.code, run.out) == (3, "")
+    assert (run.code, run.out) == (2, "")
     assert "no tool 'nonsense'; there is: " in run.err
+    run = peakline("tool", "memry_profile", sessions / "tf2_cnn")
+    assert "no tool 'memry_profile'; did you mean 'memory_profile'?" in run.err
 
 
 def test_a_file_is_replaced_only_by_force(peakline, sessions, tmp_path):
@@ -161,14 +163,8 @@ def test_what_is_wrong_is_one_line(peakline, words, message):
     assert message in run.err
 
 
-def test_progress_is_for_a_terminal(peakline, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    screen = Terminal()
-    monkeypatch.setattr("sys.stderr", screen)
-    run = peakline("tool", "memory_findings", MULTIHOST)
+def test_the_hosts_that_are_done_are_said_to_who_shows_it(peakline):
+    with showing(Progress()) as progress:
+        run = peakline("tool", "memory_findings", MULTIHOST)
     assert run.code == 0
-    assert "hosts" in screen.getvalue()
-    assert "2/2" in screen.getvalue()
+    assert (progress.done, progress.total, progress.unit) == (2, 2, "hosts")

@@ -57,7 +57,7 @@ def test_lines_by_name(peakline, traced):
     assert ("line 0" in run.out, "line 1" in run.out) == (False, True)
     run = peakline("trace", path, "--line", "gpu")
     assert run.code == 3
-    assert "no line called 'gpu'; there is: 'line 0', 'line 1'" in run.err
+    assert "no line called 'gpu'; there is: line 0, line 1" in run.err
 
 
 def test_as_json(peakline, traced):

@@ -69,7 +69,8 @@ class TestNames:
     """What a stranger looks for is where its name is."""
 
     def test_a_verb_is_a_file(self):
-        assert _modules("cli") == {*app.list_commands(None), "completion", "main", "options"}
+        shared = {"completion", "main", "options", "verb", "exit_codes", "progress"}
+        assert _modules("cli") == {*app.list_commands(None), *shared}
 
     def test_a_tool_is_a_file_or_folder(self):
         assert _modules("xprof") - {"rules"} | _modules("tools") == {

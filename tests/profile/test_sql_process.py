@@ -111,7 +111,7 @@ class TestAnswers:
         [
             ("selec 1", "Parser Error: syntax error"),
             ("select nope from steps", '"nope" not found'),
-            ("show tables", "the tables are: events, steps, warnings; DESCRIBE explains one"),
+            ("describe nosuch", "Table with name nosuch does not exist! There is: events, steps"),
             ("select '\ud800'", "not valid Unicode at character 8"),
             ("", "one statement that reads"),
             ("select 1; select 2", "one statement that reads"),

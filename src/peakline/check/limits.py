@@ -18,6 +18,7 @@ from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
 from peakline.compare.state import AllocatorState, MemoryState, state_of
 from peakline.errors import NotFoundError
 from peakline.findings.memory_answer import MemoryAnswer
+from peakline.suggest import there_is
 from peakline.text import size_text
 
 
@@ -38,8 +39,9 @@ def check_limits(
     after = answer if isinstance(answer, MemoryState) else state_of(answer)
     names = [one.allocator for one in after.allocators]
     if allocator is not None and names and allocator not in names:
-        known = ", ".join(name or '""' for name in names)
-        raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+        raise NotFoundError(
+            f"no allocator {allocator!r} in the profile{there_is(allocator, names)}"
+        )
     wanted = [one for one in after.allocators if allocator in {None, one.allocator}]
     found: list[Check | None] = []
     for state in wanted:

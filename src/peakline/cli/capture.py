@@ -1,4 +1,4 @@
-"""``peakline capture``: profile running jobs, then say what their memory does."""
+"""``peakline capture``: profile running jobs, then summarise what they recorded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline.cli.options import Argument, json_option
+from peakline.cli.options import Argument, Reading, json_option
+from peakline.cli.verb import Verb
 from peakline.errors import PeaklineError, UsageError
 from peakline.extras import require
 from peakline.text import one_line, parse_duration
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from peakline.capture import CaptureRequest, CaptureResult, Progress, Target
-    from peakline.repository import Repository
+    from peakline.repository import Repository, Session
 
 _FAILED = 4
 _BY_FLAG = {
@@ -30,7 +31,18 @@ _BY_FLAG = {
 }
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    stays=True,
+    examples=r"""
+    # two seconds of a job that runs a profiler server
+    peakline capture localhost:9012 --logdir captured
+    # ten seconds of two hosts at once, under names
+    peakline capture localhost:9012 localhost:9013 \
+      --logdir captured --duration 10s \
+      --host-name worker-0 --host-name worker-1
+""",
+)
 @click.argument(
     "hosts",
     cls=Argument,
@@ -62,6 +74,11 @@ _BY_FLAG = {
     help="The longest wait for a host, all attempts together. Default: 60s or twice the "
     "duration, and the delay.",
 )
+@click.option(
+    "--no-summary",
+    is_flag=True,
+    help="Do not end with what peakline summary says of the session.",
+)
 @json_option
 def capture(
     hosts: tuple[str, ...],
@@ -74,9 +91,10 @@ def capture(
     host_name: tuple[str, ...],
     timeout: str | None,
     *,
+    no_summary: bool,
     json: bool,
 ) -> None:
-    """Profile running jobs, store the session, and explain its memory peak."""
+    """Profile running jobs, store the session and summarise it."""
     require("serve", "capture")
     # gRPC writes to standard error by itself when a connection ends; outcomes say it already.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -99,9 +117,25 @@ def capture(
     with _saying_what_stays(repository, request), _progress(request) as progress:
         result = run_capture(request, repository, progress=progress)
     (print_capture_json if json else print_capture)(result, repository)
+    if not json and not no_summary and any(outcome.is_saved for outcome in result.outcomes):
+        _summarise(repository.session(result.session_id))
     sys.stdout.flush()
     if _complain(result):
         raise click.exceptions.Exit(_FAILED)
+
+
+def _summarise(session: Session) -> None:
+    """What `peakline summary` says of the session; one that cannot be read is a line."""
+    from peakline.cli.progress import drawn_progress
+    from peakline.cli.summary import summarise
+
+    print()
+    try:
+        with drawn_progress():
+            summarise(session.path, Reading(None, None, strict=False, max_unpacked=None))
+    except PeaklineError as error:
+        # It is stored: what went wrong is the reading.
+        print(f"peakline: {one_line(str(error))}", file=sys.stderr)
 
 
 def _targets(words: Sequence[str], names: Sequence[str]) -> tuple[Target, ...]:

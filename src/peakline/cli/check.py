@@ -27,6 +27,7 @@ from peakline.cli.options import (
     path_argument,
     reading_options,
 )
+from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, NotFoundError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import counted, one_line
@@ -44,24 +45,29 @@ _HEAD = 4096
 _SAID = frozenset({"no_memory_events", "no_steps"})
 """Warnings that a check says itself, where they matter to it."""
 _REPORTS = ("summary", "junit", "sarif", "annotations-file")
-_EXAMPLES = """\b
-Examples:
-  peakline check logs --max-peak 12GiB --max-step-time 150ms --max-input-wait 10%
-  peakline check logs --baseline ci/baseline.json --update-baseline
-  peakline check logs --junit peakline.xml --sarif peakline.sarif --annotations auto
-"""
 
-
-_Verb = Callable[..., None]
+_Function = Callable[..., None]
 
 
 def _limit(
     name: str, metavar: str, parse: Callable[[str], Amount], text: str
-) -> Callable[[_Verb], _Verb]:
+) -> Callable[[_Function], _Function]:
     return click.option(f"--{name}", metavar=metavar, type=parse, help=text)
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # fail (exit 1) where a limit is exceeded
+    peakline check logs --max-peak 12GiB --max-step-time 150ms --max-input-wait 10%
+    # ... or what earlier runs needed, and remember this run
+    peakline check logs --baseline baseline.json --update-baseline
+    # ... or another profile, by 5%
+    peakline check after.xplane.pb --baseline before.xplane.pb --tolerance 5%
+    # what continuous integration shows
+    peakline check logs --max-peak 12GiB --junit peakline.xml --annotations auto
+ """,
+)
 @path_argument
 @_limit("max-peak", "SIZE", size_amount, "The most that may be in use: 10MB, 64KiB, 1.5GiB.")
 @_limit(

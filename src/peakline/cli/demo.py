@@ -5,12 +5,24 @@ from __future__ import annotations
 import click
 
 from peakline.cli.options import json_option
+from peakline.cli.verb import Verb
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # what peakline memory says
+    peakline demo
+    # for a script
+    peakline demo --json
+""",
+)
 @json_option
 def demo(*, json: bool) -> None:
-    """Explain the memory of a bundled training job (a Keras CNN, 16 steps)."""
+    """Explain the memory of a bundled training job (a Keras CNN).
+
+    Sixteen steps on a CPU.
+    """
     from importlib.resources import files
 
     import peakline

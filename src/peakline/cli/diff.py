@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peakline.cli.options import Argument, Reading, json_option, max_unpacked_option, strict_option
+from peakline.cli.verb import Verb
 from peakline.errors import InputError, UsageError
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import one_line
@@ -21,7 +22,17 @@ _STDIN = "-"
 _NUMBER = re.compile(r"(\d+)")
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # two files
+    peakline diff before.xplane.pb after.xplane.pb
+    # two sessions of a log directory
+    peakline diff logs logs --session-before first
+    # for a pull request
+    peakline diff before.xplane.pb after.xplane.pb --markdown
+""",
+)
 @click.argument(
     "before",
     cls=Argument,
@@ -59,7 +70,9 @@ def diff(
     strict: bool,
     max_unpacked: int | None,
 ) -> None:
-    """Say what changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings.
+    """Show what changed between two profiles, or over a series.
+
+    What changed from BEFORE to AFTER in memory and time: peaks, steps, ops, findings.
 
     Of more than two profiles the first is compared with the last, and what grows over all of them
     is a finding.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from peakline.cli.options import PATH_HELP, Argument, Reading, force_option, reading_options
+from peakline.cli.verb import Verb
 from peakline.errors import OutputError, UsageError
 from peakline.render.terminal.output import deliver, print_warnings
 from peakline.repository import check_output
@@ -21,7 +22,17 @@ if TYPE_CHECKING:
 _GZIP_LEVEL = 3  # a third larger than the best, four times as fast
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # what this profile can be written as
+    peakline export run.xplane.pb --list
+    # for https://ui.perfetto.dev
+    peakline export run.xplane.pb --to perfetto -o run.pftrace
+    # a Parquet file for each table, in a folder
+    peakline export run.xplane.pb --to parquet -o tables
+""",
+)
 @click.argument("path", cls=Argument, required=False, help=PATH_HELP)
 @click.option("--to", metavar="TARGET", help="What to write; --list lists them.")
 @click.option(
@@ -53,7 +64,7 @@ def export(
     list_targets: bool,
     force: bool,
 ) -> None:
-    """Write PATH in a format that other tools read."""
+    """Write a profile in a format that other tools read."""
     from peakline.export import Options, can_export, find_exporter, target_names
     from peakline.export import export as write
 

@@ -14,6 +14,7 @@ from peakline.cli.options import (
     json_option,
     reading_options,
 )
+from peakline.cli.verb import Verb
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import parse_size
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
     from peakline.tables import ProfileWarning
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # the least memory in which the recorded program runs
+    peakline fit run.xplane.pb
+    # whether it runs on a smaller device
+    peakline fit run.xplane.pb --limit 16GB --limit 80MiB
+    # from the recorded batch size to the largest that fits
+    peakline fit run.xplane.pb --limit 16GB --batch 32
+""",
+)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, cls=Argument, help=PATH_HELP)
 @click.option(
     "--limit",
@@ -60,7 +71,7 @@ def fit(
     *,
     json: bool,
 ) -> None:
-    """Say in how much memory the recorded program runs, and with which settings.
+    """Say in how much memory the program runs, and how to set it up.
 
     The recorded allocations are replayed. Several PATHs are recordings of one program, whose
     answers are put together.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peakline.cli.options import Reading, json_option, path_argument, reading_options
+from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, InputError
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_warnings
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
 _NOTHING = "no_graph"
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # nodes, ops and functions of a GraphDef or a saved model
+    peakline graph graph.pb
+    # every rule that it breaks (exit 1 where it does)
+    peakline graph graph.pb --check
+""",
+)
 @path_argument
 @click.option(
     "--consumer",
@@ -32,7 +41,7 @@ _NOTHING = "no_graph"
     json_option,
 )
 def graph(path: str, consumer: int, reading: Reading, *, check: bool, json: bool) -> None:
-    """Count the nodes, ops and functions of a graph, and check that it is well formed."""
+    """Count what a graph holds, and check that it is well formed."""
     with reading.open(path) as profile:
         broken = _show(profile, consumer, check=check, as_json=json)
     errors = sum(one.is_error for one in broken)

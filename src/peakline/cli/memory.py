@@ -11,11 +11,23 @@ from peakline.cli.options import (
     programs_option,
     reading_options,
 )
+from peakline.cli.verb import Verb
 from peakline.errors import UsageError
 from peakline.text import parse_time
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # the peak of every allocator, and what was live at it
+    peakline memory logs
+    # what was live at another moment, or in one step
+    peakline memory run.xplane.pb --at 20ms
+    peakline memory run.xplane.pb --step 3
+    # a PyTorch snapshot, or the log of a job that ran out
+    peakline memory snapshot.pickle
+""",
+)
 @path_argument
 @click.option("--allocator", metavar="NAME", help="Only this allocator.")
 @click.option(

@@ -15,6 +15,7 @@ from peakline.cli.options import (
     path_argument,
     reading_options,
 )
+from peakline.cli.verb import Verb
 from peakline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +33,18 @@ _COLUMN = {
 """By what rows are ordered, the largest first."""
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # the ops, the longest self time first
+    peakline ops logs --top 10
+    # by how often they ran
+    peakline ops run.xplane.pb --sort count
+    # the kernels of a GPU; the modules of a PyTorch trace
+    peakline ops trace.json --kernels
+    peakline ops trace.json --by module
+""",
+)
 @path_argument
 @click.option(
     "--top",
@@ -65,7 +77,7 @@ def ops(
     kernels: bool,
     json: bool,
 ) -> None:
-    """List the ops that take most time, of the devices and of the host."""
+    """List the ops that take most time, on devices and the host."""
     if by and kernels:
         raise UsageError("--by is about ops, --kernels about kernels; give one of them")
     if by == "module" and sort in {"median", "max"}:

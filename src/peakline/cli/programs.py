@@ -15,12 +15,23 @@ from peakline.cli.options import (
     path_argument,
     reading_options,
 )
+from peakline.cli.verb import Verb
 
 if TYPE_CHECKING:
     from peakline.timing.program_answer import ProgramAnswer
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # those of a JAX profile, that which needs most first
+    peakline programs run.xplane.pb
+    # what XLA dumped (XLA_FLAGS=--xla_dump_to=dump)
+    peakline programs dump
+    # for a script
+    peakline programs dump --json --top 5
+""",
+)
 @path_argument
 @click.option("--module", metavar="NAME", help="This program in full: its name or id.")
 @click.option(
@@ -33,7 +44,10 @@ if TYPE_CHECKING:
 def programs(
     path: str, module: str | None, top: int | None, reading: Reading, *, json: bool
 ) -> None:
-    """List the compiled programs: the memory each needs, what is live then, what it costs."""
+    """List the compiled programs: their memory and their cost.
+
+    With what is live at the peak of each, by value, scope and source line.
+    """
 
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         found = _programs(profile, module)

@@ -14,11 +14,20 @@ from peakline.cli.options import (
     programs_option,
     reading_options,
 )
+from peakline.cli.verb import Verb
 from peakline.render.terminal.output import deliver, print_warnings
 from peakline.text import one_line
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # one page to share
+    peakline report logs -o report.html
+    # under another title, in place of an earlier one
+    peakline report logs -o report.html --title "Run 7" --force
+""",
+)
 @path_argument
 @click.option(
     "--output",
@@ -39,7 +48,10 @@ def report(
     *,
     force: bool,
 ) -> None:
-    """Write one HTML page about memory, time, programs and graphs that needs no network."""
+    """Write one HTML page with all of it, which needs no network.
+
+    About memory, time, programs and graphs, with figures, made to be printed and shared.
+    """
     from peakline.findings.memory_answer import NOTHING, answer_memory
     from peakline.findings.time_answer import NO_STEPS, NO_TIME, answer_time
     from peakline.graph.scopes.graphs import graph_names

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from peakline.cli.options import Argument, executor_option, scheduler_option, workers_option
+from peakline.cli.verb import Verb
 from peakline.errors import UsageError
 from peakline.service.settings import Settings
 
@@ -34,7 +35,17 @@ def _options(verb: Callable[..., None]) -> Callable[..., None]:
     return verb
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    stays=True,
+    examples=r"""
+    # for this machine alone: the page is at localhost:8080
+    peakline serve logs
+    # with captures of a job, on other ports
+    peakline serve logs --worker trainer=localhost:9012 \
+      --http-port 8081 --grpc-port 50052
+""",
+)
 @click.argument(
     "logdirs",
     cls=Argument,
@@ -53,7 +64,10 @@ def serve(
     workers: int | None,
     **given: Any,
 ) -> None:
-    """Serve log directories: sessions, analyses, captures, over gRPC and HTTP."""
+    """Serve log directories to a team, over gRPC and HTTP.
+
+    Sessions, analyses, captures and the page; until Ctrl-C.
+    """
     # gRPC's own lines, which it decides about when it is loaded.
     debug = bool(context.obj)
     os.environ.setdefault("GRPC_VERBOSITY", "INFO" if debug else "NONE")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from peakline.cli.options import Argument, json_option, strict_option
+from peakline.cli.verb import Verb
 from peakline.errors import NotFoundError, StrictError, UsageError
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_left_out
@@ -17,7 +18,15 @@ _MOST_NAMES = 4
 _COLUMNS = ("SESSION", "HOSTS", "SIZE", "MODIFIED", "TOOLS")
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # what a log directory holds
+    peakline sessions logs
+    # for a script
+    peakline sessions logs --json
+""",
+)
 @click.argument(
     "logdir",
     cls=Argument,
@@ -26,7 +35,10 @@ _COLUMNS = ("SESSION", "HOSTS", "SIZE", "MODIFIED", "TOOLS")
 @json_option
 @strict_option
 def sessions(logdir: str, *, json: bool, strict: bool) -> None:
-    """List the sessions of a log directory, newest first: hosts, size, last change, tools."""
+    """List the sessions of a log directory, the newest first.
+
+    With their hosts, size, last change and tools.
+    """
     repository = Repository(logdir)
     rows, left_out = _rows(repository)
     if not (rows or left_out) and hosts(logdir):

@@ -17,6 +17,7 @@ from peakline.cli.options import (
     output_option,
     reading_options,
 )
+from peakline.cli.verb import Verb
 from peakline.errors import UsageError
 from peakline.render.terminal.output import deliver, print_warnings
 from peakline.text import parse_size
@@ -30,7 +31,19 @@ _SCREEN_ROWS = 1000
 _FORMATS = ("table", "csv", "json", "parquet")
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # what there is, and what a table's columns mean
+    peakline sql run.xplane.pb "show tables"
+    peakline sql run.xplane.pb "describe events"
+    # the names that take most time
+    peakline sql run.xplane.pb "select name, sum(duration_ps) ps
+      from events group by name order by ps desc limit 5"
+    # for other programs
+    peakline sql run.xplane.pb "from steps" -o steps.csv
+""",
+)
 @click.argument("path", cls=Argument, required=False, help=PATH_HELP)
 @click.argument("query", cls=Argument, required=False, help="One SELECT statement.")
 @click.option(
@@ -65,7 +78,10 @@ def sql(
     list_views: bool,
     force: bool,
 ) -> None:
-    """Answer an SQL query over the tables of PATH, and the views over them."""
+    """Answer an SQL query over the tables of a profile.
+
+    DuckDB's dialect, over the tables of PATH and the views over them.
+    """
     ending = (output or "").rpartition(".")[2].lower()
     chosen = format or (ending if ending in _FORMATS[1:] else "table")
     if chosen == "parquet" and output is None and sys.stdout.isatty():

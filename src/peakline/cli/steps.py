@@ -13,13 +13,26 @@ from peakline.cli.options import (
     path_argument,
     reading_options,
 )
+from peakline.cli.verb import Verb
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # what the time of the steps goes to
+    peakline steps logs
+    # for a script
+    peakline steps run.xplane.pb --json
+""",
+)
 @path_argument
 @reading_options(json_option)
 def steps(path: str, reading: Reading, *, json: bool) -> None:
-    """Say how long steps take, what their time goes to, and which of them stand out."""
+    """Say how long steps take, what on, and which stand out.
+
+    What the time of the median step goes to, which steps are slow and why, and what is worth
+    fixing.
+    """
     from peakline.findings.time_answer import NO_STEPS, answer_time
 
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:

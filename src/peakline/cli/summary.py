@@ -13,13 +13,29 @@ from peakline.cli.options import (
     programs_option,
     reading_options,
 )
+from peakline.cli.verb import Verb
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # the newest session of a log directory
+    peakline summary logs
+    # another session of it, and one of its hosts
+    peakline summary logs --session first --host worker-0
+    # for a script
+    peakline summary run.xplane.pb --json
+""",
+)
 @path_argument
 @reading_options(programs_option, json_option)
 def summary(path: str, reading: Reading, *, json: bool) -> None:
-    """Say on one screen what memory and time do, and the three things to fix first."""
+    """Show memory and time on one screen, and what to fix first."""
+    summarise(path, reading, json=json)
+
+
+def summarise(path: str, reading: Reading, *, json: bool = False) -> None:
+    """Print the summary of every host that ``path`` means."""
     from peakline.findings.memory_answer import NOTHING
     from peakline.findings.time_answer import NO_STEPS
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,9 @@ from peakline.cli.options import (
     strict_option,
     workers_option,
 )
+from peakline.cli.verb import Verb
 from peakline.errors import StrictError, UsageError
+from peakline.progress import current_progress, showing
 from peakline.render.terminal.output import deliver, print_left_out, print_warnings
 from peakline.repository import Session, only_file
 
@@ -33,7 +34,18 @@ if TYPE_CHECKING:
     from peakline.tables import ProfileWarning
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # the tools that this profile has something for
+    peakline tool --list logs
+    # XProf's answer of that name
+    peakline tool memory_profile run.xplane.pb
+    # a tool's parameter, another format, a file
+    peakline tool op_stats run.xplane.pb -p view=op
+    peakline tool trace_viewer logs -o trace_viewer.json
+""",
+)
 @click.argument("name", cls=Argument, required=False, help="The tool; not with --list.")
 @click.argument("path", cls=Argument, required=False, help=PATH_HELP)
 @host_option
@@ -72,8 +84,12 @@ def tool(
     strict: bool,
     max_unpacked: int | None,
 ) -> None:
-    """Print what a tool returns for PATH; for a session of several hosts, of all of them."""
-    from peakline.tools import find_tool, run_tool
+    """Print a tool's answer, as callers over HTTP and gRPC get it.
+
+    Of a session of several hosts it is about all of them.
+    """
+    from peakline.toolbox.parameters import check_choice
+    from peakline.tools import find_tool, run_tool, tool_names
 
     reading = Reading(session, host, strict, max_unpacked)
     if scheduler is not None and executor != "dask":
@@ -85,6 +101,8 @@ def tool(
         return
     if name is None or path is None:
         raise UsageError("tool takes NAME and PATH; tool --list PATH lists the names")
+    # A name that no profile decides about: usage, as all others of that kind.
+    check_choice(name, tool_names(), "no tool")
     parameters = _parameters(parameter)
     found = reading.find(path)
     if isinstance(found, Session) and find_tool(name).combine is not None:
@@ -174,11 +192,15 @@ def answer_of_hosts(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], object] | None]:
-    """Draw on standard error how many hosts are done, on a terminal."""
-    if not sys.stderr.isatty():
+    """Say how many hosts are done, to whoever shows it; what each of them does is not said."""
+    progress = current_progress()
+    if progress is None:
         yield None
         return
-    from peakline.render.terminal.live import hosts_progress
 
-    with hosts_progress() as report:
+    def report(_name: str, done: int, hosts: int) -> None:
+        progress.done, progress.total = done, hosts
+
+    progress.begin("reading the hosts", 0, "hosts")
+    with showing(None):
         yield report

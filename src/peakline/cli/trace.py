@@ -13,9 +13,11 @@ from peakline.cli.options import (
     path_argument,
     reading_options,
 )
+from peakline.cli.verb import Verb
 from peakline.errors import NotFoundError, UsageError
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_warnings
+from peakline.suggest import there_is
 from peakline.text import check_repeated, parse_time
 
 if TYPE_CHECKING:
@@ -26,7 +28,17 @@ if TYPE_CHECKING:
 _NO_EVENTS = "no_events"
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    examples=r"""
+    # the whole profile, its 40 longest events
+    peakline trace run.xplane.pb --limit 40
+    # ten milliseconds of it, what lasts 100 us and more
+    peakline trace run.xplane.pb --from 10ms --to 20ms --min 100us
+    # the lines of one name
+    peakline trace run.xplane.pb --line python
+""",
+)
 @path_argument
 @click.option(
     "--from", "start", metavar="TIME", help="Begin: 12.5ms, 1.2s. Default: the first event."
@@ -58,7 +70,10 @@ def trace(
     *,
     json: bool,
 ) -> None:
-    """Show what ran in a stretch of time: the longest events of every line, nested, and gaps."""
+    """Show what ran in a stretch of time, line by line, and gaps.
+
+    The longest events of every line, nested, with their self times.
+    """
     first, last, least = (
         None if text is None else parse_time(text) for text in (start, end, minimum)
     )
@@ -107,10 +122,8 @@ def _lines_called(trace: Trace, name: str) -> list[int]:
     names = [f"{trace.planes[line.plane].name} {line.name}" for line in trace.lines]
     found = [place for place, text in enumerate(names) if wanted in text.casefold()]
     if not found:
-        there = dict.fromkeys(f"{line.name!r:.80}" for line in trace.lines)
-        more = f" and {len(there) - 10} more" if len(there) > 10 else ""
-        known = ", ".join(list(there)[:10]) + more
-        raise NotFoundError(f"no line called {name!r:.80}; there is: {known or 'none'}")
+        known = there_is(name, dict.fromkeys(line.name for line in trace.lines))
+        raise NotFoundError(f"no line called {name!r:.80}{known}")
     return found
 
 

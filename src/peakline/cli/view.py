@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peakline.cli.options import path_argument
+from peakline.cli.verb import Verb
 from peakline.service.foreground import leave, say, serve_until_stopped
 from peakline.text import parse_size
 
@@ -21,7 +22,16 @@ if TYPE_CHECKING:
 _GRACE_S = 1.0
 
 
-@click.command()
+@click.command(
+    cls=Verb,
+    stays=True,
+    examples=r"""
+    # memory, timeline, steps and ops of a log directory
+    peakline view logs
+    # on a machine without a browser, at a fixed port
+    peakline view run.xplane.pb --no-browser --port 8000
+""",
+)
 @path_argument
 @click.option(
     "--session",
@@ -54,7 +64,10 @@ def view(
     *,
     no_browser: bool,
 ) -> None:
-    """Look at a profile in a browser: serve it on this machine alone, until Ctrl-C."""
+    """Open a profile in the browser, until Ctrl-C.
+
+    It is served on this machine alone.
+    """
     import shutil
     import tempfile
     import uuid

@@ -27,6 +27,7 @@ from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.worse import is_worse
 from peakline.shown import Brief
+from peakline.suggest import there_is
 
 _DESCRIBED, _SILENT = 0.5, 0.1
 """A column that one profile has for half of its bytes at the peak or more, and the other for less
@@ -140,8 +141,8 @@ class MemoryDiff(Brief):
         kept = [one for one in self.allocators if allocator in names(one)]
         if not kept:
             known = sorted(set().union(*map(names, self.allocators)))
-            listed = ", ".join(name or '""' for name in known) or "none"
-            raise NotFoundError(f"no allocator {allocator!r} in either profile; there is: {listed}")
+            listed = there_is(allocator, known)
+            raise NotFoundError(f"no allocator {allocator!r} in either profile{listed}")
         wanted = set().union(*map(names, kept))
 
         def mine(findings: Iterable[Finding]) -> tuple[Finding, ...]:

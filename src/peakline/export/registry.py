@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from peakline.errors import NotFoundError, UsageError
+from peakline.suggest import there_is
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -60,7 +61,7 @@ def target_names() -> list[str]:
 def find_exporter(name: str) -> Exporter:
     """The target called ``name``; raises UsageError that names the known ones."""
     if name not in _TARGETS:
-        raise UsageError(f"no target {name!r:.80}; there is: {', '.join(target_names())}")
+        raise UsageError(f"no target {name!r:.80}{there_is(name, target_names())}")
     found: Exporter = import_module(f"peakline.export.{name.replace('-', '_')}").EXPORTER
     return found
 

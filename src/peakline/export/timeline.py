@@ -17,6 +17,7 @@ from peakline.errors import NotFoundError
 from peakline.formats.chrome_trace.own import step_category
 from peakline.memory.lifetimes import match_lifetimes
 from peakline.memory.signatures import read_history
+from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.tables import empty_columns
@@ -115,8 +116,9 @@ def memory_counters(profile: Profile, allocator: str | None) -> tuple[MemoryCoun
     lifetimes = match_lifetimes(records)
     history = read_history(records, lifetimes)
     if allocator is not None and allocator not in lifetimes.allocators:
-        known = ", ".join(name or '""' for name in lifetimes.allocators)
-        raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+        raise NotFoundError(
+            f"no allocator {allocator!r} in the profile{there_is(allocator, lifetimes.allocators)}"
+        )
     found = []
     for number, name in enumerate(lifetimes.allocators):
         rows = history.rows_of(number)

@@ -19,6 +19,7 @@ from peakline.findings.memory_answer import MemoryAnswer, answer_memory
 from peakline.memory.details import MemoryDetails
 from peakline.memory.peak import AllocatorPeak
 from peakline.memory.signatures import History
+from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.text import allocator_text
@@ -79,8 +80,10 @@ def drawn_allocators(
     if allocator is not None:
         found = [pair for pair in found if pair[0].allocator == allocator]
         if not found:
-            known = ", ".join(peak.allocator or '""' for peak in answer.allocators) or "none"
-            raise NotFoundError(f"no allocator {allocator!r} in the answer; there is: {known}")
+            known = [peak.allocator for peak in answer.allocators]
+            raise NotFoundError(
+                f"no allocator {allocator!r} in the answer{there_is(allocator, known)}"
+            )
     found.sort(key=lambda pair: (-pair[0].peak_bytes, pair[0].allocator))
     names = history.lifetimes.allocators
     steps = profile.columns_or_empty("steps")

@@ -19,6 +19,7 @@ from peakline.figures.look import (
     step_bars,
 )
 from peakline.figures.text import duration_text, fit, plain, share_text, time_unit
+from peakline.suggest import there_is
 from peakline.text import shares_text
 from peakline.timing.device_time import device_times
 from peakline.timing.input_pipeline import Stage, input_stages
@@ -62,8 +63,7 @@ def step_breakdown(profile: Profile, *, device: str | None = None) -> Drawing | 
     """
     times = step_times(profile)
     if device is not None and device not in times.devices:
-        known = ", ".join(times.devices) or "none"
-        raise NotFoundError(f"no device {device!r} with steps; there is: {known}")
+        raise NotFoundError(f"no device {device!r} with steps{there_is(device, times.devices)}")
     if not times.wall.any():
         return None
     if device is not None:

@@ -21,6 +21,7 @@ import numpy as np
 from peakline.errors import NotFoundError
 from peakline.graph.releases import Releases
 from peakline.graph.step_graph import StepGraph
+from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.trace.steps import steps_of
@@ -113,8 +114,8 @@ def step_runs(profile: Profile, step: str | None = None) -> StepRuns | None:
     # A name may be a number, too.
     chosen = chosen or [number for number in known if step == names.get(number)]
     if step is not None and not chosen:
-        listed = ", ".join(str(number) for number in known[:20]) or "none"
-        raise NotFoundError(f"no step {step!r} with executions; there is: {listed}")
+        labels = [names.get(number) or str(number) for number in known]
+        raise NotFoundError(f"no step {step!r} with executions{there_is(step, labels)}")
     if not chosen:
         return None
     number = chosen[-1]

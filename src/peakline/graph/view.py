@@ -17,6 +17,7 @@ from peakline.hlo.graphs import labels_of
 from peakline.hlo.op_times import OpTime, op_times
 from peakline.hlo.row_costs import row_costs
 from peakline.patterns import Pattern
+from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 
@@ -119,8 +120,7 @@ def _graphs(profile: Profile, wanted: str | None, step: StepRuns | None) -> list
     if wanted is None:
         return graphs_of_step(graphs, step.name if step else "") or known
     if wanted not in known:
-        listed = ", ".join(repr(name) for name in known[:20]) or "none"
-        raise NotFoundError(f"no graph {wanted!r} in {profile.path}; there is: {listed}")
+        raise NotFoundError(f"no graph {wanted!r} in {profile.path}{there_is(wanted, known)}")
     return [wanted]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.errors import NotFoundError, UsageError
+from peakline.suggest import there_is
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -41,10 +42,8 @@ def choose_program(profile: Profile, module_name: str = "", program_id: str = ""
     ]
     found = found if module_name and found else by_id
     if not found:
-        known = _listed(programs)
-        raise NotFoundError(f"{profile.path}: no program {wanted!r}; there is: {known}").quoting(
-            repr(wanted)
-        )
+        known = there_is(wanted, map(programs.label, every))
+        raise NotFoundError(f"{profile.path}: no program {wanted!r}{known}").quoting(repr(wanted))
     if len(found) > 1:
         labels = ", ".join(programs.label(number) for number in found)
         raise UsageError(f"{profile.path}: {len(found)} programs {wanted!r}; name one: {labels}")

@@ -28,6 +28,7 @@ from peakline.memory.usage import (
     reported_bytes,
     without_implausible,
 )
+from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
 from peakline.tables.once import once
@@ -104,8 +105,8 @@ class MemoryRecords:
         """
         if allocator is not None:
             if allocator not in self.allocators:
-                known = ", ".join(name or '""' for name in self.allocators)
-                raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+                known = there_is(allocator, self.allocators)
+                raise NotFoundError(f"no allocator {allocator!r} in the profile{known}")
             return self.allocators.index(allocator)
         known_peaks = [n for n, usage in enumerate(self.usages) if usage.peak_row >= 0]
         return max(known_peaks, key=lambda n: (self.usages[n].peak, -n), default=None)

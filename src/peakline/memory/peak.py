@@ -29,6 +29,7 @@ from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.usage import Usage, buffer_bytes, fragmentation_at, measure, number_at
 from peakline.shown import Brief
+from peakline.suggest import there_is
 from peakline.tables.columns import Columns
 from peakline.tables.joins import summed
 from peakline.text import allocator_text, counted, size_text, time_text
@@ -190,8 +191,9 @@ def find_peaks(
     if lifetimes is None:
         lifetimes = match_lifetimes(events)
     if allocator is not None and allocator not in lifetimes.allocators:
-        names = ", ".join(name or '""' for name in lifetimes.allocators)
-        raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {names}")
+        raise NotFoundError(
+            f"no allocator {allocator!r} in the profile{there_is(allocator, lifetimes.allocators)}"
+        )
     usages = measure(events, lifetimes, eligible)
     moments = np.array([usage.peak_row for usage in usages], np.int64)
     if allocator is not None:

@@ -20,6 +20,7 @@ from peakline.errors import UsageError
 from peakline.kernels import bfc_layout as layout
 from peakline.kernels.bfc import advance, grant, shrink
 from peakline.replay.requests import NO_LIMIT, Requests
+from peakline.suggest import there_is
 
 GRANULE = 256
 _AT_ONCE = 1 << 18
@@ -60,7 +61,7 @@ class BfcSettings:
             if not 0 <= value <= 1:
                 raise UsageError(f"--set {name}={text}: give a number from 0 to 1")
             return replace(self, internal_fragmentation_fraction=value)
-        raise UsageError(f"--set {name}: the BFC allocator has {', '.join(SETTINGS)}")
+        raise UsageError(f"--set {name}: the BFC allocator has no such{there_is(name, SETTINGS)}")
 
     def as_json(self) -> dict[str, bool | float]:
         """The settings of the allocator, by name."""

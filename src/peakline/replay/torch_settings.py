@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from peakline.errors import UsageError
+from peakline.suggest import there_is
 
 MIB = 1 << 20
 INTERVALS = 16
@@ -151,9 +152,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
         if not part:
             continue
         if name not in _KNOWN and name not in _IGNORED:
-            raise UsageError(
-                f"PyTorch's allocator has no setting {name!r}; it has {', '.join(_KNOWN)}"
-            )
+            raise UsageError(f"PyTorch's allocator has no setting {name!r}{there_is(name, _KNOWN)}")
         if not colon or not value:
             raise UsageError(f"{name} has no value; settings are written {name}:VALUE")
         pairs.append((name, value))

@@ -28,7 +28,6 @@ from peakline.repository.names import (
     check_run_name,
     host_file_name,
     is_name,
-    listing,
 )
 from peakline.repository.store import (
     Folder,
@@ -40,6 +39,7 @@ from peakline.repository.store import (
     reading,
 )
 from peakline.repository.stores import store_for
+from peakline.suggest import there_is
 
 if TYPE_CHECKING:
     from peakline.repository.confined import Confinement
@@ -115,8 +115,8 @@ class Session:
         for candidate in found:
             if candidate.host in (name, host_file_name(name)):
                 return candidate
-        known = listing([candidate.host for candidate in self._ruled(found)])
-        raise NotFoundError(f"session {self.name!r}: no host {name!r:.99}; there is: {known}")
+        known = there_is(name, [candidate.host for candidate in self._ruled(found)])
+        raise NotFoundError(f"session {self.name!r}: no host {name!r:.99}{known}")
 
     def stamp(self) -> Hashable:
         """Something that changes when a file is added or removed; locally it costs one ``stat``.
@@ -259,8 +259,8 @@ class Repository:
             if folder.holds_profile():
                 return self._session("/".join(run), folder)
         found = self.runs() if run else self.sessions()
-        known = listing([session.name for session in found])
-        raise NotFoundError(f"no session {session_id!r}; there is: {known or 'none'}")
+        known = there_is(session_id, [session.name for session in found])
+        raise NotFoundError(f"no session {session_id!r}{known}")
 
     def is_free(self, session_id: str) -> bool:
         """Whether nothing has that name, as far as can be seen; `create_session` decides."""

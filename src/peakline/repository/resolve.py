@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from peakline.repository.layout import Repository, Session, local_or_url
 from peakline.repository.names import check_name, check_run_name, host_file_name, host_of, listing
 from peakline.repository.store import Missing, Store, Unreadable, is_url
 from peakline.repository.stores import store_for
+from peakline.suggest import there_is
 
 _STDIN = "-"
+_LOCAL_URL = re.compile(r"(?:file|local)://", re.IGNORECASE)
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 
 _Options = Mapping[str, object]
@@ -97,7 +100,8 @@ def resolve_hosts(
         named = host_of(place.replace("\\", "/").rpartition("/")[2])
         if host is not None and (named is None or named[0] != host_file_name(host)):
             raise UsageError(f"{path}: is one file; --host needs a session or log directory")
-        return place if is_url(place) else path
+        # A file:// URL is no name of a file; other paths stay as they were written.
+        return place if is_url(place) or _LOCAL_URL.match(path) else path
     if kind == "other":
         raise InputError(f"{path}: is neither a file nor a directory")
     model = _saved_model(store, place)
@@ -147,8 +151,8 @@ def _choose_session(path: str, repository: Repository, session: str | None) -> t
         raise InputError(
             f"{path}: no sessions here; expected HOST.xplane.pb or plugins/profile/SESSION/"
         )
-    known = listing([candidate.name for candidate in found.sessions])
-    raise NotFoundError(f"{path}: no session {session!r}; there is: {known}")
+    known = there_is(session, [candidate.name for candidate in found.sessions])
+    raise NotFoundError(f"{path}: no session {session!r}{known}")
 
 
 def _file_or_session(session: Session, found: list[HostFile], host: str | None) -> str | Session:
@@ -158,8 +162,8 @@ def _file_or_session(session: Session, found: list[HostFile], host: str | None) 
     for candidate in found:
         if candidate.host in (host, host_file_name(host)):
             return candidate.path
-    known = listing([candidate.host for candidate in found])
-    raise NotFoundError(f"{session.path}: no host {host!r}; there is: {known}")
+    known = there_is(host, [candidate.host for candidate in found])
+    raise NotFoundError(f"{session.path}: no host {host!r}{known}")
 
 
 def _saved_model(store: Store, place: str) -> str | None:

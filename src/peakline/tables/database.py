@@ -20,6 +20,7 @@ from peakline.tables.query import (
     with_nulls,
 )
 from peakline.tables.sql_guard import Guard
+from peakline.tables.sql_listing import plain_query
 from peakline.tables.tables import arrow_of, whole_table
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Database:
                 self._connection = connect()
             connection = self._connection
             try:
+                query = plain_query(query, tables)
                 guard = Guard(connection, remote=False)
                 needs = needs_of(connection, query, tables, guard, parameters)
                 self._register(connection, needs)

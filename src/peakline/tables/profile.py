@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from peakline.deadline import holding
 from peakline.errors import StrictError, UsageError
 from peakline.process_memory import give_back_memory
+from peakline.progress import stage
 from peakline.shown import Brief, line_of, named
 from peakline.tables.columns import Columns
 from peakline.tables.database import WARNINGS, Database
@@ -332,7 +333,8 @@ class Profile(Brief, ReaderFacts):
             sure = [column.name for column in TABLES[name].columns if not column.nullable]
             needed = needed if needed & set(sure) else needed | {sure[0]}
         try:
-            found = self._reader.read(name, self._warnings, needed)
+            with stage(f"reading {name}", self._reader.stored_bytes):
+                found = self._reader.read(name, self._warnings, needed)
         finally:
             # Of a file that was written meanwhile, whatever else was found is void.
             self._reader.check()

@@ -96,6 +96,11 @@ class Reader(ABC):
         where the file says so; 0 when nothing has a time.
         """
 
+    @property
+    def stored_bytes(self) -> int:
+        """The size of the file on the disk; 0 where that is not known."""
+        return 0
+
     def check(self) -> None:  # noqa: B027 (nothing can happen to what is in memory)
         """Raise InputError when the file has been written meanwhile, and what was read is void."""
 

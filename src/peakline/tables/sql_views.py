@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from peakline.suggest import near
 from peakline.tables.definition import ColumnDef, TableDef
 
 _FOLDER = Path(__file__).with_name("views")
@@ -21,6 +22,8 @@ _FILE = re.compile(
     r"(?P<columns>(?:-- column: [^\n]+\n)+)(?P<query>[^-].*)",
     re.DOTALL,
 )
+_MOST_LISTED = 12
+"""So many tables are listed beside a name that is near."""
 _COLUMN = re.compile(r"-- column: (\w+) (\w+)(\??): (.+)\n")
 
 
@@ -82,4 +85,8 @@ def missing_table(name: str, tables: Iterable[str]) -> str:
         if not lacking:
             return ""
         why = f"The view {name} stands on {', '.join(lacking)}, which this profile lacks."
-    return f"{why} There is: {', '.join(there)}"
+    close = near(name, [*there, *(found.name for found in views_over(there))])
+    meant = f" Did you mean {' or '.join(close)}?" if close else ""
+    if close and len(there) > _MOST_LISTED:
+        return f"{why}{meant} SHOW TABLES lists all"
+    return f"{why}{meant} There is: {', '.join(there)}"

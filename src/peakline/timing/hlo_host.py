@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from peakline.errors import NotFoundError
 from peakline.hlo.modules import modules_of
+from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.timing.chips import Chips, chips_of, combine_chips
 from peakline.timing.hlo_ops import hlo_op_table, is_costed
@@ -91,9 +92,7 @@ def chosen(host: HostHlo, *, program: str | None, category: str | None, idle: bo
 
 def _missing(kind: str, value: str, known: list[str]) -> NotFoundError:
     shown = f"{value!r:.80}"
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    names = ", ".join(known[:_SHOWN]) or "none"
-    return NotFoundError(f"no {kind} {shown} ran; there is: {names}{more}").quoting(shown)
+    return NotFoundError(f"no {kind} {shown} ran{there_is(value, known)}").quoting(shown)
 
 
 def joined(table: OpTable) -> OpTable:

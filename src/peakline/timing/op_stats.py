@@ -13,6 +13,7 @@ import numpy as np
 
 from peakline.arrays import BoolArray
 from peakline.errors import NotFoundError
+from peakline.suggest import there_is
 from peakline.tables import Columns, Profile
 from peakline.tables.joins import summed
 from peakline.tables.once import once
@@ -81,8 +82,7 @@ def op_times_between(
     another name.
     """
     if plane is not None and plane not in op_planes(profile):
-        known = ", ".join(op_planes(profile)) or "none"
-        raise NotFoundError(f"no ops on a plane {plane!r}; there is: {known}")
+        raise NotFoundError(f"no ops on a plane {plane!r}{there_is(plane, op_planes(profile))}")
     return _op_times(profile, between, plane)
 
 

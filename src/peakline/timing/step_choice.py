@@ -8,9 +8,11 @@ import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
 from peakline.errors import NotFoundError
+from peakline.suggest import there_is
 from peakline.text import population_of
 from peakline.timing.step_breakdown import StepTimes
 from peakline.timing.step_facts import SLOW, first_steps, median_row
+from peakline.trace.steps import no_step
 
 MEDIAN = "median"
 
@@ -83,8 +85,7 @@ def _device(times: StepTimes, device: str) -> int:
     if device == "" and not times.devices:
         return -1
     if device not in times.devices:
-        known = ", ".join(times.devices) or "none"
-        raise NotFoundError(f"no device {device!r} with steps; there is: {known}")
+        raise NotFoundError(f"no device {device!r} with steps{there_is(device, times.devices)}")
     return times.devices.index(device)
 
 
@@ -101,9 +102,7 @@ def row_of_step(times: StepTimes, step: str, device: int | None) -> int:
     found = np.flatnonzero(named)
     if not found.size:
         ids = np.unique(times.step_id)
-        raise NotFoundError(
-            f"no step {step!r}; the profile has {ids.size}, ids {ids[0]} to {ids[-1]}"
-        )
+        raise no_step(step, ids.tolist(), times.name)
     return int(found[times.wall[found].argmax()])
 
 

@@ -24,9 +24,12 @@ from typing import (
 )
 
 from peakline.errors import PeaklineError, UsageError
+from peakline.suggest import near, there_is
 from peakline.toolbox.parameter_values import value_of
 
 _T = TypeVar("_T")
+_CHOICES = 100
+"""So many names of ours are listed, which is all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +93,8 @@ class Parameters:
         found = {}
         for name, value in given.items():
             if name not in declared:
-                known = ", ".join(declared)
-                shown = f"{name!r:.100}"
-                raise UsageError(
-                    f"{where}no parameter {shown}; there is: {known or 'none'}"
-                ).quoting(shown)
+                shown, known = f"{name!r:.100}", there_is(name, declared, most=_CHOICES)
+                raise UsageError(f"{where}no parameter {shown}{known}").quoting(shown)
             found[name] = _read(hints[name], declared[name], value, f"{where}parameter {name}")
         for name, declaration in declared.items():
             if declaration.default is MISSING and name not in found:
@@ -134,7 +134,7 @@ def check_choice(
     """Raise ``error``, which quotes the value and names the choices, where it is none of them."""
     if value not in choices:
         shown = f"{value!r:.80}"
-        raise error(f"{complaint} {shown}; there is: {', '.join(choices)}").quoting(shown)
+        raise error(f"{complaint} {shown}{there_is(value, choices, most=_CHOICES)}").quoting(shown)
 
 
 def _read(kinds: tuple[Any, ...], declared: Declaration, value: object, subject: str) -> Any:
@@ -143,7 +143,9 @@ def _read(kinds: tuple[Any, ...], declared: Declaration, value: object, subject:
         found = value_of(kinds, declared, value)
     except ValueError as error:
         shown = f"{value!r:.80}"
-        raise UsageError(f"{subject} {error}, not {shown}").quoting(shown) from None
+        close = near(str(value), (text for kind in kinds for text in get_args(kind) if text))
+        meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+        raise UsageError(f"{subject} {error}, not {shown}{meant}").quoting(shown) from None
     try:
         return found if declared.check is None else declared.check(found)
     except ValueError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from peakline.errors import NotFoundError
+from peakline.suggest import there_is
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
@@ -77,7 +78,8 @@ def _document(profile: Profile, parameters: ProgramMemoryParameters) -> dict[str
         "rows_total": 0,
     }
     if parameters.program is not None and parameters.program not in labels:
-        raise NotFoundError(f"no program {parameters.program!r} in the profile")
+        known = there_is(parameters.program, labels)
+        raise NotFoundError(f"no program {parameters.program!r} in the profile{known}")
     if not labels:
         return document
     number = order[0] if parameters.program is None else labels.index(parameters.program)

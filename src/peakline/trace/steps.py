@@ -5,6 +5,7 @@ From when to when a step lasts on each device is in `peakline.trace.windows`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.errors import NotFoundError
 from peakline.shown import Brief
+from peakline.suggest import near
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
@@ -81,9 +83,17 @@ class Steps(Brief):
             return int(ids[int(named[0])])
         if not ids:
             raise NotFoundError(f"no step {step!r}: the profile has no steps")
-        raise NotFoundError(
-            f"no step {step!r}; the profile has {len(ids)}, ids {min(ids)} to {max(ids)}"
-        )
+        raise no_step(step, ids, self.name)
+
+
+def no_step(step: str, ids: Sequence[int], names: Names) -> NotFoundError:
+    """The error for a ``step`` that is no id of these and no name; there is one at least."""
+    known = [name for name in names.to_list() if name is not None]
+    close = near(step, dict.fromkeys(known))
+    meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return NotFoundError(
+        f"no step {step!r:.200}; the profile has {len(ids)}, ids {min(ids)} to {max(ids)}{meant}"
+    )
 
 
 @once

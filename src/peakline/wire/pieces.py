@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from peakline.deadline import check_deadline
 from peakline.kernels import layout as L
+from peakline.progress import current_progress, stage
 from peakline.wire.column_types import DType
 from peakline.wire.plan import Plan
 from peakline.wire.tables import Buffer, Damage, Spans
@@ -88,12 +90,18 @@ class Walk:
         skeleton, workers = self.skeleton, threads()
         waiting: deque[Future[Walked]] = deque()
         pool = ThreadPoolExecutor(workers)
+        progress, done = current_progress(), int(self._bounds[0].min(initial=0))
+        ended = ExitStack()
         try:
+            ended.enter_context(stage("", self.size))
             while waiting or not skeleton.done:
                 check_deadline()
                 while not skeleton.done and len(waiting) <= workers:
                     waiting.append(self._begin(pool, is_alone=not waiting))
                 walked = waiting.popleft().result()
+                if progress is not None:
+                    progress.advance(max(0, int(walked.piece.stop[1]) - done))
+                    done = int(walked.piece.stop[1])
                 yield walked
                 store = walked.store
                 if (
@@ -104,6 +112,7 @@ class Walk:
         finally:
             # Who wants no more pieces does not wait for those that nobody has begun.
             pool.shutdown(cancel_futures=True)
+            ended.close()
 
     def nothing(self) -> Store:
         """A store of no atoms."""

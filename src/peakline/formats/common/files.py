@@ -132,6 +132,11 @@ class SourceFile:
         return self._stored.size
 
     @property
+    def stored_bytes(self) -> int:
+        """The size of the file on the disk, packed or not; 0 where all of it is in memory."""
+        return 0 if self._stored is None else self._stored.size
+
+    @property
     def buffer(self) -> Buffer:
         """The whole content, which stays in memory (a large file as it is mapped).
 

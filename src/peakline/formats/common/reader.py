@@ -20,6 +20,11 @@ class FileReader(Reader):
         self.format, self.path = form, file.path
         self._file = file
 
+    @property
+    def stored_bytes(self) -> int:
+        """As `SourceFile.stored_bytes`."""
+        return self._file.stored_bytes
+
     def check(self) -> None:
         """As `SourceFile.check`."""
         self._file.check()

@@ -14,6 +14,7 @@ import numpy as np
 from peakline.deadline import check_deadline
 from peakline.errors import InputError
 from peakline.kernels import bus_errors
+from peakline.progress import advance
 from peakline.wire import Buffer, as_buffer
 
 _MOST_COPIED = 64 << 20
@@ -56,6 +57,7 @@ class StoredFile:
                 if not got:
                     raise self._shorter()
                 done += got
+                advance(got)
         except OSError as error:
             raise InputError(f"{self._path}: cannot be read: {error.strerror}") from None
         self.check()

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from peakline.deadline import check_deadline
 from peakline.errors import InputError, NotFoundError, PeaklineError, UsageError
 from peakline.extras import missing_extra
+from peakline.progress import advance, stage
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
 """The extra of this package that brings the driver of a protocol."""
@@ -86,10 +87,15 @@ def spooled(url: str, storage_options: Mapping[str, object] | None = None) -> Bi
     # The caller closes it: it is the local form of the file.
     spool = tempfile.TemporaryFile()  # noqa: SIM115
     try:
-        with reading(url), system.open(path, "rb", block_size=_BLOCK) as stream:
+        with (
+            reading(url),
+            system.open(path, "rb", block_size=_BLOCK) as stream,
+            stage("downloading", int(getattr(stream, "size", 0) or 0)),
+        ):
             while block := stream.read(_BLOCK):
                 check_deadline()
                 spool.write(block)
+                advance(len(block))
         spool.seek(0)
     except OSError as error:
         spool.close()

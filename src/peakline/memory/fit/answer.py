@@ -19,6 +19,7 @@ from peakline.memory.live import memory_records
 from peakline.memory.peak import BEFORE_PROFILE
 from peakline.memory.signatures import History, read_history
 from peakline.replay.requests import MIB, NO_LIMIT
+from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.tables.once import once
 
@@ -48,8 +49,9 @@ def fits_of(
         return [one for one in programs if allocator in {None, one.allocator}], []
     names = history.lifetimes.allocators
     if allocator is not None and allocator not in names:
-        known = ", ".join(name or '""' for name in names)
-        raise NotFoundError(f"no allocator {allocator!r} in the profile; there is: {known}")
+        raise NotFoundError(
+            f"no allocator {allocator!r} in the profile{there_is(allocator, names)}"
+        )
     found: list[Fit] = []
     failed: list[NoFit] = []
     for number in _chosen(profile, history, allocator):

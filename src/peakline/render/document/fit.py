@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from peakline.memory.fit.choice import NoFit
 from peakline.memory.fit.model import Fit, Limits, Range, Request, UnderLimit
 from peakline.render.document.model import Column, Fact, Row, Table
-from peakline.text import counted, cut_middle, size_text, time_text
+from peakline.text import chosen_size_text, counted, cut_middle, size_text, time_text
 
 _NAME = 60
 _RANGES = 4
@@ -105,7 +105,7 @@ def _program_facts(fit: Fit) -> list[Fact]:
         facts.append(Fact("replay", f"{same} temporaries lie where {MODELS['xla']} puts them"))
     for one in fit.under:
         fits = "fits" if one.fits else f"fails: {size_text(one.peak_bytes - one.limit_bytes)} short"
-        facts.append(Fact(f"under {mib_text(one.limit_bytes)}", fits))
+        facts.append(Fact(f"under {chosen_size_text(one.limit_bytes)}", fits))
     return facts
 
 
@@ -117,7 +117,7 @@ def _exact_text(fit: Fit) -> str:
 
 def under_facts(one: UnderLimit, label: str) -> list[Fact]:
     """One limit: whether it fits, and the request that fails."""
-    name = f"{label} {mib_text(one.limit_bytes)}"
+    name = f"{label} {chosen_size_text(one.limit_bytes)}"
     if one.fails_at is None:
         fits = "may fit" if one.fits is None else "fits"
         return [
@@ -184,7 +184,7 @@ def alternatives_table(fit: Fit) -> Table:
         rows.append([*row, *([_FITS[fits]] if asked else []), remark])
     labels = ["settings", "fits at", "safe from"]
     if asked:
-        labels.append(f"at {mib_text(fit.under[0].limit_bytes)}")
+        labels.append(f"at {chosen_size_text(fit.under[0].limit_bytes)}")
     columns = [Column(label) for label in labels]
     return Table("Settings, the best first", [*columns, Column("", "remark")], rows)
 
@@ -240,7 +240,8 @@ def batch_facts(fit: Fit) -> list[Fact]:
         safe = "no limit found" if one.safe_from_bytes is None else mib_text(one.safe_from_bytes)
         text = f"runs from {safe}"
         if one.fits is not None and fit.under:
-            text += f", {'fits' if one.fits else 'fails'} in {mib_text(fit.under[0].limit_bytes)}"
+            limit = chosen_size_text(fit.under[0].limit_bytes)
+            text += f", {'fits' if one.fits else 'fails'} in {limit}"
         note = (
             f" (an estimate: {size_text(one.scaled_bytes)} of the peak scale with the recorded "
             f"batch of {one.recorded})"

@@ -1,14 +1,13 @@
-"""What a capture gave: the session's path, and the memory answer of what it stored."""
+"""What a capture gave: the session's path, and of several hosts a line each."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from peakline.errors import PeaklineError
-from peakline.render.terminal.memory_answer import memory_document, show_memory
+from peakline.render.terminal.memory_answer import memory_document
 from peakline.render.terminal.output import print_json
-from peakline.text import one_line, size_text
+from peakline.text import size_text
 
 if TYPE_CHECKING:
     from peakline.capture import CaptureResult, HostOutcome
@@ -19,10 +18,7 @@ _COLUMNS = ("HOST", "STATE", "SIZE", "PEAK")
 
 
 def print_capture(result: CaptureResult, repository: Repository) -> None:
-    """Print where the session lies, a line per host where there are several, and the memory
-    answer for the host with the largest peak.
-    """
-    import peakline
+    """Print where the session lies, and a line per host where there are several."""
     from peakline.render.terminal.layout import Shown, Text, show
     from peakline.render.terminal.table import plain_grid
 
@@ -36,16 +32,7 @@ def print_capture(result: CaptureResult, repository: Repository) -> None:
         documents = {outcome.host: _document(session, outcome) for outcome in kept}
         rows = [_row(outcome, documents.get(outcome.host)) for outcome in result.outcomes]
         parts.append(plain_grid(_COLUMNS, rows, right=("SIZE", "PEAK"), names=("HOST",)))
-    show([*parts, ""])
-    readable = [outcome.host for outcome in kept if "error" not in documents.get(outcome.host, {})]
-    if readable:
-        host = max(readable, key=lambda host: _peak(documents.get(host)) or 0)
-        with peakline.open(session.host(host).path) as profile:
-            show_memory(profile, as_json=False)
-    for host, document in documents.items():
-        if "error" in document:
-            told = one_line(f"{host}: {document['error']}")
-            print(f"peakline: {told}", file=sys.stderr)
+    show(parts)
 
 
 def print_capture_json(result: CaptureResult, repository: Repository) -> None:

@@ -21,6 +21,7 @@ from peakline.errors import PeaklineError
 from peakline.process_memory import address_space_bytes, give_back_memory
 from peakline.tables.query import connect, needs_of, reading, refusal, views_in, with_nulls
 from peakline.tables.sql_guard import Guard
+from peakline.tables.sql_listing import plain_query
 from peakline.tables.sql_process.answer import ARROW, Form, collect, write
 from peakline.tables.sql_process.files import mapped, nameless_file
 from peakline.tables.sql_process.frames import EndOfFramesError, Frame, receive, send
@@ -134,7 +135,8 @@ class _Worker:
     def _answered(self, question: Frame, answer: int) -> Frame | None:
         if self.database is None:
             raise TypeError("there is no database")
-        query, tables = question["query"], question["tables"]
+        tables = question["tables"]
+        query = plain_query(question["query"], tables)
         self._allow(0)
         guard, parameters = self.guards[question["remote"]], question["parameters"]
         needs = needs_of(self.database, query, tables, guard, parameters)

@@ -25,6 +25,7 @@ import numpy as np
 from peakline.errors import NotFoundError
 from peakline.graph.critical_path import CriticalPath, critical_path, step_runs
 from peakline.shown import Brief, Shown, Tabular, table_of
+from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.text import counted, time_text
 from peakline.timing.critical_path.walk import Walk
@@ -254,8 +255,8 @@ Window = tuple[str, int | None, Device | None, int, int, int]
 def _window(profile: Profile, trace: Trace, step: str | None, device: str | None) -> Window | None:
     devices = devices_of(profile)
     if device is not None and device not in {one.name for one in devices}:
-        listed = ", ".join(one.name for one in devices) or "none"
-        raise NotFoundError(f"no device {device!r} with work; there is: {listed}")
+        known = [one.name for one in devices]
+        raise NotFoundError(f"no device {device!r} with work{there_is(device, known)}")
     windows = [
         one
         for one in windows_of(profile)

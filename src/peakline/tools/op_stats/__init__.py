@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from peakline.errors import NotFoundError, PeaklineError, UsageError
+from peakline.suggest import there_is
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -28,7 +29,7 @@ def _known_columns(select: tuple[str, ...]) -> tuple[str, ...]:
     from peakline.tfprof import SELECTABLE
 
     if unknown := [name for name in select if name not in SELECTABLE]:
-        raise ValueError(f"no column {unknown[0]!r}; there is: {', '.join(SELECTABLE)}")
+        raise ValueError(f"no column {unknown[0]!r}{there_is(unknown[0], SELECTABLE)}")
     return select
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peakline.errors import NotFoundError
+from peakline.suggest import there_is
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -79,8 +80,7 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
 
 def _check_memory_id(wanted: str | None, known: list[str]) -> None:
     if wanted is not None and wanted not in known:
-        listed = ", ".join(repr(name) for name in known[:20]) or "none"
-        raise NotFoundError(f"no memory {wanted!r} in the profile; there is: {listed}")
+        raise NotFoundError(f"no memory {wanted!r} in the profile{there_is(wanted, known)}")
 
 
 def _run(profile: Profile, parameters: MemoryProfileParameters, output_format: str) -> bytes:

@@ -1,0 +1,59 @@
+"""What is near to a name that is not known, and the names there are: the end of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from peakline.text import one_line
+
+_NEAR = 0.6
+"""The least likeness, from 0 to 1, of a name that is suggested: `difflib`'s ratio."""
+_WORSE = 0.1
+"""By so much less is a name like it than the nearest, and not suggested any more."""
+_SUGGESTED = 3
+_SHORT, _LISTED = 12, 20
+_LONGEST = 200
+"""Characters that are compared, of a name and of those there are: the time grows with them."""
+_COMPARED = 5000
+"""So many names are compared: a profile may have millions."""
+
+
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """Those of ``known`` that ``name`` may have been meant for, the nearest first; at most three.
+
+    Case counts for nothing. A name that has ``name`` as a part of it (of three characters and
+    more) is near, too.
+    """
+    from difflib import SequenceMatcher, get_close_matches
+    from itertools import islice
+
+    wanted = name[:_LONGEST].casefold()
+    if not wanted:
+        return []
+    by_folded: dict[str, str] = {}
+    for one in islice(known, _COMPARED):
+        by_folded.setdefault(one[:_LONGEST].casefold(), one)
+    found = get_close_matches(wanted, by_folded, _SUGGESTED, _NEAR)
+    likeness = [SequenceMatcher(None, one, wanted).ratio() for one in found]
+    found = [one for one, like in zip(found, likeness, strict=True) if like > likeness[0] - _WORSE]
+    if len(wanted) > 2:
+        parts = [folded for folded in by_folded if wanted in folded]
+        if len(parts) <= _SUGGESTED:
+            found += [part for part in parts if part not in found]
+    return [by_folded[folded] for folded in found[:_SUGGESTED]]
+
+
+def there_is(name: str, known: Iterable[str], *, most: int = _LISTED) -> str:
+    """``; did you mean 'loss'? there is: loss, lr``: what a message about an unknown name ends in.
+
+    Of many names the first ``most`` are listed, and none where some are near. Names may be
+    foreign: they are made fit for one line.
+    """
+    names = list(known)
+    close = near(name, names)
+    meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    if close and len(names) > _SHORT:
+        return meant
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    listed = ", ".join(one_line(one)[:_LONGEST] or '""' for one in names[:most])
+    return f"{meant}{'' if meant else ';'} there is: {listed or 'none'}{more}"

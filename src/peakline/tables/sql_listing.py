@@ -1,0 +1,71 @@
+"""`show tables`, `describe TABLE` and their like, as a SELECT of what is known of the tables.
+
+The database knows only those tables that a query names, and nothing of what they mean: these
+statements are answered from the definitions, and read no table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from peakline.errors import CheckFailed
+from peakline.tables.sql_views import missing_table, view, view_names, views_over
+from peakline.tables.tables import TABLES
+
+_END = r"[\s;]*"
+_NAME = r"(?:main\.)?(?:\"(?P<quoted>\w+)\"|(?P<name>\w+))"
+_LISTING = re.compile(
+    rf"\s*(?:(?:show|describe|desc)(?:\s+(?:all\s+)?tables)?|show\s+(?P<views>views)){_END}",
+    re.IGNORECASE,
+)
+_DESCRIBING = re.compile(
+    rf"\s*(?:(?:describe|desc|show)(?:\s+table)?|show\s+columns\s+(?:from|in))\s+{_NAME}{_END}",
+    re.IGNORECASE,
+)
+
+
+def plain_query(query: str, tables: Collection[str]) -> str:
+    """``query``; of a statement that lists or describes the ``tables``, a SELECT of the answer.
+
+    That of a list has the columns name, kind (``table`` or ``view``) and answers; that of a table
+    column_name, column_type, null and meaning. Raises CheckFailed for a table that is not there,
+    which names those near to it.
+    """
+    listing = _LISTING.fullmatch(query)
+    if listing is not None:
+        return _listed(tables, only_views=listing["views"] is not None)
+    described = _DESCRIBING.fullmatch(query)
+    return query if described is None else _described(described, tables)
+
+
+def _listed(tables: Collection[str], *, only_views: bool) -> str:
+    views = [(found.name, "view", found.doc) for found in views_over(tables)]
+    own = [] if only_views else [(name, "table", TABLES[name].doc) for name in sorted(tables)]
+    return _select(("name", "kind", "answers"), [*own, *views])
+
+
+def _described(found: re.Match[str], tables: Collection[str]) -> str:
+    name = str(found["quoted"] or found["name"])
+    problem = missing_table(name, tables)
+    if problem:
+        raise CheckFailed(problem)
+    lower = name.lower()
+    columns = view(lower).columns if lower in view_names() else TABLES[lower].columns
+    rows = [(one.name, one.type, "YES" if one.nullable else "NO", one.doc) for one in columns]
+    return _select(("column_name", "column_type", "null", "meaning"), rows)
+
+
+def _select(names: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:
+    """The rows as a query. All are texts of this package's own."""
+    heads = [f'"{name}"' for name in names]
+    values = ", ".join(f"({', '.join(map(_quoted, row))})" for row in rows)
+    if not values:
+        empty = ", ".join(f"'' as {head}" for head in heads)
+        return f"select {empty} limit 0"
+    return f"select * from (values {values}) as listed({', '.join(heads)})"  # noqa: S608  (own texts)
+
+
+def _quoted(text: str) -> str:
+    doubled = " ".join(text.split()).replace("'", "''")
+    return f"'{doubled}'"
