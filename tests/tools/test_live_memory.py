@@ -299,10 +299,10 @@ def test_the_allocator_with_the_largest_peak_is_the_default():
     [
         ({"sort": "key"}, "rows by buffer have no column 'key'; there is: record, op, "),
         ({"group": "op", "sort": "op"}, "rows by op have no column 'op'; there is: key, bytes, "),
-        ({"group": "color"}, "parameter group: "),
-        ({"limit": MOST_ROWS + 1}, "parameter limit: "),
-        ({"at_ps": 1 << 63}, "parameter at_ps: "),
-        ({"step": "first"}, "parameter step: "),
+        ({"group": "color"}, "parameter group must "),
+        ({"limit": MOST_ROWS + 1}, "parameter limit must "),
+        ({"at_ps": 1 << 63}, "parameter at_ps must "),
+        ({"step": "first"}, "parameter step must "),
     ],
 )
 def test_what_is_refused(parameters, message):

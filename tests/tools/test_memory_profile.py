@@ -208,9 +208,12 @@ class TestParameters:
     @each_row(
         ("parameters", "message"),
         [
-            ({"max_snapshots": "0"}, "parameter max_snapshots: .*greater than or equal to 1"),
-            ({"max_snapshots": "many"}, "parameter max_snapshots: .*not 'many'"),
-            ({"version": 2}, "parameter version: .*less than or equal to 1, not 2"),
+            ({"max_snapshots": "0"}, "parameter max_snapshots must be at least 1, not '0'"),
+            (
+                {"max_snapshots": "many"},
+                "parameter max_snapshots must be a whole number, not 'many'",
+            ),
+            ({"version": 2}, "parameter version must be at most 1, not 2"),
             ({"memory": "A"}, "no parameter 'memory'; there is: host, memory_id, max_snapshots"),
         ],
     )
