@@ -15,7 +15,7 @@ from tests.each_row import each_row
 
 BY_NAME = re.compile(r"""import(?:_module|orskip)\(\s*["']([a-zA-Z_0-9]+)""")
 """Imports that a type checker does not follow."""
-FRAMEWORKS = {"jax", "tensorflow"}
+FRAMEWORKS = {"jax", "tensorflow", "torch"}
 """`peakline.pytest` profiles tests of these; whoever tests with them has them."""
 OTHER_ENVIRONMENTS = {
     "conformance/peers": {
@@ -27,6 +27,8 @@ OTHER_ENVIRONMENTS = {
         "pytest",
         "tensorflow",
         "xprof",
+        "anyio",
+        "torch",
     },
     "diagnosis/programs": {"flax", "jax", "keras", "numpy", "optax", "tensorflow", "torch"},
     "data/memory_waits": {"tensorflow"},
@@ -140,7 +142,13 @@ def test_the_package_declares_what_it_imports(root, declared, extras):
 
 def test_an_optional_package_is_imported_by_its_room_alone(root, declared):
     imports = _undeclared(_imports_of(root / "src", but=("peakline/kernels",)), declared)
-    allowed = {"distributed": "engine", "pytest": "pytest", "jax": "pytest", "tensorflow": "pytest"}
+    allowed = {
+        "distributed": "engine",
+        "pytest": "pytest",
+        "jax": "pytest",
+        "tensorflow": "pytest",
+        "torch": "pytest",
+    }
     assert {name: Path(file).parts[1] for name, file in imports.items()} == allowed
 
 
