@@ -153,7 +153,7 @@ while True:
 
 def test_a_baseline_is_whole_whenever_its_writer_is_killed(figures):
     draw, last = random.Random(3), 0
-    for _ in range(12):
+    for _ in range(8):
         process = subprocess.Popen(
             [sys.executable, "-c", UPDATES, str(figures)], stdout=subprocess.PIPE, text=True
         )

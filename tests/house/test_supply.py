@@ -15,8 +15,8 @@ from tests.each_row import each_row
 
 BY_NAME = re.compile(r"""import(?:_module|orskip)\(\s*["']([a-zA-Z_0-9]+)""")
 """Imports that a type checker does not follow."""
-FRAMEWORKS = {"jax", "tensorflow", "pandas", "polars"}
-"""`peakline.pytest` profiles tests of the first two, data frames are of the others; whoever works
+FRAMEWORKS = {"jax", "tensorflow", "torch", "pandas", "polars"}
+"""`peakline.pytest` profiles tests of the first three, data frames are of the others; whoever works
 with them has them.
 """
 BASE = {
@@ -46,6 +46,7 @@ OF_EXTRAS = {
     "prometheus_client": {"service/prometheus.py"},
     "pytest": {"pytest"},
     "tensorflow": {"pytest"},
+    "torch": {"pytest"},
 }
 """Files or rooms that alone import what `pip install peakline` does not bring."""
 OTHER_ENVIRONMENTS = {
@@ -58,6 +59,8 @@ OTHER_ENVIRONMENTS = {
         "pytest",
         "tensorflow",
         "xprof",
+        "anyio",
+        "torch",
     },
     "diagnosis/programs": {"flax", "jax", "keras", "numpy", "optax", "tensorflow", "torch"},
     "data/memory_waits": {"tensorflow"},

@@ -85,4 +85,5 @@ def allowed(values: Sequence[float], measure: str, tolerance: float | None = Non
 def _spread(values: Sequence[float], base: float) -> float:
     reach = _OUTLIER * statistics.median(abs(value - base) for value in values)
     near = [min(max(value, base - reach), base + reach) for value in values]
-    return statistics.stdev(near)
+    mean = math.fsum(near) / len(near)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in near) / (len(near) - 1))
