@@ -223,6 +223,7 @@ def answer_hosts(
             print_json(document)
         return
     from peakline.findings.kinds.straggler import of_hosts
+    from peakline.repository.names import newest_of_workers
     from peakline.timing.stragglers import host_steps_of, longer_host
 
     documents: list[Document] = []
@@ -250,12 +251,14 @@ def answer_hosts(
         raise failures[0]
     told: Document = {"hosts": documents}
     if with_straggler:
+        recorded, parts = len(parts), newest_of_workers(parts)
         longer = longer_host(parts)
         straggler = None if longer is None else longer.straggler
         finding = None if longer is None else of_hosts(longer, len(parts))
         told["findings"] = [] if finding is None else [finding.as_json()]
         told["straggler"] = None if straggler is None else asdict(straggler)
-        if not json:
+        # Recordings of one worker wait for nobody.
+        if not json and (len(parts) > 1 or len(parts) == recorded):
             print(f"\n{one_line(straggler_text(straggler, len(parts)))}")
     if json:
         print_json(told)

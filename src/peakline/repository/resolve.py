@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from peakline.errors import InputError, NotFoundError, UsageError
 from peakline.repository.files import HostFile, files_of_hosts
-from peakline.repository.layout import Repository, Session, local_or_url
-from peakline.repository.names import check_name, check_run_name, host_file_name, host_of, listing
+from peakline.repository.layout import Repository, local_or_url
+from peakline.repository.names import (
+    check_name,
+    check_run_name,
+    host_file_name,
+    host_of,
+    listing,
+    recording_of,
+)
+from peakline.repository.session import Session
 from peakline.repository.store import Missing, Store, Unreadable, is_url
 from peakline.repository.stores import store_for
 
@@ -94,7 +102,7 @@ def resolve_hosts(
     if kind == "file":
         if session is not None:
             raise UsageError(f"{path}: is one file; --session needs a log directory")
-        named = host_of(place.replace("\\", "/").rpartition("/")[2])
+        named = host_of(_file_name(place))
         if host is not None and (named is None or named[0] != host_file_name(host)):
             raise UsageError(f"{path}: is one file; --host needs a session or log directory")
         return place if is_url(place) else path
@@ -104,12 +112,12 @@ def resolve_hosts(
     if model:
         return model
     found = hosts(place, storage_options=options)
-    if found:
-        name = place.rpartition("/")[2] if is_url(place) else Path(place).resolve().name
+    repository = Repository(place, **options)
+    name = place.rpartition("/")[2] if is_url(place) else Path(place).resolve().name
+    if found and not is_log_directory(repository, found, session):
         if session not in (None, name):
             raise UsageError(f"{path}: is a session; --session needs a log directory")
         return _file_or_session(Session(name, name, place, options), found, host)
-    repository = Repository(place, **options)
     is_dump = session is None and host is None and not is_url(place) and _is_dump(place)
     if is_dump and not repository.runs():
         return path
@@ -117,6 +125,22 @@ def resolve_hosts(
     if newest is not None and session is None and count > 1:
         newest(chosen, count)
     return _file_or_session(chosen, hosts(chosen.path, storage_options=options), host)
+
+
+def is_log_directory(
+    repository: Repository, found: Sequence[HostFile], session: str | None = None
+) -> bool:
+    """Whether a directory that holds the profiles ``found`` has other sessions besides: where
+    recordings of PyTorch lie, more of them may lie in directories inside. A ``session`` that was
+    named is looked for among all of them.
+    """
+    if all(recording_of(_file_name(file.path)) is None for file in found):
+        return False
+    return session is not None or len(repository.sessions()) > 1
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
 
 
 def _is_dump(directory: str) -> bool:
@@ -129,7 +153,8 @@ def _is_dump(directory: str) -> bool:
 def _choose_session(path: str, repository: Repository, session: str | None) -> tuple[Session, int]:
     """The session of that name, or the newest, and how many there are."""
     found = repository.survey(nested=session is not None and "/" in session)
-    if not (found.sessions or found.problems):
+    is_known = session is None or any(one.name == session for one in found.sessions)
+    if not (found.sessions or found.problems) or not is_known:
         found = repository.survey(nested=True)
     if session is None:
         if found.newest_unreadable is not None:

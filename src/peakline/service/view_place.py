@@ -12,6 +12,7 @@ from pathlib import Path
 from peakline.errors import InputError
 from peakline.repository import Repository, hosts, is_url, programs_beside, resolve_hosts
 from peakline.repository.names import host_of, is_name
+from peakline.repository.resolve import is_log_directory
 
 _STDIN = "-"
 _SUFFIX = ".profile"
@@ -46,8 +47,9 @@ def find_place(path: str, session: str | None, host: str | None, folder: str) ->
         called = known[0] if known else name if is_name(name) else "profile"
         files = {name if known else f"{called}{_SUFFIX}": path}
         return _made(folder, called, files, None)
-    files = {_last(file.path): file.path for file in hosts(path)}
-    if files:
+    own = hosts(path)
+    files = {_last(file.path): file.path for file in own}
+    if files and not is_log_directory(Repository(path), own, session):
         return _made(folder, _last(os.path.realpath(path)), files, _host(files, host))
     if isinstance(found, str) and _last(found).startswith("saved_model."):
         called = _last(os.path.realpath(path))
