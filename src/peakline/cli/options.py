@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from peakline.api import Profile
     from peakline.repository import Session
+    from peakline.repository.readable import Readable
     from peakline.timing.stragglers import HostSteps
     from peakline.timing.variation import Straggler
 
@@ -107,7 +108,10 @@ class Reading:
         def note(newest: Session, count: int) -> None:
             _note(f"{path}: session {newest.name}, the newest of {count}")
 
-        found = resolve_hosts(path, self.session, self.host, newest=note)
+        def note_only(file: Readable) -> None:
+            _note(f"{path}: no session here; its only readable file is taken: {file}")
+
+        found = resolve_hosts(path, self.session, self.host, newest=note, only=note_only)
         if found == path and dumped_in(path) and (logs := logs_in(path)):
             more = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
             _note(

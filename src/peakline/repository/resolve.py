@@ -16,8 +16,9 @@ from peakline.repository.names import (
     listing,
     recording_of,
 )
+from peakline.repository.readable import Readable, readable_in
 from peakline.repository.session import Session
-from peakline.repository.store import Missing, Store, Unreadable, is_url
+from peakline.repository.store import Folder, Missing, Store, Unreadable, is_url
 from peakline.repository.stores import store_for
 
 _STDIN = "-"
@@ -48,11 +49,12 @@ def resolve(
     """The one file that ``path`` means.
 
     ``path`` is a file (any name; ``-`` is standard input), a session directory, a log directory,
-    a directory of XLA dumps without a session in it, or a saved model's directory; or a URL of one
-    of them. ``session`` defaults to the newest and may be a nested run (``train/ID``), ``host``
-    defaults to the only one. Raises UsageError when several hosts leave a choice or a name is no
-    name, NotFoundError when there is no such path, session or host, InputError when a directory
-    holds no session or cannot be read.
+    a directory of XLA dumps without a session in it, a saved model's directory, or a directory
+    without sessions in which one file can be read (`readable_in`); or a URL of one of them.
+    ``session`` defaults to the newest and may be a nested run (``train/ID``), ``host`` defaults to
+    the only one. Raises UsageError when several hosts or files leave a choice or a name is no name,
+    NotFoundError when there is no such path, session or host, InputError when a directory holds no
+    session or cannot be read.
     """
     found = resolve_hosts(path, session, host, storage_options=storage_options)
     return only_file(found, "choose one with --host")
@@ -77,11 +79,13 @@ def resolve_hosts(
     *,
     storage_options: _Options | None = None,
     newest: Callable[[Session, int], None] | None = None,
+    only: Callable[[Readable], None] | None = None,
 ) -> str | Session:
     """The one file that ``path`` means; the session, where it means several hosts.
 
     As `resolve`, which raises UsageError for those. Where the newest of several sessions is
-    taken, ``newest`` is called with it and with how many there are.
+    taken, ``newest`` is called with it and with how many there are; where it is the only file that
+    can be read of a directory without sessions, ``only`` is called with that.
     """
     if session is not None:
         check_run_name(session)
@@ -121,7 +125,15 @@ def resolve_hosts(
     is_dump = session is None and host is None and not is_url(place) and _is_dump(place)
     if is_dump and not repository.runs():
         return path
-    chosen, count = _choose_session(path, repository, session)
+    try:
+        chosen, count = _choose_session(path, repository, session)
+    except _NoSessionsError as error:
+        if session is not None or host is not None:
+            raise
+        found_file = _only_readable(error, store.folder(place), options)
+        if only is not None:
+            only(found_file)
+        return found_file.path
     if newest is not None and session is None and count > 1:
         newest(chosen, count)
     return _file_or_session(chosen, hosts(chosen.path, storage_options=options), host)
@@ -169,11 +181,36 @@ def _choose_session(path: str, repository: Repository, session: str | None) -> t
         if problem.name == session:
             raise InputError(f"{problem.path}: {problem.reason}")
     if not found.sessions:
-        raise InputError(
-            f"{path}: no sessions here; expected HOST.xplane.pb or plugins/profile/SESSION/"
-        )
+        raise _NoSessionsError(path)
     known = listing([candidate.name for candidate in found.sessions])
     raise NotFoundError(f"{path}: no session {session!r}; there is: {known}")
+
+
+class _NoSessionsError(InputError):
+    """A directory holds none."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: no sessions here; expected HOST.xplane.pb, WORKER.TIME.pt.trace.json or "
+            "plugins/profile/SESSION/"
+        )
+
+
+def _only_readable(error: _NoSessionsError, folder: Folder, options: _Options) -> Readable:
+    """The only file in a directory that can be read; ``error`` where there is none."""
+    try:
+        found = readable_in(folder, options)
+    except Unreadable:
+        found = []
+    if not found:
+        raise error
+    if len(found) > 1:
+        raise UsageError(
+            f"{error.path}: no session here, but {len(found)} files that can be read: "
+            f"{listing([str(one) for one in found])}; name one"
+        )
+    return found[0]
 
 
 def _file_or_session(session: Session, found: list[HostFile], host: str | None) -> str | Session:
