@@ -181,7 +181,7 @@ def viewing_process(temporary):
         ("sessions/jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz", "vm", "timeline"),
         ("memory_log/tf1_control_flow.log.gz", "tf1_control_flow.log.gz", "memory"),
         ("pprof/device_memory.pprof.pb.gz", "device_memory.pprof.pb.gz", "memory"),
-        ("chrome_trace/noleak.pt.trace.json.gz", "noleak.pt.trace.json.gz", "timeline"),
+        ("chrome_trace/noleak.pt.trace.json.gz", "noleak", "timeline"),
         ("graph_def/frozen.pb", "frozen.pb", "summary"),
     ],
 )

@@ -138,6 +138,7 @@ def _diff_hosts(
     """Compare each host of two sessions with itself."""
     from peakline.compare.comparison import profile_state
     from peakline.compare.hosts import HostStates, compare_hosts, straggler_of
+    from peakline.repository.names import listing
     from peakline.timing.stragglers import host_steps_of
 
     both = []
@@ -151,8 +152,10 @@ def _diff_hosts(
         both.append(HostStates(states, straggler_of(steps)))
     found = compare_hosts(*both, allocator=allocator)
     if not found.hosts:
+        before, after = (listing(list(one.states)) for one in both)
         raise UsageError(
-            "the sessions have no host in common: choose with --host-before and --host-after"
+            f"the sessions have no host in common: choose with --host-before ({before}) and "
+            f"--host-after ({after})"
         )
     if json:
         print_json(found.as_json())

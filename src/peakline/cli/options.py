@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from peakline.api import Profile
     from peakline.repository import Session
+    from peakline.repository.readable import Readable
     from peakline.tables import ProfileWarning
     from peakline.timing.stragglers import HostSteps
     from peakline.timing.variation import Straggler
@@ -109,7 +110,10 @@ class Reading:
         def note(newest: Session, count: int) -> None:
             _note(f"{path}: session {newest.name}, the newest of {count}")
 
-        found = resolve_hosts(path, self.session, self.host, newest=note)
+        def note_only(file: Readable) -> None:
+            _note(f"{path}: no session here; its only readable file is taken: {file}")
+
+        found = resolve_hosts(path, self.session, self.host, newest=note, only=note_only)
         if found == path and dumped_in(path) and (logs := logs_in(path)):
             more = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
             _note(
@@ -226,6 +230,7 @@ def answer_hosts(
         print_warnings(concerning)
         return
     from peakline.findings.kinds.straggler import of_hosts
+    from peakline.repository.names import newest_of_workers
     from peakline.timing.stragglers import host_steps_of, longer_host
 
     documents: list[Document] = []
@@ -253,12 +258,14 @@ def answer_hosts(
         raise failures[0]
     told: Document = {"hosts": documents}
     if with_straggler:
+        recorded, parts = len(parts), newest_of_workers(parts)
         longer = longer_host(parts)
         straggler = None if longer is None else longer.straggler
         finding = None if longer is None else of_hosts(longer, len(parts))
         told["findings"] = [] if finding is None else [finding.as_json()]
         told["straggler"] = None if straggler is None else asdict(straggler)
-        if not json:
+        # Recordings of one worker wait for nobody.
+        if not json and (len(parts) > 1 or len(parts) == recorded):
             show(["", Text(straggler_text(straggler, len(parts)), hang=2)])
     if json:
         print_json(told)

@@ -63,8 +63,10 @@ class HostsComparison:
 def straggler_of(hosts: list[tuple[str, HostSteps]]) -> Finding | None:
     """The finding about the hosts of one session."""
     from peakline.findings.kinds.straggler import of_hosts
+    from peakline.repository.names import newest_of_workers
     from peakline.timing.stragglers import longer_host
 
+    hosts = newest_of_workers(hosts)
     longer = longer_host(hosts)
     return None if longer is None else of_hosts(longer, len(hosts))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,13 +10,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from peakline.errors import InputError, NotFoundError
-from peakline.repository.names import host_of
+from peakline.repository.names import host_of, recording_of
 from peakline.repository.store import FileEntry, FileStatus, Folder, Store, Unreadable, reading
 from peakline.repository.stores import store_for
 
 if TYPE_CHECKING:
     from peakline.formats.common.files import Opener
     from peakline.repository.confined import Confinement
+
+_Ranked = tuple[int, FileEntry]
+"""A file by the rank of its suffix."""
 
 
 @dataclass(frozen=True)
@@ -119,18 +122,25 @@ def files_of_hosts(
 ) -> list[HostFile]:
     """The hosts of a folder, by name, each with the file that counts; Unreadable or Missing.
 
+    A worker with several recordings of PyTorch is as many hosts, called by their times as well.
     Each has the programs that XProf wrote there, which does not say of which host they are.
     """
     from peakline.formats.hlo_dump.listing import is_xprof_program
 
-    best: dict[str, tuple[int, FileEntry]] = {}
+    best: dict[str, _Ranked] = {}
+    recordings: dict[str, dict[str, _Ranked]] = {}
     programs: list[FileEntry] = []
     for entry in folder.files():
         if is_xprof_program(entry.name):
             programs.append(entry)
         host, rank = host_of(entry.name) or ("", 0)
-        if host and (host not in best or rank < best[host][0]):
-            best[host] = rank, entry
+        recording = recording_of(entry.name) if host else None
+        if recording:
+            _keep_better(recordings.setdefault(host, {}), recording, rank, entry)
+        elif host:
+            _keep_better(best, host, rank, entry)
+    for name, found in _named(recordings):
+        best.setdefault(name, found)
     return [
         HostFile(
             host,
@@ -143,3 +153,19 @@ def files_of_hosts(
         )
         for host, (_, entry) in sorted(best.items())
     ]
+
+
+def _keep_better(best: dict[str, _Ranked], name: str, rank: int, entry: FileEntry) -> None:
+    """Take the file for ``name``, unless one of a lower rank is there."""
+    if name not in best or rank < best[name][0]:
+        best[name] = rank, entry
+
+
+def _named(recordings: Mapping[str, Mapping[str, _Ranked]]) -> Iterator[tuple[str, _Ranked]]:
+    """The recordings of each worker, by the names of their hosts: the only one is the worker."""
+    whole = {recording for found in recordings.values() for recording in found}
+    for worker, found in recordings.items():
+        # A worker may be called as another one's recording is.
+        is_only = len(found) == 1 and (worker not in whole or worker in found)
+        for recording, ranked in found.items():
+            yield (worker if is_only else recording), ranked

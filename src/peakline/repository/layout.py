@@ -6,29 +6,30 @@ added, or ``<host>.profile`` for any other format; a ``:`` in a host's name is w
 This is the layout that TensorFlow and JAX write and that XProf and TensorBoard read. Nested runs,
 ``<logdir>/train/plugins/profile/<session_id>``, are called ``train/<session_id>`` as there. Other
 files in a session (caches of other programs) and names that begin with a dot are ignored.
+
+Every directory with recordings of PyTorch, ``<worker>.<time>.pt.trace.json``, is a session as well,
+``<logdir>`` itself too, as in PyTorch's plugin of TensorBoard.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from peakline.errors import InputError, NotFoundError
 from peakline.repository.cleaning import clean
 from peakline.repository.creating import NewSession
-from peakline.repository.files import HostFile, files_of_hosts
 from peakline.repository.names import (
     TIMESTAMP,
     check_name,
     check_run_name,
-    host_file_name,
     is_name,
 )
+from peakline.repository.session import Found, Rule, Session
 from peakline.repository.store import (
     Folder,
     Missing,
@@ -45,112 +46,6 @@ if TYPE_CHECKING:
     from peakline.repository.confined import Confinement
 
 _PLUGIN = ("plugins", "profile")
-
-
-class Entry(Protocol):
-    """A directory or a file: whatever has a path."""
-
-    @property
-    def path(self) -> str:
-        """Where it is."""
-
-
-_E = TypeVar("_E", bound=Entry)
-
-
-class Rule(Protocol):
-    """Chooses those of some places (directories, files) that may be listed and read."""
-
-    def __call__(self, entries: Iterable[_E], /) -> list[_E]:
-        """Those that may, in the same order."""
-
-
-@dataclass(frozen=True)
-class Session:
-    """One profiling session: a directory that holds the profiles of its hosts.
-
-    ``session_id`` is the directory's name, ``name`` that of the run (``train/ID`` for a nested
-    one, else the id), ``path`` the directory, a URL where it is remote. On a local file system
-    the disk is read anew each time, a remote session answers from the listing that found it.
-    """
-
-    session_id: str
-    name: str
-    path: str
-    storage_options: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
-    _folder: Folder | None = field(default=None, compare=False, repr=False)
-    _rule: Rule | None = field(default=None, compare=False, repr=False)
-    confinement: Confinement | None = field(default=None, compare=False, repr=False)
-    """Where alone it, and its files, may lie."""
-
-    def hosts(self) -> list[HostFile]:
-        """The hosts, by name; other programs' files and hidden ones are no hosts.
-
-        Where a host has several files, the plain XSpace counts before the compressed one, and
-        that before another format. Hosts that the repository's rule refuses are left out. Raises
-        NotFoundError when the session is gone, InputError when it cannot be read.
-        """
-        return self._ruled(self._all_hosts())
-
-    def hosts_and_refused(self) -> tuple[list[HostFile], list[HostFile]]:
-        """The hosts, and those that the repository's rule refuses; raises as `hosts`."""
-        everyone = self._all_hosts()
-        allowed = self._ruled(everyone)
-        names = {file.host for file in allowed}
-        return allowed, [file for file in everyone if file.host not in names]
-
-    def _ruled(self, files: list[HostFile]) -> list[HostFile]:
-        return files if self._rule is None else self._rule(files)
-
-    def _all_hosts(self) -> list[HostFile]:
-        with reading(f"session {self.name!r}"):
-            return files_of_hosts(self._listed(), self.storage_options, self.confinement)
-
-    def host(self, name: str) -> HostFile:
-        """The host ``name``, with ``:`` or as its file spells it; NotFoundError lists them.
-
-        Also one that the repository's rule refuses: whoever has a rule says so to the caller.
-        """
-        found = self._all_hosts()
-        for candidate in found:
-            if candidate.host in (name, host_file_name(name)):
-                return candidate
-        known = there_is(name, [candidate.host for candidate in self._ruled(found)])
-        raise NotFoundError(f"session {self.name!r}: no host {name!r:.99}{known}")
-
-    def stamp(self) -> Hashable:
-        """Something that changes when a file is added or removed; locally it costs one ``stat``.
-
-        Raises NotFoundError when the session is gone, InputError when it cannot be read.
-        """
-        with reading(f"session {self.name!r}"):
-            return self._listed().stamp()
-
-    def listed_stamp(self) -> Hashable:
-        """`stamp` as the listing saw it that found the session; raises as that."""
-        with reading(f"session {self.name!r}"):
-            return self._listed().listed_stamp()
-
-    def modified(self) -> float:
-        """When its directory last changed, in seconds since the epoch; 0 where nobody can say."""
-        return self._listed().modified()
-
-    def _listed(self) -> Folder:
-        if self._folder is not None:
-            return self._folder
-        return store_for(self.path, self.storage_options, self.confinement).folder(self.path)
-
-
-@dataclass(frozen=True)
-class Found:
-    """The sessions of a log directory, newest first, and what had to be left out of them.
-
-    ``newest_unreadable`` is the problem that stands before all sessions, if one does.
-    """
-
-    sessions: tuple[Session, ...]
-    problems: tuple[Problem, ...]
-    newest_unreadable: Problem | None = None
 
 
 class Repository:
@@ -189,7 +84,7 @@ class Repository:
         place = self._reading_root()
         if place == self.logdir and not self._is_plugin_directory():
             try:
-                direct = any(_holds(folder) for folder in self._store.folders(place))
+                direct = any(_holds(folder) for folder in self._store.folders(place, own=True))
             except Unreadable:
                 direct = False
             if not direct:
@@ -215,11 +110,13 @@ class Repository:
         """The sessions (with ``nested``: all runs) and what had to be left out, with reasons."""
         folders: list[tuple[str, Folder | Problem]] = []
         try:
-            folders += (
-                ("", folder) for folder in self._store.folders(self._reading_root(), look=True)
-            )
+            root = self._reading_root()
+            own = root == self.logdir and not self._is_plugin_directory()
+            folders += (("", folder) for folder in self._store.folders(root, look=True, own=own))
             if nested and not self._is_plugin_directory():
-                folders += self._store.nested(self.logdir)
+                listed = {folder.path for _, folder in folders}
+                inside = self._store.nested(self.logdir)
+                folders += (one for one in inside if one[1].path not in listed)
         except Missing:
             if not is_url(self.logdir):
                 raise NotFoundError(f"{self.logdir}: no such directory") from None
@@ -257,8 +154,16 @@ class Repository:
         folder = self._store.folder(self._store.join(base, name))
         with suppress(NotFoundError), reading(f"session {session_id!r}"):
             if folder.holds_profile():
-                return self._session("/".join(run), folder)
+                return self._session(session_id, folder)
+        if base != self.logdir and not self._is_plugin_directory():
+            folder = self._store.folder(self._store.join(self.logdir, *run, name))
+            with suppress(NotFoundError), reading(f"session {session_id!r}"):
+                if folder.holds_recording():
+                    return self._session(session_id, folder)
         found = self.runs() if run else self.sessions()
+        for session in found:
+            if session.name == session_id:
+                return session
         known = there_is(session_id, [session.name for session in found])
         raise NotFoundError(f"no session {session_id!r}{known}")
 
@@ -292,7 +197,8 @@ class Repository:
                 places.add(self.root)
                 if nested:
                     found = self._store.nested(self.logdir)
-                    places |= {str(Path(folder.path).parent) for _, folder in found}
+                    parents = (Path(folder.path).parent for _, folder in found)
+                    places |= {str(place) for place in parents if place.parts[-2:] == _PLUGIN}
         return sum(clean(place, self._confinement) for place in places)
 
     def _reading_root(self) -> str:
@@ -309,17 +215,26 @@ class Repository:
     def _is_plugin_directory(self) -> bool:
         return self.logdir.replace(os.sep, "/").split("/")[-2:] == list(_PLUGIN)
 
-    def _session(self, run: str, folder: Folder) -> Session:
-        name = f"{run}/{folder.name}" if run else folder.name
-        return Session(
-            folder.name, name, folder.path, self._options, folder, self.rule, self._confinement
-        )
+    def _session(self, name: str, folder: Folder) -> Session:
+        id_ = name.rpartition("/")[2]
+        return Session(id_, name, folder.path, self._options, folder, self.rule, self._confinement)
 
-    def _sorted(self, folders: Iterable[tuple[str, Folder | Problem]]) -> Found:
+    def _own_name(self, folders: Sequence[tuple[str, Folder | Problem]]) -> str:
+        """What the log directory is called as a session: by its name, unless one in it has that."""
+        others = {folder.name for _, folder in folders if folder.path != self.logdir}
+        name = next(folder.name for _, folder in folders if folder.path == self.logdir)
+        name = name if is_name(name) else "session"
+        while name in others:
+            name += "_"
+        return name
+
+    def _sorted(self, folders: Sequence[tuple[str, Folder | Problem]]) -> Found:
         sessions: list[Session] = []
         problems: list[Problem] = []
         for run, folder in folders:
             name = f"{run}/{folder.name}" if run else folder.name
+            if folder.path == self.logdir:
+                name = self._own_name(folders)
             if isinstance(folder, Problem):
                 problems.append(Problem(name, folder.path, folder.reason))
                 continue
@@ -332,7 +247,7 @@ class Repository:
                 problems.append(Problem(name, folder.path, str(error)))
                 continue
             if all(map(is_name, name.split("/"))):
-                sessions.append(self._session(run, folder))
+                sessions.append(self._session(name, folder))
             else:
                 reason = "no session can have this name; rename the directory"
                 problems.append(Problem(name, folder.path, reason))

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING
 from peakline.deadline import check_deadline
 from peakline.errors import ForbiddenError
 from peakline.repository.local_claim import LocalClaim
-from peakline.repository.names import ENVIRONMENT, PACKAGES, host_of
+from peakline.repository.names import (
+    ENVIRONMENT,
+    PACKAGES,
+    RECORDING_SUFFIXES,
+    host_of,
+    recording_of,
+)
 from peakline.repository.store import (
     FileEntry,
     FileStatus,
@@ -148,6 +154,9 @@ class LocalFolder:
         _remember(self.known, self.path, change, holds=holds)
         return holds
 
+    def holds_recording(self) -> bool:
+        return any(recording_of(entry.name) for entry in self.files())
+
     def stamp(self) -> _Change:
         return _change(_stat(self.path, self.confinement))
 
@@ -194,7 +203,10 @@ class LocalStore:
     def folder(self, path: str) -> Folder:
         return self._folder(os.path.basename(path), path)
 
-    def folders(self, path: str, *, look: bool = False) -> Iterator[Folder | Problem]:
+    def folders(
+        self, path: str, *, look: bool = False, own: bool = False
+    ) -> Iterator[Folder | Problem]:
+        has_recording = False
         before = self._last[1] if look and self._last[0] == path else {}
         now: dict[str, LocalFolder] = {}
         base = os.path.join(path, "")
@@ -206,6 +218,8 @@ class LocalStore:
                 place = f"{base}{name}"
                 try:
                     if not entry.is_dir():
+                        # In the listing that is read anyway: who looks again reads all names twice.
+                        has_recording |= name.endswith(RECORDING_SUFFIXES) and _is_recording(entry)
                         continue
                     listed = None
                     if not entry.is_symlink():
@@ -226,6 +240,13 @@ class LocalStore:
                     yield folder
                 except OSError as error:
                     yield Problem(name, place, str(_unreadable(error)))
+        if own and has_recording:
+            listed = _change(self._stat(path))
+            itself = before.get(os.curdir)
+            if itself is None or itself.listed != listed:
+                itself = self._folder(_name_of(path), path, listed)
+            now[os.curdir] = itself
+            yield itself
         if look:
             self._last = (path, now)
 
@@ -244,13 +265,15 @@ class LocalStore:
                 if (status.st_dev, status.st_ino) in seen:
                     continue
                 seen.add((status.st_dev, status.st_ino))
-                inside = list(self.folders(place.path))
+                inside = list(self.folders(place.path, own=True))
             except Unreadable as error:
                 yield os.path.dirname(run), Problem(place.name, place.path, str(error))
                 continue
             for found in inside:
                 if isinstance(found, Problem):
                     yield run, found
+                elif found.path == place.path:
+                    yield os.path.dirname(run), found
                 elif found.name != _PLUGINS:
                     if not self._is_installed(found):
                         waiting.append(found)
@@ -285,6 +308,18 @@ class LocalStore:
 
     def claim(self, path: str) -> LocalClaim:
         return LocalClaim(path, self._confinement)
+
+
+def _is_recording(entry: os.DirEntry[str]) -> bool:
+    return recording_of(entry.name) is not None and entry.is_file()
+
+
+def _name_of(path: str) -> str:
+    """What a directory is called, also where its path is ``.``."""
+    name = os.path.basename(path)
+    return (
+        name if name not in {"", os.curdir, os.pardir} else os.path.basename(os.path.realpath(path))
+    )
 
 
 def _is_in(directory: int, name: str) -> bool:

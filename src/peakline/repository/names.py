@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any, TypeVar
 
 from peakline.errors import UsageError
+
+_Named = TypeVar("_Named", bound=tuple[Any, ...])
 
 XPLANE_SUFFIX = ".xplane.pb"
 """What TensorFlow, JAX and PyTorch/XLA write: an XSpace message."""
 
-SUFFIXES = (XPLANE_SUFFIX, f"{XPLANE_SUFFIX}.gz", ".profile")
+RECORDING_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
+"""What ``torch.profiler.tensorboard_trace_handler`` writes, and Lightning with it:
+``WORKER.TIME.pt.trace.json``, one for each worker and each cycle of the schedule.
+"""
+
+SUFFIXES = (XPLANE_SUFFIX, f"{XPLANE_SUFFIX}.gz", ".profile", *RECORDING_SUFFIXES)
 """The files of a session that are a host's profile, the one that counts first: an XSpace, the same
-compressed, and any other format (an uploaded RunMetadata, a log ...), recognised by its content.
+compressed, any other format (an uploaded RunMetadata, a log ...), recognised by its content, and
+PyTorch's recordings.
 """
 
 TIMESTAMP = re.compile(r"\d{4}(_\d{2}){5}")
@@ -34,6 +44,12 @@ INVISIBLE = (
 """Unicode's control characters, line separators and format characters (categories Cc, Zl, Zp, Cf),
 to stand in a regular expression's brackets, here or in a JSON schema's pattern.
 """
+
+_TIMED = re.compile(r"(.+)\.[0-9]+", re.DOTALL)
+"""A recording's name: its worker, and when it was written (ns since 1970)."""
+
+_CLOCK_TIME = re.compile(r"(.+)\.[0-9]{13,}", re.DOTALL)
+"""The same of a host that may have any name: no part of an IP address is that long."""
 
 _REFUSED = re.compile(rf"[/\\{INVISIBLE}\ud800-\udfff]")
 _SHOWN = 60
@@ -91,14 +107,46 @@ def host_file_name(host: str) -> str:
 def host_of(file_name: str) -> tuple[str, int] | None:
     """The host that a session's file is the profile of, and the rank of its suffix.
 
+    Of a recording the host is its worker, as long as the session has no other of that worker
+    (`recording_of`).
     None for files that are no profile: other programs' caches, old tool files, hidden files.
     Hosts have the same names in most sessions, so the last answers are remembered.
     """
     for rank, suffix in enumerate(SUFFIXES):
         if file_name.endswith(suffix):
             host = file_name[: -len(suffix)]
-            return (host, rank) if is_name(host) else None
+            timed = _TIMED.fullmatch(host) if suffix in RECORDING_SUFFIXES else None
+            return (timed[1] if timed else host, rank) if is_name(host) else None
     return None
+
+
+def recording_of(file_name: str) -> str | None:
+    """``WORKER.TIME`` of a recording of PyTorch, None for every other file.
+
+    It is what the host is called where a session has several recordings of one worker.
+    """
+    for suffix in RECORDING_SUFFIXES:
+        if file_name.endswith(suffix):
+            name = file_name[: -len(suffix)]
+            return name if is_name(name) else None
+    return None
+
+
+def newest_of_workers(hosts: Sequence[_Named]) -> list[_Named]:
+    """Of each worker that has several recordings, which are called ``WORKER.TIME``, the newest.
+
+    ``hosts`` are tuples that begin with their names: all others stay, in their order.
+    """
+    newest: dict[str, str] = {}
+    for name in (one[0] for one in hosts):
+        worker = _worker_of(name)
+        newest[worker] = max(name, newest.get(worker, name))
+    return [one for one in hosts if newest[_worker_of(one[0])] == one[0]]
+
+
+def _worker_of(host: str) -> str:
+    timed = _CLOCK_TIME.fullmatch(host)
+    return timed[1] if timed else host
 
 
 def listing(names: list[str]) -> str:

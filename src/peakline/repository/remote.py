@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, cast
 
 from peakline.errors import PeaklineError
 from peakline.formats.common.urls import connect, reason_of
-from peakline.repository.names import PACKAGES, host_of
+from peakline.repository.names import PACKAGES, host_of, recording_of
 from peakline.repository.store import (
     FileEntry,
     FileStatus,
@@ -40,6 +40,7 @@ _MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "created")
 _CLAIM = ".peakline.claim"
 _OPEN_FILES = "/proc/self/fd"
 _MARKER = "/plugins/profile/"
+_PLUGINS = "plugins"
 
 _Info = Mapping[str, Any]
 
@@ -131,6 +132,9 @@ class RemoteFolder:
     def holds_profile(self) -> bool:
         return any(host_of(name) for name in self.infos)
 
+    def holds_recording(self) -> bool:
+        return any(map(recording_of, self.infos))
+
     def stamp(self) -> Hashable:
         return tuple(sorted((name, _identity(name, self.infos[name])) for name in self.infos))
 
@@ -167,18 +171,29 @@ class RemoteStore:
                     folder.infos[_name("x://" + info["name"])] = info
         return folder
 
-    def folders(self, path: str, *, look: bool = False) -> Iterable[Folder]:  # noqa: ARG002
+    def folders(
+        self,
+        path: str,
+        *,
+        look: bool = False,  # noqa: ARG002
+        own: bool = False,
+    ) -> Iterable[Folder]:
         found: dict[str, RemoteFolder] = {}
+        itself = RemoteFolder(_name(path), path)
         for key, info in self._all(path):
             parts = key.split("/")
             if len(parts) == 2 and parts[0][:1] not in {"", "."}:
                 _put(found, path, parts[:1], parts[1], info)
-        return list(found.values())
+            elif len(parts) == 1:
+                itself.infos[key] = info
+        return [*found.values(), *((itself,) if own and itself.holds_recording() else ())]
 
     def nested(self, logdir: str) -> Iterable[tuple[str, Folder]]:
         found: dict[str, RemoteFolder] = {}
         runs: dict[str, str] = {}
-        for key, info in self._all(logdir):
+        everything = list(self._all(logdir))
+        recorded = {_folder_of(key) for key, _ in everything if recording_of(_file_of(key))}
+        for key, info in everything:
             run, marker, rest = key.partition(_MARKER)
             names = rest.split("/")
             inside = run.split("/")
@@ -187,6 +202,9 @@ class RemoteStore:
             if marker and len(names) == 2:
                 folder = _put(found, logdir, [run, "plugins", "profile", names[0]], names[1], info)
                 runs[folder] = run
+            elif _PLUGINS not in inside and (place := _folder_of(key)) in recorded:
+                folder = _put(found, logdir, place.split("/"), _file_of(key), info)
+                runs[folder] = _folder_of(place)
         return [(runs[path], folder) for path, folder in found.items()]
 
     def _all(self, path: str) -> Iterator[tuple[str, _Info]]:
@@ -223,12 +241,20 @@ def _relative(name: str, place: str) -> str:
     return name[len(base) + 1 :] if name.startswith(base + "/") else ""
 
 
+def _folder_of(key: str) -> str:
+    return key.rpartition("/")[0]
+
+
+def _file_of(key: str) -> str:
+    return key.rpartition("/")[2]
+
+
 def _put(
     found: dict[str, RemoteFolder], root: str, parts: list[str], name: str, info: _Info
 ) -> str:
     path = _join(root, *parts)
     if path not in found:
-        found[path] = RemoteFolder(parts[-1], path)
+        found[path] = RemoteFolder(parts[-1] or _name(path), path)
     found[path].infos[name] = info
     return path
 

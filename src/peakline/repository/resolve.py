@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from peakline.errors import InputError, NotFoundError, UsageError
 from peakline.repository.files import HostFile, files_of_hosts
-from peakline.repository.layout import Repository, Session, local_or_url
-from peakline.repository.names import check_name, check_run_name, host_file_name, host_of, listing
-from peakline.repository.store import Missing, Store, Unreadable, is_url
+from peakline.repository.layout import Repository, local_or_url
+from peakline.repository.names import (
+    check_name,
+    check_run_name,
+    host_file_name,
+    host_of,
+    listing,
+    recording_of,
+)
+from peakline.repository.readable import Readable, readable_in
+from peakline.repository.session import Session
+from peakline.repository.store import Folder, Missing, Store, Unreadable, is_url
 from peakline.repository.stores import store_for
 from peakline.suggest import there_is
 
@@ -43,11 +52,12 @@ def resolve(
     """The one file that ``path`` means.
 
     ``path`` is a file (any name; ``-`` is standard input), a session directory, a log directory,
-    a directory of XLA dumps without a session in it, or a saved model's directory; or a URL of one
-    of them. ``session`` defaults to the newest and may be a nested run (``train/ID``), ``host``
-    defaults to the only one. Raises UsageError when several hosts leave a choice or a name is no
-    name, NotFoundError when there is no such path, session or host, InputError when a directory
-    holds no session or cannot be read.
+    a directory of XLA dumps without a session in it, a saved model's directory, or a directory
+    without sessions in which one file can be read (`readable_in`); or a URL of one of them.
+    ``session`` defaults to the newest and may be a nested run (``train/ID``), ``host`` defaults to
+    the only one. Raises UsageError when several hosts or files leave a choice or a name is no name,
+    NotFoundError when there is no such path, session or host, InputError when a directory holds no
+    session or cannot be read.
     """
     found = resolve_hosts(path, session, host, storage_options=storage_options)
     return only_file(found, "choose one with --host")
@@ -72,11 +82,13 @@ def resolve_hosts(
     *,
     storage_options: _Options | None = None,
     newest: Callable[[Session, int], None] | None = None,
+    only: Callable[[Readable], None] | None = None,
 ) -> str | Session:
     """The one file that ``path`` means; the session, where it means several hosts.
 
     As `resolve`, which raises UsageError for those. Where the newest of several sessions is
-    taken, ``newest`` is called with it and with how many there are.
+    taken, ``newest`` is called with it and with how many there are; where it is the only file that
+    can be read of a directory without sessions, ``only`` is called with that.
     """
     if session is not None:
         check_run_name(session)
@@ -97,7 +109,7 @@ def resolve_hosts(
     if kind == "file":
         if session is not None:
             raise UsageError(f"{path}: is one file; --session needs a log directory")
-        named = host_of(place.replace("\\", "/").rpartition("/")[2])
+        named = host_of(_file_name(place))
         if host is not None and (named is None or named[0] != host_file_name(host)):
             raise UsageError(f"{path}: is one file; --host needs a session or log directory")
         # A file:// URL is no name of a file; other paths stay as they were written.
@@ -108,19 +120,43 @@ def resolve_hosts(
     if model:
         return model
     found = hosts(place, storage_options=options)
-    if found:
-        name = place.rpartition("/")[2] if is_url(place) else Path(place).resolve().name
+    repository = Repository(place, **options)
+    name = place.rpartition("/")[2] if is_url(place) else Path(place).resolve().name
+    if found and not is_log_directory(repository, found, session):
         if session not in (None, name):
             raise UsageError(f"{path}: is a session; --session needs a log directory")
         return _file_or_session(Session(name, name, place, options), found, host)
-    repository = Repository(place, **options)
     is_dump = session is None and host is None and not is_url(place) and _is_dump(place)
     if is_dump and not repository.runs():
         return path
-    chosen, count = _choose_session(path, repository, session)
+    try:
+        chosen, count = _choose_session(path, repository, session)
+    except _NoSessionsError as error:
+        if session is not None or host is not None:
+            raise
+        found_file = _only_readable(error, store.folder(place), options)
+        if only is not None:
+            only(found_file)
+        return found_file.path
     if newest is not None and session is None and count > 1:
         newest(chosen, count)
     return _file_or_session(chosen, hosts(chosen.path, storage_options=options), host)
+
+
+def is_log_directory(
+    repository: Repository, found: Sequence[HostFile], session: str | None = None
+) -> bool:
+    """Whether a directory that holds the profiles ``found`` has other sessions besides: where
+    recordings of PyTorch lie, more of them may lie in directories inside. A ``session`` that was
+    named is looked for among all of them.
+    """
+    if all(recording_of(_file_name(file.path)) is None for file in found):
+        return False
+    return session is not None or len(repository.sessions()) > 1
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
 
 
 def _is_dump(directory: str) -> bool:
@@ -133,7 +169,8 @@ def _is_dump(directory: str) -> bool:
 def _choose_session(path: str, repository: Repository, session: str | None) -> tuple[Session, int]:
     """The session of that name, or the newest, and how many there are."""
     found = repository.survey(nested=session is not None and "/" in session)
-    if not (found.sessions or found.problems):
+    is_known = session is None or any(one.name == session for one in found.sessions)
+    if not (found.sessions or found.problems) or not is_known:
         found = repository.survey(nested=True)
     if session is None:
         if found.newest_unreadable is not None:
@@ -148,11 +185,36 @@ def _choose_session(path: str, repository: Repository, session: str | None) -> t
         if problem.name == session:
             raise InputError(f"{problem.path}: {problem.reason}")
     if not found.sessions:
-        raise InputError(
-            f"{path}: no sessions here; expected HOST.xplane.pb or plugins/profile/SESSION/"
-        )
+        raise _NoSessionsError(path)
     known = there_is(session, [candidate.name for candidate in found.sessions])
     raise NotFoundError(f"{path}: no session {session!r}{known}")
+
+
+class _NoSessionsError(InputError):
+    """A directory holds none."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: no sessions here; expected HOST.xplane.pb, WORKER.TIME.pt.trace.json or "
+            "plugins/profile/SESSION/"
+        )
+
+
+def _only_readable(error: _NoSessionsError, folder: Folder, options: _Options) -> Readable:
+    """The only file in a directory that can be read; ``error`` where there is none."""
+    try:
+        found = readable_in(folder, options)
+    except Unreadable:
+        found = []
+    if not found:
+        raise error
+    if len(found) > 1:
+        raise UsageError(
+            f"{error.path}: no session here, but {len(found)} files that can be read: "
+            f"{listing([str(one) for one in found])}; name one"
+        )
+    return found[0]
 
 
 def _file_or_session(session: Session, found: list[HostFile], host: str | None) -> str | Session:

@@ -110,6 +110,9 @@ class Folder(Protocol):
     def holds_profile(self) -> bool:
         """Whether it has a host's profile; Unreadable or Missing."""
 
+    def holds_recording(self) -> bool:
+        """Whether it has a recording of PyTorch; Unreadable or Missing."""
+
     def stamp(self) -> Hashable:
         """Changes when a file is added or removed; Unreadable or Missing."""
 
@@ -151,15 +154,20 @@ class Store(Protocol):
     def folder(self, path: str) -> Folder:
         """The directory ``path``, which need not exist."""
 
-    def folders(self, path: str, *, look: bool = False) -> Iterable[Folder | Problem]:
+    def folders(
+        self, path: str, *, look: bool = False, own: bool = False
+    ) -> Iterable[Folder | Problem]:
         """The directories in ``path`` with no dot at their beginning; Unreadable or Missing.
 
-        With ``look`` the caller will ask each whether it holds a profile: a store that finds that
-        out sooner while it lists does so.
+        With ``own`` the last is ``path`` itself, if recordings of PyTorch lie in it. With ``look``
+        the caller will ask each whether it holds a profile: a store that finds that out sooner
+        while it lists does so.
         """
 
     def nested(self, logdir: str) -> Iterable[tuple[str, Folder | Problem]]:
-        """The folders of ``<logdir>/RUN/plugins/profile`` for every RUN, with RUN; Unreadable."""
+        """The folders of ``<logdir>/RUN/plugins/profile`` for every RUN, and every folder in which
+        recordings of PyTorch lie, each with the run that it is in; Unreadable.
+        """
 
     def stamp(self, path: str) -> Hashable:
         """What identifies the content of the file ``path``; Unreadable or Missing."""

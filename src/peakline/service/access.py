@@ -17,7 +17,7 @@ from typing import TypeVar
 from peakline.errors import ForbiddenError, InputError, NotFoundError, UsageError
 from peakline.repository import HostFile, Repository, Session, check_name
 from peakline.repository.confined import Confinement
-from peakline.repository.layout import Entry
+from peakline.repository.session import Entry
 from peakline.repository.store import Missing, Store, Unreadable
 from peakline.repository.stores import store_for
 from peakline.service.browser import BrowserRules

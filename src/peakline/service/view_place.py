@@ -12,6 +12,7 @@ from pathlib import Path
 from peakline.errors import InputError
 from peakline.repository import Repository, hosts, is_url, programs_beside, resolve_hosts
 from peakline.repository.names import host_of, is_name
+from peakline.repository.resolve import is_log_directory
 
 _STDIN = "-"
 _SUFFIX = ".profile"
@@ -41,13 +42,10 @@ def find_place(path: str, session: str | None, host: str | None, folder: str) ->
     """
     found = resolve_hosts(path, session, host)
     if found == path or path == _STDIN:
-        name = "stdin" if path == _STDIN else _last(path)
-        known = host_of(name)
-        called = known[0] if known else name if is_name(name) else "profile"
-        files = {name if known else f"{called}{_SUFFIX}": path}
-        return _made(folder, called, files, None)
-    files = {_last(file.path): file.path for file in hosts(path)}
-    if files:
+        return _of_file(path, folder)
+    own = hosts(path)
+    files = {_last(file.path): file.path for file in own}
+    if files and not is_log_directory(Repository(path), own, session):
         return _made(folder, _last(os.path.realpath(path)), files, _host(files, host))
     if isinstance(found, str) and _last(found).startswith("saved_model."):
         called = _last(os.path.realpath(path))
@@ -55,11 +53,21 @@ def find_place(path: str, session: str | None, host: str | None, folder: str) ->
     # A log directory, at the named session, the only one, or with ``host`` the newest.
     repository = Repository(path)
     runs = repository.runs()
+    if isinstance(found, str) and not runs:
+        return _of_file(found, folder)  # the only one that can be read
     if session is None and host is None and len(runs) != 1:
         return Place(path)
     chosen = runs[0] if session is None else repository.session(session)
     shown = None if host is None else chosen.host(host).host
     return Place(path, chosen.name, shown)
+
+
+def _of_file(path: str, folder: str) -> Place:
+    """One file, or standard input, as a session."""
+    name = "stdin" if path == _STDIN else _last(path)
+    known = host_of(name)
+    called = known[0] if known else name if is_name(name) else "profile"
+    return _made(folder, called, {name if known else f"{called}{_SUFFIX}": path}, None)
 
 
 def _host(files: Mapping[str, str], host: str | None) -> str | None:

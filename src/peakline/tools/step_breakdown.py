@@ -61,9 +61,11 @@ def _partial(profile: Profile, _parameters: StepBreakdownParameters) -> _Part:
 def _combine(
     parts: Sequence[tuple[str, _Part]], parameters: StepBreakdownParameters, output_format: str
 ) -> bytes:
+    from peakline.repository.names import newest_of_workers
     from peakline.timing.variation import host_steps, straggler_among
     from peakline.trace.clocks import align
 
+    newest = {host for host, _ in newest_of_workers(parts)}
     alignment = align([replace(part.clock, host=host) for host, part in parts])
     columns: dict[str, list[Any]] = {"host": []}
     variation, devices, members = [], [], []
@@ -76,7 +78,7 @@ def _combine(
         variation += [{"host": host} | told for told in part.variation]
         straggler = _device_straggler(part.times)
         devices += [] if straggler is None else [{"host": host} | straggler]
-        if part.times.rows:
+        if part.times.rows and host in newest:
             members.append(host_steps(part.times, host, placed.matched_offset_ps))
     columns = _first(columns, parameters.limit)
     if output_format == "csv":

@@ -54,10 +54,11 @@ def _partial(profile: Profile, parameters: SummaryParameters) -> _Part:
 def _combine(
     parts: Sequence[tuple[str, _Part]], _parameters: SummaryParameters, _format: str
 ) -> bytes:
+    from peakline.repository.names import newest_of_workers
     from peakline.timing.stragglers import host_straggler
 
     members = [(host, steps) for host, (_, steps) in parts if steps is not None]
-    straggler = host_straggler(members)
+    straggler = host_straggler(newest_of_workers(members))
     return compact_json(
         {
             "hosts": [{"host": host, **document} for host, (document, _) in parts],

@@ -1,0 +1,131 @@
+"""The files of a directory without sessions that Peakline reads: what a user may have meant."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from peakline.deadline import check_deadline
+from peakline.errors import PeaklineError
+from peakline.repository.store import FileEntry, Folder, Unreadable, is_url
+
+_TEXTS = (".err", ".log", ".out", ".txt")
+_ENDINGS = (".json", ".pb", ".pbtxt", ".pickle", ".pkl", ".pprof", ".prof", ".profile", *_TEXTS)
+"""Of what is called otherwise too much is recognised that no profile is."""
+_GZIP = ".gz"
+_GZIP_OR_ZLIB = 47
+_MOST_FILES = 64
+_HEAD_BYTES = 256 << 10
+_LOG_BYTES, _REMOTE_LOG_BYTES = 64 << 20, 8 << 20
+"""So much of all texts is read, to find a report of memory that ran out in one."""
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Readable:
+    """A file that can be read, and its format."""
+
+    name: str
+    path: str
+    format: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.format})"
+
+
+def readable_in(folder: Folder, storage_options: Mapping[str, object]) -> list[Readable]:
+    """The files in ``folder`` of formats that Peakline reads, by name: those of the first 64 with
+    such an ending whose first bytes, or all of a text, say so; Unreadable or Missing.
+
+    What cannot be read is none.
+    """
+    found = []
+    budget = _REMOTE_LOG_BYTES if is_url(folder.path) else _LOG_BYTES
+    for entry in sorted(filter(_may_be, folder.files()))[:_MOST_FILES]:
+        check_deadline()
+        with suppress(OSError, ValueError, zlib.error, PeaklineError, Unreadable):
+            form, read = _format_of(entry, storage_options, budget)
+            budget -= read
+            if form:
+                found.append(Readable(entry.name, entry.path, form))
+    return found
+
+
+def _may_be(entry: FileEntry) -> bool:
+    name = entry.name.removesuffix(_GZIP)
+    return name.endswith(_ENDINGS) and not entry.name.startswith((".", "module_"))
+
+
+def _format_of(
+    entry: FileEntry, storage_options: Mapping[str, object], budget: int
+) -> tuple[str, int]:
+    """The format of a file, empty for none, and how much of ``budget`` was read for it."""
+    from peakline.formats.common.recognise import recognise
+
+    with _opened(entry.path, storage_options) as stream:
+        pieces = _pieces(stream)
+        head = next(pieces, b"")
+        form = recognise(head).format if head else ""
+        if form not in ("log", "oom_report"):
+            return form, 0
+        if not entry.name.removesuffix(_GZIP).endswith(_TEXTS):
+            return "", 0
+        return _format_of_log(head, pieces, budget)
+
+
+def _format_of_log(head: bytes, pieces: Iterator[bytes], budget: int) -> tuple[str, int]:
+    """``log`` where it has something to read."""
+    from peakline.formats.log.reader import LogProbe
+
+    probe, read = LogProbe(), 0
+    piece: bytes | None = head
+    while piece and read < budget:
+        check_deadline()
+        probe.feed(piece)
+        read += len(piece)
+        piece = next(pieces, None)
+    return "log" if probe.finish() else "", read
+
+
+@contextmanager
+def _opened(path: str, storage_options: Mapping[str, object]) -> Iterator[BinaryIO]:
+    """The file as a stream; a driver's errors as InputError."""
+    if not is_url(path):
+        # A pipe that took the file's name meanwhile must not hold anybody up.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb", buffering=0) as stream:
+            yield stream
+        return
+    from peakline.formats.common.urls import connect, reading
+
+    system: Any
+    system, place = connect(path, storage_options)
+    with reading(path), system.open(place, "rb", block_size=_HEAD_BYTES) as remote:
+        yield remote
+
+
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """The content, unpacked where it is gzip: a first piece of at most 256 KiB, then larger ones.
+    What is damaged ends early.
+    """
+    size = _HEAD_BYTES
+    block = stream.read(size)
+    if not block.startswith(b"\x1f\x8b"):
+        while block:
+            yield block
+            size = _PIECE_BYTES
+            block = stream.read(size)
+        return
+    decoder = zlib.decompressobj(_GZIP_OR_ZLIB)
+    with suppress(zlib.error):
+        while block and not decoder.eof:
+            while block and not decoder.eof:
+                piece = decoder.decompress(block, size)
+                block, size = decoder.unconsumed_tail, _PIECE_BYTES
+                if piece:
+                    yield piece
+            block = stream.read(_PIECE_BYTES)
