@@ -186,7 +186,7 @@ def _choose_session(path: str, repository: Repository, session: str | None) -> t
             raise InputError(f"{problem.path}: {problem.reason}")
     if not found.sessions:
         raise _NoSessionsError(path)
-    known = there_is(session, [candidate.name for candidate in found.sessions])
+    known = there_is(session or "", [candidate.name for candidate in found.sessions])
     raise NotFoundError(f"{path}: no session {session!r}{known}")
 
 
