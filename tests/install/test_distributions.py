@@ -4,6 +4,7 @@ import runpy
 import tarfile
 import tomllib
 import zipfile
+from fnmatch import fnmatch
 from importlib import import_module
 
 import pytest
@@ -107,3 +108,18 @@ def test_what_git_has_is_the_repository(check, root):
     assert {"pyproject.toml", "Dockerfile", ".ci/run"} <= {*found}
     assert found["LICENSE"] == (root / "LICENSE").read_bytes()
     assert not [name for name in found if name.startswith((".venv", "build/"))]
+
+
+def test_the_source_distribution_has_every_top_of_the_repository(check, root):
+    """Cheap; `make dist` compares every file."""
+    if not (root / ".git").exists():
+        pytest.skip("a source distribution has no git")
+    lines = [line.split() for line in (root / "MANIFEST.in").read_text("utf-8").splitlines()]
+    grafted = {line[1] for line in lines if line[0] == "graft"}
+    included = [name for line in lines if line[0] == "include" for name in line[1:]]
+    by_itself = ["LICENSE", "MANIFEST.in", "pyproject.toml", "setup.py"]
+    names = check["files_of_repository"](root)
+    assert {name.partition("/")[0] for name in names if "/" in name} == grafted
+    tops = [name for name in names if "/" not in name]
+    patterns = [*included, *by_itself]
+    assert [name for name in tops if not any(fnmatch(name, one) for one in patterns)] == []
