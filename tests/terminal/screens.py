@@ -5,15 +5,18 @@ import io
 from peakline.render.terminal.layout import painted, show
 
 
-class Screen(io.StringIO):
+class Screen(io.TextIOWrapper):
     """Takes what is printed, as a terminal or as a pipe."""
 
     def __init__(self, *, terminal=True):
-        super().__init__()
+        super().__init__(io.BytesIO(), encoding="utf-8", newline="\n", write_through=True)
         self.is_terminal = terminal
 
     def isatty(self):
         return self.is_terminal
+
+    def getvalue(self):
+        return self.buffer.getvalue().decode()
 
 
 def lines_of(part, width):

@@ -39,6 +39,8 @@ _ANSWERS = [
     ("trace", "--limit", "40", _LEAK),
     ("graph", "hlo"),
     ("sessions", "sessions/tf2_multihost"),
+    ("tool", "--list"),
+    ("sql", "--list"),
     ("sql", _TF, "from ops_at_peak"),
     ("sql", _TF, "select name, count(*) n, sum(duration_ps) ps from events group by all limit 9"),
 ]

@@ -99,7 +99,10 @@ def sql(
                 answer = profile.sql(query, memory_limit_bytes=memory_limit)
             warnings, source = profile.warnings, profile.path
     if chosen == "table" and output is None:
-        _print_table(answer)
+        if query is None and sys.stdout.isatty():
+            _print_views(answer)
+        else:
+            _print_table(answer)
         print_warnings(warnings)
         return
     from peakline.tables.rows import write_csv, write_json
@@ -154,6 +157,15 @@ def _print_table(answer: pa.Table) -> None:
     hidden = answer.num_rows - _SCREEN_ROWS
     if hidden > 0:
         print(f"peakline: {hidden} more rows; --format csv has them all", file=sys.stderr)
+
+
+def _print_views(answer: pa.Table) -> None:
+    """The views on a terminal: what they answer is sentences, which are wrapped."""
+    from peakline.render.terminal.layout import show
+    from peakline.render.terminal.table import Labelled
+
+    rows = zip(answer["view"].to_pylist(), answer["answers"].to_pylist(), strict=True)
+    show([Labelled([*rows])])
 
 
 def _screen_table(answer: pa.Table) -> Any:

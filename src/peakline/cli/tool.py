@@ -27,7 +27,9 @@ from peakline.cli.options import (
 from peakline.cli.verb import Verb
 from peakline.errors import StrictError, UsageError
 from peakline.progress import current_progress, showing
+from peakline.render.terminal.layout import show
 from peakline.render.terminal.output import deliver, print_left_out, print_warnings
+from peakline.render.terminal.table import Labelled
 from peakline.repository import Session, only_file
 
 if TYPE_CHECKING:
@@ -129,7 +131,11 @@ def _list(path: str | None, reading: Reading, output: str | None, *, force: bool
 
     warnings: list[ProfileWarning] = []
     if path is None:
-        lines, sources = [f"{tool}  {find_tool(tool).doc}" for tool in tool_names()], []
+        rows = [(tool, find_tool(tool).doc) for tool in tool_names()]
+        if output is None and sys.stdout.isatty():
+            show([Labelled(rows)])
+            return
+        lines, sources = ["  ".join(row) for row in rows], []
     elif isinstance(found := reading.find(path), Session):
         lines = Engine(max_unpacked_bytes=reading.max_unpacked).tools(found)
         sources = [file.path for file in found.hosts()]
