@@ -151,7 +151,7 @@ def _choose_session(path: str, repository: Repository, session: str | None) -> t
         raise InputError(
             f"{path}: no sessions here; expected HOST.xplane.pb or plugins/profile/SESSION/"
         )
-    known = there_is(session, [candidate.name for candidate in found.sessions])
+    known = there_is(session or "", [candidate.name for candidate in found.sessions])
     raise NotFoundError(f"{path}: no session {session!r}{known}")
 
 
