@@ -117,7 +117,10 @@ def test_nothing_changed(peakline, two):
 def test_an_allocator_that_neither_has(peakline, two):
     run = peakline("diff", *two(BEFORE, AFTER), "--allocator", "tpu")
     assert (run.code, run.out, run.err.count("\n")) == (3, "", 1)
-    assert "no allocator 'tpu' in either profile; there is: GPU_0_bfc, cpu, cuda:0" in run.err
+    assert (
+        "no allocator 'tpu' in either profile; did you mean 'cpu'? there is: GPU_0_bfc, cpu, cuda:0"
+        in run.err
+    )
 
 
 def test_hostile_names_are_shown_as_text(peakline, two):

@@ -115,7 +115,8 @@ def test_the_json_of_programs_that_jax_compiled(peakline):
 def test_a_program_that_is_not_there(peakline, two, sessions):
     run = peakline("programs", two, "--module", "jit_tr")
     assert (run.code, run.out) == (3, "")
-    assert run.err == f"peakline: {two}: no program 'jit_tr'; there is: jit_train(6), jit_one(7)\n"
+    meant = "did you mean 'jit_train(6)'? there is: jit_train(6), jit_one(7)"
+    assert run.err == f"peakline: {two}: no program 'jit_tr'; {meant}\n"
     run = peakline("programs", sessions / "tf2_cnn", "--module", "x")
     assert (run.code, run.err.count("\n")) == (3, 1)
     assert run.err.endswith(": no compiled programs\n")

@@ -90,7 +90,7 @@ def test_what_is_left_out_is_counted(graph):
 @each_row(
     ("parameters", "error", "message"),
     [
-        ({"graph": "g"}, NotFoundError, "no graph 'g' in .*; there is: ''"),
+        ({"graph": "g"}, NotFoundError, "no graph 'g' in .*; there is: \"\""),
         ({"function": "G"}, NotFoundError, "no function 'G'"),
         ({"node": "z"}, NotFoundError, "no node 'z'"),
         ({"node": "i"}, NotFoundError, "no node 'i'"),

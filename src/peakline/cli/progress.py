@@ -145,8 +145,8 @@ def drawn_progress() -> Iterator[Progress | None]:
         return
     line = Line(progress := Progress(), sys.stderr)
     out, err = sys.stdout, sys.stderr
-    sys.stdout = _Beside(out, line) if out.isatty() else out  # type: ignore[assignment]
-    sys.stderr = _Beside(err, line)  # type: ignore[assignment]
+    sys.stdout = _Beside(out, line) if out.isatty() else out
+    sys.stderr = _Beside(err, line)
     try:
         with showing(progress):
             yield progress

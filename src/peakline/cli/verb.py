@@ -54,7 +54,8 @@ class Verb(click.Command):
         except click.BadParameter as error:
             if close := _near_choices(error):
                 meant = " or ".join(map(repr, close))
-                error.message = f"{error.message.rstrip('.')}; did you mean {meant}?"
+                text = f"{error.message.rstrip('.')}; did you mean {meant}?"
+                raise click.BadParameter(text, error.ctx, error.param, error.param_hint) from error
             raise
 
     def invoke(self, ctx: click.Context) -> Any:

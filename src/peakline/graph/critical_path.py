@@ -114,7 +114,7 @@ def step_runs(profile: Profile, step: str | None = None) -> StepRuns | None:
     # A name may be a number, too.
     chosen = chosen or [number for number in known if step == names.get(number)]
     if step is not None and not chosen:
-        labels = [names.get(number) or str(number) for number in known]
+        labels = list(map(str, known))
         raise NotFoundError(f"no step {step!r} with executions{there_is(step, labels)}")
     if not chosen:
         return None
