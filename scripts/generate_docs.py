@@ -8,8 +8,9 @@ Usage::
 The sources are ``peakline.tables.tables.TABLES``, the files of the SQL views, the tool registry and
 the command line's own help; of ``sql.md`` only the answers are written, of ``formats.md`` the
 table, of ``findings.md`` and ``time-findings.md`` the lists of kinds, from
-``peakline.findings.catalogue``, which the page in a browser has too. The pages are read from the
-installed package and written into this checkout.
+``peakline.findings.catalogue``, which the page in a browser has too; of the tasks and the pages of
+frameworks what their commands print (``page_commands``). The pages are read from the installed
+package and written into this checkout.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import argparse
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import click
+from page_commands import page_of
 from worked_queries import sql_page
 
 from peakline.cli.main import app
@@ -244,6 +247,18 @@ def sections_module() -> Iterator[str]:
     yield "};"
 
 
+def _with_commands() -> Iterator[str]:
+    """The pages whose commands are run, from the folder of the pages."""
+    yield from ("../README.md", "index.md", "which-file.md")
+    for folder in ("tasks", "record"):
+        yield from sorted(f"{folder}/{page.name}" for page in (DOCS / folder).glob("*.md"))
+
+
+def _with_output(name: str) -> Iterator[str]:
+    """A page with what its commands print now."""
+    return page_of((DOCS / name).read_text())
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "tables.md": tables_page,
     "views.md": views_page,
@@ -254,6 +269,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "time-findings.md": lambda: findings_page("time-findings.md", "time"),
     "../src/peakline/web/static/js/core/sections.js": sections_module,
     "sql.md": lambda: sql_page((DOCS / "sql.md").read_text()),
+    **{name: partial(_with_output, name) for name in _with_commands()},
 }
 
 

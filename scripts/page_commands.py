@@ -8,6 +8,7 @@ beginning is shown. A comment before a block says what is not as usual::
 
     <!-- exit 1 -->                            the last command of the block fails
     <!-- run by tests/cli/test_capture.py -->  that test runs it, nobody else does
+    <!-- not run: it needs a GPU -->           nobody does
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _COLUMNS = 100
 _SECONDS = 300
 _CUT = "…"
 _BLOCK = re.compile(
-    r"(?:<!-- (?P<note>exit \d+|run by \S+) -->\n)?"
+    r"(?:<!-- (?P<note>exit \d+|run by \S+|not run: .+) -->\n)?"
     r"```sh\n(?P<script>.*?)```\n"
     r"(?:\n```text\n(?P<printed>.*?)```\n)?",
     re.DOTALL,
@@ -47,8 +48,8 @@ class Block:
     exit_code: int
     printed: str | None
     """The text of the block below; None without one."""
-    run_by: str | None
-    """The test that runs it instead."""
+    elsewhere: str
+    """Why it is not run here: ``run by TEST``, ``not run: WHY``, or empty."""
 
 
 class Failed(Exception):
@@ -61,12 +62,13 @@ def blocks(page: str) -> list[Block]:
 
 
 def _block(match: re.Match[str]) -> Block:
-    kind, _, value = (match["note"] or "").rpartition(" ")
+    note = match["note"] or ""
+    fails = note.startswith("exit ")
     return Block(
         match["script"],
-        int(value) if kind == "exit" else 0,
+        int(note.removeprefix("exit ")) if fails else 0,
         match["printed"],
-        value if kind == "run by" else None,
+        "" if fails else note,
     )
 
 
@@ -78,7 +80,7 @@ def page_of(page: str) -> Iterator[str]:
 
         def fresh(match: re.Match[str]) -> str:
             block = _block(match)
-            if block.run_by is not None:
+            if block.elsewhere:
                 return match[0]
             printed = run(block, folder / "job", programs(folder / "bin"))
             if block.printed is None:
