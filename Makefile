@@ -19,6 +19,7 @@ PY := $(VENV)/bin/python
 PEERS_PY := $(PEERS)/bin/python
 FRAMEWORKS := .venv-frameworks
 FRAMEWORKS_PY := $(FRAMEWORKS)/bin/python
+SITE := .venv-site
 PEERS_ENV := PEAKLINE_PEERS_PYTHON="$(CURDIR)/$(PEERS_PY)"
 PIP := -m pip --disable-pip-version-check --quiet
 # Exactly the versions and files of a lock (requirements/README.md), from whatever index there is.
@@ -46,7 +47,7 @@ SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench schema docs pictures lock sbom format develop clean FORCE
+.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench schema docs site pictures lock sbom format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -101,6 +102,11 @@ bench: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## measure all parts
 schema: $(VENV)/.dev  ## compile the .proto sources again
 	$(PY) scripts/generate_schema.py
 
+site: $(SITE)/.packages  ## make build/site, the documentation to read and search in a browser
+	rm -rf build/site
+	$(SITE)/bin/sphinx-build --quiet --fail-on-warning --jobs auto --doctree-dir build/site.cache \
+	    --conf-dir scripts/site docs build/site
+
 pictures: $(VENV)/.dev $(VENV)/.installed  ## take the pictures of the page in docs/images again, in Chromium
 	$(PY) scripts/take_pictures.py
 
@@ -114,7 +120,7 @@ lock: build/uv/bin/uv  ## write requirements/*.lock again, UPGRADE=1 with the ne
 	    > /dev/null
 	$(LOCK) requirements/build.lock --constraints requirements/dev.lock requirements/build.in \
 	    > /dev/null
-	for name in compiler node peers frameworks; do \
+	for name in compiler node peers frameworks site; do \
 	    $(LOCK) requirements/$$name.lock requirements/$$name.in > /dev/null; \
 	done
 
@@ -190,6 +196,11 @@ $(FRAMEWORKS)/.packages: requirements/frameworks.lock | $(VENV)/.python
 	test -x $(FRAMEWORKS_PY) || $(PYTHON) -m venv $(FRAMEWORKS)
 	$(FRAMEWORKS_PY) $(LOCKED) requirements/frameworks.lock \
 	    && echo "frameworks installed in $$SECONDS s"
+	touch $@
+
+$(SITE)/.packages: requirements/site.lock | $(VENV)/.python
+	test -x $(SITE)/bin/python || $(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python $(LOCKED) requirements/site.lock
 	touch $@
 
 # Without dependencies: the pins of the peers and ours never meet.

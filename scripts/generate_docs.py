@@ -9,8 +9,8 @@ The sources are ``peakline.tables.tables.TABLES``, the files of the SQL views, t
 the command line's own help; of ``sql.md`` only the answers are written, of ``formats.md`` the
 table, of ``findings.md`` and ``time-findings.md`` the lists of kinds, from
 ``peakline.findings.catalogue``, which the page in a browser has too; of ``warnings.md``
-``peakline.tables.warning_kinds``. The pages are read from the
-installed package and written into this checkout.
+``peakline.tables.warning_kinds``; of the tasks and the pages of frameworks what their commands print
+(``page_commands``). The pages are read from the installed package and written into this checkout.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ import argparse
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import click
 from api_reference import api_page
+from page_commands import page_of
 from worked_queries import sql_page
 
 from peakline.cli.exit_codes import EXIT_CODES
@@ -309,6 +311,18 @@ def warnings_page() -> Iterator[str]:
             yield f"{one.means} {one.changes} **To do:** {one.advice}{hidden}"
 
 
+def _with_commands() -> Iterator[str]:
+    """The pages whose commands are run, from the folder of the pages."""
+    yield from ("../README.md", "index.md", "which-file.md")
+    for folder in ("tasks", "record"):
+        yield from sorted(f"{folder}/{page.name}" for page in (DOCS / folder).glob("*.md"))
+
+
+def _with_output(name: str) -> Iterator[str]:
+    """A page with what its commands print now."""
+    return page_of((DOCS / name).read_text())
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "warnings.md": warnings_page,
     "tables.md": tables_page,
@@ -321,6 +335,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "../src/peakline/web/static/js/core/sections.js": sections_module,
     "api.md": lambda: api_page(_NOTE),
     "sql.md": lambda: sql_page((DOCS / "sql.md").read_text()),
+    **{name: partial(_with_output, name) for name in _with_commands()},
 }
 
 

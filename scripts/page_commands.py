@@ -1,0 +1,170 @@
+"""The commands of the pages of ``docs/``: each is run, and what it prints stands below it.
+
+A command stands in a fenced ``sh`` block. The names of files in it are those of
+``docs/samples.toml``, which says what sample of ``tests/data`` each is; all of them lie in the
+directory where a page's commands run, one after the other. A ``text`` block that follows is what
+the last block printed on a terminal of 100 columns; where it ends with a line ``…``, only its
+beginning is shown. A comment before a block says what is not as usual::
+
+    <!-- exit 1 -->                            the last command of the block fails
+    <!-- run by tests/cli/test_capture.py -->  that test runs it, nobody else does
+    <!-- not run: it needs a GPU -->           nobody does
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent
+_DATA = _ROOT / "tests" / "data"
+_COLUMNS = 100
+_SECONDS = 300
+_CUT = "…"
+_BLOCK = re.compile(
+    r"(?:<!-- (?P<note>exit \d+|run by \S+|not run: .+) -->\n)?"
+    r"```sh\n(?P<script>.*?)```\n"
+    r"(?:\n```text\n(?P<printed>.*?)```\n)?",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One ``sh`` block: its commands, how they end, and what is said to be printed."""
+
+    script: str
+    exit_code: int
+    printed: str | None
+    """The text of the block below; None without one."""
+    elsewhere: str
+    """Why it is not run here: ``run by TEST``, ``not run: WHY``, or empty."""
+
+
+class Failed(Exception):
+    """A command of a page did not end as the page says."""
+
+
+def blocks(page: str) -> list[Block]:
+    """The blocks of a page in order."""
+    return [_block(match) for match in _BLOCK.finditer(page)]
+
+
+def _block(match: re.Match[str]) -> Block:
+    note = match["note"] or ""
+    fails = note.startswith("exit ")
+    return Block(
+        match["script"],
+        int(note.removeprefix("exit ")) if fails else 0,
+        match["printed"],
+        "" if fails else note,
+    )
+
+
+def page_of(page: str) -> Iterator[str]:
+    """The lines of the page with what its commands print now; raises Failed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        lay_out(folder / "job")
+
+        def fresh(match: re.Match[str]) -> str:
+            block = _block(match)
+            if block.elsewhere:
+                return match[0]
+            printed = run(block, folder / "job", programs(folder / "bin"))
+            if block.printed is None:
+                return match[0]
+            text = _like(block.printed, printed)
+            return match[0].replace(f"```text\n{block.printed}```", f"```text\n{text}```")
+
+        text = _BLOCK.sub(fresh, page)
+    yield from text.rstrip("\n").split("\n")
+
+
+def _like(old: str, new: str) -> str:
+    """``new``, as many lines of it as the page shows."""
+    shown = old.rstrip("\n").split("\n")
+    if shown[-1] != _CUT:
+        return new
+    lines = new.split("\n")[: len(shown) - 1]
+    return "\n".join([*lines, _CUT, ""])
+
+
+def lay_out(folder: Path) -> None:
+    """Put every sample of ``docs/samples.toml`` into ``folder`` under its name there."""
+    names = tomllib.loads((_ROOT / "docs/samples.toml").read_text(encoding="utf-8"))
+    for name, sample in names["samples"].items():
+        source, target = _DATA / sample, folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target)
+        elif source.suffix == ".gz" and target.suffix != ".gz":
+            target.write_bytes(gzip.decompress(source.read_bytes()))
+        else:
+            shutil.copyfile(source, target)
+
+
+def programs(folder: Path) -> Path:
+    """A directory with ``peakline`` and ``python``, those that run this."""
+    folder.mkdir(exist_ok=True)
+    for name, command in {"peakline": "-m peakline", "python": ""}.items():
+        path = folder / name
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {command} "$@"\n')
+        path.chmod(0o755)
+    return folder
+
+
+def run(block: Block, folder: Path, path: Path) -> str:
+    """What the commands of a block print on a terminal, without trailing spaces.
+
+    ``folder`` is where they run, ``path`` is searched for programs first. Raises Failed.
+    """
+    environment = {
+        **{k: v for k, v in os.environ.items() if k not in {"LINES", "FORCE_COLOR"}},
+        "PATH": f"{path}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": str(_COLUMNS),
+        "TERM": "dumb",  # without colors and lines that change
+        "NO_COLOR": "1",
+    }
+    ours, theirs = pty.openpty()
+    read: list[bytes] = []
+
+    def reader() -> None:
+        try:
+            while some := os.read(ours, 1 << 16):
+                read.append(some)
+        except OSError:  # what Linux raises when nobody has the other side any more
+            pass
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    try:
+        code = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block.script],  # noqa: S607
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+            timeout=_SECONDS,
+            check=False,
+        ).returncode
+    finally:
+        os.close(theirs)
+        thread.join()
+        os.close(ours)
+    printed = b"".join(read).decode().replace("\r\n", "\n")
+    if code != block.exit_code:
+        raise Failed(f"exit {code}, not {block.exit_code}:\n{block.script}{printed}")
+    return "".join(f"{line.rstrip()}\n" for line in printed.rstrip("\n").split("\n"))
