@@ -9,8 +9,9 @@ The sources are ``peakline.tables.tables.TABLES``, the files of the SQL views, t
 the command line's own help; of ``sql.md`` only the answers are written, of ``formats.md`` the
 table, of ``findings.md`` and ``time-findings.md`` the lists of kinds, from
 ``peakline.findings.catalogue``, which the page in a browser has too; of ``warnings.md``
-``peakline.tables.warning_kinds``; of the tasks and the pages of frameworks what their commands print
-(``page_commands``). The pages are read from the installed package and written into this checkout.
+``peakline.tables.warning_kinds``; of the tasks and the pages of frameworks what their commands
+print (``page_commands``). The pages are read from the installed package and written into this
+checkout.
 """
 
 from __future__ import annotations
