@@ -54,6 +54,7 @@ class Collector:
     def __init__(self, path: Path, name: str, *, anew: bool) -> None:
         self._path, self._name, self._anew = path, name, anew
         self._measured: dict[str, str] = {}
+        self._problem = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note the figures of a test that passed."""
@@ -63,8 +64,8 @@ class Collector:
                     self._measured[report.nodeid] = str(value)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        """Write the file anew, once."""
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the file anew, once; where that fails the run does, its results shown."""
         if not self._measured:
             return
         try:
@@ -73,12 +74,14 @@ class Collector:
                 found.add(test, read_figures(json.loads(figures)), anew=self._anew)
             found.write()
         except PeaklineError as error:
-            raise pytest.UsageError(f"peakline: {error}") from None
+            self._problem = str(error)
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say what was written."""
         what = counted(len(self._measured), "test")
-        terminalreporter.line(f"peakline: {self._path}: the figures of {what} were added")
+        text = self._problem or f"{self._path}: the figures of {what} were added"
+        terminalreporter.line(f"peakline: {one_line(text)}", red=bool(self._problem))
 
 
 def read_baselines(path: Path) -> Baselines:
