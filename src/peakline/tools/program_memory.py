@@ -78,8 +78,8 @@ def _document(profile: Profile, parameters: ProgramMemoryParameters) -> dict[str
         "rows_total": 0,
     }
     if parameters.program is not None and parameters.program not in labels:
-        known = there_is(parameters.program, labels)
-        raise NotFoundError(f"no program {parameters.program!r} in the profile{known}")
+        listed = there_is(parameters.program, labels)
+        raise NotFoundError(f"no program {parameters.program!r} in the profile{listed}")
     if not labels:
         return document
     number = order[0] if parameters.program is None else labels.index(parameters.program)
