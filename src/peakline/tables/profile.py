@@ -333,7 +333,7 @@ class Profile(Brief, ReaderFacts):
             sure = [column.name for column in TABLES[name].columns if not column.nullable]
             needed = needed if needed & set(sure) else needed | {sure[0]}
         try:
-            with stage(f"reading {name}", self._reader.stored_bytes):
+            with stage(f"reading {name}", getattr(self._reader, "stored_bytes", 0)):
                 found = self._reader.read(name, self._warnings, needed)
         finally:
             # Of a file that was written meanwhile, whatever else was found is void.
