@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peakline.errors import InputError
-from peakline.repository import Repository, hosts, is_url, programs_beside, resolve_hosts
+from peakline.repository import Repository, Session, hosts, is_url, programs_beside, resolve_hosts
 from peakline.repository.names import host_of, is_name
 from peakline.repository.resolve import is_log_directory
 
@@ -56,10 +56,19 @@ def find_place(path: str, session: str | None, host: str | None, folder: str) ->
     if isinstance(found, str) and not runs:
         return _of_file(found, folder)  # the only one that can be read
     if session is None and host is None and len(runs) != 1:
-        return Place(path)
+        only_nested = runs and not repository.sessions()
+        return Place(_log_directory(path, runs[0]) if only_nested else path)
     chosen = runs[0] if session is None else repository.session(session)
     shown = None if host is None else chosen.host(host).host
-    return Place(path, chosen.name, shown)
+    return Place(_log_directory(path, chosen), chosen.session_id, shown)
+
+
+def _log_directory(path: str, session: Session) -> str:
+    """The one that the session lies in, below ``path`` where it is a nested run's: a server lists
+    no runs, so that of several the newest one's is shown.
+    """
+    run = session.name.rpartition("/")[0]
+    return f"{path.rstrip('/')}/{run}" if run else path
 
 
 def _of_file(path: str, folder: str) -> Place:
