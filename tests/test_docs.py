@@ -74,7 +74,7 @@ def test_every_verb_is_in_the_interfaces_and_the_readme(page):
     readme = page("README.md")
     for name, _ in _commands()[1:]:
         assert f"`{name}" in interfaces, name
-        assert name in readme, name
+        assert f"`{name.removeprefix('peakline ')}`" in readme, name
 
 
 @each_row("name", kinds())

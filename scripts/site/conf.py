@@ -8,10 +8,7 @@ build.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
+from typing import Any
 
 NAVIGATION = {
     "Tasks": """
@@ -108,7 +105,7 @@ html_show_sphinx = False
 _LINK_OUT = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+)([^)#]+)[^)]*\)")
 
 
-def _prepare(_: Sphinx, name: str, source: list[str]) -> None:
+def _prepare(_: Any, name: str, source: list[str]) -> None:
     """Make Sphinx's Markdown of a page's."""
     depth = name.count("/") + 1
 
@@ -132,6 +129,6 @@ def _listed(heading: tuple[str, str]) -> str:
     return f"\n```{{toctree}}\n:caption: {title}\n:hidden:\n\n{lines}\n```\n"
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: Any) -> None:
     """Connect to Sphinx."""
     app.connect("source-read", _prepare)

@@ -25,7 +25,7 @@ def test_the_next_pyproject_upward_that_has_limits_counts(peakline, opened, proj
     (project / "pyproject.toml").write_text(f'{TABLE}max-peak = "4MB"\nmax_fragmentation = 0.5\n')
     (project / "deep" / "pyproject.toml").write_text('[project]\nname = "part"\n')
     run = peakline("check", path)
-    assert (run.code, run.out.splitlines()[1]) == (
+    assert (run.code, run.out.splitlines()[2].strip()) == (
         0,
         f"limits from {project}/pyproject.toml [tool.peakline.check]: max-peak, max-fragmentation",
     )
@@ -46,7 +46,7 @@ def test_the_command_line_wins(peakline, opened, project):
 def test_a_file_of_its_own(peakline, opened, project):
     (project / "deep" / "er" / "gate.toml").write_text("max-peak = 3145728\n")
     run = peakline("check", opened(ROWS), "--config", "gate.toml")
-    assert (run.code, run.out.splitlines()[1]) == (0, "limits from gate.toml: max-peak")
+    assert (run.code, run.out.splitlines()[2].strip()) == (0, "limits from gate.toml: max-peak")
 
 
 def test_a_baseline_in_a_file_is_found_from_there(peakline, opened, project):

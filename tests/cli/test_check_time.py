@@ -49,6 +49,7 @@ def test_a_limit_that_fails_says_where_the_time_goes(peakline, train):
     assert (
         run.out
         == f"""\
+1 of 2 limits failed
 {train} (fake)
 
 RESULT  LIMIT       OF      MEASURED  ALLOWED

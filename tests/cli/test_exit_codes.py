@@ -82,7 +82,7 @@ def test_each_error_has_a_code_of_the_policy():
 
 
 def test_no_verb_ends_the_program_by_itself():
-    """But `capture`, whose outcome is printed already, and the program without a verb."""
+    """But `capture`, whose outcome is printed already, and the program without a verb or after a script of completion."""
     ends = {}
     for file in (Path(package.__file__).parent / "cli").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -92,7 +92,7 @@ def test_no_verb_ends_the_program_by_itself():
                 ends.setdefault(file.stem, []).append(ast.unparse(node))
     assert ends == {
         "capture": ["click.exceptions.Exit(_FAILED)"],
-        "main": ["context.exit(2)"],
+        "main": ["context.exit()", "context.exit(2)"],
     }
 
 

@@ -236,7 +236,7 @@ def test_times(text, picoseconds):
     assert parse_time(text) == picoseconds
 
 
-@each_row("text", ["", "5", "ms", "-1ms", "1e3ms", "1.ms", "1min", "1٢ms"])
+@each_row("text", ["", "5", "ms", "-1ms", "1e3ms", "1.ms", "1٢ms"])
 def test_what_is_no_time(text):
     with pytest.raises(UsageError, match=r"is no time; write 12\.5ms"):
         parse_time(text)

@@ -59,13 +59,13 @@ def _limit(
     cls=Verb,
     examples=r"""
     # fail (exit 1) where a limit is exceeded
-    peakline check logs --max-peak 12GiB --max-step-time 150ms --max-input-wait 10%
+    peakline check logs --max-peak 12GiB --max-step-time 150ms
     # ... or what earlier runs needed, and remember this run
     peakline check logs --baseline baseline.json --update-baseline
-    # ... or another profile, by 5%
-    peakline check after.xplane.pb --baseline before.xplane.pb --tolerance 5%
+    # ... or another profile needed
+    peakline check after.xplane.pb --baseline before.xplane.pb
     # what continuous integration shows
-    peakline check logs --max-peak 12GiB --junit peakline.xml --annotations auto
+    peakline check logs --max-peak 12GiB --junit peakline.xml
  """,
 )
 @path_argument
