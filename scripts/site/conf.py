@@ -94,6 +94,7 @@ project = "Peakline"
 extensions = ["myst_parser", "sphinx_copybutton"]
 myst_heading_anchors = 4
 highlight_language = "none"
+suppress_warnings = ["misc.highlighting_failure"]  # a block of `hex`, which a test reads
 copybutton_selector = "div.highlight-sh pre, div.highlight-python pre, div.highlight-sql pre"
 html_theme = "furo"
 html_title = "Peakline"

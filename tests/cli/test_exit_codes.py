@@ -82,7 +82,9 @@ def test_each_error_has_a_code_of_the_policy():
 
 
 def test_no_verb_ends_the_program_by_itself():
-    """But `capture`, whose outcome is printed already, and the program without a verb or after a script of completion."""
+    """But `capture`, whose outcome is printed already, and the program without a verb: it has
+    printed its help, or a script of completion.
+    """
     ends = {}
     for file in (Path(package.__file__).parent / "cli").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

@@ -143,7 +143,8 @@ def _read(kinds: tuple[Any, ...], declared: Declaration, value: object, subject:
         found = value_of(kinds, declared, value)
     except ValueError as error:
         shown = f"{value!r:.80}"
-        close = near(str(value), (text for kind in kinds for text in get_args(kind) if text))
+        choices = [one for kind in kinds for one in get_args(kind) if one and isinstance(one, str)]
+        close = near(str(value), choices)
         meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise UsageError(f"{subject} {error}, not {shown}{meant}").quoting(shown) from None
     try:
