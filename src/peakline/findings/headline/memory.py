@@ -109,7 +109,7 @@ def memory_headline(profile: Profile) -> tuple[Sentence, ...]:
     from peakline.memory.oom import with_limits
     from peakline.memory.peak import find_peaks
 
-    found = [_failure(one.failures[0]) for one in failures_of(profile)[:1]]
+    found = [failure_sentence(one.failures[0]) for one in failures_of(profile)[:1]]
     records = memory_records(profile)
     if records is None:
         return (*found, *_needs(profile))
@@ -208,7 +208,8 @@ def _rounding(peak: AllocatorPeak, wasted: int) -> list[Sentence]:
     return [Sentence("rounding", phrases, is_notable=True)]
 
 
-def _failure(failure: Failure) -> Sentence:
+def failure_sentence(failure: Failure) -> Sentence:
+    """Which allocator ran out of memory, for how much, and which op requested it."""
     size, op, allocator = failure.requested_bytes, failure.op, failure.allocator
     wanted = "memory" if size is None else size_text(size)
     phrases = (

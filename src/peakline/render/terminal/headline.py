@@ -31,12 +31,20 @@ def headed(sentence: str, profile: Profile, *, moment: bool = False) -> list[Sho
 
 
 def summary_headline(
-    memory: MemoryAnswer, time: TimeAnswer, first: Sequence[Priority], *, moment: bool
+    profile: Profile,
+    memory: MemoryAnswer,
+    time: TimeAnswer,
+    first: Sequence[Priority],
+    *,
+    moment: bool,
 ) -> str:
-    """How much memory, how long a step takes, how much there is to fix; empty without both."""
-    said = []
-    if failed := sum(one.severity == "error" for one in memory.findings):
-        said.append(counted(failed, "error"))
+    """What ran out of memory, how much there is, how long a step takes, how much there is to fix;
+    empty where nothing of it is known.
+    """
+    from peakline.findings.headline.memory import failure_sentence
+    from peakline.findings.memory_answer import failures_of
+
+    said = [failure_sentence(one.failures[0]).text for one in failures_of(profile)[:1]]
     peak = max(memory.allocators, key=lambda one: one.peak_bytes, default=None)
     if peak is not None and peak.peak_bytes:
         said.append(f"{'in use' if moment else 'peak'} {size_text(peak.peak_bytes)}")

@@ -33,7 +33,7 @@ def print_summary(
     profile: Profile, memory: MemoryAnswer, time: TimeAnswer, first: Sequence[Priority]
 ) -> None:
     """Print what memory and time do, then what to fix first."""
-    sentence = summary_headline(memory, time, first, moment=is_moment(profile))
+    sentence = summary_headline(profile, memory, time, first, moment=is_moment(profile))
     parts = headed(sentence, profile)
     lines = summary_lines(profile, memory, time)
     if lines:
