@@ -128,6 +128,21 @@ def test_links_between_pages_lead_somewhere(root):
     assert broken == []
 
 
+def test_who_runs_a_command_of_the_docs_exists(root):
+    notes = [
+        note
+        for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+        for note in re.findall(
+            r"^<!-- ((?:run by|not run:?) [^\n]*) -->$", page.read_text("utf-8"), re.MULTILINE
+        )
+    ]
+    assert len(notes) > 5
+    tests = [note.removeprefix("run by ") for note in notes if note.startswith("run by ")]
+    assert [test for test in tests if not (root / test).is_file()] == []
+    reasons = {note for note in notes if note.startswith("not run")}
+    assert reasons == {"not run: it needs a GPU", "not run: it needs a model and a GPU"}
+
+
 def _imports(root):
     """Every import line of a Python example, with the page that has it."""
     # Whoever changes kernels is told of modules that nobody else imports.

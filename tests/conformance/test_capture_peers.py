@@ -156,16 +156,16 @@ def test_both_at_once_then_memory(jax_job, tensorflow_job, repository):
         assert profile.table("allocator_events").num_rows
 
 
-def test_the_command_line_ends_with_the_memory_answer(jax_job, tensorflow_job, tmp_path):
+def test_the_command_line_ends_with_the_summary(jax_job, tensorflow_job, tmp_path):
     words = ("capture", jax_job, tensorflow_job, "--logdir", tmp_path / "l", "--duration", "500ms")
     shown = peakline_command(*words, "--session-id", "a", "--option", "host_tracer_level=3")
     assert (shown.returncode, shown.stderr) == (0, "")
     lines = shown.stdout.splitlines()
     assert lines[0] == str(tmp_path / "l" / "plugins" / "profile" / "a")
     host = tensorflow_job.replace(":", "_")
-    memory = peakline_command("memory", tmp_path / "l", "--host", host)
-    assert memory.stdout
-    assert shown.stdout.endswith(memory.stdout)
+    summary = peakline_command("summary", tmp_path / "l")
+    assert f"host {host}" in summary.stdout
+    assert shown.stdout.endswith(summary.stdout)
 
     told = peakline_command(*words, "--session-id", "b", "--json")
     assert (told.returncode, told.stderr) == (0, "")
