@@ -313,10 +313,12 @@ def warnings_page() -> Iterator[str]:
 
 
 def _with_commands() -> Iterator[str]:
-    """The pages whose commands are run, from the folder of the pages."""
-    yield from ("../README.md", "index.md", "which-file.md")
-    for folder in ("tasks", "record"):
-        yield from sorted(f"{folder}/{page.name}" for page in (DOCS / folder).glob("*.md"))
+    """The pages whose commands are run, from the folder of the pages; others are generated."""
+    yield "../README.md"
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text()
+        if "```sh\n" in text and _NOTE not in text and page.name != "testing.md":
+            yield page.relative_to(DOCS).as_posix()
 
 
 def _with_output(name: str) -> Iterator[str]:

@@ -4,7 +4,8 @@ A command stands in a fenced ``sh`` block. The names of files in it are those of
 ``docs/samples.toml``, which says what sample of ``tests/data`` each is; all of them lie in the
 directory where a page's commands run, one after the other. A ``text`` block that follows is what
 the last block printed on a terminal of 100 columns; where it ends with a line ``…``, only its
-beginning is shown. A comment before a block says what is not as usual::
+beginning is shown. Where a page has ``localhost:8080``, a server of the sessions in ``served`` answers
+there. A comment before a block says what is not as usual::
 
     <!-- exit 1 -->                            the last command of the block fails
     <!-- run by tests/cli/test_capture.py -->  that test runs it, nobody else does
@@ -24,6 +25,7 @@ import tempfile
 import threading
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +34,7 @@ _DATA = _ROOT / "tests" / "data"
 _COLUMNS = 100
 _SECONDS = 300
 _CUT = "…"
+_SERVED = "localhost:8080"
 _BLOCK = re.compile(
     r"(?:<!-- (?P<note>exit \d+|run by \S+|not run: .+) -->\n)?"
     r"```sh\n(?P<script>.*?)```\n"
@@ -82,14 +85,41 @@ def page_of(page: str) -> Iterator[str]:
             block = _block(match)
             if block.elsewhere:
                 return match[0]
-            printed = run(block, folder / "job", programs(folder / "bin"))
+            printed = run(block, folder / "job", path)
             if block.printed is None:
                 return match[0]
             text = _like(block.printed, printed)
             return match[0].replace(f"```text\n{block.printed}```", f"```text\n{text}```")
 
-        text = _BLOCK.sub(fresh, page)
+        path = programs(folder / "bin")
+        with _server(page, folder / "job", path):
+            text = _BLOCK.sub(fresh, page)
     yield from text.rstrip("\n").split("\n")
+
+
+@contextmanager
+def _server(page: str, folder: Path, path: Path) -> Iterator[None]:
+    """A server at a free port, with a ``curl`` before the real one that finds it; or none."""
+    if not any(_SERVED in block.script for block in blocks(page) if not block.elsewhere):
+        yield
+        return
+    command = [path / "peakline", "serve", folder / "served", "--http-port", "0"]
+    with subprocess.Popen(
+        [*command, "--grpc-port", "0"], stderr=subprocess.PIPE, text=True, cwd=folder
+    ) as process:
+        try:
+            line = next((line for line in process.stderr or () if " http://" in line), "")
+            address = re.search(r" http://(\S+:\d+)", line)
+            if address is None:
+                raise Failed(line)
+            real = shutil.which("curl")
+            (path / "curl").write_text(
+                f'#!/bin/bash\nexec {real} --silent --show-error --fail "${{@//{_SERVED}/{address[1]}}}"\n'
+            )
+            (path / "curl").chmod(0o755)
+            yield
+        finally:
+            process.terminate()
 
 
 def _like(old: str, new: str) -> str:

@@ -12,7 +12,7 @@ from peakline.errors import UsageError
 from peakline.text import parse_size, parse_time, size_text, time_text
 
 _SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})\s*(%?)", re.ASCII)
-_PARTS = re.compile(r"\s*(\d*)(?:\.(\d+))?\s*([a-z%]*)\s*", re.IGNORECASE | re.ASCII)
+_PARTS = re.compile(r"(\d*)(?:\.(\d+))?\s*([a-z%]*)", re.IGNORECASE | re.ASCII)
 _TIMES = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 _MOST_DECIMALS = 6
 BYTES, PS, SHARE = "bytes", "ps", "share"
@@ -115,7 +115,7 @@ def share_or_time(text: str) -> Amount:
 
 def _written(text: str) -> tuple[int, str]:
     """How many decimals a number has, and what stands behind it."""
-    match = _PARTS.fullmatch(text)
+    match = _PARTS.fullmatch(text.strip())
     return (0, "") if match is None else (len(match[2] or ""), match[3])
 
 
