@@ -4,8 +4,8 @@ A command stands in a fenced ``sh`` block. The names of files in it are those of
 ``docs/samples.toml``, which says what sample of ``tests/data`` each is; all of them lie in the
 directory where a page's commands run, one after the other. A ``text`` block that follows is what
 the last block printed on a terminal of 100 columns; where it ends with a line ``…``, only its
-beginning is shown. Where a page has ``localhost:8080``, a server of the sessions in ``served`` answers
-there. A comment before a block says what is not as usual::
+beginning is shown. Where a page has ``localhost:8080``, a server of the sessions in ``served``
+answers there. A comment before a block says what is not as usual::
 
     <!-- exit 1 -->                            the last command of the block fails
     <!-- run by tests/cli/test_capture.py -->  that test runs it, nobody else does
@@ -112,10 +112,8 @@ def _server(page: str, folder: Path, path: Path) -> Iterator[None]:
             address = re.search(r" http://(\S+:\d+)", line)
             if address is None:
                 raise Failed(line)
-            real = shutil.which("curl")
-            (path / "curl").write_text(
-                f'#!/bin/bash\nexec {real} --silent --show-error --fail "${{@//{_SERVED}/{address[1]}}}"\n'
-            )
+            words = f'--silent --show-error --fail "${{@//{_SERVED}/{address[1]}}}"'
+            (path / "curl").write_text(f"#!/bin/bash\nexec {shutil.which('curl')} {words}\n")
             (path / "curl").chmod(0o755)
             yield
         finally:

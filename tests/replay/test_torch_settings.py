@@ -32,7 +32,7 @@ def test_a_text_is_read():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("max_split:5", "no setting 'max_split'; it has max_split_size_mb, "),
+        ("max_split:5", "no setting 'max_split'; did you mean 'max_split_size_mb'?"),
         ("max_split_size_mb", "has no value"),
         ("max_split_size_mb:", "has no value"),
         ("max_split_size_mb:19", "too small, PyTorch takes 20 or more"),

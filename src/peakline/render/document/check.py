@@ -46,6 +46,8 @@ _COLUMNS = {
 
 def outcome(checks: Sequence[Check]) -> str:
     """All checks in one line."""
+    if not checks:
+        return "nothing to compare with"
     limits, failed = counted(len(checks), "limit"), sum(not check.passed for check in checks)
     return f"{failed} of {limits} failed" if failed else f"{limits} passed"
 
