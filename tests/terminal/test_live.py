@@ -4,7 +4,7 @@ from tests.terminal.screens import Screen
 
 from peakline.capture import CaptureRequest, Target, profile_options
 from peakline.render.terminal.capture_progress import show_progress
-from peakline.render.terminal.live import bar, clock, hosts_progress, live_lines
+from peakline.render.terminal.live import bar, clock, live_lines
 
 
 def test_lines_are_drawn_over_one_another(monkeypatch):
@@ -56,11 +56,3 @@ def test_every_host_of_a_capture_has_a_line(monkeypatch):
     assert "━" * 20 in one
     assert other.endswith("x…")
     assert len(other) <= 70
-
-
-def test_the_hosts_that_are_done_are_counted(monkeypatch):
-    screen = Screen()
-    monkeypatch.setattr("sys.stderr", screen)
-    with hosts_progress() as report:
-        report("a", 1, 2)
-    assert "  1/2  0:00:00  a\n" in screen.getvalue()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
 from peakline.render.terminal.layout import begin_of, terminal_width
-from peakline.text import one_line
 
-_PER_SECOND, _BAR = 8, 30
+_PER_SECOND = 8
 _UP, _CLEAR = "\x1b[{}A", "\r\x1b[J"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 
@@ -90,27 +88,3 @@ def clock(seconds: float) -> str:
     """A time as ``0:01:23``."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
-
-
-@contextmanager
-def hosts_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Draw on standard error how many hosts are done, until the block ends; gives what to report
-    the host, how many are done, and of how many to.
-    """
-    began = time.monotonic()
-    known: list[tuple[str, int, int]] = []
-
-    def draw(_: int) -> list[str]:
-        if not known:
-            return ["hosts"]
-        name, done, hosts = known[-1]
-        took = clock(time.monotonic() - began)
-        return [f"hosts  {bar(done / max(hosts, 1), _BAR)}  {done}/{hosts}  {took}  {name}"]
-
-    with live_lines(draw, stays=False) as redraw:
-
-        def report(name: str, done: int, hosts: int) -> None:
-            known[:] = [(one_line(name), done, hosts)]
-            redraw()
-
-        yield report
