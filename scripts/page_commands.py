@@ -35,6 +35,7 @@ _COLUMNS = 100
 _SECONDS = 300
 _CUT = "…"
 _SERVED = "localhost:8080"
+_INSTALLERS = ("pip", "pip3", "pipx", "uv", "uvx", "apt", "apt-get", "docker")
 _BLOCK = re.compile(
     r"(?:<!-- (?P<note>exit \d+|run by \S+|not run: .+) -->\n)?"
     r"```sh\n(?P<script>.*?)```\n"
@@ -144,11 +145,19 @@ def lay_out(folder: Path) -> None:
 
 
 def programs(folder: Path) -> Path:
-    """A directory with ``peakline`` and ``python``, those that run this."""
+    """A directory with ``peakline`` and ``python``, those that run this, and no way to install.
+
+    What an installer does depends on the machine's indexes, and lasts: its block needs a comment.
+    """
     folder.mkdir(exist_ok=True)
-    for name, command in {"peakline": "-m peakline", "python": ""}.items():
+    scripts = {
+        "peakline": f'exec "{sys.executable}" -m peakline "$@"',
+        "python": f'exec "{sys.executable}" "$@"',
+        **{name: f"echo {name} is not run by a page >&2; exit 1" for name in _INSTALLERS},
+    }
+    for name, script in scripts.items():
         path = folder / name
-        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {command} "$@"\n')
+        path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
     return folder
 

@@ -144,6 +144,7 @@ def test_who_runs_a_command_of_the_docs_exists(root):
         "not run: it needs Docker",
         "not run: it needs a GPU",
         "not run: it needs a model and a GPU",
+        "not run: it installs from an index",
         "not run: the name is not published yet",
     }
 
