@@ -65,7 +65,9 @@ def test_a_leak_is_a_difference_that_grows(page, pair):
     wait_for_params(page, of="low")
     part.get_by_text("As a table").first.click()
     grid = part.get_by_role("grid", name="bfc_cpu_allocator_for_gpu by step")
-    cells = grid.locator(".row").nth(3).get_by_role("gridcell").all_inner_texts()
+    row = grid.locator(".row").nth(3)
+    row.wait_for()
+    cells = row.get_by_role("gridcell").all_inner_texts()
     delta = differences["low"][3]
     assert cells == ["4", size_text(before["low"][3]), size_text(after["low"][3]),
                      f"{'+' if delta > 0 else MINUS}{size_text(abs(delta))}"]  # fmt: skip
