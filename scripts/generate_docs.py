@@ -186,6 +186,9 @@ def cli_page() -> Iterator[str]:
     yield ""
     yield "## peakline"
     yield ""
+    usage = app.get_usage(click.Context(app, info_name="peakline"))
+    yield f"    {' '.join(usage.split()[1:])}"
+    yield ""
     yield from _options(app)
     yield ""
     yield from _examples(EXAMPLES)
@@ -200,15 +203,11 @@ def cli_page() -> Iterator[str]:
         verb = app.get_command(context, name)
         if verb is None:
             raise TypeError(f"{name} is no command")
-        arguments = [
-            parameter.human_readable_name
-            for parameter in verb.params
-            if isinstance(parameter, click.Argument)
-        ]
+        inner = click.Context(verb, info_name=f"peakline {name}")
         yield ""
         yield f"## peakline {name}"
         yield ""
-        yield f"    peakline {' '.join([name, *arguments])} [OPTIONS]"
+        yield f"    {' '.join(verb.get_usage(inner).split()[1:])}"
         yield ""
         yield _text(verb)
         yield ""

@@ -4,8 +4,9 @@ A command stands in a fenced ``sh`` block. The names of files in it are those of
 ``docs/samples.toml``, which says what sample of ``tests/data`` each is; all of them lie in the
 directory where a page's commands run, one after the other. A ``text`` block that follows is what
 the last block printed on a terminal of 100 columns; where it ends with a line ``…``, only its
-beginning is shown. Where a page has ``localhost:8080``, a server of the sessions in ``served``
-answers there. A comment before a block says what is not as usual::
+beginning is shown, where it begins with one, what comes before its next line is not. Where a page
+has ``localhost:8080``, a server of the sessions in ``served`` answers there. A comment before a
+block says what is not as usual::
 
     <!-- exit 1 -->                            the last command of the block fails
     <!-- run by tests/cli/test_capture.py -->  that test runs it, nobody else does
@@ -122,12 +123,16 @@ def _server(page: str, folder: Path, path: Path) -> Iterator[None]:
 
 
 def _like(old: str, new: str) -> str:
-    """``new``, as many lines of it as the page shows."""
-    shown = old.rstrip("\n").split("\n")
-    if shown[-1] != _CUT:
-        return new
-    lines = new.split("\n")[: len(shown) - 1]
-    return "\n".join([*lines, _CUT, ""])
+    """``new``, as many lines of it as the page shows; raises Failed."""
+    shown, lines = old.rstrip("\n").split("\n"), new.rstrip("\n").split("\n")
+    head, tail = shown[:1] == [_CUT], shown[-1:] == [_CUT]
+    if head:
+        if shown[1] not in lines:
+            raise Failed(f"no line {shown[1]!r} in:\n{new}")
+        lines = lines[lines.index(shown[1]) :]
+    if tail:
+        lines = lines[: len(shown) - 1 - head]
+    return "\n".join([*[_CUT] * head, *lines, *[_CUT] * tail, ""])
 
 
 def lay_out(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 import peakline as package
+from peakline.cli.main import app
 
 SAMPLE = ("tests", "data", "sessions", "tf2_cnn")
 
@@ -109,6 +111,22 @@ def test_what_an_input_holds_is_never_run(job, root, tmp_path):
     code, _ = job(path=evil, limits="--max-peak 1GB")
     assert code == 3
     assert not (tmp_path / "owned").exists()
+
+
+def test_the_workflows_of_the_page_give_what_there_is(action, root):
+    page = (root / "docs/check.md").read_text("utf-8")
+    github, gitlab = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (step,) = (
+        one
+        for one in yaml.safe_load(github)["jobs"]["profile"]["steps"]
+        if one.get("uses", "").startswith("./")
+    )
+    assert {*step["with"]} <= {*action["inputs"]}
+    limits = shlex.split(step["with"]["limits"])
+    (line,) = (one for one in yaml.safe_load(gitlab)["profile"]["script"] if "peakline" in one)
+    for words in (["profile", *limits], shlex.split(line)[2:]):
+        verb = app.get_command(None, "check")
+        assert verb.make_context("check", words).params["path"] == "profile"
 
 
 def test_it_uses_no_action_of_others(action):

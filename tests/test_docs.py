@@ -6,7 +6,9 @@ import sys
 import warnings
 from importlib import import_module
 
+import click
 import pytest
+from scripts.page_commands import blocks
 
 from peakline.cli.main import app
 from peakline.findings.catalogue import kinds
@@ -146,7 +148,70 @@ def test_who_runs_a_command_of_the_docs_exists(root):
         "not run: it needs a model and a GPU",
         "not run: it installs from an index",
         "not run: the name is not published yet",
+        "not run: the program is yours",
     }
+
+
+_PROGRAMS = "peakline|python3?|pip3?|pipx|uvx?|pytest|make|curl|grpcurl|docker|git|ssh"
+_COMMAND = re.compile(rf" *(?:\$ )?(?:\w+=\S+ +)*(?:{_PROGRAMS}) +\S")
+
+
+def _lines(root):
+    """Every line of a page that stands in a block, with the page and what the block is."""
+    for path in [*root.glob("*.md"), *sorted((root / "docs").rglob("*.md"))]:
+        fence = None
+        for line in path.read_text("utf-8").splitlines():
+            found = re.match(r" *```(\w*)", line)
+            if found:
+                fence = found[1] if fence is None else None
+            elif fence is not None or line.startswith("    "):
+                yield path.name, line, fence
+
+
+def test_a_command_stands_in_a_block_that_is_run(root):
+    usages = {
+        f"    {command.get_usage(click.Context(command, info_name=name)).partition(': ')[2]}"
+        for name, command in _commands()
+    }
+    lines = [
+        (page, line)
+        for page, line, kind in _lines(root)
+        if kind not in ("sh", "text", "yaml", "ini", "python") and _COMMAND.match(line)
+    ]
+    assert [f"{page}: {line}" for page, line in lines if line not in usages] == []
+    assert {*usages} - {line for page, line in lines if page == "cli.md"} == set()
+    kinds = {kind for _, _, kind in _lines(root) if kind}
+    assert kinds <= {"sh", "text", "yaml", "ini", "python", "sql", "toml", "json", "js", "hex"}
+
+
+def test_what_a_page_shows_of_a_terminal_is_what_its_last_command_printed(root):
+    generated = {"api.md", "sql.md"}  # signatures, and what its queries answer
+    alone = []
+    for path in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
+        text = "" if path.name in generated else path.read_text("utf-8")
+        printed = re.findall(r"(?<=^```text\n).*", text, re.MULTILINE)
+        found = [one.printed.partition("\n")[0] for one in blocks(text) if one.printed is not None]
+        alone += [f"{path.name}: {line}" for line in printed if line not in found]
+    assert alone == []
+
+
+def test_a_command_in_a_sentence_has_the_options_of_its_verb(root):
+    verbs = {name.removeprefix("peakline "): verb for name, verb in _commands()}
+    wrong, seen = [], set()
+    for path in [*root.glob("*.md"), *sorted((root / "docs").rglob("*.md"))]:
+        text = re.sub(r"^ *```.*?^ *```", "", path.read_text("utf-8"), flags=_WHOLE)
+        for command in re.findall(r"`peakline ([^`]+)`", text):
+            name = command.split()[0]
+            verb = verbs.get(name, app)
+            seen.add(name)
+            known = {spelling for one in verb.params for spelling in one.opts} | {"--help"}
+            given = re.findall(r"(?:^|(?<=\s))--?[a-z][\w-]*", command)
+            if unknown := {*given} - known:
+                wrong.append(f"{path.name}: {command}: {unknown}")
+            elif name not in verbs and re.fullmatch("[a-z]+", name):
+                wrong.append(f"{path.name}: {command}")
+    assert wrong == []
+    assert len(seen & {*verbs}) > 15
 
 
 def _imports(root):

@@ -1,6 +1,7 @@
 """Health and reflection: what a client needs that knows nothing of this server."""
 
 import json
+import shlex
 
 import grpc
 import pytest
@@ -46,6 +47,29 @@ def test_a_client_that_knows_nothing_can_ask_for_an_answer(channel):
     answer = call(request, timeout=HANG_S)
     assert answer.output_format == "json"
     assert json.loads(answer.output)["numHosts"] == 1
+
+
+def test_the_page_of_the_service_says_what_grpcurl_can_call(channel, root):
+    """Its commands, with the same services, methods and JSON, by reflection."""
+    page = (root / "docs/service-grpc.md").read_text("utf-8").replace("\\\n", "")
+    lines = [shlex.split(line) for line in page.splitlines() if line.startswith("grpcurl ")]
+    assert [words[-1] for words in lines if words[-1] == "list"] == ["list"]
+    pool, answered = DescriptorPool(ProtoReflectionDescriptorDatabase(channel)), []
+    for words in lines:
+        if words[-1] == "list":
+            continue
+        service, _, name = words[-1].partition("/")
+        method = pool.FindServiceByName(service).methods_by_name[name]
+        text = words[words.index("-d") + 1] if "-d" in words else "{}"
+        request = json_format.Parse(text, GetMessageClass(method.input_type)())
+        if name != "NewSession":  # it captures from whatever listens on this machine
+            call = channel.unary_unary(
+                f"/{words[-1]}",
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=GetMessageClass(method.output_type).FromString,
+            )
+            answered.append(call(request, timeout=HANG_S).ByteSize() > 100)
+    assert answered == [True, True]
 
 
 @each_row("service", sorted(SERVICES))
