@@ -212,8 +212,9 @@ export class Chart {
     if (chosen && shown.includes(chosen)) {
       const { lifetime_peak_bytes: ever, peak_bytes: peak, peak_time_ps: at } = chosen;
       if (ever !== null && ever > peak && ever <= high) {
-        paintLevel(frame, ever, `${bytes(ever)} reached at some time, by the allocator's own count`,
-          color(colors, "quiet"), [2, 3], isMiddle(xOf(frame, at), width) ? "left" : "center");
+        // In the half without the peak, whose own name stands as high.
+        paintLevel(frame, ever, `${bytes(ever)} lifetime peak`, color(colors, "quiet"), [2, 3],
+          xOf(frame, at) > width / 2 ? "left" : "right");
       }
       paintPeak(frame, at, peak, `peak ${bytes(peak)}`, seriesColor(colors, chosen.place));
     }
@@ -383,14 +384,6 @@ export class Chart {
  */
 export function isNear(capacity, peak) {
   return peak >= NEAR * capacity;
-}
-
-/**
- * @param {number} x
- * @param {number} width
- */
-function isMiddle(x, width) {
-  return x > width / 4 && x < (3 * width) / 4;
 }
 
 /** Pixels left and right of the curves. */

@@ -120,7 +120,7 @@ export function paintSteps(frame, steps, strip) {
  * @param {string} text
  * @param {string} stroke
  * @param {number[]} dash
- * @param {"left" | "center" | "right"} [align] where its name stands
+ * @param {"left" | "right"} [align] where its name stands
  */
 export function paintLevel(frame, value, text, stroke, dash, align = "right") {
   const { context, colors, left, right, top, bottom } = frame;
@@ -140,7 +140,7 @@ export function paintLevel(frame, value, text, stroke, dash, align = "right") {
   const above = y - 18 > top - 2;
   context.fillStyle = color(colors, "panel");
   context.globalAlpha = 0.8;
-  const begin = { left: left + 6, center: (left + right - wide) / 2, right: right - wide - 5 }[isLong ? "right" : align];
+  const begin = align === "left" && !isLong ? left + 6 : right - wide - 5;
   context.fillRect(begin - 3, above ? y - 17 : y + 2, wide + 6, 15);
   context.globalAlpha = 1;
   context.fillStyle = stroke;

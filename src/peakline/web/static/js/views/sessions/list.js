@@ -154,7 +154,7 @@ export class SessionList {
       { key: "hosts", title: "Hosts", kind: "count", width: "4.8rem",
         cell: (row) => h("span", { title: row.session.hosts.join(", ") }, String(row.hosts)) },
       { key: "bytes", title: "Size", kind: "bytes", width: "6.5rem" },
-      { key: "views", title: "Views", unsorted: true, width: "15rem",
+      { key: "views", title: "Views", unsorted: true, width: "19rem",
         cell: later("views") },
     ];
   }
