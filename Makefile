@@ -110,7 +110,7 @@ site: $(SITE)/.packages  ## make build/site, the documentation to read and searc
 pictures: $(VENV)/.dev $(VENV)/.installed  ## take the pictures of the page in docs/images again, in Chromium
 	$(PY) scripts/take_pictures.py
 
-docs: $(VENV)/.installed  ## write the generated pages of docs/ again
+docs: $(VENV)/.dev $(VENV)/.installed  ## write the generated pages of docs/ again
 	$(PY) scripts/generate_docs.py
 	$(PY) scripts/generate_openapi.py
 

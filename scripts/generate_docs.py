@@ -10,8 +10,8 @@ the command line's own help; of ``sql.md`` only the answers are written, of ``fo
 table, of ``findings.md`` and ``time-findings.md`` the lists of kinds, from
 ``peakline.findings.catalogue``, which the page in a browser has too; of ``warnings.md``
 ``peakline.tables.warning_kinds``; of the tasks and the pages of frameworks what their commands
-print (``page_commands``). The pages are read from the installed package and written into this
-checkout.
+print, as text or as a picture of the terminal (``page_commands``). The pages are read from the
+installed package and written into this checkout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import click
 from api_reference import api_page
-from page_commands import page_of
+from page_commands import Block, blocks, page_of, picture_of
 from worked_queries import sql_page
 
 from peakline.cli.exit_codes import EXIT_CODES
@@ -325,6 +325,20 @@ def _with_output(name: str) -> Iterator[str]:
     return page_of((DOCS / name).read_text())
 
 
+def _pictures() -> Iterator[tuple[str, Callable[[], Iterator[str]]]]:
+    """Every picture of the terminal in a page, and what draws it."""
+    for name in _with_commands():
+        page = DOCS / name
+        for block in blocks(page.read_text()):
+            if block.picture:
+                path = (page.parent / block.picture).resolve().relative_to(DOCS)
+                yield path.as_posix(), partial(_lines, block)
+
+
+def _lines(block: Block) -> Iterator[str]:
+    yield from picture_of(block).split("\n")
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "warnings.md": warnings_page,
     "tables.md": tables_page,
@@ -338,6 +352,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "api.md": lambda: api_page(_NOTE),
     "sql.md": lambda: sql_page((DOCS / "sql.md").read_text()),
     **{name: partial(_with_output, name) for name in _with_commands()},
+    **dict(_pictures()),
 }
 
 

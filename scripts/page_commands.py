@@ -5,8 +5,9 @@ A command stands in a fenced ``sh`` block. The names of files in it are those of
 directory where a page's commands run, one after the other. A ``text`` block that follows is what
 the last block printed on a terminal of 100 columns; where it ends with a line ``…``, only its
 beginning is shown, where it begins with one, what comes before its next line is not. Where a page
-has ``localhost:8080``, a server of the sessions in ``served`` answers there. A comment before a
-block says what is not as usual::
+has ``localhost:8080``, a server of the sessions in ``served`` answers there. An image ``NAME.svg``
+that follows instead is drawn of what is printed. A comment before a block says what is not as
+usual::
 
     <!-- exit 1 -->                            the last command of the block fails
     <!-- run by tests/cli/test_capture.py -->  that test runs it, nobody else does
@@ -33,6 +34,7 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parent.parent
 _DATA = _ROOT / "tests" / "data"
 _COLUMNS = 100
+_COLORS = ("NO_COLOR", "FORCE_COLOR")
 _SECONDS = 300
 _CUT = "…"
 _SERVED = "localhost:8080"
@@ -40,7 +42,7 @@ _INSTALLERS = ("pip", "pip3", "pipx", "uv", "uvx", "apt", "apt-get", "docker")
 _BLOCK = re.compile(
     r"(?:<!-- (?P<note>exit \d+|run by \S+|not run: .+) -->\n)?"
     r"```sh\n(?P<script>.*?)```\n"
-    r"(?:\n```text\n(?P<printed>.*?)```\n)?",
+    r"(?:\n```text\n(?P<printed>.*?)```\n|\n!\[[^]\n]*\]\((?P<picture>[^)\n]+\.svg)\))?",
     re.DOTALL,
 )
 
@@ -53,6 +55,8 @@ class Block:
     exit_code: int
     printed: str | None
     """The text of the block below; None without one."""
+    picture: str | None
+    """The image below it that shows that instead, from the page's folder."""
     elsewhere: str
     """Why it is not run here: ``run by TEST``, ``not run: WHY``, or empty."""
 
@@ -73,6 +77,7 @@ def _block(match: re.Match[str]) -> Block:
         match["script"],
         int(note.removeprefix("exit ")) if fails else 0,
         match["printed"],
+        match["picture"],
         "" if fails else note,
     )
 
@@ -97,6 +102,17 @@ def page_of(page: str) -> Iterator[str]:
         with _server(page, folder / "job", path):
             text = _BLOCK.sub(fresh, page)
     yield from text.rstrip("\n").split("\n")
+
+
+def picture_of(block: Block) -> str:
+    """What a block prints, in an empty place and in colors, as an SVG; raises Failed."""
+    from terminal_pictures import drawn
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        lay_out(folder / "job")
+        printed = run(block, folder / "job", programs(folder / "bin"), colors=True)
+    return drawn(printed, block.script.strip(), _COLUMNS)
 
 
 @contextmanager
@@ -167,17 +183,18 @@ def programs(folder: Path) -> Path:
     return folder
 
 
-def run(block: Block, folder: Path, path: Path) -> str:
+def run(block: Block, folder: Path, path: Path, *, colors: bool = False) -> str:
     """What the commands of a block print on a terminal, without trailing spaces.
 
-    ``folder`` is where they run, ``path`` is searched for programs first. Raises Failed.
+    ``folder`` is where they run, ``path`` is searched for programs first, ``colors`` are ANSI's.
+    Raises Failed.
     """
     environment = {
-        **{k: v for k, v in os.environ.items() if k not in {"LINES", "FORCE_COLOR"}},
+        **{k: v for k, v in os.environ.items() if k not in {"LINES", *_COLORS}},
         "PATH": f"{path}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": str(_COLUMNS),
-        "TERM": "dumb",  # without colors and lines that change
-        "NO_COLOR": "1",
+        "TERM": "dumb",  # without lines that change
+        _COLORS[colors]: "1",
     }
     ours, theirs = pty.openpty()
     read: list[bytes] = []

@@ -8,6 +8,7 @@ build.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 NAVIGATION = {
@@ -100,6 +101,7 @@ html_theme = "furo"
 html_title = "Peakline"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_copy_source = False
 html_show_sphinx = False
 
