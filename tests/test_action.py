@@ -113,7 +113,7 @@ def test_what_an_input_holds_is_never_run(job, root, tmp_path):
     assert not (tmp_path / "owned").exists()
 
 
-def test_the_workflows_of_the_page_give_what_there_is(action, root):
+def test_the_workflows_of_the_page_name_inputs_and_options_that_exist(action, root):
     page = (root / "docs/check.md").read_text("utf-8")
     github, gitlab = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (step,) = (
@@ -124,9 +124,9 @@ def test_the_workflows_of_the_page_give_what_there_is(action, root):
     assert {*step["with"]} <= {*action["inputs"]}
     limits = shlex.split(step["with"]["limits"])
     (line,) = (one for one in yaml.safe_load(gitlab)["profile"]["script"] if "peakline" in one)
-    for words in (["profile", *limits], shlex.split(line)[2:]):
+    for given in (["profile", *limits], shlex.split(line)[2:]):
         verb = app.get_command(None, "check")
-        assert verb.make_context("check", words).params["path"] == "profile"
+        assert verb.make_context("check", given).params["path"] == "profile"
 
 
 def test_it_uses_no_action_of_others(action):

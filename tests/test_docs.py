@@ -1,15 +1,18 @@
 """A verb, flag, tool, parameter, table or column that the documentation lacks fails here."""
 
+import ast
 import re
 import subprocess
 import sys
 import warnings
 from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
 from scripts.page_commands import blocks
 
+import peakline
 from peakline.cli.main import app
 from peakline.findings.catalogue import kinds
 from peakline.tables.tables import TABLES
@@ -112,6 +115,33 @@ def test_every_row_of_the_threat_model_names_what_tries_it(page, root):
     assert len(rows) >= 8
     assert [row for row, files in zip(rows, tried, strict=True) if not files] == []
     assert [file for files in tried for file in files if not (root / file).is_file()] == []
+
+
+def _texts_of_the_product():
+    """All texts in the package but docstrings and comments: what screens and documents say."""
+    package = Path(peakline.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and id(node) not in alone:
+                yield str(node.value)
+    for path in sorted([*package.rglob("static/js/**/*.js"), *package.rglob("views/*.sql")]):
+        yield re.sub(r"/\*.*?\*/|^ *//.*?$", "", path.read_text("utf-8"), flags=_WHOLE)
+
+
+def test_a_word_of_the_glossary_is_used_and_linked(page):
+    rows = re.findall(r"^\| (.+?) \| .+ \| (.+) \|$", page("docs/glossary.md"), re.MULTILINE)
+    rows = [row for row in rows if row != ("word", "more")]
+    assert len(rows) > 40
+    assert [word for word, more in rows if not re.search(r"\]\([\w/-]+\.md", more)] == []
+    said = " ".join(" ".join(_texts_of_the_product()).lower().replace("_", " ").split())
+    terms = [
+        term
+        for row, _ in rows
+        for term in ([row] if row == "idle, cause unknown" else row.split(", "))
+    ]
+    assert [term for term in terms if not re.search(rf"\b{re.escape(term)}\b", said)] == []
 
 
 def test_links_between_pages_lead_somewhere(root):

@@ -82,6 +82,7 @@ NAVIGATION = {
         glossary
     """,
     "How it works": """
+        how-it-works
         architecture
         decoding
         kernels
@@ -108,8 +109,9 @@ html_show_sphinx = False
 _LINK_OUT = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+)([^)#]+)[^)]*\)")
 
 
-def _prepare(_: Any, name: str, source: list[str]) -> None:
+def _prepare(app: Any, name: str, source: list[str]) -> None:
     """Make Sphinx's Markdown of a page's."""
+    app.env.note_dependency(__file__)
     depth = name.count("/") + 1
 
     def plain(match: re.Match[str]) -> str:

@@ -53,18 +53,18 @@ def test_the_page_of_the_service_says_what_grpcurl_can_call(channel, root):
     """Its commands, with the same services, methods and JSON, by reflection."""
     page = (root / "docs/service-grpc.md").read_text("utf-8").replace("\\\n", "")
     lines = [shlex.split(line) for line in page.splitlines() if line.startswith("grpcurl ")]
-    assert [words[-1] for words in lines if words[-1] == "list"] == ["list"]
+    assert [given[-1] for given in lines if given[-1] == "list"] == ["list"]
     pool, answered = DescriptorPool(ProtoReflectionDescriptorDatabase(channel)), []
-    for words in lines:
-        if words[-1] == "list":
+    for given in lines:
+        if given[-1] == "list":
             continue
-        service, _, name = words[-1].partition("/")
+        service, _, name = given[-1].partition("/")
         method = pool.FindServiceByName(service).methods_by_name[name]
-        text = words[words.index("-d") + 1] if "-d" in words else "{}"
+        text = given[given.index("-d") + 1] if "-d" in given else "{}"
         request = json_format.Parse(text, GetMessageClass(method.input_type)())
         if name != "NewSession":  # it captures from whatever listens on this machine
             call = channel.unary_unary(
-                f"/{words[-1]}",
+                f"/{given[-1]}",
                 request_serializer=lambda message: message.SerializeToString(),
                 response_deserializer=GetMessageClass(method.output_type).FromString,
             )
