@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from scripts.page_commands import blocks
+from scripts.page_commands import blocks, lay_out
 
 import peakline
 from peakline.cli.main import app
@@ -242,6 +242,16 @@ def test_a_command_in_a_sentence_has_the_options_of_its_verb(root):
                 wrong.append(f"{path.name}: {command}")
     assert wrong == []
     assert len(seen & {*verbs}) > 15
+
+
+def test_the_python_of_the_readme_runs(page, tmp_path, monkeypatch):
+    (code,) = re.findall(r"^```python\n(.*?)^```", page("README.md"), _WHOLE)
+    lay_out(tmp_path / "job")
+    monkeypatch.chdir(tmp_path / "job")
+    names = {}
+    exec(code, names)  # noqa: S102  (our own page)
+    with names["profile"] as profile:
+        assert repr(profile.memory().allocators[0]).startswith("<AllocatorPeak bfc_cpu_allocator")
 
 
 def _imports(root):

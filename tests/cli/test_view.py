@@ -25,7 +25,6 @@ from tests.each_row import each_row
 from tests.waiting import HANG_S, until
 
 from peakline.__main__ import main
-from peakline.cli.main import app
 from peakline.deadline import check_deadline
 from peakline.service import background
 from peakline.service.run import Server
@@ -397,14 +396,3 @@ def test_what_cannot_be_shown_is_one_line(peakline, monkeypatch, root, words, co
     assert (run.code, run.out) == (code, "")
     assert reason in run.err
     assert run.err.count("\n") == 1
-
-
-def test_every_option_is_on_the_page(root):
-    page = (root / "docs" / "view.md").read_text(encoding="utf-8")
-    found = re.findall(r"^\| `(--[a-z-]+)[^`]*` \|([^|]*)\|", page, re.MULTILINE)
-    options = {
-        option.opts[0]: "" if told["is_flag"] or told["default"] is None else f"`{told['default']}`"
-        for option in app.get_command(None, "view").params
-        if (told := option.to_info_dict())["param_type_name"] == "option"
-    }
-    assert {name: default.strip() for name, default in found} == options
