@@ -105,8 +105,10 @@ html_css_files = ["site.css"]
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 
-_LINK_OUT = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+)([^)#]+)[^)]*\)")
+_LINK_OUT = re.compile(r"(\(?)\[([^\]]+)\]\(((?:\.\./)+)([^)#]+)[^)]*\)")
+_LINK_BY_FILE = re.compile(r"\[([\w-]+\.md)\]\((?=[\w./-]*\1[)#])")
 
 
 def _prepare(app: Any, name: str, source: list[str]) -> None:
@@ -116,12 +118,15 @@ def _prepare(app: Any, name: str, source: list[str]) -> None:
 
     def plain(match: re.Match[str]) -> str:
         # What a link out of docs/ leads to is in the repository, not on the site.
-        text, up, path = match.groups()
+        before, text, up, path = match.groups()
         if up.count("/") < depth:
             return match[0]
-        return text if path in text else f"{text} (`{path}`)"
+        if path in text:
+            return before + text
+        return f"{before}{text}: `{path}`" if before else f"{text} (`{path}`)"
 
-    source[0] = _LINK_OUT.sub(plain, source[0])
+    # The site has titles for names of files.
+    source[0] = _LINK_BY_FILE.sub("[](", _LINK_OUT.sub(plain, source[0]))
     if name == "index":
         source[0] += "".join(map(_listed, NAVIGATION.items()))
     if name == "differences":
