@@ -256,7 +256,8 @@ def findings_page(name: str, about: str) -> Iterator[str]:
         saves = f"`{kind.saves}`" if kind.saves else ""
         says = kind.doc.strip().partition("\n\n")[0]
         grave = f"info, {kind.severity} from {kind.much:.0%}" if kind.much else kind.severity
-        yield f"| `{kind.name}` | {grave} | {_cell(says)} | {saves} |"
+        section = f"[`{kind.name}`]({'' if name == 'findings.md' else 'findings.md'}#{kind.name})"
+        yield f"| {section} | {grave} | {_cell(says)} | {saves} |"
     yield ""
     yield "The numbers of the evidence and of its rows, with what a report calls those of one kind:"
     yield ""
@@ -321,8 +322,9 @@ def _with_commands() -> Iterator[str]:
 
 
 def _with_output(name: str) -> Iterator[str]:
-    """A page with what its commands print now."""
-    return page_of((DOCS / name).read_text())
+    """A page, made if it is, with what its commands print now."""
+    made = _MADE.get(name)
+    return page_of("\n".join(made()) + "\n" if made else (DOCS / name).read_text())
 
 
 def _pictures() -> Iterator[tuple[str, Callable[[], Iterator[str]]]]:
@@ -339,7 +341,7 @@ def _lines(block: Block) -> Iterator[str]:
     yield from picture_of(block).split("\n")
 
 
-PAGES: dict[str, Callable[[], Iterator[str]]] = {
+_MADE: dict[str, Callable[[], Iterator[str]]] = {
     "warnings.md": warnings_page,
     "tables.md": tables_page,
     "views.md": views_page,
@@ -351,6 +353,9 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "../src/peakline/web/static/js/core/sections.js": sections_module,
     "api.md": lambda: api_page(_NOTE),
     "sql.md": lambda: sql_page((DOCS / "sql.md").read_text()),
+}
+PAGES = {
+    **_MADE,
     **{name: partial(_with_output, name) for name in _with_commands()},
     **dict(_pictures()),
 }

@@ -92,7 +92,7 @@ def test_a_new_kind_is_on_the_screen_in_the_report_and_in_the_docs(extended, tmp
     assert "Number of sights" in page.read_text()
     write = "import generate_docs as g; print(*g.findings_page({!r}, {!r}), sep=chr(10))"
     docs = extended("-c", write.format("findings.md", "memory"))
-    assert "| `seen_memory` | warning | The memory of an allocator was seen. |" in docs
+    assert "`seen_memory`](#seen_memory) | warning | The memory of an allocator was seen. |" in docs
     assert "`sights` (Number of sights)" in docs
     assert "`counted_steps`" in extended("-c", write.format("time-findings.md", "time"))
 
