@@ -26,6 +26,14 @@ class Modules(build_py):
                 old.unlink()
         super().run()
 
+    def find_package_modules(
+        self, package: str, package_dir: str | os.PathLike[str]
+    ) -> list[tuple[str, str, str]]:
+        """Leave out the source of what is compiled: nothing imports it."""
+        found = super().find_package_modules(package, package_dir)
+        compiled = {path.stem for path in kernels.compiled_modules()}
+        return [one for one in found if package != kernels.PACKAGE or one[1] not in compiled]
+
 
 class Compiled(build_ext):
     """Compiles with the compiler that works here."""

@@ -11,6 +11,8 @@ import peakline
 
 _MADE = {".c", ".pxd", ".so", ".pyd"}
 """What compiling in place leaves beside the kernels, and what only compiling needs."""
+_COMPILED = "\nimport cython\n"
+"""A kernel that says this is installed compiled, without its source."""
 _HEAVY = ("pyarrow", "duckdb", "numpy", "google.protobuf", "rich", "click")
 
 
@@ -19,14 +21,19 @@ def test_the_version_is_the_distribution_s():
 
 
 def test_the_package_carries_its_data(root):
-    """Every file under src/ is installed: sources, schema, types, the demo session."""
+    """Every file under src/ is installed: modules, schema, types, the demo session."""
     source = root / "src" / "peakline"
+    compiled = {path.relative_to(source) for path in _compiled(source)}
     wanted = {
         str(path.relative_to(source))
         for path in source.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts and path.suffix not in _MADE
-    }
+    } - {*map(str, compiled)}
     installed = Path(str(files("peakline")))
+    assert compiled
+    for name in compiled:
+        made = installed.joinpath(name.parent).glob(f"{name.stem}.*")
+        assert {".so", ".pyd"} & {path.suffix for path in made}, name
     missing = {name for name in wanted if not (installed / name).is_file()}
     assert missing == set()
     assert "py.typed" in wanted
@@ -39,10 +46,15 @@ def test_the_installed_code_is_the_checkout_s(root):
     installed = Path(str(files("peakline")))
     different = [
         str(path.relative_to(source))
-        for path in source.rglob("*.py")
+        for path in {*source.rglob("*.py")} - _compiled(source)
         if (installed / path.relative_to(source)).read_bytes() != path.read_bytes()
     ]
     assert different == [], "installed files differ from src/: run make test"
+
+
+def _compiled(source):
+    kernels = (source / "kernels").glob("*.py")
+    return {path for path in kernels if _COMPILED in path.read_text("utf-8")}
 
 
 def test_the_demo_session_is_a_sample_session(sessions):

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 _PACKAGE = "peakline.kernels"
+_SOURCES = Path(__file__).parents[2] / "src" / "peakline" / "kernels"
+"""The checkout's: what is installed has only what was compiled of them."""
 
 
 class View:
@@ -88,18 +90,13 @@ class _Finder:
 
 def install() -> None:
     """From here on kernels are imported as Python; none may have been imported yet."""
-    found = importlib.util.find_spec(_PACKAGE)
-    assert found is not None
     assert not any(name.startswith(f"{_PACKAGE}.") for name in sys.modules)
-    folder = Path((found.submodule_search_locations or [""])[0])
-    sys.meta_path.insert(0, _Finder(folder))
+    sys.meta_path.insert(0, _Finder(_SOURCES))
 
 
 def load(name: str) -> Any:
     """The source of one kernel, run by Python beside the compiled ones."""
-    package = importlib.util.find_spec(_PACKAGE)
-    assert package is not None
-    source = Path((package.submodule_search_locations or [""])[0]) / f"{name}.py"
+    source = _SOURCES / f"{name}.py"
     name = f"uncompiled_{name}"
     spec = importlib.util.spec_from_loader(name, _Loader(name, str(source)))
     assert spec is not None
