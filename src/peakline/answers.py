@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 from peakline.lazy import door, listed
 
 if TYPE_CHECKING:
-    from peakline.check.verdict import Check
+    from peakline.check.verdict import Check, Checks
     from peakline.compare.comparison import Comparison
     from peakline.findings.finding import Finding
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.ranking import Findings
     from peakline.findings.time_answer import StepTimes, TimeAnswer
-    from peakline.memory.fit.model import Fit
+    from peakline.memory.fit.model import Fit, Fits
     from peakline.memory.peak import AllocatorPeak, PeakBuffer
+    from peakline.shown import Several
     from peakline.tables.profile import ProfileWarning
     from peakline.timing.critical_path.path import Piece, StepPath
     from peakline.timing.launches import DeviceLaunches, LaunchSummary
@@ -28,16 +29,19 @@ if TYPE_CHECKING:
 _HOMES = {
     "AllocatorPeak": "peakline.memory.peak",
     "Check": "peakline.check.verdict",
+    "Checks": "peakline.check.verdict",
     "Comparison": "peakline.compare.comparison",
     "DeviceLaunches": "peakline.timing.launches",
     "Finding": "peakline.findings.finding",
     "Findings": "peakline.findings.ranking",
     "Fit": "peakline.memory.fit.model",
+    "Fits": "peakline.memory.fit.model",
     "LaunchSummary": "peakline.timing.launches",
     "MemoryAnswer": "peakline.findings.memory_answer",
     "PeakBuffer": "peakline.memory.peak",
     "Piece": "peakline.timing.critical_path.path",
     "ProfileWarning": "peakline.tables.profile",
+    "Several": "peakline.shown",
     "StepFacts": "peakline.timing.step_facts",
     "StepPath": "peakline.timing.critical_path.path",
     "StepTimes": "peakline.findings.time_answer",
@@ -47,16 +51,19 @@ _HOMES = {
 __all__ = [
     "AllocatorPeak",
     "Check",
+    "Checks",
     "Comparison",
     "DeviceLaunches",
     "Finding",
     "Findings",
     "Fit",
+    "Fits",
     "LaunchSummary",
     "MemoryAnswer",
     "PeakBuffer",
     "Piece",
     "ProfileWarning",
+    "Several",
     "StepFacts",
     "StepPath",
     "StepTimes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,13 +14,13 @@ from peakline.tables.frames import Frames
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peakline.check.verdict import Check
+    from peakline.check.verdict import Checks
     from peakline.compare.comparison import Comparison
     from peakline.engine import Answer, Engine, Executor
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.ranking import Findings
     from peakline.findings.time_answer import TimeAnswer
-    from peakline.memory.fit.model import Fit
+    from peakline.memory.fit.model import Fits
     from peakline.repository import Session as _Session
     from peakline.timing.critical_path.path import StepPath
     from peakline.timing.launches import LaunchSummary
@@ -74,7 +75,7 @@ class Profile(_profile.Profile, Frames):
         """
         from peakline.findings.memory_answer import answer_memory
 
-        answer = answer_memory(self, allocator=allocator, step=step)
+        answer = replace(answer_memory(self, allocator=allocator, step=step), profile=self)
         if allocator is None and step is None:
             self._headlines["memory"] = headline_of(answer)
         return answer
@@ -135,20 +136,22 @@ class Profile(_profile.Profile, Frames):
         batch: int | None = None,
         wanted_batch: int | None = None,
         allocator: str | None = None,
-    ) -> tuple[Fit, ...]:
+    ) -> Fits:
         """In how much memory the recorded program runs, as ``peakline fit``: a `Fit` for each
-        allocator that can be replayed.
+        allocator that can be replayed; ``failed`` are those that cannot.
 
         ``limits`` in bytes are tried, with ``settings`` of the allocator by name; ``batch`` is the
         recorded batch size and ``wanted_batch`` another (None: the largest that fits). Raises
         UsageError for an unknown setting, NotFoundError for an unknown allocator.
         """
+        from peakline.memory.allocator_names import recorded_name
         from peakline.memory.fit.answer import fits_of
+        from peakline.memory.fit.model import Fits
         from peakline.memory.fit.question import Question
 
         pairs = tuple((name, str(value)) for name, value in settings.items())
         question = Question(tuple(limits), pairs, batch, wanted_batch)
-        return tuple(fits_of(self, question, allocator=allocator)[0])
+        return Fits(*fits_of(self, question, allocator=recorded_name(self, allocator)))
 
     def check(
         self,
@@ -164,7 +167,7 @@ class Profile(_profile.Profile, Frames):
         max_compile: float | None = None,
         max_idle: float | None = None,
         allocator: str | None = None,
-    ) -> tuple[Check, ...]:
+    ) -> Checks:
         """Hold limits against every allocator and the steps, as ``peakline check``: a `Check` each.
 
         ``max_fragmentation`` is a share, 0 to 1. ``max_program_peak_bytes`` is held against the
@@ -174,7 +177,7 @@ class Profile(_profile.Profile, Frames):
         most that may be spent so, as shares. Raises NotFoundError for an unknown allocator.
         """
         from peakline.check.limits import check_limits
-        from peakline.check.verdict import Limits
+        from peakline.check.verdict import Checks, Limits
         from peakline.compare.programs import with_programs
         from peakline.compare.state import state_of
 
@@ -200,10 +203,10 @@ class Profile(_profile.Profile, Frames):
             time = time_state_of(self.time())
         checks = check_limits(state, limits, allocator=allocator, time=time)
         if max_limit_bytes is None:
-            return checks
+            return Checks(checks)
         from peakline.check.limit import limit_checks
 
-        return (*checks, *limit_checks(self, limits, allocator))
+        return Checks([*checks, *limit_checks(self, limits, allocator)])
 
     def _headline(self) -> str:
         said = [self._headlines[name] for name in ("time", "memory") if name in self._headlines]
@@ -339,9 +342,6 @@ class Repository(Shown):
     def _headline(self) -> str:
         return self.logdir
 
-    def __dir__(self) -> list[str]:
-        return public_names(self)
-
 
 class Session(Shown):
     """One profiling session: the profiles of its hosts."""
@@ -411,6 +411,3 @@ class Session(Shown):
 
     def _headline(self) -> str:
         return f"{self._session.name} in {self.path}"
-
-    def __dir__(self) -> list[str]:
-        return public_names(self)

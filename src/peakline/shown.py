@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sized
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from peakline.text import cut_middle, one_line
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _LONGEST = 120
 _TEXT = 32
+_NAMED = 3
+"""So many values of several are named in their line."""
+_One_co = TypeVar("_One_co", covariant=True)
 
 
 class Brief:
@@ -35,6 +38,9 @@ class Brief:
     def __repr__(self) -> str:
         return line_of(type(self).__name__, self._headline)
 
+    def __dir__(self) -> list[str]:
+        return public_names(self)
+
 
 class Shown(Brief):
     """A `Brief` value that a notebook shows as HTML."""
@@ -42,7 +48,7 @@ class Shown(Brief):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Self-contained HTML without a script, of at most 100 kB; never raises."""
+        """Self-contained HTML without a script, of at most 60 kB; never raises."""
         return cast("str", import_module("peakline.render.notebook").html_of(self))
 
 
@@ -75,6 +81,45 @@ class Tabular:
         """
         library("polars")
         return polars_of(self.to_arrow())
+
+
+class Several(Shown, Tabular, tuple[_One_co, ...]):
+    """A tuple of values of one kind, which prints as one line and shows as HTML.
+
+    Its slices and sums are plain tuples.
+    """
+
+    __slots__ = ()
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each value: its ``as_json()``, else its fields; what is a list is left out."""
+        return table_of([_row_of(one) for one in self])
+
+    def _headline(self) -> str:
+        if not self:
+            return "none"
+        names = "; ".join(headline_of(one) or str(one) for one in self[:_NAMED])
+        return f"{len(self):,} {type(self[0]).__name__}: {names}"
+
+
+def several(value: object, *names: str) -> None:
+    """Make `Several` of the fields ``names`` of a frozen dataclass, which hold tuples."""
+    for name in names:
+        found = getattr(value, name)
+        if not isinstance(found, Several):
+            object.__setattr__(value, name, Several(found))
+
+
+def _row_of(value: Any) -> dict[str, Any]:
+    if hasattr(value, "as_json"):
+        found = value.as_json()
+    else:
+        found = {one.name: getattr(value, one.name) for one in fields(value)}
+    return {
+        name: one
+        for name, one in found.items()
+        if not isinstance(one, list | tuple) and (not hasattr(one, "__dict__") or one is None)
+    }
 
 
 def line_of(name: str, headline: Callable[[], str]) -> str:
@@ -196,10 +241,10 @@ def named(text: str) -> str:
     return one_line(text.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or text)
 
 
-def headline_of(value: Brief) -> str:
+def headline_of(value: Any) -> str:
     """The headline alone, empty where there is none; never raises."""
     try:
-        return value._headline()  # noqa: SLF001 (a part of it)
+        return cast("str", value._headline())  # noqa: SLF001 (a part of it)
     except Exception:  # noqa: BLE001 (whatever is broken, it must print)
         return ""
 

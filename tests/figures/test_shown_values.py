@@ -15,7 +15,7 @@ from tests.waiting import HANG_S
 import peakline
 from peakline.errors import PeaklineError, UsageError
 
-MOST_CHARACTERS, MOST_BYTES = 120, 100_000
+MOST_CHARACTERS, MOST_BYTES = 120, 60_000
 SEVERAL = [
     *SAMPLES,
     *sorted((DATA / "programs").glob("*.gz")),

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from peakline.check.verdict import Check, Limits, held, unmeasured
 from peakline.memory.fit.answer import fits_of
-from peakline.memory.fit.choice import NoFit
-from peakline.memory.fit.model import Fit
+from peakline.memory.fit.model import Fit, NoFit
 from peakline.tables import Profile
 from peakline.text import size_text
 

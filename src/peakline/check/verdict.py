@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from peakline.check.units import BYTES, SHARE, Unit
-from peakline.shown import Brief, Shown
+from peakline.shown import Brief, Several, Shown, headline_of
 from peakline.text import allocator_text
 
 ROWS = 10
@@ -120,6 +120,18 @@ class Check(Shown):
         of = self.program or (self.allocator and allocator_text(self.allocator))
         subject = f"{self.name} of {of}" if of else self.name
         return f"{self.verdict}, {subject}: {self.measured_text}, at most {self.limit_text}"
+
+
+class Checks(Several[Check]):
+    """A `Check` for each limit and what it is held against."""
+
+    __slots__ = ()
+
+    def _headline(self) -> str:
+        failed = sum(not one.passed for one in self)
+        said = f"{failed:,} of {len(self):,} failed" if failed else f"{len(self):,} passed"
+        first = next((one for one in self if not one.passed), None)
+        return f"{said}: {headline_of(first).partition(', ')[2]}" if first else said
 
 
 def held(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from peakline.findings.recording_advice import to_place_memory, to_record_memory
-from peakline.shown import Brief, Shown, Tabular, table_of
+from peakline.shown import Brief, Shown, Tabular, several, table_of
 from peakline.tables.once import once
 from peakline.text import allocator_text, counted, size_text
 from peakline.trace.steps import Steps
@@ -51,7 +51,8 @@ class MemoryAnswer(Shown, Tabular):
     ``to_record`` how to record it, or what else to record, empty where that is not known.
     ``of_programs`` says that the findings are those of compiled programs. ``fits`` says of
     allocators whose memory is scarce in how much of it they would run. ``moment``: the file is of
-    one moment, and says nothing of time. ``labels`` are the names of the steps, by id.
+    one moment, and says nothing of time. ``labels`` are the names of the steps, by id. ``profile``
+    is the one that it is about, where the answer shows as much as the verb prints.
     """
 
     allocators: tuple[AllocatorPeak, ...]
@@ -66,6 +67,10 @@ class MemoryAnswer(Shown, Tabular):
     fits: tuple[Fit, ...] = ()
     moment: bool = False
     labels: Mapping[int, str] = field(default_factory=dict)
+    profile: Profile | None = None
+
+    def __post_init__(self) -> None:
+        several(self, "allocators", "findings", "notices", "details", "fits")
 
     def to_arrow(self) -> pa.Table:
         """What is live at each allocator's peak: ``allocator`` and the fields of `PeakBuffer`."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, overload
 
 from peakline.findings.catalogue import kinds
 from peakline.findings.finding import SEVERITIES
-from peakline.shown import Brief, Shown, Tabular, table_of
+from peakline.shown import Brief, Several, Shown, Tabular, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ class Findings(Shown, Tabular, Sequence["Finding"]):
     """
 
     def __init__(self, priorities: Iterable[Priority]) -> None:
-        self.priorities = tuple(priorities)
+        self.priorities = Several(priorities)
 
     def __len__(self) -> int:
         return len(self.priorities)

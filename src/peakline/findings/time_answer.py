@@ -9,7 +9,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.findings.recording_advice import to_explain_time, to_mark_steps, to_place_time
-from peakline.shown import Brief, Shown, Tabular
+from peakline.shown import Brief, Shown, Tabular, several
 from peakline.tables.once import once
 from peakline.text import counted, time_text
 from peakline.timing.step_facts import PARTS, StepFacts, step_facts_of
@@ -75,6 +75,9 @@ class TimeAnswer(Shown, Tabular):
     by_name: tuple[tuple[str, StepTimes], ...] = ()
     to_record: tuple[str, ...] = ()
     utilisation: Utilisation | None = None
+
+    def __post_init__(self) -> None:
+        several(self, "findings")
 
     def parts(self) -> list[tuple[str, str, int, float]]:
         """What the steps' time went to, most first: column, words, ps per step, share.

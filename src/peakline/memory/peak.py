@@ -28,7 +28,7 @@ from peakline.errors import NotFoundError
 from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.usage import Usage, buffer_bytes, fragmentation_at, measure, number_at
-from peakline.shown import Brief
+from peakline.shown import Brief, several
 from peakline.suggest import there_is
 from peakline.tables.columns import Columns
 from peakline.tables.joins import summed
@@ -114,6 +114,9 @@ class AllocatorPeak(Brief):
     reported: bool
     double_allocations: int
     unexplained_deallocations: int
+
+    def __post_init__(self) -> None:
+        several(self, "peak_buffers")
 
     def as_json(self) -> dict[str, object]:
         """The shape of one of ``allocators`` in ``peakline memory --json``.

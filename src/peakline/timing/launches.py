@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from peakline.arrays import AnyArray
-from peakline.shown import Brief, Shown, Tabular, table_of
+from peakline.shown import Brief, Shown, Tabular, several, table_of
 from peakline.tables import Profile
 from peakline.text import counted
 from peakline.trace.events import Trace, trace_of
@@ -81,6 +81,9 @@ class LaunchSummary(Shown, Tabular):
     source: str
     unlinked: int
     devices: tuple[DeviceLaunches, ...]
+
+    def __post_init__(self) -> None:
+        several(self, "devices")
 
     def to_arrow(self) -> pa.Table:
         """A row for each device; of ``delay``, ``gap``, ``call`` and ``queue`` the median."""

@@ -305,7 +305,7 @@ def _replayed(
 ) -> _Map | str:
     from peakline.memory.address_map import holes_of
     from peakline.memory.fit.addresses import replayed_map
-    from peakline.memory.fit.choice import NoFit
+    from peakline.memory.fit.model import NoFit
     from peakline.memory.fit.question import question_of
     from peakline.text import parse_size
 

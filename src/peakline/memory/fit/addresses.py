@@ -8,7 +8,8 @@ import numpy as np
 
 from peakline.memory.address_map import Blocks, Regions
 from peakline.memory.fit.answer import history_of
-from peakline.memory.fit.choice import NoFit, replayed_of
+from peakline.memory.fit.choice import replayed_of
+from peakline.memory.fit.model import NoFit
 from peakline.memory.fit.replayed import Outcome, Replayed
 from peakline.replay.requests import MIB
 from peakline.tables import Profile

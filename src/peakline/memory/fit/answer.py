@@ -10,8 +10,17 @@ from peakline.arrays import BoolArray
 from peakline.errors import NotFoundError, UsageError
 from peakline.memory.behind import Behind
 from peakline.memory.fit.batch import scaled, scaling_buffers
-from peakline.memory.fit.choice import NoFit, replayed_of
-from peakline.memory.fit.model import Alternative, Batch, Fit, Limits, Pin, Request, UnderLimit
+from peakline.memory.fit.choice import replayed_of
+from peakline.memory.fit.model import (
+    Alternative,
+    Batch,
+    Fit,
+    Limits,
+    NoFit,
+    Pin,
+    Request,
+    UnderLimit,
+)
 from peakline.memory.fit.pins import held_segments
 from peakline.memory.fit.question import Question
 from peakline.memory.fit.replayed import Outcome, Replayed

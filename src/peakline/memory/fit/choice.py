@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from peakline.errors import UsageError
 from peakline.memory.fit.bfc import BfcFit
+from peakline.memory.fit.model import NoFit
 from peakline.memory.fit.recording import recording_of
 from peakline.memory.fit.replayed import Replayed
 from peakline.memory.signatures import History
-from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.profile_facts import is_moment
 
@@ -19,14 +17,6 @@ _BFC_NAMES = "_bfc", "bfc_cpu_allocator_for_gpu"
 """How best-fit allocators are called: ``GPU_0_bfc``, ``xla_gpu_host_bfc``, and that of TensorFlow's
 host.
 """
-
-
-@dataclass(frozen=True, repr=False)
-class NoFit(Brief):
-    """An allocator that cannot be replayed, and why."""
-
-    allocator: str
-    reason: str
 
 
 def replayed_of(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, Self
 
-from peakline.shown import Brief, Shown
+from peakline.shown import Brief, Several, Shown, several
 from peakline.text import allocator_text, size_text
 
 Range = tuple[int, int | None]
@@ -188,6 +188,9 @@ class Fit(Shown):
     pins: tuple[Pin, ...] = ()
     batches: tuple[Batch, ...] = ()
 
+    def __post_init__(self) -> None:
+        several(self, "under", "alternatives", "pins", "batches")
+
     def as_short_json(self) -> dict[str, object]:
         """The verdict alone."""
         return {
@@ -230,3 +233,31 @@ class Fit(Shown):
         runs = "no limit found that fits" if smallest is None else f"runs in {size_text(smallest)}"
         exact = "" if self.exact else " (a bound)"
         return f"{allocator_text(self.allocator)} {runs}{exact}"
+
+
+@dataclass(frozen=True, repr=False)
+class NoFit(Brief):
+    """An allocator that cannot be replayed, and why."""
+
+    allocator: str
+    reason: str
+
+
+class Fits(Several[Fit]):
+    """A `Fit` for each allocator that can be replayed, or for each compiled program; ``failed`` are
+    the allocators that cannot be, each with its ``reason``.
+    """
+
+    failed: tuple[NoFit, ...]
+
+    def __new__(cls, fits: Iterable[Fit], failed: Iterable[NoFit] = ()) -> Self:
+        """Of these fits."""
+        found = super().__new__(cls, fits)
+        found.failed = Several(failed)
+        return found
+
+    def _headline(self) -> str:
+        if self or not self.failed:
+            return super()._headline()
+        first = self.failed[0]
+        return f"none: {allocator_text(first.allocator)} cannot be replayed: {first.reason}"

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from peakline.memory.fit.choice import NoFit
-from peakline.memory.fit.model import Fit, Limits, Range, Request, UnderLimit
+from peakline.memory.fit.model import Fit, Limits, NoFit, Range, Request, UnderLimit
 from peakline.render.document.model import Column, Fact, Row, Table
-from peakline.text import chosen_size_text, counted, cut_middle, size_text, time_text
+from peakline.text import (
+    allocator_text,
+    chosen_size_text,
+    counted,
+    cut_middle,
+    size_text,
+    time_text,
+)
 
 _NAME = 60
 _RANGES = 4
@@ -47,6 +53,14 @@ def verdict_text(limits: Limits) -> str:
     if not limits.is_whole:
         parts.append(f"limits below {mib_text(limits.searched_from)} were not looked at")
     return ", ".join(parts)
+
+
+def fit_headline(fits: Sequence[Fit]) -> str:
+    """In how much memory it runs."""
+    if not fits:
+        return ""
+    several = f"{allocator_text(fits[0].allocator)} " if len(fits) > 1 else ""
+    return f"{several}{verdict_text(fits[0].limits)}"
 
 
 def short_text(fit: Fit) -> str:

@@ -100,17 +100,21 @@ def _together(group: Sequence[LiveRow]) -> LiveRow:
 
 
 def live_table(rows: Sequence[LiveRow], title: str, most: int = _ROWS) -> Table:
-    """What was live, the first rows; their shares add up with that of the others.
+    """What was live, the first rows; their shares add up with that of the others, and are the same
+    however many are shown.
 
     A region that all of them have is in the title.
     """
+    most = min(most, _ROWS)
     regions = {row.what[1] for row in rows}
     is_one = len(rows) > 1 and len(regions) == 1 and regions != {""}
     if is_one:
         title += f" (region {regions.pop()})"
     hidden = rows[most:]
     rest = sum(row.bytes for row in hidden)
-    shares = shares_text([*(row.bytes for row in rows[:most]), rest])
+    beyond = sum(row.bytes for row in rows[_ROWS:])
+    shares = shares_text([*(row.bytes for row in rows[:_ROWS]), beyond])
+    other = f"{sum(float(share.rstrip('%')) for share in shares[most:]):.1f}%"
     columns = columns_of(
         op="name",
         size="bytes",
@@ -136,7 +140,7 @@ def live_table(rows: Sequence[LiveRow], title: str, most: int = _ROWS) -> Table:
     left: Row = ()
     if hidden:
         many = f"{len(hidden):,} more rows"
-        left = (many, rest, shares[-1], sum(row.count for row in hidden), *[""] * 8)
+        left = (many, rest, other, sum(row.count for row in hidden), *[""] * 8)
     return Table(title, columns, cells, left).without_empty()
 
 

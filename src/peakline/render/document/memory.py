@@ -18,7 +18,7 @@ from peakline.memory.savings import Saving
 from peakline.memory.signatures import History
 from peakline.render.document.model import Fact, Row, Table, columns_of, value_of
 from peakline.tables import Profile
-from peakline.text import counted, size_text, time_text
+from peakline.text import allocator_text, counted, size_text, time_text
 
 _WITHOUT_OPS = (
     "the dump has sizes alone; TensorFlow lists a step's tensors by op with "
@@ -42,6 +42,9 @@ _KNOWS_STEPS = 100
 _TELLING = 10
 """How long buffers live, and what steps leave, says something where there are so many records."""
 
+_MOMENTS = 4
+"""So many moments near the peak that are made of different buffers are looked for."""
+
 _BEHIND = ("op", "bytes", "count", "data_type", "shape")
 HOW = {
     "temporary": "compute it in pieces, or fused",
@@ -52,6 +55,23 @@ HOW = {
     "smaller_batch": "halve it, if it is the batch",
 }
 """What each kind of saving takes."""
+
+
+def memory_headline(
+    profile: Profile, peaks: Sequence[AllocatorPeak], labels: Mapping[int, str]
+) -> str:
+    """How much the fullest allocator holds at its peak, when, and the op with most of it."""
+    from peakline.findings.headline.memory import peak_phrases
+    from peakline.memory.allocator_names import shown_names
+
+    if not peaks:
+        return ""
+    peak = max(peaks, key=lambda one: one.peak_bytes)
+    text = "".join(phrase.text for phrase in peak_phrases(profile, peak, labels))
+    if len(peaks) < 2:
+        return text
+    name = shown_names(profile).get(peak.allocator, peak.allocator)
+    return f"{allocator_text(name)}: {text} ({counted(len(peaks) - 1, 'more allocator')})"
 
 
 def allocator_facts(
@@ -75,6 +95,33 @@ def allocator_facts(
         return facts
     first = facts[0] if moment else replace(facts[0], label=f"{facts[0].label} allocated")
     return [first, *facts[1:], *_reserved_facts(reserved, moment=moment)]
+
+
+def explained(
+    profile: Profile,
+    peak: AllocatorPeak,
+    details: MemoryDetails | None,
+    answer: MemoryAnswer,
+    labels: Mapping[int, str],
+    *,
+    moment: bool,
+) -> tuple[list[Fact], list[Table]]:
+    """All that is said of an allocator but for what is live at its peak: facts, what would lower
+    the peak, and other moments that are almost as full. Tables may have no rows.
+    """
+    facts = allocator_facts(profile, peak, answer, labels, moment=moment)
+    if details is None:
+        return facts, []
+    tables = [savings_table(worth_saving(details.savings, peak))]
+    if answer.history is not None and not moment and answer.step is None:
+        from peakline.memory.moments import find_high_moments
+
+        # With a step, all but the savings would be of another time.
+        facts += detail_facts(peak, details, answer.history)
+        number = answer.history.lifetimes.allocators.index(peak.allocator)
+        moments = find_high_moments(answer.history, number, most=_MOMENTS)
+        tables.append(moments_table(moments, labels))
+    return facts, tables
 
 
 def peak_facts(peak: AllocatorPeak, step: int | None, labels: Mapping[int, str]) -> list[Fact]:

@@ -39,6 +39,8 @@ NARROW_WITHOUT = ("outputs", "moved", "flops")
 """Columns of the list that a narrow screen does without, in this order."""
 _LIVE = columns_of("size", "share", kind="form", shape="form", op="name", line="name",
                    instruction="name")  # fmt: skip
+LIVE_ROWS = 12
+"""So many values are shown of a program that is not the subject, and their shares are of these."""
 LIVE_NARROW_WITHOUT = ("instruction", "share", "line")
 
 
@@ -124,7 +126,7 @@ def _packed(one: ProgramAnswer) -> str:
     return text
 
 
-def live_table(one: ProgramAnswer, most: int) -> Table:
+def live_table(one: ProgramAnswer, most: int = LIVE_ROWS) -> Table:
     """What is live at the peak, the largest first."""
     shown = one.largest(most)
     rest = (one.peak_bytes or 0) - sum(row.bytes for row in shown)

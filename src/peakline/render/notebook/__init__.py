@@ -18,8 +18,8 @@ __all__ = ["html_of"]
 
 _SECONDS = 20
 """A cell does not wait longer than this for the answer."""
-_MOST = 60_000
-"""The last parts are left out beyond so many bytes."""
+_MOST = 60_000 - 500
+"""The last parts are left out beyond so many bytes, but for a line that says so."""
 _MODULES = {
     "Profile": "profile",
     "MemoryAnswer": "memory",
@@ -28,7 +28,9 @@ _MODULES = {
     "StepPath": "path",
     "LaunchSummary": "launches",
     "Fit": "fit",
+    "Fits": "fits",
     "Check": "check",
+    "Checks": "checks",
     "Finding": "finding",
     "Findings": "findings",
     "Comparison": "comparison",
@@ -36,6 +38,7 @@ _MODULES = {
     "Answer": "answer",
     "Repository": "repository",
     "Session": "session",
+    "Several": "several",
 }
 """Which module shows the values of a class."""
 

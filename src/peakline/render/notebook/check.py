@@ -9,4 +9,8 @@ from peakline.render.notebook.pieces import drawn, line
 
 def parts(check: Check) -> list[str]:
     """One of the answers of `Profile.check`."""
-    return [drawn(checks_table([check], {})), line(check.reason, quiet=True), drawn(behind(check))]
+    return [
+        drawn(checks_table([check], {})),
+        line(check.reason, quiet=True),
+        drawn(behind(check).without_empty()),
+    ]

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from peakline.render.document.model import Fact, Table, capital, text_of
+from peakline.text import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS = 8
 _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
 _RIGHT = "padding:1px 12px 1px 0;text-align:right;white-space:nowrap;vertical-align:top"
 _QUIET = "opacity:.7"
 _LONGEST = 300
+_MOST_ROWS, _MOST_COLUMNS = 10, 12
+_TEXT = 60
 
 
 def shown(text: str, longest: int = _LONGEST) -> str:
@@ -70,8 +77,8 @@ def drawn(found: Table, most: int = ROWS) -> str:
     right = [n for n, column in enumerate(columns) if column.is_number]
     heads = [shown(capital(column.label)) for column in columns]
     title = line(capital(found.title)) if found.title else ""
-    if left <= 0 and len(found.rest) == 1:
-        left = int(found.rest[0] or 0)
+    if len(found.rest) == 1:
+        left = max(left, 0) + int(found.rest[0] or 0)
     more = line(f"and {left:,} more", quiet=True) if left > 0 else ""
     return title + table(heads, rows, right=right) + more
 
@@ -92,3 +99,30 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequenc
         '<table style="border-collapse:collapse;margin:4px 0;font-size:inherit">'
         f"{head}<tbody>{body}</tbody></table>"
     )
+
+
+def rows_table(rows: pa.Table) -> list[str]:
+    """The first rows and columns of an Arrow table, and how many there are."""
+    import pyarrow as pa
+
+    names = rows.column_names[:_MOST_COLUMNS]
+    numbers = [
+        place
+        for place, name in enumerate(names)
+        if pa.types.is_integer(rows.schema.field(place).type)
+        or pa.types.is_floating(rows.schema.field(place).type)
+    ]
+    cells = [[_cell(row[name]) for name in names] for row in rows.slice(0, _MOST_ROWS).to_pylist()]
+    counts = f"{counted(rows.num_rows, 'row')}, {counted(rows.num_columns, 'column')}"
+    about = f"{counts}: to_pandas(), to_polars()"
+    return [line(about, quiet=True), table([shown(n, _TEXT) for n in names], cells, right=numbers)]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return shown(f"{value:,.6g}")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return shown(str(value), _TEXT)

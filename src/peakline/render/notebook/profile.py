@@ -91,17 +91,11 @@ def _said(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[str]
 
 
 def _of_memory(profile: Profile, answer: MemoryAnswer) -> list[str]:
-    from peakline.figures.drawn import drawn_allocators
-    from peakline.render.notebook.drawings import memory_drawing
-    from peakline.render.notebook.memory import memory_parts, program_parts
+    from peakline.render.notebook.memory import allocator_drawings, memory_parts, program_parts
 
     if not answer.allocators:
         return program_parts(profile) if answer.nothing else []
-    drawings = {}
-    if not answer.moment:
-        for one in drawn_allocators(profile, None, answer):
-            drawings[one.peak.allocator] = memory_drawing(one)
-    return memory_parts(answer, drawings)
+    return memory_parts(answer, allocator_drawings(profile, answer))
 
 
 def _of_time(answer: TimeAnswer) -> list[str]:

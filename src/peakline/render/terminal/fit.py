@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peakline.memory.fit.choice import NoFit
-from peakline.memory.fit.model import Fit
+from peakline.memory.fit.model import Fit, NoFit
 from peakline.render.document.fit import (
     alternatives_table,
     batch_facts,
     fit_facts,
+    fit_headline,
     no_fit_facts,
     pins_table,
 )
-from peakline.render.terminal.headline import fit_headline, headed
+from peakline.render.terminal.headline import headed
 from peakline.render.terminal.screen import Text, drawn, drawn_facts, show
 from peakline.text import allocator_text
 

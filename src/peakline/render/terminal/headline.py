@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from peakline.render.terminal.layout import Shown, Text
 from peakline.render.terminal.time_parts import profile_line
-from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
+from peakline.text import counted, cut_middle, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.ranking import Priority
     from peakline.findings.time_answer import TimeAnswer
-    from peakline.memory.fit.model import Fit
-    from peakline.memory.peak import AllocatorPeak
     from peakline.render.document.diff import Change, Part
     from peakline.render.document.model import Table
 
@@ -59,23 +57,6 @@ def summary_headline(
     return f"{', '.join(said)}; {counted(len(first), 'finding') if first else 'no findings'}"
 
 
-def memory_headline(
-    profile: Profile, peaks: Sequence[AllocatorPeak], labels: Mapping[int, str]
-) -> str:
-    """How much the fullest allocator holds at its peak, when, and the op with most of it."""
-    from peakline.findings.headline.memory import peak_phrases
-    from peakline.memory.allocator_names import shown_names
-
-    if not peaks:
-        return ""
-    peak = max(peaks, key=lambda one: one.peak_bytes)
-    text = "".join(phrase.text for phrase in peak_phrases(profile, peak, labels))
-    if len(peaks) < 2:
-        return text
-    name = shown_names(profile).get(peak.allocator, peak.allocator)
-    return f"{allocator_text(name)}: {text} ({counted(len(peaks) - 1, 'more allocator')})"
-
-
 def steps_headline(answer: TimeAnswer) -> str:
     """How long a step takes, and the parts that take most of it."""
     if answer.times is None:
@@ -100,16 +81,6 @@ def rows_headline(tables: Mapping[str, Table], what: str) -> str:
             of = f"the {side}'s self time" if side != "kernels" else "the kernels' time"
             return f"{row[labels.index('share')]} of {of}: {cut_middle(str(name), _NAME)}"
     return ""
-
-
-def fit_headline(fits: Sequence[Fit]) -> str:
-    """In how much memory it runs."""
-    from peakline.render.document.fit import verdict_text
-
-    if not fits:
-        return ""
-    several = f"{allocator_text(fits[0].allocator)} " if len(fits) > 1 else ""
-    return f"{several}{verdict_text(fits[0].limits)}"
 
 
 def diff_headline(

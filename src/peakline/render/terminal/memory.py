@@ -13,7 +13,7 @@ from peakline.render.document import memory as said
 from peakline.render.document.finding import pieces_text, screen_table
 from peakline.render.document.live import category_table, live_rows, live_table, narrower
 from peakline.render.document.model import Fact, Table
-from peakline.render.terminal.headline import headed, memory_headline
+from peakline.render.terminal.headline import headed
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 _LEAST = ("step", "type", "region", "shape")
 """Columns that a narrow screen does without, in this order."""
 _LEAST_OF_SAVINGS = ("at least",)
-MOMENTS = 4
-"""So many moments near the peak that are made of different buffers are looked for."""
 
 
 def print_memory(
@@ -50,7 +48,7 @@ def print_memory(
     ``moment``: the file has what there was at one moment, and no records of how it came about.
     """
     labels, names = labels_of(steps), shown_names(profile)
-    sentence = memory_headline(profile, answer.allocators, labels)
+    sentence = said.memory_headline(profile, answer.allocators, labels)
     parts = headed(sentence, profile, moment=moment)
     errors = [finding for finding in answer.findings if finding.severity == "error"]
     parts += _findings(errors, answer, labels, names)
@@ -139,18 +137,7 @@ def _allocator(
     *,
     moment: bool,
 ) -> list[Shown]:
-    facts = said.allocator_facts(profile, peak, answer, labels, moment=moment)
-    tables: list[Table] = []
-    if details is not None:
-        tables.append(said.savings_table(said.worth_saving(details.savings, peak)))
-    if details is not None and answer.history is not None and not moment and answer.step is None:
-        from peakline.memory.moments import find_high_moments
-
-        # With a step, all but the savings would be of another time.
-        facts += said.detail_facts(peak, details, answer.history)
-        number = answer.history.lifetimes.allocators.index(peak.allocator)
-        moments = find_high_moments(answer.history, number, most=MOMENTS)
-        tables.append(said.moments_table(moments, labels))
+    facts, tables = said.explained(profile, peak, details, answer, labels, moment=moment)
     parts: list[Shown] = [drawn_facts(facts)]
     if not peak.peak_buffers:
         return parts

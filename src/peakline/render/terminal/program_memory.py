@@ -13,6 +13,7 @@ from peakline.render.document.program_memory import (
     failure_title,
     need_sections,
 )
+from peakline.render.document.programs import LIVE_ROWS
 from peakline.render.terminal.programs import live_parts
 from peakline.render.terminal.screen import Shown, Text, drawn_facts, indented, show
 from peakline.text import counted
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
     from peakline.findings.program_memory import DeviceNeed
     from peakline.timing.program_answer import ProgramAnswer
 
-_ROWS, _SECTIONS = 12, 32
+_SECTIONS = 32
 _FAILURES = 3
 """So many different failures are shown with what their program has live."""
 
 
 def program_parts(program: ProgramAnswer) -> list[Shown]:
     """What a program that ran at an allocator's peak had live at its own."""
-    parts = live_parts(program, _ROWS)
+    parts = live_parts(program, LIVE_ROWS)
     parts[1] = Text(at_peak_title(program))
     return ["", *(indented(part) for part in parts[1:])]
 
@@ -40,7 +41,7 @@ def print_needs(needs: Sequence[DeviceNeed]) -> None:
     sections = need_sections(needs)
     for title, facts, need in sections[:_SECTIONS]:
         parts += ["", *([Text(title, "bold")] if title else []), drawn_facts(facts)]
-        parts += live_parts(need.program, _ROWS)
+        parts += live_parts(need.program, LIVE_ROWS)
     if len(sections) > _SECTIONS:
         more = counted(len(sections) - _SECTIONS, "more program")
         parts += ["", Text(f"and {more} on other devices; all of them with --json")]
@@ -60,7 +61,7 @@ def failure_parts(failures: Sequence[Explained]) -> list[Shown]:
         parts += ["", Text(text, "bold")]
         if one.programs and len(shown) <= _FAILURES:
             program = one.programs[0].program
-            live = live_parts(program, _ROWS)
+            live = live_parts(program, LIVE_ROWS)
             if live:
                 live[1] = Text(failure_title(program))
             parts += [indented(part) for part in live[1:]]

@@ -24,7 +24,7 @@ import numpy as np
 
 from peakline.errors import NotFoundError
 from peakline.graph.critical_path import CriticalPath, critical_path, step_runs
-from peakline.shown import Brief, Shown, Tabular, table_of
+from peakline.shown import Brief, Shown, Tabular, several, table_of
 from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.text import counted, time_text
@@ -111,6 +111,9 @@ class StepPath(Shown, Tabular):
     guesses: int = 0
     is_cut: bool = False
     step_id: int | None = None
+
+    def __post_init__(self) -> None:
+        several(self, "pieces", "near")
 
     @property
     def busy_ps(self) -> int:

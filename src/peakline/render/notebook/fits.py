@@ -1,0 +1,25 @@
+"""What a notebook shows of how programs fit into memory: what ``peakline fit`` prints."""
+
+from __future__ import annotations
+
+from peakline.memory.fit.model import Fits
+from peakline.render.document.fit import fit_headline, no_fit_facts
+from peakline.render.notebook import fit
+from peakline.render.notebook.pieces import line
+from peakline.text import counted
+
+_MOST = 8
+
+
+def parts(fits: Fits) -> list[str]:
+    """The answer of `Profile.fit`."""
+    if not fits and not fits.failed:
+        return [line("no memory events: nothing to replay")]
+    found = [line(fit_headline(fits))] if fits else []
+    for one in fits[:_MOST]:
+        found += fit.parts(one)
+    left = len(fits) - _MOST
+    found.append(line(f"and {counted(left, 'more')}: to_pandas()", quiet=True) if left > 0 else "")
+    for fact in no_fit_facts(fits.failed[:_MOST]):
+        found.append(line(f"{fact.label} {fact.text}"))
+    return found
