@@ -170,3 +170,38 @@ def test_a_real_trace_agrees_with_a_slow_reading_of_it(root: Path):
         assert peak.live_at_end_bytes == sum(live.values())
         assert profile.columns("steps").rows == 4
         assert warned(profile) == {}
+
+
+def test_mapped_memory_is_an_allocator_of_its_own(tmp_path):
+    """Batches of a DataLoader's workers: PyTorch reports them with the allocator's total as 0."""
+
+    def mapped(ts, size, address):
+        reserved = max(size, 0)
+        return _memory(ts, size, address, **{"Total Allocated": 0, "Total Reserved": reserved})
+
+    def allocated(ts, size, address, total):
+        return _memory(ts, size, address, **{"Total Allocated": total, "Total Reserved": 0})
+
+    trace = [
+        mapped(1, 300, 16),
+        mapped(2, -200, 32),  # from before the profile
+        allocated(3, 500, 48, 500),
+        mapped(4, -300, 16),
+        allocated(5, -500, 48, 0),  # the allocator's own 0
+        mapped(6, 400, 32),
+    ]
+    with opened(tmp_path, trace) as profile:
+        columns = ("allocator", "allocated_bytes", "in_use_bytes", "free_bytes")
+        assert rows(profile, "allocator_events", *columns) == [
+            ("CPU mapped", 300, 500, None),
+            ("CPU mapped", 200, 300, None),
+            ("CPU", 500, 500, None),
+            ("CPU mapped", 300, 0, None),
+            ("CPU", 500, 0, None),
+            ("CPU mapped", 400, 400, None),
+        ]
+        answer = profile.memory()
+        peaks = {peak.allocator: peak.peak_bytes for peak in answer.allocators}
+        assert peaks == {"CPU": 500, "CPU mapped": 500}
+        assert not answer.notices
+        assert not answer.findings

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import AnyArray, Int32Array, Int64Array
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.steps import Steps
 from peakline.formats.chrome_trace.trace import Trace
 from peakline.formats.common.callers import LEFT_OUT, MEAN_DEPTH, Frame, stacks_table
@@ -23,7 +23,8 @@ from peakline.tables.joins import ranges
 _OPERATORS = {"cpu_op": 1, "Operator": 1, "python_function": 0}
 """Categories of what may own memory; ``Operator`` is how ``cpu_op`` was called in 2020. Of an
 operator and a Python function with the same interval the operator is the inner one."""
-_DEVICES = {0: "CPU", 1: "CUDA"}
+_CPU, _MAPPED = 0, -2
+_DEVICES = {_MAPPED: "CPU mapped", _CPU: "CPU", 1: "CUDA"}
 _PYTHON = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 
 
@@ -107,14 +108,16 @@ def _stacks(
 def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
     """The ``allocator_events`` table, in time order.
 
-    ``in_use_bytes`` is what PyTorch calls Total Allocated. Total Reserved counts all that was
+    ``in_use_bytes`` is what PyTorch calls Total Allocated, of mapped memory the sum. Total Reserved counts all that was
     taken from the device, in use or not: what it exceeds the other by is free in the pool.
     """
     memory = trace.memory
     order = np.lexsort((np.arange(memory["time"].size), memory["time"]))
     memory = {name: column[order] for name, column in memory.items()}
     amount = memory["Bytes"]
-    has_total, has_pool = memory["has Total Allocated"], memory["has Total Reserved"]
+    is_mapped, mapped = _mapped(memory)
+    has_total = memory["has Total Allocated"]
+    has_pool = memory["has Total Reserved"] & ~is_mapped
     has_free = has_total & has_pool & (memory["Total Reserved"] > 0)
     planes = trace.planes.plane_of_line
     step = steps.at(planes[memory["line"]], memory["time"])
@@ -123,13 +126,13 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
         {
             "time_ps": memory["time"],
             "sequence": order.astype(np.int64),
-            "allocator": _allocators(memory),
+            "allocator": _allocators(memory, is_mapped),
             "activity": Names((amount < 0).astype(np.int32), ["allocation", "deallocation"]),
             "address": memory["Addr"].view(np.uint64),
             "allocated_bytes": np.abs(amount),
             "op": Names(owners.name[order], trace.found.names.values),
             "step_id": step,
-            "in_use_bytes": memory["Total Allocated"],
+            "in_use_bytes": np.where(is_mapped, mapped, memory["Total Allocated"]),
             "free_bytes": memory["Total Reserved"] - memory["Total Allocated"],
             "stack_id": stack,
             "line_id": memory["line"],
@@ -144,15 +147,46 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
     )
 
 
-def _allocators(memory: dict[str, AnyArray]) -> Names:
+def _mapped(memory: dict[str, AnyArray]) -> tuple[BoolArray, Int64Array]:
+    """Which records are of memory that is mapped, not allocated (a batch of a ``DataLoader``'s
+    worker, a file), and what of it was mapped after each. The records are in time order.
+
+    PyTorch reports it (``aten/src/ATen/MapAllocator.cpp``) with a Total Allocated of 0 beside that
+    of the allocator. After an allocation the allocator has no 0; after a deallocation it has one
+    only where nothing else was in use.
+    """
+    amount, address, total = memory["Bytes"], memory["Addr"], memory["Total Allocated"]
+    without = memory["has Total Allocated"] & (memory["Device Type"] == _CPU) & (total == 0)
+    is_mapped = without & (amount > 0)
+    if not is_mapped.any():
+        return is_mapped, total
+    rows = np.argsort(address, kind="stable")
+    makers = np.append(rows, -1)[_newest(amount[rows] > 0)]
+    made = np.empty(rows.size, np.int64)
+    made[rows] = np.where(address[makers] == address[rows], makers, -1)
+    # Of what was made before the profile nothing but the sum says whose it is.
+    held = np.append(total, 0)[_newest(~without)]
+    before = np.isin(address, address[is_mapped]) | (held + amount != 0)
+    is_mapped |= without & np.where(made < 0, before, is_mapped[made])
+    at_start = -amount[is_mapped & (made < 0)].sum()
+    return is_mapped, at_start + np.cumsum(np.where(is_mapped, amount, 0))
+
+
+def _newest(chosen: BoolArray) -> Int64Array:
+    """Per row the last chosen one up to it, -1 before the first."""
+    return np.maximum.accumulate(np.where(chosen, np.arange(chosen.size), -1))
+
+
+def _allocators(memory: dict[str, AnyArray], is_mapped: BoolArray) -> Names:
     """``CPU``, ``CUDA:0``, or a number for the types that only PyTorch can name."""
     known = memory["has Device Type"]
-    pairs = np.stack([np.where(known, memory["Device Type"], -1), memory["Device Id"]])
+    kinds = np.where(is_mapped, _MAPPED, np.where(known, memory["Device Type"], -1))
+    pairs = np.stack([kinds, np.where(is_mapped, -1, memory["Device Id"])])
     distinct, place = np.unique(pairs, axis=1, return_inverse=True)
     names = []
     for kind, number in distinct.T.tolist():
-        name = "" if kind < 0 else _DEVICES.get(kind, f"device type {kind}")
-        names.append(name if number < 0 or kind == 0 else f"{name}:{number}")
+        name = "" if kind == -1 else _DEVICES.get(kind, f"device type {kind}")
+        names.append(name if number < 0 or kind == _CPU else f"{name}:{number}")
     return Names(place.reshape(-1).astype(np.int32), names)
 
 
