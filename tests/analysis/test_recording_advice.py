@@ -5,6 +5,7 @@ from tests.profile.fake import FakeReader
 from tests.sources.chrome_traces import opened
 
 from peakline.findings.recording_advice import (
+    to_count_memory,
     to_explain_time,
     to_mark_steps,
     to_place_memory,
@@ -12,6 +13,7 @@ from peakline.findings.recording_advice import (
     to_place_time,
     to_record_memory,
 )
+from peakline.memory.peak import AllocatorPeak, PeakBuffer
 from peakline.tables.profile import Profile
 
 STEP = "torch/profiler/profiler.py(1236): step"
@@ -99,3 +101,27 @@ def test_what_else_a_trace_of_pytorch_could_have(tmp_path, events, memory, ops):
 def test_what_is_no_trace_lacks_no_setting_of_a_profiler():
     assert to_place_ops(profile("aten::mm")) == ()
     assert to_place_memory(profile("aten::mm")) == ""
+
+
+@each_row(
+    ("peaks", "is_said"),
+    [
+        ([("CPU", 2, "gradient")], True),
+        ([("CPU", 2, "parameter")], False),
+        ([("CPU", 2, "gradient"), ("CUDA:0", 3, "parameter")], False),
+        ([("CPU mapped", 2, "")], False),
+        ([], False),
+    ],
+)
+def test_parameters_from_before_a_recording_on_a_cpu_are_missed(tmp_path, peaks, is_said):
+    def peak(allocator, size, category):
+        buffer = PeakBuffer("aten::mm", "", "", "", size, 1, None, category)
+        return AllocatorPeak(
+            allocator, None, size, 0, None, None, None, 1, 0, 0, 0, size, (buffer,), True, 0, 0
+        )
+
+    event = {"ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "cat": "cpu_op", "name": "aten::mm"}
+    trace = opened(tmp_path, {"traceEvents": [event]})
+    made = [peak(*one) for one in peaks]
+    assert ("wait=0" in to_count_memory(trace, made)) == is_said
+    assert to_count_memory(profile("FunctionRun"), made) == ""

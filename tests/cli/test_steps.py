@@ -185,6 +185,18 @@ def test_a_terminal_is_kept_to(terminal, peakline, width):
     assert "OCCURRENCES        SELF" in out
 
 
+def test_a_large_part_of_the_time_stays_longer_than_the_begin(
+    terminal, peakline, monkeypatch, tmp_path
+):
+    parts = {"host_compute": 60, "input_wait": 30, "launch": 2}
+    steps = [step(n, 500 * n, name=f"ProfilerStep#{n}", **parts) for n in range(5)]
+    steps.append(step(5, 2500, name="ProfilerStep#5", **parts | {"input_wait": 300}))
+    path = made(monkeypatch, tmp_path, step_breakdown=steps)
+    terminal(80)
+    [head] = [line for line in peakline("steps", path).out.splitlines() if "STEP " in line]
+    assert head.split() == "STEP TIME WAITING FOR INPUT HOST COMPUTE".split()
+
+
 MULTIHOST = DATA / "sessions" / "tf2_multihost"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from peakline.findings.recording_advice import to_place_memory, to_record_memory
+from peakline.findings.recording_advice import to_count_memory, to_place_memory, to_record_memory
 from peakline.shown import Brief, Shown, Tabular, several, table_of
 from peakline.tables.once import once
 from peakline.text import allocator_text, counted, size_text
@@ -223,7 +223,10 @@ def _warned(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> 
         # A log's reader has counted its untracked records, and their bytes, already.
         if not (notice.kind == "untracked_allocation" and "untracked" in known):
             profile.warn(notice.kind, notice.detail, notice.count, once=True)
-    return replace(answer, to_record=to_place_memory(profile)) if answer.allocators else answer
+    if not answer.allocators:
+        return answer
+    more = (to_count_memory(profile, answer.allocators), to_place_memory(profile))
+    return replace(answer, to_record="; ".join(filter(None, more)))
 
 
 def _answer(profile: Profile, allocator: str | None, step: str | None) -> MemoryAnswer:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from peakline.memory.peak import AllocatorPeak
     from peakline.tables import Profile
 
 _TORCH, _JAX, _TENSORFLOW = "PyTorch", "JAX", "TensorFlow"
@@ -85,6 +86,25 @@ def to_record_memory(profile: Profile) -> str:
             "where oneDNN is chosen, or TF_ENABLE_ONEDNN_OPTS=1 chooses it"
         )
     return ""
+
+
+def to_count_memory(profile: Profile, peaks: Iterable[AllocatorPeak]) -> str:
+    """What would count the memory from before a trace of PyTorch, which no record of a CPU has;
+    empty for another profile, where parameters are at the peak, and where another allocator has
+    more.
+
+    The count of all bytes begins with the first recording (``c10/core/CPUAllocator.cpp``:
+    ``ProfiledCPUMemoryReporter``); that of a GPU's allocator is its own.
+    """
+    most = max(peaks, key=lambda peak: peak.peak_bytes, default=None)
+    if most is None or most.allocator != "CPU" or not _is_kineto(profile):
+        return ""
+    if any(buffer.category == "parameter" for buffer in most.peak_buffers):
+        return ""
+    return (
+        "what was allocated on the CPU before the recording is not counted, such as parameters: "
+        "record from before the model is built, with schedule(wait=0, warmup=0, ...)"
+    )
 
 
 def to_place_memory(profile: Profile) -> str:

@@ -4,6 +4,7 @@ import pytest
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
+from peakline.findings.kinds.input_bound import advice
 from peakline.timing.input_pipeline import input_stages
 
 US = 10**6
@@ -116,3 +117,10 @@ def test_other_ways_to_bring_data(opened, name, category):
 
 def test_a_program_without_a_pipeline(opened):
     assert rows(opened(lambda host: host.line("t").event("work", 0, 5)), "stage") == []
+
+
+def test_what_to_do_about_a_loader_depends_on_who_prepares_its_batches():
+    loader = "enumerate(DataLoader)#_{}ProcessDataLoaderIter.__next__"
+    assert advice(loader.format("Single")).startswith("Let processes of their own prepare")
+    many = loader.replace("Process", "Processing").format("Multi")
+    assert advice(many).startswith("Processes of its own prepare the batches already")

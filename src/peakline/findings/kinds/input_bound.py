@@ -80,6 +80,12 @@ def _stages(profile: Profile) -> list[dict[str, object]]:
 def advice(stage: str) -> str:
     """What to do about the stage that is slowest."""
     kind = _short(stage).lower()
+    if "multiprocessingdataloader" in stage.lower():
+        return (
+            "Processes of its own prepare the batches already: give the DataLoader more of them "
+            "(num_workers), keep them (persistent_workers), let them work further ahead "
+            "(prefetch_factor), or make what __getitem__ and collate_fn do cheaper."
+        )
     if "dataloader" in stage.lower():
         return (
             "Let processes of their own prepare the batches (num_workers, persistent_workers, "

@@ -17,8 +17,10 @@ _STEPS, _LONGEST = 24, 10
 """So many steps are shown; of more, the longest."""
 _POPULATIONS = 8
 _DEVICES = 16
-_LEAST = 0.005
-"""A part of half a per cent of the time or more has a column of its own."""
+_LEAST, _MUCH = 0.005, 0.1
+"""A part of half a per cent of the time or more has a column of its own; where a screen has no room
+for all, one with a tenth stays longer than the begin of a step.
+"""
 HOW_FOUND = {
     "function": "inferred: nothing is marked, each run of a function counts as one",
     "annotation": "by annotations without a number, once a turn of the loop",
@@ -167,8 +169,8 @@ def devices_table(answer: TimeAnswer) -> Table:
 
 
 def steps_tables(facts: StepFacts) -> list[Table]:
-    """A row per step, or the longest of many; then the same with fewer and fewer parts of the time,
-    for a screen that has no room for all.
+    """A row per step, or the longest of many; then the same with fewer and fewer columns, for a
+    screen that has no room for all: without small parts of the time, the begin, then larger ones.
     """
     rows, wall = facts.slowest_lane()
     title = "the steps"
@@ -195,8 +197,10 @@ def steps_tables(facts: StepFacts) -> list[Table]:
         cells.append((facts.label(row), device, *lengths, remark))
     table = Table(title, columns, cells).without_empty()
     found = [table]
-    # The smallest parts are for wide screens.
-    for name in sorted(names, key=facts.share)[:-1]:
-        table = table.only([n for n, one in enumerate(table.columns) if one.label != PARTS[name]])
+    less = sorted(names, key=facts.share)[:-1]
+    leave = [PARTS[name] for name in less]
+    leave.insert(sum(facts.share(name) < _MUCH for name in less), "at")
+    for label in leave:
+        table = table.only([n for n, one in enumerate(table.columns) if one.label != label])
         found.append(table)
     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.headline.memory import peak_phrases
 from peakline.findings.memory_answer import MemoryAnswer, failures_of
+from peakline.findings.recording_advice import to_count_memory
 from peakline.findings.step_names import labels_of
 from peakline.findings.time_answer import TimeAnswer
 from peakline.findings.top_ops import top_ops
@@ -64,6 +65,8 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
 
         rows += [_need(devices) for devices in needs_by_program(device_needs(profile))]
         rows[_ALLOCATORS:] = []
+    missing = to_count_memory(profile, peaks) if rows else answer.to_record
+    rows += [("to record", missing)] if missing else []
     return [("" if place else "memory", *row) for place, row in enumerate(rows)]
 
 
