@@ -117,8 +117,9 @@ def test_parameters_from_before_a_recording_on_a_cpu_are_missed(tmp_path, peaks,
     def peak(allocator, size, category):
         buffer = PeakBuffer("aten::mm", "", "", "", size, 1, None, category)
         return AllocatorPeak(
-            allocator, None, size, 0, None, None, None, 1, 0, 0, 0, size, (buffer,), True, 0, 0
-        )
+            allocator, None, size, 0, None, None, None, 1, 0, 0, 0, size, (buffer,),
+            reported=True, double_allocations=0, unexplained_deallocations=0,
+        )  # fmt: skip
 
     event = {"ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "cat": "cpu_op", "name": "aten::mm"}
     trace = opened(tmp_path, {"traceEvents": [event]})

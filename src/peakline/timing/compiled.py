@@ -56,7 +56,7 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
         return []
     does, nesting = activity_of(profile), nesting_of(profile)
     parent = nesting.parent
-    begin, end = _windows(facts, rows)
+    begin, end = windows_of_rows(facts, rows)
     names = trace.name.values
     is_frame = np.array([*(frame_of(name) is not None for name in names), False], np.bool_)
     is_call = ~is_frame[trace.name.codes] & (does != Activity.COMPILE)
@@ -89,7 +89,8 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
     return list(found.values())
 
 
-def _windows(facts: StepFacts, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
+def windows_of_rows(facts: StepFacts, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Begins and ends (ps) of these rows of steps, in order of time."""
     order = rows[np.argsort(facts.part("start_ps")[rows], kind="stable")]
     return facts.part("start_ps")[order], np.maximum.accumulate(facts.part("end_ps")[order])
 

@@ -21,12 +21,24 @@ KIND = Kind(
     saves="gain_share",
 )
 
+_PROGRAMS = (
+    "Give every call the same shapes and types: pad batches to one length or to a few, drop the "
+    "last short one, pass numbers that change as arrays instead of Python values, and set "
+    "input_signature (tf.function) or keep static arguments constant (jax.jit)."
+)
+_REGIONS = (
+    "Compile for all sizes at once (torch.compile(dynamic=True), torch._dynamo.mark_dynamic), or "
+    "give every call the same: pad batches, drop the last short one. TORCH_LOGS=recompiles says "
+    "what each call did not fit."
+)
+
 
 def find(context: TimeContext) -> Findings:
     """At most one, with the programs whose compilation took longest."""
     import numpy as np
 
     from peakline.timing.compiled import first_calls_ps, programs_compiled, what_changed
+    from peakline.timing.compiled_regions import regions_compiled
     from peakline.timing.step_facts import WARM_UP
 
     facts = context.facts
@@ -46,17 +58,24 @@ def find(context: TimeContext) -> Findings:
     later = int(np.unique(facts.part("step_id")[late]).size)
     order = rows[np.argsort(-compiles[rows], kind="stable")][:ROWS]
     programs = programs_compiled(context.profile, facts, every)
-    changed = what_changed(context.profile, [one.name for one in programs[:1]])
+    regions = regions_compiled(context.profile, facts, every)
     first = programs[0] if programs else None
     where = None if first is None else first.function or first.caller
+    if regions:
+        changed = regions[0].changed
+        within = "" if where is None else f", called in {where.title}"
+        titles = [f"{regions[0].title}{within}", *(one.title for one in regions[1:])]
+    else:
+        changed = what_changed(context.profile, [one.name for one in programs[:1]])
+        titles = [one.title for one in programs]
     yield KIND.finding(
         f"{steps} of {later} steps after the first {WARM_UP} compile "
-        f"{'; '.join(one.title for one in programs) or 'a program'}: {share:.0%} of their time"
+        f"{'; '.join(titles) or 'a program'}: {share:.0%} of their time"
         f"{'; ' if changed else ''}{changed}",
         {
             "steps": facts.count,
             "compiling_steps": steps,
-            "programs": [one.title for one in programs],
+            "programs": titles,
             "changed": changed,
             **of_frame(where),
             "compile_ps": lost // facts.lanes,
@@ -65,9 +84,7 @@ def find(context: TimeContext) -> Findings:
             # The steps after the first are what the rest of the run is made of.
             "gain_share": share,
         },
-        "Give every call the same shapes and types: pad batches to one length or to a few, drop "
-        "the last short one, pass numbers that change as arrays instead of Python values, and set "
-        "input_signature (tf.function) or keep static arguments constant (jax.jit).",
+        _REGIONS if regions else _PROGRAMS,
         tuple(
             {
                 "step": facts.label(row),

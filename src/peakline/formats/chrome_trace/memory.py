@@ -108,8 +108,9 @@ def _stacks(
 def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
     """The ``allocator_events`` table, in time order.
 
-    ``in_use_bytes`` is what PyTorch calls Total Allocated, of mapped memory the sum. Total Reserved counts all that was
-    taken from the device, in use or not: what it exceeds the other by is free in the pool.
+    ``in_use_bytes`` is what PyTorch calls Total Allocated, of mapped memory the sum. Total Reserved
+    counts all that was taken from the device, in use or not: what it exceeds the other by is free
+    in the pool.
     """
     memory = trace.memory
     order = np.lexsort((np.arange(memory["time"].size), memory["time"]))
