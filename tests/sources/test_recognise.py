@@ -196,6 +196,9 @@ def test_anything_else_is_a_log(text):
         (gzip.compress(b"text"), "gzip"),
         (b"PK\x03\x04" + bytes(20), "zip"),
         (b"\x28\xb5\x2f\xfd" + bytes(20), "zstd"),
+        # export_memory_timeline of PyTorch 2.13: `.json`, and `.raw.json.gz` when unpacked.
+        (b"[[1795867186712468, 1795867186712468], [[0, 4194304]]]", "export_chrome_trace"),
+        (b"[[-1, 1, 4194304, 0], [1795867186712468115, 2, 4, 2]]", "export_chrome_trace"),
         (b'{"unit": "ns", "values": []}', "JSON with unit, values"),
         (b"\xa8\x01\x05" * 20, "protobuf"),
     ],

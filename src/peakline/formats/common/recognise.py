@@ -60,6 +60,8 @@ def recognise(head: bytes) -> Form:
     for signature, note in _OTHER_FILES.items():
         if head.startswith(signature):
             return Form("", note=note)
+    if _TORCH_MEMORY.match(head):
+        return Form("", note=_TORCH_MEMORY_NOTE)
     # What a running program's log lost to another one who emptied it is zeros.
     start = head.lstrip(b"\0")[:_LOOK]
     if _is_text(start):
@@ -90,6 +92,11 @@ _OTHER_FILES = {
     b"\xfe\xff": f"text in {_WIDE}",
 }
 """What other files begin with, and what to do."""
+_TORCH_MEMORY = re.compile(rb"\[\[(?:[0-9]{15,20}, [0-9]{15,20}|-?[0-9]{1,20}, [0-4], )")
+_TORCH_MEMORY_NOTE = (
+    "what torch.profiler's export_memory_timeline writes, sums by category alone: read what "
+    "export_chrome_trace writes of the same recording"
+)
 
 _LOOK = 512
 """So many first bytes show whether a file is text."""
