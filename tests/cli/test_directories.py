@@ -88,7 +88,7 @@ def test_sessions_without_a_host_in_common_say_their_hosts(peakline, record):
     assert (run.code, run.out) == (2, "")
     assert run.err == (
         "peakline: the sessions have no host in common: choose with --host-before (vm_7, vm_8) and "
-        "--host-after (vm_10, vm_9)\n"
+        "--host-after (vm_10, vm_9), or record with the same worker_name= in each run (PyTorch)\n"
     )
     chosen = ("--host-before", "vm_8", "--host-after", "vm_10")
     assert peakline("diff", f"{logs}/run1", f"{logs}/run2", *chosen).code == 0

@@ -142,3 +142,11 @@ def test_what_is_left_out_is_told(peakline, tmp_path, json_flag):
     assert run.err == ("peakline: warning: left out: loop\\n: Too many levels of symbolic links\n")
     run = peakline("sessions", tmp_path, "--strict", *json_flag)
     assert (run.code, run.out, run.err.count("\n")) == (3, "", 1)
+
+
+def test_a_file_is_no_log_directory(peakline, tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text("{}")
+    run = peakline("sessions", path)
+    says = f"peakline: {path}: a file, no log directory; peakline summary reads it\n"
+    assert (run.code, run.err) == (3, says)

@@ -155,7 +155,7 @@ def _diff_hosts(
         before, after = (listing(list(one.states)) for one in both)
         raise UsageError(
             f"the sessions have no host in common: choose with --host-before ({before}) and "
-            f"--host-after ({after})"
+            f"--host-after ({after}), or record with the same worker_name= in each run (PyTorch)"
         )
     if json:
         print_json(found.as_json())

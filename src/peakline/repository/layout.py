@@ -119,7 +119,10 @@ class Repository:
                 folders += (one for one in inside if one[1].path not in listed)
         except Missing:
             if not is_url(self.logdir):
-                raise NotFoundError(f"{self.logdir}: no such directory") from None
+                is_file = Path(self.logdir).is_file()
+                what = "a file, no log directory; peakline summary reads it"
+                what = what if is_file else "no such directory"
+                raise NotFoundError(f"{self.logdir}: {what}") from None
         except Unreadable as error:
             raise InputError(f"{self.logdir}: {error}") from error
         last = self._last

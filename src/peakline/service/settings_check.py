@@ -78,7 +78,8 @@ def _check_roots(roots: Sequence[str]) -> None:
         if "://" in root:
             _check_driver(root)
         elif not Path(root).is_dir():
-            what = "is no directory" if Path(root).exists() else "no such directory"
+            exists = Path(root).exists()
+            what = "is no directory (peakline view opens a file)" if exists else "no such directory"
             raise UsageError(f"{root}: {what}; a log directory must be there before it is served")
         elif not os.access(root, os.R_OK | os.X_OK):
             raise UsageError(f"{root}: this user may not read it")
