@@ -25,6 +25,8 @@ _OPERATORS = {"cpu_op": 1, "Operator": 1, "python_function": 0}
 operator and a Python function with the same interval the operator is the inner one."""
 _CPU, _MAPPED = 0, -2
 _DEVICES = {_MAPPED: "CPU mapped", _CPU: "CPU", 1: "CUDA"}
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{1,16}(?=>)")
+"""Of an object in the name of a built-in function, another in each run."""
 _PYTHON = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 
 
@@ -131,7 +133,7 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
             "activity": Names((amount < 0).astype(np.int32), ["allocation", "deallocation"]),
             "address": memory["Addr"].view(np.uint64),
             "allocated_bytes": np.abs(amount),
-            "op": Names(owners.name[order], trace.found.names.values),
+            "op": _ops(Names(owners.name[order], trace.found.names.values)),
             "step_id": step,
             "in_use_bytes": np.where(is_mapped, mapped, memory["Total Allocated"]),
             "free_bytes": memory["Total Reserved"] - memory["Total Allocated"],
@@ -146,6 +148,16 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
             "stack_id": stack >= 0,
         },
     )
+
+
+def _ops(names: Names) -> Names:
+    """Names that are the same in another run: ``<built-in method cat of type object>``."""
+    numbers, texts = names.grouped(_without_address)
+    return Names(np.where(names.codes < 0, -1, numbers).astype(np.int32), texts)
+
+
+def _without_address(name: str) -> str:
+    return _ADDRESS.sub("", name)
 
 
 def _mapped(memory: dict[str, AnyArray]) -> tuple[BoolArray, Int64Array]:
@@ -228,5 +240,5 @@ def _frame(name: str | None) -> Frame:
         return LEFT_OUT
     match = _PYTHON.fullmatch(name)
     if match is None or len(match["line"]) > 9:
-        return name, "", 0
+        return _without_address(name), "", 0
     return match["function"], match["file"], int(match["line"])
