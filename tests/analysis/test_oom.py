@@ -81,6 +81,29 @@ def finding(**numbers):
             "other processes",
         ),
         (
+            # The rest of the device is nearly nothing: 96 in the pool, 3 free, 1 of the driver.
+            {
+                "requested_bytes": 4,
+                "free_bytes": 2,
+                "pool_bytes": 96,
+                "limit_bytes": 100,
+                "device_free_bytes": 3,
+            },
+            "device_full",
+            "at least 1 B more must be free, this pool fills the device.",
+        ),
+        (
+            {
+                "requested_bytes": 20,
+                "free_bytes": 2,
+                "pool_bytes": 70,
+                "limit_bytes": 100,
+                "device_free_bytes": 10,
+            },
+            "device_full",
+            "other processes on it, and for memory that the driver and libraries take. 20 B of",
+        ),
+        (
             {"requested_bytes": 4, "free_bytes": 3, "pool_bytes": 9, "limit_bytes": 10},
             "full",
             "at least 1 B more must be free, and in one piece",

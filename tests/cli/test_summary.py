@@ -152,6 +152,19 @@ def test_every_format(peakline, file, says):
     assert json.loads(peakline("summary", DATA / file, "--json").out)["profile"]["path"]
 
 
+def test_a_message_alone_is_about_memory(peakline, tmp_path):
+    path = tmp_path / "train.log"
+    path.write_text(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a "
+        "total capacity of 14.76 GiB of which 363.75 MiB is free. Process 2 has 14.40 GiB memory "
+        "in use. Of the allocated memory 13.99 GiB is allocated by PyTorch, and 276.00 MiB is "
+        "reserved by PyTorch but unallocated.\n"
+    )
+    lines = peakline("summary", path).out.splitlines()
+    assert lines[2:4] == ["", "to fix first"]
+    assert "at least 148.2 MiB more must be free" in lines[-1]
+
+
 def test_a_graph_has_neither(peakline):
     run = peakline("summary", DATA / "graph_def" / "frozen.pb")
     assert (run.code, run.err) == (0, "")

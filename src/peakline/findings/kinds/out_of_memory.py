@@ -141,20 +141,32 @@ def _suggestion(failure: Failure, *, has_buffers: bool) -> str:
         if is_torch
         else "TF_GPU_ALLOCATOR=cuda_malloc_async for TensorFlow on a GPU"
     )
-    text = _SUGGESTIONS[failure.cause].format(
+    outside = failure.outside_bytes
+    is_shared = outside is not None and outside >= OUTSIDE * (failure.limit_bytes or 0)
+    # A device that the pool itself fills has no other processes worth a word.
+    is_own = failure.cause == "device_full" and outside is not None and not is_shared
+    text = _SUGGESTIONS["full" if is_own and _short(failure) > 0 else failure.cause].format(
         less=_less(failure),
         remap=remap,
         buffers="; see what the buffers in it hold" if has_buffers else "",
     )
-    outside = failure.outside_bytes
-    if outside is not None and failure.limit_bytes and outside >= OUTSIDE * failure.limit_bytes:
+    if is_shared and outside is not None and failure.limit_bytes:
         text += f" {size_text(outside)} of the device are held outside this pool."
     return text
+
+
+def _short(failure: Failure) -> int:
+    """What a request lacks, where it may have a free piece of the pool or what the device has."""
+    return (failure.needed or 0) - max(failure.device_free_bytes or 0, failure.free_bytes or 0)
 
 
 def _less(failure: Failure) -> str:
     """How much less must be live. A request needs one piece: free ones apart do not add up."""
     needed, free, largest = failure.needed or 0, failure.free_bytes or 0, failure.largest_free_bytes
+    if failure.cause == "device_full":
+        return (
+            f"at least {size_text(_short(failure))} more must be free, this pool fills the device"
+        )
     short = f"at least {size_text(needed - free)} more must be free"
     if largest is None:
         return f"{short}, and in one piece" if free else short

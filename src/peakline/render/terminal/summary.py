@@ -38,7 +38,7 @@ def print_summary(
     lines = summary_lines(profile, memory, time)
     if lines:
         parts += ["", Labelled(lines)]
-    else:
+    elif not first:
         graph = "; see peakline graph for its graph" if "nodes" in profile.tables else ""
         parts += ["", Text(f"neither memory nor time in this profile{graph}")]
     unjudged = time.times is None and any(line[0] == "time" for line in lines)
