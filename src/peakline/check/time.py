@@ -27,6 +27,11 @@ _LONGER = {
     IDLE: "of the steps' time the device is idle, cause unknown:",
 }
 _NO_DEVICE = "nothing of a device is in this profile; record on one, with its tracer on"
+_AFTER = "work_after_steps"
+_WAIT = (
+    "the steps only launch their work: wait for the result in each while recording "
+    "(jax.block_until_ready)"
+)
 _RECORD = (
     "record the job with jax.profiler, tf.profiler.experimental or torch.profiler, its steps marked"
 )
@@ -76,6 +81,9 @@ def time_state_of(answer: TimeAnswer) -> TimeState:
     if times is None:
         how = answer.to_record or ((_RECORD,) if answer.nothing == NO_TIME else ())
         return TimeState(unknown=": ".join((answer.nothing, *how[:1])))
+    # Steps that end before their work hold any limit.
+    if any(one.kind == _AFTER and one.severity == "warning" for one in answer.findings):
+        return TimeState(unknown=_WAIT)
     parts = answer.parts()
     each = {name: time for name, _, time, _ in parts}
     main = facts.main

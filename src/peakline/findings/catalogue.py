@@ -30,7 +30,8 @@ _ORDER = tuple(
     optimizer_state held_after_use batches_ahead rounding accumulated_in_step float64_memory churn
     input_bound host_bound host_sync python_work lock_wait allocation_wait host_callback \
     launch_bound communication_not_overlapped idle_between_steps time_in_copies expensive_op \
-    tiny_ops unfused_elementwise float64_compute straggler step_variation recompilation
+    tiny_ops unfused_elementwise float64_compute straggler step_variation \
+    work_after_steps recompilation
     """.strip().splitlines()
 )
 """Findings of memory that stand in one line come allocator by allocator; kinds that are in none

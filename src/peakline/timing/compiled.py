@@ -152,9 +152,9 @@ def _parameters(profile: Profile, names: list[str]) -> str:
     programs = profile.programs()
     if programs is None or not len(programs):
         return ""
-    wanted = {_module_name(name) for name in names} | {_module_name(f"jit_{n}") for n in names}
+    wanted = {module_name(name) for name in names} | {module_name(f"jit_{n}") for n in names}
     texts = [programs.name(number).partition("(")[0] for number in range(len(programs))]
-    numbers = [number for number, text in enumerate(texts) if _module_name(text) in wanted]
+    numbers = [number for number, text in enumerate(texts) if module_name(text) in wanted]
     if len(numbers) < 2 or sum(len(programs.data(k)) for k in numbers) > _LARGEST:
         return ""
     columns = frozenset(("module_id", "computation_id", "opcode", "shape", "parameter_number"))
@@ -185,7 +185,7 @@ def _parameters(profile: Profile, names: list[str]) -> str:
     return "the number of its arguments changes"
 
 
-def _module_name(name: str) -> str:
+def module_name(name: str) -> str:
     """What XLA calls the program of a function: its name in letters that it takes."""
     return re.sub(r"\W", "_", name).rstrip("_")
 

@@ -43,5 +43,6 @@ export const SECTIONS = {
   float64_compute: "steps",
   straggler: "steps",
   step_variation: "steps",
+  work_after_steps: "steps",
   recompilation: "steps",
 };
