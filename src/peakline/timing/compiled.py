@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,12 +31,14 @@ _SHAPES = 3
 @dataclass(frozen=True)
 class Compiled:
     """A call that had to compile: what a person calls it, the ``function`` that was compiled and
-    ``caller``, the function of the program that called it, where frames say so.
+    ``caller``, the function of the program that called it, where frames say so. ``times`` is how
+    many such calls there are.
     """
 
     name: str
     function: Frame | None = None
     caller: Frame | None = None
+    times: int = field(default=1, compare=False)
 
     @property
     def title(self) -> str:
@@ -49,18 +51,20 @@ class Compiled:
 def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> list[Compiled]:
     """What calls the compiler in these rows: the calls right around it, those with most first.
 
-    At most three. Raises InputError when the profile cannot be read.
+    Without steps in all of the profile. At most three. Raises InputError when the profile cannot
+    be read.
     """
     trace = trace_of(profile)
     if not trace.size:
         return []
     does, nesting = activity_of(profile), nesting_of(profile)
     parent = nesting.parent
-    begin, end = windows_of_rows(facts, rows)
+    every = trace.start.min(keepdims=True), trace.end.max(keepdims=True) + 1
+    begin, end = windows_of_rows(facts, rows) if facts.rows else every
     names = trace.name.values
     is_frame = np.array([*(frame_of(name) is not None for name in names), False], np.bool_)
     is_call = ~is_frame[trace.name.codes] & (does != Activity.COMPILE)
-    weights = np.zeros(len(names) + 1, np.int64)
+    weights, times = np.zeros((2, len(names) + 1), np.int64)
     examples: dict[int, int] = {}
     for line in trace.lines_on(HOST):
         events = line.first + np.flatnonzero(does[line.events] == Activity.COMPILE)
@@ -75,6 +79,7 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
         around[only_frames] = parent[events[only_frames]]
         codes = trace.name.codes[around]
         np.add.at(weights, codes, trace.end[events] - trace.start[events])
+        np.add.at(times, trace.name.codes[np.unique(around)], 1)
         for code, event in zip(codes.tolist(), events.tolist(), strict=True):
             examples.setdefault(code, event)
     total = int(weights.sum())
@@ -85,6 +90,7 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
         name = names[code] if code < len(names) else ""
         if name and not is_marker(name):
             one = _compiled(trace, parent, called(name), examples[code])
+            one = replace(one, times=int(times[code]))
             found.setdefault(one.title, one)
     return list(found.values())
 

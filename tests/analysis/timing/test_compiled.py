@@ -108,3 +108,29 @@ def test_recompilation_has_the_function():
     assert (finding.evidence["function"], finding.evidence["line"]) == ("loss", 56)
     # The twin compiles in its first step alone.
     assert found(job(*calls, compiling=[0])) == []
+
+
+@each_row(("times", "own"), [(8, True), (5, True), (4, False), (8, False)])
+def test_recompilation_where_no_steps_are_marked(times, own):
+    """Libraries compile for each shape of the weights, and a function once for each of a few."""
+    line = []
+    for at in range(0, 100 * times, 100):
+        line += [("PjitFunction(loss)", at, at + 90), ("backend_compile", at + 5, at + 80)]
+        line.append((INNER if own else "$lax.py:5 loss", at + 10, at + 20))
+    line.append(("PjitFunction(loss)", 900, 1000))
+    found = [
+        one
+        for one in answer_time(profile_of({HOST_PLANE: {"main": line}})).findings
+        if one.kind == "recompilation"
+    ]
+    if times < 5 or not own:
+        assert found == []
+        return
+    (finding,) = found
+    share = 75 * times / 1000
+    assert finding.title == (
+        f"loss (train.py:56) is compiled {times} times, {share:.0%} of the profile's time goes to "
+        "compilation"
+    )
+    assert finding.evidence["share"] == share
+    assert finding.evidence["gain_share"] == share * (times - 1) / times

@@ -43,6 +43,9 @@ def find(context: TimeContext) -> Findings:
 
     facts = context.facts
     late = facts.number >= WARM_UP
+    if not facts.rows:
+        yield from _unmarked(context)
+        return
     compiles, wall = facts.part("compile_ps").copy(), facts.part("wall_ps")
     if not compiles[late].any():
         return
@@ -93,4 +96,58 @@ def find(context: TimeContext) -> Findings:
             }
             for row in order.tolist()
         ),
+    )
+
+
+def _unmarked(context: TimeContext) -> Findings:
+    """Where nothing marks steps: the function of the program that is compiled most, if many times.
+
+    What libraries compile for each shape of a model's weights is no fault.
+    """
+    import numpy as np
+
+    from peakline.timing.compiled import programs_compiled, what_changed
+    from peakline.timing.eager_ops import on_host
+    from peakline.timing.step_facts import FEWEST_STEPS
+    from peakline.trace.activity import activity_of
+    from peakline.trace.activity_names import Activity
+    from peakline.trace.events import trace_of
+    from peakline.trace.intervals import union
+
+    profile = context.profile
+    trace = trace_of(profile)
+    does = activity_of(profile)
+    compiles = on_host(trace, lambda events: does[events] == Activity.COMPILE)
+    if not compiles.size:
+        return
+    begin, end = union(trace.start[compiles], trace.end[compiles])
+    lost, whole = int((end - begin).sum()), int(trace.end.max() - trace.start.min())
+    if lost < KIND.least * whole:
+        return
+    own = [
+        one
+        for one in programs_compiled(profile, context.facts, np.zeros(0, np.int64))
+        if one.function is not None
+    ]
+    times = own[0].times if own else 0
+    if times < FEWEST_STEPS:
+        return
+    changed = what_changed(profile, [own[0].name])
+    share = lost / whole
+    # Each has to be compiled once.
+    gain = share * (times - 1) / times
+    yield KIND.finding(
+        f"{own[0].title} is compiled {times} times, {share:.0%} of the profile's time goes to "
+        f"compilation{'; ' if changed else ''}{changed}",
+        {
+            "steps": 0,
+            "programs": [one.title for one in own],
+            "changed": changed,
+            **of_frame(own[0].function),
+            "compile_ps": lost,
+            "share": share,
+            "gain_ps": round(gain * whole),
+            "gain_share": gain,
+        },
+        _PROGRAMS,
     )
