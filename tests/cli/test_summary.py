@@ -1,6 +1,7 @@
 """``peakline summary``: memory and time together, each alone, and neither."""
 
 import json
+import re
 
 import pytest
 from tests.analysis.records import alloc, events, free
@@ -186,3 +187,22 @@ def test_ops_that_prepare_input_are_told_apart(peakline):
     ops = json.loads(peakline("summary", path, "--json").out)["time"]["top_ops"]
     assert [op["is_input"] for op in ops] == [True, True, False]
     assert " PyFunc 29% (input pipeline)\n" in peakline("summary", path).out
+
+
+def test_memory_that_was_not_recorded_says_how_to(peakline, monkeypatch, tmp_path):
+    ops = [op("model/MatMul", "host", 999), op("model/Add", "host", 1)]
+    types = [{"type_id": 0, "plane_id": 0, "name": "ExecutorState::Process"}]
+    tables = {"step_breakdown": STEPS, "op_stats": ops, "event_types": types}
+    out = peakline("summary", made(monkeypatch, tmp_path, **tables)).out
+    assert re.search(r"\nmemory +events +none are recorded\n +to record +TensorFlow records ", out)
+    # An op of less than half a per cent is not one of those that take most.
+    assert "model/MatMul 100% of the ops' time" in out
+    assert "model/Add" not in out
+
+
+def test_a_failure_alone_is_not_said_to_lack_memory(peakline, tmp_path):
+    log = tmp_path / "err.log"
+    log.write_text("jax.errors.JaxRuntimeError: Out of memory allocating 17592186044416 bytes.\n")
+    out = peakline("summary", log).out
+    assert "16.0 TiB requested" in out
+    assert "neither memory nor time" not in out

@@ -65,8 +65,11 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
 
         rows += [_need(devices) for devices in needs_by_program(device_needs(profile))]
         rows[_ALLOCATORS:] = []
-    missing = to_count_memory(profile, peaks) if rows else answer.to_record
-    rows += [("to record", missing)] if missing else []
+    missing = to_count_memory(profile, peaks)
+    if not rows and answer.to_record:
+        rows = [("events", "none are recorded"), ("to record", answer.to_record)]
+    elif missing:
+        rows.append(("to record", missing))
     return [("" if place else "memory", *row) for place, row in enumerate(rows)]
 
 
@@ -106,6 +109,8 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[Line]:
         rows.append(("", f"and {counted(len(devices) - _DEVICES, 'more device')}"))
     ops = top_ops(profile)
     for place, op in enumerate(ops):
+        if place and op.share < _LEAST:
+            break
         whose = "of the ops' time on the host" if op.side == "host" else "of the devices' op time"
         share = f" {op.share:.0%}" + (f" {whose}" if not place else "")
         beside = " (input pipeline)" if op.is_input else ""
