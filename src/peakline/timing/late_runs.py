@@ -66,15 +66,14 @@ def late_runs_of(profile: Profile, facts: StepFacts) -> LateRuns | None:
 def _called(profile: Profile, begin: Int64Array, end: Int64Array) -> set[str]:
     """The names of the programs that the steps call, and hardly anything else does."""
     trace = trace_of(profile)
-    inside: Counter[str] = Counter()
-    whole: Counter[str] = Counter()
-    codes = {
-        code: "jit_" + called(name)
-        for code, name in enumerate(trace.name.values)
-        if name.startswith(_LAUNCH)
-    }
-    for code, name in codes.items():
-        at = trace.start[np.flatnonzero(trace.name.codes == code)]
-        whole[module_name(name)] += at.size
-        inside[module_name(name)] += int(in_windows(at, begin, end).sum())
-    return {name for name, count in inside.items() if count >= _FROM_STEPS * whole[name] > 0}
+    names = trace.name.values
+    # One more for events without a name, whose code is -1.
+    is_call = np.array([*(name.startswith(_LAUNCH) for name in names), False], np.bool_)
+    calls = np.flatnonzero(is_call[trace.name.codes])
+    codes, within = trace.name.codes[calls], in_windows(trace.start[calls], begin, end)
+    whole, inside = Counter[str](), Counter[str]()
+    for code, count in zip(*np.unique(codes, return_counts=True), strict=True):
+        whole[module_name("jit_" + called(names[code]))] += int(count)
+    for code, count in zip(*np.unique(codes[within], return_counts=True), strict=True):
+        inside[module_name("jit_" + called(names[code]))] += int(count)
+    return {name for name, count in inside.items() if count >= _FROM_STEPS * whole[name]}
