@@ -59,8 +59,7 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
         return []
     does, nesting = activity_of(profile), nesting_of(profile)
     parent = nesting.parent
-    every = trace.start.min(keepdims=True), trace.end.max(keepdims=True) + 1
-    begin, end = windows_of_rows(facts, rows) if facts.rows else every
+    begin, end = windows_of_rows(trace, facts, rows)
     names = trace.name.values
     is_frame = np.array([*(frame_of(name) is not None for name in names), False], np.bool_)
     is_call = ~is_frame[trace.name.codes] & (does != Activity.COMPILE)
@@ -95,8 +94,10 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
     return list(found.values())
 
 
-def windows_of_rows(facts: StepFacts, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Begins and ends (ps) of these rows of steps, in order of time."""
+def windows_of_rows(trace: Trace, facts: StepFacts, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Begins and ends (ps) of these rows of steps, in order of time; without steps those of all."""
+    if not facts.rows:
+        return trace.start.min(keepdims=True), trace.end.max(keepdims=True) + 1
     order = rows[np.argsort(facts.part("start_ps")[rows], kind="stable")]
     return facts.part("start_ps")[order], np.maximum.accumulate(facts.part("end_ps")[order])
 

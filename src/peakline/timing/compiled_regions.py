@@ -40,14 +40,19 @@ class Region:
     changed: str
 
     @property
+    def name(self) -> str:
+        """``region 0 of torch.compile``."""
+        return f"region {self.frame} of torch.compile"
+
+    @property
     def title(self) -> str:
         """``region 0 of torch.compile for the 9th time``."""
-        return f"region {self.frame} of torch.compile for the {ordinal(self.times)} time"
+        return f"{self.name} for the {ordinal(self.times)} time"
 
 
 def regions_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> list[Region]:
     """The regions that run for the first time in these rows, after they were compiled before; at
-    most three, those compiled most often first.
+    most three, those compiled most often first. Without steps in all of the profile.
 
     Raises InputError when the profile cannot be read.
     """
@@ -60,7 +65,7 @@ def regions_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> list
     events = events[np.argsort(trace.start[events], kind="stable")]
     first = np.unique(trace.name.codes[events], return_index=True)[1]
     events = events[np.sort(first)]
-    is_new = in_windows(trace.start[events], *windows_of_rows(facts, rows))
+    is_new = in_windows(trace.start[events], *windows_of_rows(trace, facts, rows))
     times: dict[int, int] = {}
     for event, new in zip(events.tolist(), is_new.tolist(), strict=True):
         match = found[int(trace.name.codes[event])]

@@ -8,7 +8,7 @@ from peakline.findings.time_answer import answer_time
 FRAME = "train.py(7): fit"
 
 
-def finding(tmp_path, calls, *, frames=False):
+def finding(tmp_path, calls, *, frames=False, marked=True):
     """Of a trace with a step for each of ``calls``: a region and the shapes of its inputs."""
     events = []
     for number, (region, shapes) in enumerate(calls):
@@ -16,7 +16,7 @@ def finding(tmp_path, calls, *, frames=False):
         name = f"Torch-Compiled Region: {region}"
         args = {} if shapes is None else {"Input Dims": shapes}
         events += [
-            event("X", at, f"ProfilerStep#{number}", dur=1000, cat="user_annotation"),
+            *[event("X", at, f"ProfilerStep#{number}", dur=1000, cat="user_annotation")] * marked,
             event("X", at + 90, "dynamo", dur=720, cat="cpu_op"),
             event("X", at + 100, "compile_fx_inner (dynamo_timed)", dur=700, cat="cpu_op"),
             event("X", at + 850, name, dur=100, cat="cpu_op"),
@@ -44,6 +44,16 @@ def test_with_frames_it_names_who_calls_it(tmp_path):
     assert "for the 6th time, called in fit (train.py:7): 70%" in (
         finding(tmp_path, calls, frames=True).title
     )
+
+
+def test_where_no_steps_are_marked_it_names_the_region_too(tmp_path):
+    calls = [(f"0/{n}", [[8 + n, 2]]) for n in range(6)]
+    one = finding(tmp_path, calls, marked=False)
+    assert one.title.startswith(
+        "region 0 of torch.compile is compiled 6 times, 72% of the profile's time goes to "
+        "compilation; the shape of an input changes: [8, 2], [9, 2], [10, 2], ..."
+    )
+    assert "torch.compile(dynamic=True)" in one.suggestion
 
 
 @each_row(

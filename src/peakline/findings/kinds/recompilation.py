@@ -1,9 +1,16 @@
 """Programs are compiled after the first two steps, and which they are."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from peakline.findings.context import Findings, TimeContext
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
+
+if TYPE_CHECKING:
+    from peakline.trace.frames import Frame
 
 # Compilation after the first steps, as a share of those steps' time.
 KIND = Kind(
@@ -61,13 +68,11 @@ def find(context: TimeContext) -> Findings:
     later = int(np.unique(facts.part("step_id")[late]).size)
     order = rows[np.argsort(-compiles[rows], kind="stable")][:ROWS]
     programs = programs_compiled(context.profile, facts, every)
-    regions = regions_compiled(context.profile, facts, every)
     first = programs[0] if programs else None
     where = None if first is None else first.function or first.caller
+    regions = regions_compiled(context.profile, facts, every)
     if regions:
-        changed = regions[0].changed
-        within = "" if where is None else f", called in {where.title}"
-        titles = [f"{regions[0].title}{within}", *(one.title for one in regions[1:])]
+        changed, titles = regions[0].changed, _within([one.title for one in regions], where)
     else:
         changed = what_changed(context.profile, [one.name for one in programs[:1]])
         titles = [one.title for one in programs]
@@ -107,6 +112,7 @@ def _unmarked(context: TimeContext) -> Findings:
     import numpy as np
 
     from peakline.timing.compiled import programs_compiled, what_changed
+    from peakline.timing.compiled_regions import regions_compiled
     from peakline.timing.eager_ops import on_host
     from peakline.timing.step_facts import FEWEST_STEPS
     from peakline.trace.activity import activity_of
@@ -124,30 +130,40 @@ def _unmarked(context: TimeContext) -> Findings:
     lost, whole = int((end - begin).sum()), int(trace.end.max() - trace.start.min())
     if lost < KIND.least * whole:
         return
-    own = [
-        one
-        for one in programs_compiled(profile, context.facts, np.zeros(0, np.int64))
-        if one.function is not None
-    ]
-    times = own[0].times if own else 0
+    every = np.zeros(0, np.int64)
+    own = [one for one in programs_compiled(profile, context.facts, every) if one.function]
+    where = own[0].function if own else None
+    regions = regions_compiled(profile, context.facts, every)
+    if regions:
+        times, changed = regions[0].times, regions[0].changed
+        titles = _within([one.name for one in regions], where)
+    else:
+        times, titles = own[0].times if own else 0, [one.title for one in own]
+        changed = what_changed(profile, [one.name for one in own[:1]])
     if times < FEWEST_STEPS:
         return
-    changed = what_changed(profile, [own[0].name])
     share = lost / whole
     # Each has to be compiled once.
     gain = share * (times - 1) / times
     yield KIND.finding(
-        f"{own[0].title} is compiled {times} times, {share:.0%} of the profile's time goes to "
+        f"{titles[0]} is compiled {times} times, {share:.0%} of the profile's time goes to "
         f"compilation{'; ' if changed else ''}{changed}",
         {
             "steps": 0,
-            "programs": [one.title for one in own],
+            "programs": titles,
             "changed": changed,
-            **of_frame(own[0].function),
+            **of_frame(where),
             "compile_ps": lost,
             "share": share,
             "gain_ps": round(gain * whole),
             "gain_share": gain,
         },
-        _PROGRAMS,
+        _REGIONS if regions else _PROGRAMS,
     )
+
+
+def _within(regions: list[str], where: Frame | None) -> list[str]:
+    """These, the first with the function of the program around it."""
+    if where is None:
+        return regions
+    return [f"{regions[0]}, called in {where.title}", *regions[1:]]
