@@ -2,8 +2,9 @@ import json
 
 import pytest
 from tests.analysis.timing.timelines import profile_of
-from tests.cli.made import path_of
+from tests.cli.made import MS, path_of
 from tests.each_row import each_row
+from tests.profile.fake import FakeReader
 
 from peakline.render.terminal.trace import span_text
 
@@ -16,6 +17,26 @@ def traced(monkeypatch, tmp_path):
 
     def make(*lines):
         return path_of(profile_of(*lines)._reader, monkeypatch, tmp_path)
+
+    return make
+
+
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    """A path that opens as a profile whose one line has these steps ``(id, name, start, length)``,
+    in milliseconds.
+    """
+
+    def make(*steps):
+        rows = [
+            {"step_id": number, "event_id": number, "line_id": 0, "name": name, "found_by": "mark",
+             "start_ps": start * MS, "duration_ps": length * MS, "end_ps": (start + length) * MS}
+            for number, name, start, length in steps
+        ]  # fmt: skip
+        planes = [{"plane_id": 0, "name": "/host:CPU", "kind": "host"}]
+        lines = [{"line_id": 0, "plane_id": 0, "name": "main"}]
+        tables = {"planes": planes, "lines": lines, "events": rows, "steps": rows}
+        return path_of(FakeReader(tables), monkeypatch, tmp_path)
 
     return make
 
@@ -101,7 +122,9 @@ def test_a_profile_without_events(peakline, traced):
     [
         (("--from", "3ms", "--to", "3ms"), "--to 3ms is not after --from 3ms"),
         (("--from", "soon"), "'soon' is no time"),
-        (("--to", "1ms"), "is not after the first event, at 1000000000 ps"),
+        (("--to", "1ms"), "--to 1.000 ms is not after the first event, at 1.000 ms"),
+        (("--step", "3", "--from", "1ms"), "--from and --step ask for different times"),
+        (("--step", "3", "--to", "1ms"), "--to and --step ask for different times"),
         (("--limit", "0"), "--limit"),
     ],
 )
@@ -116,6 +139,45 @@ def test_a_recorded_session(peakline, sessions):
     assert run.code == 0
     assert run.out.splitlines()[0].startswith("8.500 to 37.000 ms (28.500 ms): 1,551 events, 9 ")
     assert "/host:CPU python: 24 events, busy 99.2%, 11 shorter not shown" in run.out
+
+
+@each_row("step", ["3", "train 3"])
+def test_one_step(peakline, sessions, step):
+    run = peakline("trace", sessions / "tf2_cnn", "--step", step, "--limit", 9, "--json")
+    found = json.loads(run.out)
+    steps = json.loads(peakline("steps", sessions / "tf2_cnn", "--json").out)["steps"]
+    (own,) = (one for one in steps if one["step_id"] == 3)
+    assert found["step_id"] == 3
+    assert (found["from_ps"], found["to_ps"]) == (own["start_ps"], own["end_ps"])
+    run = peakline("trace", sessions / "tf2_cnn", "--step", step, "--limit", 9)
+    assert run.out.startswith("step 3 (train 3), 6")
+
+
+def test_of_several_steps_of_a_name_the_longest(peakline, made):
+    steps = [(number, "step", 10 * number, length) for number, length in enumerate((2, 5, 3))]
+    path = made(*steps)
+    found = json.loads(peakline("trace", path, "--step", "step", "--json").out)
+    assert (found["step_id"], found["from_ps"], found["to_ps"]) == (1, 10 * MS, 15 * MS)
+    found = json.loads(peakline("trace", path, "--step", "2", "--json").out)
+    assert (found["from_ps"], found["to_ps"]) == (20 * MS, 23 * MS)
+
+
+@each_row(
+    ("step", "message"),
+    [
+        ("trian 3", "no step 'trian 3'; the profile has 16, ids 0 to 15; did you mean 'train 3'"),
+        ("16", "no step '16'; the profile has 16, ids 0 to 15"),
+    ],
+)
+def test_an_unknown_step(peakline, sessions, step, message):
+    run = peakline("trace", sessions / "tf2_cnn", "--step", step)
+    assert (run.code, run.out) == (3, "")
+    assert message in run.err
+
+
+def test_a_step_of_a_profile_without(peakline, traced):
+    run = peakline("trace", traced(EVENTS), "--step", "1")
+    assert (run.code, run.err) == (3, "peakline: no step '1': the profile has no steps\n")
 
 
 @each_row(

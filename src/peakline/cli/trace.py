@@ -18,7 +18,7 @@ from peakline.errors import NotFoundError, UsageError
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.suggest import there_is
-from peakline.text import check_repeated, parse_time
+from peakline.text import check_repeated, parse_time, time_text
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -35,6 +35,8 @@ _NO_EVENTS = "no_events"
     peakline trace run.xplane.pb --limit 40
     # ten milliseconds of it, what lasts 100 us and more
     peakline trace run.xplane.pb --from 10ms --to 20ms --min 100us
+    # one step, by its id or name (peakline steps lists the longest)
+    peakline trace run.xplane.pb --step 6
     # the lines of one name
     peakline trace run.xplane.pb --line python
 """,
@@ -44,6 +46,9 @@ _NO_EVENTS = "no_events"
     "--from", "start", metavar="TIME", help="Begin: 12.5ms, 1.2s. Default: the first event."
 )
 @click.option("--to", "end", metavar="TIME", help="End. Default: the end of the last event.")
+@click.option(
+    "--step", metavar="STEP", help="The stretch in which this step ran: a step's id, or its name."
+)
 @click.option("--line", metavar="NAME", help="Only lines with this in their name or their plane's.")
 @click.option(
     "--min",
@@ -63,6 +68,7 @@ def trace(
     path: str,
     start: str | None,
     end: str | None,
+    step: str | None,
     line: str | None,
     minimum: str | None,
     limit: int,
@@ -74,6 +80,9 @@ def trace(
 
     The longest events of every line, nested, with their self times.
     """
+    if step is not None and (start is not None or end is not None):
+        other = "--from" if start is not None else "--to"
+        raise UsageError(f"{other} and --step ask for different times; give one of them")
     first, last, least = (
         None if text is None else parse_time(text) for text in (start, end, minimum)
     )
@@ -85,15 +94,21 @@ def trace(
         found = trace_of(profile)
         if not found.size:
             profile.warn(_NO_EVENTS, "no events in this profile")
+        number = None
+        if step is not None:
+            from peakline.timing.step_breakdown import step_times
+            from peakline.timing.step_choice import stretch_of_step
+
+            number, first, last = stretch_of_step(step_times(profile), step)
         excerpt = _excerpt(profile, first, last, line, least or 0, limit)
         if json:
-            print_json(_document(profile, found, excerpt))
+            print_json(_document(profile, found, excerpt, number))
         elif not found.size:
             show([Text(f"{profile.path}: no events in this profile", hang=2)])
         else:
             from peakline.render.terminal.trace import print_excerpt
 
-            print_excerpt(profile, found, excerpt)
+            print_excerpt(profile, found, excerpt, number)
         print_warnings(profile.warnings, besides="" if json else _NO_EVENTS)
 
 
@@ -109,7 +124,9 @@ def _excerpt(
     # An instant at the very end belongs to the whole.
     end = max(end + 1, begin + 1) if last is None else last
     if end <= begin:
-        raise UsageError(f"--to {end} ps is not after the first event, at {begin} ps; give --from")
+        raise UsageError(
+            f"--to {time_text(end)} is not after the first event, at {time_text(begin)}; give --from"
+        )
     lines = None if line is None else _lines_called(found, line)
     return excerpt_of(
         found, nesting_of(profile), begin, end, lines=lines, limit=limit, min_ps=least
@@ -127,7 +144,9 @@ def _lines_called(trace: Trace, name: str) -> list[int]:
     return found
 
 
-def _document(profile: Profile, trace: Trace, excerpt: Excerpt) -> dict[str, object]:
+def _document(
+    profile: Profile, trace: Trace, excerpt: Excerpt, step: int | None
+) -> dict[str, object]:
     import numpy as np
 
     check_repeated([row.name for part in excerpt.lines for row in part.rows])
@@ -158,5 +177,8 @@ def _document(profile: Profile, trace: Trace, excerpt: Excerpt) -> dict[str, obj
                 ],
             }
         )
-    found = {"from_ps": excerpt.start_ps, "to_ps": excerpt.end_ps, "events": excerpt.events}
+    found = {
+        "step_id": step, "from_ps": excerpt.start_ps, "to_ps": excerpt.end_ps,
+        "events": excerpt.events,
+    }  # fmt: skip
     return answer_document(profile, {**found, "shown": excerpt.shown, "lines": lines})

@@ -106,6 +106,17 @@ def row_of_step(times: StepTimes, step: str, device: int | None) -> int:
     return int(found[times.wall[found].argmax()])
 
 
+def stretch_of_step(times: StepTimes, step: str) -> tuple[int, int, int]:
+    """The id of a step given by id or name (the longest of that name), and from when to when (ps)
+    it lasts on any device. Raises NotFoundError for an unknown step.
+    """
+    if not times.rows:
+        raise NotFoundError(f"no step {step!r:.200}: the profile has no steps")
+    number = int(times.step_id[row_of_step(times, step, None)])
+    rows = times.step_id == number
+    return number, int(times.start[rows].min()), int(times.end[rows].max())
+
+
 def _populations(times: StepTimes) -> Int64Array:
     code, _ = times.name.grouped(population_of)
     return code

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peakline.findings.step_names import labels_of, step_phrase
 from peakline.render.terminal.elide import elided
 from peakline.render.terminal.headline import headed
 from peakline.render.terminal.layout import Indented, Line, Text, show
@@ -34,15 +35,20 @@ def span_text(picoseconds: int) -> str:
     return f"{picoseconds} ps"
 
 
-def print_excerpt(profile: Profile, trace: Trace, excerpt: Excerpt) -> None:
-    """Print the stretch: which events are shown, then line by line."""
-    show(_parts(profile, trace, excerpt))
+def print_excerpt(
+    profile: Profile, trace: Trace, excerpt: Excerpt, step: int | None = None
+) -> None:
+    """Print the stretch (of the ``step`` of that id): which events are shown, then line by line."""
+    show(_parts(profile, trace, excerpt, step))
 
 
-def _parts(profile: Profile, trace: Trace, excerpt: Excerpt) -> Iterator[Shown]:
+def _parts(profile: Profile, trace: Trace, excerpt: Excerpt, step: int | None) -> Iterator[Shown]:
     start, end = excerpt.start_ps, excerpt.end_ps
     digits = _digits(end - start)
     stretch = f"{_moment(start, digits)} to {_moment(end, digits)} ms ({span_text(end - start)})"
+    if step is not None:
+        labels = labels_of(profile.columns("steps", frozenset(("step_id", "name"))))
+        stretch = f"{step_phrase(step, labels)}, {stretch}"
     if not excerpt.events:
         yield from headed(f"{stretch}: nothing ran", profile)
         return
