@@ -54,10 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             import traceback
 
             traceback.print_exc()
-        from peakline.text import one_line
+        from peakline.render.terminal.output import say
 
         message, code = _verdict(error)
-        print(f"peakline: {one_line(message)}", file=sys.stderr)
+        say(message)
         if isinstance(error, OSError):
             _abandon_output()
         return code

@@ -1,11 +1,11 @@
 """The line about long work: on a terminal alone, and gone when the work is done."""
 
 import os
-import pty
 import subprocess
 import sys
 
 from tests.each_row import each_row
+from tests.terminal.ptys import on_a_terminal
 
 from peakline.cli.progress import is_drawn, progress_text
 from peakline.progress import Progress
@@ -30,33 +30,6 @@ with drawer.drawn_progress() as progress:
     print("answer")
     if "fail" in sys.argv: raise SystemExit(3)
 """
-
-
-def on_a_terminal(words, environment=None, stdin=None):
-    """The exit code and what a terminal of 80 columns gets."""
-    master, slave = pty.openpty()
-    run = subprocess.Popen(
-        [sys.executable, *map(str, words)],
-        stdin=stdin,
-        stdout=slave,
-        stderr=slave,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"} | (environment or {}),
-    )
-    os.close(slave)
-    got = b""
-    try:
-        while piece := _read(master):
-            got += piece
-    finally:
-        os.close(master)
-    return run.wait(), got.decode().replace("\r\n", "\n")
-
-
-def _read(master):
-    try:
-        return os.read(master, 1 << 16)
-    except OSError:
-        return b""  # the other end is closed
 
 
 def visible(text):

@@ -52,7 +52,7 @@ def test_a_profile_without_memory_gives_a_report_that_says_so(peakline, opened, 
     path, page = opened([]), tmp_path / "page.html"
     run = peakline("report", path, "-o", page)
     assert (run.code, run.out) == (0, "")
-    assert run.err == f"{path}: no memory events in this profile\n"
+    assert run.err == f"peakline: {path}: no memory events in this profile\n"
     assert "nothing about memory" in Document(page.read_bytes()).text
 
 

@@ -57,6 +57,14 @@ def test_a_sentence_is_wrapped_at_blanks():
     assert wrapped("", 20) == [""]
 
 
+def test_what_is_to_be_typed_is_whole():
+    text = "no such file: tests/data/sessions/tf2_cnn/vm.xplane.pb; did you mean"
+    assert wrapped(text, 24, hang=2, is_whole=True) == [
+        "no such file: tests/data/sessions/tf2_cnn/vm.xplane.pb;",
+        "  did you mean",
+    ]
+
+
 def test_blanks_at_the_begin_stay():
     assert wrapped("   one two three", 11) == ["   one two", "   three"]
 

@@ -13,7 +13,8 @@ from peakline.cli.options import Argument, Reading, json_option
 from peakline.cli.verb import Verb
 from peakline.errors import PeaklineError, UsageError
 from peakline.extras import require
-from peakline.text import one_line, parse_duration
+from peakline.render.terminal.output import say
+from peakline.text import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -135,7 +136,7 @@ def _summarise(session: Session) -> None:
             summarise(session.path, Reading(None, None, strict=False, max_unpacked=None))
     except PeaklineError as error:
         # It is stored: what went wrong is the reading.
-        print(f"peakline: {one_line(str(error))}", file=sys.stderr)
+        say(str(error))
 
 
 def _targets(words: Sequence[str], names: Sequence[str]) -> tuple[Target, ...]:
@@ -192,7 +193,7 @@ def _saying_what_stays(repository: Repository, request: CaptureRequest) -> Itera
             told = f"interrupted; what was whole by then is in {session.path}: {stored}"
         except PeaklineError:
             told = "interrupted; nothing was stored"
-        print(f"peakline: {one_line(told)}", file=sys.stderr)
+        say(told)
         raise
 
 
@@ -201,14 +202,10 @@ def _complain(result: CaptureResult) -> bool:
     for outcome in result.outcomes:
         if outcome.error and not (outcome.state == "empty" and result.empty_trace):
             told = "" if outcome.is_saved or outcome.state == "empty" else "failed: "
-            print(
-                f"peakline: {one_line(f'{outcome.address}: {told}{outcome.error}')}",
-                file=sys.stderr,
-            )
+            say(f"{outcome.address}: {told}{outcome.error}")
     if result.empty_trace:
-        print(
-            "peakline: nothing was recorded, and nothing is stored: does the job do any work? "
-            "a longer --duration may help",
-            file=sys.stderr,
+        say(
+            "nothing was recorded, and nothing is stored: does the job do any work? "
+            "a longer --duration may help"
         )
     return result.empty_trace or any(outcome.state == "failed" for outcome in result.outcomes)

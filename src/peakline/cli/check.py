@@ -29,8 +29,8 @@ from peakline.cli.options import (
 )
 from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, NotFoundError, UsageError
-from peakline.render.terminal.output import print_json, print_warnings
-from peakline.text import counted, one_line
+from peakline.render.terminal.output import print_json, print_warnings, say
+from peakline.text import counted
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -199,7 +199,7 @@ def check(path: str, reading: Reading, *, json: bool, **given: Any) -> None:
         _update(target, before, (state, time), document["profile"])
     elif target is not None:
         how = "" if reset else "; --reset-baseline accepts this run"
-        _note(f"{target}: is as it was, for a limit failed{how}")
+        say(f"{target}: is as it was, for a limit failed{how}")
     if failed:
         first = failed[0]
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
@@ -342,7 +342,7 @@ def _update(
     write_text(place, baseline_text(baseline_document(after, profile)))
     count = len(after.runs)
     more = f"; noise is learned from {LEARNED} on" if count < LEARNED else ""
-    _note(f"{place}: this run was added, it holds {counted(count, 'run')}{more}")
+    say(f"{place}: this run was added, it holds {counted(count, 'run')}{more}")
 
 
 def _outcome(profile: Profile, path: str, question: Question, checks: Sequence[Check]) -> Outcome:
@@ -356,7 +356,3 @@ def _outcome(profile: Profile, path: str, question: Question, checks: Sequence[C
         for check, place in zip(checks, places_of(profile, checks), strict=True)
     ]
     return Outcome(near(path), checks, shown_names(profile), places)
-
-
-def _note(text: str) -> None:
-    print(f"peakline: {one_line(text)}", file=sys.stderr)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import click
 from peakline.cli.options import Argument, Reading, json_option, max_unpacked_option, strict_option
 from peakline.cli.verb import Verb
 from peakline.errors import InputError, UsageError
-from peakline.render.terminal.output import print_json, print_warnings
+from peakline.render.terminal.output import print_json, print_warnings, say
 from peakline.text import one_line
 
 if TYPE_CHECKING:
@@ -180,10 +179,7 @@ def _in_folder(path: str) -> list[str]:
     if len(profiles) < 2:
         raise UsageError(f"{path} holds fewer than two profiles: give them one by one")
     if len(profiles) < len(files):
-        print(
-            f"peakline: {path}: {len(files) - len(profiles)} files are no profiles, and left out",
-            file=sys.stderr,
-        )
+        say(f"{path}: {len(files) - len(profiles)} files are no profiles, and left out")
     return profiles
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
@@ -13,8 +12,8 @@ import click
 
 from peakline.errors import PeaklineError, StrictError, UsageError
 from peakline.render.terminal.layout import Text, show
-from peakline.render.terminal.output import print_json, print_left_out, print_warnings
-from peakline.text import one_line, parse_size, time_text
+from peakline.render.terminal.output import print_json, print_left_out, print_warnings, say
+from peakline.text import parse_size, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,15 +107,15 @@ class Reading:
         from peakline.repository import dumped_in, logs_in, resolve_hosts
 
         def note(newest: Session, count: int) -> None:
-            _note(f"{path}: session {newest.name}, the newest of {count}")
+            say(f"{path}: session {newest.name}, the newest of {count}")
 
         def note_only(file: Readable) -> None:
-            _note(f"{path}: no session here; its only readable file is taken: {file}")
+            say(f"{path}: no session here; its only readable file is taken: {file}")
 
         found = resolve_hosts(path, self.session, self.host, newest=note, only=note_only)
         if found == path and dumped_in(path) and (logs := logs_in(path)):
             more = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
-            _note(
+            say(
                 f"{path}: only the dumped programs are read; a log beside them{more} with its "
                 f"buffers: peakline memory {shlex.quote(logs[0])} --programs {shlex.quote(path)}"
             )
@@ -146,7 +145,7 @@ class Reading:
         if dumped_in(path) is None or profile.programs():
             return profile
         profile.close()
-        _note(f"{path}: the profile has no compiled programs; it is read with those dumped there")
+        say(f"{path}: the profile has no compiled programs; it is read with those dumped there")
         return self._open(file, path)
 
     def _open(self, file: str, programs: str | None) -> Profile:
@@ -160,10 +159,6 @@ class Reading:
             max_unpacked_bytes=self.max_unpacked,
             programs=programs,
         )
-
-
-def _note(text: str) -> None:
-    print(f"peakline: {one_line(text)}", file=sys.stderr)
 
 
 _Verb = Callable[..., None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 
 import click
 
@@ -15,8 +14,7 @@ from peakline.cli.options import (
     reading_options,
 )
 from peakline.cli.verb import Verb
-from peakline.render.terminal.output import deliver, print_warnings
-from peakline.text import one_line
+from peakline.render.terminal.output import deliver, print_warnings, say
 
 
 @click.command(
@@ -74,6 +72,6 @@ def report(
         )
         has_time = answer_time(profile).nothing != NO_TIME
         if answer.nothing and not has_time and not graph_names(profile):
-            print(one_line(f"{profile.path}: {answer.nothing}"), file=sys.stderr)
+            say(f"{profile.path}: {answer.nothing}")
         said = {NOTHING, NO_STEPS}
         print_warnings(one for one in profile.warnings if one.kind not in said)

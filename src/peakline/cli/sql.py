@@ -19,7 +19,7 @@ from peakline.cli.options import (
 )
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
-from peakline.render.terminal.output import deliver, print_warnings
+from peakline.render.terminal.output import deliver, print_warnings, say
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _print_table(answer: pa.Table) -> None:
     show([_screen_table(answer.slice(0, _SCREEN_ROWS))])
     hidden = answer.num_rows - _SCREEN_ROWS
     if hidden > 0:
-        print(f"peakline: {hidden} more rows; --format csv has them all", file=sys.stderr)
+        say(f"{hidden:,} more rows; --format csv has them all")
 
 
 def _print_views(answer: pa.Table) -> None:

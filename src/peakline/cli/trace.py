@@ -125,7 +125,8 @@ def _excerpt(
     end = max(end + 1, begin + 1) if last is None else last
     if end <= begin:
         raise UsageError(
-            f"--to {time_text(end)} is not after the first event, at {time_text(begin)}; give --from"
+            f"--to {time_text(end)} is not after the first event, at {time_text(begin)};"
+            " give --from"
         )
     lines = None if line is None else _lines_called(found, line)
     return excerpt_of(

@@ -12,7 +12,8 @@ import click
 
 from peakline.cli.options import path_argument
 from peakline.cli.verb import Verb
-from peakline.service.foreground import leave, say, serve_until_stopped
+from peakline.render.terminal.output import say
+from peakline.service.foreground import leave, serve_until_stopped
 from peakline.text import parse_size
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
-from peakline.text import one_line
+from peakline.render.terminal.output import say
 
 if TYPE_CHECKING:
     from peakline.service.run import Server
@@ -174,8 +174,3 @@ def leave(*, ended: bool) -> None:
     if not ended:
         sys.stderr.flush()
         os._exit(0)
-
-
-def say(text: str) -> None:
-    """One line on standard error."""
-    print(f"peakline: {one_line(text)}", file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TextIO
 
@@ -20,6 +21,8 @@ from peakline.text import one_line
 PROSE = 100
 """Sentences are wrapped at this width where the terminal has more."""
 INDENT = 2
+_USUAL = 80
+"""The columns of a terminal that does not say how many it has."""
 _LEAST = 20
 """A narrower terminal gets lines of this width, which it cuts itself."""
 _GLUE = "\0"
@@ -92,9 +95,10 @@ def cut(text: str, room: int | None) -> str:
     return f"{begin_of(text, head)}…{end_of(text, room - 1 - head)}"
 
 
-def wrapped(text: str, width: int | None, *, hang: int = 0) -> list[str]:
+def wrapped(text: str, width: int | None, *, hang: int = 0, is_whole: bool = False) -> list[str]:
     """``text`` in lines of at most ``width`` columns, broken at blanks; those after the first begin
-    with ``hang`` blanks. A number and its unit stay together; a longer word is cut in its middle.
+    with ``hang`` blanks. A number and its unit stay together; a longer word is cut in its middle,
+    or with ``is_whole`` left to the terminal.
     """
     if width is None or width_of(text) <= width:
         return [text]
@@ -104,9 +108,10 @@ def wrapped(text: str, width: int | None, *, hang: int = 0) -> list[str]:
     # Blanks at the begin are a place, not a gap.
     start = text[: len(text) - len(text.lstrip())]
     for word in _UNIT.sub(_GLUE, text.strip()).split(" "):
-        whole = cut(word.replace(_GLUE, " "), room - len(start))
+        whole = cut(word.replace(_GLUE, " "), None if is_whole else room - len(start))
         grown = f"{line} {whole}" if line.strip() else f"{start}{whole}"
-        if line.strip() and width_of(grown) > (room if found else width):
+        is_over = width_of(grown) > (room if found else width)
+        if line.strip() and is_over and width_of(whole) <= room:
             found.append(line)
             grown = f"{start}{whole}"
         line = grown
@@ -116,17 +121,22 @@ def wrapped(text: str, width: int | None, *, hang: int = 0) -> list[str]:
 
 @dataclass(frozen=True)
 class Text:
-    """A sentence or a name in one style; names from files are text, never instructions."""
+    """A sentence or a name in one style; names from files are text, never instructions.
+
+    Of a text that ``is_whole`` no word is cut: it says what to type.
+    """
 
     text: str
     style: str = ""
     hang: int = 0
     is_prose: bool = True
+    is_whole: bool = False
 
     def lines(self, width: int | None) -> Iterator[Line]:
         """The sentence, wrapped at blanks."""
         room = min(width, PROSE) if width is not None and self.is_prose else width
-        for line in wrapped(one_line(self.text), room, hang=self.hang):
+        text = one_line(self.text)
+        for line in wrapped(text, room, hang=self.hang, is_whole=self.is_whole):
             yield [(line, self.style)]
 
     def left_out(self, width: int | None) -> Sequence[str]:  # noqa: ARG002  (as a `Part`)
@@ -160,7 +170,11 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
     stream = sys.stdout if stream is None else stream
     if not stream.isatty():
         return None
-    return max(shutil.get_terminal_size().columns, _LEAST)
+    # The terminal of `shutil` is standard output, which may be a pipe where errors are not.
+    columns = shutil.get_terminal_size((0, 0)).columns
+    with suppress(OSError, ValueError):
+        columns = columns or os.get_terminal_size(stream.fileno()).columns
+    return max(columns or _USUAL, _LEAST)
 
 
 def has_colors(stream: TextIO) -> bool:

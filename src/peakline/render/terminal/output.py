@@ -21,6 +21,13 @@ def print_json(document: object) -> None:
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
+def say(text: str) -> None:
+    """What a person should know besides the answer: ``peakline: text`` on standard error, one line
+    where that is no terminal.
+    """
+    show([Text(f"peakline: {text}", hang=2, is_whole=True)], sys.stderr)
+
+
 def print_warnings(warnings: Iterable[ProfileWarning], *, besides: str = "") -> None:
     """Say on standard error, after the answer, what was lost or guessed, each once; the kind
     ``besides`` was said already. What nobody can do anything about is in the table ``warnings``.
@@ -39,7 +46,7 @@ def print_warnings(warnings: Iterable[ProfileWarning], *, besides: str = "") -> 
         if known is None or known.is_printed:
             is_counted = known is not None and known.is_counted
             text = one_line(counted_text(detail, count) if is_counted else times(detail, count))
-            lines.append(Text(f"peakline: warning: {text} [{code}]", "yellow", 2))
+            lines.append(Text(f"peakline: warning: {text} [{code}]", "yellow", 2, is_whole=True))
     sys.stdout.flush()
     show(lines, sys.stderr)
 
@@ -47,7 +54,8 @@ def print_warnings(warnings: Iterable[ProfileWarning], *, besides: str = "") -> 
 def print_left_out(problems: Iterable[object]) -> None:
     """Say on standard error, after the answer, what it is without."""
     sys.stdout.flush()
-    show([Text(f"peakline: warning: left out: {one}", "yellow", 2) for one in problems], sys.stderr)
+    lines = [f"peakline: warning: left out: {one}" for one in problems]
+    show([Text(line, "yellow", 2, is_whole=True) for line in lines], sys.stderr)
 
 
 def counted_text(detail: str, count: int) -> str:
