@@ -8,17 +8,22 @@ from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
+from tests.terminal.ptys import lines_after_tab
 
 HEAVY = ("numpy", "pyarrow", "duckdb", "google.protobuf", "pydantic", "fsspec", "rich", "msgspec")
-IN_BASH = """
-eval "$(peakline --completion bash)"
-complete -p peakline
-compopt() { echo compopt "$@"; }
-COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-_peakline_completion peakline "${COMP_WORDS[COMP_CWORD]}" ""
-printf '%s\\n' "${COMPREPLY[@]}"
-"""
 SHELLS = ["bash", "zsh", "fish"]
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A directory with files to complete."""
+    for name in ("run.pb", "a b.pb"):
+        (tmp_path / name).touch()
+    session = tmp_path / "logs/plugins/profile/2026_11_20_16_57_05"
+    session.mkdir(parents=True)
+    for name in ("one", "other"):
+        (session / f"{name}.xplane.pb").write_bytes(b"x")
+    return tmp_path
 
 
 @pytest.fixture
@@ -30,14 +35,13 @@ def environment():
 
 def _words(environment, *words, shell="bash"):
     """What the program answers the script of ``shell``, the last word being completed."""
-    last = words[-1] if shell == "fish" else str(len(words))
     found = subprocess.run(
         [sys.executable, "-m", "peakline"],
         env=environment
         | {
             "_PEAKLINE_COMPLETE": f"{shell}_complete",
-            "COMP_WORDS": " ".join(["peakline", *words]),
-            "COMP_CWORD": last,
+            "COMP_LINE": " ".join(["peakline", *words]),
+            "COMP_WORD": words[-1],
         },
         capture_output=True, text=True, check=True,
     )  # fmt: skip
@@ -82,11 +86,10 @@ def test_no_word_yet_lists_the_verbs_as_the_help_does(environment):
 def test_a_tab_loads_nothing_heavy():
     code = (
         "import os, sys\n"
-        "os.environ |= dict(_PEAKLINE_COMPLETE='bash_complete', COMP_CWORD='1')\n"
+        "os.environ |= dict(_PEAKLINE_COMPLETE='bash_complete')\n"
         "from peakline.__main__ import main\n"
         "for line in ('peakline ', 'peakline tool '):\n"
-        "    os.environ['COMP_WORDS'] = line\n"
-        "    os.environ['COMP_CWORD'] = str(line.count(' '))\n"
+        "    os.environ['COMP_LINE'] = line\n"
         "    assert main([]) == 0\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])\n"
     )
@@ -95,34 +98,40 @@ def test_a_tab_loads_nothing_heavy():
     assert "plain,overview_page" in run.stdout
 
 
-@each_row(
-    ("words", "shown"),
-    [
-        (["mem"], ["memory"]),
-        (["tool", "memory_pr"], ["memory_profile"]),
-        (["memory", "runs/"], ["compopt -o default", ""]),
-        (["sessions", "x"], ["compopt -o dirnames", ""]),
-    ],
-)
-def test_bash_completes(environment, words, shown):
-    bash = shutil.which("bash")
-    assert bash is not None
-    done = subprocess.run(
-        [bash, "--norc", "-c", IN_BASH, "bash", "peakline", *words],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [
-        "complete -o nosort -F _peakline_completion peakline",
-        *shown,
-    ]
+TABS = {
+    "peakline mem": "peakline memory ",
+    "peakline ru": "peakline run.pb ",
+    "peakline memory a": "peakline memory a\\ b.pb ",
+    'peakline memory "a': 'peakline memory "a b.pb" ',
+    "peakline sessions lo": "peakline sessions logs/",
+    "peakline memory run.pb --al": "peakline memory run.pb --allocator ",
+    "peakline ops --sort to": "peakline ops --sort total ",
+    "peakline ops run.pb --sort=to": "peakline ops run.pb --sort=total ",
+    "peakline memory --programs=ru": "peakline memory --programs=run.pb ",
+    "peakline tool trace_viewer@ ru": "peakline tool trace_viewer@ run.pb ",
+    "peakline tool trace_viewer x --format p": "peakline tool trace_viewer x --format pb ",
+    'peakline sql x "from ops_at_p': 'peakline sql x "from ops_at_peak" ',
+    "peakline sql x from\\ ops_at_p": "peakline sql x from\\ ops_at_peak ",
+    "peakline memory logs --session 2": "peakline memory logs --session 2026_11_20_16_57_05 ",
+    "peakline memory logs --host ot": "peakline memory logs --host other ",
+    "true; peakline memory ~/ru": "true; peakline memory ~/run.pb ",
+}
+"""What is typed before a Tab, and the line behind it."""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_tab_in_a_shell(environment, home, shell):
+    if (program := shutil.which(shell)) is None:
+        pytest.skip(f"{shell} is not installed here")
+    found = lines_after_tab(shell, program, TABS, environment, home)
+    assert dict(zip(TABS, found, strict=True)) == TABS
 
 
 @each_row("shell", SHELLS)
 def test_a_script_requests_the_words_of_its_shell(peakline, shell):
     run = peakline("--completion", shell)
     assert (run.code, run.err) == (0, "")
-    assert f"_PEAKLINE_COMPLETE={shell}_complete" in run.out
+    assert f"{shell}_complete" in run.out
     assert {"bash": "complete -o", "zsh": "#compdef peakline", "fish": "complete --no-files"}[
         shell
     ] in run.out

@@ -45,3 +45,77 @@ def on_a_terminal(words, environment=None, stdin=None, stdout=None, columns=80):
     finally:
         os.close(ours)
     return run.wait(), got.decode().replace("\r\n", "\n")
+
+
+_PROMPT, _DONE = "ready> ", "line is written"
+_CLEAR, _SHOW = "\x15", "\x18l"
+_RC = {
+    "bash": (
+        ".bashrc",
+        r"""PS1='rea''dy> '
+bind 'set enable-bracketed-paste off'
+show() { printf '%s' "$READLINE_LINE" > line; echo line is written; }
+bind -x '"\C-xl": show'
+eval "$(peakline --completion bash)"
+""",
+    ),
+    "zsh": (
+        ".zshrc",
+        r"""PS1='ready> '
+autoload -Uz compinit && compinit -D -u
+show() { printf '%s' "$BUFFER" > line; echo line is written }
+zle -N show && bindkey '^Xl' show
+eval "$(peakline --completion zsh)"
+""",
+    ),
+    "fish": (
+        ".config/fish/config.fish",
+        r"""function fish_prompt; echo -n 'ready> '; end
+function show; commandline | string collect --no-trim-newlines > line; echo line is written; end
+bind \cxl show
+peakline --completion fish | source
+""",
+    ),
+}
+_WORDS = {"bash": ["--noprofile", "--rcfile", ".bashrc", "-i"], "zsh": ["-i"], "fish": ["-i"]}
+
+
+def lines_after_tab(shell, program, typed, environment, home):
+    """The line of a shell after each text of ``typed`` and a Tab, in the directory ``home``.
+
+    The shell completes `peakline` as its own start file says; another key of that file writes the
+    line into a file.
+    """
+    name, text = _RC[shell]
+    rc = home / name
+    rc.parent.mkdir(parents=True, exist_ok=True)
+    rc.write_text(text)
+    ours, its = open_terminal(200)
+    run = subprocess.Popen(
+        [program, *_WORDS[shell]],
+        stdin=its, stdout=its, stderr=its, cwd=home, start_new_session=True,
+        env=environment | {"HOME": str(home), "ZDOTDIR": str(home), "TERM": "xterm",
+                           "XDG_CONFIG_HOME": str(home / ".config")},
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  (one thread)
+    )  # fmt: skip
+    os.close(its)
+    found = []
+    try:
+        _read_until(ours, _PROMPT)
+        for one in typed:
+            os.write(ours, f"{_CLEAR}{one}\t{_SHOW}".encode())
+            _read_until(ours, _DONE)
+            found.append((home / "line").read_text().removesuffix("\n"))
+    finally:
+        run.kill()
+        os.close(ours)
+        run.wait()
+    return found
+
+
+def _read_until(end, mark):
+    got = b""
+    while mark.encode() not in got:
+        piece = read_some(end)
+        assert piece, got.decode(errors="replace")
+        got += piece
