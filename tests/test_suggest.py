@@ -26,6 +26,38 @@ def test_nothing_is_near_to_what_is_unlike_all(name):
     assert there_is(name, TOOLS) == f"; there is: {', '.join(TOOLS)}"
 
 
+VERBS = (
+    "summary memory steps ops programs fit trace demo diff check view report export sql tool graph"
+    " sessions capture serve"
+).split()
+
+
+@each_row(
+    ("name", "found"),
+    [
+        ("s", []),
+        ("slq", ["sql"]),
+        ("pos", ["ops"]),
+        ("op", ["ops"]),
+        ("fti", ["fit"]),
+        ("opss", ["ops"]),
+        ("dif", ["diff"]),
+        ("step", ["steps"]),
+        ("mem", ["memory"]),
+        ("summry", ["summary"]),
+        ("top", []),
+        ("sum", ["summary"]),
+        ("log", []),
+        ("run", []),
+        ("peak", []),
+        ("time", []),
+        ("stat", []),
+    ],
+)
+def test_a_short_name_is_near_to_its_misspellings_alone(name, found):
+    assert near(name, VERBS) == found
+
+
 def test_a_suggestion_stands_before_the_list():
     assert there_is("lss", ["loss", "rate"]) == "; did you mean 'loss'? there is: loss, rate"
     assert there_is("loss", []) == "; there is: none"
@@ -38,6 +70,8 @@ def test_of_many_names_the_near_ones_are_enough():
 
 
 def test_foreign_names_are_fit_for_a_line():
-    assert there_is("bad", ["b\x1bad\n"]) == ("; did you mean 'b\\x1bad\\n'? there is: b\\x1bad\\n")
+    assert there_is("b\x1bad", ["b\x1bad\n"]) == (
+        "; did you mean 'b\\x1bad\\n'? there is: b\\x1bad\\n"
+    )
     assert there_is("é", ["", "größe"]) == '; there is: "", größe'
     assert near("x" * 10**6, ["x" * 10**6]) == ["x" * 10**6]

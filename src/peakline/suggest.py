@@ -10,6 +10,10 @@ _NEAR = 0.6
 """The least likeness, from 0 to 1, of a name that is suggested: `difflib`'s ratio."""
 _WORSE = 0.1
 """By so much less is a name like it than the nearest, and not suggested any more."""
+_FEW = 4
+"""A name of so few characters is like many others: only what one slip of a finger makes of another
+is suggested.
+"""
 _SUGGESTED = 3
 _SHORT, _LISTED = 12, 20
 _LONGEST = 200
@@ -28,12 +32,14 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     from itertools import islice
 
     wanted = name[:_LONGEST].casefold()
-    if not wanted:
+    if len(wanted) < 2:
         return []
     by_folded: dict[str, str] = {}
     for one in islice(known, _COMPARED):
         by_folded.setdefault(one[:_LONGEST].casefold(), one)
     found = get_close_matches(wanted, by_folded, _SUGGESTED, _NEAR)
+    if len(wanted) <= _FEW:
+        found = [one for one in by_folded if _is_slip(one, wanted)][:_SUGGESTED]
     likeness = [SequenceMatcher(None, one, wanted).ratio() for one in found]
     found = [one for one, like in zip(found, likeness, strict=True) if like > likeness[0] - _WORSE]
     if len(wanted) > 2:
@@ -41,6 +47,22 @@ def near(name: str, known: Iterable[str]) -> list[str]:
         if len(parts) <= _SUGGESTED:
             found += [part for part in parts if part not in found]
     return [by_folded[folded] for folded in found[:_SUGGESTED]]
+
+
+def _is_slip(one: str, other: str) -> bool:
+    """Whether a character too many, too few or wrong, or two swapped, are all that differs."""
+    if abs(len(one) - len(other)) > 1:
+        return False
+    begin = _common(one, other)
+    end = _common(one[begin:][::-1], other[begin:][::-1])
+    mine, its = one[begin : len(one) - end], other[begin : len(other) - end]
+    return max(len(mine), len(its)) < 2 or (len(mine) == len(its) == 2 and mine == its[::-1])
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (mine, its) in pairs if mine != its), min(len(one), len(other)))
 
 
 def there_is(name: str, known: Iterable[str], *, most: int = _LISTED) -> str:

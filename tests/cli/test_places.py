@@ -147,3 +147,31 @@ def test_a_name_is_answered_with_the_near(peakline, words, meant):
     assert run.code in {1, 2, 3}
     assert (run.out, run.err.count("\n")) == ("", 1)
     assert meant in run.err
+
+
+def test_a_link_that_points_nowhere_is_not_suggested_for_itself(peakline, here):
+    (here / "dangling").symlink_to("nowhere")
+    run = peakline("memory", "dangling")
+    assert run.err == "peakline: dangling: no such file or directory: the link points nowhere\n"
+
+
+@each_row(
+    ("words", "message"),
+    [
+        (
+            "memory run.xplane.pb --alocator x",
+            "No such option '--alocator'; did you mean --allocator?",
+        ),
+        ("memory run.xplane.pb -z", "No such option '-z'; see peakline memory --help"),
+        (
+            "--json run.xplane.pb",
+            "No such option '--json'; options stand behind the command or PATH",
+        ),
+        ("--verison", "No such option '--verison'; did you mean --version?"),
+        ("memory run.xplane.pb --session", "requires an argument; see peakline memory --help"),
+    ],
+)
+def test_an_option_that_does_not_exist(peakline, words, message):
+    run = peakline(*words.split())
+    assert (run.code, run.out) == (2, "")
+    assert message in run.err

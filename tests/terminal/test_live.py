@@ -23,13 +23,6 @@ def test_lines_are_drawn_over_one_another(monkeypatch):
     assert "\x1b[2A\r\x1b[J" in text
 
 
-def test_lines_may_go_away():
-    screen = Screen()
-    with live_lines(lambda _: ["working"], screen, stays=False):
-        pass
-    assert screen.getvalue().endswith("\x1b[1A\r\x1b[J\x1b[?25h")
-
-
 def test_a_bar_and_a_clock():
     assert [bar(share, 4) for share in (-1, 0, 0.5, 1, 2)] == [
         "╌╌╌╌",

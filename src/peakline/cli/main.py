@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from peakline.cli.exit_codes import EXIT_CODES
-from peakline.cli.verb import is_place, near_paths, write_lines
+from peakline.cli.verb import is_place, near_paths, unknown_option, write_lines
 
 GROUPS = {
     "Answers": "summary memory steps ops programs fit trace demo",
@@ -59,6 +59,14 @@ class _Verbs(click.Group):
             return None
         found: click.Command = vars(import_module(f"peakline.cli.{cmd_name}"))[cmd_name]
         return found
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As Click; an option of a verb stands behind it."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            hint = "; options stand behind the command or PATH"
+            raise unknown_option(error, self, ctx, hint) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -51,6 +51,12 @@ class Verb(click.Command):
                     ctx,
                 ) from error
             raise
+        except click.NoSuchOption as error:
+            raise unknown_option(error, self, ctx) from error
+        except click.BadOptionUsage as error:
+            # Click leaves out which command it is about.
+            error.ctx = error.ctx or ctx
+            raise
         except click.BadParameter as error:
             if close := _near_choices(error):
                 meant = " or ".join(map(repr, close))
@@ -73,6 +79,18 @@ class Verb(click.Command):
                     meant = " or ".join(close)
                     raise type(error)(f"{error}; did you mean {meant}?") from error
             raise
+
+
+def unknown_option(
+    error: click.NoSuchOption, command: click.Command, ctx: click.Context, hint: str = ""
+) -> click.UsageError:
+    """The error of Click, with the options that are near but for their dashes, else a hint."""
+    from peakline.suggest import near
+
+    options = {one.lstrip("-"): one for own in command.get_params(ctx) for one in own.opts}
+    close = [options[one] for one in near(error.option_name.lstrip("-"), options)]
+    meant = f"; did you mean {' or '.join(close)}?" if close else hint
+    return click.UsageError(f"No such option {error.option_name!r}{meant}", ctx)
 
 
 def _near_choices(error: click.BadParameter) -> list[str]:
@@ -105,12 +123,13 @@ def near_paths(path: str) -> list[str]:
     if not path or _URL.match(path):
         return []
     folder, name = os.path.split(path.rstrip("/"))
+    # What is of that very name, such as a link that points nowhere, was not meant.
     try:
         with os.scandir(folder or ".") as entries:
-            names = sorted(entry.name for entry in islice(entries, _MOST_ENTRIES))
+            found = {entry.name for entry in islice(entries, _MOST_ENTRIES)}
     except (OSError, ValueError):
         return []
-    return [str(Path(folder, one)) for one in near(name, names)]
+    return [str(Path(folder, one)) for one in near(name, sorted(found - {name}))]
 
 
 def _arguments(command: click.Command, ctx: click.Context) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from peakline.deadline import check_deadline
 from peakline.errors import InputError, NotFoundError, PeaklineError, UsageError
 from peakline.extras import missing_extra
-from peakline.progress import advance, stage
+from peakline.progress import advance, current_progress, stage
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
 """The extra of this package that brings the driver of a protocol."""
@@ -53,7 +53,12 @@ def one_line(error: BaseException) -> str:
 
 def reason_of(error: BaseException) -> tuple[bool, str]:
     """Whether ``error`` of a driver says that there is nothing, and the reason in one line."""
-    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+    cause = error.__cause__
+    absent = (FileNotFoundError, NotADirectoryError)
+    if isinstance(error, absent) and isinstance(cause, OSError) and not isinstance(cause, absent):
+        # The driver of http says so of a server that it cannot reach, too.
+        return False, one_line(cause)
+    if isinstance(error, absent):
         return True, "No such file or directory"
     if isinstance(error, PermissionError):
         return False, "Permission denied"
@@ -77,6 +82,19 @@ def reading(url: str) -> Iterator[None]:
         raise InputError(f"{url}: cannot be read: {reason}") from error
 
 
+def _block(system: Any) -> int:
+    """The bytes of a request; 0, one request for all, over HTTP: not every server knows ranges."""
+    return 0 if "http" in (system.protocol, *system.protocol) else _BLOCK
+
+
+def _size(system: Any, path: str, stream: Any) -> int:
+    """The bytes of a file, 0 where nobody knows or wants them."""
+    size = getattr(stream, "size", None)
+    if size is None and current_progress() is not None:
+        size = system.size(path)
+    return int(size or 0)
+
+
 def spooled(url: str, storage_options: Mapping[str, object] | None = None) -> BinaryIO:
     """The content of ``url`` in a temporary file without a name, which goes when it is closed.
 
@@ -89,8 +107,8 @@ def spooled(url: str, storage_options: Mapping[str, object] | None = None) -> Bi
     try:
         with (
             reading(url),
-            system.open(path, "rb", block_size=_BLOCK) as stream,
-            stage("downloading", int(getattr(stream, "size", 0) or 0)),
+            system.open(path, "rb", block_size=_block(system)) as stream,
+            stage("downloading", _size(system, path, stream)),
         ):
             while block := stream.read(_BLOCK):
                 check_deadline()

@@ -19,11 +19,9 @@ Draw = Callable[[int], Sequence[str]]
 
 
 @contextmanager
-def live_lines(
-    draw: Draw, stream: TextIO | None = None, *, stays: bool = True
-) -> Iterator[Callable[[], None]]:
+def live_lines(draw: Draw, stream: TextIO | None = None) -> Iterator[Callable[[], None]]:
     """Show the lines that ``draw`` makes on a terminal (default: standard error), again and again
-    until the block ends; gives what draws them at once. ``stays``: the last ones are left there.
+    until the block ends; gives what draws them at once. The last ones stay there.
 
     They are cut at the terminal's width: a line that it wraps could not be drawn over.
     """
@@ -42,7 +40,7 @@ def live_lines(
     finally:
         ended.set()
         drawer.join()
-        screen.end(stays=stays)
+        screen.end()
 
 
 class _Screen:
@@ -69,11 +67,8 @@ class _Screen:
     def _back(self) -> str:
         return (_UP.format(self._drawn) if self._drawn else "") + _CLEAR
 
-    def end(self, *, stays: bool) -> None:
-        if stays:
-            self.draw()
-        else:
-            self._stream.write(self._back())
+    def end(self) -> None:
+        self.draw()
         self._stream.write(_SHOW)
         self._stream.flush()
 
