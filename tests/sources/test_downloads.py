@@ -52,7 +52,7 @@ def test_a_download_says_how_many_bytes_it_has(monkeypatch):
 @pytest.fixture
 def site(tmp_path):
     """A server of HTTP with one file; gives its address."""
-    pytest.importorskip("aiohttp")
+    pytest.importorskip("fsspec.implementations.http")
     (tmp_path / "run.pb").write_bytes(CONTENT)
     handler = partial(_Quiet, directory=tmp_path)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -77,7 +77,7 @@ def test_one_over_http_too(monkeypatch, site):
 
 
 def test_a_server_that_is_away_is_no_missing_file():
-    pytest.importorskip("aiohttp")
+    pytest.importorskip("fsspec.implementations.http")
     with socket.socket() as taken:
         # Bound, and not listening: who connects is refused.
         taken.bind(("127.0.0.1", 0))

@@ -89,7 +89,7 @@ complete --no-files --command %(prog_name)s --arguments '(%(complete_func)s)'
 """
 
 
-def _words() -> tuple[list[str], str]:
+def _typed() -> tuple[list[str], str]:
     """The words of the line after the program's name, and the one that is being completed."""
     # A quote may be open, and a blank at the end begins a word: one more character says which.
     *words, last = split_arg_string(f"{os.environ.get('COMP_LINE', '')}.")
@@ -100,7 +100,7 @@ class _Typed(ShellComplete):
     """The words of the line up to the cursor, of which the last is being completed."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        words, last = _words()
+        words, last = _typed()
         if words and words[-1].startswith("--") and "=" not in words[-1]:
             # Of a line that ends in an option without its value Click reads nothing.
             return words[:-1], f"{words[-1]}={last}"
@@ -115,7 +115,7 @@ class _Bash(_Typed, BashComplete):
     source_template = _BASH
 
     def format_completion(self, item: CompletionItem) -> str:
-        _, typed = _words()
+        _, typed = _typed()
         option, equals, _ = typed.partition("=")
         value = str(item.value)
         if typed.startswith("--") and equals:
