@@ -69,6 +69,27 @@ def test_sorted_and_cut(peakline, path):
     assert len(json.loads(peakline("ops", path, "--json").out)["ops"]) == 4
 
 
+@each_row(
+    ("sort", "first", "column"),
+    [
+        ("self", "75.0% of the device's self time: dense/MatMul", "SELF TIME"),
+        ("total", "60.000 ms in total: dense/MatMul", "TOTAL"),
+        ("median", "the median run takes 60.000 ms: dense/MatMul", "MEDIAN"),
+        ("max", "the longest run takes 60.000 ms: dense/MatMul", "MAX"),
+        ("count", "1 run: Relu", "RUNS"),
+    ],
+)
+def test_what_rows_are_ordered_by_is_said_first_and_shown_at_any_width(
+    peakline, terminal, path, sort, first, column
+):
+    terminal(60)
+    lines = peakline("ops", path, "--sort", sort).out.splitlines()
+    assert lines[0] == first
+    heads = [line.strip() for line in lines if "SELF TIME" in line]
+    assert len(heads) == 2
+    assert all(line.startswith(f"{column} ") for line in heads)
+
+
 def test_a_wrong_order_or_number_is_a_usage_error(peakline, path):
     assert peakline("ops", path, "--sort", "colour").code == 2
     assert peakline("ops", path, "--top", "0").code == 2

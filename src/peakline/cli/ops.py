@@ -89,10 +89,10 @@ def ops(
         from peakline.render.terminal.ops import print_kernels, print_ops, print_ops_by
 
         if by is not None:
-            print_ops_by(profile, _rows_by(profile, by, sort), by, top)
+            print_ops_by(profile, _rows_by(profile, by, sort), by, top, sort)
             return None
         table = _sorted(profile, sort, kernels=kernels)
-        (print_kernels if kernels else print_ops)(profile, table, top)
+        (print_kernels if kernels else print_ops)(profile, table, top, sort)
         return None
 
     answer_hosts(path, reading, document_of, json=json)

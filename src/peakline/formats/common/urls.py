@@ -14,6 +14,8 @@ from peakline.progress import advance, current_progress, stage
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
 """The extra of this package that brings the driver of a protocol."""
+_HTTP = "aiohttp"
+"""What fsspec's driver of http and https imports."""
 
 _BLOCK = 16 << 20
 _LONGEST_REASON = 300
@@ -36,6 +38,10 @@ def connect(url: str, storage_options: Mapping[str, object] | None = None) -> tu
         extra = _EXTRAS.get(protocol)
         if extra is not None:
             raise missing_extra(extra, f"{protocol}://") from error
+        if protocol in ("http", "https"):
+            raise UsageError(
+                f"{protocol}:// needs {_HTTP}, which is not installed; type: pip install {_HTTP}"
+            ) from error
         reason = one_line(error)
         raise UsageError(f"{url}: the driver for {protocol}:// is missing: {reason}") from error
     except PeaklineError:

@@ -24,6 +24,9 @@ from peakline.render.terminal.screen import (
 )
 from peakline.render.terminal.time_parts import severity_style
 
+_LEAST = ("module", "category", "region", "type", "before")
+"""What a narrow screen does without, before it leaves out what happened to a row."""
+
 
 def print_diff(found: Comparison, series: Series | None = None) -> None:
     """Print, per allocator, the figures of both profiles and why they differ; then time.
@@ -94,7 +97,8 @@ def _part(part: Compared) -> Iterator[Shown]:
     for table in part.tables:
         yield ""
         yield indented(Text(table.title))
-        yield (in_order if part.title == "time" else drawn)(table.trimmed())
+        of_time = part.title == "time"
+        yield in_order(table.trimmed()) if of_time else drawn(table.trimmed(), least=_LEAST)
         if table.rest:
             count, *size = table.rest
             more = "".join(f", {one}" for one in size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from peakline.render.document.model import text_of
 from peakline.render.terminal.layout import Shown, Text
 from peakline.render.terminal.time_parts import profile_line
 from peakline.text import counted, cut_middle, shares_text, size_text, time_text
@@ -71,15 +72,29 @@ def steps_headline(answer: TimeAnswer) -> str:
     return f"{length}: {', '.join(goes)}" if goes else length
 
 
-def rows_headline(tables: Mapping[str, Table], what: str) -> str:
-    """What has most of the time of the first table: its last name and its share."""
+_MOST = {
+    "total": "{} in total",
+    "runs": "{}",
+    "median": "the median run takes {}",
+    "max": "the longest run takes {}",
+}
+
+
+def rows_headline(tables: Mapping[str, Table], what: str, by: str = "self time") -> str:
+    """What comes first in the first table: its last name, and its share or the column ``by`` which
+    rows are ordered.
+    """
     for side, table in tables.items():
         labels = [column.label for column in table.columns]
         if table.rows and "share" in labels:
             row = table.rows[0]
-            name = row[labels.index("op") if what == "shape" else -1]
+            name = cut_middle(str(row[labels.index("op") if what == "shape" else -1]), _NAME)
+            if by in _MOST:
+                value = row[labels.index(by)]
+                text = counted(int(value or 0), "run") if by == "runs" else text_of(value, "run_ps")
+                return f"{_MOST[by].format(text)}: {name}"
             of = f"the {side}'s self time" if side != "kernels" else "the kernels' time"
-            return f"{row[labels.index('share')]} of {of}: {cut_middle(str(name), _NAME)}"
+            return f"{row[labels.index('share')]} of {of}: {name}"
     return ""
 
 

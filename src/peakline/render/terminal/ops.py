@@ -25,14 +25,17 @@ if TYPE_CHECKING:
     from peakline.tables.columns import Columns
 
 _ROWS = 20
+_COLUMN = {"total": "total", "count": "runs", "median": "median", "max": "max"}
+"""What the column is called by which rows are ordered, if it is not the self time."""
 
 
-def print_ops(profile: Profile, table: Columns | None, top: int | None) -> None:
-    """Print the ops of the devices, then those of the host; ``table`` stands in order."""
+def print_ops(profile: Profile, table: Columns | None, top: int | None, sort: str = "self") -> None:
+    """Print the ops of the devices, then those of the host; ``table`` is in the order ``sort``."""
     sides = {} if table is None else ops_tables(table, top or _ROWS)
-    parts = headed(rows_headline(sides, "op"), profile)
+    by = _COLUMN.get(sort, "")
+    parts = headed(rows_headline(sides, "op", by), profile)
     for one in sides.values():
-        parts += _table(one, "op", [*NARROW_WITHOUT, "total"])
+        parts += _table(one, "op", [*NARROW_WITHOUT, "total"], by)
     if "device" in sides:
         parts += ["", Text(RUNS)]
     if not sides:
@@ -41,18 +44,24 @@ def print_ops(profile: Profile, table: Columns | None, top: int | None) -> None:
 
 
 def print_ops_by(
-    profile: Profile, rows: list[dict[str, Any]], by: Literal["module", "shape"], top: int | None
+    profile: Profile,
+    rows: list[dict[str, Any]],
+    by: Literal["module", "shape"],
+    top: int | None,
+    sort: str = "self",
 ) -> None:
     """Print the time of ops by module or by the shapes of their inputs; ``rows`` stand in order."""
     tables = (by_module_tables if by == "module" else by_shape_tables)(rows, top or _ROWS)
-    parts = headed(rows_headline(tables, by), profile)
+    column = _COLUMN.get(sort, "")
+    parts = headed(rows_headline(tables, by, column), profile)
     for one in tables.values():
         # Two columns of names need the room of the numbers.
         more = [] if by == "module" else ["total", "median"]
-        parts += _table(one, "module" if by == "module" else "row", [*NARROW_WITHOUT, *more])
+        what = "module" if by == "module" else "row"
+        parts += _table(one, what, [*NARROW_WITHOUT, *more], column)
     if not tables:
-        what = "modules" if by == "module" else "shapes of inputs"
-        parts += ["", Text(f"no {what} of ops in this profile")]
+        none = "modules" if by == "module" else "shapes of inputs"
+        parts += ["", Text(f"no {none} of ops in this profile")]
     show([*parts, *_to_record(profile)])
 
 
@@ -61,18 +70,27 @@ def _to_record(profile: Profile) -> list[Shown]:
     return ["", *(Text(line) for line in lines)] if lines else []
 
 
-def print_kernels(profile: Profile, table: Columns | None, top: int | None) -> None:
-    """Print the GPU kernels; ``table`` stands in order."""
+def print_kernels(
+    profile: Profile, table: Columns | None, top: int | None, sort: str = "self"
+) -> None:
+    """Print the GPU kernels; ``table`` is in the order ``sort``."""
     if table is None:
         show([profile_line(profile), "", "no GPU kernels in this profile"])
         return
     shown = kernels_table(table, top or _ROWS)
-    parts = headed(rows_headline({"kernels": shown}, "kernel"), profile)
-    show([*parts, *_table(shown, "kernel", [*NARROW_WITHOUT, "tensor cores", "op"])])
+    # A kernel calls nothing: all its time is its own.
+    by = "" if sort == "total" else _COLUMN.get(sort, "")
+    parts = headed(rows_headline({"kernels": shown}, "kernel", by), profile)
+    show([*parts, *_table(shown, "kernel", [*NARROW_WITHOUT, "tensor cores", "op"], by)])
 
 
-def _table(table: Table, what: str, least: Sequence[str]) -> list[Shown]:
-    """A table under its title; a narrow terminal has fewer columns, without ``least`` first."""
+def _table(table: Table, what: str, least: Sequence[str], by: str) -> list[Shown]:
+    """A table under its title, first the column ``by`` which rows are ordered; a narrow terminal
+    has fewer others, without ``least`` first.
+    """
+    columns = table.columns
+    table = table.only(sorted(range(len(columns)), key=lambda n: columns[n].label != by))
+    least = [one for one in least if one != by]
     parts: list[Shown] = ["", Text(table.title, "bold"), drawn(table, least=least)]
     if table.rest:
         parts.append(indented(Text(f"and {counted(int(table.rest[0] or 0), f'more {what}')}")))
