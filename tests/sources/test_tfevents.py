@@ -57,6 +57,19 @@ def tagged(tag: str, run) -> bytes:
     return event(tagged_run_metadata={"tag": tag, "run_metadata": content})
 
 
+def exported(tag: str, run, plugin: str = "graph_run_metadata") -> bytes:
+    """As ``tf.summary.trace_export`` writes it."""
+    return event(summary={"value": [value_of(tag, run, plugin)]}, step=7)
+
+
+def value_of(tag, run, plugin="graph_run_metadata_graph"):
+    about = {"plugin_data": {"plugin_name": plugin}}
+    return {
+        "tag": tag, "metadata": about,
+        "tensor": {"dtype": 7, "string_val": [run.SerializeToString(), b"no run"]},
+    }  # fmt: skip
+
+
 VERSION = event(file_version="brain.Event:2")
 
 
@@ -111,6 +124,33 @@ def test_runs_are_named_by_their_tags(read, run):
     assert profile.columns("op_runs").array("op_run_id").tolist() == [0, 1]
     assert profile.columns("op_runs").array("device_entry").tolist() == [0, 1]
     assert profile.columns("op_outputs").array("op_run_id").tolist() == [0, 1]
+
+
+def test_runs_that_were_exported_stand_among_the_others(read, run):
+    scalar = {"tag": "loss", "simple_value": 1.0}
+    of_another = value_of("text", run, "graph_run_metadata_of_another")
+    several = [scalar, value_of("three", run), of_another, value_of("four", run), {"tag": "graph"}]
+    profile = read(
+        VERSION
+        + exported("one", run)
+        + tagged("two", run)
+        + event(summary={"value": several}, step=9)
+        + event(summary={"value": [of_another, scalar]})
+        + exported("empty", run).replace(b"empty", b"wrong")
+    )
+    rows = profile.columns("traced_runs").to_pylist()
+    assert [(row["name"], row["event_step"]) for row in rows] == [
+        ("one", 7), ("two", 0), ("three", 9), ("four", 9),
+    ]  # fmt: skip
+    assert profile.columns("op_runs").array("step_id").tolist() == [0, 1, 2, 3]
+    assert profile.columns("graphs").rows == 4
+    assert [w.kind for w in profile.warnings] == ["bad_checksum"]
+
+
+def test_an_exported_run_without_content_is_none(read):
+    value = {"tag": "a", "metadata": {"plugin_data": {"plugin_name": "graph_run_metadata"}}}
+    profile = read(VERSION + event(summary={"value": [value, {**value, "tensor": {"dtype": 7}}]}))
+    assert profile.columns("traced_runs").rows == 0
 
 
 def test_one_run_gives_the_tables_of_its_own_file(read, run, tmp_path):

@@ -73,12 +73,34 @@ def _number(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _is_of_run(
+    buf: cython.const[cython.uchar][::1], at: cython.longlong, end: cython.longlong
+) -> cython.bint:
+    """Whether ``graph_run_metadata`` stands anywhere in a summary."""
+    graph: cython.ulonglong = 0x75725F6870617267  # "graph_ru"
+    run: cython.ulonglong = 0x61646174656D5F6E  # "n_metada"
+    data: cython.ulonglong = 0x6174  # "ta"
+    while at + 18 <= end:
+        if (
+            buf[at] == 103
+            and _number(buf, at, 8) == graph
+            and _number(buf, at + 8, 8) == run
+            and _number(buf, at + 16, 2) == data
+        ):
+            return True
+        at += 1
+    return False
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _holds_more(
     buf: cython.const[cython.uchar][::1], at: cython.longlong, end: cython.longlong
 ) -> cython.bint:
-    """Whether an Event holds a graph (fields 4, 9) or a run (8), or cannot be walked.
+    """Whether an Event has a graph (fields 4, 9), a run (8, or in a summary), or cannot be walked.
 
-    Nearly all events hold a summary: they are passed over here, before they cost anything.
+    Nearly all events hold another summary: they are passed over here, before they cost anything.
     """
     tag: cython.int
     number: cython.int
@@ -109,6 +131,8 @@ def _holds_more(
                     break
             if wire == 2:
                 if value > low64(end - at):
+                    return True
+                if number == 5 and _is_of_run(buf, at, at + value):
                     return True
                 at += value
         else:

@@ -15,7 +15,7 @@ def _begins(head: bytes) -> bool:
 FORMAT = Format(
     name="tfevents",
     what="events file, `events.out.tfevents.*`",
-    written_by="TensorBoard's writers",
+    written_by="TensorBoard's writers, `tf.summary.trace_export`",
     fills="those of RunMetadata, one run per tag, and the graphs",
     reader="peakline.formats.tfevents.reader:EventsFileReader",
     rank=9,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peakline import schema
-from peakline.arrays import BoolArray
+from peakline.arrays import Int32Array
 from peakline.errors import DamagedError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import warn_of_damage
@@ -20,9 +21,13 @@ from peakline.formats.run_metadata.tables import RunTables
 from peakline.kernels.tfrecord import checksums, walk_records
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
-from peakline.wire import Buffer, Damage, Plan, Spans, WireTable, decode
+from peakline.wire import Buffer, Damage, Decoded, Plan, Spans, WireTable, decode
 
 _FEW = 1024
+_PLUGINS = frozenset({"graph_run_metadata", "graph_run_metadata_graph"})
+"""What a summary is for whose tensor is a RunMetadata: ``tf.summary.trace_export`` writes it
+(``tensorflow/python/ops/summary_ops_v2.py``).
+"""
 
 
 def _tables() -> npt.NDArray[np.uint32]:
@@ -76,13 +81,18 @@ def read_events(buffer: Buffer) -> Events:
             "meta_graph_def",
             "tagged_run_metadata.tag",
             "tagged_run_metadata.run_metadata",
+            "summary.value.tag",
+            "summary.value.metadata.plugin_data.plugin_name",
+            "summary.value.tensor.string_val",
         ],
     )
     decoded = decode(buffer, plan, Spans(starts, lengths))
     events, tagged = decoded[""], decoded["tagged_run_metadata"]
     holds = {name: events.spans(name).length > 0 for name in ("graph_def", "meta_graph_def")}
     used = holds["graph_def"] | holds["meta_graph_def"]
-    used[tagged.parent] = True
+    exported = _exported(buffer, decoded)
+    places = sorted([*_tagged(buffer, tagged), *exported], key=lambda place: place.event)
+    used[[place.event for place in places]] = True
     rows = np.flatnonzero(used)
     record = events.parent[rows]
     good = np.ones(rows.size, np.bool_)
@@ -93,7 +103,7 @@ def read_events(buffer: Buffer) -> Events:
     used[rows[~good]] = False
     return Events(
         records=count,
-        runs=_runs(buffer, events, tagged, used),
+        runs=_runs([place for place in places if used[place.event]], events),
         graphs=(
             *_graphs(events.spans("graph_def").take(holds["graph_def"] & used)),
             *_meta_graphs(
@@ -107,18 +117,55 @@ def read_events(buffer: Buffer) -> Events:
     )
 
 
-def _runs(buffer: Buffer, events: WireTable, tagged: WireTable, used: BoolArray) -> tuple[Run, ...]:
-    rows = np.flatnonzero(used[tagged.parent])
-    event = tagged.parent[rows]
-    times, steps = events.array("wall_time")[event], events.array("step")[event]
-    content = tagged.spans("run_metadata").take(rows)
-    tags = tagged.spans("tag").take(rows).texts(buffer)
-    places = zip(content.start.tolist(), content.length.tolist(), strict=True)
-    moments = zip(times.tolist(), steps.tolist(), strict=True)
-    return tuple(
-        Run(tag or f"run {number}", number, *place, *when)
-        for number, (tag, place, when) in enumerate(zip(tags, places, moments, strict=True))
+@dataclass(frozen=True)
+class _Place:
+    """Where a RunMetadata lies, and the row of its event."""
+
+    event: int
+    tag: str
+    start: int
+    length: int
+
+
+def _tagged(buffer: Buffer, tagged: WireTable) -> Iterator[_Place]:
+    """What TensorFlow 1 writes (``FileWriter.add_run_metadata``)."""
+    tags = tagged.spans("tag").texts(buffer)
+    return _places(tagged.parent, tags, tagged.spans("run_metadata"))
+
+
+def _exported(buffer: Buffer, decoded: Decoded) -> Iterator[_Place]:
+    """What TensorFlow 2 writes: the first text in the tensor of a summary for `_PLUGINS`."""
+    summary, value = decoded["summary"], decoded["summary.value"]
+    about = decoded["summary.value.metadata"]
+    plugin, tensor = (
+        decoded["summary.value.metadata.plugin_data"],
+        decoded["summary.value.tensor"],
     )
+    names = plugin.spans("plugin_name").texts(buffer)
+    wanted = np.array([name in _PLUGINS for name in names], np.bool_)
+    mine = about.parent[plugin.parent[wanted]]
+    texts = decoded["summary.value.tensor.string_val"]
+    owner, first = np.unique(tensor.parent[texts.parent], return_index=True)
+    first = first[np.isin(owner, mine)]
+    rows = tensor.parent[texts.parent[first]]
+    tags = value.spans("tag").take(rows).texts(buffer)
+    return _places(summary.parent[value.parent[rows]], tags, texts.spans("value").take(first))
+
+
+def _places(events: Int32Array, tags: Sequence[str], content: Spans) -> Iterator[_Place]:
+    columns = (events.tolist(), tags, content.start.tolist(), content.length.tolist())
+    return (_Place(*place) for place in zip(*columns, strict=True))
+
+
+def _runs(places: Sequence[_Place], events: WireTable) -> tuple[Run, ...]:
+    times, steps = events.array("wall_time").tolist(), events.array("step").tolist()
+    return tuple(
+        Run(
+            one.tag or f"run {number}", number, one.start, one.length,
+            times[one.event], steps[one.event],
+        )
+        for number, one in enumerate(places)
+    )  # fmt: skip
 
 
 def _graphs(spans: Spans) -> list[GraphSpan]:
