@@ -3,9 +3,7 @@
 import re
 from pathlib import Path
 
-import peakline
-
-PACKAGE = Path(peakline.__file__).parent
+PACKAGE = Path(__file__).parents[2] / "src" / "peakline"
 _FILE = r"`([\w/]+(?:\.py|\.js|/))`"
 
 

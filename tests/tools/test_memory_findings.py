@@ -121,8 +121,8 @@ def test_every_kind_of_finding_can_be_asked_for_and_is_documented(root):
             assert f'"{path.stem}"' in text
     assert told == set(KINDS)
     page = (root / "docs" / "findings.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `(\w+)` \| (?:info|warning|error)[^|]*\|", page, re.MULTILINE)
-    assert set(listed) == told
+    row = re.compile(r"^\| \[`(\w+)`\]\(#\1\) \| (?:info|warning|error)[^|]*\|", re.MULTILINE)
+    assert set(row.findall(page)) == told
 
 
 def test_a_failed_allocation_is_a_finding():
