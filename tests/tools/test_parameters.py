@@ -95,7 +95,20 @@ def test_any_value_is_what_pydantic_makes_of_it(name, value):
 @each_row("name", Every.declared())
 @given(value=st.text("+-_.019eE \t\n", max_size=8))
 def test_a_number_is_written_as_pydantic_reads_it(name, value):
-    assert_as_pydantic(Every, name, value)
+    if name in {"whole", "number"} and not is_number(value):
+        # Behind zeros pydantic takes some of what Python does not: 0-0, 0_.
+        with pytest.raises(UsageError):
+            Every.read({name: value})
+    else:
+        assert_as_pydantic(Every, name, value)
+
+
+def is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @each_row("tool", tool_names())
