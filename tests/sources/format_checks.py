@@ -253,7 +253,7 @@ def run_verb(words: list[str]) -> tuple[int, str]:
     lines = text.splitlines()
     if words[0] == "report" and code == 0:
         # What the page lacks, which was written all the same.
-        lines = [line for line in lines if not line.startswith(f"{words[1]}: no ")]
+        lines = [line for line in lines if not line.startswith(f"peakline: {words[1]}: no ")]
     assert code in {0, 1, 2, 3}, (words, code, text)
     assert all(line.startswith("peakline: ") for line in lines), (words, text)
     errors = [line for line in lines if not line.startswith("peakline: warning: ")]
