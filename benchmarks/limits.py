@@ -257,7 +257,7 @@ LIMITS = (
               _installed(f"{command}, first run", f"{command}, later run"))
         for command in ("memory_profile", "memory")
     ),
-    Limit("install", "the wheel and all it needs: at most {} MB", 470, "MB",
+    Limit("install", "the wheel and all it needs: at most {} MB", 350, "MB",
           lambda measured: measured["megabytes"]),
     *(
         Limit("install", f"{what}: at most {{}} ms of processor time over `python -c pass`", 60,

@@ -118,11 +118,11 @@ def test_first_runs_are_divided_by_later_ones(run, keep):
         row | {"command": "python -c pass", "wall_s": 0.5},
         row | {"command": "peakline --version", "wall_s": 0.5, "cpu_s": 0.561},
     ]
-    keep("install", {"megabytes": 470, "file": "1 MB (real)", "rows": rows})
+    keep("install", {"megabytes": 350, "file": "1 MB (real)", "rows": rows})
     section = _section(run("--render"), "Installation")
     later = "at most 1.3 times as long as a later one"
     assert f"| 1 MB: the first `memory`, just installed, {later} | yes | 1.20 times |" in section
-    assert "| the wheel and all it needs: at most 470 MB | yes | 470.00 MB |" in section
+    assert "| the wheel and all it needs: at most 350 MB | yes | 350.00 MB |" in section
     (version,) = (line for line in section if line.startswith("| `peakline --version`: at most"))
     assert version.endswith("| **no** | 61.00 ms |")
 
