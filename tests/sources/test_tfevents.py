@@ -21,7 +21,7 @@ from peakline.errors import DamagedError
 from peakline.formats import open_reader
 from peakline.formats.common.files import SourceFile
 from peakline.formats.tfevents.reader import TABLES, EventsFileReader, read_events
-from peakline.kernels.tfrecord import checksums
+from peakline.kernels.tfrecord import checksums, walk_records
 from peakline.tables import Profile
 from peakline.wire import as_buffer
 
@@ -145,6 +145,29 @@ def test_runs_that_were_exported_stand_among_the_others(read, run):
     assert profile.columns("op_runs").array("step_id").tolist() == [0, 1, 2, 3]
     assert profile.columns("graphs").rows == 4
     assert [w.kind for w in profile.warnings] == ["bad_checksum"]
+
+
+@each_row(
+    ("value", "found"),
+    [
+        ({"metadata": {"plugin_data": {"plugin_name": "graph_run_metadata"}}}, 1),
+        ({"metadata": {"plugin_data": {"plugin_name": "scalars"}}, "tag": "graph_run_metadata"}, 0),
+        ({"tensor": {"dtype": 7, "string_val": [b"graph_run_metadata"]}}, 0),
+        ({"image": {"encoded_image_string": b"J\x12graph_run_metadata"}}, 0),
+    ],
+)
+def test_of_other_summaries_nothing_but_what_they_are_is_read(value, found):
+    """An events file may have gigabytes of images."""
+    scalar = {"tag": "loss", "simple_value": 1.0}
+    data = as_buffer(VERSION + event(summary={"value": [scalar, value]}))
+    starts, lengths = np.empty(2, np.int64), np.empty(2, np.int64)
+    assert walk_records(data, TABLES, starts, lengths)[:2] == (2, found)
+
+
+def test_a_summary_that_is_no_message_is_passed_over(read):
+    for inside in (b"\x0a\x7f", b"\x0a\x03\x4a\x7f\x00", b"\xff" * 12, b"\x0b"):
+        content = b"\x2a" + bytes([len(inside)]) + inside
+        assert read(VERSION + record(content)).warnings == []
 
 
 def test_an_exported_run_without_content_is_none(read):

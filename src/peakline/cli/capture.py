@@ -190,10 +190,10 @@ def _saying_what_stays(repository: Repository, request: CaptureRequest) -> Itera
         try:
             session = repository.session(request.session_id)
             stored = ", ".join(file.host for file in session.hosts())
-            told = f"interrupted; what was whole by then is in {session.path}: {stored}"
+            text = f"interrupted; what was whole by then is in {session.path}: {stored}"
         except PeaklineError:
-            told = "interrupted; nothing was stored"
-        say(told)
+            text = "interrupted; nothing was stored"
+        say(text)
         raise
 
 
@@ -201,8 +201,8 @@ def _complain(result: CaptureResult) -> bool:
     """Say on standard error what went wrong; whether the capture counts as failed."""
     for outcome in result.outcomes:
         if outcome.error and not (outcome.state == "empty" and result.empty_trace):
-            told = "" if outcome.is_saved or outcome.state == "empty" else "failed: "
-            say(f"{outcome.address}: {told}{outcome.error}")
+            text = "" if outcome.is_saved or outcome.state == "empty" else "failed: "
+            say(f"{outcome.address}: {text}{outcome.error}")
     if result.empty_trace:
         say(
             "nothing was recorded, and nothing is stored: does the job do any work? "

@@ -76,7 +76,7 @@ def _number(
 def _is_of_run(
     buf: cython.const[cython.uchar][::1], at: cython.longlong, end: cython.longlong
 ) -> cython.bint:
-    """Whether ``graph_run_metadata`` stands anywhere in a summary."""
+    """Whether ``graph_run_metadata`` stands anywhere in what says what a summary's value is."""
     graph: cython.ulonglong = 0x75725F6870617267  # "graph_ru"
     run: cython.ulonglong = 0x61646174656D5F6E  # "n_metada"
     data: cython.ulonglong = 0x6174  # "ta"
@@ -96,11 +96,16 @@ def _is_of_run(
 @cython.nogil
 @cython.exceptval(check=False)
 def _holds_more(
-    buf: cython.const[cython.uchar][::1], at: cython.longlong, end: cython.longlong
+    buf: cython.const[cython.uchar][::1],
+    at: cython.longlong,
+    end: cython.longlong,
+    level: cython.int,
 ) -> cython.bint:
     """Whether an Event has a graph (fields 4, 9), a run (8, or in a summary), or cannot be walked.
 
     Nearly all events hold another summary: they are passed over here, before they cost anything.
+    Of an Event (``level`` 0) the summary (5) is walked too, of that (1) its values (1), of these
+    (2) the metadata (9): images, tensors and histograms are not read.
     """
     tag: cython.int
     number: cython.int
@@ -111,7 +116,9 @@ def _holds_more(
     while at < end:
         tag = buf[at]
         number, wire = tag >> 3, tag & 7
-        if tag >= 128 or number == 4 or number == 8 or number == 9:
+        if tag >= 128:
+            return level == 0
+        if level == 0 and (number == 4 or number == 8 or number == 9):
             return True
         at += 1
         if wire == 1:
@@ -122,7 +129,7 @@ def _holds_more(
             value, shift = 0, 0
             while True:
                 if at >= end or shift > 63:
-                    return True
+                    return level == 0
                 byte = buf[at]
                 value = low64(value | (byte & 127) << shift)
                 shift += 7
@@ -131,12 +138,17 @@ def _holds_more(
                     break
             if wire == 2:
                 if value > low64(end - at):
-                    return True
-                if number == 5 and _is_of_run(buf, at, at + value):
+                    return level == 0
+                if level == 2:
+                    if number == 9 and _is_of_run(buf, at, at + value):
+                        return True
+                elif number == (5 if level == 0 else 1) and _holds_more(
+                    buf, at, at + value, level + 1
+                ):
                     return True
                 at += value
         else:
-            return True
+            return level == 0
     return False
 
 
@@ -191,7 +203,7 @@ def walk_records(
                 missing = min(one << 62, length)
                 break
             end = at + 12 + length
-            if _holds_more(buf, at + 12, end):
+            if _holds_more(buf, at + 12, end, 0):
                 if found < starts.shape[0]:
                     starts[found] = at + 12
                     lengths[found] = length

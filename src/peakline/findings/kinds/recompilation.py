@@ -138,10 +138,12 @@ def _unmarked(context: TimeContext) -> Findings:
         times, changed = regions[0].times, regions[0].changed
         titles = _within([one.name for one in regions], where)
     else:
-        times, titles = own[0].times if own else 0, [one.title for one in own]
-        changed = what_changed(profile, [one.name for one in own[:1]])
+        times, changed = own[0].times if own else 0, ""
+        titles = [one.title for one in own]
     if times < FEWEST_STEPS:
         return
+    if not regions:
+        changed = what_changed(profile, [own[0].name])
     share = lost / whole
     # Each has to be compiled once.
     gain = share * (times - 1) / times
