@@ -10,7 +10,7 @@ that follows instead is drawn of what is printed. A comment before a block says 
 usual::
 
     <!-- exit 1 -->                            the last command of the block fails
-    <!-- run by tests/cli/test_capture.py -->  that test runs it, nobody else does
+    <!-- run by tests/cli/test_serve.py -->    that test runs it, nobody else does
     <!-- not run: it needs a GPU -->           nobody does
 """
 
