@@ -369,6 +369,7 @@ def test_fingers_zoom_and_move_the_chart(page, server):
     finger = """([kind, id, x, y]) => document.querySelector("canvas.step-chart").dispatchEvent(
       new PointerEvent(kind, {pointerId: id, pointerType: "touch", clientX: x, clientY: y,
         bubbles: true, isPrimary: id === 1}))"""
+    page.is_stale = True
     page.evaluate("HTMLElement.prototype.setPointerCapture = () => {}")
     at = box["x"] + 78 + (box["width"] - 86) / 2
     for move in (
