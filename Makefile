@@ -62,10 +62,11 @@ test: $(VENV)/.dev $(VENV)/.installed  ## run the tests against the installed pa
 soak: $(VENV)/.dev $(PEERS)/.installed  ## everything that is long on purpose, MINUTES=60 of it
 	$(PEERS_ENV) $(PY) scripts/soak.py --minutes $(MINUTES)
 
-lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, and who imports whom
+lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, who imports whom, and the budgets of the house
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
+	$(PY) scripts/check_house.py
 	PYTHONPATH=src $(VENV)/bin/lint-imports  # what is installed lacks the kernels' source
 
 page: $(NODE)/.typescript  ## types of the page's modules
