@@ -99,8 +99,7 @@ def _portions(trace: Trace) -> Iterator[tuple[int, int]]:
 
     All at once, the columns of ten million events would take as much memory as the events.
     """
-    for place in np.flatnonzero(trace.lines_on(HOST)).tolist():
-        line = trace.lines[place]
+    for line in trace.lines_on(HOST):
         for first in range(line.first, line.last, _AT_ONCE):
             yield first, min(first + _AT_ONCE, line.last)
 

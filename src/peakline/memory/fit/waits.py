@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import Int64Array
+from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import checked
 from peakline.memory.fit.recording import Recording, recording_of
 from peakline.memory.live import memory_records
@@ -98,9 +98,7 @@ def _late(profile: Profile) -> list[tuple[int, int, int]]:
     return list(zip(line_ids, trace.start[event].tolist(), begin.tolist(), strict=True))[:_MOST]
 
 
-def _idle_since(
-    trace: Trace, parents: Int64Array, event: Int64Array, parent: Int64Array
-) -> Int64Array:
+def _idle_since(trace: Trace, parents: AnyArray, event: AnyArray, parent: AnyArray) -> Int64Array:
     """Since when nothing ran in ``parent`` before each ``event`` in it: the end of the child before
     it, or the begin of the parent.
     """
