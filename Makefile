@@ -47,7 +47,7 @@ SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench schema docs site pictures lock sbom format develop clean FORCE
+.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench guard schema docs site pictures lock sbom format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -99,6 +99,9 @@ dist: $(VENV)/.dev $(VENV)/.build build/wheel/.built  ## a source distribution a
 
 bench: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## measure all parts against XProf; writes benchmarks/results and RESULTS.md
 	$(PY) benchmarks/run.py --peers "$(CURDIR)/$(PEERS_PY)"
+
+guard: $(VENV)/.dev $(VENV)/.installed  ## hold the main verbs to their memory and instructions on 40 MB
+	$(PY) benchmarks/guard.py
 
 schema: $(VENV)/.dev  ## compile the .proto sources again
 	$(PY) scripts/generate_schema.py
