@@ -42,12 +42,15 @@ MINUTES ?= 60
 # 1 records the pairs of tests/diagnosis again.
 RECORD ?=
 
+# Of the release that `make changelog` writes.
+VERSION ?= draft
+
 SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -path '*.egg-info*' \
     -not -name '*.so' -not -name '*.pxd' -print) src/peakline/kernels/bits.pxd \
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench guard schema docs site pictures lock sbom format develop clean FORCE
+.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench guard schema docs site pictures lock changelog sbom format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -127,6 +130,9 @@ lock: build/uv/bin/uv  ## write requirements/*.lock again, UPGRADE=1 with the ne
 	for name in compiler node peers frameworks site; do \
 	    $(LOCK) requirements/$$name.lock requirements/$$name.in > /dev/null; \
 	done
+
+changelog: $(VENV)/.dev  ## put the fragments of changelog.d into CHANGELOG.md, VERSION=draft prints them
+	$(PY) -m towncrier build --yes $(if $(filter draft,$(VERSION)),--draft --version Unreleased,--version $(VERSION))
 
 sbom: $(VENV)/.dev  ## list what an installation consists of, in build/sbom.json (CycloneDX)
 	$(PY) -W ignore::UserWarning -m cyclonedx_py requirements --pyproject pyproject.toml --mc-type library \
