@@ -6,7 +6,8 @@ import pytest
 from tests.analysis.hlo_programs import OUTPUT, PARAMETER, TEMPORARY, dump, program, value
 
 import peakline as package
-from peakline.compare.programs import ProgramState, match_programs
+from peakline.compare.programs import match_programs
+from peakline.compare.state import ProgramState
 
 
 def train(batch, *more, name="jit_train", number=1):

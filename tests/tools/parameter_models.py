@@ -17,8 +17,8 @@ from pydantic import (
     create_model,
 )
 
-from peakline.toolbox.parameter_values import listed
-from peakline.toolbox.parameters import Declaration, Parameters, type_hints
+from peakline.toolbox.parameter_values import Declaration, listed
+from peakline.toolbox.parameters import Parameters, type_hints
 
 _P = TypeVar("_P", bound=Parameters)
 _LIMITS = ("ge", "le", "lt", "max_length", "pattern")

@@ -22,9 +22,16 @@ from peakline.check.programs import program_baseline
 from peakline.check.units import BYTES
 from peakline.check.verdict import ROWS, Check, held, unmeasured
 from peakline.compare.memory import AllocatorDiff, compare
-from peakline.compare.programs import ProgramState, value_kind
+from peakline.compare.programs import value_kind
 from peakline.compare.rows import signed_size
-from peakline.compare.state import AllocatorState, Kind, MemoryState, groups_of, rates_of
+from peakline.compare.state import (
+    AllocatorState,
+    Kind,
+    MemoryState,
+    ProgramState,
+    groups_of,
+    rates_of,
+)
 from peakline.errors import InputError
 from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE
 from peakline.memory.signatures import normal_shape

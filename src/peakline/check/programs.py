@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from peakline.check.allowance import Allowance
 from peakline.check.units import BYTES, Unit
 from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
-from peakline.compare.programs import ProgramDiff, ProgramState, compare_programs
-from peakline.compare.state import MemoryState
+from peakline.compare.programs import ProgramDiff, compare_programs
+from peakline.compare.state import MemoryState, ProgramState
 from peakline.text import counted, size_text
 
 if TYPE_CHECKING:

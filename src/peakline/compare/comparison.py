@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from peakline.compare.memory import MemoryDiff
-    from peakline.compare.programs import ProgramDiff, ProgramState
-    from peakline.compare.state import MemoryState
+    from peakline.compare.programs import ProgramDiff
+    from peakline.compare.state import MemoryState, ProgramState
     from peakline.compare.time import TimeDiff, TimeState
     from peakline.tables import Profile, ProfileWarning
 

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from peakline.compare.matching import keyed, match_kinds
 from peakline.compare.rows import BYTES, PIECES, GroupDiff, group_rows, resized
-from peakline.compare.state import AllocatorState, Group, Kind, MemoryState, groups_of
+from peakline.compare.state import (
+    COSTS,
+    SIZES,
+    AllocatorState,
+    Kind,
+    MemoryState,
+    ProgramState,
+    groups_of,
+)
 from peakline.memory.signatures import normal_shape
 from peakline.shown import Brief
 
@@ -29,39 +37,6 @@ _NUMBERS = re.compile(r"(?:\d++\.)++")
 _DIGITS = re.compile(r"\d+")
 _MOST_KINDS = 50_000
 """A program with more of them is compared by what is live at its peak alone."""
-SIZES = ("peak_bytes", "argument_bytes", "output_bytes", "temporary_bytes")
-COSTS = ("flops", "bytes_accessed")
-
-
-@dataclass(frozen=True, repr=False)
-class ProgramState(Brief):
-    """The figures of one program. Sizes are bytes, None where the program does not say them.
-
-    ``groups`` are what is live when it needs most, together ``peak_bytes``; their ops are named
-    with the line of the user's program. ``kinds`` are all that it has, live then or not, None where
-    that is not known. ``flops`` and ``bytes_accessed`` are those of one run.
-    """
-
-    name: str
-    program_id: int | None = None
-    peak_bytes: int | None = None
-    argument_bytes: int | None = None
-    output_bytes: int | None = None
-    temporary_bytes: int | None = None
-    flops: float | None = None
-    bytes_accessed: float | None = None
-    groups: tuple[Group, ...] = ()
-    kinds: frozenset[Kind] | None = field(default=None, repr=False)
-
-    @property
-    def label(self) -> str:
-        """Its name, with the id in parentheses where there is one."""
-        return self.name + ("" if self.program_id is None else f"({self.program_id})")
-
-    def as_json(self) -> dict[str, object]:
-        """Its figures, without what is behind them."""
-        figures = ("program_id", *SIZES, *COSTS)
-        return {"module": self.name, **{name: getattr(self, name) for name in figures}}
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
@@ -22,11 +22,12 @@ from peakline.memory.signatures import Signature, normal_shape, scope_of
 from peakline.shown import Brief, line_of
 from peakline.text import allocator_text
 
-if TYPE_CHECKING:
-    from peakline.compare.programs import ProgramState
-
 SPECIAL = frozenset({BEFORE_PROFILE, RESERVED, UNATTRIBUTED})
 """Rows of a peak that stand for no op."""
+
+SIZES = ("peak_bytes", "argument_bytes", "output_bytes", "temporary_bytes")
+COSTS = ("flops", "bytes_accessed")
+"""The figures of a compiled program."""
 
 _MIN_STEPS = MIN_RISES + 1
 """Fewer step ends cannot show a leak even where every step leaves something."""
@@ -164,6 +165,37 @@ class AllocatorState(Brief):
             "fragmentation_at_peak": self.fragmentation,
             "allocated_per_step_bytes": None if allocated is None else round(allocated),
         }
+
+
+@dataclass(frozen=True, repr=False)
+class ProgramState(Brief):
+    """The figures of one program. Sizes are bytes, None where the program does not say them.
+
+    ``groups`` are what is live when it needs most, together ``peak_bytes``; their ops are named
+    with the line of the user's program. ``kinds`` are all that it has, live then or not, None where
+    that is not known. ``flops`` and ``bytes_accessed`` are those of one run.
+    """
+
+    name: str
+    program_id: int | None = None
+    peak_bytes: int | None = None
+    argument_bytes: int | None = None
+    output_bytes: int | None = None
+    temporary_bytes: int | None = None
+    flops: float | None = None
+    bytes_accessed: float | None = None
+    groups: tuple[Group, ...] = ()
+    kinds: frozenset[Kind] | None = field(default=None, repr=False)
+
+    @property
+    def label(self) -> str:
+        """Its name, with the id in parentheses where there is one."""
+        return self.name + ("" if self.program_id is None else f"({self.program_id})")
+
+    def as_json(self) -> dict[str, object]:
+        """Its figures, without what is behind them."""
+        figures = ("program_id", *SIZES, *COSTS)
+        return {"module": self.name, **{name: getattr(self, name) for name in figures}}
 
 
 @dataclass(frozen=True, repr=False)

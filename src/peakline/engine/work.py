@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import traceback
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,4 @@ def understood(told: bytes) -> Answer:
 
 
 def _version() -> str:
-    import peakline
-
-    return peakline.__version__
+    return version("peakline")

@@ -6,7 +6,8 @@ from dataclasses import MISSING
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
-from peakline.toolbox.parameters import Declaration, Parameters, type_hints
+from peakline.toolbox.parameter_values import Declaration
+from peakline.toolbox.parameters import Parameters, type_hints
 
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 _LIMITS = {

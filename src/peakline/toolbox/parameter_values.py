@@ -18,11 +18,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
-
-if TYPE_CHECKING:
-    from peakline.toolbox.parameters import Declaration
+from typing import Any, Literal, get_args, get_origin
 
 _TRUTH = dict.fromkeys(("true", "yes", "on", "t", "y", "1"), True) | dict.fromkeys(
     ("false", "no", "off", "f", "n", "0"), False
@@ -30,6 +28,29 @@ _TRUTH = dict.fromkeys(("true", "yes", "on", "t", "y", "1"), True) | dict.fromke
 _WHOLE = re.compile(r"([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?")
 _LARGEST_WHOLE = 1 << 53
 """Up to here a float holds every integer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """What is known of one parameter beside its name and its type.
+
+    A number is in ``ge <= number <= le`` and ``< lt``; a text has at most ``max_length``
+    characters and matches ``pattern`` as a whole. ``check`` returns the value, or raises a
+    ValueError that says what is wrong with it. ``local_only``: not for remote callers. ``schema``
+    is what its JSON schema says beyond that, which nobody checks here. One without a default
+    (MISSING) has to be given.
+    """
+
+    default: Any = MISSING
+    description: str
+    ge: int | None = None
+    le: int | None = None
+    lt: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+    check: Callable[[Any], Any] | None = None
+    local_only: bool = False
+    schema: Mapping[str, Any] = field(default_factory=dict)
 
 
 def value_of(kinds: Sequence[Any], declared: Declaration, value: object) -> Any:

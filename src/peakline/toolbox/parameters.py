@@ -6,7 +6,7 @@ What a value means is decided by `parameter_values`, the JSON schema is written 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from types import UnionType
 from typing import (
@@ -25,34 +25,11 @@ from typing import (
 
 from peakline.errors import PeaklineError, UsageError
 from peakline.suggest import near, there_is
-from peakline.toolbox.parameter_values import value_of
+from peakline.toolbox.parameter_values import Declaration, value_of
 
 _T = TypeVar("_T")
 _CHOICES = 100
 """So many names of ours are listed, which is all."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Declaration:
-    """What is known of one parameter beside its name and its type.
-
-    A number is in ``ge <= number <= le`` and ``< lt``; a text has at most ``max_length``
-    characters and matches ``pattern`` as a whole. ``check`` returns the value, or raises a
-    ValueError that says what is wrong with it. ``local_only``: not for remote callers. ``schema``
-    is what its JSON schema says beyond that, which nobody checks here. One without a default
-    (MISSING) has to be given.
-    """
-
-    default: Any = MISSING
-    description: str
-    ge: int | None = None
-    le: int | None = None
-    lt: int | None = None
-    max_length: int | None = None
-    pattern: str | None = None
-    check: Callable[[Any], Any] | None = None
-    local_only: bool = False
-    schema: Mapping[str, Any] = field(default_factory=dict)
 
 
 @overload

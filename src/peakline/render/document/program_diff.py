@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from peakline.compare.programs import ProgramDiff, ProgramState
+from peakline.compare.programs import ProgramDiff
 from peakline.compare.rows import signed_size
+from peakline.compare.state import ProgramState
 from peakline.render.document.diff import Change, Part, change_of, changed_table, rest_of
 from peakline.render.document.model import Row, Table, columns_of
 from peakline.text import number_text, size_text

@@ -25,7 +25,7 @@ from peakline.text import check_repeated
 from peakline.tools.graph_scopes.picture import nodes_picture, scopes_picture
 
 if TYPE_CHECKING:
-    from peakline.tools.graph_scopes import GraphScopesParameters
+    from peakline.tools.graph_scopes.parameters import GraphScopesParameters
 
 
 _MOST = 12

@@ -15,7 +15,7 @@ from peakline.text import check_repeated, one_line
 
 if TYPE_CHECKING:
     from peakline.tables import Columns, Profile
-    from peakline.tools.graph_viewer import GraphViewerParameters
+    from peakline.tools.graph_viewer.parameters import GraphViewerParameters
 
 
 _STYLES = {"control": "style=dotted", "result": "style=dashed", "argument": "style=dashed"}

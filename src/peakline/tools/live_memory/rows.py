@@ -16,7 +16,7 @@ from peakline.tables import Columns, Names
 from peakline.toolbox.parameters import check_choice
 
 if TYPE_CHECKING:
-    from peakline.tools.live_memory import LiveMemoryParameters
+    from peakline.tools.live_memory.parameters import LiveMemoryParameters
 
 _TEXTS = ("op", "scope", "region_type", "data_type", "shape", *DESCRIBED)
 _SEARCHED = ("op", "region_type", "data_type", "shape", *DESCRIBED)

@@ -19,7 +19,7 @@ from peakline.tools.timeline.views import View, brief, lines_of, span_of
 
 if TYPE_CHECKING:
     from peakline.timing.timeline.arrows import Arrows
-    from peakline.tools.timeline import TimelineParameters
+    from peakline.tools.timeline.parameters import TimelineParameters
 
 _LARGE = 1_000_000
 """Of so many events all arrows are found at once; of more, those of a stretch."""

@@ -16,7 +16,7 @@ from peakline.trace.events import trace_of
 
 if TYPE_CHECKING:
     from peakline.timing.step_breakdown import StepTimes
-    from peakline.tools.timeline import TimelineParameters
+    from peakline.tools.timeline.parameters import TimelineParameters
 
 
 def _steps(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:

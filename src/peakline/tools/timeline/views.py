@@ -18,7 +18,7 @@ from peakline.tools.timeline.format import Value, stored
 from peakline.trace.events import trace_of
 
 if TYPE_CHECKING:
-    from peakline.tools.timeline import TimelineParameters
+    from peakline.tools.timeline.parameters import TimelineParameters
 
 View = Callable[[Profile, "TimelineParameters"], Mapping[str, Value]]
 MOST_ITEMS = 1 << 19

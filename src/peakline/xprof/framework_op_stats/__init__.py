@@ -7,7 +7,6 @@ without that: the ops of devices, then those of the host, each by self time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peakline.toolbox.parameters import XprofParameters
@@ -16,11 +15,9 @@ from peakline.toolbox.written import tables_csv, tables_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.kernels import KernelReport
-    from peakline.timing.op_metrics import OpTable
-    from peakline.xprof.rules.hardware import Peaks
+    from peakline.xprof.framework_op_stats.rows import HostOpStats
 
-__all__ = ["TOOL", "FrameworkOpStatsParameters", "HostOpStats"]
+__all__ = ["TOOL", "FrameworkOpStatsParameters"]
 
 _CUT = "ops_cut"
 
@@ -29,19 +26,9 @@ class FrameworkOpStatsParameters(XprofParameters):
     """The parameters; text is accepted for every value."""
 
 
-@dataclass(frozen=True)
-class HostOpStats:
-    """What one host contributes."""
-
-    host_ops: OpTable
-    device_ops: OpTable
-    peaks: Peaks
-    kernels: list[KernelReport]
-
-
 def _partial(profile: Profile, parameters: FrameworkOpStatsParameters) -> HostOpStats:
     from peakline.timing.kernels import kernel_reports
-    from peakline.xprof.framework_op_stats.rows import MOST_OPS, is_cut
+    from peakline.xprof.framework_op_stats.rows import MOST_OPS, HostOpStats, is_cut
     from peakline.xprof.rules.device_ops import device_table, xprof_device_table
     from peakline.xprof.rules.hardware import peaks_of
     from peakline.xprof.rules.host_ops import host_table, xprof_host_table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from peakline.timing.kernels import KernelReport
 from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
@@ -11,9 +11,6 @@ from peakline.timing.op_names import is_jax_op, is_tf_op
 from peakline.toolbox.written import Column, DataTable, Value
 from peakline.xprof.rules.hardware import Peaks, combine_peaks, is_gradient
 from peakline.xprof.rules.kernels import MOST_KERNELS, longest
-
-if TYPE_CHECKING:
-    from peakline.xprof.framework_op_stats import HostOpStats
 
 MOST_OPS = 500
 """So many of each side XProf shows."""
@@ -47,6 +44,16 @@ _COLUMNS = (
     Column("operational_intensity", "number", "Operational Intensity (FLOPs/Byte)"),
 )
 _LAST = (Column("bound_by", "string", "Bound by"), Column("eager", "string", "Execution mode"))
+
+
+@dataclass(frozen=True)
+class HostOpStats:
+    """What one host contributes."""
+
+    host_ops: OpTable
+    device_ops: OpTable
+    peaks: Peaks
+    kernels: list[KernelReport]
 
 
 def op_tables(hosts: Sequence[HostOpStats], *, strict: bool) -> list[DataTable]:

@@ -11,7 +11,7 @@ from peakline.tools import graph_viewer as ours
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto
     from peakline.tables import Profile
-    from peakline.tools.graph_viewer import GraphViewerParameters
+    from peakline.tools.graph_viewer.parameters import GraphViewerParameters
 
 
 def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str) -> bytes:
