@@ -18,6 +18,7 @@ from peakline.formats.chrome_trace import memory
 from peakline.formats.chrome_trace.collect import collect
 from peakline.formats.chrome_trace.own import STEP_ARGUMENT
 from peakline.formats.chrome_trace.phases import CLASS_OF, SKIPPED, UNKNOWN
+from peakline.formats.chrome_trace.rules import RULES
 from peakline.formats.chrome_trace.stats import event_stats
 from peakline.formats.chrome_trace.steps import Steps, find_steps, steps_of_events
 from peakline.formats.chrome_trace.texts import unescaped
@@ -42,7 +43,7 @@ class ChromeTraceReader(ReportingReader):
 
     __retained__ = "_file _losses _read _steps _owners"
 
-    has_categories = True
+    event_rules = RULES
     tables = _TABLES
     """Those of memory are empty where PyTorch did not record it."""
 
