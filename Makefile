@@ -47,7 +47,7 @@ SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench schema docs site pictures lock sbom format develop clean FORCE
+.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench guard schema docs site pictures lock sbom format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -62,10 +62,11 @@ test: $(VENV)/.dev $(VENV)/.installed  ## run the tests against the installed pa
 soak: $(VENV)/.dev $(PEERS)/.installed  ## everything that is long on purpose, MINUTES=60 of it
 	$(PEERS_ENV) $(PY) scripts/soak.py --minutes $(MINUTES)
 
-lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, and who imports whom
+lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, who imports whom, and the budgets of the house
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
+	$(PY) scripts/check_house.py
 	PYTHONPATH=src $(VENV)/bin/lint-imports  # what is installed lacks the kernels' source
 
 page: $(NODE)/.typescript  ## types of the page's modules
@@ -98,6 +99,9 @@ dist: $(VENV)/.dev $(VENV)/.build build/wheel/.built  ## a source distribution a
 
 bench: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## measure all parts against XProf; writes benchmarks/results and RESULTS.md
 	$(PY) benchmarks/run.py --peers "$(CURDIR)/$(PEERS_PY)"
+
+guard: $(VENV)/.dev $(VENV)/.installed  ## hold the main verbs to their memory and instructions on 40 MB
+	$(PY) benchmarks/guard.py
 
 schema: $(VENV)/.dev  ## compile the .proto sources again
 	$(PY) scripts/generate_schema.py

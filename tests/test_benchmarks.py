@@ -189,3 +189,45 @@ def test_a_measured_part_is_kept_and_the_others_stay(run, keep, tmp_path):
     assert "at commit of-before by" in page
     assert record["commit"] != "of-before"
     assert {"Load before", "Load after"} <= set(record["machine"])
+
+
+class TestGuard:
+    """What holds the verbs to their memory and instructions."""
+
+    @pytest.fixture
+    def guard(self, root, monkeypatch):
+        monkeypatch.syspath_prepend(str(root / "benchmarks"))
+        import guard
+
+        return guard
+
+    def test_a_rise_names_the_verb(self, guard):
+        figures = {"steps": {"peak_bytes": 1000, "instructions": 100}, "ops": {"peak_bytes": 10}}
+        now = {"steps": {"peak_bytes": 1050, "instructions": 105}, "ops": {"peak_bytes": 1}}
+        assert guard.exceeded(now, figures) == []
+        now["steps"] = {"peak_bytes": 1051, "instructions": 110}
+        assert guard.exceeded(now, figures) == [
+            "steps: peak_bytes 1,051, 5% above the 1,000 allowed",
+            "steps: instructions 110, 10% above the 100 allowed",
+        ]
+
+    def test_a_verb_without_a_figure_fails(self, guard):
+        assert guard.exceeded({"fit": {"peak_bytes": 1}}, {}) == [
+            "fit: no figure of its peak memory; --record writes it"
+        ]
+
+    def test_instructions_are_what_perf_counts(self, guard, monkeypatch, tmp_path):
+        perf = tmp_path / "perf"
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        for counted, expected in (("123456", 123456), ("<not supported>", None)):
+            perf.write_text(f'#!/bin/sh\necho "{counted},,instructions:u,1,100.00,," > "$7"\n')
+            perf.chmod(0o755)
+            assert guard.instructions(["true"]) == expected
+        perf.unlink()
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert guard.instructions(["true"]) is None
+
+    def test_every_verb_has_a_figure(self, guard):
+        figures = json.loads(guard.FIGURES.read_text("utf-8"))
+        assert {*figures} == {*guard.VERBS}
+        assert all(entry["peak_bytes"] > 0 for entry in figures.values())

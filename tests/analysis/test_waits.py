@@ -80,14 +80,19 @@ def memory(line, kind, at, address, size, in_use, limit=4096):
     )
 
 
-def recorded(tmp_path, late_ps, room):
-    """One thread holds 2,048 bytes; another op needs as much, and gets it when they are freed."""
+def recorded(tmp_path, late_ps, room, *, busy_ps=0):
+    """One thread holds 2,048 bytes; another op needs as much, and gets it when they are freed, after
+    other work of ``busy_ps``.
+    """
     builder = SpaceBuilder()
     host = builder.host()
     holder, waiter = host.line("holder", 0), host.line("waiter", 0)
     memory(holder, "MemoryAllocation", 100, 4096, 2048, 2048, room)
     memory(holder, "MemoryDeallocation", 500 + late_ps - 10, 4096, 2048, 0, room)
     waiter.event("MatMul", 500, late_ps + 1000)
+    if busy_ps:
+        waiter.event("Transpose", 500, busy_ps)
+        waiter.event("Inside", 510, busy_ps - 20)
     memory(waiter, "MemoryAllocation", 500 + late_ps, 4096, 2048, 2048, room)
     path = tmp_path / "host.xplane.pb"
     path.write_bytes(builder.space.SerializeToString())
@@ -101,3 +106,12 @@ def recorded(tmp_path, late_ps, room):
 def test_late_is_a_wait_only_where_there_was_no_room(tmp_path, late_ps, room, waits):
     with peakline.open(recorded(tmp_path, late_ps, room)) as profile:
         assert len(waits_of(profile)) == waits
+
+
+@pytest.mark.parametrize(
+    ("busy_ps", "wait_ps"), [(LATE_PS + 5, [LATE_PS + 95]), (LATE_PS + 101, []), (2 * LATE_PS, [])]
+)
+def test_a_thread_that_works_does_not_wait(tmp_path, busy_ps, wait_ps):
+    path = recorded(tmp_path, 2 * LATE_PS + 100, 2048, busy_ps=busy_ps)
+    with peakline.open(path) as profile:
+        assert [one.wait_ps for one in waits_of(profile)] == wait_ps

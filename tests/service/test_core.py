@@ -24,8 +24,8 @@ from peakline.errors import (
     UsageError,
 )
 from peakline.service.capturing import at_most
+from peakline.service.core import Wording, one_line
 from peakline.service.uploading import ExpandsError
-from peakline.service.wording import Wording, one_line
 from peakline.tables.sql_process.answer import Form
 
 JSON = Form("json")

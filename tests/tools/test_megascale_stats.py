@@ -8,7 +8,7 @@ from tests.each_row import each_row
 import peakline
 from peakline.tools import find_tool, run_tool
 from peakline.xprof.megascale_stats import _shown_bytes
-from peakline.xprof.megascale_stats.groups import group_size
+from peakline.xprof.megascale_stats.ops import group_size
 from peakline.xprof.megascale_stats.transfers import sent_bytes
 from reference.megascale_spaces import (
     RENDEZVOUS,

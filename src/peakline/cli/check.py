@@ -347,7 +347,7 @@ def _update(
 
 def _outcome(profile: Profile, path: str, question: Question, checks: Sequence[Check]) -> Outcome:
     """The checks, with where to point at: the line that makes most, else the limit in its file."""
-    from peakline.check.places import near, places_of
+    from peakline.check.programs import near, places_of
     from peakline.memory.allocator_names import shown_names
     from peakline.render.ci.outcome import Outcome
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from peakline.compare.changes import changes_of
 from peakline.compare.rows import signed_size, signed_time
 from peakline.shown import Brief, Shown, Tabular, table_of
 from peakline.tables.profile_facts import ProfileFacts, facts_of, warnings_document
@@ -19,6 +19,35 @@ if TYPE_CHECKING:
     from peakline.compare.state import MemoryState
     from peakline.compare.time import TimeDiff, TimeState
     from peakline.tables import Profile, ProfileWarning
+
+
+_NAMES = (
+    "about", "where", "name", "data_type", "shape", "change", "before", "after", "delta", "unit",
+)  # fmt: skip
+
+
+def changes_of(found: Comparison) -> list[dict[str, Any]]:
+    """A row for each kind of buffers that changed at a peak (bytes), part of the mean step and op
+    (ps); all have the same keys.
+    """
+    return [dict(zip(_NAMES, row, strict=True)) for row in _rows(found)]
+
+
+def _rows(found: Comparison) -> Iterator[tuple[Any, ...]]:
+    for diff in found.memory.allocators:
+        for group in diff.groups:
+            kind = group.kind
+            sizes = group.before_bytes, group.after_bytes, group.delta_bytes
+            form = kind.op, kind.data_type, kind.shape
+            yield "peak", diff.allocator, *form, group.change, *sizes, "bytes"
+    if found.time is None:
+        return
+    for part in found.time.parts:
+        times = part.before_ps, part.after_ps, part.delta_ps
+        yield "part", "", part.words, "", "", "", *times, "ps"
+    for op in found.time.ops:
+        times = op.before_ps, op.after_ps, op.delta_ps
+        yield "op", op.side, op.op, "", "", op.change, *times, "ps"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

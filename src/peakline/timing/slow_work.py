@@ -9,7 +9,7 @@ function of JAX (jaxlib/pjit.cc), ``aten::op`` an op of PyTorch.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.tables import Profile
 from peakline.tables.joins import summed
 from peakline.timing.op_names import EAGER
-from peakline.trace.events import HOST, trace_of
+from peakline.trace.events import HOST, Trace, trace_of
 from peakline.trace.intervals import covered, union
 
 ALONE = 0.1
@@ -26,6 +26,7 @@ ALONE = 0.1
 _HALF = 0.5
 """It says why they are slow when all of it takes half of what they take longer."""
 _NAMES = 2
+_AT_ONCE = 1 << 20
 
 _FUNCTION = re.compile(
     rf"{EAGER}__(?:inference|forward|backward)_(?P<tf>.+?)_\d+$|PjitFunction\((?P<jax>.+)\)$"
@@ -60,27 +61,47 @@ def only_slow(
     label, names, is_function = _labels(trace.name.values)
     if not names:
         return None
-    event = np.flatnonzero(trace.within(trace.lines_on(HOST)) & (label[trace.name.codes] >= 0))
-    step = np.searchsorted(begin, trace.start[event], "right") - 1
-    inside = (step >= 0) & (trace.start[event] < end[np.maximum(step, 0)])
-    event, step = event[inside], step[inside]
-    one = label[trace.name.codes[event]]
-    slow = is_slow[step]
-    often = np.bincount(one[slow], minlength=len(names)) / np.count_nonzero(is_slow)
-    usual = np.bincount(one[~slow], minlength=len(names)) / np.count_nonzero(~is_slow)
-    apart = (often > 0) & (usual <= ALONE * often)
-    mine = slow & apart[one]
+    often, usual = np.zeros((2, len(names)))
+    parts: list[tuple[AnyArray, AnyArray]] = []
+    for first, stop in _portions(trace):
+        one = label[trace.name.codes[first:stop]]
+        event = np.flatnonzero(one >= 0)
+        one = one[event]
+        event += first
+        step = np.searchsorted(begin, trace.start[event], "right") - 1
+        inside = (step >= 0) & (trace.start[event] < end[np.maximum(step, 0)])
+        slow = inside & is_slow[step]
+        often += np.bincount(one[slow], minlength=len(names))
+        usual += np.bincount(one[inside & ~slow], minlength=len(names))
+        parts.append((event[slow], one[slow]))
+    if not parts:
+        return None
+    event, one = (np.concatenate(part) for part in zip(*parts, strict=True))
+    often /= np.count_nonzero(is_slow)
+    usual /= np.count_nonzero(~is_slow)
+    mine = ((often > 0) & (usual <= ALONE * often))[one]
     if not mine.any():
         return None
-    starts, ends = trace.start[event[mine]], trace.end[event[mine]]
+    one, event = one[mine], event[mine]
+    starts, ends = trace.start[event], trace.end[event]
     each = covered(union(starts, ends), begin[is_slow], end[is_slow])
     if float(each.mean()) < _HALF * extra_ps:
         return None
-    took: Int64Array = summed(one[mine], ends - starts, len(names))
+    took: Int64Array = summed(one, ends - starts, len(names))
     order = np.lexsort((-took, ~is_function))
     order = order[took[order] > 0]
     chosen = tuple(names[place] for place in order[:_NAMES].tolist())
     return OnlySlow(chosen, int(each.mean()), bool(is_function[order[0]]))
+
+
+def _portions(trace: Trace) -> Iterator[tuple[int, int]]:
+    """The events of the host in turn: the first and the one after the last of each portion.
+
+    All at once, the columns of ten million events would take as much memory as the events.
+    """
+    for line in trace.lines_on(HOST):
+        for first in range(line.first, line.last, _AT_ONCE):
+            yield first, min(first + _AT_ONCE, line.last)
 
 
 def _labels(values: Sequence[str]) -> tuple[Int64Array, list[str], BoolArray]:

@@ -126,9 +126,12 @@ def step_ops_of(profile: Profile, *, of_host: bool = False) -> StepOps | None:
     trace = trace_of(profile)
     if not trace.size:
         return None
-    runs, side = host_executions(profile), "host"
-    if not of_host and (on_device := framework_executions(profile)).event.size:
-        runs, side = on_device, "device"
+    if of_host:
+        runs, side = host_executions(profile), "host"
+    else:
+        runs, side = framework_executions(profile), "device"
+        if not runs.event.size:
+            return step_ops_of(profile, of_host=True)
     if not runs.event.size:
         return None
     event = runs.event.astype(np.int64)

@@ -2,9 +2,10 @@
 
 TensorFlow's best-fit allocator retries a request that fails for up to ten seconds
 (``AllocatorRetry``, tensorflow/tensorflow ``tensorflow/core/common_runtime/allocator_retry.cc``).
-Nothing records that, but the op runs meanwhile: its first allocation comes late, and at the op's
-begin the allocator could not have served it, by its own figure of what is available or by the
-replay of what was recorded.
+Nothing records that, but the op runs meanwhile, and its thread does nothing else: its first
+allocation comes late after the last event before it, and then, at the begin of the wait, the
+allocator could not have served it, by its own figure of what is available or by the replay of what
+was recorded.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import Int64Array
+from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import checked
 from peakline.memory.fit.recording import Recording, recording_of
 from peakline.memory.live import memory_records
@@ -22,10 +23,12 @@ from peakline.memory.signatures import History, read_history
 from peakline.replay.bfc import GRANULE, BfcMachine
 from peakline.replay.bfc_proof import prove
 from peakline.tables import Profile
-from peakline.trace.events import nesting_of, trace_of
+from peakline.trace.events import Trace, nesting_of, trace_of
 
 LATE_PS = 5 * 10**9
-"""An op whose first allocation comes later than this after its begin may have waited."""
+"""A thread that does nothing in an op for longer than this before its first allocation may have
+waited.
+"""
 _EVENT = "MemoryAllocation"
 _MOST = 10_000
 _MOST_EVENTS = 2_000_000
@@ -76,7 +79,7 @@ def waits_of(profile: Profile) -> list[Wait]:
 
 
 def _late(profile: Profile) -> list[tuple[int, int, int]]:
-    """Line, time and begin of its op, of first allocations that come late."""
+    """Line, time and begin of the wait, of first allocations that come late."""
     trace = trace_of(profile)
     if trace.source != "events" or _EVENT not in trace.name.values:
         return []
@@ -88,9 +91,23 @@ def _late(profile: Profile) -> list[tuple[int, int, int]]:
     event, parent = event[first], parent[first]
     is_late = trace.start[event] - trace.start[parent] > LATE_PS
     event, parent = event[is_late], parent[is_late]
+    begin = _idle_since(trace, nesting_of(profile).parent, event, parent)
+    is_late = trace.start[event] - begin > LATE_PS
+    event, begin = event[is_late], begin[is_late]
     line_ids = [trace.lines[place].line_id for place in trace.lines_of(event).tolist()]
-    starts = trace.start[event].tolist()
-    return list(zip(line_ids, starts, trace.start[parent].tolist(), strict=True))[:_MOST]
+    return list(zip(line_ids, trace.start[event].tolist(), begin.tolist(), strict=True))[:_MOST]
+
+
+def _idle_since(trace: Trace, parents: AnyArray, event: AnyArray, parent: AnyArray) -> Int64Array:
+    """Since when nothing ran in ``parent`` before each ``event`` in it: the end of the child before
+    it, or the begin of the parent.
+    """
+    # The events of a line are in order of time: the one before is the parent, or in that child.
+    before = event - 1
+    while (deeper := parents[before] > parent).any():
+        before[deeper] = parents[before[deeper]]
+    is_child = parents[before] == parent
+    return np.where(is_child, trace.end[before], trace.start[parent])
 
 
 def _waits(history: History, number: int, begins: dict[int, int]) -> Iterator[Wait]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,56 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.errors import NotFoundError, UsageError
-from peakline.text import check_repeated
+from peakline.text import check_repeated, one_line
 
 if TYPE_CHECKING:
     from peakline.tables import Columns, Profile
     from peakline.tools.graph_viewer import GraphViewerParameters
+
+
+_STYLES = {"control": "style=dotted", "result": "style=dashed", "argument": "style=dashed"}
+_LONGEST = 200
+
+
+def draw(document: Mapping[str, Any], *, merge_fusion: bool) -> bytes:
+    """The graph; with ``merge_fusion`` without what is inside of fusions."""
+    return "".join(_lines(document, merge_fusion=merge_fusion)).encode()
+
+
+def _lines(document: Mapping[str, Any], *, merge_fusion: bool) -> Iterator[str]:
+    fused = {
+        name
+        for node in document["nodes"]
+        if node["opcode"] == "fusion" and merge_fusion
+        for name in node["calls"]
+    }
+    nodes = [node for node in document["nodes"] if node["computation"] not in fused]
+    ids = {node["name"]: f"n{number}" for number, node in enumerate(nodes)}
+    inside: dict[str, list[dict[str, Any]]] = {}
+    for node in nodes:
+        inside.setdefault(node["computation"] or "", []).append(node)
+    yield f"digraph G {{\nrankdir = TB;\nlabel = {_quoted(document['module'])};\n"
+    yield "node [shape=box];\n"
+    for number, (computation, members) in enumerate(inside.items()):
+        yield f"subgraph cluster_{number} {{\nlabel = {_quoted(computation)};\n"
+        for node in members:
+            label = f"{node['name']}\n{node['opcode']}\n{node['shape']}"
+            marked = ", penwidth=3" if node["name"] == document["node"] else ""
+            hint = _quoted(node["op_name"] or node["name"])
+            yield f"{ids[node['name']]} [label={_quoted(label)}, tooltip={hint}{marked}];\n"
+        yield "}\n"
+    for edge in document["edges"]:
+        if edge["from"] in ids and edge["to"] in ids:
+            style = _STYLES.get(edge["kind"])
+            more = f" [{style}]" if style else ""
+            yield f"{ids[edge['from']]} -> {ids[edge['to']]}{more};\n"
+    yield "}\n"
+
+
+def _quoted(text: str) -> str:
+    lines = [one_line(line[:_LONGEST]) for line in text.split("\n")]
+    return '"' + "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in lines) + '"'
+
 
 _MOST_NODES = 1000
 """Nodes of a neighbourhood: those that are nearest."""
@@ -65,8 +110,6 @@ def answer_graph(
         raise UsageError("graph_viewer: a graph is around a node: say node_name")
     rows, left_out = graph.around(name, parameters.graph_width)
     if output_format == "dot":
-        from peakline.tools.graph_viewer.drawing import draw
-
         document = graph.document(rows, name, parameters, left_out)
         return draw(document, merge_fusion=parameters.merge_fusion)
     return json.dumps(graph.document(rows, name, parameters, left_out)).encode()

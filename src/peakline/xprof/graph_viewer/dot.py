@@ -6,6 +6,7 @@ has in the order of a hash table, are in the order of the edges.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peakline.errors import InputError
@@ -22,14 +23,6 @@ from peakline.xprof.graph_viewer.around import (
     SOME_USERS,
     Shown,
 )
-from peakline.xprof.graph_viewer.colors import (
-    BROWN,
-    DARK_RED,
-    DASHED,
-    Colors,
-    color_of,
-    parameter_color,
-)
 from peakline.xprof.graph_viewer.labels import (
     applied,
     element,
@@ -45,6 +38,73 @@ from peakline.xprof.graph_viewer.labels import (
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto
     from peakline.xprof.graph_viewer.linked import Computation, Instruction
+
+
+@dataclass(frozen=True)
+class Colors:
+    """What a node is drawn with."""
+
+    fill: str
+    stroke: str
+    font: str = "black"
+    style: str = "filled"
+
+    def text(self) -> str:
+        """As attributes of a node."""
+        return (
+            f'style="{self.style}", fontcolor="{self.font}", color="{self.stroke}", '
+            f'fillcolor="{self.fill}"'
+        )
+
+
+BROWN = Colors("#bcaaa4", "#8c7b75")
+DARK_RED = Colors("#b71c1c", "#7f0000", "white")
+DASHED = Colors("white", "#757575", "#757575", "filled,dashed")
+_WHITE = Colors("white", "#9e9e9e")
+_YELLOW = Colors("#fff9c4", "#cbc693")
+_GREEN = Colors("#c8e6c9", "#97b498")
+_DARK_BLUE = Colors("#1565c0", "#003c8f", "white")
+_PURPLE = Colors("#e1bee7", "#af8eb5")
+_GRAY = Colors("#cfd8dc", "#9ea7aa")
+_DARK_GREEN = Colors("#2e7d32", "#005005", "white")
+_ORANGE = Colors("#ffe0b2", "#cbae82")
+_DARK_ORANGE = Colors("#ffb74d", "#c88719")
+
+_OPCODES = {
+    _YELLOW: "broadcast dynamic-update-slice",
+    _GREEN: "concatenate dynamic-slice reshape dynamic-reshape reverse transpose copy copy-start "
+    "copy-done",
+    _DARK_BLUE: "convolution dot ragged-dot scaled-dot fft triangular-solve cholesky",
+    _PURPLE: "batch-norm-grad batch-norm-inference batch-norm-training reduce reduce-window scan "
+    "scatter select-and-scatter gather",
+    _GRAY: "domain fusion map get-dimension-size set-dimension-size",
+    BROWN: "all-gather all-gather-start all-gather-done all-reduce reduce-scatter all-reduce-start "
+    "all-reduce-done all-to-all collective-broadcast collective-permute collective-permute-start "
+    "collective-permute-done infeed outfeed partition-id ragged-all-to-all recv recv-done send "
+    "send-done replica-id",
+    _DARK_GREEN: "call conditional custom-call while",
+}
+_BY_OPCODE = {opcode: color for color, names in _OPCODES.items() for opcode in names.split()}
+_ASYNC = ("async-start", "async-update", "async-done")
+
+
+def parameter_color(made: Instruction) -> Colors:
+    """That of parameters: darker where they are large."""
+    return _ORANGE if is_small(made) else _DARK_ORANGE
+
+
+def color_of(made: Instruction) -> Colors:
+    """That of an instruction."""
+    for _ in range(len(made.parent.made)):
+        if made.opcode not in _ASYNC:
+            break
+        made = made.calls[0].root if made.opcode == "async-start" else made.operands[0]
+    if made.opcode == "parameter":
+        return parameter_color(made)
+    if made.opcode == "bitcast":
+        return _GREEN if made.fused_by is not None else _WHITE
+    return _BY_OPCODE.get(made.opcode, _WHITE)
+
 
 _BLUE, _RED = "%231976d2", "%23d32f2f"
 _MOST_EDGES, _MOST_OPERANDS, _MOST_USERS_SHOWN, _LONGEST = 64, 32, 3, 128

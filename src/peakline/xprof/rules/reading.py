@@ -5,17 +5,57 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import InputError
 from peakline.hlo.messages import ModuleParts, read_module
+from peakline.hlo.printing.order import local
+from peakline.hlo.printing.outline import Outline
 from peakline.xprof.rules.programs import is_sound
-from peakline.xprof.rules.schedules import is_schedule_sound
 
 if TYPE_CHECKING:
     from peakline.schema import HloComputationProto, OpSharding, StackFrameIndexProto
     from peakline.wire import Buffer
+
+
+def is_schedule_sound(parts: ModuleParts) -> bool:
+    """Whether every computation that is no fusion's has its instructions in an order, each once and
+    behind its operands; of each thread all or none (``HloSchedule::Verify`` in openxla/xla).
+    """
+    if not parts.head.HasField("schedule"):
+        return True
+    sequences = parts.head.schedule.sequences
+    fused: set[int] = set()
+    for one in parts.computations:
+        if one.is_fusion_computation:
+            fused.add(one.id)
+        for made in one.instructions:
+            if made.opcode == "fusion":
+                fused.update(made.called_computation_ids)
+    outline = Outline(parts.computations)
+    threads = outline.threads()
+    scheduled = {threads.of(number) for number in sequences}
+    wanted = {
+        number: place
+        for number, place in outline.places.items()
+        if number not in fused and threads.of(number) in scheduled
+    }
+    return set(sequences) == wanted.keys() and all(
+        _is_sound(parts.computations[place], sequences[number].instruction_ids)
+        for number, place in wanted.items()
+    )
+
+
+def _is_sound(one: HloComputationProto, order: Sequence[int]) -> bool:
+    places = {local(number): place for place, number in enumerate(order)}
+    return len(places) == len(order) == len(one.instructions) and all(
+        places.get(local(number), len(order)) < places.get(local(made.id), -1)
+        for made in one.instructions
+        for number in (*made.operand_ids, *made.control_predecessor_ids)
+    )
+
 
 NOT_TAKEN = "xla.CollectiveDeviceListProto.iota_replica_group_list"
 """A field that XProf's messages lack: the groups of devices that messages of 2024 and 2025 say as a
