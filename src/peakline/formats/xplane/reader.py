@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, cast
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.kernel_details import parse_details
 from peakline.formats.common.reader import FileReader
+from peakline.formats.common.upstream_stats import CORRELATION, OF_TPUS
 from peakline.formats.xplane.event_bytes import EventBytes
 from peakline.formats.xplane.event_stats import read_stats, read_typed_stats, typed_columns
 from peakline.formats.xplane.events import read_module_runs
@@ -27,11 +30,11 @@ from peakline.formats.xplane.presence import (
     has_events,
     has_memory_events,
 )
-from peakline.formats.xplane.rules import RULES
 from peakline.formats.xplane.small_tables import planes_table
 from peakline.formats.xplane.times import FARTHEST_PS, Far
 from peakline.formats.xplane.types import METADATA, TypeTables
 from peakline.tables.columns import Columns
+from peakline.tables.event_rules import EventRules, FunctionCalls, LaunchStats, PlaneNames
 from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.tables.reader import Warnings
 from peakline.tables.tables import empty_columns
@@ -40,6 +43,21 @@ if TYPE_CHECKING:
     from peakline.formats.hlo_proto.tables import ProgramTables
     from peakline.tables.profile import Profile
     from peakline.tables.reader import Reader
+
+
+RULES = EventRules(
+    links=(CORRELATION, *OF_TPUS),
+    launches=LaunchStats(
+        ("kernel_details",), lambda texts: parse_details(texts[0]), is_on_every_kernel=True
+    ),
+    function_calls=FunctionCalls(
+        re.compile(r"EagerLocalExecute: __(?:inference|forward|backward)_(?P<name>.+)_\d+"),
+        "tracing_count",
+    ),
+    planes=PlaneNames(),
+    recorders=frozenset(("JAX", "TensorFlow")),
+)
+
 
 _OF_EVERY_PROGRAM = frozenset(("hlo_modules", "hlo_computations", "hlo_instructions"))
 _SINCE_EPOCH_NS = 10**18
