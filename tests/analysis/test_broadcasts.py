@@ -24,10 +24,9 @@ def job(ops, rows):
     base = profile_of({HOST_PLANE: {"1": [op[:3] for op in ops]}}, stats=stats, kind="chrome_trace")
     tables = {name: base.columns(name) for name in ("planes", "lines", "events", "event_stats")}
     reader = FakeReader(tables | {"allocator_events": events(rows), "stacks": []})
-    reader.format, reader.has_categories = "chrome_trace", True
     made = history(rows)
     found = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, 1000)), made.measured)
-    return made, found, op_events_of(Profile(reader, derived=DERIVED))
+    return made, found, op_events_of(Profile(reader.of_format("chrome_trace"), derived=DERIVED))
 
 
 def broadcast(dims, *others):

@@ -18,8 +18,7 @@ def profile(ops, records, stats=(), *, kind="chrome_trace"):
     tables = {name: base.columns(name) for name in ("planes", "lines", "events", "event_stats")}
     rows = [alloc(n, 8, op=op, time_ps=time) for n, (op, time) in enumerate(records)]
     reader = FakeReader(tables | {"allocator_events": events(rows), "stacks": []})
-    reader.format, reader.has_categories = kind, kind == "chrome_trace"
-    return Profile(reader, derived=DERIVED)
+    return Profile(reader.of_format(kind), derived=DERIVED)
 
 
 OPS = [("aten::mul", 0, 10), (BACKWARD, 20, 60), ("aten::mul", 30, 50), ("aten::sum", 70, 80)]
@@ -50,7 +49,7 @@ def test_what_converts_says_nothing_of_its_result():
 
 
 def test_other_formats_have_none():
-    assert op_events_of(profile(OPS, [("aten::mul", 5)], kind="xplane")) is None
+    assert op_events_of(profile_of({HOST_PLANE: {"1": OPS}})) is None
 
 
 def test_the_op_that_a_program_calls():

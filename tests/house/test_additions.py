@@ -4,6 +4,7 @@ Every face has them then. Kinds of findings are in tests/analysis/test_catalogue
 """
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.house.scratch import Scratch
@@ -179,6 +180,80 @@ def test_a_format_is_one_file_and_every_verb_reads_it(scratch, tmp_path):
     call = "formats_page(open(str(g.DOCS / 'formats.md')).read())"
     assert "| plain lists of buffers | `plain_buffers` |" in _docs(scratch, call)
     assert scratch.changed == ["formats/plain_buffers.py"]
+
+
+def _accelerator_trace():
+    """Twelve steps of 9.9 ms: a product of matrices, then an exchange that nothing hides."""
+    yield "ACCELERATOR TRACE"
+    for step in range(12):
+        at = step * 10_000
+        product, exchange = ({"ticket": 2 * step + number} for number in (1, 2))
+        shape = {"shape": "4,2,1/256,1,1"}
+        group = {"exchange": "all_reduce", "ring": "dp", "members": "[0, 1]", "turn": step}
+        size = {"count": 1024, "type": "float"}
+        for event in (
+            (0, f"turn {step}", "step", at, 9900, {}),
+            (0, "mat_product", "op", at + 100, 800, {}),
+            (0, "push", "submit", at + 200, 50, product),
+            (0, "exchange_grads", "op", at + 1000, 300, {}),
+            (0, "push", "submit", at + 1100, 50, exchange),
+            (1, "mm_17", "work", at + 300, 4000, product | shape),
+            (1, "xk_9", "work", at + 4300, 5000, exchange | group | size),
+            (1, "gap", "idle", at + 9300, 400, {}),
+        ):
+            yield json.dumps([*event[:5], step, event[5]])
+
+
+COLLECTIVES = """
+import json, sys
+import peakline
+from peakline.trace.collectives import collectives_of
+found = collectives_of(peakline.open(sys.argv[1]))
+print(json.dumps([
+    found.name.to_list(), found.group.to_list(), found.sequence.tolist(),
+    found.input_bytes.tolist(), found.output_bytes.tolist(), found.ranks_of(0),
+]))
+"""
+
+
+def test_a_third_vendors_trace_is_one_file_and_every_question_about_time_is_answered(
+    scratch, tmp_path
+):
+    text = Path(__file__).with_name("accelerator_trace.py").read_text(encoding="utf-8")
+    scratch.add("formats/accelerator_trace.py", text)
+    path = tmp_path / "trace.txt"
+    path.write_text("\n".join(_accelerator_trace()))
+
+    def rows(query):
+        return json.loads(scratch.peakline("sql", path, query, "--format", "json"))
+
+    kernels = rows("SELECT kernel, op, grid, block, occurrences, total_ps FROM kernels ORDER BY 1")
+    assert [tuple(row.values()) for row in kernels] == [
+        ("mm_17", "mat_product", "4,2,1", "256,1,1", 12, 48 * 10**9),
+        ("xk_9", "exchange_grads", "1,1,1", "1,1,1", 12, 60 * 10**9),
+    ]
+    assert [tuple(row.values()) for row in rows(
+        "SELECT side, op, self_ps FROM op_stats ORDER BY side, op"
+    )] == [
+        ("device", "exchange_grads", 60 * 10**9), ("device", "mat_product", 48 * 10**9),
+        ("host", "exchange_grads", 12 * 300 * 10**6), ("host", "mat_product", 12 * 800 * 10**6),
+    ]  # fmt: skip
+    ops = json.loads(scratch.peakline("ops", path, "--json"))
+    assert {row["op"] for row in ops["ops"]} == {"mat_product", "exchange_grads"}
+    steps = json.loads(scratch.peakline("steps", path, "--json"))
+    assert steps["times"]["count"] == 12
+    parts = {row["part"]: row["per_step_ps"] for row in steps["parts"]}
+    # The queue is idle from 0 to 0.3 ms, of which an op runs for 0.2, and from 9.3 ms on.
+    assert parts == {
+        "communication": 5 * 10**9, "compute": 4 * 10**9, "host_compute": 2 * 10**8,
+        "idle": 7 * 10**8,
+    }  # fmt: skip
+    summary = json.loads(scratch.peakline("summary", path, "--json"))
+    assert [one["kind"] for one in summary["first"]] == ["communication_not_overlapped"]
+    names, groups, sequence, given, result, ranks = json.loads(scratch.run("-c", COLLECTIVES, path))
+    assert (names, groups, sequence) == (["all_reduce"] * 12, ["dp"] * 12, [*range(12)])
+    assert (given, result, ranks) == ([4096] * 12, [-1] * 12, [0, 1])
+    assert scratch.changed == ["formats/accelerator_trace.py"]
 
 
 def test_a_view_is_one_file(scratch, root):

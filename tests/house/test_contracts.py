@@ -111,6 +111,26 @@ def test_no_room_above_the_formats_asks_for_a_format_by_name():
     assert found == []
 
 
+def test_no_room_above_the_formats_chooses_by_who_wrote_a_profile():
+    """What a format's events are it declares (`EventRules`): see `test_additions` for a third."""
+    flags = re.compile(r"\bhas_categories\b|\bhas_runtime_planes\b")
+    vendors = re.compile(r"kineto|xspace|xplane|chrome_trace|nsys|rocm", re.IGNORECASE)
+    # Below the formats, and what checks that the answer to a capture is the message it must be.
+    exempt = {"formats", "kernels", "schema", "record", "wire", "demo", "capture"}
+    found = []
+    for path in _sources():
+        place = path.relative_to(PACKAGE)
+        text = path.read_text(encoding="utf-8")
+        found += [f"{place}: {flag}" for flag in flags.findall(text)]
+        if place.parts[0] in exempt:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            name = getattr(node, "name", None) if isinstance(node, ast.FunctionDef) else None
+            if name and vendors.search(name):
+                found.append(f"{place}: {name}")
+    assert found == []
+
+
 def test_what_is_made_once_for_a_profile_has_no_text_for_a_name():
     found = [path.name for path in _sources() if re.search(r"\.keep\(\s*f?[\"']", path.read_text())]
     assert found == []

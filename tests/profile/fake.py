@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from peakline.formats.common.format import formats
 from peakline.tables import TABLES, Columns, Names, Warnings
+from peakline.tables.event_rules import EventRules
 from peakline.tables.reader import Reader
 
 
@@ -51,6 +53,13 @@ class FakeReader(Reader):
         self.losses = dict(losses or {})
         self.reads: Counter[str] = Counter()
         self.closed = False
+
+    def of_format(self, name: str) -> "FakeReader":
+        """This reader, whose tables are now those of a file of the format ``name``."""
+        known = formats().get(name)
+        self.format = name
+        self.event_rules = EventRules() if known is None else known.reader_class().event_rules
+        return self
 
     @property
     def tables(self) -> frozenset[str]:

@@ -7,20 +7,19 @@ from tests.amplification.cases import hlo_dump
 
 import peakline
 from peakline.formats.hlo_dump import reader
-from peakline.formats.hlo_proto import reader as proto_reader
 
 
 @pytest.fixture
 def opened(monkeypatch):
     """How often each file was."""
     counts = Counter()
-    content_of = proto_reader.content_of
+    content_of = reader.content_of
 
     def counting(path, *words):
         counts[path] += 1
         return content_of(path, *words)
 
-    monkeypatch.setattr(proto_reader, "content_of", counting)
+    monkeypatch.setattr(reader, "content_of", counting)
     return counts
 
 

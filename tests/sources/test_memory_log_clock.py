@@ -1,7 +1,7 @@
 import numpy as np
 from tests.each_row import each_row
 
-from peakline.formats.memory_log.clock import read_clock
+from peakline.formats.memory_log.tables import read_clock
 
 EPOCH = 1_795_000_000_000_000_000
 DAY = 86_400_000_000_000

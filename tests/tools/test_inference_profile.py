@@ -150,7 +150,7 @@ def test_links_of_steps(tmp_path):
 
 
 def test_crowds_make_no_links(tmp_path, monkeypatch):
-    monkeypatch.setattr("peakline.formats.xplane.links.MOST_LINKS", 3)
+    monkeypatch.setattr("peakline.formats.xplane.grouping.MOST_LINKS", 3)
     path = written(tmp_path, RandomServer(1, "root", requests=40, batching=True).space)
     with peakline.open(str(path)) as profile:
         profile.tool(TOOL)

@@ -11,12 +11,7 @@ from peakline.deadline import check_deadline
 from peakline.engine.flights import Flights
 from peakline.engine.profile_cache import ProfileCache
 from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError
-from peakline.formats.common.glance import (
-    may_have_gpus,
-    missing_tables,
-    names_in,
-    possible_tables,
-)
+from peakline.formats.common.format import format_by_name
 from peakline.repository import HostFile, Session, is_url
 from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.toolbox.registry import Tool
@@ -141,7 +136,8 @@ class ToolIndex:
             return _Seen(file, stamp, frozenset(), wanted)
         try:
             with self._cache.lease(file, keep=False) as profile:
-                if not profile.has_runtime_planes:
+                form = format_by_name(file.path)
+                if form is not None and profile.format != form.name:
                     # Whatever the name says.
                     wanted, ruled_out = _all_tools(), frozenset()
                 asked = wanted - ruled_out
@@ -160,8 +156,8 @@ def _is_settled(session: Session) -> bool:
 
 def _possible(file: HostFile) -> frozenset[str]:
     """The tools that a file of that name can have."""
-    tables = possible_tables(file.path)
-    return _all_tools() if tables is None else _tools_of(tables)
+    form = format_by_name(file.path)
+    return _all_tools() if form is None else _tools_of(form.glance_at().tables)
 
 
 @cache
@@ -183,17 +179,18 @@ def _ruled_out(file: HostFile, wanted: frozenset[str]) -> frozenset[str]:
     """The tools that a short look at the bytes shows the file not to have, without opening it; of
     those that name marks only ``wanted`` ones are looked for.
     """
-    tables = possible_tables(file.path)
-    if tables is None:
+    form = format_by_name(file.path)
+    if form is None or not file.path.endswith(form.suffix):
         return frozenset()
-    without = missing_tables(file.path, file.opener)
+    glance = form.glance_at()
+    without = glance.missing_tables(file.path, file.opener)
     if file.programs:
         without -= PROGRAM_TABLES
-    missing = _tools_of(tables) - _tools_of(tables - without)
+    missing = _tools_of(glance.tables) - _tools_of(glance.tables - without)
     marked = [tool for tool in _with_marks() if tool.name in wanted]
     if marked:
         # All in one look: a session can have thousands of hosts.
         marks = {mark for tool in marked for mark in tool.marks}
-        found = names_in(file.path, marks, file.opener)
+        found = glance.names_in(file.path, marks, file.opener)
         missing |= {tool.name for tool in marked if found.isdisjoint(tool.marks)}
-    return missing if may_have_gpus(file.path, file.opener) else missing | _TOOLS_OF_GPUS
+    return missing if glance.may_have_gpus(file.path, file.opener) else missing | _TOOLS_OF_GPUS

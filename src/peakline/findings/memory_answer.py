@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from peakline.findings.recording_advice import to_count_memory, to_place_memory, to_record_memory
 from peakline.shown import Brief, Shown, Tabular, several, table_of
+from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.text import allocator_text, counted, size_text
 from peakline.trace.steps import Steps
@@ -25,8 +28,33 @@ if TYPE_CHECKING:
     from peakline.memory.peak import AllocatorPeak
     from peakline.memory.signatures import History
     from peakline.memory.single_pass import PassFacts
-    from peakline.tables import Profile
     from peakline.tables.columns import Columns
+
+
+@once
+def op_types_of(profile: Profile) -> Mapping[str, str]:
+    """Types by name: of executions and nodes of a graph, and of events that are called
+    ``name:Type`` (TensorFlow).
+    """
+    found: dict[str, str] = {}
+    for table in ("op_runs", "nodes"):
+        if table not in profile.tables or not profile.has_rows(table):
+            continue
+        column = "op_type" if table == "op_runs" else "op"
+        rows = profile.columns(table, frozenset(("name", column)))
+        names, types = rows.names("name"), rows.names(column)
+        pairs = np.unique(np.stack([names.codes, types.codes]), axis=1)
+        for name, kind in pairs.T.tolist():
+            if name >= 0 and kind >= 0 and types.values[kind]:
+                found.setdefault(names.values[name], types.values[kind])
+    if not found and "events" in profile.tables:
+        events = profile.columns("events", frozenset(("name",))).names("name")
+        for text in events.values:
+            name, _, kind = text.rpartition(":")
+            if name and kind[:1].isupper() and kind.isalnum():
+                found.setdefault(name, kind)
+    return found
+
 
 NOTHING = "no_memory_events"
 """The kind of the warning of a profile that holds nothing about memory."""
@@ -198,7 +226,6 @@ def _findings_only(
     context = MemoryContext(details, failures, history)
     if behind is not None and behind.profile is not None and history is not None:
         from peakline.memory.element_types import float64_ops
-        from peakline.trace.op_types import op_types_of
 
         # The time's findings need it when the records may be released already.
         float64_ops(behind.profile)

@@ -97,7 +97,7 @@ def to_count_memory(profile: Profile, peaks: Iterable[AllocatorPeak]) -> str:
     ``ProfiledCPUMemoryReporter``); that of a GPU's allocator is its own.
     """
     most = max(peaks, key=lambda peak: peak.peak_bytes, default=None)
-    if most is None or most.allocator != "CPU" or not _is_kineto(profile):
+    if most is None or most.allocator != "CPU" or not _is_of_torch(profile):
         return ""
     if any(buffer.category == "parameter" for buffer in most.peak_buffers):
         return ""
@@ -123,7 +123,7 @@ def to_place_ops(profile: Profile) -> tuple[str, ...]:
     """What would show where the ops of a trace of PyTorch run and on what; nothing for another
     profile, and where nothing is missing.
     """
-    if not _is_kineto(profile):
+    if not _is_of_torch(profile):
         return ()
     stats = profile.columns_or_empty("event_stats")
     shapes = "Input Dims" in stats.names("name").values
@@ -134,13 +134,14 @@ def to_place_ops(profile: Profile) -> tuple[str, ...]:
 
 
 def _with_stack(profile: Profile, why: str) -> str:
-    if not _is_kineto(profile) or any(_PYTHON.fullmatch(name) for name in _names(profile)):
+    if not _is_of_torch(profile) or any(_PYTHON.fullmatch(name) for name in _names(profile)):
         return ""
     return f"record with with_stack=True to {why}"
 
 
-def _is_kineto(profile: Profile) -> bool:
-    return profile.has_categories and _recorder(_names(profile)) == _TORCH
+def _is_of_torch(profile: Profile) -> bool:
+    """Whether PyTorch's own profiler wrote it: PyTorch/XLA is recorded by that of XLA."""
+    return _TORCH in profile.event_rules.recorders and _recorder(_names(profile)) == _TORCH
 
 
 def to_record_programs(profile: Profile) -> str:

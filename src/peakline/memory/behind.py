@@ -59,9 +59,7 @@ class Behind:
         snapshot of its allocator.
         """
         origins = self.origins(history)
-        is_torch = self.profile is not None and (
-            self.profile.has_categories or "segments" in self.profile.tables
-        )
+        is_torch = self.profile is not None and self.profile.event_rules.allocator_of is not None
         if origins is None or not is_torch:
             return None
         return Described(origins, self.runs, self.steps)

@@ -182,7 +182,7 @@ def op_events_of(profile: Profile) -> OpEvents | None:
 
     Raises InputError when the profile cannot be read.
     """
-    if not profile.has_categories or "stacks" not in profile.tables:
+    if "stacks" not in profile.tables:
         return None
     trace = trace_of(profile)
     if not trace.size:

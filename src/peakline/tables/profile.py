@@ -185,10 +185,6 @@ class Profile(Brief, ReaderFacts):
         return self.made_once("runtime_steps", self._with_runtime_steps)
 
     def _with_runtime_steps(self) -> Profile:
-        # Read with their steps at once: whoever reads these needs the events too.
-        if not self.has_runtime_planes:
-            return self
-        self.columns("events", frozenset(("step_id",)))
         reader = self._reader.runtime(self)
         if reader is None:
             return self

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from peakline.arrays import AnyArray, Int64Array
+from peakline.tables.event_rules import EventRules
 
 if TYPE_CHECKING:
     from peakline.tables.columns import Columns
@@ -60,11 +61,8 @@ class Reader(ABC):
 
     format: str
     path: str
-    has_runtime_planes: bool = False
-    """Whether planes are those of the profiler of XLA and TensorFlow, which are known by their
-    names (``/host:CPU``, ``/device:GPU:0``)."""
-    has_categories: bool = False
-    """Whether a category says of an event what it is, as Kineto's do."""
+    event_rules: EventRules = EventRules()
+    """What the events of the format are, beyond what its tables say."""
     allocator_settings: Mapping[str, Any] = MappingProxyType({})
     """How PyTorch's allocator was set, as a snapshot has it (``allocator_settings``)."""
     never_derived: frozenset[str] = frozenset()

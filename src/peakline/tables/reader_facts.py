@@ -15,6 +15,7 @@ from peakline.arrays import Int64Array
 from peakline.deadline import holding
 from peakline.errors import NotFoundError
 from peakline.tables.columns import Columns
+from peakline.tables.event_rules import EventRules
 from peakline.tables.programs import Programs
 from peakline.tables.reader import Reader, Warnings
 from peakline.tables.typed import typed_stats
@@ -51,14 +52,9 @@ class ReaderFacts:
             raise NotFoundError(f"no host {host!r} in {self._reader.path}; there is: {known}")
 
     @property
-    def has_runtime_planes(self) -> bool:
-        """Whether planes are those of the profiler of XLA and TensorFlow, known by their names."""
-        return self._reader.has_runtime_planes
-
-    @property
-    def has_categories(self) -> bool:
-        """Whether a category says of an event what it is, as Kineto's do."""
-        return self._reader.has_categories
+    def event_rules(self) -> EventRules:
+        """What the events of the profile's format are, beyond what its tables say."""
+        return self._reader.event_rules
 
     @property
     def allocator_settings(self) -> Mapping[str, Any]:

@@ -21,7 +21,6 @@ _NAMES = 3
 _NAMED = 0.05
 """A program is named when it has this share of all compilation that a call stands around."""
 _JITTED = "PjitFunction("
-_FIRST_CALL = re.compile(r"EagerLocalExecute: __(?:inference|forward|backward)_(?P<name>.+)_\d+")
 _TRACED = "tf_function_call"
 _LARGEST = 64 << 20
 """Bytes of programs that are looked through for the shapes of their parameters."""
@@ -131,8 +130,12 @@ def first_calls_ps(profile: Profile, facts: StepFacts, rows: AnyArray) -> AnyArr
     """
     trace = trace_of(profile)
     found = np.zeros(rows.size, np.int64)
-    wanted = [code for code, name in enumerate(trace.name.values) if _FIRST_CALL.match(name)]
-    if not wanted or profile.has_categories:
+    functions = profile.event_rules.function_calls
+    if functions is None:
+        return found
+    names = trace.name.values
+    wanted = [code for code, name in enumerate(names) if functions.call.match(name)]
+    if not wanted:
         return found
     events = np.flatnonzero(np.isin(trace.name.codes, wanted))
     events = events[np.argsort(trace.start[events], kind="stable")]
@@ -199,9 +202,10 @@ def module_name(name: str) -> str:
 
 def _traces(profile: Profile, names: list[str]) -> str:
     """By the count that TensorFlow writes of how often a function was traced."""
-    if "event_stats" not in profile.tables or profile.has_categories:
+    functions = profile.event_rules.function_calls
+    if "event_stats" not in profile.tables or functions is None:
         return ""
-    stats = profile.typed_stats(frozenset(("tracing_count",)))
+    stats = profile.typed_stats(frozenset((functions.traced,)))
     if not stats.rows:
         return ""
     events = profile.columns("events", frozenset(("name",))).names("name")

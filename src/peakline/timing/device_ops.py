@@ -4,7 +4,7 @@
   or which op launched it (``tf_op``); the program, where the profile holds it, says what the
   instruction was made for and what it costs.
 - TPU: the events of the line ``XLA Ops``; what each kind is stands with its metadata.
-- Anything else on a device (Kineto, StepStats): the op that runs on the host around the launch, by
+- Anything else on a device: the op that runs on the host around the launch, by
   the profile's links; else what the event itself is called.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from peakline.arrays import Int32Array, Int64Array
 from peakline.tables import Profile
+from peakline.tables.event_rules import EventKind
 from peakline.tables.once import once
 from peakline.timing.device_programs import DeviceOp, Programs, gpu_ops
 from peakline.timing.host_ops import (
@@ -28,7 +29,7 @@ from peakline.timing.host_ops import (
 from peakline.timing.op_names import parse_op_name
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.tpu_ops import is_op_line, tpu_ops
-from peakline.trace.activity import no_work
+from peakline.trace.activity import event_kinds
 from peakline.trace.events import DEVICE, Trace, TraceLine, nesting_of, trace_of
 from peakline.trace.links import links_of
 from peakline.trace.nesting import nest_lines
@@ -66,9 +67,10 @@ def device_executions(profile: Profile) -> DeviceExecutions:
     events = [np.arange(line.first, line.last, dtype=np.int64) for line in lines]
     event = np.concatenate([np.zeros(0, np.int64), *events])
     line_of = np.repeat(np.arange(len(lines), dtype=np.int64), [part.size for part in events])
-    if profile.has_categories:
-        # Kineto repeats on the streams of a GPU what the user marked on the host, and waits.
-        works = ~no_work(profile)[trace.rows(event)]
+    kinds = event_kinds(profile) if trace.source == "events" else None
+    if kinds is not None:
+        # Streams of a GPU may repeat what the user marked on the host, and show waits.
+        works = kinds[trace.rows(event)] != EventKind.NO_WORK
         event, line_of = event[works], line_of[works]
     start, end = device_times(profile, trace, event)
     order = np.lexsort((start - end, start, line_of))

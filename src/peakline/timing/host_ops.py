@@ -4,8 +4,8 @@ An event is the execution of an op when its name is one (`peakline.timing.op_nam
 it is a stage of an input pipeline (stat ``_ipl_stage_id``), when it is an instruction of a program
 that XLA compiled for the CPU (stat ``hlo_op``), when TensorFlow runs it eagerly
 (``EagerLocalExecute: ``), or when it says which op it was for (stat ``tf_op``), unless it is
-only about memory or is a call of the driver for a device that the profile shows. Kineto's traces
-say by the category of an event whether it is one.
+only about memory or is a call of the driver for a device that the profile shows. Where the file
+says which events are ops (`peakline.tables.event_rules.StatedOps`), these are.
 """
 
 from __future__ import annotations
@@ -25,12 +25,6 @@ from peakline.timing.op_stats_columns import MEMORY_EVENTS, OpStatColumns, op_st
 from peakline.trace.distribution import distinct
 from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
 from peakline.trace.nesting import self_times
-
-HOST_THREADS = "/host:CPU"
-_KINETO = frozenset(("cpu_op", "Operator"))
-_SCOPE = "#"
-"""In the names of PyTorch's own marks (``ProfilerStep#5``, ``Optimizer.step#SGD.step``), which
-older versions give the category of ops; no op's name holds it."""
 
 
 class OpKey(NamedTuple):
@@ -55,6 +49,8 @@ class Executions:
     own_ps: Int64Array
     eager: frozenset[int]
     """Ops that were run one by one, eagerly."""
+    calls: bool = False
+    """Whether an op may run others within itself, so that the innermost does the work."""
 
 
 class Ops:
@@ -70,11 +66,11 @@ class Ops:
 
 def host_lines(profile: Profile, trace: Trace) -> dict[int, TraceLine]:
     """The lines of threads that may run ops, by their place in the trace."""
-    is_xspace = profile.has_runtime_planes
+    names = profile.event_rules.planes
     found = {}
     for number, line in enumerate(trace.lines):
         plane = trace.planes[line.plane]
-        if is_xspace and (plane.name != HOST_THREADS or line.derived is not None):
+        if names and (plane.name != names.host_threads or line.derived is not None):
             continue
         if plane.kind == "host":
             found[number] = line
@@ -87,10 +83,14 @@ def host_executions(profile: Profile) -> Executions:
 
     Raises InputError when the profile cannot be read.
     """
-    trace, ops = trace_of(profile), Ops()
+    trace, ops, stated = trace_of(profile), Ops(), None
+    find = profile.event_rules.ops
+    eager = frozenset[int]()
     if trace.source == "op_runs":
         op = op_numbers_of_runs(profile, trace, ops)
-        eager = frozenset[int]()
+    elif trace.size and find is not None and (stated := find(profile)) is not None:
+        numbers = [ops.add(OpName(name, op_type, "")) for name, op_type in stated.ops]
+        op = np.array([*numbers, -1], np.int32)[stated.op[trace.rows(slice(None))]]
     else:
         op, eager = _ops_of_events(profile, trace, ops)
     lines = host_lines(profile, trace)
@@ -103,7 +103,8 @@ def host_executions(profile: Profile) -> Executions:
     total, own = np.empty(event.size, np.int64), np.empty(event.size, np.int64)
     nests = np.array([line.nests for line in trace.lines], np.bool_)
     self_times(trace.start, trace.end, event, first, nests, total, own)
-    return Executions(list(ops.numbers), event, op[event], total, own, eager)
+    calls = stated is not None and stated.calls
+    return Executions(list(ops.numbers), event, op[event], total, own, eager, calls)
 
 
 def op_numbers_of_runs(profile: Profile, trace: Trace, ops: Ops) -> Int32Array:
@@ -124,10 +125,6 @@ def op_numbers_of_runs(profile: Profile, trace: Trace, ops: Ops) -> Int32Array:
 
 def _ops_of_events(profile: Profile, trace: Trace, ops: Ops) -> tuple[Int32Array, frozenset[int]]:
     """The op of every event by its name or its stats, -1 for none; and which ops were eager."""
-    for find in (_kineto_ops, _timeline_ops):
-        stated = find(profile, trace, ops)
-        if stated is not None:
-            return stated, frozenset()
     numbers = np.full(len(trace.name.values) + 1, -1, np.int32)
     eager_ops: set[int] = set()
     for code, text in enumerate(trace.name.values):
@@ -195,46 +192,3 @@ def _name_instructions(profile: Profile, trace: Trace, ops: Ops, op: Int32Array)
         numbers.append(ops.add(made))
     known = np.array([*numbers, -1], np.int32)
     op[event] = known[found.op]
-
-
-def _kineto_ops(profile: Profile, trace: Trace, ops: Ops) -> Int32Array | None:
-    """Of a trace with Kineto's categories the ops by name; None for any other."""
-    if not profile.has_categories:
-        return None
-    category = profile.columns("events", frozenset(("category",))).names("category")
-    known = np.array([text in _KINETO for text in category.values] + [False])
-    is_op = known[category.codes[trace.rows(slice(None))]]
-    if not is_op.any():
-        return None
-    numbers = np.full(len(trace.name.values) + 1, -1, np.int32)
-    for code in np.unique(trace.name.codes[is_op]).tolist():
-        if _SCOPE not in trace.name.values[code]:
-            numbers[code] = ops.add(OpName(trace.name.values[code], "", ""))
-    return np.where(is_op, numbers[trace.name.codes], np.int32(-1))
-
-
-def _timeline_ops(profile: Profile, trace: Trace, ops: Ops) -> Int32Array | None:
-    """Of TensorFlow's own timeline the ops by the arguments ``name`` and ``op``; None for another.
-
-    The event itself is called by the op's type, which no other writer's events with such
-    arguments are. Source: ``tensorflow/python/client/timeline.py``, ``_emit_op``.
-    """
-    if not profile.has_categories or "event_stats" not in profile.tables:
-        return None
-    stats = profile.columns("event_stats")
-    names, values = stats.names("name"), stats.names("value")
-    rows = trace.rows(slice(None))
-    event = stats.array("event_id")
-    texts = np.full((2, int(max(rows.max(initial=-1), event.max(initial=-1))) + 1), -1, np.int64)
-    for code, key in zip(texts, ("name", "op"), strict=True):
-        mine = names.codes == names.code_of(key)
-        code[event[mine]] = values.codes[mine]
-    name, kind = texts[:, rows]
-    value_of = {text: code for code, text in enumerate(values.values)}
-    same = {(code, value_of.get(text)) for code, text in enumerate(trace.name.values)}
-    found = np.full(rows.size, -1, np.int32)
-    for place in np.flatnonzero((name >= 0) & (kind >= 0)).tolist():
-        if (int(trace.name.codes[place]), int(kind[place])) in same:
-            node, op = values.values[int(name[place])], values.values[int(kind[place])]
-            found[place] = ops.add(OpName(node, op, TENSORFLOW))
-    return found if (found >= 0).any() else None

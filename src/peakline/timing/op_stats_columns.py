@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,6 +93,30 @@ def op_stats_of(profile: Profile, *, whole: bool = False) -> OpStatColumns:
     return read.get(True) or read[False]
 
 
+def stat_texts(
+    profile: Profile, names: Sequence[str], rows: Int64Array
+) -> tuple[list[str], list[Int32Array]]:
+    """The texts of the stats ``names`` of the events ``rows`` (of ``events``, each once): the
+    texts, and for each name the code of every row's, -1 for none.
+    """
+    if not names:
+        return [], []
+    if _WANTED.issuperset(names):
+        columns = [op_stats_of(profile)[name] for name in names]
+        return columns[0].texts, [column.texts_at(rows) for column in columns]
+    table = profile.columns_or_empty("event_stats")
+    called, values = table.names("name"), table.names("value")
+    order = np.argsort(rows, kind="stable")
+    codes = []
+    for name in names:
+        mine = np.flatnonzero(called.codes == called.code_of(name))
+        at = positions(rows[order], table.array("event_id")[mine])
+        column = np.full(rows.size, -1, np.int32)
+        column[order[at[at >= 0]]] = values.codes[mine[at >= 0]]
+        codes.append(column)
+    return list(values.values), codes
+
+
 @once
 def _read_so_far(_: Profile) -> dict[bool, OpStatColumns]:
     return {}
@@ -103,11 +128,10 @@ def _only_memory_names_ops(profile: Profile) -> bool:
     Events of one name are traced at one place: the first and the last of each name are looked at.
     Calls of a driver (``correlation_id``) say it or not, so that a few prove nothing.
     """
-    if not profile.has_runtime_planes:
-        return False
     trace = trace_of(profile)
     names = trace.name.values
-    if MEMORY_EVENTS.isdisjoint(names) or any(True for _ in trace.lines_on(DEVICE)):
+    on_device = any(True for _ in trace.lines_on(DEVICE))
+    if trace.source != "events" or MEMORY_EVENTS.isdisjoint(names) or on_device:
         return False
     codes = trace.name.codes
     other = np.array([*(name not in MEMORY_EVENTS for name in names), False], np.bool_)

@@ -149,12 +149,12 @@ def step_ops_of(profile: Profile, *, of_host: bool = False) -> StepOps | None:
         return None
     lane = lane[lane < MOST_DEVICES]
     works = np.array([work_of(key.name, key.op_type) for key in runs.keys], np.int64)[op]
-    works, is_hlo = _of_instructions(profile, trace, event, works)
-    is_inner, is_leaf, is_outermost = (
-        _places(profile, trace, event, works)
-        if profile.has_categories
-        else (works < 0, works >= 0, works >= 0)
-    )
+    is_hlo = np.zeros(event.size, np.bool_)
+    is_inner, is_leaf, is_outermost = is_hlo, ~is_hlo, ~is_hlo
+    if runs.calls:
+        is_inner, is_leaf, is_outermost = _places(profile, trace, event, works)
+    else:
+        works, is_hlo = _of_instructions(profile, trace, event, works)
     works = np.where(is_inner, Work.OTHER, works)
     keys = [(key.name, key.op_type) for key in runs.keys]
     return StepOps(
@@ -176,7 +176,7 @@ def _of_instructions(
 
     What a fusion was made for names one of many ops in it: a transpose, where a product runs.
     """
-    if trace.source != "events" or "event_stats" not in profile.tables or profile.has_categories:
+    if trace.source != "events" or "event_stats" not in profile.tables:
         return works, np.zeros(event.size, np.bool_)
     rows = op_stats_of(profile)["hlo_op"].row
     is_hlo = np.isin(event, trace.places(rows))
@@ -216,9 +216,7 @@ def _windows(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array, in
 def _places(
     profile: Profile, trace: Trace, event: Int64Array, works: AnyArray
 ) -> tuple[BoolArray, BoolArray, BoolArray]:
-    """Which executions lie in another whose work is known, hold no other, or lie in none: only
-    PyTorch's ops call each other.
-    """
+    """Which executions lie in another whose work is known, hold no other, or lie in none."""
     place = np.full(trace.size, -1, np.int32)
     place[event] = np.arange(event.size)
     nesting = nesting_of(profile)

@@ -110,8 +110,8 @@ def step_threads_of(profile: Profile) -> StepThreads | None:
     trace = trace_of(profile)
     if trace.source != "events" or not trace.size:
         return None
-    # PyTorch's categories say what a program marked.
-    if not profile.has_categories and not any(map(_says, trace.name.values)):
+    # Where the file says what its events are, it says what the program marked.
+    if profile.event_rules.kinds is None and not any(map(_says, trace.name.values)):
         return None
     found = _marked(profile) or _longest(trace)
     if found is None:

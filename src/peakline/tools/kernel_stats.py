@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.kernels import KernelReport
 
-_GPU = "/device:GPU:"
 _COLUMNS = (
     ("rank", "number", "Rank"),
     ("kernel_name", "string", "Kernel Name"),
@@ -79,10 +78,12 @@ def row_of(report: KernelReport) -> list[Value]:
 
 
 def _has_gpu(profile: Profile) -> bool:
-    """XProf's rule for an XSpace, which needs no event; of other formats a device with kernels."""
-    planes = profile.columns("planes")
-    if profile.has_runtime_planes:
-        return any((name or "").startswith(_GPU) for name in planes.names("name").to_list())
+    """XProf's rule where the names of planes say what they are, which needs no event; else a device
+    with kernels.
+    """
+    planes, names = profile.columns("planes"), profile.event_rules.planes
+    if names is not None:
+        return any((name or "").startswith(names.gpu) for name in planes.names("name").to_list())
     return "device" in planes.names("kind").to_list() and profile.has_rows("kernels")
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import numpy as np
 
-from peakline.arrays import BoolArray, UInt8Array
+from peakline.arrays import UInt8Array
 from peakline.tables import Profile
 from peakline.tables.columns import Names
-from peakline.tables.joins import positions
+from peakline.tables.event_rules import EventKind
 from peakline.tables.once import once
 from peakline.trace.activity_names import (
     Activity,
@@ -22,27 +22,14 @@ from peakline.trace.activity_names import (
 from peakline.trace.collectives import recorded_collectives
 from peakline.trace.device_lines import devices_of
 from peakline.trace.events import HOST, Trace, TraceLine, trace_of
+from peakline.trace.links import links_of
 
-_RUNTIME = (
-    "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "xpu_runtime",
-    "xpu_driver", "mtia_runtime", "privateuse1_runtime", "privateuse1_driver",
-)  # fmt: skip
-NO_WORK = (
-    "gpu_user_annotation", "cuda_sync", "overhead", "cuda_profiler_range", "ac2g", "trace",
-    "fwdbwd", "cpu_instant_event", "async_cpu_op", "cuda_event", "xpu_sync",
-    "mtia_insight",
-)  # fmt: skip
-"""Categories of PyTorch's traces whose events are no work of their line, in lower case."""
-_MTIA, _WAITS_ON = "mtia_ccp_events", "wait_on_stream"
-"""The category of all that an MTIA's queues do, and the argument of what waits for another."""
-_KERNEL = frozenset(("kernel", "concurrent_kernel"))
 _GET_NEXT = "tf_data_iterator_get_next"
 """The threads on which ``IteratorGetNext`` of a tf.function waits for a batch, so that none of the
 executor does (``IteratorGetNextOp`` in tensorflow/core/kernels/data/iterator_ops.cc); what other
 threads of tf.data do goes on whether it is waited for or not."""
 _THUNKS = "ThunkExecutor::Execute"
 """What XLA's runtime for CPUs traces wherever it runs a program."""
-_CORRELATION = frozenset(("correlation_id", "correlation"))
 
 
 @once
@@ -50,8 +37,8 @@ def activity_of(profile: Profile) -> UInt8Array:
     """An `Activity` for every event of ``trace_of(profile)``.
 
     Decided by where the event lies (a device's streams or ops, a host's thread) and by its name,
-    its category (PyTorch), its ``hlo_category`` (TPU), or the kind and label of an execution
-    (StepStats). Made once per profile. Raises InputError when the profile cannot be read.
+    what the file says of it (`EventKind`), its ``hlo_category`` (TPU), or the kind and label of an
+    execution (StepStats). Made once per profile. Raises InputError when the profile cannot be read.
     """
     trace = trace_of(profile)
     found = np.zeros(trace.size, np.uint8)
@@ -68,8 +55,11 @@ def activity_of(profile: Profile) -> UInt8Array:
     if trace.source == "op_runs":
         _refine_runs(profile, trace, found, lines)
         return found
-    if profile.has_categories:
-        _refine_categories(profile, trace, found, lines)
+    kinds = event_kinds(profile)
+    if kinds is not None:
+        _refine_kinds(trace, found, lines, kinds)
+    recorded = recorded_collectives(profile)
+    found[recorded[found[recorded] == Activity.COMPUTE]] = Activity.COMMUNICATION
     of_tpus = [trace.lines[place] for one in devices if one.is_tpu for place, _ in one.lines]
     if of_tpus:
         _refine_tpu(profile, trace, found, of_tpus)
@@ -80,14 +70,12 @@ def activity_of(profile: Profile) -> UInt8Array:
     return found
 
 
-def no_work(profile: Profile) -> BoolArray:
-    """Which rows of ``events`` are no work of their line, by PyTorch's profiler: marks, waits."""
-    category = profile.columns("events", frozenset(("category",))).names("category")
-    found: BoolArray = category.per_row(lambda text: text.lower() in NO_WORK, np.bool_)
-    if any(text.lower() == _MTIA for text in category.values):
-        waits = profile.typed_stats(frozenset((_WAITS_ON,))).array("event_id")
-        found[waits[category.per_row(lambda text: text.lower() == _MTIA, np.bool_)[waits]]] = True
-    return found
+def event_kinds(profile: Profile) -> UInt8Array | None:
+    """What the file says of every row of ``events``, an `EventKind`; None where the format does
+    not say it.
+    """
+    kinds = profile.event_rules.kinds
+    return kinds(profile) if kinds is not None and "events" in profile.tables else None
 
 
 def named_activities(profile: Profile) -> Callable[[TraceLine], UInt8Array] | None:
@@ -95,7 +83,11 @@ def named_activities(profile: Profile) -> Callable[[TraceLine], UInt8Array] | No
     name), as `activity_of` decides; None where more than the names counts.
     """
     trace = trace_of(profile)
-    if not profile.has_runtime_planes or trace.name.code_of(_THUNKS) >= 0:
+    if (
+        trace.source != "events"
+        or profile.event_rules.kinds is not None
+        or trace.name.code_of(_THUNKS) >= 0
+    ):
         return None
     names = _Table(trace.name, host_activity)
     return lambda line: _of_line(line, names)
@@ -146,30 +138,19 @@ class _Table:
         return self._table
 
 
-def _refine_categories(
-    profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]
+def _refine_kinds(
+    trace: Trace, found: UInt8Array, lines: list[TraceLine], kinds: UInt8Array
 ) -> None:
-    """PyTorch's categories say which events are calls of the driver, and which are no work."""
-    category = profile.columns("events", frozenset(("category",))).names("category")
-    if not category.values:
-        return
-    category = category if trace.row is None else category.take(trace.row)
-
-    def is_one_of(words: Collection[str]) -> BoolArray:
-        return category.per_row(lambda text: text.lower() in words, np.bool_)
-
-    silent = no_work(profile)
-    found[silent if trace.row is None else silent[trace.row]] = Activity.NOTHING
-    found[is_one_of(_RUNTIME) & (found == Activity.HOST_OP)] = Activity.HOST
-    # What a program calls a stretch of its own code says nothing of what it does there.
-    is_annotation = is_one_of(("user_annotation",))
+    """What the file says of events goes before their names."""
+    kinds = kinds if trace.row is None else kinds[trace.row]
+    found[kinds == EventKind.NO_WORK] = Activity.NOTHING
+    found[(kinds == EventKind.RUNTIME_CALL) & (found == Activity.HOST_OP)] = Activity.HOST
+    is_annotation = kinds == EventKind.ANNOTATION
     found[is_annotation & (found != Activity.INPUT_WAIT)] = Activity.NOTHING
-    found[is_one_of(("cpu_op",)) & (found == Activity.HOST)] = Activity.HOST_OP
+    found[(kinds == EventKind.OP) & (found == Activity.HOST)] = Activity.HOST_OP
     # Whatever a kernel is called, even as what is no work elsewhere, it is one.
-    unnamed = is_one_of(_KERNEL) & (found == Activity.NOTHING) & trace.within(lines)
+    unnamed = (kinds == EventKind.KERNEL) & (found == Activity.NOTHING) & trace.within(lines)
     found[unnamed] = Activity.COMPUTE
-    recorded = recorded_collectives(profile)
-    found[recorded[found[recorded] == Activity.COMPUTE]] = Activity.COMMUNICATION
 
 
 def _refine_tpu(profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]) -> None:
@@ -212,24 +193,16 @@ def _refine_thunks(profile: Profile, trace: Trace, found: UInt8Array) -> None:
 def _refine_copies(
     profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]
 ) -> None:
-    """ROCm's copies by kernel do not name a target: what launched them (by correlation) does."""
-    stats = profile.typed_stats(_CORRELATION)
-    number, event = stats.array("integer"), trace.places(stats.array("event_id"))
-    known = stats.is_valid("integer") & (event >= 0)
-    number, event = number[known], event[known]
+    """ROCm's copies by kernel do not name a target: what launched them does."""
     values = trace.name.values
     unsaid = np.array([*map(lacks_direction, values), False])
     direction = np.array([*(int(copy_of(name) or 0) for name in values), 0], np.uint8)
     direction[unsaid] = 0
-    codes = trace.name.codes[event]
-    on_device = trace.within(lines)
-    copies = np.flatnonzero(unsaid[codes] & on_device[event])
-    calls = np.flatnonzero((direction[codes] > 0) & ~on_device[event])
-    if not copies.size or not calls.size:
-        return
-    calls = calls[np.argsort(number[calls], kind="stable")]
-    at = positions(number[calls], number[copies])
-    found[event[copies[at >= 0]]] = direction[codes[calls[at[at >= 0]]]]
+    links = links_of(profile)
+    copies = unsaid[trace.name.codes[links.target]] & trace.within(lines)[links.target]
+    stated = direction[trace.name.codes[links.cause]]
+    known = copies & (stated > 0)
+    found[links.target[known]] = stated[known]
 
 
 def _refine_runs(profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]) -> None:

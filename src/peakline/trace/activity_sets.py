@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
+from peakline.kernels.intervals import merge, paint
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.trace.activity import activity_of, is_xla_line
@@ -151,8 +152,6 @@ def _reaching(
 
 def either(*sets: Intervals) -> Intervals:
     """When one of ``sets`` is."""
-    from peakline.kernels.intervals import merge
-
     # Two by two: one after the other, the first of many would be copied as often as there are.
     left = [one for one in sets if one[0].size]
     while len(left) > 1:
@@ -256,8 +255,6 @@ def _painted(
     start: Int64Array, end: Int64Array, code: UInt8Array
 ) -> Iterable[tuple[Activity, Intervals]]:
     """What the innermost events say, by activity."""
-    from peakline.kernels.intervals import paint
-
     none, stack = np.empty(0, np.int64), np.empty(256, np.int64)
     # Counted first: memory that turns out to be too small has to be touched again.
     while (count := paint(start, end, code, none, none, np.empty(0, np.uint8), stack)) < 0:

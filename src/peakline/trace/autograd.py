@@ -21,7 +21,6 @@ from peakline.trace.events import Trace, nesting_of, trace_of
 
 NODE = "autograd::engine::evaluate_function"
 """How the events of nodes begin."""
-_NUMBER = "Sequence number"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,8 +96,9 @@ def autograd_of(profile: Profile) -> Autograd:
     names = [*(name.startswith(NODE) for name in trace.name.values), False]
     is_node = np.array(names, np.bool_)[trace.name.codes]
     number = np.full(trace.size, -1, np.int64)
-    if trace.source == "events" and profile.has_categories and "event_stats" in profile.tables:
-        stats = profile.typed_stats(frozenset((_NUMBER,)))
+    stat = profile.event_rules.gradient_number
+    if trace.source == "events" and stat and "event_stats" in profile.tables:
+        stats = profile.typed_stats(frozenset((stat,)))
         place = trace.places(stats.array("event_id"))
         # The profiler writes -1 or leaves it out where there is none.
         known = np.where(stats.is_valid("integer"), stats.array("integer"), -1)

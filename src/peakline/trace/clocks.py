@@ -18,6 +18,8 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.tables import Profile
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
 from peakline.trace.events import trace_of
 from peakline.trace.steps import step_places_of, steps_of
 
@@ -149,9 +151,6 @@ def _zero_ns(profile: Profile) -> int | None:
 
 def _last_collectives(profile: Profile, steps: int) -> Int64Array:
     """Per row of ``steps``: when its last collective ended, -1 for one without."""
-    from peakline.trace.activity import activity_of
-    from peakline.trace.activity_names import Activity
-
     last = np.full(steps, _NONE, np.int64)
     trace = trace_of(profile)
     events = np.flatnonzero(activity_of(profile) == Activity.COMMUNICATION)

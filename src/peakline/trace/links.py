@@ -1,21 +1,18 @@
 """What on the host caused what: launches and the device work they launched, by the profile's links.
 
-- XSpace of a GPU, and Kineto: the launch and the work carry the same number (``correlation_id``,
-  ``correlation``); one launch of a command buffer may have many pieces of work.
-- XSpace of a TPU: the host event that enqueues a program produces a context (stats ``_pt``, ``_p``)
-  that the run of the program consumes (``_ct``, ``_c``); without one, both carry the same
-  ``run_id``, ``queue_id`` and ``core_type`` for the device. The same contexts tie host threads to
-  one another: work handed to a thread pool.
-- Chrome traces without either: arrows (flow events) that lead from a host thread to a device.
+- By numbers that both carry, as the format declares them (`peakline.tables.event_rules.LinkStats`);
+  some also tie host threads to one another: work handed to a thread pool.
+- Without any: arrows (flow events) that lead from a host thread to a device.
 - StepStats: a kernel is named after its node, and belongs to the last run of that node before it.
 
 Of several that fit, the cause is the one that began last before the work did, else the first one;
 of several processes that count for themselves (merged files), that of the device's own process.
-Sources: ``tsl/profiler/lib/context_types.h`` (contexts) and the Trace Event Format (arrows).
+Source: the Trace Event Format (arrows).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +20,12 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
+from peakline.tables.event_rules import LinkStats
 from peakline.tables.joins import REPEATED, by_process, causes
 from peakline.tables.once import once
 from peakline.tables.typed import typed_stats
 from peakline.trace.events import DEVICE, HOST, Trace, nesting_of, trace_of
 
-_CORRELATION = ("correlation_id", "correlation")
-_RUN = ("run_id", "queue_id", "core_type", "device_ordinal")
-_PRODUCED, _CONSUMED = ("_pt", "_p"), ("_ct", "_c")
 _WORTH = 4
 """Of fewer events than one in so many the stats are read one by one."""
 _DEEPEST = 64
@@ -41,9 +36,9 @@ _DEEPEST = 64
 class Links:
     """Pairs of events, as places in the trace: ``target`` happened because ``cause`` did.
 
-    ``source`` says by which links: correlation, context, run, flow or name; empty where there are
-    none. ``unlinked`` are events that carry a link whose other end the profile does not have.
-    Targets are in ascending order, each once.
+    ``source`` says by which links: that of the format's `LinkStats` (correlation, context, run),
+    flow or name; empty where there are none. ``unlinked`` are events that carry a link whose other
+    end the profile does not have. Targets are in ascending order, each once.
     """
 
     cause: Int64Array
@@ -86,11 +81,14 @@ def _launch_links(profile: Profile) -> Links:
         return _none()
     if trace.source == "op_runs":
         return _by_name(profile, trace, on_device)
-    found = _launched(trace, _by_name_of(trace, profile.typed_stats(frozenset(_CORRELATION))))
-    if not found:
-        others = frozenset((*_RUN, *_PRODUCED, *_CONSUMED))
-        found = _launched(trace, _by_name_of(trace, profile.typed_stats(others)))
-    return found or _by_flow(profile, trace)
+    rules = profile.event_rules.links
+    first = [rule for rule in rules if rule.source == rules[0].source]
+    others = [rule for rule in rules if rule not in first]
+    for some in filter(None, (first, others)):
+        stats = _by_name_of(trace, profile.typed_stats(_stats_of(some)))
+        if found := _launched(trace, stats, some):
+            return found
+    return _by_flow(profile, trace)
 
 
 @once
@@ -102,8 +100,10 @@ def contexts_of(profile: Profile) -> Links:
     trace = trace_of(profile)
     if trace.source == "op_runs" or not trace.size:
         return _none()
-    stats = profile.typed_stats(frozenset((*_PRODUCED, *_CONSUMED)))
-    return _handed(trace, _by_name_of(trace, stats))
+    rules = [rule for rule in profile.event_rules.links if rule.is_handed_on]
+    if not rules:
+        return _none()
+    return _handed(trace, _by_name_of(trace, profile.typed_stats(_stats_of(rules))), rules)
 
 
 def links_within(profile: Profile, begin: int, end: int) -> tuple[Links, Links]:
@@ -116,24 +116,35 @@ def links_within(profile: Profile, begin: int, end: int) -> tuple[Links, Links]:
     events = np.concatenate(inside)
     if trace.source == "op_runs" or events.size * _WORTH > trace.size:
         return links_of(profile), contexts_of(profile)
-    wanted = frozenset((*_CORRELATION, *_RUN, *_PRODUCED, *_CONSUMED))
-    stats = _by_name_of(trace, typed_stats(profile.stats_of(trace.rows(events)), wanted))
-    launches = _launched(trace, stats) or _by_flow(profile, trace)
-    return launches, _handed(trace, stats)
+    rules = profile.event_rules.links
+    rows = typed_stats(profile.stats_of(trace.rows(events)), _stats_of(rules))
+    stats = _by_name_of(trace, rows)
+    launches = _launched(trace, stats, rules) or _by_flow(profile, trace)
+    return launches, _handed(trace, stats, rules)
 
 
-def _launched(trace: Trace, stats: Stats) -> Links:
+def _stats_of(rules: Iterable[LinkStats]) -> frozenset[str]:
+    """The names of the stats that ``rules`` read."""
+    return frozenset(
+        name for rule in rules for name in (*rule.cause, *rule.target, rule.device) if name
+    )
+
+
+def _launched(trace: Trace, stats: Stats, rules: Iterable[LinkStats]) -> Links:
     """By the numbers that both ends carry, of the first kind that there is."""
     on_device, on_host = _on(trace, DEVICE), _on(trace, HOST)
-    found = _pair("correlation", stats, _CORRELATION, _CORRELATION, trace, on_host, on_device)
-    if not found:
-        found = _pair("context", stats, _PRODUCED, _CONSUMED, trace, on_host, on_device)
-    return found or _by_run(stats, trace, on_host, on_device)
+    for rule in rules:
+        if found := _pair(rule, stats, trace, on_host, on_device):
+            return found
+    return _none()
 
 
-def _handed(trace: Trace, stats: Stats) -> Links:
+def _handed(trace: Trace, stats: Stats, rules: Iterable[LinkStats]) -> Links:
     everywhere = np.ones(len(trace.lines), np.bool_)
-    return _pair("context", stats, _PRODUCED, _CONSUMED, trace, everywhere, everywhere)
+    for rule in rules:
+        if rule.is_handed_on and (found := _pair(rule, stats, trace, everywhere, everywhere)):
+            return found
+    return _none()
 
 
 def _on(trace: Trace, kind: str) -> BoolArray:
@@ -176,24 +187,18 @@ def _both(stats: Stats, names: tuple[str, ...]) -> tuple[Int64Array, list[AnyArr
 
 
 def _pair(
-    source: str,
-    stats: Stats,
-    causing: tuple[str, ...],
-    caused: tuple[str, ...],
-    trace: Trace,
-    cause_lines: BoolArray,
-    target_lines: BoolArray,
+    rule: LinkStats, stats: Stats, trace: Trace, cause_lines: BoolArray, target_lines: BoolArray
 ) -> Links:
-    if causing is _CORRELATION:
-        # Two names of the same number; a profile has one of them.
-        causing = caused = tuple(name for name in _CORRELATION if name in stats)[:1]
-        if not causing:
-            return _none()
-    from_place, from_key = _both(stats, causing)
-    to_place, to_key = _both(stats, caused)
+    device = (rule.device,) if rule.device else ()
+    from_place, from_key = _both(stats, (*rule.cause, *device))
+    to_place, to_key = _both(stats, rule.target)
+    if device:
+        numbers = np.array([_ordinal(plane.name) for plane in trace.planes], np.int64)
+        plane = np.array([line.plane for line in trace.lines], np.int64)
+        to_key.append(numbers[plane[trace.lines_of(to_place)]])
     return _joined(
-        source, trace, _on_lines(trace, from_place, from_key, cause_lines),
-        _on_lines(trace, to_place, to_key, target_lines),
+        rule.source, trace, _on_lines(trace, from_place, from_key, rule, cause_lines),
+        _on_lines(trace, to_place, to_key, rule, target_lines),
     )  # fmt: skip
 
 
@@ -201,10 +206,12 @@ Ends = tuple[AnyArray, list[AnyArray]]
 """Events, and the columns of their keys."""
 
 
-def _on_lines(trace: Trace, places: Int64Array, keys: list[Int64Array], wanted: BoolArray) -> Ends:
+def _on_lines(
+    trace: Trace, places: Int64Array, keys: list[Int64Array], rule: LinkStats, wanted: BoolArray
+) -> Ends:
     here = wanted[trace.lines_of(places)]
-    # Zero is what stands where there is no number.
-    here &= keys[-1] != 0
+    if not rule.has_zero:
+        here &= keys[-1] != 0
     return places[here], [key[here] for key in keys]
 
 
@@ -239,20 +246,6 @@ def _numbered(columns: list[Int64Array]) -> Int64Array:
         distinct, code = np.unique(column, return_inverse=True)
         number = np.unique(number * np.int64(distinct.size) + code, return_inverse=True)[1]
     return number
-
-
-def _by_run(stats: Stats, trace: Trace, on_host: BoolArray, on_device: BoolArray) -> Links:
-    """Runs of programs on a TPU; the host's event also says on which device."""
-    from_place, from_key = _both(stats, _RUN)
-    to_place, to_key = _both(stats, _RUN[:3])
-    numbers = np.array([_ordinal(plane.name) for plane in trace.planes], np.int64)
-    plane = np.array([line.plane for line in trace.lines], np.int64)
-    to_key.append(numbers[plane[trace.lines_of(to_place)]])
-    host, device = on_host[trace.lines_of(from_place)], on_device[trace.lines_of(to_place)]
-    return _joined(
-        "run", trace, (from_place[host], [key[host] for key in from_key]),
-        (to_place[device], [key[device] for key in to_key]),
-    )  # fmt: skip
 
 
 def _ordinal(plane: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,11 +12,12 @@ import numpy as np
 from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.shown import Brief
 from peakline.tables import Profile
+from peakline.tables.event_rules import InputStats
 from peakline.tables.once import once
 from peakline.trace.events import trace_of
 
-DIMS, STRIDES, _TYPES = "Input Dims", "Input Strides", "Input type"
-"""PyTorch's, with ``record_shapes``."""
+DIMS, STRIDES = "dims", "strides"
+"""The stats of `InputStats` that `texts_of` reads."""
 _MOST_ELEMENTS = 1 << 62
 _FLOATING = re.compile(r'"(?:c10::)?(?:complex<)?(float|double|Half|BFloat16|Float8\w*)>?"')
 _TENSOR = re.compile(
@@ -64,29 +66,31 @@ class OpInputs(Brief):
         return found
 
 
+def _stats_of(profile: Profile) -> InputStats | None:
+    """The stats of inputs; None where the profile's format has none."""
+    has_stats = trace_of(profile).source == "events" and "event_stats" in profile.tables
+    return profile.event_rules.inputs if has_stats else None
+
+
 @once
 def inputs_of(profile: Profile) -> OpInputs:
     """The inputs of all events, read once.
 
     Raises InputError when the profile cannot be read.
     """
-    trace = trace_of(profile)
+    trace, inputs = trace_of(profile), _stats_of(profile)
     none = np.full(trace.size, -1, np.int32)
-    if (
-        trace.source != "events"
-        or not profile.has_categories
-        or "event_stats" not in profile.tables
-    ):
+    if inputs is None:
         return OpInputs(none, (), none, ())
-    stats = profile.typed_stats(frozenset((DIMS, _TYPES)))
+    stats = profile.typed_stats(frozenset((inputs.dims, inputs.types)))
     names, texts = stats.names("name"), stats.names("text")
     place = trace.places(stats.array("event_id"))
     found = []
-    for name in (DIMS, _TYPES):
+    for name in (inputs.dims, inputs.types):
         mine = (names.codes == names.code_of(name)) & (place >= 0)
         codes, known = np.unique(texts.codes[mine], return_inverse=True)
         words = [texts.values[code] if code >= 0 else "" for code in codes.tolist()]
-        words = [_largest(word) for word in words] if name == DIMS else words
+        words = [_largest(word) for word in words] if name == inputs.dims else words
         distinct = {word: number for number, word in enumerate(dict.fromkeys(words))}
         number = np.array([distinct[word] for word in words], np.int32)
         column = none.copy()
@@ -96,13 +100,15 @@ def inputs_of(profile: Profile) -> OpInputs:
 
 
 @once
-def texts_of(profile: Profile, stat: str) -> tuple[Int32Array, tuple[str, ...]]:
-    """Per event the code of the text of a ``stat``, -1 where none is recorded; and the texts."""
-    trace = trace_of(profile)
+def texts_of(profile: Profile, which: str) -> tuple[Int32Array, tuple[str, ...]]:
+    """Per event the code of the text of an input stat (`DIMS`, `STRIDES`), -1 where none is
+    recorded; and the texts.
+    """
+    trace, inputs = trace_of(profile), _stats_of(profile)
     found = np.full(trace.size, -1, np.int32)
-    if trace.source != "events" or "event_stats" not in profile.tables:
+    if inputs is None:
         return found, ()
-    stats = profile.typed_stats(frozenset((stat,)))
+    stats = profile.typed_stats(frozenset((inputs.dims if which == DIMS else inputs.strides,)))
     texts = stats.names("text")
     place = trace.places(stats.array("event_id"))
     mine = (place >= 0) & (texts.codes >= 0)
@@ -115,8 +121,6 @@ def elements_read(dims: str, strides: str) -> int:
 
     ``dims`` and ``strides`` are lists of lists as PyTorch writes them; 0 where they are none.
     """
-    import json
-
     try:
         shapes, steps = json.loads(dims), json.loads(strides or "[]")
     except ValueError:
@@ -147,15 +151,11 @@ def all_dims_of(profile: Profile) -> tuple[Int32Array, tuple[str, ...]]:
 
     Raises InputError when the profile cannot be read.
     """
-    trace = trace_of(profile)
+    trace, inputs = trace_of(profile), _stats_of(profile)
     found = np.full(trace.size, -1, np.int32)
-    if (
-        trace.source != "events"
-        or not profile.has_categories
-        or "event_stats" not in profile.tables
-    ):
+    if inputs is None:
         return found, ()
-    stats = profile.typed_stats(frozenset((DIMS,)))
+    stats = profile.typed_stats(frozenset((inputs.dims,)))
     texts = stats.names("text")
     place = trace.places(stats.array("event_id"))
     mine = (place >= 0) & (texts.codes >= 0)
@@ -169,8 +169,6 @@ def all_dims_of(profile: Profile) -> tuple[Int32Array, tuple[str, ...]]:
 
 def _tensors(dims: str) -> str:
     """The shapes of inputs that are tensors with dimensions: a number has none."""
-    import json
-
     try:
         shapes = json.loads(dims)
     except ValueError:
@@ -182,8 +180,6 @@ def _tensors(dims: str) -> str:
 
 def _largest(dims: str) -> str:
     """Of the shapes of all inputs, a list of lists, the one with most elements."""
-    import json
-
     try:
         shapes = json.loads(dims)
     except ValueError:

@@ -48,7 +48,7 @@ class PerfCountersParameters(XprofParameters):
 
 def _partial(profile: Profile, parameters: PerfCountersParameters) -> _Rows:
     """The rows of one host, without its name, in the order of the file."""
-    if not profile.has_runtime_planes or not profile.has_rows("events"):
+    if profile.event_rules.planes is None or not profile.has_rows("events"):
         return []
     return list(_rows(profile, compatible=bool(parameters.compatible)))
 
@@ -137,7 +137,7 @@ def _combine(
 
 def _has_counters(profile: Profile) -> bool:
     """Whether a device may have counters: only the names of its planes are looked at first."""
-    if not profile.has_runtime_planes:
+    if profile.event_rules.planes is None:
         return False
     names = profile.columns("planes").names("name").to_list()
     return any((name or "").startswith(_DEVICES) for name in names) and bool(

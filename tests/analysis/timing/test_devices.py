@@ -8,7 +8,7 @@ from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of
 
 from peakline.timing.device_time import device_times
 from peakline.trace.activity import Activity, activity_of
-from peakline.trace.collectives import recorded_collectives
+from peakline.trace.collectives import collectives_of, recorded_collectives
 from peakline.trace.events import trace_of
 
 NCCL = "ncclDevKernel_AllReduce"
@@ -135,3 +135,29 @@ def test_a_record_s_label_is_on_the_kernel_itself():
     stats = [(0, "Collective name", "allreduce"), (1, "Collective name", "_allgather_base")]
     profile = profile_of({"python (GPU 0)": {"stream 4": events}}, kind="chrome_trace", stats=stats)
     assert communicating(profile) == ([name, "other"], [name, "other"])
+
+
+def test_which_group_did_which_collective_is_what_pytorch_records_of_it():
+    """Names of groups may be numbers; what is not recorded is not known."""
+    host = [("record_param_comms", 10 * k, 10 * k + 5, None, "cpu_op") for k in range(3)]
+    first = {
+        "Collective name": "allreduce", "dtype": "BFloat16", "In msg nelems": 100, "Seq": 7,
+        "Out msg nelems": 200, "Process Group Name": 0, "Process Group Ranks": "[0, 3]",
+    }  # fmt: skip
+    second = {
+        "Collective name": "barrier", "dtype": "Opaque", "In msg nelems": 1,
+        "Process Group Name": "default_pg", "Process Group Ranks": "[0, 1, ...]",
+    }  # fmt: skip
+    stats = [
+        (row, key, value) for row, one in ((0, first), (2, second)) for key, value in one.items()
+    ]
+    profile = profile_of({"python": {"thread 1": host}}, kind="chrome_trace", stats=stats)
+    found = collectives_of(profile)
+    assert found.event.tolist() == [0, 2]
+    assert found.name.to_list() == ["allreduce", "barrier"]
+    assert found.group.to_list() == ["0", "default_pg"]
+    assert [found.ranks_of(row) for row in (0, 1)] == [[0, 3], []]
+    assert found.sequence.tolist() == [7, -1]
+    assert found.input_bytes.tolist() == [200, -1]
+    assert found.output_bytes.tolist() == [400, -1]
+    assert collectives_of(profile_of({GPU: {"Stream #1": [(NCCL, 0, 9)]}})).event.size == 0

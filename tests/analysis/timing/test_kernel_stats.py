@@ -6,7 +6,8 @@ from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.timing.kernel_launches import Details, parse_details
+from peakline.formats.common.kernel_details import parse_details
+from peakline.tables.event_rules import LaunchParameters
 from peakline.timing.kernels import kernel_reports, merge_reports
 from peakline.timing.tensor_cores import could_use, is_product, uses
 from peakline.xprof.rules.kernels import (
@@ -23,15 +24,15 @@ AMD = " grid:4,64,1 block:256,1,1 private_mem:0 group_mem:8704 occ_pct:0"
 @each_row(
     ("text", "found"),
     [
-        (NVIDIA, Details((4, 2, 1), (256, 1, 1), 32, 16, 8, 50.5)),
-        (AMD, Details((4, 64, 1), (256, 1, 1), 0, 8704, 0, 0.0)),
-        ("regs:+5\nblock:1,2,3", Details(block=(1, 2, 3), registers=5)),
-        ("regs:1 regs:2", Details(registers=2)),
-        ("regs:-1 grid:1,2 block:1,2,x occ_pct:abc regs:5:6", Details()),
-        ("regs:4294967296 static_shared:4294967295", Details(static_shared=2**32 - 1)),
-        ("occ_pct:0x1p3", Details(occupancy=8.0)),
-        ("occ_pct:1_0", Details()),
-        ("", Details()),
+        (NVIDIA, LaunchParameters((4, 2, 1), (256, 1, 1), 32, 16, 8, 50.5)),
+        (AMD, LaunchParameters((4, 64, 1), (256, 1, 1), 0, 8704, 0, 0.0)),
+        ("regs:+5\nblock:1,2,3", LaunchParameters(block=(1, 2, 3), registers=5)),
+        ("regs:1 regs:2", LaunchParameters(registers=2)),
+        ("regs:-1 grid:1,2 block:1,2,x occ_pct:abc regs:5:6", LaunchParameters()),
+        ("regs:4294967296 static_shared:4294967295", LaunchParameters(static_shared=2**32 - 1)),
+        ("occ_pct:0x1p3", LaunchParameters(occupancy_percent=8.0)),
+        ("occ_pct:1_0", LaunchParameters()),
+        ("", LaunchParameters()),
     ],
 )
 def test_launch_parameters(text, found):
@@ -39,7 +40,7 @@ def test_launch_parameters(text, found):
 
 
 def test_xprof_knows_no_words_of_amd():
-    assert parse_details(AMD, WORDS_OF_NVIDIA) == Details((4, 64, 1), (256, 1, 1))
+    assert parse_details(AMD, WORDS_OF_NVIDIA) == LaunchParameters((4, 64, 1), (256, 1, 1))
 
 
 @each_row(

@@ -52,11 +52,7 @@ def profile_of(
     rows["event_stats"] = [
         {"event_id": event, "name": name, "value": str(value)} for event, name, value in stats
     ]
-    reader = FakeReader(rows)
-    reader.format = kind
-    reader.has_runtime_planes = kind == "xplane"
-    reader.has_categories = kind == "chrome_trace"
-    return Profile(reader, derived=DERIVED)
+    return Profile(FakeReader(rows).of_format(kind), derived=DERIVED)
 
 
 def parts_of(profile: Profile, *, all_columns: bool = False) -> list[dict[str, object]]:

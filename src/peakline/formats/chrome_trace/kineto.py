@@ -1,4 +1,4 @@
-"""What the categories (``cat``) of PyTorch's profiler say of where an event happened.
+"""What the categories (``cat``) of PyTorch's profiler say of an event: what it is, and where.
 
 The names are those of ``libkineto/src/ActivityType.cpp`` (pytorch/kineto) and, in lower case, of
 PyTorch before 1.11 (``Kernel``, ``Memcpy``, ``Operator``, ``Runtime``). Where Kineto writes an
@@ -8,6 +8,11 @@ nothing: in a container a process may be 1, as the second GPU is.
 """
 
 from __future__ import annotations
+
+import numpy as np
+
+from peakline.arrays import UInt8Array
+from peakline.tables.event_rules import EventKind, ProfileTables, StatedOps
 
 UNSAID, HOST, DEVICE = range(3)
 """Where an event happened: not said by its category, on a thread of a process, on a device."""
@@ -39,3 +44,53 @@ def place_of(category: str) -> int:
 def device_word(category: str) -> str:
     """What a device is called on which events of a category happened: ``GPU``, ``MTIA``, ..."""
     return _WORDS.get(category.lower().partition("_")[0], "GPU")
+
+
+_KINDS = {
+    EventKind.NO_WORK: (
+        "gpu_user_annotation", "cuda_sync", "overhead", "cuda_profiler_range", "ac2g", "trace",
+        "fwdbwd", "cpu_instant_event", "async_cpu_op", "cuda_event", "xpu_sync", "mtia_insight",
+    ),
+    EventKind.RUNTIME_CALL: (
+        "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "xpu_runtime",
+        "xpu_driver", "mtia_runtime", "privateuse1_runtime", "privateuse1_driver",
+    ),
+    EventKind.ANNOTATION: ("user_annotation",),
+    EventKind.OP: ("cpu_op", "operator"),
+    EventKind.KERNEL: ("kernel", "concurrent_kernel"),
+}  # fmt: skip
+_KIND_OF = {category: kind for kind, categories in _KINDS.items() for category in categories}
+_MTIA, _WAITS_ON = "mtia_ccp_events", "wait_on_stream"
+"""The category of all that an MTIA's queues do, and the argument of what waits for another."""
+_SCOPE = "#"
+"""In the names of PyTorch's own marks (``ProfilerStep#5``, ``Optimizer.step#SGD.step``), which
+older versions give the category of ops; no op's name holds it."""
+
+
+def kinds_of(profile: ProfileTables) -> UInt8Array:
+    """An `EventKind` for every row of ``events``: marks, arrows and waits are no work."""
+    category = profile.columns("events", frozenset(("category",))).names("category")
+    kinds: UInt8Array = category.per_row(
+        lambda text: _KIND_OF.get(text.lower(), EventKind.UNSTATED), np.uint8
+    )
+    if any(text.lower() == _MTIA for text in category.values):
+        waits = profile.typed_stats(frozenset((_WAITS_ON,))).array("event_id")
+        of_queues = category.per_row(lambda text: text.lower() == _MTIA, np.bool_)
+        kinds[waits[of_queues[waits]]] = EventKind.NO_WORK
+    return kinds
+
+
+def ops_of(profile: ProfileTables) -> StatedOps | None:
+    """The ops that events with such a category are, by name; None without any."""
+    events = profile.columns("events", frozenset(("category", "name")))
+    category, name = events.names("category"), events.names("name")
+    is_op = category.per_row(lambda text: _KIND_OF.get(text.lower()) == EventKind.OP, np.bool_)
+    if not is_op.any():
+        return None
+    op = np.full(len(name.values) + 1, -1, np.int32)
+    ops: list[tuple[str, str]] = []
+    for code in np.unique(name.codes[is_op]).tolist():
+        if _SCOPE not in name.values[code]:
+            op[code] = len(ops)
+            ops.append((name.values[code], ""))
+    return StatedOps(np.where(is_op, op[name.codes], np.int32(-1)), ops, calls=True)

@@ -6,14 +6,31 @@ a ``FORMAT``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import cast
 
-from peakline.formats.common.files import SourceFile
+from peakline.formats.common.files import Opener, SourceFile
 from peakline.tables.reader import Reader
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What a short look at the bytes of a local file says of it, without reading it.
+
+    Each takes the path, and an opener for a caller who may not open every file (or None).
+    ``tables`` are all that a file of the format can have, `missing_tables` those of which this one
+    surely has no row; `names_in` gives the names that may stand in the metadata, of those that it
+    is given; `may_have_gpus` is false where there surely is no plane of a GPU.
+    """
+
+    tables: frozenset[str]
+    missing_tables: Callable[[str, Opener | None], frozenset[str]]
+    names_in: Callable[[str, Iterable[str], Opener | None], frozenset[str]]
+    may_have_gpus: Callable[[str, Opener | None], bool]
 
 
 @dataclass(frozen=True)
@@ -32,7 +49,8 @@ class Format:
     With ``is_directory`` it is a directory, known by the names of its files; its ``reader`` is
     called with the path.
 
-    ``suffix`` is how a binary file of it is called in a session, after its host.
+    ``suffix`` is how a binary file of it is called in a session, after its host; ``glance`` names
+    the `Glance` at files that are so called, ``module:NAME``; empty where only reading helps.
 
     ``what``, ``written_by`` and ``fills`` (tables, and when) are its row in docs/formats.md.
     """
@@ -46,6 +64,7 @@ class Format:
     message: str = ""
     fields: tuple[str, ...] = ()
     suffix: str = ".profile"
+    glance: str = ""
     begins: Callable[[bytes], bool] | None = None
     is_text: bool = False
     json: Callable[[str, Mapping[str, None]], bool] | None = None
@@ -53,9 +72,16 @@ class Format:
 
     def reader_class(self) -> Callable[[SourceFile, str], Reader]:
         """What ``reader`` names."""
-        module, _, name = self.reader.partition(":")
-        found: Callable[[SourceFile, str], Reader] = getattr(import_module(module), name)
-        return found
+        return cast("Callable[[SourceFile, str], Reader]", _named(self.reader))
+
+    def glance_at(self) -> Glance:
+        """What ``glance`` names."""
+        return cast("Glance", _named(self.glance))
+
+
+def _named(name: str) -> object:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 @cache
@@ -66,6 +92,15 @@ def formats() -> Mapping[str, Format]:
     room = __package__.rpartition(".")[0]
     found = [import_module(f"{room}.{name}").FORMAT for name in names if name != "common"]
     return {one.name: one for one in sorted(found, key=lambda one: one.rank)}
+
+
+def format_by_name(path: str) -> Format | None:
+    """The format that a file of such a name has, compressed or not, of those that can be glanced
+    at; None where the name says nothing.
+    """
+    plain = path.removesuffix(".gz")
+    known = (one for one in formats().values() if one.glance and plain.endswith(one.suffix))
+    return next(known, None)
 
 
 @cache

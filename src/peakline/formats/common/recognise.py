@@ -16,16 +16,14 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+from peakline import schema
 from peakline.formats.common.format import formats, message_names
 from peakline.formats.common.translate import camel
 from peakline.formats.xplane.detect import names_its_planes, varint, why_not_xspace
+from peakline.schema.shapes import FieldShape, MessageShape
 from peakline.text import one_line
 from peakline.wire import as_buffer
-
-if TYPE_CHECKING:
-    from peakline.schema.shapes import FieldShape, MessageShape
 
 _OTHER_MESSAGES = {"tfprof's profile": "tensorflow.tfprof.ProfileProto"}
 """Messages that are known so that they are recognised, and named."""
@@ -211,8 +209,6 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
     """The message that fits the first ``fields`` best, and whether more would not change it:
     everything fits and no other message comes near, or there are no more.
     """
-    from peakline import schema
-
     reason = why_not_xspace(as_buffer(head))
     if not (reason or exact) and names_its_planes(as_buffer(head)):
         # In no other message a text stands where a plane's name does: no need to compare them.

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from peakline import schema
 from peakline.errors import DamagedError, InputError
 from peakline.formats.common.files import SourceFile
+from peakline.schema.shapes import MessageShape
 from peakline.tables.reader import Warnings
 from peakline.wire import text_to_wire
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
-    from peakline.schema.shapes import MessageShape
 
 OLD_NAMES: Mapping[str, Mapping[str, str]] = {
     "tensorflow.MemoryStats": {
@@ -48,8 +49,6 @@ def translate(file: SourceFile, encoding: str, full_name: str, warnings: Warning
     (`OLD_NAMES`) are known in both. Raises DamagedError where the grammar is broken, with the
     line, and InputError where a value does not fit its field.
     """
-    from peakline import schema
-
     if encoding == "text":
         return _from_text(file, schema.shape(full_name), warnings)
     return _from_json(file, schema.descriptor(full_name), warnings)
@@ -80,8 +79,6 @@ def _from_text(file: SourceFile, shape: MessageShape, warnings: Warnings) -> Sou
 
 def _from_json(file: SourceFile, descriptor: Descriptor, warnings: Warnings) -> SourceFile:
     from google.protobuf import json_format
-
-    from peakline import schema
 
     where = f"{descriptor.name} in JSON"
     try:

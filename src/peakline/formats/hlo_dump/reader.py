@@ -12,6 +12,7 @@ import numpy as np
 from peakline.errors import ForbiddenError, InputError, NotFoundError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.hlo_dump.listing import DumpedProgram, listed
+from peakline.formats.hlo_proto.reader import content_of
 from peakline.formats.hlo_proto.source import StoredProgram
 from peakline.formats.hlo_proto.tables import MOST_PROGRAMS, ProgramTables
 from peakline.tables.columns import Columns
@@ -61,8 +62,6 @@ class DumpReader(Reader):
         )
 
     def _load(self, program: DumpedProgram) -> Buffer:
-        from peakline.formats.hlo_proto.reader import content_of
-
         self.close()
         try:
             content, self._file = content_of(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 
+from peakline import schema
 from peakline.formats.hlo_text.packing import Value, enum_numbers, pack
 from peakline.formats.hlo_text.shapes import Shapes
 from peakline.formats.hlo_text.values import (
@@ -200,8 +201,6 @@ def plain_names() -> frozenset[bytes]:
 @cache
 def schema_fields() -> frozenset[str]:
     """The fields of an instruction that the schema has."""
-    from peakline import schema
-
     return frozenset(schema.shape(INSTRUCTION).fields_by_name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from peakline import schema
 from peakline.formats.hlo_text.assignment import (
     BEGINNINGS,
     Assignment,
@@ -71,9 +72,7 @@ def module_name(path: str) -> str:
 
 def ids_of(module: bytes) -> dict[bytes, int]:
     """The ids of the instructions of an xla.HloProto by name; of two with one name the last."""
-    from peakline.schema import HloProto
-
-    proto = HloProto.FromString(module)
+    proto = schema.HloProto.FromString(module)
     return {
         one.name.encode(): one.id
         for computation in proto.hlo_module.computations

@@ -13,6 +13,8 @@ from peakline.formats.common.reader import ReportingReader
 from peakline.formats.hlo_dump.listing import program_of
 from peakline.formats.hlo_proto.source import StoredProgram
 from peakline.formats.hlo_proto.tables import ProgramTables
+from peakline.formats.hlo_text.module import translate_modules
+from peakline.formats.hlo_text.program import module_name, translate_program
 from peakline.tables.columns import Columns
 from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.tables.reader import Warnings
@@ -65,8 +67,6 @@ class HloTextReader(_TextReader):
     """HLO text: one program or several, one behind the other."""
 
     def _translate(self, text: bytes) -> tuple[list[tuple[str, bytes]], Warnings]:
-        from peakline.formats.hlo_text.module import translate_modules
-
         return translate_modules(text)
 
 
@@ -74,8 +74,6 @@ class HloAssignmentReader(_TextReader):
     """The text of a buffer assignment or of a memory usage report: one program."""
 
     def _translate(self, text: bytes) -> tuple[list[tuple[str, bytes]], Warnings]:
-        from peakline.formats.hlo_text.program import module_name, translate_program
-
         name = module_name(self.path)
         program, losses = translate_program(text, name)
         return [(name, program)], losses

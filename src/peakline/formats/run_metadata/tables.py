@@ -15,6 +15,7 @@ from peakline.formats.common.reader import warn_of_cut, warn_of_damage
 from peakline.formats.graph_def.source import GraphSpan, submessages
 from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphTables
 from peakline.formats.run_metadata import cost, details
+from peakline.formats.run_metadata.allocations import read_allocator_events
 from peakline.formats.run_metadata.op_runs import read_op_runs, read_op_times, read_steps
 from peakline.formats.run_metadata.runs import Part, Run, Runs
 from peakline.tables.columns import Columns
@@ -122,8 +123,6 @@ class RunTables:
         return max(0, int(read_steps(self._runs).array("end_ps").max(initial=0)))
 
     def _allocator_events(self, warnings: Warnings) -> Columns:
-        from peakline.formats.run_metadata.allocations import read_allocator_events
-
         found, estimates = read_allocator_events(self._runs)
         if "estimates" not in self._reported:
             self._reported.add("estimates")

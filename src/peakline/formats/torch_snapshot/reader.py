@@ -18,6 +18,7 @@ from peakline.formats.torch_snapshot.stacks import Stacks
 from peakline.formats.torch_snapshot.trace import UNKNOWN, Blocks, Trace, follow, read_trace
 from peakline.formats.torch_snapshot.unpickle import load_plain
 from peakline.tables.columns import Columns
+from peakline.tables.event_rules import CACHING, EventRules
 from peakline.tables.reader import Warnings
 
 HOST = "host"
@@ -53,6 +54,7 @@ class TorchSnapshotReader(ReportingReader):
     __retained__ = "_file _stacks _allocators _segments _devices _tables allocator_settings"
 
     tables = _TABLES
+    event_rules = EventRules(allocator_of=lambda _: CACHING)
 
     def __init__(self, file: SourceFile, form: str = "torch_snapshot") -> None:
         super().__init__(file, form)

@@ -15,4 +15,5 @@ FORMAT = Format(
     message="tensorflow.profiler.XSpace",
     fields=("planes",),
     suffix=".xplane.pb",
+    glance="peakline.formats.xplane.presence:GLANCE",
 )

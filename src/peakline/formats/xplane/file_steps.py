@@ -110,7 +110,7 @@ class FileSteps:
         )
 
     def links(self, *, runtime: bool) -> tuple[Int64Array, int]:
-        """Which steps hand work to which (see `peakline.formats.xplane.links`), as ours or as
+        """Which steps hand work to which (see `peakline.formats.xplane.grouping`), as ours or as
         upstream's profiler groups them; none of steps that stand in the file.
         """
         # A pass of its own: few questions need it.

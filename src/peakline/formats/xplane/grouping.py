@@ -1,11 +1,15 @@
-"""Step grouping: which events belong together.
+"""Step grouping: which events belong together, and which groups hand work to which.
 
-`Grouping.runtime` is what upstream's profiler decides (`peakline.formats.xplane.upstream`); ours
-goes by the same connections, with these differences. What a program marked wins: an event with a
-step number is a step also without the mark of a root (``_r``), and where there is a marked step,
-runs of functions that nobody marked are none. An iteration of a loop within a model is no step. And
-a capture with loop ops is grouped like any other. Where ids repeat, ours goes by time as well
+`Grouping.runtime` is what upstream's profiler decides (`upstream_groups`; ``group_events.cc`` and
+``preprocess_xplane.cc`` in ``xla/tsl/profiler/utils`` of openxla/xla); ours goes by the same
+connections, with these differences. What a program marked wins: an event with a step number is a
+step also without the mark of a root (``_r``), and where there is a marked step, runs of functions
+that nobody marked are none. An iteration of a loop within a model is no step. And a capture with
+loop ops is grouped like any other. Where ids repeat, ours goes by time as well
 (`peakline.formats.xplane.repeated`).
+
+What a group reaches and another group has already makes the one a parent of the other
+(``PropagateGroupId``): a request of the batch that serves it.
 """
 
 from __future__ import annotations
@@ -17,22 +21,130 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array
+from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes
 from peakline.formats.xplane.forest import Forest, GroupedPlane
 from peakline.formats.xplane.groups import narrow, ungrouped, wide
-from peakline.formats.xplane.links import links_of
 from peakline.formats.xplane.names import LOOP_OPS
 from peakline.formats.xplane.opening import Opening, Step
 from peakline.formats.xplane.outline import PlaneOutline
-from peakline.formats.xplane.upstream import (
-    levels,
-    lock_step,
-    lone_cores,
-    ordinary_roots,
-    upstream_groups,
-)
 from peakline.kernels.xplane_numbers import EventKind, Role
+
+MOST_LINKS = 1 << 22
+"""Contexts that would make more than so many pairs of groups make none."""
+
+
+def links_of(forest: Forest, group: AnyArray) -> tuple[Int64Array, int]:
+    """The distinct pairs (parent, child) of groups, a row each, in order; and how many pairs of
+    crowded contexts were left out. ``group`` is that of every node (-1: none).
+    """
+    check_deadline()
+    (starts, heads), nodes = forest.adjacencies()[0], forest.nodes
+    total = starts.size - 1
+    tails = np.repeat(np.arange(total), np.diff(starts))
+    of = np.concatenate([group.astype(np.int64), np.full(total - nodes, -1, np.int64)])
+    plain = (tails < nodes) & (heads < nodes)
+    found = [_apart(of[tails[plain]], of[heads[plain]])]
+    made, taken = heads >= nodes, tails >= nodes
+    # A context stands between the two: of each only what groups put in and take out.
+    into = _distinct(heads[made].astype(np.int64), of[tails[made]])
+    out = _distinct(tails[taken].astype(np.int64), of[heads[taken]])
+    first = np.searchsorted(out[:, 0], into[:, 0])
+    count = np.searchsorted(out[:, 0], into[:, 0], side="right") - first
+    sums = np.cumsum(count)
+    fits = sums <= MOST_LINKS
+    left_out = int(count[~fits].sum())
+    into, first, count = into[fits], first[fits], count[fits]
+    begin = np.cumsum(count) - count
+    place = np.arange(int(count.sum())) - np.repeat(begin - first, count)
+    found.append(_apart(np.repeat(into[:, 1], count), out[place, 1]))
+    check_deadline()
+    return np.unique(np.concatenate(found), axis=0), left_out
+
+
+def _apart(parent: Int64Array, child: Int64Array) -> Int64Array:
+    apart = (parent >= 0) & (child >= 0) & (parent != child)
+    return _distinct(parent[apart], child[apart])
+
+
+def _distinct(one: Int64Array, two: Int64Array) -> Int64Array:
+    """The distinct pairs whose second is not below 0, in order."""
+    known = two >= 0
+    pairs = np.stack([one[known], two[known]], axis=1)
+    return np.unique(pairs, axis=0)
+
+
+def upstream_groups(
+    forest: Forest, level: AnyArray, is_root: AnyArray
+) -> tuple[AnyArray, list[Step]]:
+    """The group of every node (-1: none), and the steps; ``level`` and ``is_root`` are `levels`.
+
+    Rounds of a loop are the steps where there are any.
+    """
+    opening = Opening(forest, level, is_root)
+    is_loop = forest.loop_roots.size > 0
+    roots = forest.loop_roots if is_loop else ordinary_roots(forest, level, is_root)
+    steps = opening.steps(opening.open(roots, 0, loop=is_loop), 0)
+    steps += lock_step(opening, len(steps))
+    return opening.groups[: forest.nodes], steps
+
+
+def levels(forest: Forest) -> tuple[AnyArray, AnyArray]:
+    """The level of every node as a root, and which nodes are roots."""
+    level, is_root = np.zeros(forest.nodes, np.int32), np.zeros(forest.nodes, np.bool_)
+    for plane in forest.planes:
+        if plane.tpu is not None:
+            continue
+        here = slice(plane.first_node, plane.first_node + plane.nodes)
+        traced = forest.kind[here] == EventKind.TRACE_CONTEXT
+        level[here][traced], is_root[here][traced] = 1, True
+        for kind, value in ((EventKind.PROCESS_BATCH, 2), (EventKind.BATCHING_SESSION_RUN, 1)):
+            named = forest.kind[here] == kind
+            level[here][named], is_root[here][named] = value, True
+    marked = forest.attrs.last(Role.IS_ROOT)
+    fixed = np.isin(
+        forest.kind[marked.node], (EventKind.PROCESS_BATCH, EventKind.BATCHING_SESSION_RUN)
+    )
+    marked = marked.only(~fixed & ~forest.on_tpu(marked.node))
+    level[marked.node] = marked.signed.astype(np.int32)
+    is_root[marked.node] = True
+    return level, is_root
+
+
+def ordinary_roots(forest: Forest, level: AnyArray, is_root: AnyArray) -> AnyArray:
+    """The roots of hosts that the pipeline of the input did not run, in the order in which they
+    open groups.
+    """
+    node = forest.root_node[is_root[forest.root_node]]
+    begin = forest.root_begin[is_root[forest.root_node]]
+    ids = forest.attrs.first(Role.ID)
+    has, place = ids.at(node)
+    run_by_data = np.zeros(node.size, np.bool_)
+    run_by_data[has] = np.isin(ids.signed[place[has]], forest.excluded)
+    node, begin = node[~run_by_data], begin[~run_by_data]
+    order = np.lexsort((node, begin, -level[node].astype(np.int64)))
+    return node[order]
+
+
+def lock_step(opening: Opening, first: int) -> list[Step]:
+    """Without a host root for any TensorCore, the k-th step of every core is one group."""
+    steps: dict[int, Step] = {}
+    for _, mine in lone_cores(opening, first):
+        opened = opening.steps(opening.open(mine, first), first)
+        steps.update((step.step_id, step) for step in opened)
+    return list(steps.values())
+
+
+def lone_cores(opening: Opening, first: int) -> list[tuple[GroupedPlane, AnyArray]]:
+    """The TensorCores with their steps, if no host root reached any of these."""
+    cores = [p for p in opening.forest.planes if p.tpu is not None and p.tpu.is_tensor_core]
+    every = [(p, p.first_node + np.arange(p.nodes, dtype=np.int32)) for p in cores]
+    nodes = np.concatenate([np.zeros(0, np.int32), *(mine for _, mine in every)])
+    if not nodes.size or opening.open(nodes, first, check=True).size < nodes.size:
+        return []
+    return every
+
 
 _FINGERPRINT = re.compile(r"\(\d+\)$")
 """What the name of a module ends with on a TPU."""

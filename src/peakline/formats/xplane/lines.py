@@ -9,21 +9,345 @@ themselves are stored where they are wanted: the same pass finds and groups them
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from peakline.arrays import AnyArray, Int32Array, Int64Array, UInt64Array
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt64Array
 from peakline.formats.common.files import SourceFile
-from peakline.formats.xplane.line import OpenLine, OutOfOrder, Scratch
-from peakline.formats.xplane.line_parts import LineFacts, Lookup, StatRows
+from peakline.formats.xplane.line_parts import LineFacts, LinePart, Lookup, StatRows
 from peakline.formats.xplane.line_reader import LineReader
-from peakline.formats.xplane.names import EVENT_KINDS, KEPT_STATS, STAT_ROLES, has_known_type
+from peakline.formats.xplane.names import (
+    EVENT_KINDS,
+    KEPT_STATS,
+    STAT_ROLES,
+    has_known_type,
+    tensor_core,
+)
 from peakline.formats.xplane.outline import PlaneOutline, most_id
-from peakline.formats.xplane.store import Found
+from peakline.formats.xplane.places import places_of
+from peakline.formats.xplane.store import Found, renumber, sort_line, unsort
 from peakline.formats.xplane.times import OFFSET
+from peakline.kernels.line_events import NO_PROCESS, gather
 from peakline.kernels.line_layout import NOT_WANTED, SOME_STATS
+from peakline.kernels.nesting import in_order, nest, regions, resolve
 from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE, KEEP, EventKind, Role
-from peakline.wire import Interner, Union
+from peakline.tables.typed import wrap
+from peakline.wire import Interner, Spans, Union
+
+_HELD_PARTS = 4
+"""A region open for longer than this many parts makes the pass take its line whole."""
+_FILLED = (
+    "node_kind", "root_node", "producer_node", "producer_key", "consumer_node", "consumer_key",
+    "attr_node", "attr_role", "attr_case", "attr_bits", "mem_node", "mem_kind", "mem_dtype",
+    "mem_id", "mem_have", "mem_odd",
+)  # fmt: skip
+"""What `gather` fills of what a pass finds."""
+_FILLED_WHOLE = ("mem_numbers", "mem_codes")
+"""The same of two dimensions, where the free rows alone would not lie in one piece."""
+_STAT = ("stat_event", "stat_number", "stat_case", "stat_bits", "stat_length")
+
+
+class OutOfOrder(Exception):
+    """The lines of this plane must be taken whole."""
+
+
+class OpenLine:
+    """One line while it is read: part by part, or, if it must be, whole."""
+
+    def __init__(self, owner: PlanePass, number: int, *, whole: bool) -> None:
+        self.owner, self.number, self.whole = owner, number, whole
+        self.header = owner.headers[number]
+        self.base = wrap(self.header.timestamp_ns * 1000)
+        core = tensor_core(owner.plane.name)
+        self.core = core if core is not None and self.header.name == "XLA Modules" else -1
+        self.first_used = dict(owner.found.used)
+        self.unresolved = dict(owner.found.used)
+        self.has_async = self.has_regions = False
+        self.sorted = True
+        self.held = self.events = self.nested = 0
+        self.start, self.last = np.zeros(2, np.int64), np.zeros(3, np.int64)
+        self.stack, self.stack_node = np.empty((2, 256), np.uint64), np.empty(256, np.int64)
+        self.height = 0
+        self.waiting: list[_Part] = []
+        """Parts that wait for the end of a region, or of the line."""
+
+    def add(self, events: LinePart) -> None:
+        """Take some events, which follow those that it has."""
+        owner, found, size = self.owner, self.owner.found, events.ids.size
+        free = found.free
+        stat_event, _, stat_role, stat_case, stat_bits, stat_length = events.stats
+        memory = events.memory if owner.want_memory else 0
+        for group, more in (
+            ("node", size), ("root", size), ("producer", size), ("consumer", size),
+            ("attr", stat_event.size), ("mem", memory),
+        ):  # fmt: skip
+            found.reserve(group, more, owner.read)
+        scratch = owner.scratch
+        if owner.keep:
+            found.reserve("event", size, owner.read)
+            begin, length = free("event_begin")[:size], free("event_length")[:size]
+        else:
+            begin, length = scratch.get("begin", size), scratch.get("length", size)
+        part = _Part(
+            begin, length, scratch.get("node", size, np.int32), scratch.get("marks", 2 * size)
+        )
+        one_bits = np.zeros(1, np.int64)
+        beside = {
+            "root_event": scratch.get("root_event", size, np.int32),
+            "mem_event": scratch.get("mem_event", memory, np.int32),
+            "spans": scratch.get("spans", 8 * memory).reshape(2, -1),
+            "kept": scratch.get("kept", stat_event.size, np.int32),
+            "seen": np.zeros(len(Role), np.int64),
+            "as_float": one_bits.view(np.float64),
+            "as_bits": one_bits,
+        }
+        at = np.zeros(11, np.int64)
+        process = owner.plane.process_id
+        gather(
+            events.kinds, events.case, events.bits, events.duration,
+            stat_event, stat_role, stat_case, stat_bits, stat_length,
+            line_event=self.events, first_node=found.used["node"], first_mem=found.used["mem"],
+            ref_ids=owner.ref_ids, ref_table=owner.ref_table,
+            process=NO_PROCESS if process is None else process, core=self.core,
+            want_memory=owner.want_memory, prune=owner.prune, own_ends=owner.own_ends,
+            begin=part.begin, length=part.length, node=part.node, marks=part.marks, at=at,
+            **beside,
+            **{name: free(name) for name in _FILLED},
+            **{name: found.arrays[name] for name in _FILLED_WHOLE},
+        )  # fmt: skip
+        nodes, roots, producers, consumers, attrs, records, texts, marks, keeps = at[:9].tolist()
+        self.has_async |= at[9] > 0
+        owner.pruned |= at[10] > 0
+        self.events += size
+        part.marks = part.marks[:marks]
+        if roots:
+            events_of = beside["root_event"][:roots]
+            with np.errstate(over="ignore"):
+                free("root_begin")[:roots] = part.begin[events_of] + self.base
+            free("root_length")[:roots] = part.length[events_of]
+            free("root_metadata")[:roots] = events.ids[events_of]
+            free("root_line")[:roots] = self.number
+        if records:
+            free("mem_line")[:records] = self.number
+            free("mem_offset")[:records] = part.begin[beside["mem_event"][:records]]
+            if texts:
+                self._intern(events, free("mem_codes")[:, :records], beside["spans"][:, :texts])
+        if owner.timed:
+            self._keep_times(part)
+        for group, more in (
+            ("node", nodes), ("root", roots), ("producer", producers), ("consumer", consumers),
+            ("attr", attrs), ("mem", records),
+        ):  # fmt: skip
+            found.used[group] += more
+        if owner.keep:
+            self._keep_stats(events, beside["kept"][:keeps])
+            free("event_place")[:size] = places_of(events.ids, owner.plane)
+            free("event_case")[:size] = events.case
+            found.used["event"] += size
+        if self.whole:
+            self.waiting.append(part.copy())
+        else:
+            self._nest_part(part)
+
+    def _keep_times(self, part: _Part) -> None:
+        """Keep when each node is."""
+        found = self.owner.found
+        events = np.flatnonzero(part.node >= 0)
+        found.reserve("time", events.size, self.owner.read)
+        with np.errstate(over="ignore"):
+            found.free("time_begin")[: events.size] = part.begin[events] + self.base
+        found.free("time_length")[: events.size] = part.length[events]
+        found.free("time_line")[: events.size] = self.number
+        found.used["time"] += events.size
+
+    def _keep_stats(self, events: LinePart, rows: Int32Array) -> None:
+        """Keep those stats of the events that may be read with them."""
+        owner, found = self.owner, self.owner.found
+        event, number, _, *value = events.stats
+        found.reserve("stat", rows.size, owner.read)
+        for name, column in zip(_STAT, (event, number, *value), strict=True):
+            found.free(name)[: rows.size] = column[rows]
+        found.free("stat_event")[: rows.size] += found.used["event"]
+        found.used["stat"] += rows.size
+
+    def _intern(self, events: LinePart, codes: Int32Array, spans: Int64Array) -> None:
+        """Give strings that stand in the events codes after those of the references."""
+        owner = self.owner
+        numbers = owner.strings.add(events.buffer, Spans(spans[0] - events.base, spans[1]))
+        numbers += owner.ref_ids.size + 1
+        rows, columns = np.nonzero(codes <= -2)
+        codes[rows, columns] = numbers[-2 - codes[rows, columns]]
+
+    def _nest_part(self, part: _Part) -> None:
+        """Nest what is complete; what may lie in a region that is still open waits."""
+        before = self.last.copy()
+        self.sorted = self.sorted and bool(in_order(part.begin, part.length, self.last))
+        if self.waiting:
+            part = _Part.join([*self.waiting, part])
+        ready = part.begin.size
+        marks = part.marks
+        if self.owner.rewrite and marks.size:
+            is_start = marks & 1 == 0
+            if self.start[1] and not is_start[0]:
+                raise OutOfOrder
+            first = int(part.begin[marks[np.argmax(is_start)] >> 1]) if is_start.any() else 0
+            if not self.waiting and before[2] and is_start.any() and first == before[0]:
+                raise OutOfOrder
+            if is_start[-1]:
+                opened = int(marks[-1] >> 1)
+                ready = int(np.searchsorted(part.begin[: opened + 1], part.begin[opened]))
+                marks = marks[:-1]
+        self.waiting = []
+        if ready < part.begin.size:
+            held = part.rest(ready)
+            self.waiting = [held]
+            self.held = 0 if ready else self.held + 1
+            if self.held > _HELD_PARTS:
+                raise OutOfOrder
+        self._nest(part, ready, marks)
+
+    def _nest(self, part: _Part, ready: int, marks: Int64Array) -> None:
+        found = np.zeros((2, 0), np.int64)
+        if self.owner.rewrite and marks.size:
+            found = self._regions(part, marks)
+        if found.shape[1]:
+            self.has_regions = True
+            if found.shape[1] > 1 and not in_order(found[0], found[1], np.zeros(3, np.int64)):
+                order = np.lexsort((~found[1].view(np.uint64), found[0].view(np.uint64)))
+                found = found[:, order]
+        if not self.sorted and (self.has_regions or self.owner.pruned):
+            raise OutOfOrder
+        owner = self.owner.scratch.get("owner", ready, np.int32)
+        self._run_nest(part.begin[:ready], part.length[:ready], part.node[:ready], found, owner)
+        self._resolve(part.node[:ready], owner)
+        self._keep(part.node[:ready], owner)
+
+    def _regions(self, part: _Part, marks: Int64Array) -> Int64Array:
+        found: Int64Array = np.empty((2, marks.size), np.int64)
+        return found[:, : regions(part.begin, self.base, marks, self.start, found)]
+
+    def _run_nest(
+        self,
+        begin: Int64Array,
+        length: Int64Array,
+        node: Int32Array,
+        extra: Int64Array,
+        owner: Int32Array,
+    ) -> None:
+        first, is_async = self._async()
+        at = np.array([self.height, 0, 0], np.int64)
+        while not nest(
+            begin, length, node, self.base, extra[0], extra[1], is_async, first,
+            self.owner.found.arrays["node_parent"], owner, self.stack, self.stack_node, at,
+        ):  # fmt: skip
+            self.stack = np.concatenate([self.stack, np.empty_like(self.stack)], axis=1)
+            self.stack_node = np.concatenate([self.stack_node, np.empty_like(self.stack_node)])
+        self.height = int(at[0])
+
+    def _resolve(self, node: Int32Array, owner: Int32Array) -> None:
+        """Replace events that were noted by number: n for the node n itself, -2 - n for an event
+        inside of it, -1 for one inside of none.
+        """
+        last = self.nested + node.size
+        for group, name in (("producer", "producer_node"), ("mem", "mem_node")):
+            first, end = self.unresolved[group], self.owner.found.used[group]
+            noted = self.owner.found.arrays[name][first:end]
+            self.unresolved[group] = first + resolve(noted, self.nested, last, node, owner)
+        self.nested = last
+
+    def _async(self) -> tuple[int, BoolArray]:
+        """Which nodes of this line are asynchronous; empty when none can be."""
+        found, first = self.owner.found, self.first_used["node"]
+        if not self.has_async:
+            return first, np.zeros(0, np.bool_)
+        rows = slice(self.first_used["attr"], found.used["attr"])
+        flags = np.flatnonzero(found.arrays["attr_role"][rows] == Role.IS_ASYNC) + rows.start
+        is_async = np.zeros(found.used["node"] - first, np.bool_)
+        value = (found.arrays["attr_bits"][flags] != 0) & (found.arrays["attr_case"][flags] == 4)
+        is_async[found.arrays["attr_node"][flags] - first] = value
+        return first, is_async
+
+    def finish(self) -> None:
+        """Nest what waits, and hand the line's events on."""
+        if not self.waiting:
+            return
+        part = _Part.join(self.waiting)
+        self.waiting = []
+        if not self.whole:
+            self._nest(part, part.begin.size, part.marks)
+            return
+        extra = np.zeros((2, 0), np.int64)
+        if self.owner.rewrite and part.marks.size:
+            extra = self._regions(part, part.marks)
+        begin, length, node, order = part.begin, part.length, part.node, None
+        if extra.shape[1]:
+            begin, length, node, order = sort_line(begin, length, node, extra)
+            if not (np.diff(order[order < part.begin.size]) >= 0).all():
+                renumber(self.owner.found, self.first_used, node, order)
+                part.node = unsort(node, order, part.begin.size)
+        owner = np.empty(begin.size, np.int32)
+        self._run_nest(begin, length, node, np.zeros((2, 0), np.int64), owner)
+        if order is not None:
+            owner = unsort(owner, order, part.begin.size)
+        self._resolve(part.node, owner)
+        self._keep(part.node, owner)
+
+    def _keep(self, node: Int32Array, owner: Int32Array) -> None:
+        """Keep which node each event is, or lies in."""
+        found = self.owner.found
+        if not self.owner.keep:
+            return
+        found.reserve("owner", node.size, self.owner.read)
+        kept = found.free("owner_node")[: node.size]
+        kept[:] = np.arange(node.size, dtype=np.int32)
+        resolve(kept, 0, node.size, node, owner)
+        found.used["owner"] += node.size
+
+
+@dataclass
+class _Part:
+    """Some events of a line, in file order; ``marks`` are their thread-pool marks."""
+
+    begin: Int64Array
+    length: Int64Array
+    node: Int32Array
+    marks: Int64Array
+
+    @classmethod
+    def join(cls, parts: list[_Part]) -> _Part:
+        if len(parts) == 1:
+            return parts[0]
+        marks, first = [], 0
+        for part in parts:
+            marks.append(part.marks + 2 * first)
+            first += part.begin.size
+        names = ("begin", "length", "node")
+        joined = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
+        return cls(marks=np.concatenate(marks), **joined)
+
+    def copy(self) -> _Part:
+        """The same events in arrays of their own."""
+        return _Part(self.begin.copy(), self.length.copy(), self.node.copy(), self.marks.copy())
+
+    def rest(self, first: int) -> _Part:
+        """The events from ``first`` on."""
+        marks = self.marks[self.marks >> 1 >= first] - 2 * first
+        return _Part(self.begin[first:], self.length[first:], self.node[first:], marks).copy()
+
+
+class Scratch:
+    """Arrays that every part uses again, so that their memory is touched once."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, AnyArray] = {}
+
+    def get(self, name: str, size: int, dtype: Any = np.int64) -> AnyArray:
+        """An array of ``size`` with unspecified content, valid until the next part."""
+        array = self._arrays.get(name)
+        if array is None or array.size < size:
+            array = self._arrays[name] = np.empty(size + (size >> 2), dtype)
+        return array[:size]
 
 
 @dataclass(frozen=True, eq=False)

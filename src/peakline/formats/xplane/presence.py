@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from peakline.deadline import check_deadline
 from peakline.errors import ForbiddenError
 from peakline.formats.common.files import Opener, SourceFile, open_to_read
+from peakline.formats.common.format import Glance
 from peakline.formats.xplane.detect import names_its_planes
 from peakline.formats.xplane.line_parts import Lookup
 from peakline.formats.xplane.line_reader import LineReader
@@ -27,8 +28,17 @@ from peakline.formats.xplane.skim import (
     planes,
 )
 from peakline.kernels.xplane_numbers import EventKind
+from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.wire import as_buffer
 
+SNAPSHOTS = "memory_snapshots"
+TABLES = frozenset(
+    (
+        "planes", "lines", "events", "event_stats", "steps", "allocator_events", "module_runs",
+        "event_types", "event_type_stats", "plane_stats", SNAPSHOTS, *PROGRAM_TABLES,
+    )
+)  # fmt: skip
+"""What an XSpace can fill; memory_snapshots only with a host plane."""
 MEMORY_TABLES = frozenset(("allocator_events", "memory_snapshots"))
 """The tables that only memory events fill."""
 
@@ -116,6 +126,22 @@ def may_hold_programs(path: str, opener: Opener | None = None) -> bool:
     As cheap as `may_name_memory_events`, and true where that is.
     """
     return _may(path, opener, lambda piece, size: _has_plane(piece, size, _METADATA))
+
+
+def _missing_tables(path: str, opener: Opener | None) -> frozenset[str]:
+    has_memory = may_name_memory_events(path, opener)
+    has_programs = may_hold_programs(path, opener)
+    return (frozenset() if has_memory else MEMORY_TABLES) | (
+        frozenset() if has_programs else PROGRAM_TABLES
+    )
+
+
+def _names_in(path: str, names: Iterable[str], opener: Opener | None) -> frozenset[str]:
+    found = names_in(path, (name.encode() for name in names), opener)
+    return frozenset(name.decode() for name in found)
+
+
+GLANCE = Glance(TABLES, _missing_tables, _names_in, may_have_gpus)
 
 
 def _may(path: str, opener: Opener | None, look: Callable[[Piece, int], bool]) -> bool:

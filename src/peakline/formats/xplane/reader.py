@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, cast
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.formats.common.files import SourceFile
+from peakline.formats.common.kernel_details import parse_details
 from peakline.formats.common.reader import FileReader
+from peakline.formats.common.upstream_stats import CORRELATION, OF_TPUS
 from peakline.formats.xplane.event_bytes import EventBytes
 from peakline.formats.xplane.event_stats import read_stats, read_typed_stats, typed_columns
 from peakline.formats.xplane.events import read_module_runs
@@ -21,11 +24,17 @@ from peakline.formats.xplane.memory import MemoryRecords
 from peakline.formats.xplane.names import KEPT_STATS
 from peakline.formats.xplane.outline import read_outline
 from peakline.formats.xplane.passes import OUTLINE, Passes
-from peakline.formats.xplane.presence import has_events, has_memory_events
+from peakline.formats.xplane.presence import (
+    SNAPSHOTS,
+    TABLES,
+    has_events,
+    has_memory_events,
+)
 from peakline.formats.xplane.small_tables import planes_table
 from peakline.formats.xplane.times import FARTHEST_PS, Far
 from peakline.formats.xplane.types import METADATA, TypeTables
 from peakline.tables.columns import Columns
+from peakline.tables.event_rules import EventRules, FunctionCalls, LaunchStats, PlaneNames
 from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.tables.reader import Warnings
 from peakline.tables.tables import empty_columns
@@ -35,14 +44,21 @@ if TYPE_CHECKING:
     from peakline.tables.profile import Profile
     from peakline.tables.reader import Reader
 
-_SNAPSHOTS = "memory_snapshots"
-TABLES = frozenset(
-    (
-        "planes", "lines", "events", "event_stats", "steps", "allocator_events", "module_runs",
-        "event_types", "event_type_stats", "plane_stats", _SNAPSHOTS, *PROGRAM_TABLES,
-    )
-)  # fmt: skip
-"""What an XSpace can fill; memory_snapshots only with a host plane."""
+
+RULES = EventRules(
+    links=(CORRELATION, *OF_TPUS),
+    launches=LaunchStats(
+        ("kernel_details",), lambda texts: parse_details(texts[0]), is_on_every_kernel=True
+    ),
+    function_calls=FunctionCalls(
+        re.compile(r"EagerLocalExecute: __(?:inference|forward|backward)_(?P<name>.+)_\d+"),
+        "tracing_count",
+    ),
+    planes=PlaneNames(),
+    recorders=frozenset(("JAX", "TensorFlow")),
+)
+
+
 _OF_EVERY_PROGRAM = frozenset(("hlo_modules", "hlo_computations", "hlo_instructions"))
 _SINCE_EPOCH_NS = 10**18
 """A line's time from here on (September 2001) counts from 1970, not from the profiler's start."""
@@ -53,8 +69,8 @@ class XPlaneReader(FileReader):
 
     __retained__ = "_file _outline _passes _steps _types _event_bytes _programs"
 
-    has_runtime_planes = True
-    never_derived = frozenset((_SNAPSHOTS,))
+    event_rules = RULES
+    never_derived = frozenset((SNAPSHOTS,))
     """They are read by upstream's rules; without host threads there are none."""
 
     def __init__(self, file: SourceFile, form: str = "xplane") -> None:
@@ -80,7 +96,7 @@ class XPlaneReader(FileReader):
     def tables(self) -> frozenset[str]:
         """Tables of an XSpace; without a host plane there are no memory snapshots."""
         if self._outline.host_plane is None:
-            return TABLES - {_SNAPSHOTS}
+            return TABLES - {SNAPSHOTS}
         return TABLES
 
     def has_rows(self, table: str) -> bool | None:
@@ -88,7 +104,7 @@ class XPlaneReader(FileReader):
         if table in {"planes", "lines"}:
             planes = self._outline.planes
             return bool(planes) if table == "planes" else any(len(p.lines) for p in planes)
-        if table in {_SNAPSHOTS, "allocator_events"}:
+        if table in {SNAPSHOTS, "allocator_events"}:
             return has_memory_events(self._file, self._outline)
         if table in PROGRAM_TABLES and not any(p.name == METADATA for p in self._outline.planes):
             return False
@@ -134,7 +150,7 @@ class XPlaneReader(FileReader):
             ),
             "steps": self._steps.table,
             "allocator_events": self._allocator_events,
-            _SNAPSHOTS: self._memory_snapshots,
+            SNAPSHOTS: self._memory_snapshots,
             "module_runs": self._module_runs,
             **dict.fromkeys(
                 ("event_types", "event_type_stats", "plane_stats"),
@@ -247,7 +263,7 @@ class XPlaneReader(FileReader):
 
     def _memory_snapshots(self) -> Columns:
         records = self._records()
-        return empty_columns(_SNAPSHOTS) if records is None else records.snapshots()
+        return empty_columns(SNAPSHOTS) if records is None else records.snapshots()
 
     def _allocator_events(self) -> Columns:
         records = self._records()
@@ -269,6 +285,8 @@ class XPlaneReader(FileReader):
         """What reads ``profile``, which reads this file, with the steps into which upstream's
         profiler groups events; None where they are those of ``steps``.
         """
+        # Read with their steps at once: whoever reads these needs the events too.
+        profile.columns("events", frozenset(("step_id",)))
         table = self._steps.runtime_steps()
         if table is None:
             return None

@@ -9,6 +9,7 @@ from peakline.memory.fit.recording import recording_of
 from peakline.memory.fit.replayed import Replayed
 from peakline.memory.signatures import History
 from peakline.tables import Profile
+from peakline.tables.event_rules import CACHING, MALLOC
 from peakline.tables.profile_facts import is_moment
 
 _PINNED = "host"
@@ -37,9 +38,11 @@ def replayed_of(
         )
     if is_snapshot and name == _PINNED:
         return NoFit(name, "pinned memory of the host has an allocator that is not modelled")
-    if profile.has_categories and name == "CPU":
+    allocator_of = profile.event_rules.allocator_of
+    allocator = "" if allocator_of is None else allocator_of(name)
+    if allocator == MALLOC:
         return NoFit(name, "PyTorch allocates on the host with malloc, which has no pool to model")
-    if profile.has_categories or is_snapshot:
+    if allocator == CACHING:
         return _caching(profile, history, number, settings, most_events)
     recording = recording_of(history, number)
     if not (recording.address >= 0).any():

@@ -33,7 +33,7 @@ def _partial(profile: Profile, parameters: FrameworkOpStatsParameters) -> HostOp
     from peakline.xprof.rules.hardware import peaks_of
     from peakline.xprof.rules.host_ops import host_table, xprof_host_table
 
-    if parameters.compatible and profile.has_runtime_planes:
+    if parameters.compatible and profile.event_rules.planes is not None:
         from peakline.xprof.rules.kernels import xprof_kernel_reports
 
         host, device = xprof_host_table(profile), xprof_device_table(profile)

@@ -59,7 +59,7 @@ def _combine(
 
 def _serves(profile: Profile) -> bool:
     """Whether events are those of a server: only the names of kinds of events are looked at."""
-    if "event_types" not in profile.tables or not profile.has_runtime_planes:
+    if "event_types" not in profile.tables or profile.event_rules.planes is None:
         return False
     names = profile.columns("event_types", frozenset(("name",))).names("name").values
     return any(name in SHOWN or name.startswith(SERVER) for name in names)

@@ -112,7 +112,7 @@ def served_by(profile: Profile, *, compatible: bool) -> Served:
     only TPUs as devices, times the first of a request's batches by number, and counts spans without
     length as `xprof_spent`. Raises InputError when the profile cannot be read.
     """
-    if not profile.has_runtime_planes:
+    if profile.event_rules.planes is None:
         return Served([], [], [], {}, None)
     serving = _Serving(profile.with_runtime_steps(), compatible=compatible)
     if left_out := serving.events.left_out:

@@ -88,7 +88,7 @@ def _partial(profile: Profile, parameters: MegascaleStatsParameters) -> HostTran
         transfers_of,
     )
 
-    if not profile.has_runtime_planes:
+    if profile.event_rules.planes is None:
         return HostTransfers([], is_marked=False)
     compatible = bool(parameters.compatible)
     cores = runs_by_core(profile, compatible=compatible)

@@ -43,8 +43,8 @@ class MemoryProfileParameters(Parameters):
 
 
 def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | None:
-    """What to write about one host; None for an XSpace without host threads."""
-    if _TABLE not in profile.tables and profile.has_runtime_planes:
+    """What to write about one host; None where records of memory are of no host's threads."""
+    if _TABLE not in profile.tables and "allocator_events" in profile.tables:
         _check_memory_id(parameters.memory_id, [])
         profile.warn(_EMPTY, "the profile has no host threads, so no memory events")
         return None
@@ -65,7 +65,7 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
     if snapshots.rows == 0:
         profile.warn(_EMPTY, "the file has no memory events")
     # Without free bytes the sum at the peak is only the peak.
-    knows_capacity = profile.has_runtime_planes or "allocator_events" not in profile.tables
+    knows_capacity = not profile.is_derived(_TABLE)
     if not knows_capacity:
         knows_capacity = bool(profile.columns("allocator_events").is_valid("free_bytes").any())
     return make_report(

@@ -70,7 +70,7 @@ def run_environment_of(profile: Profile, *, strict: bool = False) -> RunEnvironm
     elif tpus:
         hardware, devices = TPU, len(tpus)
         device_type = plane_stats_of(profile, tpus[0]).get("device_type_string", "")
-    elif planes is not None and not (strict and profile.has_runtime_planes):
+    elif planes is not None and not (strict and profile.event_rules.planes is not None):
         kinds = planes.names("kind").to_list()
         others = [place for place, kind in enumerate(kinds) if kind == "device"]
         if others:

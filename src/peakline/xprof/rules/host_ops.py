@@ -19,14 +19,9 @@ import numpy as np
 from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.kernels.op_matching import match_activities
 from peakline.tables import Columns, Profile
+from peakline.tables.event_rules import PlaneNames
 from peakline.timing.device_programs import Key
-from peakline.timing.host_ops import (
-    HOST_THREADS,
-    OpKey,
-    Ops,
-    host_executions,
-    host_lines,
-)
+from peakline.timing.host_ops import OpKey, Ops, host_executions, host_lines
 from peakline.timing.input_ops import (
     ADVANCED,
     DEMANDED,
@@ -81,7 +76,9 @@ def xprof_host_table(profile: Profile) -> OpTable:
     Raises InputError when the profile cannot be read.
     """
     trace = trace_of(profile)
-    host = next((n for n, p in enumerate(trace.planes) if p.name == HOST_THREADS), None)
+    host = next(
+        (n for n, p in enumerate(trace.planes) if p.name == PlaneNames().host_threads), None
+    )
     table = OpTable()
     if host is None:
         return table
@@ -252,7 +249,7 @@ class InputOps:
 
 def host_input(profile: Profile, *, compatible: bool) -> HostInput:
     """The ops of one host; with ``compatible`` counted as XProf counts them."""
-    as_xprof = compatible and profile.has_runtime_planes
+    as_xprof = compatible and profile.event_rules.planes is not None
     ops = xprof_host_table(profile) if as_xprof else host_table(profile)
     return HostInput(ops, *_enqueues(profile))
 

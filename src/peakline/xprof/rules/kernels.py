@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from peakline.formats.common.kernel_details import WORDS, parse_details
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.kernel_launches import (
-    WORDS,
     Launch,
     Launches,
     collect,
     has_devices,
     launches_of,
-    parse_details,
 )
 from peakline.timing.kernels import KernelReport, kernel_reports, reports_of
 from peakline.timing.op_names import parse_op_name
@@ -37,10 +36,10 @@ WORDS_OF_NVIDIA = {word: parameter for word, parameter in WORDS.items() if word 
 
 @once
 def xprof_kernel_reports(profile: Profile) -> list[KernelReport]:
-    """The kernels with XProf's numbers, those that took longest first; ours of another format than
-    an XSpace. Held with the profile. Raises InputError when it cannot be read.
+    """The kernels with XProf's numbers, those that took longest first; ours where the planes are
+    not upstream's. Held with the profile. Raises InputError when it cannot be read.
     """
-    if not profile.has_runtime_planes:
+    if profile.event_rules.planes is None:
         return kernel_reports(profile)
     return reports_of(_launches(profile))
 
@@ -107,7 +106,7 @@ def _launches(profile: Profile) -> Launches:
                 op = instruction.op_name
                 could = could or is_product(op)
         one = said[int(columns[0][row])]
-        made.append((Launch(name, *one[:5], used, could, op), one.occupancy))
+        made.append((Launch(name, *one[:5], used, could, op), one.occupancy_percent))
     with np.errstate(over="ignore"):
         # Cut towards zero, as C does.
         whole = np.sign(duration) * (np.abs(duration) // 1000) * 1000

@@ -81,7 +81,7 @@ def device_planes(profile: Profile) -> list[int]:
     """
     planes = trace_of(profile).planes
     found = [n for n, plane in enumerate(planes) if plane.kind == DEVICE]
-    if profile.has_runtime_planes:
+    if profile.event_rules.planes is not None:
         of_tpus, of_gpus = (
             [n for n, plane in enumerate(planes) if plane.name.startswith(prefix)]
             for prefix in (TPU_PREFIX, GPU_PREFIX)
@@ -93,7 +93,7 @@ def device_planes(profile: Profile) -> list[int]:
 def _host_planes(profile: Profile) -> list[int]:
     """The planes of the host's threads: of an XSpace the first ``/host:CPU``."""
     trace = trace_of(profile)
-    if not profile.has_runtime_planes:
+    if profile.event_rules.planes is None:
         return [n for n, plane in enumerate(trace.planes) if plane.kind == HOST]
     return [n for n, plane in enumerate(trace.planes) if plane.name == _HOST_PLANE][:1]
 

@@ -77,7 +77,7 @@ def _host_steps(profile: Profile, compatible: bool) -> HostSteps:
     environment = run_environment_of(profile)
     hardware, device_type = environment.hardware, environment.device_type
     is_gpu = any(trace.planes[n].name.startswith(GPU_PREFIX) for n in devices)
-    if profile.has_runtime_planes and hardware == GPU and not is_gpu:
+    if profile.event_rules.planes is not None and hardware == GPU and not is_gpu:
         # Other devices of an XSpace are no GPUs, and have no steps.
         hardware, device_type = CPU, "CPU"
     events = step_events(profile, compatible=compatible)
