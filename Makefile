@@ -11,6 +11,8 @@ SHELL := /bin/bash
 .SUFFIXES:
 unexport PYTHONPATH
 unexport VIRTUAL_ENV
+# Without what is compiled once every worker compiles all tests again, and every verb the package.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 VENV := .venv
@@ -47,7 +49,7 @@ SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench schema docs site pictures lock sbom format develop clean FORCE
+.PHONY: help kernels demo test nightly soak lint page conformance answers diagnosis protobuf pythons dist bench schema docs site pictures lock sbom format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -58,6 +60,13 @@ demo: $(VENV)/.installed  ## install, and explain the memory of the bundled sess
 
 test: $(VENV)/.dev $(VENV)/.installed  ## run the tests against the installed package
 	$(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/tests.xml
+	$(PY) scripts/test_budget.py build/tests.xml
+
+# With what `make test` leaves out, and every example of what it tries few of.
+nightly: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## all that is long without fuzzing, in 45 minutes
+	$(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/nightly.xml --hypothesis-profile many \
+	    -m "(nightly or hypothesis) and not soak and not conformance"
+	$(MAKE) conformance
 
 soak: $(VENV)/.dev $(PEERS)/.installed  ## everything that is long on purpose, MINUTES=60 of it
 	$(PEERS_ENV) $(PY) scripts/soak.py --minutes $(MINUTES)
@@ -78,7 +87,8 @@ conformance: $(VENV)/.dev $(PEERS)/.installed  ## compare with the real XProf, T
 
 answers: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## record the peers' answers about the samples again
 	rm -rf tests/data/answers
-	$(PEERS_ENV) PEAKLINE_RECORD_ANSWERS=1 $(PY) -m pytest -k recorded tests/conformance
+	$(PEERS_ENV) PEAKLINE_RECORD_ANSWERS=1 $(PY) -m pytest -m nightly -k recorded_whole \
+	    tests/conformance
 
 diagnosis: $(VENV)/.dev $(VENV)/.installed $(if $(RECORD),$(FRAMEWORKS)/.packages)  ## score the findings on programs with planted faults, RECORD=1 records them again
 	$(if $(RECORD),$(FRAMEWORKS_PY) tests/diagnosis/record.py)

@@ -43,6 +43,7 @@ def page(root):
     return read
 
 
+@pytest.mark.nightly  # .ci/run checks it beside the tests
 def test_the_generated_pages_are_fresh(root):
     script = root / "scripts" / "generate_docs.py"
     run = subprocess.run(

@@ -1,8 +1,9 @@
 """Who answers for the real software: its recorded answers in every test run, itself in
 `make conformance`.
 
-A test of ``xprof`` runs with both: recorded, about the samples of the repository; live, also about
-those in the folders that PEAKLINE_SAMPLES names. A test of ``live_xprof`` asks about files that it
+A test of ``xprof`` runs with both: recorded, about the samples of the repository (in every test run
+the chosen ones of `tests/chosen.toml`, whole in `make nightly`); live, also about those in the
+folders that PEAKLINE_SAMPLES names. A test of ``live_xprof`` asks about files that it
 makes, and is marked ``conformance``.
 """
 
@@ -16,7 +17,11 @@ import pytest
 from tests.conformance.oracle import LiveXProf, RecordedXProf, XProf
 from tests.conformance.tensorflow import LiveTensorFlow, RecordedTensorFlow, TensorFlow
 
-BOTH = ["recorded", pytest.param("live", marks=pytest.mark.conformance)]
+BOTH = [
+    "recorded",
+    pytest.param("whole", marks=pytest.mark.nightly, id="recorded_whole"),
+    pytest.param("live", marks=pytest.mark.conformance),
+]
 
 
 def _both(request: pytest.FixtureRequest, live: str, recorded: type) -> Iterator[Any]:
@@ -25,7 +30,9 @@ def _both(request: pytest.FixtureRequest, live: str, recorded: type) -> Iterator
         yield request.getfixturevalue(live)
         return
     again = "PEAKLINE_RECORD_ANSWERS" in os.environ
-    with closing(recorded(request.getfixturevalue(live) if again else None)) as answers:
+    known = recorded(request.getfixturevalue(live) if again else None)
+    known.is_whole = request.param == "whole"
+    with closing(known) as answers:
         yield answers
 
 
