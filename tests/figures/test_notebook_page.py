@@ -8,10 +8,12 @@ from pathlib import Path
 
 import nbclient
 import nbformat
+import pytest
 from tests.shared import DATA
 from tests.waiting import HANG_S
 
 
+@pytest.mark.nightly
 def test_every_example_runs_and_shows(root, tmp_path, monkeypatch):
     page = (root / "docs" / "notebook.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
