@@ -10,6 +10,7 @@ makes, and is marked ``conformance``.
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,3 +61,15 @@ def live_tensorflow() -> Iterator[LiveTensorFlow]:
 def tensorflow(request: pytest.FixtureRequest) -> Iterator[TensorFlow]:
     """TensorFlow's recorded answers, or TensorFlow itself."""
     yield from _both(request, "live_tensorflow", RecordedTensorFlow)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What asks a program itself about random inputs runs nightly: `.ci/run` asks about samples and
+    named cases.
+    """
+    folder = Path(__file__).parent
+    for item in items:
+        if item.path.parent == folder and isinstance(item, pytest.Function):
+            names = {*item.function.__code__.co_names, *item.fixturenames}
+            if item.get_closest_marker("conformance") and names & {"SEEDS", "made"}:
+                item.add_marker(pytest.mark.nightly)
