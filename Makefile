@@ -11,6 +11,8 @@ SHELL := /bin/bash
 .SUFFIXES:
 unexport PYTHONPATH
 unexport VIRTUAL_ENV
+# Without what is compiled once every worker compiles all tests again, and every verb the package.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 VENV := .venv
@@ -26,8 +28,10 @@ PIP := -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes --requirement
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile
 
-# What checks the types of the page's modules. Nothing of it is needed to build, serve or use them.
+# What runs and checks the page's modules in tests. Nothing of it is needed to build, serve or use
+# them.
 NODE := build/node
+WITH_NODE := PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH"
 
 # What writes the locks. UPGRADE=1 takes the newest versions, else those in the locks stay.
 UV := uv==0.13.9
@@ -38,6 +42,9 @@ LOCK = build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --g
 # Workers of the tests, each of which takes one file after the other, and minutes of the soak.
 WORKERS ?= auto
 MINUTES ?= 60
+
+# Those that compare with the real programs; .ci/run leaves out what asks them about random inputs.
+PEERS_TESTS ?= conformance
 
 # 1 records the pairs of tests/diagnosis again.
 RECORD ?=
@@ -50,7 +57,7 @@ SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test soak lint page conformance answers diagnosis protobuf pythons dist bench guard schema docs site pictures lock changelog sbom format develop clean FORCE
+.PHONY: help kernels demo test nightly soak lint page conformance answers diagnosis protobuf pythons dist bench guard schema docs site pictures lock changelog sbom format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -59,8 +66,15 @@ help:  ## list the targets
 demo: $(VENV)/.installed  ## install, and explain the memory of the bundled session
 	$(VENV)/bin/peakline demo
 
-test: $(VENV)/.dev $(VENV)/.installed  ## run the tests against the installed package
-	$(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/tests.xml
+test: $(VENV)/.dev $(VENV)/.installed $(NODE)/.node  ## run the tests against the installed package
+	$(WITH_NODE) $(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/tests.xml
+	$(PY) scripts/test_budget.py build/tests.xml
+
+# With what `make test` leaves out, and every example of what it tries few of.
+nightly: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed $(NODE)/.node  ## all that is long without fuzzing, in 45 minutes
+	$(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/nightly.xml --hypothesis-profile many \
+	    -m "(nightly or hypothesis) and not soak and not conformance"
+	$(MAKE) conformance
 
 soak: $(VENV)/.dev $(PEERS)/.installed  ## everything that is long on purpose, MINUTES=60 of it
 	$(PEERS_ENV) $(PY) scripts/soak.py --minutes $(MINUTES)
@@ -73,16 +87,17 @@ lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, who imports whom, and th
 	PYTHONPATH=src $(VENV)/bin/lint-imports  # what is installed lacks the kernels' source
 
 page: $(NODE)/.typescript  ## types of the page's modules
-	PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" node $(NODE)/node_modules/typescript/bin/tsc \
+	$(WITH_NODE) node $(NODE)/node_modules/typescript/bin/tsc \
 	    --project scripts/page
 
 conformance: $(VENV)/.dev $(PEERS)/.installed  ## compare with the real XProf, TensorFlow and JAX
 	$(PEERS_ENV) $(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/conformance.xml \
-	    -m conformance tests/conformance
+	    -m "$(PEERS_TESTS)" tests/conformance
 
 answers: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed  ## record the peers' answers about the samples again
 	rm -rf tests/data/answers
-	$(PEERS_ENV) PEAKLINE_RECORD_ANSWERS=1 $(PY) -m pytest -k recorded tests/conformance
+	$(PEERS_ENV) PEAKLINE_RECORD_ANSWERS=1 $(PY) -m pytest -m nightly -k recorded_whole \
+	    tests/conformance
 
 diagnosis: $(VENV)/.dev $(VENV)/.installed $(if $(RECORD),$(FRAMEWORKS)/.packages)  ## score the findings on programs with planted faults, RECORD=1 records them again
 	$(if $(RECORD),$(FRAMEWORKS_PY) tests/diagnosis/record.py)
@@ -181,14 +196,19 @@ $(VENV)/.dev: requirements/dev.lock | $(VENV)/.python
 	$(PY) $(LOCKED) requirements/dev.lock && echo "development tools installed in $$SECONDS s"
 	touch $@
 
-# Node from the machine, or where there is none, from the wheel that has it.
-$(NODE)/.typescript: requirements/node.lock scripts/page/package-lock.json
+# Node from the machine, or where it is too old or not there, from the wheel that has it.
+$(NODE)/.node: requirements/node.lock
 	rm -rf $(NODE)
 	mkdir -p $(NODE)
-	command -v npm > /dev/null || { $(PYTHON) -m venv $(NODE)/venv \
+	{ command -v npm && node --eval 'const [first, second] = process.versions.node.split(".").map(Number); \
+	    process.exit(first > 20 || (first === 20 && second >= 19) ? 0 : 1)'; } > /dev/null \
+	    || { $(PYTHON) -m venv $(NODE)/venv \
 	    && $(NODE)/venv/bin/python $(LOCKED) requirements/node.lock; }
+	touch $@
+
+$(NODE)/.typescript: $(NODE)/.node scripts/page/package-lock.json
 	cp scripts/page/package.json scripts/page/package-lock.json $(NODE)
-	PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" npm ci --prefix $(NODE) --no-audit --no-fund \
+	$(WITH_NODE) npm ci --prefix $(NODE) --no-audit --no-fund \
 	    --ignore-scripts
 	touch $@
 

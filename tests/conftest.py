@@ -10,25 +10,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+from tests.processor import spent
+from tests.sweeps import sweep
 
 _ROOT = Path(__file__).resolve().parent.parent
 _BEGIN = pytest.StashKey[float]()
+_SPENT = pytest.StashKey[float]()
 _SESSIONS = _ROOT / "tests" / "data" / "sessions"
 
 # gRPC writes what it does in threads of its own, beside what the tests print.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 # Whether a test passes is not a matter of pace or luck: no example has to be quick, and the same
-# ones are tried every time. `make soak` tries others (--hypothesis-profile=random).
+# ones are tried every time: a few of them, by `make nightly` all. `make soak` tries others
+# (--hypothesis-profile=random).
 settings.register_profile(
-    "same",
+    "many",
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("random", settings.get_profile("same"), derandomize=False)
-settings.load_profile("same")
+settings.register_profile("few", settings.get_profile("many"))
+settings.register_profile("random", settings.get_profile("many"), derandomize=False)
+settings.load_profile("few")
+_FEW, _LEAST = 5, 10
+"""Of so many examples one is among the few, but not fewer than so many."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,18 +54,44 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Keep to ``--stop-after``."""
+    """Keep to ``--stop-after``; what came before the first test is none's."""
+    if _SPENT not in item.config.stash:
+        item.config.stash[_SPENT] = spent()
     seconds = item.config.getoption("--stop-after")
     if seconds is not None and time.monotonic() - item.config.stash[_BEGIN] > seconds:
         pytest.skip("no time was left for it")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Try few examples, of tests too that say how many, unless more are wanted."""
+    if settings.get_current_profile_name() != "few":
+        return
+    functions = (getattr(item, "function", None) for item in items)
+    for test in {one for one in functions if is_hypothesis_test(one)}:
+        own = test._hypothesis_internal_use_settings
+        few = max(own.max_examples // _FEW, min(own.max_examples, _LEAST))
+        test._hypothesis_internal_use_settings = settings(own, max_examples=few)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Note what processors did for the test since the one before ended: tests/budget.toml."""
+    report = yield
+    if report.when == "teardown":
+        now, before = spent(), item.config.stash[_SPENT]
+        item.config.stash[_SPENT] = now
+        report.user_properties.append(("processor_seconds", f"{max(now - before, 0):.3f}"))
+    return report
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes ``sample`` runs once for every sample profile (see tests/data)."""
+    """A test that takes ``sample`` runs once for every sample profile (see tests/data), for those
+    that are not chosen nightly.
+    """
     if "sample" in metafunc.fixturenames:
         paths = sorted(_SESSIONS.glob("*/plugins/profile/*/*.xplane.pb*"))
         ids = [f"{path.relative_to(_SESSIONS).parts[0]}-{path.name}" for path in paths]
-        metafunc.parametrize("sample", paths, ids=ids)
+        metafunc.parametrize("sample", sweep(paths), ids=ids)
 
 
 @pytest.fixture

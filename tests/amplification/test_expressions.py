@@ -51,7 +51,13 @@ def expressions() -> list[_Expression]:
     return [_parsed(line) for line in found.splitlines()]
 
 
-@pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "few",
+    [
+        pytest.param(True, marks=pytest.mark.nightly),
+        pytest.param(False, marks=pytest.mark.soak),
+    ],
+)
 def test_expressions_are_linear(expressions, few):
     assert len(expressions) > 250
     slow = [

@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.diagnosis.scoring import RECORDED, names, pair_of
 from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.house.scratch import Scratch
 
-import peakline
 from peakline.findings import kinds as folder
 from peakline.findings.catalogue import kind_names, kinds
 
@@ -52,15 +50,6 @@ def test_a_kind_is_a_file_of_its_name(name):
     assert name in kind_names(kind.about)
 
 
-@each_row("path", sorted([*PROGRAMS.glob("*.gz"), *(PROGRAMS / "time").glob("*.gz")]))
-def test_every_number_of_evidence_is_declared(path):
-    with peakline.open(path) as profile:
-        found = [*profile.memory().findings, *profile.time().findings]
-    for finding in found:
-        names = {*finding.evidence, *(name for row in finding.rows for name in row)}
-        assert names <= set(kinds()[finding.kind].columns)
-
-
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory, root):
     """A scratch copy of the package with two kinds more; runs Python with it."""
@@ -95,13 +84,3 @@ def test_a_new_kind_is_on_the_screen_in_the_report_and_in_the_docs(extended, tmp
     assert "`seen_memory`](#seen_memory) | warning | The memory of an allocator was seen. |" in docs
     assert "`sights` (Number of sights)" in docs
     assert "`counted_steps`" in extended("-c", write.format("time-findings.md", "time"))
-
-
-@each_row("name", [name for name in names() if not pair_of(name).is_held_out])
-def test_every_number_of_evidence_of_the_pairs_is_declared(name):
-    path = max((RECORDED / name / "faulty").rglob("*.gz"))
-    with peakline.open(path) as profile:
-        found = [*profile.memory().findings, *profile.time().findings]
-    for finding in found:
-        said = {*finding.evidence, *(name for row in finding.rows for name in row)}
-        assert said <= set(kinds()[finding.kind].columns), finding.kind

@@ -151,9 +151,10 @@ while True:
 """
 
 
-def test_a_baseline_is_whole_whenever_its_writer_is_killed(figures):
+@pytest.mark.parametrize("times", [2, pytest.param(8, marks=pytest.mark.nightly)])
+def test_a_baseline_is_whole_whenever_its_writer_is_killed(figures, times):
     draw, last = random.Random(3), 0
-    for _ in range(8):
+    for _ in range(times):
         process = subprocess.Popen(
             [sys.executable, "-c", UPDATES, str(figures)], stdout=subprocess.PIPE, text=True
         )

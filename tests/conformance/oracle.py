@@ -12,6 +12,7 @@ from typing import Protocol
 from peakline.schema import XSpace, XStat
 from tests.conformance.answers import Answers
 from tests.conformance.peer import Peer
+from tests.sweeps import is_chosen
 
 SEEDS = int(os.environ.get("PEAKLINE_CONFORMANCE_SEEDS", "20"))
 """How many random inputs a comparison makes; more in `make soak`."""
@@ -39,10 +40,12 @@ class XProf(Protocol):
     """Who answers for XProf.
 
     ``spaces`` are the files it can be asked about besides those that a test makes, ``traces``
-    those of them whose events it can show, of which there are many.
+    those of them whose events it can show, of which there are many. Unless it is whole they are a
+    choice, and a test asks fewer questions.
     """
 
     is_recorded: bool
+    is_whole: bool
     spaces: Sequence[Path]
     traces: Sequence[Path]
 
@@ -60,6 +63,7 @@ class LiveXProf:
     """
 
     is_recorded = False
+    is_whole = True
 
     def __init__(self) -> None:
         self.peer = Peer("run_xprof.py")
@@ -100,13 +104,13 @@ class RecordedXProf:
     """Its answers about the repository's own samples; ``live`` is asked for them anew."""
 
     is_recorded = True
+    is_whole = True
 
     def __init__(self, live: LiveXProf | None = None) -> None:
         if live:
             live.peer.check_version(VERSION)
         self._live = live
         self._answers = Answers(VERSION, asking=live is not None)
-        self.spaces = _spaces_in(*OWN_SAMPLES)
         # All events of a larger one are megabytes, and of the same kinds.
         self.traces = _spaces_in(*(OWN_SAMPLES[0] / name for name in TRACES))
 
@@ -117,6 +121,12 @@ class RecordedXProf:
         return self._answers.get(
             tool, question, lambda: self._live.ask(tool, *paths, options=options)
         )
+
+    @property
+    def spaces(self) -> Sequence[Path]:
+        """All samples, or of them those that are chosen for every test run."""
+        every = _spaces_in(*OWN_SAMPLES)
+        return every if self.is_whole else [path for path in every if is_chosen(path)]
 
     def grouping(self, path: Path) -> Grouping:
         def live() -> bytes:

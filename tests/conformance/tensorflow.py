@@ -32,8 +32,11 @@ class Profiled:
 
 
 class TensorFlow(Protocol):
-    """Who answers for TensorFlow; ``folders`` are those with the samples it can be asked about."""
+    """Who answers for TensorFlow; ``folders`` are those with the samples it can be asked about.
+    Unless it is whole a test asks fewer questions.
+    """
 
+    is_whole: bool
     folders: Sequence[Path]
 
     def timeline(self, run: Path, options: Mapping[str, object]) -> str:
@@ -50,6 +53,8 @@ class TensorFlow(Protocol):
 
 class LiveTensorFlow:
     """TensorFlow itself, in one process."""
+
+    is_whole = True
 
     def __init__(self) -> None:
         self.peer = Peer("run_tensorflow.py")
@@ -116,6 +121,8 @@ class LiveTensorFlow:
 
 class RecordedTensorFlow:
     """Its answers about the repository's own samples; ``live`` is asked for them anew."""
+
+    is_whole = True
 
     def __init__(self, live: LiveTensorFlow | None = None) -> None:
         if live:

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from peakline.findings.catalogue import kinds
 from peakline.findings.ranking import priorities
 from peakline.text import population_of
 
@@ -29,6 +30,19 @@ RULES: list[Rule] = []
 def rule(check: Rule) -> Rule:
     RULES.append(check)
     return check
+
+
+def check_all(said: Said) -> None:
+    """Try every rule; all that do not hold are reported, each by its name."""
+    broken: list[Exception] = []
+    for check in RULES:
+        try:
+            check(said)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the others are tried too)
+            error.add_note(f"in the rule {check.__name__}, of {said.profile.path}")
+            broken.append(error)
+    if broken:
+        raise ExceptionGroup(f"{len(broken)} of {len(RULES)} rules are broken", broken)
 
 
 def only(row: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -265,6 +279,22 @@ def findings(said: Said) -> None:
         severity: count[severity] for severity in ("error", "warning", "info")
     }
     assert said.of_diff["findings"] == {"new": [], "gone": [], "worse": []}
+
+
+PLACE = {"file", "function", "line", "path"}
+UNDECLARED = {"held_after_use": PLACE, "rounding": PLACE}
+"""Where the rows of these findings are from, where a recording has Python's frames, is not in the
+columns of their kinds.
+"""
+
+
+@rule
+def evidence_of_findings(said: Said) -> None:
+    """Every number of evidence is declared by the finding's kind."""
+    for finding in [*said.profile.memory().findings, *said.profile.time().findings]:
+        names = {*finding.evidence, *(name for row in finding.rows for name in row)}
+        declared = {*kinds()[finding.kind].columns, *UNDECLARED.get(finding.kind, ())}
+        assert names <= declared, finding.kind
 
 
 @rule

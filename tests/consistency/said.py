@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from peakline.check.baseline import write_baseline
 from peakline.cli.ops import ops_document
 from peakline.cli.steps import steps_document
-from peakline.compare.comparison import compare_profiles, profile_state
+from peakline.compare.comparison import ProfileState, compare_profiles, profile_state
 from peakline.compare.state import state_of
 from peakline.render.terminal.memory_answer import memory_document
 from peakline.tools import available_tools
@@ -75,8 +75,16 @@ class Said:
     @cached_property
     def of_diff(self) -> Document:
         """``peakline diff --json`` of the profile with itself."""
-        state = profile_state(self.profile)
-        return compare_profiles(state, state).as_json()
+        return self.compared_with(self)
+
+    @cached_property
+    def state(self) -> ProfileState:
+        """What a comparison reads of the profile."""
+        return profile_state(self.profile)
+
+    def compared_with(self, after: Said) -> Document:
+        """``peakline diff --json`` of this profile and a later one."""
+        return compare_profiles(self.state, after.state).as_json()
 
     @cached_property
     def breakdown(self) -> Document:

@@ -1,15 +1,16 @@
-"""What two verbs, tools, tables or the page both say is equal, for every sample."""
+"""What two verbs, tools, tables or the page both say is equal, for every sample.
 
-from collections.abc import Iterator
-from functools import cache
+The recordings of pairs are read by `tests.diagnosis.test_diagnosis`, which asks them the same.
+"""
+
 from pathlib import Path
 
 import pytest
 from tests.consistency.made import MADE
-from tests.consistency.rules import RULES, Rule
+from tests.consistency.rules import check_all
 from tests.consistency.said import Said
-from tests.each_row import each_row
-from tests.shared import DATA, shared
+from tests.diagnosis.scoring import SCORED
+from tests.sweeps import DATA, sweep
 
 import peakline
 
@@ -20,36 +21,22 @@ SAMPLES = [
     and "answers" not in path.parts
     # Of the recordings of one program the first.
     and ("fit" not in path.parts or path.name.startswith(("65536.", "snapshot_start.")))
+    and path not in SCORED
 ]
 
 
-@cache
-def of_sample(path: str) -> Said:
-    return Said(shared(path))
+@pytest.mark.parametrize("path", sweep(SAMPLES))
+def test_samples(path: str) -> None:
+    with peakline.open(DATA / path) as profile:
+        check_all(Said(profile))
 
 
-@pytest.fixture(scope="module")
-def of_made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Said]]:
-    folder: Path = tmp_path_factory.mktemp("made")
-    opened = {}
-    for name, make in MADE.items():
-        (folder / name).write_bytes(make())
-        opened[name] = peakline.open(folder / name)
-    yield {name: Said(profile) for name, profile in opened.items()}
-    for profile in opened.values():
-        profile.close()
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@each_row("path", SAMPLES)
-def test_samples(rule: Rule, path: str) -> None:
-    rule(of_sample(path))
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@each_row("name", MADE)
-def test_made_profiles(rule: Rule, of_made: dict[str, Said], name: str) -> None:
-    rule(of_made[name])
+@pytest.mark.parametrize("name", MADE)
+def test_made_profiles(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(MADE[name]())
+    with peakline.open(path) as profile:
+        check_all(Said(profile))
 
 
 def test_all_samples_are_there() -> None:

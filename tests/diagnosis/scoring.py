@@ -6,6 +6,7 @@ import importlib
 import io
 import json
 import re
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,16 +57,30 @@ def pair_of(name: str) -> Pair:
     return importlib.import_module(f"tests.diagnosis.programs.{name}").PAIR
 
 
-def score(name: str) -> Score:
-    """Run the verbs on both variants, and judge the answers."""
+def answer_of_verb(*words: object) -> dict:
+    """What a verb prints as JSON; nothing where the profile has nothing of it."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([*map(str, words), "--json"])
+    if code == _OUR_FAULT:
+        raise AssertionError(err.getvalue())
+    try:
+        return json.loads(out.getvalue())
+    except ValueError:
+        return {}
+
+
+def score(name: str, answer: Callable[..., dict] = answer_of_verb) -> Score:
+    """Ask the verbs about both variants, and judge the answers: ``answer("memory", path)``."""
     pair = pair_of(name)
-    faulty, healthy = _paths(name, FAULTY), _paths(name, HEALTHY)
-    memory = _answer("memory", faulty[-1])
-    documents = [memory, _answer("steps", faulty[-1])]
-    twin = [_answer(verb, healthy[-1]) for verb in ("memory", "steps")]
-    diff = ("diff", healthy[-1], faulty[-1]) if len(faulty) == 1 else ("diff", *faulty)
+    faulty, healthy = paths_of(name, FAULTY), paths_of(name, HEALTHY)
+    memory = answer("memory", faulty[-1])
+    documents = [memory, answer("steps", faulty[-1])]
+    twin = [answer(verb, healthy[-1]) for verb in ("memory", "steps")]
+    compared = [healthy[-1], faulty[-1]] if len(faulty) == 1 else faulty
+    difference = answer("diff", *compared)
     if len(faulty) > 1:
-        documents.append(_answer(*diff))
+        documents.append(difference)
     found = _findings(*documents)
     best, verdict = _best(pair, found)
     saving = next((one for one in _savings(memory) if _helps(pair, one)), None)
@@ -93,11 +108,11 @@ def score(name: str) -> Score:
         and one is not best
         and not _is_allowed(one, (*pair.faulty_allowed, pair.kind, pair.culprit))
     ]
-    result.diff = _diff(pair, _answer(*diff))
+    result.diff = _diff(pair, difference)
     return result
 
 
-def _paths(name: str, variant: str) -> list[Path]:
+def paths_of(name: str, variant: str) -> list[Path]:
     """The profiles of a variant in order of time: a session's folder, or files."""
     folder = RECORDED / name / variant
     if (folder / "plugins").is_dir():
@@ -105,17 +120,14 @@ def _paths(name: str, variant: str) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.name != "truth.json")
 
 
-def _answer(*words: object) -> dict:
-    """What a verb prints as JSON; nothing where the profile has nothing of it."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = main([*map(str, words), "--json"])
-    if code == _OUR_FAULT:
-        raise AssertionError(err.getvalue())
-    try:
-        return json.loads(out.getvalue())
-    except ValueError:
-        return {}
+SCORED = {
+    file
+    for name in names()
+    for variant in (FAULTY, HEALTHY)
+    for path in paths_of(name, variant)[-1:]
+    for file in ([path] if path.is_file() else path.rglob("*.gz"))
+}
+"""The files that a score is of: of a series the last."""
 
 
 def _findings(*documents: dict) -> list[dict]:

@@ -1,8 +1,27 @@
-"""Every recorded pair: its fault is named, and its twin is not warned of anything."""
+"""Every recorded pair: its fault is named, and its twin is not warned of anything.
+
+A recording is opened once: whether its answers agree (`tests.consistency`) is asked of it too.
+"""
+
+import json
+from contextlib import ExitStack
 
 import pytest
 
-from tests.diagnosis.scoring import names, pair_of, score
+import peakline
+from tests.consistency.rules import check_all
+from tests.consistency.said import Said
+from tests.diagnosis.scoring import (
+    FAULTY,
+    HEALTHY,
+    SCORED,
+    answer_of_verb,
+    names,
+    pair_of,
+    paths_of,
+    score,
+)
+from tests.sweeps import sweep
 
 MISSED = {
     "jax_galaxy_experiment", "tf_dqn_agent", "torch_bird_accuracy", "torch_coin_teacher",
@@ -29,9 +48,34 @@ def test_two_thirds_are_held_out():
     assert len(held_out) >= 2 * (len(names()) - len(held_out))
 
 
-@pytest.mark.parametrize("name", names())
+class Recordings(ExitStack):
+    """The recordings of a pair, opened, and what verbs say of them."""
+
+    def __init__(self, name):
+        super().__init__()
+        paths = [paths_of(name, variant)[-1] for variant in (FAULTY, HEALTHY)]
+        files = [file for path in paths for file in SCORED if file.is_relative_to(path)]
+        self.said = {path: Said(self.enter_context(peakline.open(path))) for path in files}
+
+    def answer(self, verb, *paths):
+        """As JSON; what is about several files together the verb itself answers."""
+        if not self.said.keys() >= set(paths):
+            return answer_of_verb(verb, *paths)
+        said = self.said[paths[0]]
+        documents = {
+            "memory": lambda: said.of_memory,
+            "steps": lambda: said.of_steps,
+            "diff": lambda: said.compared_with(self.said[paths[-1]]),
+        }
+        return json.loads(json.dumps(documents[verb]()))
+
+
+@pytest.mark.parametrize("name", sweep(names()))
 def test_a_pair(name):
-    found = score(name)
+    with Recordings(name) as recordings:
+        found = score(name, recordings.answer)
+        for said in recordings.said.values():
+            check_all(said)
     assert found.verdict == (
         "MISSED" if name in MISSED else "ADVICE" if name in ADVISED else "SAID"
     )

@@ -11,7 +11,11 @@ from tests.faults.killing import commands, moments
 from tests.service.process_numbers import tell
 
 PROFILE = "tests/data/programs/steps/tf_cut_off.xplane.pb.gz"
-COUNTS = [4, pytest.param(200, marks=pytest.mark.soak)]
+COUNTS = [
+    1,
+    pytest.param(4, marks=pytest.mark.nightly),
+    pytest.param(200, marks=pytest.mark.soak),
+]
 SEED = int(os.environ.get("PEAKLINE_FAULTS_SEED", "18"))
 
 VERBS = {

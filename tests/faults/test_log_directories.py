@@ -101,6 +101,7 @@ def test_a_log_directory_that_goes_away_and_comes_back(server, logdir, profile):
     assert sorted(listed(server)) == ["new", "old"]
 
 
+@pytest.mark.nightly
 def test_a_log_directory_that_is_another_one(server, logdir, sessions, profile):
     """Nothing of the old one is answered from memory."""
     assert memory_of(server, "old").status_code == 200
@@ -112,6 +113,7 @@ def test_a_log_directory_that_is_another_one(server, logdir, sessions, profile):
     assert (logdir / "plugins/profile/new/w.xplane.pb").read_bytes() == profile
 
 
+@pytest.mark.nightly
 def test_a_log_directory_that_is_removed_while_something_is_stored_in_it(logdir, profile):
     """The answer comes when the directory has gone."""
     answer = exact_answer(profile)
@@ -156,6 +158,7 @@ def test_a_disk_that_becomes_read_only(tmp_path, profile, worker):
             assert capture(server).status_code == 201
 
 
+@pytest.mark.nightly
 def test_a_file_that_may_not_be_so_large(logdir, profile, worker):
     """The system's limit for the process, which has a signal of its own."""
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({MIB}, {MIB}))"
@@ -196,6 +199,7 @@ def test_a_summary_that_has_no_room_is_as_it_was(root, tmp_path, there):
     assert done.stderr == f"peakline: {summary}: cannot be written: File too large\n"
 
 
+@pytest.mark.nightly
 def test_a_start_removes_what_killed_servers_left(logdir):
     place = logdir / "plugins" / "profile"
     for folder in (place / "dead", logdir / "train" / "plugins" / "profile" / "dead"):

@@ -13,6 +13,7 @@ from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.figures.profiles import profile_of, texts
 from tests.shared import DATA, shared
+from tests.sweeps import each_sample
 
 import peakline
 from peakline import figures
@@ -58,7 +59,7 @@ def unit_of(axis):
     return UNITS[axis.title.text.rpartition("(")[2].rstrip(")")]
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_figures_are_small_and_speak(path):
     _, drawn = told(path)
     for name, figure in drawn.items():
@@ -74,7 +75,7 @@ def test_figures_are_small_and_speak(path):
         assert "http" not in document
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_the_same_profile_gives_the_same_figures(path):
     _, drawn = told(path)
     with peakline.open(path) as again:
@@ -84,7 +85,7 @@ def test_the_same_profile_gives_the_same_figures(path):
             assert figure is None or figure.to_json() == other.to_json()
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_the_peak_is_drawn_to_the_byte(path):
     answer, drawn = told(path)
     figure = drawn["memory_over_time"]
@@ -100,7 +101,7 @@ def test_the_peak_is_drawn_to_the_byte(path):
         assert line.line.shape == "hv"
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_the_parts_at_the_peak_add_up(path):
     answer, drawn = told(path)
     figure = drawn["peak_icicle"]
@@ -121,7 +122,7 @@ def test_the_parts_at_the_peak_add_up(path):
     assert len(set(trace.ids)) == len(trace.ids)
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_bars_lie_within_the_profile(path):
     answer, drawn = told(path)
     figure = drawn["largest_buffers"]
@@ -138,7 +139,7 @@ def test_bars_lie_within_the_profile(path):
     assert largest(answer).peak_bytes
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_shares_are_shares(path):
     _, drawn = told(path)
     figure = drawn["fragmentation"]
@@ -155,7 +156,7 @@ def test_shares_are_shares(path):
         assert (by_name["largest free piece"] <= by_name["known free"]).all()
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_leaks_are_red_where_the_findings_say_so(path):
     answer, drawn = told(path)
     figure = drawn["growth_per_step"]

@@ -12,6 +12,7 @@ from tests.each_row import each_row
 from tests.figures.profiles import profile_of
 from tests.figures.test_time_figures import job
 from tests.shared import shared
+from tests.sweeps import each_sample
 
 from peakline import figures
 from peakline.errors import NotFoundError, UsageError
@@ -75,7 +76,7 @@ def test_every_figure_has_a_name_a_line_and_its_parameters():
     assert all(kind.doc.endswith(".") for kind in kinds.values())
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 @each_row("name", figure_names())
 def test_it_is_the_figure_of_the_library(path, name):
     profile = shared(path)
@@ -139,7 +140,7 @@ def test_an_answer_held_for_the_next_figure_tells_its_warnings_again():
     assert told[0] == told[1] != []
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_a_dark_page_changes_every_colour_and_nothing_else(path):
     profile = shared(path)
     for name in figure_names():

@@ -8,6 +8,7 @@ from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.figures.profiles import profile_of
 from tests.figures.test_figures import HOSTILE, SAMPLES
+from tests.sweeps import each_sample
 from tests.waiting import HANG_S
 
 import peakline
@@ -62,7 +63,7 @@ def read(html):
     return "".join(checker.text)
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_every_sample(path):
     with peakline.open(path) as profile:
         html = profile._repr_html_()

@@ -6,13 +6,17 @@ import shutil
 import sys
 from pathlib import Path
 
-import nbclient
-import nbformat
+import pytest
 from tests.shared import DATA
 from tests.waiting import HANG_S
 
 
+@pytest.mark.nightly
 def test_every_example_runs_and_shows(root, tmp_path, monkeypatch):
+    # Their import takes seconds, and every worker imports this file.
+    import nbclient
+    import nbformat
+
     page = (root / "docs" / "notebook.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert len(blocks) > 5

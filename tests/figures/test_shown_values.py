@@ -10,6 +10,7 @@ from tests.each_row import each_row
 from tests.figures.test_figures import SAMPLES
 from tests.figures.test_notebook import read
 from tests.shared import DATA, shared
+from tests.sweeps import each_sample
 from tests.waiting import HANG_S
 
 import peakline
@@ -59,7 +60,7 @@ def long_ones(value, where, depth=4, seen=None):
         yield from long_ones(part, f"{where}.{name}", depth - 1, seen)
 
 
-@each_row("path", SEVERAL)
+@each_sample("path", SEVERAL)
 def test_every_value_prints_short_and_shows_small(path):
     try:
         profile = shared(path)

@@ -10,6 +10,7 @@ from tests.each_row import each_row
 from tests.figures.profiles import texts
 from tests.reference.xspace_builder import SpaceBuilder
 from tests.shared import shared
+from tests.sweeps import each_sample
 
 import peakline
 from peakline import figures
@@ -113,7 +114,7 @@ def test_names_are_shown_as_they_are():
     assert not [text for text in texts(figure.to_plotly_json()) if "<b>" in text or "$x$" in text]
 
 
-@each_row("path", sorted(SESSIONS.rglob("*.xplane.pb*")))
+@each_sample("path", sorted(SESSIONS.rglob("*.xplane.pb*")))
 def test_real_steps(path):
     with peakline.open(path) as profile:
         figure = figures.step_breakdown(profile)

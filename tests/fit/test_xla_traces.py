@@ -2,18 +2,22 @@
 
 from pathlib import Path
 
+import pytest
+
 import peakline
 from peakline.hlo.memory import ProgramMemory
 from peakline.hlo.packing import packed_heaps
 
 DATA = Path(__file__).parents[1] / "data" / "diagnosis"
-MODULES, HEAPS = 30, 60
 
 
-def test_every_temporary_of_thirty_modules_lies_where_xla_put_it():
+@pytest.mark.parametrize(
+    ("least_modules", "least_heaps"), [(6, 12), pytest.param(30, 60, marks=pytest.mark.nightly)]
+)
+def test_every_temporary_lies_where_xla_put_it(least_modules, least_heaps):
     modules, heaps, longest = set(), set(), 0
     for path in sorted(DATA.glob("jax_*/*/*.xplane.pb.gz")):
-        if len(modules) >= MODULES and len(heaps) >= HEAPS and longest > 100:
+        if len(modules) >= least_modules and len(heaps) >= least_heaps and longest > 100:
             break
         with peakline.open(path) as profile:
             programs = profile.programs()
@@ -23,6 +27,6 @@ def test_every_temporary_of_thirty_modules_lies_where_xla_put_it():
                     modules.add(programs.name(number))
                     heaps.add((heap.values.size, heap.heap.heap_bytes))
                     longest = max(longest, heap.values.size)
-    assert len(modules) >= MODULES
-    assert len(heaps) >= HEAPS
+    assert len(modules) >= least_modules
+    assert len(heaps) >= least_heaps
     assert longest > 100

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.analysis.timing.programs import Maker, f32
 from tests.reference.hlo_liveness import Liveness
 from tests.reference.random_programs import random_program
+from tests.sweeps import sweep
 
 import peakline
 from peakline.hlo.memory import memory_of
@@ -56,13 +57,13 @@ def check_near(folder, memory, proto):
     assert memory.peak_bytes - lasting <= found <= memory.peak_bytes + 28
 
 
-@pytest.mark.parametrize("path", DUMPED, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sweep(DUMPED))
 def test_programs_that_xla_dumped(tmp_path, path):
     with peakline.open(path) as profile:
         check_near(tmp_path, memory_of(profile, 0), HloProto.FromString(path.read_bytes()))
 
 
-@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sweep(SPACES))
 def test_programs_of_a_profile(tmp_path, path):
     with peakline.open(path) as profile:
         programs = profile.programs()

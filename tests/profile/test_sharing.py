@@ -5,6 +5,7 @@ import pyarrow as pa
 from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.profile.fake import FakeReader
+from tests.sweeps import each_sample
 
 import peakline
 from peakline.tables import Columns, Derivation, Names, Profile
@@ -49,10 +50,7 @@ class TestHasRows:
         derived = {"steps": Derivation(("events",), make)}
         assert not Profile(reader, derived=derived).has_rows("steps")
 
-    @each_row(
-        "path",
-        sorted(p for p in DATA.rglob("*.xplane.pb*") if p.is_file()),
-    )
+    @each_sample("path", sorted(p for p in DATA.rglob("*.xplane.pb*") if p.is_file()))
     def test_an_xspace_says_the_same_as_its_tables(self, path):
         with peakline.open(path) as profile:
             said = {name: profile.has_rows(name) for name in profile.tables}

@@ -49,6 +49,7 @@ def test_the_stub_lists_what_the_module_exports(generator):
     assert {line.strip(' ",') for line in listed.splitlines()[1:]} - {""} == set(schema.SHORT_NAMES)
 
 
+@pytest.mark.nightly
 def test_the_stub_types_a_program(tmp_path):
     pytest.importorskip("mypy", reason="mypy is missing")
     program = tmp_path / "program.py"

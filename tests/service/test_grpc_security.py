@@ -92,6 +92,7 @@ def test_reflection_needs_the_token_and_health_does_not(serve, sample_logdir):
     assert check(health_pb2.HealthCheckRequest(), timeout=HANG_S).status == 1
 
 
+@pytest.mark.nightly
 def test_a_method_that_does_not_exist_needs_the_token_too(serve, sample_logdir):
     channel = serve(sample_logdir, token=TOKEN).client.channel
     stub = channel.unary_unary("/tensorflow.ProfileAnalysis/DeleteEverything")
@@ -169,6 +170,7 @@ def test_a_key_that_does_not_fit_is_one_line(serve, sample_logdir, authority):
         serve(sample_logdir, tls_cert=str(pair.certificate_path), tls_key="/nowhere")
 
 
+@pytest.mark.nightly
 def test_a_taken_port_is_one_line(serve, sample_logdir):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -178,6 +180,7 @@ def test_a_taken_port_is_one_line(serve, sample_logdir):
             serve(sample_logdir, grpc_port=port)
 
 
+@pytest.mark.nightly
 def test_two_servers_never_share_a_port(serve, sample_logdir):
     port = serve(sample_logdir).server.port
     with pytest.raises(UsageError, match="in use"):

@@ -159,7 +159,12 @@ def test_each_kind_at_once_over_both_faces_and_the_healthy_host_is_stored(
 
 
 @pytest.mark.parametrize(
-    "size", [48 * MIB, pytest.param(10**9, marks=pytest.mark.soak)], ids=["48 MiB", "1 GB"]
+    "size",
+    [
+        pytest.param(48 * MIB, marks=pytest.mark.nightly),
+        pytest.param(10**9, marks=pytest.mark.soak),
+    ],
+    ids=["48 MiB", "1 GB"],
 )
 def test_a_large_profile_beside_others_takes_bounded_memory(tmp_path, hosts, size):
     names = ("healthy", "dies", "garbage")

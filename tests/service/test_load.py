@@ -58,7 +58,11 @@ def is_idle(server):
 
 
 @pytest.mark.parametrize(
-    ("clients", "rounds"), [(6, 1), pytest.param(200, 2, marks=pytest.mark.soak)]
+    ("clients", "rounds"),
+    [
+        pytest.param(6, 1, marks=pytest.mark.nightly),
+        pytest.param(200, 2, marks=pytest.mark.soak),
+    ],
 )
 def test_many_clients_get_the_right_answers_and_cost_no_more_the_second_time(
     served_logdir, questions, clients, rounds
@@ -184,7 +188,9 @@ def wide_logdir(sessions, tmp_path, hosts):
     return tmp_path
 
 
-@pytest.mark.parametrize("hosts", [8, pytest.param(64, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "hosts", [pytest.param(8, marks=pytest.mark.nightly), pytest.param(64, marks=pytest.mark.soak)]
+)
 def test_a_deadline_in_the_middle_of_many_hosts_ends_the_work_and_leaves_it_whole(
     wide_logdir, hosts, monkeypatch
 ):

@@ -124,6 +124,7 @@ def test_a_signal_ends_it_with_exit_0_and_both_ports_closed(empty, number):
     assert json.loads(server.lines[-1])["event"] == "stopped"
 
 
+@pytest.mark.nightly
 def test_a_connection_that_is_accepted_as_the_end_begins_is_closed(empty):
     with server_here(empty) as server:
         http_server = server._http._server
@@ -148,6 +149,7 @@ def test_a_connection_that_is_accepted_as_the_end_begins_is_closed(empty):
             assert not ending.is_alive()
 
 
+@pytest.mark.nightly
 def test_a_running_capture_may_end_within_the_time_of_grace(empty, slow):
     workers = {"w0": slow.address}
     with server_here(empty, workers=workers) as server, closing(_grpc_client(server)) as client:
@@ -165,6 +167,7 @@ def test_a_running_capture_may_end_within_the_time_of_grace(empty, slow):
     assert _files(empty) == [f"plugins/profile/{_NEW}/w0.xplane.pb"]
 
 
+@pytest.mark.nightly
 def test_captures_of_both_faces_are_cancelled_after_the_grace_and_leave_nothing(empty, slow):
     workers = {"w0": slow.address}
     with (
@@ -191,6 +194,7 @@ def test_captures_of_both_faces_are_cancelled_after_the_grace_and_leave_nothing(
     assert _files(empty) == []
 
 
+@pytest.mark.nightly
 def test_the_grace_is_no_longer_than_was_said(empty):
     with server_here(empty, grace_s=0.25) as server:
         uvicorn = server._http._server

@@ -109,8 +109,12 @@ def hurried(sample_logdir):
 
 @pytest.mark.parametrize(
     "query",
-    [REPLACED, REPLACED_BY_PATTERN, tables_of_tables(25), UNIONS],
-    ids=["replace", "regexp_replace", "tables of tables", "unions"],
+    [
+        pytest.param(REPLACED, id="replace"),
+        pytest.param(REPLACED_BY_PATTERN, id="regexp_replace", marks=pytest.mark.nightly),
+        pytest.param(tables_of_tables(25), id="tables of tables", marks=pytest.mark.nightly),
+        pytest.param(UNIONS, id="unions", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_query_that_takes_all_is_ended(hurried, query):
     before = hurried.costs()

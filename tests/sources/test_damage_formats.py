@@ -55,8 +55,11 @@ def _ask_mutants(write, numbers):
             raise AssertionError(f"mutant {n}") from error
 
 
-def test_mutants_of_every_format(write):
-    _ask_mutants(write, range(40))
+@pytest.mark.parametrize(
+    "numbers", [range(12), pytest.param(range(12, 40), marks=pytest.mark.nightly)]
+)
+def test_mutants_of_every_format(write, numbers):
+    _ask_mutants(write, numbers)
 
 
 @pytest.mark.soak

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 from tests.analysis.records import alloc, events, free
-from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.profile.fake import FakeReader
 from tests.shared import shared
+from tests.sweeps import each_sample
 from tests.tools.plain_replay import SAMPLES, buffers, replay
 
 from peakline.api import Profile
@@ -43,7 +43,7 @@ def assert_apart(parts):
     assert all(one[1] <= other[0] for one, other in pairwise(parts))
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_a_moment_of_every_sample_is_that_of_a_plain_replay(path):
     profile = shared(path)
     known = json.loads(profile.tool("live_memory", limit=0).content)
@@ -78,7 +78,7 @@ def test_a_moment_of_every_sample_is_that_of_a_plain_replay(path):
         assert answer["holes"]["count"] == len(holes)
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_over_time_all_buffers_that_live_in_the_stretch_are_there(path):
     profile = shared(path)
     known = json.loads(profile.tool("live_memory", limit=0).content)

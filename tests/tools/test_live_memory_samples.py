@@ -5,9 +5,9 @@ import random
 from collections import Counter
 from itertools import pairwise
 
-from tests.each_row import each_row
 from tests.engine.ending import DATA
 from tests.shared import shared
+from tests.sweeps import each_sample
 from tests.tools.live_scopes import assert_adds_up
 
 from peakline.findings.memory_answer import answer_memory
@@ -29,7 +29,7 @@ def ask(profile, **parameters):
     return json.loads(profile.tool("live_memory", **parameters).content)
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_every_sample_adds_up_and_is_the_memory_answer(path):
     profile = shared(path)
     answer = answer_memory(profile)
@@ -91,7 +91,7 @@ def summed(pairs):
     return {key: size for key, size in total.items() if size}
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_records_come_in_the_order_of_time_and_sequence(path):
     profile = shared(path)
     if "allocator_events" not in profile.tables:

@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import pytest
 from tests.analysis.records import alloc, events, free
-from tests.each_row import each_row
 from tests.profile.fake import FakeReader
 from tests.shared import shared
+from tests.sweeps import each_sample
 from tests.tools.plain_replay import SAMPLES, buffers
 
 from peakline.api import Profile
@@ -19,7 +19,7 @@ def ask(profile, **parameters):
     return json.loads(profile.tool("memory_lifetimes", **parameters).content)
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_every_buffer_is_in_the_bin_of_its_lifetime(path):
     profile = shared(path)
     known = json.loads(profile.tool("live_memory", limit=0).content)

@@ -3,9 +3,9 @@
 import json
 
 from tests.analysis.records import alloc, events, free
-from tests.each_row import each_row
 from tests.profile.fake import FakeReader
 from tests.shared import shared
+from tests.sweeps import each_sample
 from tests.tools.plain_replay import SAMPLES, replay
 
 from peakline.api import Profile
@@ -29,7 +29,7 @@ def stacks_of(answer):
     return pixels
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_the_heights_of_every_sample_are_those_of_a_plain_replay(path):
     profile = shared(path)
     for one in json.loads(profile.tool("live_memory", limit=0).content)["allocators"]:

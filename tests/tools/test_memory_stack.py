@@ -8,6 +8,7 @@ from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader
 from tests.shared import shared
+from tests.sweeps import each_sample
 from tests.tools.plain_replay import SAMPLES, by_group, replay
 
 from peakline.api import Profile
@@ -27,7 +28,7 @@ def of_rows(rows):
     return Profile(FakeReader({"allocator_events": events(rows)}))
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_the_layers_of_every_sample_are_those_of_a_plain_replay(path):
     profile = shared(path)
     for one in json.loads(profile.tool("live_memory", limit=0).content)["allocators"]:
@@ -77,7 +78,7 @@ def assert_replayed(profile, answer, side):
     assert not any(wanted.values())
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_pixels_are_those_of_the_curve(path):
     profile = shared(path)
     found = json.loads(profile.tool("timeline", view="counter", width=1).content)

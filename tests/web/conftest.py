@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 # Before it is imported: what it asserts is explained as in a test.
 pytest.register_assert_rewrite("tests.web.looking")
 
+from tests.sweeps import choice  # noqa: E402
 from tests.waiting import HANG_S  # noqa: E402
 from tests.web.browsing import Browsing, Tab  # noqa: E402
 from tests.web.samples import make_logdir  # noqa: E402
@@ -127,3 +129,15 @@ def _used(tab: Tab, test: pytest.Item) -> Iterator[Page]:
         raise
     tab.is_unusable = bool(complaints)
     assert complaints == []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the scenarios in a browser those that are not chosen are marked ``nightly``."""
+    folder = Path(__file__).parent
+    chosen = choice()["page"]
+    for item in items:
+        if item.path.parent == folder and "browser_path" in getattr(item, "fixturenames", ()):
+            function = item.originalname
+            names = {f"{item.path.stem}::{one}" for one in (function, item.name)}
+            if not names & chosen.keys():
+                item.add_marker(pytest.mark.nightly)

@@ -27,8 +27,11 @@ def run(fuzzer: Fuzzer, numbers: range, *, reader: bool) -> None:
             raise AssertionError(f"mutant {n} of {mutant.describe()}") from error
 
 
-def test_the_decoder_withstands_mutants(fuzzer):
-    run(fuzzer, range(500), reader=False)
+@pytest.mark.parametrize(
+    "numbers", [range(100), pytest.param(range(100, 500), marks=pytest.mark.nightly)]
+)
+def test_the_decoder_withstands_mutants(fuzzer, numbers):
+    run(fuzzer, numbers, reader=False)
 
 
 def test_the_readers_withstand_mutants(fuzzer):

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-from tests.each_row import each_row
 from tests.profile.fake import FakeReader
+from tests.sweeps import each_sample
 
 import peakline
 from peakline.tables import Profile
@@ -68,7 +68,7 @@ def samples():
             yield str(path.relative_to(DATA))
 
 
-@each_row("name", list(samples()))
+@each_sample("name", samples())
 def test_samples(name):
     with peakline.open(DATA / name) as profile:
         if "events" in profile.tables:

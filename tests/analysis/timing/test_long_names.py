@@ -41,6 +41,7 @@ def check_rules(name):
             rule(name)
 
 
+@pytest.mark.nightly
 @each_row("part", MANY)
 def test_no_rule_of_names_takes_the_square_of_their_length(part):
     check_rules(part * (1_000_000 // len(part)) + "\n!")

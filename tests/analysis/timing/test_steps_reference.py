@@ -8,11 +8,11 @@ import re
 from functools import cache
 from statistics import median
 
-from tests.each_row import each_row
 from tests.programs.known import DATA as PROGRAMS
 from tests.programs.known_steps import KINETO, XSPACE
 from tests.programs.known_steps import path as recording
 from tests.shared import DATA, shared
+from tests.sweeps import choice, each_sample
 
 from reference import kineto, xspace_steps
 
@@ -28,6 +28,15 @@ XSPACES = {
     },
 }
 ALL = [*XSPACES, *KINETO]
+
+
+def in_every_run(name):
+    return any(
+        one.endswith((name, f"{name}.pt.trace.json.gz", f"{name}.xplane.pb.gz"))
+        for one in choice()["samples"]
+    )
+
+
 MARKED_BY = {"mark", "annotation"}
 IN_A_FRAME = {"jax_scan"}
 """Here a frame of Python begins within a mark and is left after it: a call in the frame has the
@@ -119,19 +128,19 @@ def check_events(name):
     assert expected - found == set()
 
 
-@each_row("name", ALL)
+@each_sample("name", ALL, in_every_run)
 def test_steps_are_the_marks(name):
     if marks_of(name):
         check_steps(name)
 
 
-@each_row("name", ALL)
+@each_sample("name", ALL, in_every_run)
 def test_statistics_are_those_of_the_whole_steps(name):
     if marks_of(name):
         check_statistics(name)
 
 
-@each_row("name", [name for name in ALL if name not in IN_A_FRAME])
+@each_sample("name", [name for name in ALL if name not in IN_A_FRAME], in_every_run)
 def test_events_have_the_step_of_the_mark_they_lie_in(name):
     if marks_of(name):
         check_events(name)
