@@ -73,7 +73,7 @@ class TestNames:
     """What a stranger looks for is where its name is."""
 
     def test_a_verb_is_a_file(self):
-        shared = {"completion", "main", "options", "verb", "exit_codes", "progress", "shells"}
+        shared = {"completion", "main", "options", "verb", "progress", "shells"}
         assert _modules("cli") == {*app.list_commands(None), *shared}
 
     def test_a_tool_is_a_file_or_folder(self):
@@ -176,3 +176,14 @@ def test_texts_and_comments_are_written_in_the_terms_of_the_field():
                     text = re.sub(r"\{[^{}]*\}", "", token.string)
                     found += [f"{path.name}: {text}"] if IN_TEXTS.search(text) else []
     assert [one.partition(":")[0] for one in found] == ["bottleneck.py"]  # a sentence of XProf's
+
+
+def test_the_json_of_an_answer_is_made_where_its_document_is():
+    found = [
+        f"{path.relative_to(PACKAGE)}: {node.name}"
+        for room in ("cli", "render/terminal")
+        for path in sorted((PACKAGE / room).glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.endswith("_document")
+    ]
+    assert found == []

@@ -3,9 +3,9 @@
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
+from peakline.render.document import memory_document
 from peakline.render.html import memory as memory_module
 from peakline.render.html.drawing import Drawings
-from peakline.render.terminal.memory_answer import memory_document
 
 LEAK = "programs/leak_list.xplane.pb.gz"
 HEALTHY = "programs/leak_list_healthy.xplane.pb.gz"

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from peakline.check.baseline import write_baseline
+from peakline.check.programs import write_programs
+from peakline.check.question import Question
+from peakline.check.time import TimeState
 from peakline.check.verdict import Check
 from peakline.compare.rows import signed_size
-from peakline.compare.state import AllocatorState
+from peakline.compare.state import AllocatorState, MemoryState
 from peakline.render.document.diff import WHAT, what_cells
 from peakline.render.document.model import Column, Table, Value, columns_of, value_of
+from peakline.render.document.profile import answer_document
+from peakline.tables import Profile
 from peakline.text import allocator_text, counted
 
 _ROWS = 8
@@ -126,3 +132,27 @@ def largest(state: AllocatorState) -> Table:
     ]
     columns = columns_of("size", "share", "count", **WHAT)
     return Table("largest at the peak", columns, rows)
+
+
+def check_document(
+    profile: Profile,
+    question: Question,
+    checks: Sequence[Check],
+    state: MemoryState,
+    time: TimeState,
+) -> dict[str, object]:
+    """What ``peakline check --json`` prints; also a baseline of one run."""
+    return answer_document(
+        profile,
+        {
+            "passed": all(one.passed for one in checks),
+            "checks": [one.as_json() for one in checks],
+            "allocators": write_baseline(state),
+            "programs": write_programs(state.programs),
+            "time": None if time.step_ps is None else time.as_json(),
+            "limits_from": {
+                key: "command line" if origin is None else str(origin)
+                for key, origin in question.origins.items()
+            },
+        },
+    )

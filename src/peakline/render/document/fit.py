@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from peakline.memory.fit.model import Fit, Limits, NoFit, Range, Request, UnderLimit
 from peakline.render.document.model import Column, Fact, Row, Table
+from peakline.render.document.profile import answer_document
+from peakline.tables import Profile
 from peakline.text import (
     allocator_text,
     chosen_size_text,
@@ -15,6 +17,7 @@ from peakline.text import (
     time_text,
 )
 
+NOTHING_TO_REPLAY = "no memory events: nothing to replay"
 _NAME = 60
 _RANGES = 4
 CAUSES = {
@@ -284,4 +287,17 @@ def together_fact(together: dict[str, object]) -> Fact:
     return Fact(
         "together",
         f"{recordings}: the smallest limit is {span}; all fit from {mib_text(safe[1])} on",
+    )
+
+
+def fit_document(
+    profile: Profile, fits: Sequence[Fit], failed: Sequence[NoFit]
+) -> dict[str, object]:
+    """What ``peakline fit --json`` prints of one recording."""
+    return answer_document(
+        profile,
+        {
+            "allocators": [one.as_json() for one in fits],
+            "not_replayed": [vars(one) for one in failed],
+        },
     )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from peakline.graph.index import short_name
+from peakline.graph.rules import BrokenRule
 from peakline.graph.scopes.model import ScopedGraph
 from peakline.graph.scopes.tree import SCOPE
 from peakline.graph.summary import GraphRow, GraphSummary
 from peakline.hlo.graphs import KIND as HLO
 from peakline.render.document.model import Fact, Row, Table, columns_of
+from peakline.tables import Profile
+from peakline.tables.profile_facts import warnings_document
 from peakline.text import shares_text
 
+NO_GRAPH = "no graph in this profile"
 ANYWHERE = "(any)"
 UNNAMED = "(unnamed)"
 _SCOPES = 15
@@ -130,3 +134,16 @@ def scopes_table(graph: ScopedGraph) -> Table:
         rows.append((*cells, f"{path}{tree.label(item)}"))
     left = (scopes.size - len(rows),) if scopes.size > len(rows) else ()
     return Table("the largest scopes", columns, rows, left)
+
+
+def graph_document(
+    profile: Profile, summary: GraphSummary, broken: Sequence[BrokenRule]
+) -> dict[str, object]:
+    """What ``peakline graph --json`` prints: counts, the rules that are broken, and notes."""
+    several = len(summary.graphs) > 1
+    return {
+        **summary.as_json(),
+        "errors": [one.as_json(with_graph=several) for one in broken if one.is_error],
+        "notes": [one.as_json(with_graph=several) for one in broken if not one.is_error],
+        "warnings": warnings_document(profile.warnings),
+    }

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 
-from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.failed_programs import explained_failures
+from peakline.findings.headline.memory import peak_phrases
+from peakline.findings.memory_answer import MemoryAnswer, answer_memory
+from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.findings.step_names import step_phrase, step_text
+from peakline.memory.allocator_names import shown_names
 from peakline.memory.churn import AllocatorChurn
 from peakline.memory.details import MemoryDetails
 from peakline.memory.growth import AllocatorGrowth
-from peakline.memory.moments import HighMoment
-from peakline.memory.peak import AllocatorPeak
-from peakline.memory.reserved import Reserved
+from peakline.memory.moments import HighMoment, find_high_moments, memory_at
+from peakline.memory.oom import only_listed
+from peakline.memory.peak import RESERVED, AllocatorPeak
+from peakline.memory.reserved import Reserved, reserved_of
 from peakline.memory.savings import Saving
 from peakline.memory.signatures import History
 from peakline.render.document.model import Fact, Row, Table, columns_of, value_of
+from peakline.render.document.profile import answer_document
+from peakline.render.document.program_memory import ProgramDocuments
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, size_text, time_text
 
@@ -61,9 +68,6 @@ def memory_headline(
     profile: Profile, peaks: Sequence[AllocatorPeak], labels: Mapping[int, str]
 ) -> str:
     """How much the fullest allocator holds at its peak, when, and the op with most of it."""
-    from peakline.findings.headline.memory import peak_phrases
-    from peakline.memory.allocator_names import shown_names
-
     if not peaks:
         return ""
     peak = max(peaks, key=lambda one: one.peak_bytes)
@@ -83,9 +87,6 @@ def allocator_facts(
     moment: bool,
 ) -> list[Fact]:
     """What is known of an allocator at its peak, or at the one ``moment`` of a file."""
-    from peakline.memory.oom import only_listed
-    from peakline.memory.reserved import reserved_of
-
     if moment:
         facts = _moment_facts(peak, listed=only_listed(profile, peak.allocator))
     else:
@@ -114,8 +115,6 @@ def explained(
         return facts, []
     tables = [savings_table(worth_saving(details.savings, peak))]
     if answer.history is not None and not moment and answer.step is None:
-        from peakline.memory.moments import find_high_moments
-
         # With a step, all but the savings would be of another time.
         facts += detail_facts(peak, details, answer.history)
         number = answer.history.lifetimes.allocators.index(peak.allocator)
@@ -126,8 +125,6 @@ def explained(
 
 def peak_facts(peak: AllocatorPeak, step: int | None, labels: Mapping[int, str]) -> list[Fact]:
     """The peak and what the allocator's records say; with a ``step``, of the time it ran."""
-    from peakline.memory.peak import RESERVED
-
     title = "peak" if step is None else f"peak while {step_phrase(step, labels)} ran"
     if peak.untracked_allocations and not peak.peak_bytes:
         facts = [Fact(title, "not known: its records have no ids, so no buffer can be followed")]
@@ -324,3 +321,66 @@ def _by_buffer(memory: AllocatorPeak) -> dict[tuple[str, ...], int]:
         what = (buffer.op or "(no op)", buffer.data_type, buffer.shape)
         found[what] = found.get(what, 0) + buffer.bytes
     return found
+
+
+def memory_document(
+    profile: Profile,
+    answer: MemoryAnswer | None = None,
+    *,
+    at_ps: int | None = None,
+    live: Sequence[AllocatorPeak] = (),
+) -> dict[str, object]:
+    """What ``peakline memory --json`` prints, of ``answer`` where it is known already.
+
+    With a time ``at_ps``, in picoseconds, also what was ``live`` then, under ``at``.
+    """
+    answer = answer_memory(profile) if answer is None else answer
+    programs = ProgramDocuments()
+    document = answer_document(
+        profile,
+        {
+            "allocators": _allocators(profile, answer, programs),
+            "programs": [programs.need(need) for need in device_needs(profile)],
+            "failed_programs": [programs.failure(one) for one in explained_failures(profile)],
+            "findings": [finding.as_json() for finding in answer.findings],
+            "to_record": [answer.to_record] if answer.to_record else [],
+        },
+    )
+    if at_ps is None:
+        return document
+    from peakline.tools.memory_findings.output import at_json
+
+    return document | {"at": at_json(at_ps, live)}
+
+
+def _allocators(
+    profile: Profile, answer: MemoryAnswer, programs: ProgramDocuments
+) -> list[dict[str, object]]:
+    """Every allocator's peak, and the analyses of what led to it."""
+    if answer.history is None:
+        return [peak.as_json() for peak in answer.allocators]
+    # What tools are made of is loaded for JSON alone.
+    from peakline.tools.memory_findings.output import details_json, moments_json
+
+    allocators = []
+    for peak, details in zip(answer.allocators, answer.details, strict=True):
+        number = answer.history.lifetimes.allocators.index(peak.allocator)
+        moments = find_high_moments(answer.history, number)
+        reserved = reserved_of(profile, peak)
+        program = program_at_peak(profile, peak)
+        behind = details_json(details, peak) | {
+            "program_at_peak": None if program is None else programs.program(program),
+            "high_moments": moments_json(moments),
+            "reserved": None if reserved is None else asdict(reserved),
+        }
+        allocators.append(peak.as_json() | behind)
+    return allocators
+
+
+def live_at(answer: MemoryAnswer, at_ps: int, allocator: str | None) -> Sequence[AllocatorPeak]:
+    """What every allocator, or that one, held at a time in picoseconds; nothing where the profile
+    has no records.
+    """
+    if answer.history is None:
+        return ()
+    return memory_at(answer.history, at_ps, allocator=allocator)

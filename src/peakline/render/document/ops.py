@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from peakline.findings.recording_advice import to_place_ops
 from peakline.render.document.model import Column, Row, Table, columns_of
+from peakline.render.document.profile import answer_document
 from peakline.tables import Columns, Profile
 from peakline.text import counted, shares_text, short_time_text
+from peakline.timing.op_places import rows_by
 
 _SUMMED = {"device": "summed over devices and their streams", "host": "summed over threads"}
 _SPREAD = (Column("runs", "count"), *columns_of(median="run_ps", p95="run_ps", max="run_ps"))
@@ -156,3 +159,28 @@ def _tensor_cores(uses: bool, could: bool) -> str:
 
 def _rest(table: Columns, most: int) -> Row:
     return (table.rows - most,) if table.rows > most else ()
+
+
+def ops_rows(
+    profile: Profile, by: Literal["module", "shape"], column: str = "self_ps"
+) -> list[dict[str, Any]]:
+    """The time of ops by module or by the shapes of their inputs, the largest ``column`` first."""
+    return sorted(rows_by(profile, by), key=lambda row: -row[column])
+
+
+def ops_document(
+    profile: Profile,
+    *,
+    kernels: bool = False,
+    column: str = "self_ps",
+    top: int | None = None,
+    by: Literal["module", "shape"] | None = None,
+) -> dict[str, object]:
+    """What ``peakline ops --json`` prints: the first ``top`` rows, in order of ``column``."""
+    missing: dict[str, object] = {} if kernels else {"to_record": list(to_place_ops(profile))}
+    if by is not None:
+        rows = ops_rows(profile, by, column)[:top]
+        return answer_document(profile, {"modules" if by == "module" else "ops": rows, **missing})
+    table = sorted_ops(profile, "kernels" if kernels else "op_stats", column)
+    rows = [] if table is None else table.to_pylist()[:top]
+    return answer_document(profile, {"kernels" if kernels else "ops": rows, **missing})

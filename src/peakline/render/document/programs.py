@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from peakline.hlo.choice import choose_program
 from peakline.hlo.memory import BY_ALLOCATIONS, BY_NOTHING, BY_SCHEDULE, BY_TRACE
 from peakline.render.document.model import Fact, Row, Table, columns_of
+from peakline.render.document.profile import answer_document
+from peakline.tables import Profile
 from peakline.text import counted, number_text, shares_text, size_text, time_text
+from peakline.timing.program_answer import LiveBuffer, ProgramAnswer, programs_of
 
 if TYPE_CHECKING:
     from peakline.hlo.advice import Advice
-    from peakline.timing.program_answer import LiveBuffer, ProgramAnswer
 
 PEAK = {
     BY_TRACE: "by the heap that XLA simulated",
@@ -180,4 +183,57 @@ def buffer_document(one: LiveBuffer) -> dict[str, object]:
         "unpadded_bytes": one.unpadded_bytes,
         "shape": one.shape or None,
         "kind": one.kind,
+    }
+
+
+_FACTS = (
+    "backend", "argument_bytes", "output_bytes", "temporary_bytes", "alias_bytes",
+    "generated_code_bytes", "constant_bytes", "thread_local_bytes", "host_bytes",
+)  # fmt: skip
+
+
+def chosen_programs(profile: Profile, name: str | None) -> list[ProgramAnswer]:
+    """The program of a name or an id, all of them without one."""
+    if name is None:
+        return programs_of(profile)
+    return [ProgramAnswer(profile, choose_program(profile, name))]
+
+
+def programs_document(
+    profile: Profile,
+    programs: Sequence[ProgramAnswer],
+    top: int | None = None,
+    *,
+    in_full: bool = False,
+) -> dict[str, object]:
+    """What ``peakline programs --json`` prints; sizes in bytes, times in ps, the first ``top`` rows
+    of each program or all.
+
+    Advice about a program with very many temporaries takes seconds: it is there with ``in_full``.
+    """
+    modules = [_program_document(one, top, in_full=in_full) for one in programs]
+    return answer_document(profile, {"modules": modules})
+
+
+def _program_document(one: ProgramAnswer, top: int | None, *, in_full: bool) -> dict[str, object]:
+    total, packing = one.costs.total, one.memory.packing
+    is_known = one.memory.is_known
+    return {
+        "module": one.name,
+        "program_id": one.program_id,
+        "peak_bytes": one.peak_bytes,
+        "peak_found_by": one.memory.found_by if is_known else None,
+        **{name: one.facts[name] for name in _FACTS},
+        "heap_bytes": packing.heap_bytes if is_known else None,
+        "heap_live_bytes": packing.live_bytes if is_known else None,
+        "padding_bytes": one.padding_bytes if is_known else None,
+        "flops": total.flops,
+        "transcendentals": total.transcendentals,
+        "bytes_accessed": total.bytes_accessed,
+        "runs": one.run_count,
+        "run_ps": one.run_ps if one.run_count is not None else None,
+        "advice": [] if one.is_large and not in_full else [*map(advice_document, one.advice)],
+        "peak_buffers": [
+            buffer_document(row) for row in one.largest(one.live_count if top is None else top)
+        ],
     }

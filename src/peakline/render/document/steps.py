@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.findings.kind import heading_of
-from peakline.findings.time_answer import StepTimes, TimeAnswer
+from peakline.findings.time_answer import StepTimes, TimeAnswer, answer_time
 from peakline.render.document.model import Column, Fact, Row, Table, columns_of
+from peakline.render.document.profile import answer_document
+from peakline.tables import Profile
 from peakline.text import counted, number_text, shares_text, size_text, time_text
 from peakline.timing.step_facts import PARTS, StepFacts
 
@@ -204,3 +206,8 @@ def steps_tables(facts: StepFacts) -> list[Table]:
         table = table.only([n for n, one in enumerate(table.columns) if one.label != label])
         found.append(table)
     return found
+
+
+def steps_document(profile: Profile) -> dict[str, object]:
+    """What ``peakline steps --json`` prints for ``profile``."""
+    return answer_document(profile, answer_time(profile).as_json())

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from peakline.memory.fit.model import Fit, NoFit
 from peakline.render.document.fit import (
+    NOTHING_TO_REPLAY,
     alternatives_table,
     batch_facts,
     fit_facts,
     fit_headline,
     no_fit_facts,
     pins_table,
+    together_fact,
 )
 from peakline.render.terminal.headline import headed
 from peakline.render.terminal.screen import Text, drawn, drawn_facts, show
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 def print_fit(profile: Profile, fits: Sequence[Fit], failed: Sequence[NoFit]) -> None:
     """Print the answer for every allocator."""
+    if not (fits or failed):
+        show([Text(f"{profile.path}: {NOTHING_TO_REPLAY}", hang=2)])
+        return
     parts = headed(fit_headline(fits), profile)
     for fit in fits:
         parts += ["", Text(allocator_text(fit.allocator), "bold")]
@@ -37,3 +42,9 @@ def print_fit(profile: Profile, fits: Sequence[Fit], failed: Sequence[NoFit]) ->
     if failed:
         parts += ["", drawn_facts(no_fit_facts(failed))]
     show(parts)
+
+
+def print_together(together: Iterable[dict[str, object]]) -> None:
+    """Print what several recordings of a program say of each allocator."""
+    for summed in together:
+        show(["", Text(f"{summed['allocator']}, {together_fact(summed).text}", hang=2)])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from peakline.graph.index import short_name
 from peakline.graph.rules import RULES
-from peakline.render.document.graph import contents_tables, graph_facts, graphs_table
+from peakline.render.document.graph import NO_GRAPH, contents_tables, graph_facts, graphs_table
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -29,6 +29,9 @@ _GRAPHS = 100
 
 def print_graph(profile: Profile, summary: GraphSummary, broken: list[BrokenRule] | None) -> None:
     """Print what the graphs hold; or what a check found, when ``broken`` is not None."""
+    if not summary.graphs:
+        show([Text(f"{profile.path}: {NO_GRAPH}", hang=2)])
+        return
     parts: list[Shown] = [Text(_headline(summary, broken), "bold", 2)]
     parts += [Text(f"{profile.path} ({profile.format})", "dim", 2), ""]
     parts.append(drawn_facts(graph_facts(summary)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from peakline.findings.failed_programs import explained_failures
-from peakline.findings.program_memory import program_at_peak
+from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.findings.step_names import labels_of, step_phrase
 from peakline.memory.allocator_names import shown_names
 from peakline.render.document import memory as said
@@ -14,6 +14,7 @@ from peakline.render.document.finding import pieces_text, screen_table
 from peakline.render.document.live import category_table, live_rows, live_table, narrower
 from peakline.render.document.model import Fact, Table
 from peakline.render.terminal.headline import headed
+from peakline.render.terminal.program_memory import failure_parts, need_parts, program_parts
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -24,6 +25,7 @@ from peakline.render.terminal.screen import (
     show,
 )
 from peakline.render.terminal.time_parts import profile_line, severity_style
+from peakline.tables.profile_facts import is_moment
 from peakline.text import allocator_text, counted, size_text, time_text
 
 if TYPE_CHECKING:
@@ -33,28 +35,22 @@ if TYPE_CHECKING:
     from peakline.memory.details import MemoryDetails
     from peakline.memory.fragmentation import Fragmentation
     from peakline.memory.peak import AllocatorPeak
-    from peakline.tables.columns import Columns
 
 _LEAST = ("step", "type", "region", "shape")
 """Columns that a narrow screen does without, in this order."""
 _LEAST_OF_SAVINGS = ("at least",)
 
 
-def print_memory(
-    profile: Profile, answer: MemoryAnswer, steps: Columns, *, moment: bool = False
-) -> None:
-    """Print what failed, every allocator's peak and what was live at it, then the findings.
-
-    ``moment``: the file has what there was at one moment, and no records of how it came about.
-    """
-    labels, names = labels_of(steps), shown_names(profile)
+def print_memory(profile: Profile, answer: MemoryAnswer) -> None:
+    """Print what failed, every allocator's peak and what was live at it, then the findings."""
+    # Without records of how it came about, what there was is of one moment.
+    moment = is_moment(profile)
+    labels, names = labels_of(profile.columns_or_empty("steps")), shown_names(profile)
     sentence = said.memory_headline(profile, answer.allocators, labels)
     parts = headed(sentence, profile, moment=moment)
     errors = [finding for finding in answer.findings if finding.severity == "error"]
     parts += _findings(errors, answer, labels, names)
     if errors and (failures := explained_failures(profile)):
-        from peakline.render.terminal.program_memory import failure_parts
-
         parts += failure_parts(failures)
     details = answer.details or (None,) * len(answer.allocators)
     for peak, detail in zip(answer.allocators, details, strict=True):
@@ -67,11 +63,9 @@ def print_memory(
     show(parts)
 
 
-def print_memory_at(
-    profile: Profile, time_ps: int, memory: tuple[AllocatorPeak, ...], steps: Columns
-) -> None:
+def print_memory_at(profile: Profile, time_ps: int, memory: Sequence[AllocatorPeak]) -> None:
     """Print what every allocator held at ``time_ps``, and what it was made of."""
-    labels, names = labels_of(steps), shown_names(profile)
+    labels, names = labels_of(profile.columns_or_empty("steps")), shown_names(profile)
     parts: list[Shown] = [profile_line(profile)]
     if not memory:
         parts += ["", Text(f"no memory is known of at {time_text(time_ps)}: records begin later")]
@@ -90,9 +84,13 @@ def print_memory_at(
     show(parts)
 
 
-def print_findings(profile: Profile, answer: MemoryAnswer) -> None:
-    """Print what compiled programs say where no allocator recorded anything."""
-    show(_findings(answer.findings, answer, {}, shown_names(profile)))
+def print_no_memory(profile: Profile, answer: MemoryAnswer, *, with_programs: bool) -> None:
+    """Print that no allocator recorded anything, and what compiled programs say in its place."""
+    how = answer.to_record and f"; {answer.to_record}"
+    parts: list[Shown] = [Text(f"{profile.path}: {answer.nothing}{how}", hang=2)]
+    if with_programs and (needs := device_needs(profile)):
+        parts += need_parts(needs)
+    show([*parts, *_findings(answer.findings, answer, {}, shown_names(profile))])
 
 
 def _name(peak: AllocatorPeak, names: Mapping[str, str]) -> list[Shown]:
@@ -143,8 +141,6 @@ def _allocator(
         return parts
     parts += _live(peak, labels, "held by" if moment else "live at the peak")
     if not moment and (program := program_at_peak(profile, peak)) is not None:
-        from peakline.render.terminal.program_memory import program_parts
-
         parts += program_parts(program)
     return parts + [part for table in tables if table.rows for part in _titled(table)]
 

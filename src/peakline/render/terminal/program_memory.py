@@ -15,7 +15,7 @@ from peakline.render.document.program_memory import (
 )
 from peakline.render.document.programs import LIVE_ROWS
 from peakline.render.terminal.programs import live_parts
-from peakline.render.terminal.screen import Shown, Text, drawn_facts, indented, show
+from peakline.render.terminal.screen import Shown, Text, drawn_facts, indented
 from peakline.text import counted
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def program_parts(program: ProgramAnswer) -> list[Shown]:
     return ["", *(indented(part) for part in parts[1:])]
 
 
-def print_needs(needs: Sequence[DeviceNeed]) -> None:
-    """Print per device the program that needs most, and what is live then."""
+def need_parts(needs: Sequence[DeviceNeed]) -> list[Shown]:
+    """Per device the program that needs most, and what is live then."""
     parts: list[Shown] = ["", Text(LOWER_BOUND if needs[0].is_run else NOT_RUN)]
     sections = need_sections(needs)
     for title, facts, need in sections[:_SECTIONS]:
@@ -45,8 +45,7 @@ def print_needs(needs: Sequence[DeviceNeed]) -> None:
     if len(sections) > _SECTIONS:
         more = counted(len(sections) - _SECTIONS, "more program")
         parts += ["", Text(f"and {more} on other devices; all of them with --json")]
-    parts += ["", Text("every program: peakline programs PATH")]
-    show(parts)
+    return [*parts, "", Text("every program: peakline programs PATH")]
 
 
 def failure_parts(failures: Sequence[Explained]) -> list[Shown]:
