@@ -16,7 +16,7 @@ from peakline.cli.verb import Verb
 from peakline.errors import PeaklineError, UsageError
 from peakline.extras import require
 from peakline.render import document, terminal
-from peakline.render.terminal.live import show_progress
+from peakline.render.terminal.capture import show_progress
 from peakline.render.terminal.output import print_json, say
 from peakline.repository import Repository, check_name, host_file_name
 from peakline.text import parse_duration

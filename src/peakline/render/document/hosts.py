@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from peakline.findings.kinds.straggler import of_hosts
+from peakline.render.document.model import Table, columns_of
 from peakline.repository.names import newest_of_workers
 from peakline.text import time_text
 from peakline.timing.stragglers import HostSteps, longer_host
@@ -65,3 +67,31 @@ def straggler_text(straggler: Straggler | None, hosts: int) -> str:
         f"step time ({time_text(straggler.behind_ps)} in the median step); {how} in "
         f"{straggler.often:.0%} of {straggler.steps:,} common steps"
     )
+
+
+_NAMES = 4
+"""So many hosts, or tools, are named; of more all but the last of these."""
+
+
+def sessions_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """The sessions of ``peakline sessions --json``."""
+    cells = [
+        (
+            row["session_id"],
+            _first_few(row["hosts"]),
+            "" if row["bytes"] is None else row["bytes"],
+            row["modified"] or "",
+            _first_few(row["tools"]),
+        )
+        for row in rows
+    ]
+    columns = columns_of(session="name", hosts="", size="bytes", modified="", tools="")
+    return Table("sessions", columns, cells)
+
+
+def _first_few(names: Sequence[str]) -> str:
+    """The names, the first few where there are many."""
+    if len(names) <= _NAMES:
+        return ", ".join(names)
+    shown = _NAMES - 1
+    return f"{', '.join(names[:shown])} and {len(names) - shown} more"

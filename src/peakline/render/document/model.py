@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from peakline.text import short_time_text, size_text, time_text
+from peakline.text import counted, short_time_text, size_text, time_text
 
 Value = str | int | float | None
 """A cell; None is not known."""
@@ -133,3 +133,19 @@ _TEXTS: dict[str, Callable[[float], str]] = {
 """``bar`` draws a share. ``signed`` is a difference, written with its sign where it is made, and
 ``figure`` a number written where it is made, since its unit is not that of the whole column.
 """
+
+
+def rest_text(table: Table, what: str, *sizes: str) -> str:
+    """How many rows of ``what`` are left out: ``and 3 more values, 1.2 MiB``; empty for none.
+
+    ``sizes`` are the units of the sums that `Table.rest` has after the count, or the name of the
+    thing, such as ``node``, that a sum counts.
+    """
+    if not table.rest:
+        return ""
+    count, *sums = table.rest
+    more = [f"and {counted(int(count or 0), f'more {what}')}"]
+    for value, unit in zip(sums, sizes, strict=False):
+        is_thing = unit not in _TEXTS
+        more.append(counted(int(value or 0), unit) if is_thing else text_of(value or 0, unit))
+    return ", ".join(more)

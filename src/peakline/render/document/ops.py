@@ -12,6 +12,7 @@ from peakline.render.document.model import Column, Row, Table, columns_of
 from peakline.render.document.profile import answer_document
 from peakline.tables import Columns, Profile
 from peakline.text import counted, shares_text, short_time_text
+from peakline.timing.input_pipeline import Stage
 from peakline.timing.op_places import rows_by
 
 _SUMMED = {"device": "summed over devices and their streams", "host": "summed over threads"}
@@ -184,3 +185,26 @@ def ops_document(
     table = sorted_ops(profile, "kernels" if kernels else "op_stats", column)
     rows = [] if table is None else table.to_pylist()[:top]
     return answer_document(profile, {"kernels" if kernels else "ops": rows, **missing})
+
+
+_STAGES = columns_of(
+    program_waited="ps", self_time="ps", calls="count", longest="ps", stage="name", remark="remark"
+)
+
+
+def stages_table(stages: Sequence[Stage], most: int) -> Table:
+    """The stages from the consumer down, and why one of them holds the program up."""
+    rows: list[Row] = [
+        (
+            one.blocking_ps,
+            one.self_ps,
+            int(one.lengths.size),
+            int(one.lengths[-1]),
+            one.name,
+            one.why if one.is_bottleneck else "",
+        )
+        for one in stages[:most]
+    ]
+    rest = (len(stages) - most,) if len(stages) > most else ()
+    title = "stages of the input pipeline, from the consumer down"
+    return Table(title, _STAGES, rows, rest).trimmed()

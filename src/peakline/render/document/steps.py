@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.findings.kind import heading_of
+from peakline.findings.step_difference import title_of
 from peakline.findings.time_answer import StepTimes, TimeAnswer, answer_time
 from peakline.render.document.model import Column, Fact, Row, Table, columns_of
 from peakline.render.document.profile import answer_document
 from peakline.tables import Profile
-from peakline.text import counted, number_text, shares_text, size_text, time_text
+from peakline.text import counted, number_text, shares_text, short_time_text, size_text, time_text
+from peakline.timing.step_difference import StepDifference
 from peakline.timing.step_facts import PARTS, StepFacts
 
 _STEPS, _LONGEST = 24, 10
@@ -211,3 +213,38 @@ def steps_tables(facts: StepFacts) -> list[Table]:
 def steps_document(profile: Profile) -> dict[str, object]:
     """What ``peakline steps --json`` prints for ``profile``."""
     return answer_document(profile, answer_time(profile).as_json())
+
+
+_OPS = 12
+
+
+def difference_tables(difference: StepDifference) -> list[Table]:
+    """The parts of both steps, then the ops that differ most; without those that do not differ."""
+    times = {"this_step": "run_ps", "median_step": "run_ps", "difference": "figure"}
+    if not difference.usual.is_median:
+        times = {"this_step": "run_ps", "the_other": "run_ps", "difference": "figure"}
+    parts: list[Row] = [
+        (one.ps.value, one.ps.usual, _signed(one.ps.difference), PARTS[f"{one.part}_ps"])
+        for one in sorted(difference.parts, key=lambda one: -abs(one.ps.difference))
+        if one.ps.value or one.ps.usual
+    ]
+    ops: list[Row] = [
+        (
+            one.ps.value,
+            one.ps.usual,
+            _signed(one.ps.difference),
+            PARTS[f"{one.part}_ps"],
+            title_of(one.name),
+        )
+        for one in difference.ops[:_OPS]
+        if one.ps.difference
+    ]
+    found = [Table("its time, part by part", columns_of(**times, part=""), parts)]
+    if ops:
+        columns = columns_of(**times, part="", op="name")
+        found.append(Table(f"the ops that differ most, at most {_OPS}", columns, ops))
+    return found
+
+
+def _signed(ps: int) -> str:
+    return f"{'+' if ps > 0 else '-' if ps < 0 else ''}{short_time_text(abs(ps))}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from peakline.findings.catalogue import kinds
 from peakline.findings.headline.memory import peak_phrases
 from peakline.findings.memory_answer import MemoryAnswer, failures_of
 from peakline.findings.recording_advice import to_count_memory
@@ -12,17 +13,24 @@ from peakline.findings.step_names import labels_of
 from peakline.findings.time_answer import TimeAnswer
 from peakline.findings.top_ops import top_ops
 from peakline.memory.allocator_names import shown_names
+from peakline.render.document import limits
+from peakline.render.document.model import capital
 from peakline.render.document.steps import utilisation_facts
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
     from peakline.findings.program_memory import DeviceNeed
+    from peakline.findings.ranking import Priority
+    from peakline.memory.details import MemoryDetails
+    from peakline.memory.peak import AllocatorPeak
 
 _ALLOCATORS, _DEVICES, _PARTS, _FAILED = 4, 4, 4, 2
 _NAME = 60
 _LEAST = 0.005
 """Half a per cent is the least that is shown as one."""
+NOTHING_AT_ALL = "There is nothing about memory or time in this profile."
+NOTHING_NOTABLE = "Nothing stands out."
 Line = tuple[str, str, str]
 """``memory`` or ``time`` in the first one of either, what it is, and what is said of it."""
 
@@ -121,3 +129,57 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[Line]:
     if rows:
         rows += [("to record", line) for line in answer.to_record]
     return [("time" if not place else "", *row) for place, row in enumerate(rows)]
+
+
+def verdict(findings: Sequence[Priority]) -> str:
+    """What the findings come to, in one sentence."""
+    phrases = list(dict.fromkeys(kinds()[one.finding.kind].phrase for one in findings))
+    most = limits.PHRASES.report
+    listed = _listed(phrases) if len(phrases) <= most else f"{', '.join(phrases[:most])} and more"
+    return f"{capital(listed)}."
+
+
+def no_memory_text(profile: Profile, time: TimeAnswer) -> str:
+    """What is said of memory where no record is about it."""
+    if profile.programs():
+        return (
+            "There are no records of memory in this profile; its compiled programs say what they "
+            "need."
+        )
+    if not time.nothing:
+        return "There is nothing about memory in this profile."
+    return (
+        "What records memory: a profile of TensorFlow, of JAX on a GPU or of PyTorch with "
+        "profile_memory=True, a memory snapshot of PyTorch, a memory log, RunMetadata."
+    )
+
+
+def looked_for(parts: Sequence[tuple[AllocatorPeak, MemoryDetails]], *, moment: bool) -> str:
+    """What was looked for in vain, and what could not be looked for."""
+    if moment:
+        return (
+            "The file says what was in memory at one moment. Whether memory grows, and how it is "
+            "used within a step, cannot be seen in it."
+        )
+    steps = max((len(details.growth.marks) for _, details in parts if details.growth), default=0)
+    looked = ["one kind of temporary that makes the peak"]
+    missing = []
+    if steps:
+        looked.insert(0, f"memory that grows ({steps:,} steps)")
+        looked.append("buffers made over and over within a step")
+    else:
+        missing.append("growth (no steps, and no pattern that repeats)")
+    if any(details.fragmentation is not None for _, details in parts):
+        looked.append("free memory in pieces")
+    else:
+        missing.append("fragmentation (no addresses)")
+    if any(peak.capacity_bytes for peak, _ in parts):
+        looked.append("a peak near the capacity")
+    else:
+        missing.append("how near the peak is to the capacity (the file does not record it)")
+    text = f"Looked for, and not found: {_listed(looked)}."
+    return text if not missing else f"{text} Could not be looked for: {_listed(missing)}."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

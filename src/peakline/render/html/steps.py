@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from peakline.findings.step_difference import is_slow, sentences_of
-from peakline.render.document.difference import difference_tables
 from peakline.render.document.model import Column, Table
 from peakline.render.document.steps import (
     by_device_table,
+    difference_tables,
     parts_table,
     steps_part,
     steps_tables,

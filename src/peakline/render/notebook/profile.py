@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from peakline.errors import DeadlineError, PeaklineError
 from peakline.render.document.model import capital
 from peakline.render.document.profile import profile_text
+from peakline.render.document.summary import NOTHING_NOTABLE
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import headed, line, listed, shown, table
 
@@ -84,7 +85,7 @@ def _said(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[str]
     elif notable := notable_of(memory, time):
         found.append(listed("Worth a look", [shown(one.text) for one in notable]))
     elif lines:
-        found.append(line("Nothing stands out."))
+        found.append(line(NOTHING_NOTABLE))
     elif "nodes" in profile.tables:
         found.append(line('Its graph: profile.tool("graph"), or peakline graph.'))
     return found

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     from peakline.render.terminal.capture import print_capture
     from peakline.render.terminal.check import print_checks
     from peakline.render.terminal.diff import print_diff, print_hosts_diff
-    from peakline.render.terminal.fit import print_fit, print_together
     from peakline.render.terminal.graph import print_graph
-    from peakline.render.terminal.memory import print_memory, print_memory_at, print_no_memory
+    from peakline.render.terminal.memory import (
+        print_fit,
+        print_memory,
+        print_memory_at,
+        print_no_memory,
+        print_together,
+    )
     from peakline.render.terminal.ops import print_kernels, print_ops, print_ops_by
     from peakline.render.terminal.programs import print_program, print_programs
     from peakline.render.terminal.steps import print_steps
@@ -50,7 +55,7 @@ __getattr__ = door(
         "print_checks": ".check",
         "print_diff": ".diff",
         "print_excerpt": ".trace",
-        "print_fit": ".fit",
+        "print_fit": ".memory",
         "print_graph": ".graph",
         "print_hosts_diff": ".diff",
         "print_kernels": ".ops",
@@ -63,7 +68,7 @@ __getattr__ = door(
         "print_programs": ".programs",
         "print_steps": ".steps",
         "print_summary": ".summary",
-        "print_together": ".fit",
+        "print_together": ".memory",
     },
 )
 __dir__ = listed(__name__)

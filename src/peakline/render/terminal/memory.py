@@ -9,12 +9,23 @@ from peakline.findings.failed_programs import explained_failures
 from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.findings.step_names import labels_of, step_phrase
 from peakline.memory.allocator_names import shown_names
+from peakline.memory.fit.model import Fit, NoFit
 from peakline.render.document import memory as said
 from peakline.render.document.finding import pieces_text, screen_table
+from peakline.render.document.fit import (
+    NOTHING_TO_REPLAY,
+    alternatives_table,
+    batch_facts,
+    fit_facts,
+    fit_headline,
+    no_fit_facts,
+    pins_table,
+    together_fact,
+)
 from peakline.render.document.live import category_table, live_rows, live_table, narrower
 from peakline.render.document.model import Fact, Table
-from peakline.render.terminal.headline import headed
-from peakline.render.terminal.program_memory import failure_parts, need_parts, program_parts
+from peakline.render.terminal.headline import headed, profile_line, severity_style
+from peakline.render.terminal.programs import failure_parts, need_parts, program_parts
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -24,7 +35,6 @@ from peakline.render.terminal.screen import (
     indented,
     show,
 )
-from peakline.render.terminal.time_parts import profile_line, severity_style
 from peakline.tables.profile_facts import is_moment
 from peakline.text import allocator_text, counted, size_text, time_text
 
@@ -160,3 +170,29 @@ def _live(peak: AllocatorPeak, labels: Mapping[int, str], title: str) -> Sequenc
 
 def _titled(table: Table) -> list[Shown]:
     return ["", indented(table.title), drawn(table, least=_LEAST_OF_SAVINGS)]
+
+
+def print_fit(profile: Profile, fits: Sequence[Fit], failed: Sequence[NoFit]) -> None:
+    """Print the answer for every allocator."""
+    if not (fits or failed):
+        show([Text(f"{profile.path}: {NOTHING_TO_REPLAY}", hang=2)])
+        return
+    parts = headed(fit_headline(fits), profile)
+    for fit in fits:
+        parts += ["", Text(allocator_text(fit.allocator), "bold")]
+        parts.append(drawn_facts([*fit_facts(fit), *batch_facts(fit)]))
+        if fit.alternatives:
+            table = alternatives_table(fit)
+            parts += ["", Text(table.title, "bold"), drawn(table.trimmed())]
+        if fit.pins:
+            table = pins_table(fit)
+            parts += ["", Text(table.title, "bold"), drawn(table)]
+    if failed:
+        parts += ["", drawn_facts(no_fit_facts(failed))]
+    show(parts)
+
+
+def print_together(together: Iterable[dict[str, object]]) -> None:
+    """Print what several recordings of a program say of each allocator."""
+    for summed in together:
+        show(["", Text(f"{summed['allocator']}, {together_fact(summed).text}", hang=2)])
