@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from peakline.check.baseline import write_baseline
 from peakline.compare.comparison import compare_profiles, profile_state
 from peakline.compare.state import state_of
-from peakline.render.document import memory_document, ops_document, steps_document
+from peakline.document import memory_document, ops_document, steps_document
 from peakline.tools import available_tools
 
 if TYPE_CHECKING:

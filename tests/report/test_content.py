@@ -3,7 +3,7 @@
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
-from peakline.render.document import limits, memory_document
+from peakline.document import limits, memory_document
 from peakline.render.html.drawing import Drawings
 
 LEAK = "programs/leak_list.xplane.pb.gz"

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from peakline import document
 from peakline.cli.options import Argument, Reading, json_option
 from peakline.cli.progress import drawn_progress
 from peakline.cli.summary import summarise
 from peakline.cli.verb import Verb
 from peakline.errors import PeaklineError, UsageError
 from peakline.extras import require
-from peakline.render import document, terminal
+from peakline.render import terminal
 from peakline.render.terminal.capture import show_progress
 from peakline.render.terminal.output import print_json, say
 from peakline.repository import Repository, check_name, host_file_name

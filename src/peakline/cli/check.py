@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from peakline import check as limits
-from peakline import compare, findings, render
+from peakline import compare, document, findings, render
 from peakline.check.question import KEYS, Question, question_of
 from peakline.check.units import (
     Amount,
@@ -31,7 +31,7 @@ from peakline.cli.options import (
 from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, NotFoundError, UsageError
 from peakline.memory.allocator_names import recorded_name, shown_names
-from peakline.render import ci, document, terminal
+from peakline.render import ci, terminal
 from peakline.render.terminal.output import print_json, print_warnings, say
 from peakline.text import counted
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline import findings
+from peakline import document, findings
 from peakline.cli.options import (
     PATH_HELP,
     Argument,
@@ -17,7 +17,7 @@ from peakline.cli.options import (
 from peakline.cli.verb import Verb
 from peakline.memory.allocator_names import recorded_name
 from peakline.memory.fit.question import Question, question_of
-from peakline.render import document, terminal
+from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import parse_size
 

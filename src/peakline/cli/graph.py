@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from peakline import document
 from peakline.cli.options import Reading, json_option, path_argument, reading_options
 from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, InputError
-from peakline.render import document, terminal
+from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline import findings
+from peakline import document, findings
 from peakline.cli.options import (
     Reading,
     json_option,
@@ -18,7 +18,7 @@ from peakline.cli.options import (
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
 from peakline.memory.allocator_names import recorded_name
-from peakline.render import document, terminal
+from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.tables.profile_facts import is_moment
 from peakline.text import parse_time, time_text

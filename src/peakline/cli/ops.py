@@ -7,6 +7,7 @@ from typing import Literal
 import click
 
 import peakline
+from peakline import document
 from peakline.cli.options import (
     Reading,
     answer_hosts,
@@ -16,7 +17,7 @@ from peakline.cli.options import (
 )
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
-from peakline.render import document, terminal
+from peakline.render import terminal
 
 By = Literal["module", "shape"]
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 import peakline
-from peakline import repository
+from peakline import document, repository
 from peakline.errors import PeaklineError, StrictError, UsageError
-from peakline.render import document
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_left_out, print_warnings, say
 from peakline.text import parse_size

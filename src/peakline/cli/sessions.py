@@ -8,8 +8,8 @@ import click
 
 from peakline.cli.options import Argument, json_option, strict_option
 from peakline.cli.verb import Verb
+from peakline.document.hosts import sessions_table
 from peakline.errors import NotFoundError, StrictError, UsageError
-from peakline.render.document.hosts import sessions_table
 from peakline.render.terminal.output import print_json, print_left_out
 from peakline.render.terminal.screen import Text, grid_of, show
 from peakline.repository import Repository, extent_of, hosts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import peakline
-from peakline import findings
+from peakline import document, findings
 from peakline.cli.options import (
     Reading,
     answer_hosts,
@@ -14,7 +14,7 @@ from peakline.cli.options import (
     reading_options,
 )
 from peakline.cli.verb import Verb
-from peakline.render import document, terminal
+from peakline.render import terminal
 
 
 @click.command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from peakline import document
 from peakline.cli.options import (
     Reading,
     json_option,
@@ -12,7 +13,7 @@ from peakline.cli.options import (
 )
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
-from peakline.render import document, terminal
+from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import parse_time
 

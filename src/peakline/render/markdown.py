@@ -13,11 +13,11 @@ from peakline.check.verdict import Check
 from peakline.compare.comparison import Comparison, ProfileState
 from peakline.compare.series import Series
 from peakline.compare.state import MemoryState
+from peakline.document.check import behind, checks_table, largest, name_of, outcome
+from peakline.document.diff import findings_of, memory_parts, time_part
+from peakline.document.model import Column, Row, Table, capital, text_of
+from peakline.document.program_diff import program_parts
 from peakline.findings.finding import Finding
-from peakline.render.document.check import behind, checks_table, largest, name_of, outcome
-from peakline.render.document.diff import findings_of, memory_parts, time_part
-from peakline.render.document.model import Column, Row, Table, capital, text_of
-from peakline.render.document.program_diff import program_parts
 from peakline.text import size_text
 
 _SIGNS = {"pass": "✅", "fail": "❌", "not compared": "⚪"}

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from peakline.check.verdict import Check
-from peakline.render.document.check import name_of
+from peakline.document.check import name_of
 from peakline.text import one_line, valid_text
 
 _FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

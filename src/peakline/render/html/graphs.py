@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakline.graph.scopes.graphs import default_graph, scoped_graph
-from peakline.graph.summary import summarize_graphs
-from peakline.render.document import limits
-from peakline.render.document.graph import (
+from peakline.document import limits
+from peakline.document.graph import (
     UNNAMED,
     contents_tables,
     depth_of,
@@ -15,7 +13,9 @@ from peakline.render.document.graph import (
     graphs_table,
     scopes_table,
 )
-from peakline.render.document.model import Fact, Table, capital, rest_text
+from peakline.document.model import Fact, Table, capital, rest_text
+from peakline.graph.scopes.graphs import default_graph, scoped_graph
+from peakline.graph.summary import summarize_graphs
 from peakline.render.html.context import Context
 from peakline.render.html.html import Child, Markup, clip, join, tag
 from peakline.text import counted

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from peakline.findings.catalogue import kinds
-from peakline.memory.fit.model import Fit
-from peakline.memory.fit.scarce import quick_fit
-from peakline.memory.savings import Saving
-from peakline.render.document import details as detailed
-from peakline.render.document import limits
-from peakline.render.document import memory as said
-from peakline.render.document.composition import (
+from peakline.document import details as detailed
+from peakline.document import limits
+from peakline.document import memory as said
+from peakline.document.composition import (
     by_op_table,
     composition_sentence,
     meanings,
     scopes_table,
 )
-from peakline.render.document.fit import alternatives_table, fit_facts
-from peakline.render.document.live import LiveRow, category_table, live_rows
-from peakline.render.document.model import capital
+from peakline.document.fit import alternatives_table, fit_facts
+from peakline.document.live import LiveRow, category_table, live_rows
+from peakline.document.model import capital
+from peakline.findings.catalogue import kinds
+from peakline.memory.fit.model import Fit
+from peakline.memory.fit.scarce import quick_fit
+from peakline.memory.savings import Saving
 from peakline.render.html import programs
 from peakline.render.html.context import Context, Part
 from peakline.render.html.findings import rank

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from peakline.findings.failed_programs import explained_failures
-from peakline.findings.program_memory import DeviceNeed, device_needs, program_at_peak
-from peakline.render.document import limits
-from peakline.render.document.model import Fact, Table, capital, rest_text
-from peakline.render.document.program_memory import (
+from peakline.document import limits
+from peakline.document.model import Fact, Table, capital, rest_text
+from peakline.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
     at_peak_title,
@@ -17,12 +15,14 @@ from peakline.render.document.program_memory import (
     failure_title,
     need_sections,
 )
-from peakline.render.document.programs import (
+from peakline.document.programs import (
     groups_tables,
     live_table,
     program_facts,
     programs_table,
 )
+from peakline.findings.failed_programs import explained_failures
+from peakline.findings.program_memory import DeviceNeed, device_needs, program_at_peak
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, join, tag
 from peakline.text import counted

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from peakline.document import limits
+from peakline.document.memory import allocator_facts, detail_facts
+from peakline.document.model import Column, Row, Table, capital, columns_of
+from peakline.document.summary import (
+    NOTHING_AT_ALL,
+    NOTHING_NOTABLE,
+    looked_for,
+    no_memory_text,
+    verdict,
+)
 from peakline.findings.headline.graph import graph_headline
 from peakline.findings.headline.memory import memory_headline, savings_headline
 from peakline.findings.headline.sentence import Sentence
@@ -11,16 +21,6 @@ from peakline.findings.headline.time import time_headline
 from peakline.findings.step_names import step_text
 from peakline.findings.summary import notable_of
 from peakline.memory.peak import AllocatorPeak
-from peakline.render.document import limits
-from peakline.render.document.memory import allocator_facts, detail_facts
-from peakline.render.document.model import Column, Row, Table, capital, columns_of
-from peakline.render.document.summary import (
-    NOTHING_AT_ALL,
-    NOTHING_NOTABLE,
-    looked_for,
-    no_memory_text,
-    verdict,
-)
 from peakline.render.html.context import Context, Part
 from peakline.render.html.findings import in_order, mark
 from peakline.render.html.html import Child, Markup, clip, code, join, tag

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from peakline.render.document import limits
-from peakline.render.document.model import Table, capital, rest_text
-from peakline.render.document.ops import RUNS, kernels_table, ops_tables, sorted_ops, stages_table
-from peakline.render.document.steps import devices_table
+from peakline.document import limits
+from peakline.document.model import Table, capital, rest_text
+from peakline.document.ops import RUNS, kernels_table, ops_tables, sorted_ops, stages_table
+from peakline.document.steps import devices_table
 from peakline.render.html.context import Context
 from peakline.render.html.html import Child, Markup, join, tag
 from peakline.timing.input_pipeline import input_stages

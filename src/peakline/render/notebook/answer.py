@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from peakline.document import limits
 from peakline.errors import PeaklineError
-from peakline.render.document import limits
 from peakline.render.notebook.pieces import headed, line, rows_table, shown
 from peakline.shown import headline_of
 from peakline.toolbox.answer_rows import ToolAnswer

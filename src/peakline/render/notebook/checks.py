@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from peakline.check.verdict import Checks
-from peakline.render.document import limits
-from peakline.render.document.check import behind, checks_table, outcome
+from peakline.document import limits
+from peakline.document.check import behind, checks_table, outcome
 from peakline.render.notebook.pieces import drawn, line
 
 

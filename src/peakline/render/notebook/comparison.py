@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from peakline.compare.comparison import Comparison
-from peakline.render.document import limits
-from peakline.render.document.diff import (
+from peakline.document import limits
+from peakline.document.diff import (
     Part,
     facts_text,
     findings_of,
     memory_parts,
     time_part,
 )
-from peakline.render.document.model import Fact, capital
+from peakline.document.model import Fact, capital
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import drawn, facts, headed, line
 

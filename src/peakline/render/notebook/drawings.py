@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from peakline.arrays import Int64Array
+from peakline.document import limits
 from peakline.figures.drawn import DrawnAllocator
-from peakline.render.document import limits
 from peakline.render.notebook.pieces import shown
 
 _BUCKETS = 160

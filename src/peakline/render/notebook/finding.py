@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from peakline.document import limits
+from peakline.document.finding import evidence
 from peakline.findings.finding import Finding
-from peakline.render.document import limits
-from peakline.render.document.finding import evidence
 from peakline.render.notebook.pieces import drawn, facts, line, listed, markup_line, shown
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from peakline.document import limits
+from peakline.document.summary import NOTHING_NOTABLE
 from peakline.findings.ranking import Findings
-from peakline.render.document import limits
-from peakline.render.document.summary import NOTHING_NOTABLE
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import line
 

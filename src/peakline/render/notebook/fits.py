@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from peakline.document import limits
+from peakline.document.fit import NOTHING_TO_REPLAY, fit_headline, no_fit_facts
 from peakline.memory.fit.model import Fits
-from peakline.render.document import limits
-from peakline.render.document.fit import NOTHING_TO_REPLAY, fit_headline, no_fit_facts
 from peakline.render.notebook import fit
 from peakline.render.notebook.pieces import line
 from peakline.text import counted

@@ -6,23 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peakline.errors import UsageError
-from peakline.findings.failed_programs import explained_failures
-from peakline.findings.memory_answer import MemoryAnswer
-from peakline.findings.program_memory import device_needs, program_at_peak
-from peakline.memory.allocator_names import shown_names
-from peakline.memory.peak import AllocatorPeak
-from peakline.render.document import limits, programs
-from peakline.render.document.live import category_table, live_rows, live_table
-from peakline.render.document.memory import (
+from peakline.document import limits, programs
+from peakline.document.live import category_table, live_rows, live_table
+from peakline.document.memory import (
     explained,
     memory_headline,
     peak_facts,
     savings_table,
     worth_saving,
 )
-from peakline.render.document.model import Table
-from peakline.render.document.program_memory import (
+from peakline.document.model import Table
+from peakline.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
     at_peak_title,
@@ -30,6 +24,12 @@ from peakline.render.document.program_memory import (
     failure_title,
     need_sections,
 )
+from peakline.errors import UsageError
+from peakline.findings.failed_programs import explained_failures
+from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.program_memory import device_needs, program_at_peak
+from peakline.memory.allocator_names import shown_names
+from peakline.memory.peak import AllocatorPeak
 from peakline.render.notebook import finding
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import drawn, facts, headed, line, shown, table

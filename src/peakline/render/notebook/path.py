@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from peakline.render.document import limits
-from peakline.render.document.model import Table, columns_of
+from peakline.document import limits
+from peakline.document.model import Table, columns_of
 from peakline.render.notebook.pieces import drawn, headed, line
 from peakline.shown import headline_of
 from peakline.timing.critical_path.path import StepPath

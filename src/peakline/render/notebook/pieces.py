@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from peakline.render.document import limits
-from peakline.render.document.model import Fact, Table, capital, text_of
+from peakline.document import limits
+from peakline.document.model import Fact, Table, capital, text_of
 from peakline.text import counted
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.render.document import limits
+from peakline.document import limits
 from peakline.render.notebook.pieces import headed, listed, shown
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from peakline.document import limits
 from peakline.findings.finding import Finding
-from peakline.render.document import limits
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import headed, line, rows_table
 from peakline.shown import Several

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from peakline.render.document import limits
-from peakline.render.document.steps import steps_tables
+from peakline.document import limits
+from peakline.document.steps import steps_tables
 from peakline.render.notebook.drawings import steps_drawing
 from peakline.render.notebook.pieces import drawn, headed, line
 from peakline.shown import headline_of

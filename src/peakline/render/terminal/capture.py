@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
-from peakline.render.document.capture import hosts_table
+from peakline.document.capture import hosts_table
 from peakline.render.terminal.layout import begin_of, cut, terminal_width, width_of
 from peakline.render.terminal.screen import Shown, Text, grid_of, show
 from peakline.text import one_line

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.document import limits
+from peakline.document.graph import NO_GRAPH, contents_tables, graph_facts, graphs_table
 from peakline.graph.index import short_name
 from peakline.graph.rules import RULES
-from peakline.render.document import limits
-from peakline.render.document.graph import NO_GRAPH, contents_tables, graph_facts, graphs_table
 from peakline.render.terminal.screen import (
     Shown,
     Text,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.render.document.profile import profile_text
+from peakline.document.profile import profile_text
 from peakline.render.terminal.layout import Part, Shown, Text, cut, terminal_width, width_of
 from peakline.text import one_line
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from peakline.findings.failed_programs import explained_failures
-from peakline.findings.program_memory import device_needs, program_at_peak
-from peakline.findings.step_names import labels_of, step_phrase
-from peakline.memory.allocator_names import shown_names
-from peakline.memory.fit.model import Fit, NoFit
-from peakline.render.document import memory as said
-from peakline.render.document.finding import pieces_text, screen_table
-from peakline.render.document.fit import (
+from peakline.document import memory as said
+from peakline.document.finding import pieces_text, screen_table
+from peakline.document.fit import (
     NOTHING_TO_REPLAY,
     alternatives_table,
     batch_facts,
@@ -22,8 +17,13 @@ from peakline.render.document.fit import (
     pins_table,
     together_fact,
 )
-from peakline.render.document.live import category_table, live_rows, live_table, narrower
-from peakline.render.document.model import Fact, Table
+from peakline.document.live import category_table, live_rows, live_table, narrower
+from peakline.document.model import Fact, Table
+from peakline.findings.failed_programs import explained_failures
+from peakline.findings.program_memory import device_needs, program_at_peak
+from peakline.findings.step_names import labels_of, step_phrase
+from peakline.memory.allocator_names import shown_names
+from peakline.memory.fit.model import Fit, NoFit
 from peakline.render.terminal.headline import headed, profile_line, severity_style
 from peakline.render.terminal.programs import failure_parts, need_parts, program_parts
 from peakline.render.terminal.screen import (

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from peakline.findings.recording_advice import to_place_ops
-from peakline.render.document import limits
-from peakline.render.document.headline import rows_headline
-from peakline.render.document.model import Table, rest_text
-from peakline.render.document.ops import (
+from peakline.document import limits
+from peakline.document.headline import rows_headline
+from peakline.document.model import Table, rest_text
+from peakline.document.ops import (
     NARROW_WITHOUT,
     RUNS,
     by_module_tables,
@@ -17,6 +16,7 @@ from peakline.render.document.ops import (
     kernels_table,
     ops_tables,
 )
+from peakline.findings.recording_advice import to_place_ops
 from peakline.render.terminal.headline import headed, profile_line
 from peakline.render.terminal.screen import Shown, Text, drawn, indented, show
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peakline.render.document import limits
-from peakline.render.document.model import Table, rest_text
-from peakline.render.document.program_memory import (
+from peakline.document import limits
+from peakline.document.model import Table, rest_text
+from peakline.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
     at_peak_title,
@@ -15,7 +15,7 @@ from peakline.render.document.program_memory import (
     failure_title,
     need_sections,
 )
-from peakline.render.document.programs import (
+from peakline.document.programs import (
     LIVE_NARROW_WITHOUT,
     LIVE_ROWS,
     NARROW_WITHOUT,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.render.document.finding import time_tables
-from peakline.render.document.headline import steps_headline
-from peakline.render.document.model import Table, rest_text
-from peakline.render.document.steps import (
+from peakline.document.finding import time_tables
+from peakline.document.headline import steps_headline
+from peakline.document.model import Table, rest_text
+from peakline.document.steps import (
     by_device_table,
     devices_table,
     parts_table,

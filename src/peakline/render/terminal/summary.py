@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from peakline.document.headline import summary_headline
+from peakline.document.summary import summary_lines
 from peakline.findings.summary import FIRST, notable_of
 from peakline.memory.allocator_names import shown_names
-from peakline.render.document.headline import summary_headline
-from peakline.render.document.summary import summary_lines
 from peakline.render.terminal.headline import headed, severity_style
 from peakline.render.terminal.layout import Indented
 from peakline.render.terminal.screen import Shown, Text, indented, show

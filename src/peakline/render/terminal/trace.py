@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peakline.document.trace import NO_EVENTS
 from peakline.findings.step_names import labels_of, step_phrase
-from peakline.render.document.trace import NO_EVENTS
 from peakline.render.terminal.elide import elided
 from peakline.render.terminal.headline import headed
 from peakline.render.terminal.layout import Indented, Line, Text, show

@@ -10,9 +10,9 @@ from peakline.compare.memory import AllocatorDiff
 from peakline.compare.rows import GroupDiff, RateDiff, signed_size, signed_time
 from peakline.compare.state import NO_PURPOSE, AllocatorState, Kind
 from peakline.compare.time import TimeDiff
+from peakline.document.live import NOT_KNOWN
+from peakline.document.model import Row, Table, columns_of
 from peakline.findings.finding import Finding
-from peakline.render.document.live import NOT_KNOWN
-from peakline.render.document.model import Row, Table, columns_of
 from peakline.tables.profile_facts import ProfileFacts
 from peakline.text import allocator_text, counted, size_text, time_text
 

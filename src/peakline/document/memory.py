@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 
+from peakline.document.memory_json import at_json, details_json, moments_json
+from peakline.document.model import Fact, Row, Table, columns_of, value_of
+from peakline.document.profile import answer_document
+from peakline.document.program_memory import ProgramDocuments
 from peakline.findings.failed_programs import explained_failures
 from peakline.findings.headline.memory import peak_phrases
 from peakline.findings.memory_answer import MemoryAnswer, answer_memory
@@ -21,9 +25,6 @@ from peakline.memory.peak import RESERVED, AllocatorPeak
 from peakline.memory.reserved import Reserved, reserved_of
 from peakline.memory.savings import Saving
 from peakline.memory.signatures import History
-from peakline.render.document.model import Fact, Row, Table, columns_of, value_of
-from peakline.render.document.profile import answer_document
-from peakline.render.document.program_memory import ProgramDocuments
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, size_text, time_text
 
@@ -357,8 +358,6 @@ def memory_document(
     )
     if at_ps is None:
         return document
-    from peakline.tools.memory_findings.output import at_json
-
     return document | {"at": at_json(at_ps, live)}
 
 
@@ -368,9 +367,6 @@ def _allocators(
     """Every allocator's peak, and the analyses of what led to it."""
     if answer.history is None:
         return [peak.as_json() for peak in answer.allocators]
-    # What tools are made of is loaded for JSON alone.
-    from peakline.tools.memory_findings.output import details_json, moments_json
-
     allocators = []
     for peak, details in zip(answer.allocators, answer.details, strict=True):
         number = answer.history.lifetimes.allocators.index(peak.allocator)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from peakline.document.profile import answer_document
 from peakline.errors import NotFoundError, UsageError
-from peakline.render.document.profile import answer_document
 from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.text import check_repeated, time_text

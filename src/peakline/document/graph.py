@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from peakline.document.model import Fact, Row, Table, columns_of
 from peakline.graph.index import short_name
 from peakline.graph.rules import BrokenRule
 from peakline.graph.scopes.model import ScopedGraph
 from peakline.graph.scopes.tree import SCOPE
 from peakline.graph.summary import GraphRow, GraphSummary
 from peakline.hlo.graphs import KIND as HLO
-from peakline.render.document.model import Fact, Row, Table, columns_of
 from peakline.tables import Profile
 from peakline.tables.profile_facts import warnings_document
 from peakline.text import shares_text

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from peakline.document.model import Column, Row, Table, columns_of
 from peakline.findings.step_names import step_text
 from peakline.memory.peak import AllocatorPeak, PeakBuffer
 from peakline.memory.signatures import normal_shape
-from peakline.render.document.model import Column, Row, Table, columns_of
 from peakline.text import shares_text
 
 _ROWS = 20

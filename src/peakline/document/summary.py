@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from peakline.document import limits
+from peakline.document.model import capital
+from peakline.document.steps import utilisation_facts
 from peakline.findings.catalogue import kinds
 from peakline.findings.headline.memory import peak_phrases
 from peakline.findings.memory_answer import MemoryAnswer, failures_of
@@ -13,9 +16,6 @@ from peakline.findings.step_names import labels_of
 from peakline.findings.time_answer import TimeAnswer
 from peakline.findings.top_ops import top_ops
 from peakline.memory.allocator_names import shown_names
-from peakline.render.document import limits
-from peakline.render.document.model import capital
-from peakline.render.document.steps import utilisation_facts
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
 
@@ -54,7 +54,7 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
     if len(peaks) > _ALLOCATORS:
         rows.append(("", f"and {counted(len(peaks) - _ALLOCATORS, 'more allocator')}"))
     if answer.fits:
-        from peakline.render.document.fit import short_text
+        from peakline.document.fit import short_text
 
         rows += [
             ("it runs" if len(peaks) == 1 else f"{one.allocator} runs", short_text(one))
@@ -62,14 +62,14 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
         ]
     # What explains programs is imported where there is something to explain.
     if failures_of(profile):
+        from peakline.document.program_memory import failure_text
         from peakline.findings.failed_programs import explained_failures
-        from peakline.render.document.program_memory import failure_text
 
         failed = dict.fromkeys(failure_text(one) for one in explained_failures(profile))
         rows += [("failed for", text) for text in list(failed)[:_FAILED]]
     if not peaks and profile.programs():
+        from peakline.document.program_memory import needs_by_program
         from peakline.findings.program_memory import device_needs
-        from peakline.render.document.program_memory import needs_by_program
 
         rows += [_need(devices) for devices in needs_by_program(device_needs(profile))]
         rows[_ALLOCATORS:] = []
@@ -83,7 +83,7 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
 
 def _need(devices: Sequence[DeviceNeed]) -> tuple[str, str]:
     """What the programs that ran on some devices say, where nothing else does."""
-    from peakline.render.document.program_memory import devices_text
+    from peakline.document.program_memory import devices_text
 
     one = devices[0]
     where = devices_text([need.device for need in devices]) or "compiled programs"

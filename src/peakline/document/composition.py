@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from peakline.render.document.live import LiveRow, live_table
-from peakline.render.document.model import Table, Value, columns_of
+from peakline.document.live import LiveRow, live_table
+from peakline.document.model import Table, Value, columns_of
 from peakline.text import counted
 
 _FIRST = 3

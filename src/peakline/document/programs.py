@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from peakline.document.model import Fact, Row, Table, columns_of
+from peakline.document.profile import answer_document
 from peakline.hlo.choice import choose_program
 from peakline.hlo.memory import BY_ALLOCATIONS, BY_NOTHING, BY_SCHEDULE, BY_TRACE
-from peakline.render.document.model import Fact, Row, Table, columns_of
-from peakline.render.document.profile import answer_document
 from peakline.tables import Profile
 from peakline.text import counted, number_text, shares_text, size_text, time_text
 from peakline.timing.program_answer import LiveBuffer, ProgramAnswer, programs_of

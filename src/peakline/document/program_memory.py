@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from peakline.document.model import Fact
+from peakline.document.programs import PEAK, buffer_document
 from peakline.findings.failed_programs import BY_NAME, Explained
 from peakline.findings.program_memory import DeviceNeed
-from peakline.render.document.model import Fact
-from peakline.render.document.programs import PEAK, buffer_document
 from peakline.text import counted, size_text, time_text
 from peakline.timing.program_answer import ProgramAnswer
 

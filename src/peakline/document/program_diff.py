@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from peakline.compare.programs import ProgramDiff, ProgramState
 from peakline.compare.rows import signed_size
-from peakline.render.document.diff import Change, Part, change_of, changed_table, rest_of
-from peakline.render.document.model import Row, Table, columns_of
+from peakline.document.diff import Change, Part, change_of, changed_table, rest_of
+from peakline.document.model import Row, Table, columns_of
 from peakline.text import number_text, size_text
 
 _ROWS = 12

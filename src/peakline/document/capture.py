@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import peakline
+from peakline.document.memory import memory_document
+from peakline.document.model import Table, columns_of
 from peakline.errors import PeaklineError
-from peakline.render.document.memory import memory_document
-from peakline.render.document.model import Table, columns_of
 
 if TYPE_CHECKING:
     from peakline.capture import CaptureResult, HostOutcome

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from peakline.document.model import Table, columns_of
 from peakline.findings.kinds.straggler import of_hosts
-from peakline.render.document.model import Table, columns_of
 from peakline.repository.names import newest_of_workers
 from peakline.text import time_text
 from peakline.timing.stragglers import HostSteps, longer_host

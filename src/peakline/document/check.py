@@ -11,9 +11,9 @@ from peakline.check.time import TimeState
 from peakline.check.verdict import Check
 from peakline.compare.rows import signed_size
 from peakline.compare.state import AllocatorState, MemoryState
-from peakline.render.document.diff import WHAT, what_cells
-from peakline.render.document.model import Column, Table, Value, columns_of, value_of
-from peakline.render.document.profile import answer_document
+from peakline.document.diff import WHAT, what_cells
+from peakline.document.model import Column, Table, Value, columns_of, value_of
+from peakline.document.profile import answer_document
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted
 

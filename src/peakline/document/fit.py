@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from peakline.document.model import Column, Fact, Row, Table
+from peakline.document.profile import answer_document
 from peakline.memory.fit.model import Fit, Limits, NoFit, Range, Request, UnderLimit
-from peakline.render.document.model import Column, Fact, Row, Table
-from peakline.render.document.profile import answer_document
 from peakline.tables import Profile
 from peakline.text import (
     allocator_text,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from peakline.document.model import Column, Fact, Row, Table, columns_of
+from peakline.document.profile import answer_document
 from peakline.findings.kind import heading_of
 from peakline.findings.step_difference import title_of
 from peakline.findings.time_answer import StepTimes, TimeAnswer, answer_time
-from peakline.render.document.model import Column, Fact, Row, Table, columns_of
-from peakline.render.document.profile import answer_document
 from peakline.tables import Profile
 from peakline.text import counted, number_text, shares_text, short_time_text, size_text, time_text
 from peakline.timing.step_difference import StepDifference

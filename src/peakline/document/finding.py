@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from peakline.document.model import Column, Fact, Table, Value
 from peakline.findings.catalogue import kinds
 from peakline.findings.kind import Column as Declared
 from peakline.findings.kind import heading_of, unit_of
 from peakline.findings.step_names import step_text
-from peakline.render.document.model import Column, Fact, Table, Value
 from peakline.text import counted, size_text, time_text
 from peakline.timing.step_facts import PARTS
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import Int64Array
-from peakline.figures.over_time import usage_rows
+from peakline.arrays import Int64Array, IntpArray
+from peakline.document import limits
+from peakline.document.finding import rows_table
+from peakline.document.model import Row, Table, columns_of
 from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.churn import AllocatorChurn
 from peakline.memory.fragmentation import Fragmentation
@@ -22,9 +24,6 @@ from peakline.memory.moments import NEAR, find_high_moments
 from peakline.memory.pattern import STEADY, WARM_UP
 from peakline.memory.peak import AllocatorPeak
 from peakline.memory.signatures import History
-from peakline.render.document import limits
-from peakline.render.document.finding import rows_table
-from peakline.render.document.model import Row, Table, columns_of
 from peakline.text import counted, cut_middle, size_text, time_text
 
 _LONGEST = 400
@@ -49,6 +48,19 @@ class Detail:
     figure: str = ""
     title: str = ""
     table: Table | None = None
+
+
+def usage_rows(history: History, allocator: int) -> IntpArray:
+    """The records of an allocator's memory over time: those that say how much is in use.
+
+    Records that stand for buffers from before the profile are all of its first moment, and only
+    their sum was ever in use: of those that lead, the line begins with the last.
+    """
+    rows = history.rows_of(allocator)
+    rows = rows[history.measured[rows]]
+    recorded = np.flatnonzero(~history.was_there[rows])
+    leading = int(recorded[0]) if recorded.size else rows.size
+    return rows[max(leading - 1, 0) :]
 
 
 def memory_over_time(

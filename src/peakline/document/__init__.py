@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from peakline.lazy import door, listed
 
 if TYPE_CHECKING:
-    from peakline.render.document.capture import capture_document
-    from peakline.render.document.check import check_document
-    from peakline.render.document.fit import fit_document
-    from peakline.render.document.graph import NO_GRAPH, graph_document
-    from peakline.render.document.hosts import hosts_document, waiting_text
-    from peakline.render.document.memory import live_at, memory_document
-    from peakline.render.document.ops import ops_document, ops_rows, sorted_ops
-    from peakline.render.document.programs import chosen_programs, programs_document
-    from peakline.render.document.steps import steps_document
-    from peakline.render.document.trace import NO_EVENTS, excerpt_between, trace_document
+    from peakline.document.capture import capture_document
+    from peakline.document.check import check_document
+    from peakline.document.fit import fit_document
+    from peakline.document.graph import NO_GRAPH, graph_document
+    from peakline.document.hosts import hosts_document, waiting_text
+    from peakline.document.memory import live_at, memory_document
+    from peakline.document.ops import ops_document, ops_rows, sorted_ops
+    from peakline.document.programs import chosen_programs, programs_document
+    from peakline.document.steps import steps_document
+    from peakline.document.trace import NO_EVENTS, excerpt_between, trace_document
 
 __all__ = [
     "NO_EVENTS",

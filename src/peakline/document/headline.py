@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from peakline.document.model import text_of
 from peakline.findings.headline.memory import failure_sentence
 from peakline.findings.memory_answer import failures_of
-from peakline.render.document.model import text_of
 from peakline.text import counted, cut_middle, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.compare.comparison import Comparison
+    from peakline.document.diff import Change, Part
+    from peakline.document.model import Table
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.ranking import Priority
     from peakline.findings.time_answer import TimeAnswer
-    from peakline.render.document.diff import Change, Part
-    from peakline.render.document.model import Table
 
 _PARTS, _NAME = 2, 60
 _CHANCE = "no more than chance"

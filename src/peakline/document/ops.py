@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from peakline.document.model import Column, Row, Table, columns_of
+from peakline.document.profile import answer_document
 from peakline.findings.recording_advice import to_place_ops
-from peakline.render.document.model import Column, Row, Table, columns_of
-from peakline.render.document.profile import answer_document
 from peakline.tables import Columns, Profile
 from peakline.text import counted, shares_text, short_time_text
 from peakline.timing.input_pipeline import Stage
