@@ -28,8 +28,7 @@ from api_reference import api_page
 from page_commands import Block, blocks, page_of, picture_of
 from worked_queries import sql_page
 
-from peakline.cli.exit_codes import EXIT_CODES
-from peakline.cli.main import EXAMPLES, app
+from peakline.cli.main import EXAMPLES, EXIT_CODES, app
 from peakline.cli.main import GROUPS as VERB_GROUPS
 from peakline.findings.catalogue import kinds
 from peakline.findings.kind import COMMON
@@ -176,9 +175,9 @@ def cli_page() -> Iterator[str]:
     yield ""
     yield _text(app)
     yield ""
-    for title, names in VERB_GROUPS.items():
-        verbs = ", ".join(f"[`{name}`](#peakline-{name})" for name in names.split())
-        yield f"- {title}: {verbs}"
+    for title, verbs in VERB_GROUPS.items():
+        links = ", ".join(f"[`{name}`](#peakline-{name})" for name in verbs)
+        yield f"- {title}: {links}"
     yield ""
     yield "A name that is unknown is answered with those near to it, of whatever kind it is."
     yield "While an answer takes longer than a second, a line on standard error says how far it is,"

@@ -83,10 +83,12 @@ def _run(words: list[str], *, debug: bool) -> int:
         return 0
     from click.exceptions import Exit
 
-    from peakline.cli.completion import COMPLETE, complete
+    from peakline.cli import COMPLETE
     from peakline.cli.main import app
 
     if COMPLETE in os.environ:
+        from peakline.cli.completion import complete
+
         return complete(app, os.environ[COMPLETE])
     try:
         with app.make_context("peakline", words, obj=debug) as context:

@@ -17,8 +17,7 @@ from peakline.check.limits import Limits, check_limits
 from peakline.compare.memory import compare
 from peakline.compare.state import AllocatorState, Kind, MemoryState, groups_of, state_of
 from peakline.errors import InputError, NotFoundError
-from peakline.render.markdown.check import summary_markdown
-from peakline.render.markdown.text import code
+from peakline.render.markdown import code, summary_markdown
 
 ALLOCATOR = "bfc_cpu_allocator_for_gpu"
 

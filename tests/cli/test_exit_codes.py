@@ -8,7 +8,7 @@ from tests.each_row import each_row
 
 import peakline as package
 from peakline import errors
-from peakline.cli.exit_codes import EXIT_CODES
+from peakline.cli.main import EXIT_CODES
 from peakline.errors import PeaklineError
 
 LIMITED = ["check", "{sample}", "--max-peak", "1"]

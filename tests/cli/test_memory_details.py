@@ -12,11 +12,11 @@ from tests.each_row import each_row
 from tests.engine.ending import DATA
 
 import peakline
+from peakline.document.memory import steps_near
 from peakline.errors import UsageError
 from peakline.findings.finding import Finding
 from peakline.memory.growth import find_growth
 from peakline.memory.marks import find_marks
-from peakline.render.document.memory import steps_near
 from peakline.render.terminal.memory import evidence_part
 from peakline.render.terminal.screen import show
 from peakline.text import parse_time

@@ -7,9 +7,9 @@ from tests.analysis.hlo_programs import OUTPUT, PARAMETER, TEMPORARY, dump, prog
 from tests.each_row import each_row
 
 import peakline as package
+from peakline.document import program_memory
 from peakline.errors import InputError
 from peakline.findings import failed_programs
-from peakline.render.document import program_memory
 
 MIB = 2**20
 XLA = "E0528 x.cc:1] RESOURCE_EXHAUSTED: Out of memory while trying to allocate {} bytes.\n"

@@ -9,7 +9,7 @@ from tests.each_row import each_row
 from tests.engine.ending import DATA, session_of
 from tests.tools.test_step_breakdown import S2026, job
 
-from peakline.cli.options import straggler_text
+from peakline.document.hosts import straggler_text
 from peakline.timing.variation import Straggler
 
 GPU = "/device:GPU:0"

@@ -11,11 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from peakline.check.baseline import write_baseline
-from peakline.cli.ops import ops_document
-from peakline.cli.steps import steps_document
 from peakline.compare.comparison import ProfileState, compare_profiles, profile_state
 from peakline.compare.state import state_of
-from peakline.render.terminal.memory_answer import memory_document
+from peakline.document import memory_document, ops_document, steps_document
 from peakline.tools import available_tools
 
 if TYPE_CHECKING:

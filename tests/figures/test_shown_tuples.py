@@ -61,7 +61,7 @@ def test_the_view_says_what_the_verb_prints(path, verb, monkeypatch):
 
 
 def test_shares_are_the_same_however_many_rows_are_shown():
-    from peakline.render.document.live import live_rows, live_table
+    from peakline.document.live import live_rows, live_table
 
     answer = shared(SAMPLES[2]).memory()
     rows = live_rows(answer.allocators[0].peak_buffers, answer.labels)

@@ -72,7 +72,7 @@ class TestNames:
     """What a stranger looks for is where its name is."""
 
     def test_a_verb_is_a_file(self):
-        shared = {"completion", "main", "options", "verb", "exit_codes", "progress", "shells"}
+        shared = {"completion", "main", "options", "verb", "progress", "shells"}
         assert _modules("cli") == {*app.list_commands(None), *shared}
 
     def test_a_tool_is_a_file_or_folder(self):
@@ -184,3 +184,65 @@ def test_texts_and_comments_are_written_in_the_terms_of_the_field():
                     text = re.sub(r"\{[^{}]*\}", "", token.string)
                     found += [f"{path.name}: {text}"] if IN_TEXTS.search(text) else []
     assert [one.partition(":")[0] for one in found] == ["bottleneck.py"]  # a sentence of XProf's
+
+
+def test_the_json_of_an_answer_is_made_where_its_document_is():
+    found = [
+        f"{path.relative_to(PACKAGE)}: {node.name}"
+        for room in ("cli", "render/terminal")
+        for path in sorted((PACKAGE / room).glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.endswith("_document")
+    ]
+    assert found == []
+
+
+MOST_DECIDING = 20
+LAYOUT = {
+    # How wide, long or deep text and pictures are, how often a screen is drawn again, how long and
+    # how much a page or a cell may be.
+    "terminal": "_SHORTEST_TAIL _WORTH _ROUNDS PROSE INDENT _USUAL _LEAST _PER_SECOND _BAR "
+    "_LEAST_STATE _NAME _TEXT _WHOLE _SHARE _LABEL _LEAST_NAME _UNITS _STEPS _DEEPEST",
+    "html": "MOST_BYTES _LONGEST _LEAST _ROOM FONT SMALL _TOP _BOTTOM _RIGHT _TITLE _NARROW "
+    "_ROWS_SHARE _FONT _EDGE _GAP WIDE NARROW _SHORT _BAR",
+    "notebook": "_SECONDS _MOST _WIDTH _HEIGHT _LONGEST _TEXT",
+}
+"""Constants of the faces that decide how what is shown looks, not what is shown."""
+
+
+def _deciding_numbers(room: str) -> list[str]:
+    """Numbers of a face that decide which rows, figures and sentences appear: constants of its
+    modules but for those of `LAYOUT`, and numbers other than 0 and 1 in comparisons, in slices and
+    in arguments called ``most``, ``limit``, ``least`` or ``top``.
+    """
+
+    def is_number(node: ast.AST) -> bool:
+        return isinstance(node, ast.Constant) and type(node.value) in {int, float}
+
+    layout, found = set(LAYOUT[room].split()), []
+    for path in sorted((PACKAGE / "render" / room).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Dict | ast.Call):
+                names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} - layout
+                numbers = [one for one in ast.walk(node.value) if is_number(one)]
+                found += [f"{path.name}: {name}" for name in sorted(names) if numbers]
+        for node in ast.walk(tree):
+            parts: list[ast.AST | None] = []
+            if isinstance(node, ast.Compare):
+                parts = [node.left, *node.comparators]
+            elif isinstance(node, ast.Slice):
+                parts = [node.lower, node.upper]
+            elif isinstance(node, ast.keyword) and node.arg in {"most", "limit", "least", "top"}:
+                parts = [node.value]
+            found += [
+                f"{path.name}:{part.lineno}: {part.value}"
+                for part in parts
+                if part is not None and is_number(part) and part.value not in {0, 1}
+            ]
+    return found
+
+
+def test_what_decides_what_is_shown_stands_in_documents():
+    found = [one for room in LAYOUT for one in _deciding_numbers(room)]
+    assert len(found) <= MOST_DECIDING, found

@@ -3,9 +3,8 @@
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
-from peakline.render.html import memory as memory_module
+from peakline.document import limits, memory_document
 from peakline.render.html.drawing import Drawings
-from peakline.render.terminal.memory_answer import memory_document
 
 LEAK = "programs/leak_list.xplane.pb.gz"
 HEALTHY = "programs/leak_list_healthy.xplane.pb.gz"
@@ -261,7 +260,7 @@ def test_several_allocators_stand_in_order_of_their_findings_then_size(made):
 
 
 def test_more_allocators_than_sections_are_counted(made, monkeypatch):
-    monkeypatch.setattr(memory_module, "MOST_ALLOCATORS", 2)
+    monkeypatch.setattr(limits, "ALLOCATORS", limits.Most(report=2))
     page = made([alloc(n, 100 * n, allocator=f"a{n}") for n in range(1, 6)])
     assert [title for level, title in page.headings if title.startswith("Allocator")] == [
         "Allocator a5",

@@ -11,11 +11,11 @@ import numpy as np
 
 import peakline
 from peakline.__main__ import main
+from peakline.cli.memory import show_memory
 from peakline.errors import InputError, PeaklineError
 from peakline.export.registry import target_names
 from peakline.formats import open_reader
 from peakline.graph.check import check_graphs
-from peakline.render.terminal.memory_answer import show_memory
 from peakline.tables import TABLES, Columns, Names, Profile, Warnings
 from peakline.tables.tables import check_columns
 from peakline.toolbox.registry import find_tool

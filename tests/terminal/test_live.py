@@ -3,8 +3,7 @@
 from tests.terminal.screens import Screen
 
 from peakline.capture import CaptureRequest, Target, profile_options
-from peakline.render.terminal.capture_progress import show_progress
-from peakline.render.terminal.live import bar, clock, live_lines
+from peakline.render.terminal.capture import bar, clock, live_lines, show_progress
 
 
 def test_lines_are_drawn_over_one_another(monkeypatch):

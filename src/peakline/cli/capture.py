@@ -9,18 +9,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from peakline import document
 from peakline.cli.options import Argument, Reading, json_option
+from peakline.cli.progress import drawn_progress
+from peakline.cli.summary import summarise
 from peakline.cli.verb import Verb
 from peakline.errors import PeaklineError, UsageError
 from peakline.extras import require
-from peakline.render.terminal.output import say
+from peakline.render import terminal
+from peakline.render.terminal.capture import show_progress
+from peakline.render.terminal.output import print_json, say
+from peakline.repository import Repository, check_name, host_file_name
 from peakline.text import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from peakline.capture import CaptureRequest, CaptureResult, Progress, Target
-    from peakline.repository import Repository, Session
+    from peakline.repository import Session
 
 _FAILED = 4
 _BY_FLAG = {
@@ -101,8 +107,6 @@ def capture(
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from peakline.capture import CaptureRequest, default_session_id, profile_options
     from peakline.capture import capture as run_capture
-    from peakline.render.terminal.capture import print_capture, print_capture_json
-    from peakline.repository import Repository
 
     repository = Repository(logdir)
     repository.clean()
@@ -117,7 +121,10 @@ def capture(
     )
     with _saying_what_stays(repository, request), _progress(request) as progress:
         result = run_capture(request, repository, progress=progress)
-    (print_capture_json if json else print_capture)(result, repository)
+    if json:
+        print_json(document.capture_document(result, repository))
+    else:
+        terminal.print_capture(result, repository)
     if not json and not no_summary and any(outcome.is_saved for outcome in result.outcomes):
         _summarise(repository.session(result.session_id))
     sys.stdout.flush()
@@ -127,9 +134,6 @@ def capture(
 
 def _summarise(session: Session) -> None:
     """What `peakline summary` says of the session; one that cannot be read is a line."""
-    from peakline.cli.progress import drawn_progress
-    from peakline.cli.summary import summarise
-
     print()
     try:
         with drawn_progress():
@@ -142,7 +146,6 @@ def _summarise(session: Session) -> None:
 def _targets(words: Sequence[str], names: Sequence[str]) -> tuple[Target, ...]:
     """The hosts, which may also be given as one list with commas, as upstream's tools take it."""
     from peakline.capture import Target, parse_address
-    from peakline.repository import check_name, host_file_name
 
     addresses = [parse_address(part) for word in words for part in word.split(",")]
     if names and len(names) != len(addresses):
@@ -175,8 +178,6 @@ def _progress(request: CaptureRequest) -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from peakline.render.terminal.capture_progress import show_progress
-
     with show_progress(request) as progress:
         yield progress
 

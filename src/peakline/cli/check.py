@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from peakline import check as limits
+from peakline import compare, document, findings, render
 from peakline.check.question import KEYS, Question, question_of
 from peakline.check.units import (
     Amount,
@@ -22,13 +24,14 @@ from peakline.check.units import (
 )
 from peakline.cli.options import (
     Reading,
-    answer_document,
     json_option,
     path_argument,
     reading_options,
 )
 from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, NotFoundError, UsageError
+from peakline.memory.allocator_names import recorded_name, shown_names
+from peakline.render import ci, terminal
 from peakline.render.terminal.output import print_json, print_warnings, say
 from peakline.text import counted
 
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from peakline.check.time import TimeState
     from peakline.check.verdict import Check
     from peakline.compare.state import MemoryState
-    from peakline.render.ci.outcome import Outcome
+    from peakline.render.ci import Outcome
 
 _STDIN = "-"
 _HEAD = 4096
@@ -159,44 +162,37 @@ def _limit(
 @reading_options(json_option)
 def check(path: str, reading: Reading, *, json: bool, **given: Any) -> None:
     """Hold a profile's memory and time to limits and baselines; exit 1 when one fails."""
-    from peakline.check.history import joined
-    from peakline.render.ci.files import annotations_for, append_text, check_places, write_reports
-
     question = _question(given)
     reset, update = given["reset_baseline"], given["update_baseline"]
     target = _file_to_update(question, update=update, reset=reset)
     named = {option: given[option.replace("-", "_")] for option in _REPORTS}
     places = {option: place for option, place in named.items() if place is not None}
-    annotations = annotations_for(given["annotations"], given["annotations_file"])
-    check_places(places, (path, *question.baselines))
+    annotations = ci.annotations_for(given["annotations"], given["annotations_file"])
+    ci.check_places(places, (path, *question.baselines))
     is_first = target is not None and not os.path.lexists(target)
     wanted = () if is_first or reset else question.baselines
-    before = joined([_baseline(one, reading) for one in wanted]) if wanted else None
+    before = limits.joined([_baseline(one, reading) for one in wanted]) if wanted else None
     shown = ", ".join(wanted) or None
     with reading.open(path) as profile:
         everything = json or target is not None
         state, time, checks = _checks(profile, question, before, everything=everything)
         outcome = _outcome(profile, path, question, checks)
-        document = answer_document(profile, _document(question, checks, state, time))
+        figures = document.check_document(profile, question, checks, state, time)
         if json:
-            print_json(document)
+            print_json(figures)
         else:
-            from peakline.render.terminal.check import print_checks
-
-            print_checks(profile, checks, outcome.names, shown, question.origin_text)
+            terminal.print_checks(profile, checks, outcome.names, shown, question.origin_text)
         print_warnings(one for one in profile.warnings if one.kind not in _SAID)
         subject = profile.path
     if "summary" in places:
-        from peakline.render.markdown.check import summary_markdown
-
         names = outcome.names
-        text = summary_markdown(subject, checks, state, names=names, baseline=shown)
-        append_text(places["summary"], text)
+        text = render.summary_markdown(subject, checks, state, names=names, baseline=shown)
+        ci.append_text(places["summary"], text)
     # The runner reads commands on either stream; a document on standard output stays whole.
-    print(write_reports(outcome, places, annotations), end="", file=sys.stderr if json else None)
+    print(ci.write_reports(outcome, places, annotations), end="", file=sys.stderr if json else None)
     failed = [one for one in checks if not one.passed]
     if target is not None and not failed:
-        _update(target, before, (state, time), document["profile"])
+        _update(target, before, (state, time), figures["profile"])
     elif target is not None:
         how = "" if reset else "; --reset-baseline accepts this run"
         say(f"{target}: is as it was, for a limit failed{how}")
@@ -211,16 +207,14 @@ def check(path: str, reading: Reading, *, json: bool, **given: Any) -> None:
 
 def _question(given: dict[str, Any]) -> Question:
     """The limits of the command line, and of the file where it names none."""
-    from peakline.check.settings import find_settings, read_settings
-
     config = given["config"]
     if config is not None and given["no_config"]:
         raise UsageError("--config and --no-config exclude each other")
     settings = None
     if config is not None:
-        settings = read_settings(Path(config), KEYS)
+        settings = limits.read_settings(Path(config), KEYS)
     elif not given["no_config"]:
-        settings = find_settings(Path.cwd(), KEYS)
+        settings = limits.find_settings(Path.cwd(), KEYS)
     return question_of({key: given[key.replace("-", "_")] for key in KEYS}, settings)
 
 
@@ -228,63 +222,25 @@ def _checks(
     profile: Profile, question: Question, before: Baseline | None, *, everything: bool
 ) -> tuple[MemoryState, TimeState, tuple[Check, ...]]:
     """The figures of a profile, of programs and time where they count, and the checks."""
-    from peakline.check.limits import check_limits
-    from peakline.compare.programs import with_programs
-    from peakline.compare.state import state_of
-    from peakline.memory.allocator_names import recorded_name
-
-    limits = question.limits
+    wanted = question.limits
     answer, time = profile.memory(), None
-    state = state_of(answer)
+    state = compare.state_of(answer)
     if not state.allocators and answer.to_record:
         state = replace(state, nothing=f"{state.nothing}; {answer.to_record}")
     of_programs = before is not None and before.memory.programs
-    if everything or limits.max_program_peak_bytes is not None or of_programs:
-        state = with_programs(state, profile)
-    if everything or limits.has_time or (before is not None and before.time is not None):
-        from peakline.check.time import time_state_of
-        from peakline.findings.time_answer import answer_time
-
-        time = time_state_of(answer_time(profile))
+    if everything or wanted.max_program_peak_bytes is not None or of_programs:
+        state = compare.with_programs(state, profile)
+    if everything or wanted.has_time or (before is not None and before.time is not None):
+        time = limits.time_state_of(findings.answer_time(profile))
     allocator = recorded_name(profile, question.allocator)
-    checks = check_limits(state, limits, before, allocator=allocator, time=time)
-    if limits.max_limit_bytes is not None:
-        from peakline.check.limit import limit_checks
-
-        checks += tuple(limit_checks(profile, limits, allocator))
-    from peakline.check.time import TimeState
-
-    return state, time or TimeState(), checks
-
-
-def _document(
-    question: Question, checks: Sequence[Check], state: MemoryState, time: TimeState
-) -> dict[str, object]:
-    """What ``--json`` prints besides the profile and its warnings; also a baseline of one run."""
-    from peakline.check.baseline import write_baseline
-    from peakline.check.programs import write_programs
-
-    return {
-        "passed": all(one.passed for one in checks),
-        "checks": [one.as_json() for one in checks],
-        "allocators": write_baseline(state),
-        "programs": write_programs(state.programs),
-        "time": None if time.step_ps is None else time.as_json(),
-        "limits_from": {
-            key: "command line" if origin is None else str(origin)
-            for key, origin in question.origins.items()
-        },
-    }
+    checks = limits.check_limits(state, wanted, before, allocator=allocator, time=time)
+    if wanted.max_limit_bytes is not None:
+        checks += tuple(limits.limit_checks(profile, wanted, allocator))
+    return state, time or limits.TimeState(), checks
 
 
 def _baseline(path: str, reading: Reading) -> Baseline:
     """The figures of a baseline: of a profile, or as this program wrote them down."""
-    from peakline.check.baseline import is_baseline
-    from peakline.check.history import baseline_of, read_history
-    from peakline.check.time import time_state_of
-    from peakline.compare.programs import with_programs
-    from peakline.compare.state import state_of
-    from peakline.findings.time_answer import answer_time
     from peakline.formats.common.files import SourceFile
 
     if path == _STDIN:
@@ -299,13 +255,13 @@ def _baseline(path: str, reading: Reading) -> Baseline:
     if not Path(place).is_dir():
         file = SourceFile(place, max_unpacked_bytes=reading.max_unpacked)
         try:
-            if is_baseline(file.head[:_HEAD]):
-                return read_history(bytes(file.buffer), path)
+            if limits.is_baseline(file.head[:_HEAD]):
+                return limits.read_history(bytes(file.buffer), path)
         finally:
             file.close()
     with reading.open_file(place, path) as profile:
-        memory = with_programs(state_of(profile.memory()), profile)
-        return baseline_of(memory, time_state_of(answer_time(profile)))
+        memory = compare.with_programs(compare.state_of(profile.memory()), profile)
+        return limits.baseline_of(memory, limits.time_state_of(findings.answer_time(profile)))
 
 
 def _file_to_update(question: Question, *, update: bool, reset: bool) -> str | None:
@@ -321,12 +277,10 @@ def _file_to_update(question: Question, *, update: bool, reset: bool) -> str | N
     if place == _STDIN or Path(place).is_dir():
         raise UsageError(f"{option} writes a file; {place!r} is none")
     if Path(place).is_file():
-        from peakline.check.baseline import is_baseline
-
         with Path(place).open("rb") as file:
             head = file.read(_HEAD)
         # What is damaged may be replaced by a reset, what may be a profile never.
-        if head and not is_baseline(head):
+        if head and not limits.is_baseline(head):
             raise UsageError(f"{place}: is no file of figures, and is not replaced; name another")
     return place
 
@@ -334,25 +288,17 @@ def _file_to_update(question: Question, *, update: bool, reset: bool) -> str | N
 def _update(
     place: str, before: Baseline | None, run: tuple[MemoryState, TimeState], profile: Any
 ) -> None:
-    from peakline.check.allowance import LEARNED
-    from peakline.check.history import baseline_document, baseline_text, followed_by
-    from peakline.render.ci.files import write_text
-
-    after = followed_by(before, *run)
-    write_text(place, baseline_text(baseline_document(after, profile)))
+    after = limits.followed_by(before, *run)
+    ci.write_text(place, limits.baseline_text(limits.baseline_document(after, profile)))
     count = len(after.runs)
-    more = f"; noise is learned from {LEARNED} on" if count < LEARNED else ""
+    more = f"; noise is learned from {limits.LEARNED} on" if count < limits.LEARNED else ""
     say(f"{place}: this run was added, it holds {counted(count, 'run')}{more}")
 
 
 def _outcome(profile: Profile, path: str, question: Question, checks: Sequence[Check]) -> Outcome:
     """The checks, with where to point at: the line that makes most, else the limit in its file."""
-    from peakline.check.programs import near, places_of
-    from peakline.memory.allocator_names import shown_names
-    from peakline.render.ci.outcome import Outcome
-
     places = [
         place or (None if check.passed else question.line_of(check.name))
-        for check, place in zip(checks, places_of(profile, checks), strict=True)
+        for check, place in zip(checks, limits.places_of(profile, checks), strict=True)
     ]
-    return Outcome(near(path), checks, shown_names(profile), places)
+    return ci.Outcome(limits.near(path), checks, shown_names(profile), places)

@@ -9,17 +9,17 @@ before the next key.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    from peakline.repository import Session
-
-COMPLETE = "_PEAKLINE_COMPLETE"
-"""The variable of the environment in which a shell's script says that it completes words."""
+from peakline.cli import COMPLETE
+from peakline.cli.shells import SHELLS
+from peakline.errors import PeaklineError
+from peakline.export import target_names
+from peakline.repository import Repository, Session, is_url
+from peakline.tables.sql_views import view_names
+from peakline.tools import find_tool, tool_names
 
 _PROGRAM = "peakline"
 _FILES = frozenset({"PATH", "PATH...", "FILE", "OUT"})
@@ -30,13 +30,11 @@ _Given = Mapping[str, object]
 """What the words before give to the verb's parameters."""
 _Listed = Callable[[_Given, str], list[str]]
 """The names that may begin with a text, for what is given."""
-_Complete = Callable[[click.Context, str], "list[CompletionItem]"]
+_Complete = Callable[[click.Context, str], list[CompletionItem]]
 
 
 def script_of(app: click.Group, shell: str) -> str:
     """What ``shell`` (bash, zsh or fish) must run, once, to complete the words of ``app``."""
-    from peakline.cli.shells import SHELLS
-
     return SHELLS[shell](app, {}, _PROGRAM, COMPLETE).source()
 
 
@@ -45,15 +43,10 @@ def complete(app: click.Group, instruction: str) -> int:
 
     The words are in the environment as well, and the answer goes to standard output.
     """
-    from peakline.cli.shells import SHELLS
-
-    find_verb, complete_verb = app.get_command, app.shell_complete
+    find_verb = app.get_command
 
     def find(context: click.Context, name: str) -> click.Command | None:
         verb = find_verb(context, name)
-        if verb is not None:
-            # Click cuts it at 45 characters.
-            verb.short_help = " ".join((verb.help or "").partition("\n\n")[0].split())
         for parameter in [] if verb is None else verb.params:
             completed = _values_of(name, parameter)
             if completed is not None:
@@ -61,8 +54,14 @@ def complete(app: click.Group, instruction: str) -> int:
         return verb
 
     def begin(context: click.Context, incomplete: str) -> list[CompletionItem]:
+        verbs = [
+            CompletionItem(name, help=verb.short_help)
+            for name, verb in app.commands.items()
+            if name.startswith(incomplete)
+        ]
+        options = click.Command.shell_complete(app, context, incomplete)
         # A path in place of a verb is a profile to summarize.
-        return complete_verb(context, incomplete) or _paths("file")(context, incomplete)
+        return [*verbs, *options] or _paths("file")(context, incomplete)
 
     vars(app).update(get_command=find, shell_complete=begin)
     shell = instruction.partition("_")[0]
@@ -87,14 +86,10 @@ def _values_of(verb: str, parameter: click.Parameter) -> _Complete | None:
 
 def _paths(kind: str) -> _Complete:
     """The shell lists them itself: ``kind`` is file (directories too) or dir."""
-    from click.shell_completion import CompletionItem
-
     return lambda _, incomplete: [CompletionItem(incomplete, type=kind)]
 
 
 def _names(listed: _Listed) -> _Complete:
-    from click.shell_completion import CompletionItem
-
     return lambda context, incomplete: [
         CompletionItem(name)
         for name in listed(context.params, incomplete)
@@ -103,22 +98,16 @@ def _names(listed: _Listed) -> _Complete:
 
 
 def _tools(_: _Given, __: str) -> list[str]:
-    from peakline.tools import tool_names
-
     return sorted(tool_names())
 
 
 def _formats(given: _Given, _: str) -> list[str]:
     """Those of the tool; of no tool none."""
-    from peakline.tools import find_tool, tool_names
-
     tool = str(given.get("name"))
     return [*find_tool(tool).formats] if tool in tool_names() else []
 
 
 def _targets(_: _Given, __: str) -> list[str]:
-    from peakline.export.registry import target_names
-
     return target_names()
 
 
@@ -130,7 +119,6 @@ def _queries(_: _Given, query: str) -> list[str]:
         return [f"{before} tables"]
     if word not in {"from", "join", "describe"}:
         return []
-    from peakline.tables.sql_views import view_names
     from peakline.tables.tables import TABLES
 
     return [f"{before} {name}" for name in sorted({*TABLES, *view_names()})]
@@ -149,9 +137,6 @@ def _hosts(given: _Given, _: str) -> list[str]:
 
 def _found(given: _Given) -> list[Session]:
     """The sessions of a directory of this machine, the newest first."""
-    from peakline.errors import PeaklineError
-    from peakline.repository import Repository, is_url
-
     path = given.get("path")
     if not isinstance(path, str) or is_url(path):
         return []

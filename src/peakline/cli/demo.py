@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+import peakline
+from peakline.cli.memory import show_memory
 from peakline.cli.options import json_option
 from peakline.cli.verb import Verb
 
@@ -24,9 +26,6 @@ def demo(*, json: bool) -> None:
     Sixteen steps on a CPU.
     """
     from importlib.resources import files
-
-    import peakline
-    from peakline.render.terminal.memory_answer import show_memory
 
     logdir = files("peakline") / "demo"
     with peakline.open(str(logdir)) as profile:

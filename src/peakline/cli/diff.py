@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+import peakline
+from peakline import compare, findings, render
 from peakline.cli.options import Argument, Reading, json_option, max_unpacked_option, strict_option
 from peakline.cli.verb import Verb
 from peakline.errors import InputError, UsageError
+from peakline.memory.allocator_names import recorded_name
+from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings, say
+from peakline.repository import only_file
+from peakline.repository.names import listing
 from peakline.text import one_line
+from peakline.timing.stragglers import host_steps_of
 
 if TYPE_CHECKING:
     from peakline.repository import Session
@@ -76,13 +83,6 @@ def diff(
     Of more than two profiles the first is compared with the last, and what grows over all of them
     is a finding.
     """
-    from peakline.compare.comparison import compare_profiles, profile_state
-    from peakline.compare.series import series_of
-    from peakline.findings.memory_answer import NOTHING
-    from peakline.findings.time_answer import NO_STEPS
-    from peakline.memory.allocator_names import recorded_name
-    from peakline.repository import only_file
-
     paths = [before, *after] if after else _in_folder(before)
     if paths.count(_STDIN) > 1:
         raise UsageError("only one of the profiles can come from standard input")
@@ -108,21 +108,17 @@ def diff(
         with reading.open_file(file, path) as profile:
             allocator = recorded_name(profile, allocator)
             # An allocator that is named asks about memory alone.
-            states.append(profile_state(profile, with_time=allocator is None))
-    compared = compare_profiles(states[0], states[-1], allocator=allocator)
-    series = series_of(states) if len(states) > 2 else None
+            states.append(compare.profile_state(profile, with_time=allocator is None))
+    compared = compare.compare_profiles(states[0], states[-1], allocator=allocator)
+    series = compare.series_of(states) if len(states) > 2 else None
     if json:
         print_json(compared.as_json() | ({} if series is None else {"series": series.as_json()}))
     elif markdown:
-        from peakline.render.markdown.diff import comparison_markdown
-
-        print(comparison_markdown(compared, series), end="")
+        print(render.comparison_markdown(compared, series), end="")
     else:
-        from peakline.render.terminal.diff import print_diff
-
-        print_diff(compared, series)
+        terminal.print_diff(compared, series)
     every = [one for state in states for one in state.warnings]
-    print_warnings(one for one in every if one.kind not in {NOTHING, NO_STEPS})
+    print_warnings(one for one in every if one.kind not in {findings.NOTHING, findings.NO_STEPS})
 
 
 def _diff_hosts(
@@ -135,21 +131,16 @@ def _diff_hosts(
     markdown: bool,
 ) -> None:
     """Compare each host of two sessions with itself."""
-    from peakline.compare.comparison import profile_state
-    from peakline.compare.hosts import HostStates, compare_hosts, straggler_of
-    from peakline.repository.names import listing
-    from peakline.timing.stragglers import host_steps_of
-
     both = []
     for path, reading, session in zip(paths, readings, sessions, strict=True):
         states, steps = {}, []
         for file in () if isinstance(session, str) else session.hosts():
             with reading.open_file(file.path, path) as profile:
-                states[file.host] = profile_state(profile, with_time=allocator is None)
+                states[file.host] = compare.profile_state(profile, with_time=allocator is None)
                 if (own := host_steps_of(profile)) is not None:
                     steps.append((file.host, own))
-        both.append(HostStates(states, straggler_of(steps)))
-    found = compare_hosts(*both, allocator=allocator)
+        both.append(compare.HostStates(states, compare.straggler_of(steps)))
+    found = compare.compare_hosts(*both, allocator=allocator)
     if not found.hosts:
         before, after = (listing(list(one.states)) for one in both)
         raise UsageError(
@@ -159,14 +150,10 @@ def _diff_hosts(
     if json:
         print_json(found.as_json())
     elif markdown:
-        from peakline.render.markdown.diff import comparison_markdown
-
         for host, one in found.hosts.items():
-            print(f"## {one_line(host)}\n\n{comparison_markdown(one)}", end="")
+            print(f"## {one_line(host)}\n\n{render.comparison_markdown(one)}", end="")
     else:
-        from peakline.render.terminal.diff import print_hosts_diff
-
-        print_hosts_diff(found)
+        terminal.print_hosts_diff(found)
 
 
 def _in_folder(path: str) -> list[str]:
@@ -185,8 +172,6 @@ def _in_folder(path: str) -> list[str]:
 
 def _is_profile(path: str) -> bool:
     """Whether some reader takes the file."""
-    import peakline
-
     try:
         peakline.open(path).close()
     except InputError:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import click
 
 from peakline.cli.options import PATH_HELP, Argument, Reading, force_option, reading_options
 from peakline.cli.verb import Verb
 from peakline.errors import OutputError, UsageError
+from peakline.export import Exporter, Options, Sink, can_export, find_exporter, target_names
+from peakline.export import export as write_export
+from peakline.memory.allocator_names import recorded_name
 from peakline.render.terminal.output import deliver, print_warnings
 from peakline.repository import check_output
 from peakline.repository.folder import whole_folder
-
-if TYPE_CHECKING:
-    from peakline.export import Exporter, Sink
 
 _GZIP_LEVEL = 3  # a third larger than the best, four times as fast
 
@@ -65,9 +65,6 @@ def export(
     force: bool,
 ) -> None:
     """Write a profile in a format that other tools read."""
-    from peakline.export import Options, can_export, find_exporter, target_names
-    from peakline.export import export as write
-
     targets = [find_exporter(name) for name in target_names()]
     if list_targets and path is None:
         _print_targets(targets)
@@ -82,11 +79,9 @@ def export(
         if exporter is None or output is None or list_targets:
             _print_targets([target for target in targets if can_export(profile, target)])
         else:
-            from peakline.memory.allocator_names import recorded_name
-
             options = Options(allocator=recorded_name(profile, allocator), args=not no_args)
             with _destination(exporter, output, force=force, source=profile.path) as sink:
-                write(profile, exporter.name, sink, options)
+                write_export(profile, exporter.name, sink, options)
         print_warnings(profile.warnings)
 
 

@@ -6,23 +6,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from peakline import document, findings
 from peakline.cli.options import (
     PATH_HELP,
     Argument,
     Reading,
-    answer_document,
     json_option,
     reading_options,
 )
 from peakline.cli.verb import Verb
-from peakline.render.terminal.layout import Text, show
+from peakline.memory.allocator_names import recorded_name
+from peakline.memory.fit.question import Question, question_of
+from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.memory.fit.model import Fit
-    from peakline.memory.fit.question import Question
     from peakline.tables import ProfileWarning
 
 
@@ -76,28 +77,25 @@ def fit(
     The recorded allocations are replayed. Several PATHs are recordings of one program, whose
     answers are put together.
     """
-    from peakline.findings.memory_answer import NOTHING
     from peakline.memory.fit.answer import range_over
-    from peakline.memory.fit.question import question_of
-    from peakline.render.document.fit import together_fact
 
     question = question_of(limits, settings, batch)
     warnings: list[ProfileWarning] = []
     documents: list[dict[str, object]] = []
-    found: dict[str, list[Fit]] = {}
+    by_allocator: dict[str, list[Fit]] = {}
     for place, path in enumerate(paths):
         with reading.open(path) as profile:
-            fits, document = _answer(profile, question, allocator, json=json, is_first=not place)
-            warnings += [one for one in profile.warnings if one.kind != NOTHING]
-        documents.append(document)
+            fits, answer = _answer(profile, question, allocator, json=json, is_first=not place)
+            warnings += [one for one in profile.warnings if one.kind != findings.NOTHING]
+        documents.append(answer)
         for one in fits:
-            found.setdefault(one.allocator, []).append(one)
-    together = [range_over(fits) for fits in found.values()] if len(paths) > 1 else []
+            by_allocator.setdefault(one.allocator, []).append(one)
+    together = [range_over(fits) for fits in by_allocator.values()] if len(paths) > 1 else []
     if json:
         several = {"recordings": documents, "together": together}
         print_json(several if len(paths) > 1 else documents[0])
-    for summed in () if json else together:
-        show(["", Text(f"{summed['allocator']}, {together_fact(summed).text}", hang=2)])
+    else:
+        terminal.print_together(together)
     print_warnings(warnings)
 
 
@@ -110,24 +108,13 @@ def _answer(
     is_first: bool,
 ) -> tuple[list[Fit], dict[str, object]]:
     """The answer for one recording, printed unless it is wanted as JSON."""
-    from peakline.memory.allocator_names import recorded_name
     from peakline.memory.fit.answer import fits_of
-    from peakline.render.terminal.fit import print_fit
 
     name = recorded_name(profile, allocator)
     fits, failed = fits_of(profile, question, allocator=name)
-    document = answer_document(
-        profile,
-        {
-            "allocators": [one.as_json() for one in fits],
-            "not_replayed": [vars(one) for one in failed],
-        },
-    )
+    answer = document.fit_document(profile, fits, failed)
     if not json:
         if not is_first:
             print()
-        if fits or failed:
-            print_fit(profile, fits, failed)
-        else:
-            show([Text(f"{profile.path}: no memory events: nothing to replay", hang=2)])
-    return fits, document
+        terminal.print_fit(profile, fits, failed)
+    return fits, answer

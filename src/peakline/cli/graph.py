@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from peakline import document
 from peakline.cli.options import Reading, json_option, path_argument, reading_options
 from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, InputError
-from peakline.render.terminal.layout import Text, show
+from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
 
 if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.graph.rules import BrokenRule
-    from peakline.graph.summary import GraphSummary
 
 _NOTHING = "no_graph"
 
@@ -51,40 +51,20 @@ def graph(path: str, consumer: int, reading: Reading, *, check: bool, json: bool
 
 
 def _show(profile: Profile, consumer: int, *, check: bool, as_json: bool) -> list[BrokenRule]:
+    from peakline.graph.check import check_graphs
     from peakline.graph.summary import summarize_graphs
 
     summary = summarize_graphs(profile)
     broken: list[BrokenRule] = []
     if not summary.graphs:
         if check:
-            raise InputError(f"{profile.path}: no graph in this profile, so none to check")
-        profile.warn(_NOTHING, "no graph in this profile")
+            raise InputError(f"{profile.path}: {document.NO_GRAPH}, so none to check")
+        profile.warn(_NOTHING, document.NO_GRAPH)
     elif check or as_json:
-        # Compiling and loading the kernels takes a moment: only when they are needed.
-        from peakline.graph.check import check_graphs
-
         broken = check_graphs(profile, consumer=consumer)
     if as_json:
-        print_json(_document(profile, summary, broken))
-    elif not summary.graphs:
-        show([Text(f"{profile.path}: no graph in this profile", hang=2)])
+        print_json(document.graph_document(profile, summary, broken))
     else:
-        from peakline.render.terminal.graph import print_graph
-
-        print_graph(profile, summary, broken if check else None)
+        terminal.print_graph(profile, summary, broken if check else None)
     print_warnings(profile.warnings, besides=_NOTHING)
     return broken
-
-
-def _document(
-    profile: Profile, summary: GraphSummary, broken: list[BrokenRule]
-) -> dict[str, object]:
-    from peakline.tables.profile_facts import warnings_document
-
-    several = len(summary.graphs) > 1
-    return {
-        **summary.as_json(),
-        "errors": [one.as_json(with_graph=several) for one in broken if one.is_error],
-        "notes": [one.as_json(with_graph=several) for one in broken if not one.is_error],
-        "warnings": warnings_document(profile.warnings),
-    }

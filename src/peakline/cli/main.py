@@ -8,21 +8,63 @@ from typing import Any
 
 import click
 
-from peakline.cli.exit_codes import EXIT_CODES
 from peakline.cli.verb import is_place, near_paths, unknown_option, write_lines
+from peakline.suggest import near
 
 GROUPS = {
-    "Answers": "summary memory steps ops programs fit trace demo",
-    "Compare and gate": "diff check",
-    "Look and share": "view report export",
-    "Raw data": "sql tool graph sessions",
-    "Record and serve": "capture serve",
+    "Answers": {
+        "summary": "Show memory and time on one screen, and what to fix first.",
+        "memory": "Explain the memory peak: how much, when, and what was live.",
+        "steps": "Say how long steps take, what on, and which stand out.",
+        "ops": "List the ops that take most time, on devices and the host.",
+        "programs": "List the compiled programs: their memory and their cost.",
+        "fit": "Say in how much memory the program runs, and how to set it up.",
+        "trace": "Show what ran in a stretch of time, line by line, and gaps.",
+        "demo": "Explain the memory of a bundled training job (a Keras CNN).",
+    },
+    "Compare and gate": {
+        "diff": "Show what changed between two profiles, or over a series.",
+        "check": "Hold a profile's memory and time to limits and baselines; exit 1 when one fails.",
+    },
+    "Look and share": {
+        "view": "Open a profile in the browser, until Ctrl-C.",
+        "report": "Write one HTML page with all of it, which needs no network.",
+        "export": "Write a profile in a format that other tools read.",
+    },
+    "Raw data": {
+        "sql": "Answer an SQL query over the tables of a profile.",
+        "tool": "Print a tool's answer, as callers over HTTP and gRPC get it.",
+        "graph": "Count what a graph holds, and check that it is well formed.",
+        "sessions": "List the sessions of a log directory, the newest first.",
+    },
+    "Record and serve": {
+        "capture": "Profile running jobs, store the session and summarise it.",
+        "serve": "Serve log directories to a team, over gRPC and HTTP.",
+    },
 }
-"""The verbs as the help groups them. Each is a command in a module of its name, which is imported
-where the verb is used."""
-_VERBS = " ".join(GROUPS.values()).split()
+"""The verbs as the help groups them, and what each does in a line, which its own help begins with.
+
+Each is a command in a module of its name, which is imported where the verb is used: the help of the
+program, and a Tab, take none of them.
+"""
+VERBS = {name: line for verbs in GROUPS.values() for name, line in verbs.items()}
 _DEFAULT = "summary"
 """What runs where a path stands in a verb's place."""
+EXIT_CODES = {
+    0: "Done.",
+    1: "The answer is no: a check failed, a graph breaks a rule, a query was refused.",
+    2: "Usage: an unknown verb, option, tool, target or format, a value that does not fit, a file"
+    " that exists and would be replaced.",
+    3: "The input cannot be read, or has no session, host, allocator or step of that name, or"
+    " --strict found something lost; the output cannot be written.",
+    4: "A remote host or a capture failed, or the time for it was over.",
+    70: "A fault of Peakline's own; --debug shows where.",
+    130: "Ended by Ctrl-C.",
+    141: "Whoever read the output stopped reading.",
+    143: "Ended by SIGTERM.",
+}
+"""What the program's exit codes mean: one policy for every verb, in its help and in docs/cli.md.
+A verb raises an error of `peakline.errors`, whose class has the code; nothing else ends it."""
 EXAMPLES = (
     "# memory and time of a log directory's newest session",
     "peakline logs",
@@ -48,14 +90,14 @@ class _Verbs(click.Group):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        # Names are all that is needed of the others, to suggest one.
-        self.commands = {name: click.Command(name) for name in _VERBS}
+        # Of the others a Tab needs names and lines, and a suggestion their names.
+        self.commands = {name: click.Command(name, short_help=VERBS[name]) for name in VERBS}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (as Click calls it)
-        return list(_VERBS)
+        return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in _VERBS:
+        if cmd_name not in VERBS:
             return None
         found: click.Command = vars(import_module(f"peakline.cli.{cmd_name}"))[cmd_name]
         return found
@@ -73,23 +115,18 @@ class _Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The verb of the first word; `summary` of the place that it names. A verb always wins."""
         word = args[0]
-        if word not in _VERBS and not word.startswith("--"):
+        if word not in VERBS and not word.startswith("--"):
             if not is_place(word):
                 raise click.UsageError(_unknown(word), ctx)
             args = [_DEFAULT, *args]
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The verbs in groups, with the whole line that says what each does."""
-        width = max(map(len, _VERBS))
-        for title, names in GROUPS.items():
-            rows = []
-            for name in names.split():
-                command = self.get_command(ctx, name)
-                about = ((command.help if command else "") or "").strip().partition("\n\n")[0]
-                rows.append((f"{name:{width}}", " ".join(about.split())))
+        width = max(map(len, VERBS))
+        for title, verbs in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl([(f"{name:{width}}", line) for name, line in verbs.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Examples, and what the exit codes mean."""
@@ -101,10 +138,8 @@ class _Verbs(click.Group):
 
 def _unknown(word: str) -> str:
     """What is wrong with a first word that is neither a verb nor a place."""
-    from peakline.suggest import near
-
-    paths = [f"./{path}" if path in _VERBS else path for path in near_paths(word)]
-    close = [*near(word, _VERBS), *paths]
+    paths = [f"./{path}" if path in VERBS else path for path in near_paths(word)]
+    close = [*near(word, VERBS), *paths]
     meant = f"; did you mean {' or '.join(close)}?" if close else ""
     return f"No such command or file {word!r}{meant}"
 

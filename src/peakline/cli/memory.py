@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
+from peakline import document, findings
 from peakline.cli.options import (
     Reading,
     json_option,
@@ -13,7 +17,15 @@ from peakline.cli.options import (
 )
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
-from peakline.text import parse_time
+from peakline.memory.allocator_names import recorded_name
+from peakline.render import terminal
+from peakline.render.terminal.output import print_json, print_warnings
+from peakline.tables.profile_facts import is_moment
+from peakline.text import parse_time, time_text
+
+if TYPE_CHECKING:
+    from peakline.api import Profile
+    from peakline.memory.peak import AllocatorPeak
 
 
 @click.command(
@@ -53,8 +65,49 @@ def memory(
     """Explain the memory peak: how much, when, and what was live."""
     if at is not None and step is not None:
         raise UsageError("--at and --step ask for different times; give one of them")
-    from peakline.render.terminal.memory_answer import show_memory
-
     time_ps = None if at is None else parse_time(at)
     with reading.open(path) as profile:
         show_memory(profile, allocator=allocator, step=step, at_ps=time_ps, as_json=json)
+
+
+def show_memory(
+    profile: Profile,
+    *,
+    allocator: str | None = None,
+    step: str | None = None,
+    at_ps: int | None = None,
+    as_json: bool,
+) -> None:
+    """Print the memory answer for ``profile``, then what had to be guessed.
+
+    ``at_ps`` asks for what was live at that time: on the screen instead, in JSON besides.
+    """
+    allocator = recorded_name(profile, allocator)
+    answer = findings.answer_memory(profile, allocator=allocator, step=step)
+    live: Sequence[AllocatorPeak] = ()
+    if at_ps is not None:
+        if not answer.nothing:
+            _check_within(profile, at_ps)
+        live = document.live_at(answer, at_ps, allocator)
+    if as_json:
+        print_json(document.memory_document(profile, answer, at_ps=at_ps, live=live))
+    elif answer.nothing:
+        terminal.print_no_memory(profile, answer, with_programs=step is None and at_ps is None)
+    elif at_ps is not None:
+        terminal.print_memory_at(profile, at_ps, live)
+    else:
+        terminal.print_memory(profile, answer)
+    print_warnings(profile.warnings, besides=findings.NOTHING)
+
+
+def _check_within(profile: Profile, time_ps: int) -> None:
+    """UsageError with the profile's bounds where it says nothing of ``time_ps``."""
+    if is_moment(profile):
+        raise UsageError(f"--at: {profile.path} holds one moment, without a time")
+    times = profile.columns("allocator_events", {"time_ps"}).array("time_ps")
+    begin, end = min(0, int(times[0])), max(profile.duration_ps, int(times[-1]))
+    if not begin <= time_ps <= end:
+        raise UsageError(
+            f"--at {time_text(time_ps)} is not within the profile, "
+            f"which goes from {time_text(begin)} to {time_text(end)}"
+        )

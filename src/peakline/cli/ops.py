@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import click
 
 import peakline
+from peakline import document
 from peakline.cli.options import (
     Reading,
-    answer_document,
     answer_hosts,
     json_option,
     path_argument,
@@ -17,9 +17,7 @@ from peakline.cli.options import (
 )
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
-
-if TYPE_CHECKING:
-    from peakline.tables import Columns
+from peakline.render import terminal
 
 By = Literal["module", "shape"]
 
@@ -83,51 +81,19 @@ def ops(
     if by == "module" and sort in {"median", "max"}:
         raise UsageError(f"--by module has no {sort}: sort by self, total or count")
 
+    column = _COLUMN[sort]
+
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
-            return ops_document(profile, kernels=kernels, sort=sort, top=top, by=by)
-        from peakline.render.terminal.ops import print_kernels, print_ops, print_ops_by
-
+            return document.ops_document(profile, kernels=kernels, column=column, top=top, by=by)
         if by is not None:
-            print_ops_by(profile, _rows_by(profile, by, sort), by, top, sort)
-            return None
-        table = _sorted(profile, sort, kernels=kernels)
-        (print_kernels if kernels else print_ops)(profile, table, top, sort)
+            terminal.print_ops_by(profile, document.ops_rows(profile, by, column), by, top, sort)
+        elif kernels:
+            table = document.sorted_ops(profile, "kernels", column)
+            terminal.print_kernels(profile, table, top, sort)
+        else:
+            table = document.sorted_ops(profile, "op_stats", column)
+            terminal.print_ops(profile, table, top, sort)
         return None
 
     answer_hosts(path, reading, document_of, json=json)
-
-
-def ops_document(
-    profile: peakline.Profile,
-    *,
-    kernels: bool = False,
-    sort: str = "self",
-    top: int | None = None,
-    by: By | None = None,
-) -> dict[str, object]:
-    """What ``peakline ops --json`` prints for ``profile``."""
-    from peakline.findings.recording_advice import to_place_ops
-
-    missing: dict[str, object] = {} if kernels else {"to_record": list(to_place_ops(profile))}
-    if by is not None:
-        found = _rows_by(profile, by, sort)[:top]
-        return answer_document(profile, {"modules" if by == "module" else "ops": found, **missing})
-    table = _sorted(profile, sort, kernels=kernels)
-    rows = table.to_pylist() if table is not None else []
-    rows = rows if top is None else rows[:top]
-    return answer_document(profile, {"kernels" if kernels else "ops": rows, **missing})
-
-
-def _rows_by(profile: peakline.Profile, by: By, sort: str) -> list[dict[str, Any]]:
-    """The rows, the largest first."""
-    from peakline.timing.op_places import rows_by
-
-    return sorted(rows_by(profile, by), key=lambda row: -row[_COLUMN[sort]])
-
-
-def _sorted(profile: peakline.Profile, sort: str, *, kernels: bool) -> Columns | None:
-    """The table, the largest first; None without one row."""
-    from peakline.render.document.ops import sorted_ops
-
-    return sorted_ops(profile, "kernels" if kernels else "op_stats", _COLUMN[sort])

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+import peakline
+from peakline import document, repository
 from peakline.errors import PeaklineError, StrictError, UsageError
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_left_out, print_warnings, say
-from peakline.text import parse_size, time_text
+from peakline.text import parse_size
+from peakline.timing.stragglers import host_steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from peakline.api import Profile
     from peakline.repository import Session
     from peakline.repository.readable import Readable
     from peakline.tables import ProfileWarning
     from peakline.timing.stragglers import HostSteps
-    from peakline.timing.variation import Straggler
 
 
 class Argument(click.Argument):
@@ -104,7 +106,6 @@ class Reading:
         As `peakline.repository.resolve_hosts`. That the newest of several sessions was taken, or
         that logs beside dumps were not read, is one line on standard error.
         """
-        from peakline.repository import dumped_in, logs_in, resolve_hosts
 
         def note(newest: Session, count: int) -> None:
             say(f"{path}: session {newest.name}, the newest of {count}")
@@ -112,8 +113,8 @@ class Reading:
         def note_only(file: Readable) -> None:
             say(f"{path}: no session here; its only readable file is taken: {file}")
 
-        found = resolve_hosts(path, self.session, self.host, newest=note, only=note_only)
-        if found == path and dumped_in(path) and (logs := logs_in(path)):
+        found = repository.resolve_hosts(path, self.session, self.host, newest=note, only=note_only)
+        if found == path and repository.dumped_in(path) and (logs := repository.logs_in(path)):
             more = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
             say(
                 f"{path}: only the dumped programs are read; a log beside them{more} with its "
@@ -125,9 +126,7 @@ class Reading:
         """The one file that ``path`` means; of several hosts a UsageError names them and says how
         to ``choose``.
         """
-        from peakline.repository import only_file
-
-        return only_file(self.find(path), choose)
+        return repository.only_file(self.find(path), choose)
 
     def open(self, path: str, *, choose: str = "choose one with --host") -> Profile:
         """`peakline.open`, with what `file` says of the path."""
@@ -140,17 +139,13 @@ class Reading:
         profile = self._open(file, self.programs)
         if self.programs is not None or path == file:
             return profile
-        from peakline.repository import dumped_in
-
-        if dumped_in(path) is None or profile.programs():
+        if repository.dumped_in(path) is None or profile.programs():
             return profile
         profile.close()
         say(f"{path}: the profile has no compiled programs; it is read with those dumped there")
         return self._open(file, path)
 
     def _open(self, file: str, programs: str | None) -> Profile:
-        import peakline
-
         if self.programs == "-":
             raise UsageError("--programs cannot come from standard input; name a file")
         return peakline.open(
@@ -190,14 +185,6 @@ def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Ver
 Document = dict[str, object]
 
 
-def answer_document(profile: Profile, answer: Mapping[str, object]) -> Document:
-    """What ``--json`` prints: the profile, the answer, the warnings."""
-    from peakline.tables.profile_facts import profile_document, warnings_document
-
-    warnings = warnings_document(profile.warnings)
-    return {"profile": profile_document(profile), **answer, "warnings": warnings}
-
-
 def answer_hosts(
     path: str,
     reading: Reading,
@@ -218,31 +205,27 @@ def answer_hosts(
     found = reading.find(path)
     if isinstance(found, str):
         with reading.open_file(found, path) as profile:
-            document = document_of(profile)
+            one = document_of(profile)
             concerning = [w for w in profile.warnings if w.kind not in besides]
-        if document is not None:
-            print_json(document)
+        if one is not None:
+            print_json(one)
         print_warnings(concerning)
         return
-    from peakline.findings.kinds.straggler import of_hosts
-    from peakline.repository.names import newest_of_workers
-    from peakline.timing.stragglers import host_steps_of, longer_host
-
     documents: list[Document] = []
     warnings: list[ProfileWarning] = []
     failures: list[PeaklineError] = []
-    parts: list[tuple[str, HostSteps]] = []
+    steps: list[tuple[str, HostSteps]] = []
     shown = 0
     for file in found.hosts():
         try:
             with reading.open_file(file.path, path) as profile:
                 if not json:
                     show([*([""] if shown else []), Text(f"host {file.host}", "bold")])
-                document = document_of(profile)
-                if with_straggler and (steps := host_steps_of(profile)) is not None:
-                    parts.append((file.host, steps))
-                if document is not None:
-                    documents.append(document)
+                one = document_of(profile)
+                if with_straggler and (own := host_steps_of(profile)) is not None:
+                    steps.append((file.host, own))
+                if one is not None:
+                    documents.append(one)
                 warnings += [w for w in profile.warnings if w.kind not in besides]
                 shown += 1
         except PeaklineError as error:
@@ -251,44 +234,9 @@ def answer_hosts(
             failures.append(error)
     if failures and not shown:
         raise failures[0]
-    told: Document = {"hosts": documents}
-    if with_straggler:
-        recorded, parts = len(parts), newest_of_workers(parts)
-        longer = longer_host(parts)
-        straggler = None if longer is None else longer.straggler
-        finding = None if longer is None else of_hosts(longer, len(parts))
-        told["findings"] = [] if finding is None else [finding.as_json()]
-        told["straggler"] = None if straggler is None else asdict(straggler)
-        # Recordings of one worker wait for nobody.
-        if not json and (len(parts) > 1 or len(parts) == recorded):
-            show(["", Text(straggler_text(straggler, len(parts)), hang=2)])
     if json:
-        print_json(told)
+        print_json(document.hosts_document(documents, steps if with_straggler else None))
+    elif with_straggler and (text := document.waiting_text(steps)):
+        show(["", Text(text, hang=2)])
     print_warnings(warnings)
     print_left_out(failures)
-
-
-def straggler_text(straggler: Straggler | None, hosts: int) -> str:
-    """Whom the others wait for, of ``hosts`` that have steps: one line for a person."""
-    if straggler is None:
-        return (
-            "no host keeps the others waiting"
-            if hosts > 1
-            else "fewer than two hosts have steps: which one the others wait for is not known"
-        )
-    if straggler.evidence == "steps":
-        return (
-            f"straggler: the steps of {straggler.name} take longest, "
-            f"{time_text(straggler.behind_ps)} more than the others' in the median step; nothing "
-            "shows that the others wait for it"
-        )
-    how = (
-        "it is in collectives for the shortest time"
-        if straggler.evidence == "communication"
-        else "its computation ends last"
-    )
-    return (
-        f"straggler: the other hosts wait for {straggler.name}: {straggler.share:.0%} of the "
-        f"step time ({time_text(straggler.behind_ps)} in the median step); {how} in "
-        f"{straggler.often:.0%} of {straggler.steps:,} common steps"
-    )

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 import peakline
+from peakline import document
 from peakline.cli.options import (
     Reading,
-    answer_document,
     answer_hosts,
     json_option,
     path_argument,
     reading_options,
 )
 from peakline.cli.verb import Verb
-
-if TYPE_CHECKING:
-    from peakline.timing.program_answer import ProgramAnswer
+from peakline.render import terminal
 
 
 @click.command(
@@ -48,68 +44,16 @@ def programs(
 
     With what is live at the peak of each, by value, scope and source line.
     """
+    in_full = module is not None
 
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:
-        found = _programs(profile, module)
+        chosen = document.chosen_programs(profile, module)
         if json:
-            return answer_document(
-                profile,
-                {"modules": [module_document(p, top, in_full=module is not None) for p in found]},
-            )
-        from peakline.render.terminal.programs import print_program, print_programs
-
-        if module is None:
-            print_programs(profile, found, top)
+            return document.programs_document(profile, chosen, top, in_full=in_full)
+        if in_full:
+            terminal.print_program(profile, chosen[0], top)
         else:
-            print_program(profile, found[0], top)
+            terminal.print_programs(profile, chosen, top)
         return None
 
     answer_hosts(path, reading, document_of, json=json)
-
-
-def _programs(profile: peakline.Profile, module: str | None) -> list[ProgramAnswer]:
-    from peakline.timing.program_answer import ProgramAnswer, programs_of
-
-    if module is None:
-        return programs_of(profile)
-    from peakline.hlo.choice import choose_program
-
-    return [ProgramAnswer(profile, choose_program(profile, module))]
-
-
-_FACTS = (
-    "backend", "argument_bytes", "output_bytes", "temporary_bytes", "alias_bytes",
-    "generated_code_bytes", "constant_bytes", "thread_local_bytes", "host_bytes",
-)  # fmt: skip
-
-
-def module_document(
-    one: ProgramAnswer, top: int | None = None, *, in_full: bool = False
-) -> dict[str, object]:
-    """What ``peakline programs --json`` prints of one program; sizes in bytes, times in ps.
-
-    Advice about a program with very many temporaries takes seconds: it is there with ``in_full``.
-    """
-    from peakline.render.document.programs import advice_document, buffer_document
-
-    total, packing = one.costs.total, one.memory.packing
-    is_known = one.memory.is_known
-    return {
-        "module": one.name,
-        "program_id": one.program_id,
-        "peak_bytes": one.peak_bytes,
-        "peak_found_by": one.memory.found_by if is_known else None,
-        **{name: one.facts[name] for name in _FACTS},
-        "heap_bytes": packing.heap_bytes if is_known else None,
-        "heap_live_bytes": packing.live_bytes if is_known else None,
-        "padding_bytes": one.padding_bytes if is_known else None,
-        "flops": total.flops,
-        "transcendentals": total.transcendentals,
-        "bytes_accessed": total.bytes_accessed,
-        "runs": one.run_count,
-        "run_ps": one.run_ps if one.run_count is not None else None,
-        "advice": [] if one.is_large and not in_full else [*map(advice_document, one.advice)],
-        "peak_buffers": [
-            buffer_document(row) for row in one.largest(one.live_count if top is None else top)
-        ],
-    }

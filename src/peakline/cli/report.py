@@ -6,6 +6,8 @@ import shlex
 
 import click
 
+from peakline import findings
+from peakline import report as page
 from peakline.cli.options import (
     Reading,
     force_option,
@@ -50,28 +52,25 @@ def report(
 
     About memory, time, programs and graphs, with figures, made to be printed and shared.
     """
-    from peakline.findings.memory_answer import NOTHING, answer_memory
-    from peakline.findings.time_answer import NO_STEPS, NO_TIME, answer_time
     from peakline.graph.scopes.graphs import graph_names
-    from peakline.report import write_report
 
     with reading.open(path) as profile:
-        answer = answer_memory(profile, allocator=allocator)
+        answer = findings.answer_memory(profile, allocator=allocator)
         named = {"--allocator": allocator, "--title": title}
         named |= {"--session": reading.session, "--host": reading.host}
         named |= {"--programs": reading.programs}
         words = ["peakline", "report", path, "-o", output]
         words += [word for name, value in named.items() if value for word in (name, value)]
         deliver(
-            lambda file: write_report(
+            lambda file: page.write_report(
                 profile, file, title=title, command=shlex.join(words), answer=answer
             ),
             output,
             force=force,
             source=profile.path,
         )
-        has_time = answer_time(profile).nothing != NO_TIME
+        has_time = findings.answer_time(profile).nothing != findings.NO_TIME
         if answer.nothing and not has_time and not graph_names(profile):
             say(f"{profile.path}: {answer.nothing}")
-        said = {NOTHING, NO_STEPS}
+        said = {findings.NOTHING, findings.NO_STEPS}
         print_warnings(one for one in profile.warnings if one.kind not in said)

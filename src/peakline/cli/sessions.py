@@ -8,14 +8,11 @@ import click
 
 from peakline.cli.options import Argument, json_option, strict_option
 from peakline.cli.verb import Verb
+from peakline.document.hosts import sessions_table
 from peakline.errors import NotFoundError, StrictError, UsageError
-from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_left_out
+from peakline.render.terminal.screen import Text, grid_of, show
 from peakline.repository import Repository, extent_of, hosts
-from peakline.text import size_text
-
-_MOST_NAMES = 4
-_COLUMNS = ("SESSION", "HOSTS", "SIZE", "MODIFIED", "TOOLS")
 
 
 @click.command(
@@ -48,7 +45,7 @@ def sessions(logdir: str, *, json: bool, strict: bool) -> None:
     if json:
         print_json(rows)
     elif rows:
-        _print_table(rows)
+        show([grid_of(sessions_table(rows), least=("tools",))])
     else:
         show([Text(f"{logdir}: no sessions here", hang=2)])
     print_left_out(left_out)
@@ -76,27 +73,3 @@ def _rows(repository: Repository) -> tuple[list[dict[str, Any]], list[str]]:
             }
         )
     return rows, [str(problem) for problem in found.problems]
-
-
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    from peakline.render.terminal.table import plain_grid
-
-    cells = [
-        (
-            row["session_id"],
-            _first_few(row["hosts"]),
-            "" if row["bytes"] is None else size_text(row["bytes"]),
-            row["modified"] or "",
-            _first_few(row["tools"]),
-        )
-        for row in rows
-    ]
-    show([plain_grid(_COLUMNS, cells, right=("SIZE",), names=("SESSION",), least=("TOOLS",))])
-
-
-def _first_few(names: list[str]) -> str:
-    """The names, the first few where there are many."""
-    if len(names) <= _MOST_NAMES:
-        return ", ".join(names)
-    shown = _MOST_NAMES - 1
-    return f"{', '.join(names[:shown])} and {len(names) - shown} more"

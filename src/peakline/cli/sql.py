@@ -19,7 +19,11 @@ from peakline.cli.options import (
 )
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
+from peakline.render.terminal.layout import show
 from peakline.render.terminal.output import deliver, print_warnings, say
+from peakline.render.terminal.table import Labelled, plain_grid
+from peakline.tables.rows import cell_text, row_batches, write_csv, write_json
+from peakline.tables.sql_views import view, view_names
 from peakline.text import parse_size
 
 if TYPE_CHECKING:
@@ -105,8 +109,6 @@ def sql(
             _print_table(answer)
         print_warnings(warnings)
         return
-    from peakline.tables.rows import write_csv, write_json
-
     writers: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
         "table": _write_table,
         "csv": write_csv,
@@ -120,8 +122,6 @@ def sql(
 def _views(names: Iterable[str] | None) -> pa.Table:
     """The views of those names, None for all: a row each, what it answers and its tables."""
     import pyarrow as pa
-
-    from peakline.tables.sql_views import view, view_names
 
     found = [view(name) for name in sorted(view_names() if names is None else names)]
     return pa.table(
@@ -143,16 +143,12 @@ def _write_parquet(answer: pa.Table, stream: BinaryIO) -> None:
 
 def _write_table(answer: pa.Table, stream: BinaryIO) -> None:
     """Aligned columns without a limit, for a file."""
-    from peakline.render.terminal.screen import show
-
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n", write_through=True)
     show([_screen_table(answer)], text)
     text.detach()
 
 
 def _print_table(answer: pa.Table) -> None:
-    from peakline.render.terminal.screen import show
-
     show([_screen_table(answer.slice(0, _SCREEN_ROWS))])
     hidden = answer.num_rows - _SCREEN_ROWS
     if hidden > 0:
@@ -161,18 +157,12 @@ def _print_table(answer: pa.Table) -> None:
 
 def _print_views(answer: pa.Table) -> None:
     """The views on a terminal: what they answer is sentences, which are wrapped."""
-    from peakline.render.terminal.layout import show
-    from peakline.render.terminal.table import Labelled
-
     rows = zip(answer["view"].to_pylist(), answer["answers"].to_pylist(), strict=True)
     show([Labelled([*rows])])
 
 
 def _screen_table(answer: pa.Table) -> Any:
     import pyarrow as pa
-
-    from peakline.render.terminal.table import plain_grid
-    from peakline.tables.rows import cell_text, row_batches
 
     def is_number(kind: pa.DataType) -> bool:
         return bool(

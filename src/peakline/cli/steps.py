@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 import peakline
+from peakline import document, findings
 from peakline.cli.options import (
     Reading,
-    answer_document,
     answer_hosts,
     json_option,
     path_argument,
     reading_options,
 )
 from peakline.cli.verb import Verb
+from peakline.render import terminal
 
 
 @click.command(
@@ -33,23 +34,12 @@ def steps(path: str, reading: Reading, *, json: bool) -> None:
     What the time of the median step goes to, which steps are slow and why, and what is worth
     fixing.
     """
-    from peakline.findings.time_answer import NO_STEPS, answer_time
 
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
-            return steps_document(profile)
-        from peakline.render.terminal.steps import print_steps
-
-        print_steps(profile, answer_time(profile))
+            return document.steps_document(profile)
+        terminal.print_steps(profile, findings.answer_time(profile))
         return None
 
-    answer_hosts(
-        path, reading, document_of, json=json, besides=frozenset({NO_STEPS}), with_straggler=True
-    )
-
-
-def steps_document(profile: peakline.Profile) -> dict[str, object]:
-    """What ``peakline steps --json`` prints for ``profile``."""
-    from peakline.findings.time_answer import answer_time
-
-    return answer_document(profile, answer_time(profile).as_json())
+    besides = frozenset({findings.NO_STEPS})
+    answer_hosts(path, reading, document_of, json=json, besides=besides, with_straggler=True)

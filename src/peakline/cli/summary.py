@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 import peakline
+from peakline import findings
 from peakline.cli.options import (
     Reading,
     answer_hosts,
@@ -14,6 +15,7 @@ from peakline.cli.options import (
     reading_options,
 )
 from peakline.cli.verb import Verb
+from peakline.render import terminal
 
 
 @click.command(
@@ -36,21 +38,14 @@ def summary(path: str, reading: Reading, *, json: bool) -> None:
 
 def summarise(path: str, reading: Reading, *, json: bool = False) -> None:
     """Print the summary of every host that ``path`` means."""
-    from peakline.findings.memory_answer import NOTHING
-    from peakline.findings.time_answer import NO_STEPS
 
     def document_of(profile: peakline.Profile) -> dict[str, object] | None:
         if json:
-            from peakline.findings.summary import summary_document
-
-            return summary_document(profile, is_last=True)
-        from peakline.findings.ranking import priorities
-        from peakline.findings.summary import answers_of
-        from peakline.render.terminal.summary import print_summary
-
-        memory, time = answers_of(profile, is_last=True)
-        print_summary(profile, memory, time, priorities(memory.findings, time.findings))
+            return findings.summary_document(profile, is_last=True)
+        memory, time = findings.answers_of(profile, is_last=True)
+        first = findings.priorities(memory.findings, time.findings)
+        terminal.print_summary(profile, memory, time, first)
         return None
 
-    said = frozenset({NOTHING, NO_STEPS})
+    said = frozenset({findings.NOTHING, findings.NO_STEPS})
     answer_hosts(path, reading, document_of, json=json, besides=said, with_straggler=True)

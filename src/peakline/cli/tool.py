@@ -32,6 +32,8 @@ from peakline.render.terminal.layout import show
 from peakline.render.terminal.output import deliver, print_left_out, print_warnings
 from peakline.render.terminal.table import Labelled
 from peakline.repository import Session, only_file
+from peakline.toolbox.parameters import check_choice
+from peakline.tools import available_tools, find_tool, run_tool, tool_names
 
 if TYPE_CHECKING:
     from peakline.tables import ProfileWarning
@@ -91,9 +93,6 @@ def tool(
 
     Of a session of several hosts it is about all of them.
     """
-    from peakline.toolbox.parameters import check_choice
-    from peakline.tools import find_tool, run_tool, tool_names
-
     reading = Reading(session, host, strict, max_unpacked)
     if scheduler is not None and executor != "dask":
         raise UsageError("--scheduler is for --executor dask")
@@ -128,7 +127,6 @@ def tool(
 def _list(path: str | None, reading: Reading, output: str | None, *, force: bool) -> None:
     """The names of the tools that ``path`` supports, one of its hosts at least; of all tools."""
     from peakline.engine import Engine
-    from peakline.tools import available_tools, find_tool, tool_names
 
     warnings: list[ProfileWarning] = []
     if path is None:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from peakline import document
 from peakline.cli.options import (
     Reading,
-    answer_document,
     json_option,
     path_argument,
     reading_options,
 )
 from peakline.cli.verb import Verb
-from peakline.errors import NotFoundError, UsageError
-from peakline.render.terminal.layout import Text, show
+from peakline.errors import UsageError
+from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
-from peakline.suggest import there_is
-from peakline.text import check_repeated, parse_time, time_text
-
-if TYPE_CHECKING:
-    from peakline.api import Profile
-    from peakline.timing.timeline.excerpt import Excerpt
-    from peakline.trace.events import Trace
+from peakline.text import parse_time
 
 _NO_EVENTS = "no_events"
 
@@ -88,98 +80,22 @@ def trace(
     )
     if first is not None and last is not None and last <= first:
         raise UsageError(f"--to {end} is not after --from {start}")
-    with reading.open(path) as profile:
-        from peakline.trace.events import trace_of
+    from peakline.timing.step_breakdown import step_times
+    from peakline.timing.step_choice import stretch_of_step
+    from peakline.trace.events import trace_of
 
-        found = trace_of(profile)
-        if not found.size:
-            profile.warn(_NO_EVENTS, "no events in this profile")
+    with reading.open(path) as profile:
+        events = trace_of(profile)
+        if not events.size:
+            profile.warn(_NO_EVENTS, document.NO_EVENTS)
         number = None
         if step is not None:
-            from peakline.timing.step_breakdown import step_times
-            from peakline.timing.step_choice import stretch_of_step
-
             number, first, last = stretch_of_step(step_times(profile), step)
-        excerpt = _excerpt(profile, first, last, line, least or 0, limit)
+        excerpt = document.excerpt_between(
+            profile, events, first, last, line=line, min_ps=least or 0, limit=limit
+        )
         if json:
-            print_json(_document(profile, found, excerpt, number))
-        elif not found.size:
-            show([Text(f"{profile.path}: no events in this profile", hang=2)])
+            print_json(document.trace_document(profile, events, excerpt, number))
         else:
-            from peakline.render.terminal.trace import print_excerpt
-
-            print_excerpt(profile, found, excerpt, number)
+            terminal.print_excerpt(profile, events, excerpt, number)
         print_warnings(profile.warnings, besides="" if json else _NO_EVENTS)
-
-
-def _excerpt(
-    profile: Profile, first: int | None, last: int | None, line: str | None, least: int, limit: int
-) -> Excerpt:
-    from peakline.timing.timeline.excerpt import excerpt_of
-    from peakline.trace.events import nesting_of, trace_of
-
-    found = trace_of(profile)
-    begin, end = found.span()
-    begin = begin if first is None else first
-    # An instant at the very end belongs to the whole.
-    end = max(end + 1, begin + 1) if last is None else last
-    if end <= begin:
-        raise UsageError(
-            f"--to {time_text(end)} is not after the first event, at {time_text(begin)};"
-            " give --from"
-        )
-    lines = None if line is None else _lines_called(found, line)
-    return excerpt_of(
-        found, nesting_of(profile), begin, end, lines=lines, limit=limit, min_ps=least
-    )
-
-
-def _lines_called(trace: Trace, name: str) -> list[int]:
-    """The places of the lines with ``name`` in their name or their plane's, in any case."""
-    wanted = name.casefold()
-    names = [f"{trace.planes[line.plane].name} {line.name}" for line in trace.lines]
-    found = [place for place, text in enumerate(names) if wanted in text.casefold()]
-    if not found:
-        known = there_is(name, dict.fromkeys(line.name for line in trace.lines))
-        raise NotFoundError(f"no line called {name!r:.80}{known}")
-    return found
-
-
-def _document(
-    profile: Profile, trace: Trace, excerpt: Excerpt, step: int | None
-) -> dict[str, object]:
-    import numpy as np
-
-    check_repeated([row.name for part in excerpt.lines for row in part.rows])
-    lines = []
-    for part in excerpt.lines:
-        line = trace.lines[part.line]
-        # A gap stands for no event.
-        places = np.array([max(row.event, 0) for row in part.rows], np.int64)
-        rows = trace.rows(places).tolist()
-        lines.append(
-            {
-                "plane": trace.planes[line.plane].name,
-                "line": line.name,
-                "events": part.events,
-                "busy_ps": part.busy_ps,
-                "hidden": part.hidden,
-                "rows": [
-                    {
-                        "event": None if row.event < 0 else event,
-                        "name": None if row.event < 0 else row.name,
-                        "depth": row.depth,
-                        "start_ps": row.start_ps,
-                        "duration_ps": row.end_ps - row.start_ps,
-                        "own_ps": row.own_ps,
-                        "hidden": row.hidden,
-                    }
-                    for event, row in zip(rows, part.rows, strict=True)
-                ],
-            }
-        )
-    found = {
-        "step_id": step, "from_ps": excerpt.start_ps, "to_ps": excerpt.end_ps,
-        "events": excerpt.events,
-    }  # fmt: skip
-    return answer_document(profile, {**found, "shown": excerpt.shown, "lines": lines})

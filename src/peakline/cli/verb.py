@@ -13,7 +13,9 @@ from typing import Any
 
 import click
 
+from peakline.cli.progress import drawn_progress
 from peakline.errors import NotFoundError
+from peakline.suggest import near
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+(?:://|::)", re.IGNORECASE)
 _NO_CHOICE = re.compile(r"'(.*?)' is not one of ")
@@ -69,8 +71,6 @@ class Verb(click.Command):
         try:
             if self._stays or not sys.stderr.isatty():
                 return super().invoke(ctx)
-            from peakline.cli.progress import drawn_progress
-
             with drawn_progress():
                 return super().invoke(ctx)
         except NotFoundError as error:
@@ -85,8 +85,6 @@ def unknown_option(
     error: click.NoSuchOption, command: click.Command, ctx: click.Context, hint: str = ""
 ) -> click.UsageError:
     """The error of Click, with the options that are near but for their dashes, else a hint."""
-    from peakline.suggest import near
-
     options = {one.lstrip("-"): one for own in command.get_params(ctx) for one in own.opts}
     close = [options[one] for one in near(error.option_name.lstrip("-"), options)]
     meant = f"; did you mean {' or '.join(close)}?" if close else hint
@@ -95,8 +93,6 @@ def unknown_option(
 
 def _near_choices(error: click.BadParameter) -> list[str]:
     """The choices of an option that are near to what was given."""
-    from peakline.suggest import near
-
     kind = None if error.param is None else error.param.type
     given = _NO_CHOICE.match(error.message)
     return (
@@ -118,8 +114,6 @@ def is_place(word: str) -> bool:
 
 def near_paths(path: str) -> list[str]:
     """What is in the directory of ``path`` under a name near to its own."""
-    from peakline.suggest import near
-
     if not path or _URL.match(path):
         return []
     folder, name = os.path.split(path.rstrip("/"))

@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+import peakline
 from peakline.cli.options import path_argument
 from peakline.cli.verb import Verb
 from peakline.render.terminal.output import say
-from peakline.service.foreground import leave, serve_until_stopped
+from peakline.service.access_log import OFF
+from peakline.service.foreground import EndedBySignal, leave, serve_until_stopped
+from peakline.service.settings import Settings, default_unpacked_bytes
+from peakline.service.view_place import find_place
 from peakline.text import parse_size
+from peakline.web import session_address
 
 if TYPE_CHECKING:
     from peakline.service.run import Server
@@ -73,11 +78,6 @@ def view(
     import tempfile
     import uuid
 
-    from peakline.service.access_log import OFF
-    from peakline.service.foreground import EndedBySignal
-    from peakline.service.settings import Settings, default_unpacked_bytes
-    from peakline.service.view_place import find_place
-
     # Its name is known before it is made: a signal can come at any time.
     folder = Path(tempfile.gettempdir(), f"peakline-view-{uuid.uuid4().hex}")
     remove = partial(shutil.rmtree, folder, ignore_errors=True)
@@ -115,14 +115,10 @@ def view(
 
 def _address(server: Server, place: Place) -> str:
     """The fragment to open at: the view that has most to show."""
-    from peakline.web import session_address
-
     if place.session is None:
         return ""
     tools = server.engine.tools(server.access.run("", place.session, nested=True))
     if not tools and place.source is not None:
-        import peakline
-
         peakline.open(place.source).close()  # says what is wrong with it, if it is
     views = {"timeline": "timeline", "memory_profile": "memory"}
     shown = next((view for tool, view in views.items() if tool in tools), "summary")

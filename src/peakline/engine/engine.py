@@ -414,7 +414,7 @@ def comparison(
         ]
     found = compare_profiles(*states)
     if chosen == "markdown":
-        from peakline.render.markdown.diff import comparison_markdown
+        from peakline.render.markdown import comparison_markdown
 
         text = comparison_markdown(found)
     else:

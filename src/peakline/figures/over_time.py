@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array, IntpArray
+from peakline.document.details import usage_rows
 from peakline.figures.drawn import (
     DrawnAllocator,
     band_shapes,
@@ -29,7 +30,6 @@ from peakline.figures.look import (
 )
 from peakline.figures.text import bytes_unit, duration_text, plain, share_text, time_unit
 from peakline.memory.moments import find_high_moments
-from peakline.memory.signatures import History
 from peakline.text import size_text
 
 if TYPE_CHECKING:
@@ -249,19 +249,6 @@ def _summary(asked: DrawnAllocator, names: dict[int, str]) -> str:
         share = share_text(peak.peak_bytes, peak.capacity_bytes)
         told += f", {share} of the capacity {size_text(peak.capacity_bytes)}"
     return told
-
-
-def usage_rows(history: History, allocator: int) -> IntpArray:
-    """The records of an allocator's memory over time: those that say how much is in use.
-
-    Records that stand for buffers from before the profile are all of its first moment, and only
-    their sum was ever in use: of those that lead, the line begins with the last.
-    """
-    rows = history.rows_of(allocator)
-    rows = rows[history.measured[rows]]
-    recorded = np.flatnonzero(~history.was_there[rows])
-    leading = int(recorded[0]) if recorded.size else rows.size
-    return rows[max(leading - 1, 0) :]
 
 
 def places_to_draw(time: Int64Array, value: AnyArray, buckets: int) -> IntpArray:

@@ -8,11 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import peakline
 from peakline.errors import ExistsError, OutputError, UsageError
-from peakline.render.ci.annotations import github_lines, gitlab_json
-from peakline.render.ci.junit import junit_xml
-from peakline.render.ci.outcome import Outcome
-from peakline.render.ci.sarif import sarif_document
+from peakline.render.ci.reports import (
+    Outcome,
+    github_lines,
+    gitlab_json,
+    junit_xml,
+    sarif_document,
+)
+from peakline.repository import write_atomically
 
 _STDIN = "-"
 _HEAD = 4096
@@ -72,8 +77,6 @@ def _check_place(place: str, sources: Sequence[str]) -> None:
 
 def write_reports(outcome: Outcome, places: Mapping[str, str], annotations: str | None) -> str:
     """Write what ``places`` name, by option; what is to be printed besides, empty for nothing."""
-    import peakline
-
     reports: dict[str, Callable[[], str]] = {
         "junit": lambda: junit_xml(outcome),
         "sarif": lambda: json.dumps(sarif_document(outcome, peakline.__version__), indent=2) + "\n",
@@ -88,8 +91,6 @@ def write_reports(outcome: Outcome, places: Mapping[str, str], annotations: str 
 
 def write_text(place: str, text: str) -> None:
     """The whole file, or what was there before; raises UsageError or OutputError."""
-    from peakline.repository import write_atomically
-
     content = text.encode("utf-8", "replace")
     write_atomically(place, lambda stream: stream.write(content), replace=True)
 
@@ -98,8 +99,6 @@ def append_text(place: str, text: str) -> None:
     """A new file is there when it is whole. To one that is there the text is appended by one call
     of the system, so that a process that is killed appends all of it or nothing.
     """
-    from peakline.repository import write_atomically
-
     try:
         if not os.path.lexists(place):
             with suppress(ExistsError):  # another was faster

@@ -11,6 +11,7 @@ from peakline.memory.details import MemoryDetails
 from peakline.memory.peak import AllocatorPeak
 from peakline.memory.signatures import History
 from peakline.render.html.drawing import Drawings
+from peakline.render.html.html import Markup
 from peakline.render.html.tables import Tables
 from peakline.render.html.values import named
 from peakline.tables import Profile
@@ -51,6 +52,12 @@ class Part:
     def allocators(self) -> tuple[str, ...]:
         """This allocator and those that are shown with it."""
         return (self.peak.allocator, *self.alike)
+
+    def figure(self, name: str, title: str, equivalent: Markup | None) -> Markup | None:
+        """The figure ``name`` of `peakline.figures` for this allocator, as `Drawings.figure`."""
+        context = self.context
+        options = {"allocator": self.peak.allocator, "answer": context.answer}
+        return context.drawings.figure(name, context.profile, title, equivalent, **options)
 
     @property
     def heading(self) -> str:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peakline.render.html.html import Child, Markup, join, tag
-from peakline.render.html.svg.legend import legend
-from peakline.render.html.svg.picture import NARROW, WIDE, picture_of
+from peakline.render.html.svg.picture import NARROW, WIDE, legend, picture_of
 from peakline.render.html.svg.texts import plain_text
 
 if TYPE_CHECKING:
     from peakline.figures.look import Drawing
-    from peakline.render.html.context import Part
     from peakline.tables import Profile
 
 MOST_BYTES = 500_000
@@ -30,14 +28,6 @@ class Drawings:
         self.left_out = 0
         """Figures whose drawing would have made the page too large."""
 
-    def of_part(
-        self, name: str, part: Part, title: str, equivalent: Markup | None
-    ) -> Markup | None:
-        """The figure ``name`` of `peakline.figures` for one allocator; as `figure`."""
-        context = part.context
-        options = {"allocator": part.peak.allocator, "answer": context.answer}
-        return self.figure(name, context.profile, title, equivalent, **options)
-
     def figure(
         self, name: str, profile: Profile, title: str, equivalent: Markup | None, **options: Any
     ) -> Markup | None:
@@ -46,6 +36,7 @@ class Drawings:
         ``equivalent`` is the same as a table, folded below it. Where there is nothing to draw only
         the table is left.
         """
+        # A report without figures takes none of what draws them.
         from peakline.figures import drawings
 
         drawn: Drawing | None = getattr(drawings, name)(profile, **options)

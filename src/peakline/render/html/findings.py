@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from peakline.document.finding import evidence, time_tables
+from peakline.document.model import capital
 from peakline.findings.finding import SEVERITIES, Finding
 from peakline.findings.ranking import Priority, priorities
-from peakline.render.document.finding import evidence, time_tables
-from peakline.render.document.model import capital
 from peakline.render.html.context import Context
 from peakline.render.html.html import Markup, clip, code, tag
 from peakline.render.html.values import named

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakline.graph.scopes.graphs import default_graph, scoped_graph
-from peakline.graph.summary import summarize_graphs
-from peakline.render.document.graph import (
+from peakline.document import limits
+from peakline.document.graph import (
     UNNAMED,
     contents_tables,
     depth_of,
@@ -14,12 +13,12 @@ from peakline.render.document.graph import (
     graphs_table,
     scopes_table,
 )
-from peakline.render.document.model import Fact, Table, capital
+from peakline.document.model import Fact, Table, capital, rest_text
+from peakline.graph.scopes.graphs import default_graph, scoped_graph
+from peakline.graph.summary import summarize_graphs
 from peakline.render.html.context import Context
 from peakline.render.html.html import Child, Markup, clip, join, tag
 from peakline.text import counted
-
-_ROWS, _GRAPHS = 12, 12
 
 
 def graphs(context: Context) -> Markup | None:
@@ -32,10 +31,12 @@ def graphs(context: Context) -> Markup | None:
     facts = [] if name.kind == "hlo" else graph_facts(summary)
     shown: list[Child] = [context.tables.facts("what the graphs hold", facts) if facts else None]
     if len(summary.graphs) > 1 and name.kind != "hlo":
-        shown.append(_rows(context, graphs_table(summary.graphs, _GRAPHS), "graph"))
+        shown.append(_rows(context, graphs_table(summary.graphs, limits.GRAPHS.report), "graph"))
     shown.append(_scopes(context))
     if name.kind != "hlo":
-        shown += [_rows(context, one, "kind") for one in contents_tables(summary, _ROWS)]
+        shown += [
+            _rows(context, one, "kind") for one in contents_tables(summary, limits.NODES.report)
+        ]
     several = "s" if len(summary.graphs) > 1 else ""
     title = tag("h2", f"Graph{several}", id="graphs")
     return tag("section", title, *shown, aria_labelledby="graphs")
@@ -64,9 +65,5 @@ def _scopes(context: Context) -> Markup:
 
 
 def _rows(context: Context, table: Table, what: str) -> Markup:
-    rest: Child = None
-    if table.rest:
-        more = counted(int(table.rest[0] or 0), f"more {what}")
-        nodes = f", {counted(int(table.rest[1] or 0), 'node')}" if len(table.rest) > 1 else ""
-        rest = tag("p", f"{capital('and')} {more}{nodes}.")
+    rest = tag("p", f"{capital(rest_text(table, what, 'node'))}.") if table.rest else None
     return join([context.tables.write(replace(table, rest=())), rest])

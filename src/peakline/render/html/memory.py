@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from peakline.document import details as detailed
+from peakline.document import limits
+from peakline.document import memory as said
+from peakline.document.composition import (
+    by_op_table,
+    composition_sentence,
+    meanings,
+    scopes_table,
+)
+from peakline.document.fit import alternatives_table, fit_facts
+from peakline.document.live import LiveRow, category_table, live_rows
+from peakline.document.model import capital
 from peakline.findings.catalogue import kinds
+from peakline.memory.fit.model import Fit
+from peakline.memory.fit.scarce import quick_fit
+from peakline.memory.savings import Saving
 from peakline.render.html import programs
-from peakline.render.html.composition import composition
 from peakline.render.html.context import Context, Part
 from peakline.render.html.findings import rank
-from peakline.render.html.fit import fit
-from peakline.render.html.html import Child, Markup, code, join, tag
-from peakline.render.html.layout import buffers, churn, fragmentation, growth
-from peakline.render.html.over_time import memory_over_time
-from peakline.render.html.savings import savings
+from peakline.render.html.html import Child, Markup, clip, code, join, tag
 from peakline.render.html.values import named
-
-MOST_ALLOCATORS = 8
-"""So many allocators have a section of their own: those with findings, then the largest."""
 
 
 def parts_of(context: Context) -> list[Part]:
@@ -50,7 +57,7 @@ def parts_of(context: Context) -> list[Part]:
             part.peak.allocator,
         )
     )
-    return _together(found)[:MOST_ALLOCATORS]
+    return _together(found)[: limits.ALLOCATORS.report]
 
 
 def _together(parts: Sequence[Part]) -> list[Part]:
@@ -130,3 +137,157 @@ def left_out(context: Context, parts: Sequence[Part]) -> Markup | None:
         f"{more:,} more allocators, with less in memory and no graver findings, have no section "
         "here; --allocator makes a report of one.",
     )
+
+
+def composition(part: Part) -> Markup | None:
+    """The icicle, the scopes and the ops of the peak; nothing for an empty one."""
+    peak, context = part.peak, part.context
+    if not peak.peak_buffers:
+        return None
+    rows = live_rows(peak.peak_buffers, context.labels)
+    shown: list[Child] = [tag("p", composition_sentence(rows, peak.peak_bytes)), _meanings(rows)]
+    scopes = scopes_table(rows, peak.peak_bytes)
+    equivalent = context.tables.write(scopes) if scopes.rows else None
+    where = "memory" if context.is_moment else "the peak"
+    if len({row.what[0] for row in rows}) > 1:
+        title = f"Composition of {where} by {'scope' if scopes.rows else 'op'}"
+        shown.append(part.figure("peak_icicle", title, equivalent))
+    elif equivalent:
+        shown.append(equivalent)
+    categories = category_table(peak)
+    if categories.rows:
+        shown.append(context.tables.write(categories))
+    table, whole = by_op_table(rows, peak.peak_bytes, moment=context.is_moment)
+    return join([*shown, context.tables.write(table, foot=whole)])
+
+
+def _meanings(rows: list[LiveRow]) -> Markup | None:
+    items = [tag("li", code(name), f": {meaning}.") for name, meaning in meanings(rows)]
+    return tag("ul", *items, class_="notes") if items else None
+
+
+def _shown(
+    part: Part, detail: detailed.Detail | None, beside: Markup | None = None
+) -> Markup | None:
+    """A detail: its sentence, what stands ``beside`` it, its figure; nothing without one."""
+    if detail is None:
+        return None
+    words = tag("p", clip(detail.words, 900)) if detail.words else None
+    table = None if detail.table is None else part.context.tables.write(detail.table)
+    if not detail.figure:
+        return words
+    drawn = part.figure(detail.figure, detail.title, table)
+    return join([words, beside, drawn])
+
+
+def memory_over_time(part: Part) -> Markup | None:
+    """The figure of memory over time; nothing where all records are of one moment."""
+    if part.context.is_moment:
+        return None
+    history, growth = part.history, part.details.growth
+    detail = detailed.memory_over_time(part.peak, history, part.number, growth)
+    return _shown(part, detail, None if detail is None else _near(part))
+
+
+def _near(part: Part) -> Markup | None:
+    """How often memory comes near the peak, and of what it is then."""
+    peaks = part.context.answer.allocators
+    near = detailed.near_peak(peaks, part.peak, part.history, part.number)
+    if near is None:
+        return None
+    if near.is_list:
+        items = (tag("li", text, code(op) if op else None) for text, op in near.of)
+        return join([tag("p", near.words), tag("ul", *items)])
+    parts = [one for text, op in near.of for one in (text, code(op), ".")]
+    return tag("p", near.words, *parts)
+
+
+def buffers(part: Part) -> Markup | None:
+    """The largest buffers, from when to when each lived."""
+    if part.context.is_moment:
+        return None
+    return _shown(part, detailed.largest_buffers(part.history, part.number))
+
+
+def growth(part: Part) -> Markup | None:
+    """What the steps leave: a sentence for a steady job, else the figure and what grew."""
+    found = part.details.growth
+    if found is None:
+        return None
+    is_finding = "growth" in part.sections
+    return _shown(part, detailed.growth(found, part.context.labels, is_finding=is_finding))
+
+
+def fragmentation(part: Part) -> Markup | None:
+    """Free memory in pieces: a sentence where it did no harm, else the figure and the pieces."""
+    found, moment = part.details.fragmentation, part.context.is_moment
+    is_finding = "fragmentation" in part.sections
+    return _shown(
+        part, detailed.fragmentation(found, part.peak, moment=moment, is_finding=is_finding)
+    )
+
+
+def churn(part: Part) -> Markup | None:
+    """What is allocated and freed within a step: a sentence, and a table where it is a finding."""
+    if part.context.is_moment:
+        return None
+    is_finding = "churn" in part.sections
+    return _shown(
+        part, detailed.churn(part.details.churn, part.context.labels, is_finding=is_finding)
+    )
+
+
+def savings(part: Part) -> Markup | None:
+    """The savings, most bytes first; nothing where there is none.
+
+    Fragmentation costs memory of the pool, not of the peak: it stands apart from the others.
+    """
+    found = part.details.savings
+    worth = said.worth_saving(found, part.peak)
+    shown: list[Child] = []
+    if worth:
+        # What each kind takes, once.
+        advice = {said.HOW[one.kind]: one.suggestion for one in worth}.items()
+        items = (tag("div", tag("dt", capital(how)), tag("dd", what)) for how, what in advice)
+        shown += [
+            part.context.tables.write(said.savings_table(worth), head=3),
+            tag("dl", *items, class_="advice-list"),
+            _behind(part, worth, "the buffers at the peak behind these savings"),
+        ]
+    for one in found:
+        if one.kind == "fragmentation":
+            shown.append(tag("p", said.less_fragmentation(one)))
+            if one.rows:
+                shown.append(_behind(part, (one,), "the buffers between the free pieces"))
+    return join(shown) if shown else None
+
+
+def _behind(part: Part, found: Iterable[Saving], title: str) -> Markup:
+    table = part.context.tables.write(said.behind_table(found, title))
+    return tag("details", tag("summary", capital(title)), table, open=True)
+
+
+def fit(part: Part) -> Markup | None:
+    """What the replay says; nothing where the recording does not prove itself, unless memory is
+    scarce.
+    """
+    found = _found(part)
+    if found is None:
+        return None
+    tables = part.context.tables
+    words = "By a replay of the recorded allocations (peakline fit)."
+    shown = [tag("p", words), tables.facts("what the replay says", fit_facts(found))]
+    if found.alternatives:
+        shown.append(tables.write(alternatives_table(found).trimmed()))
+    return join(shown)
+
+
+def _found(part: Part) -> Fit | None:
+    answer = part.context.answer
+    scarce = [one for one in answer.fits if one.allocator == part.peak.allocator]
+    if scarce:
+        return scarce[0]
+    if answer.step is not None:
+        return None
+    found = quick_fit(part.context.profile, part.history, part.number)
+    return found if found is not None and found.proof.proved else None

@@ -6,9 +6,9 @@ import platform
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 
+from peakline.document.model import Fact, Table, capital, columns_of
 from peakline.findings.memory_answer import NOTHING
 from peakline.findings.time_answer import NO_STEPS
-from peakline.render.document.model import Fact, Table, capital, columns_of
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, code, tag
 from peakline.text import counted, time_text

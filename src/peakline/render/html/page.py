@@ -13,9 +13,9 @@ from importlib.resources import files
 from pathlib import PurePath
 from typing import BinaryIO
 
+from peakline.document.profile import profile_text
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.step_names import labels_of
-from peakline.render.document.profile import profile_text
 from peakline.render.html import programs
 from peakline.render.html.context import Context
 from peakline.render.html.drawing import Drawings

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from peakline.findings.failed_programs import explained_failures
-from peakline.findings.program_memory import DeviceNeed, device_needs, program_at_peak
-from peakline.render.document.model import Fact, Table, capital
-from peakline.render.document.program_memory import (
+from peakline.document import limits
+from peakline.document.model import Fact, Table, capital, rest_text
+from peakline.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
     at_peak_title,
@@ -16,20 +15,18 @@ from peakline.render.document.program_memory import (
     failure_title,
     need_sections,
 )
-from peakline.render.document.programs import (
+from peakline.document.programs import (
     groups_tables,
     live_table,
     program_facts,
     programs_table,
 )
+from peakline.findings.failed_programs import explained_failures
+from peakline.findings.program_memory import DeviceNeed, device_needs, program_at_peak
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, join, tag
-from peakline.text import counted, size_text
+from peakline.text import counted
 from peakline.timing.program_answer import ProgramAnswer, programs_of
-
-_ROWS, _GROUPS, _FAILURES = 30, 12, 3
-_NEEDS = 8
-"""So many programs are shown with what they have live."""
 
 
 def compiled(context: Context) -> Markup | None:
@@ -42,12 +39,14 @@ def compiled(context: Context) -> Markup | None:
     every = programs_of(context.profile)
     if not every:
         return None
-    listed = programs_table(every, _ROWS).without_empty()
+    listed = programs_table(every, limits.PROGRAMS.report).without_empty()
     parts: list[Child] = [
         context.tables.write(replace(listed, rest=()), head=len(listed.columns) - 1)
     ]
     if listed.rest:
-        parts.append(tag("p", f"And {counted(len(every) - _ROWS, 'more program')}."))
+        parts.append(
+            tag("p", f"And {counted(len(every) - limits.PROGRAMS.report, 'more program')}.")
+        )
     if context.answer.nothing and (found := device_needs(context.profile)):
         parts += _needs(context, found)
     elif every[0].peak_bytes is not None:
@@ -66,10 +65,12 @@ def _needs(context: Context, found: Sequence[DeviceNeed]) -> Iterator[Child]:
     words = (LOWER_BOUND if found[0].is_run else NOT_RUN).partition(": ")[2]
     yield tag("p", f"{capital(words)}.")
     sections = need_sections(found)
-    for title, facts, need in sections[:_NEEDS]:
+    for title, facts, need in sections[: limits.NEEDS.report]:
         yield from _program(context, need.program, title or need.program.label, facts)
-    if len(sections) > _NEEDS:
-        yield tag("p", f"And {counted(len(sections) - _NEEDS, 'more group')} of devices.")
+    if len(sections) > limits.NEEDS.report:
+        yield tag(
+            "p", f"And {counted(len(sections) - limits.NEEDS.report, 'more group')} of devices."
+        )
 
 
 def _program(
@@ -79,7 +80,9 @@ def _program(
     yield tag("h3", clip(name, 300))
     yield context.tables.facts(f"what {clip(name, 300)} needs", facts)
     yield _live(context, program, "live then")
-    yield from (context.tables.write(one) for one in groups_tables(program, _GROUPS))
+    yield from (
+        context.tables.write(one) for one in groups_tables(program, limits.PROGRAM_GROUPS.report)
+    )
 
 
 def at_peak(part: Part) -> Markup | None:
@@ -99,13 +102,17 @@ def failures(context: Context) -> Markup | None:
     if not found:
         return None
     parts: list[Child] = []
-    for text, one in list(reversed(found.items()))[:_FAILURES]:
+    for text, one in list(reversed(found.items()))[: limits.FAILURES.report]:
         parts.append(tag("p", tag("strong", f"{clip(text, 900)}.")))
         if one.programs:
             program = one.programs[0].program
             parts.append(_live(context, program, clip(failure_title(program), 300)))
-    if len(found) > _FAILURES:
-        parts.append(tag("p", f"And {counted(len(found) - _FAILURES, 'more size')} that failed."))
+    if len(found) > limits.FAILURES.report:
+        parts.append(
+            tag(
+                "p", f"And {counted(len(found) - limits.FAILURES.report, 'more size')} that failed."
+            )
+        )
     return tag(
         "section",
         tag("h2", "What the failed allocations were for", id="failed"),
@@ -116,12 +123,9 @@ def failures(context: Context) -> Markup | None:
 
 def _live(context: Context, program: ProgramAnswer, title: str) -> Markup | None:
     """What is live when the program needs most."""
-    table: Table = live_table(program, _ROWS)
+    table: Table = live_table(program, limits.PROGRAMS.report)
     if not table.rows:
         return None
     shown = replace(table, title=title, rest=()).without_empty().numbers_first()
-    rest: Child = None
-    if table.rest:
-        count, size = (int(one or 0) for one in table.rest)
-        rest = tag("p", f"And {counted(count, 'more value')}, {size_text(size)}.")
+    rest = tag("p", f"{capital(rest_text(table, 'value', 'bytes'))}.") if table.rest else None
     return join([context.tables.write(shown), rest])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakline.findings.step_difference import is_slow, sentences_of
-from peakline.render.document.difference import difference_tables
-from peakline.render.document.model import Column, Table
-from peakline.render.document.steps import (
+from peakline.document.model import Column, Table
+from peakline.document.steps import (
     by_device_table,
+    difference_tables,
     parts_table,
     steps_part,
     steps_tables,
     utilisation_facts,
 )
+from peakline.findings.step_difference import is_slow, sentences_of
 from peakline.render.html.context import Context
 from peakline.render.html.html import Child, Markup, clip, tag
 from peakline.timing.step_breakdown import step_times

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from peakline.findings.catalogue import kinds
+from peakline.document import limits
+from peakline.document.memory import allocator_facts, detail_facts
+from peakline.document.model import Column, Row, Table, capital, columns_of
+from peakline.document.summary import (
+    NOTHING_AT_ALL,
+    NOTHING_NOTABLE,
+    looked_for,
+    no_memory_text,
+    verdict,
+)
 from peakline.findings.headline.graph import graph_headline
 from peakline.findings.headline.memory import memory_headline, savings_headline
 from peakline.findings.headline.sentence import Sentence
@@ -12,18 +21,11 @@ from peakline.findings.headline.time import time_headline
 from peakline.findings.step_names import step_text
 from peakline.findings.summary import notable_of
 from peakline.memory.peak import AllocatorPeak
-from peakline.render.document.memory import allocator_facts, detail_facts
-from peakline.render.document.model import Column, Row, Table, capital, columns_of
 from peakline.render.html.context import Context, Part
 from peakline.render.html.findings import in_order, mark
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
 from peakline.render.html.values import cell, named
 from peakline.text import time_text
-
-_PHRASES = 4
-"""So many findings are named in the verdict."""
-_TELLING = 0.01
-"""An op with less of the peak is not worth a place in the summary."""
 
 
 def summary(context: Context, parts: Sequence[Part]) -> Markup:
@@ -35,14 +37,13 @@ def summary(context: Context, parts: Sequence[Part]) -> Markup:
     items = [_sentence(context, one) for one in _first(context) if one.text not in said]
     shown: list[Child] = [verdict, tag("ul", *items, class_="answer") if items else None]
     if not (items or verdict):
-        words = "There is nothing about memory or time in this profile."
-        shown.append(tag("p", words, class_="verdict"))
+        shown.append(tag("p", NOTHING_AT_ALL, class_="verdict"))
     if len(answer.allocators) == 1 and len(parts) == 1:
         shown.append(_figures(parts[0]))
     elif answer.allocators:
         shown.append(_overview(context, parts))
     if answer.nothing:
-        shown.append(_without_memory(context))
+        shown.append(tag("p", no_memory_text(context.profile, context.time), class_="of"))
     return tag("section", tag("h2", "Summary", id="summary"), *shown, aria_labelledby="summary")
 
 
@@ -79,32 +80,12 @@ def _begun(text: str) -> str:
     return capital(text) if text.partition(" ")[0].isalpha() else text
 
 
-def _without_memory(context: Context) -> Markup:
-    """What is said of memory where no record is about it."""
-    if context.profile.programs():
-        words = "its compiled programs say what they need."
-        return tag("p", f"There are no records of memory in this profile; {words}", class_="of")
-    if not context.time.nothing:
-        return tag("p", "There is nothing about memory in this profile.", class_="of")
-    return tag(
-        "p",
-        "What records memory: a profile of "
-        "TensorFlow, of JAX on a GPU or of PyTorch with profile_memory=True, a memory snapshot of "
-        "PyTorch, a memory log, RunMetadata.",
-        class_="of",
-    )
-
-
 def _verdict(context: Context, parts: Sequence[Part]) -> tuple[Markup | None, set[str]]:
     """What it comes to, and the sentences that it consists of."""
     found = in_order(context)
     if found:
-        phrases = list(dict.fromkeys(kinds()[one.finding.kind].phrase for one in found))
-        listed = _listed(phrases)
-        if len(phrases) > _PHRASES:
-            listed = f"{', '.join(phrases[:_PHRASES])} and more"
         kind = found[0].finding.severity
-        return tag("p", mark(kind), f"{capital(listed)}.", class_=f"verdict {kind}"), set()
+        return tag("p", mark(kind), verdict(found), class_=f"verdict {kind}"), set()
     notable = notable_of(context.answer, context.time)
     if notable:
         texts = [f"{_begun(one.text)}." for one in notable]
@@ -112,41 +93,11 @@ def _verdict(context: Context, parts: Sequence[Part]) -> tuple[Markup | None, se
         return tag("p", mark("info"), " ".join(texts), class_="verdict info"), said
     if not parts and context.time.times is None:
         return None, set()
-    fine = tag("p", mark("fine"), "Nothing stands out.", class_="verdict fine")
-    return join([fine, tag("p", _looked_for(context, parts)) if parts else None]), set()
-
-
-def _looked_for(context: Context, parts: Sequence[Part]) -> str:
-    """What was looked for in vain, and what could not be looked for."""
-    if context.is_moment:
-        return (
-            "The file says what was in memory at one moment. Whether memory grows, and how it is "
-            "used within a step, cannot be seen in it."
-        )
-    steps = max(
-        (len(part.details.growth.marks) for part in parts if part.details.growth), default=0
-    )
-    looked = ["one kind of temporary that makes the peak"]
-    missing = []
-    if steps:
-        looked.insert(0, f"memory that grows ({steps:,} steps)")
-        looked.append("buffers made over and over within a step")
-    else:
-        missing.append("growth (no steps, and no pattern that repeats)")
-    if any(part.details.fragmentation is not None for part in parts):
-        looked.append("free memory in pieces")
-    else:
-        missing.append("fragmentation (no addresses)")
-    if any(part.peak.capacity_bytes for part in parts):
-        looked.append("a peak near the capacity")
-    else:
-        missing.append("how near the peak is to the capacity (the file does not record it)")
-    told = f"Looked for, and not found: {_listed(looked)}."
-    return told if not missing else f"{told} Could not be looked for: {_listed(missing)}."
-
-
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    fine = tag("p", mark("fine"), NOTHING_NOTABLE, class_="verdict fine")
+    if not parts:
+        return fine, set()
+    shown = [(part.peak, part.details) for part in parts]
+    return join([fine, tag("p", looked_for(shown, moment=context.is_moment))]), set()
 
 
 def _figures(part: Part) -> Markup:
@@ -164,7 +115,7 @@ def _figures(part: Part) -> Markup:
     largest = peak.largest_op
     if largest and len({buffer.op for buffer in peak.peak_buffers}) > 1:
         op, most = largest
-        if most >= _TELLING * peak.peak_bytes > 0:
+        if most >= limits.LEAST_OP * peak.peak_bytes > 0:
             tiles.append(_tile("Of its largest op", f"{most / peak.peak_bytes:.1%}", code(op, 80)))
     others = [fact for fact in facts if not fact.unit]
     return join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from peakline.render.document.model import Column, Fact, Row, Table, capital
+from peakline.document.model import Column, Fact, Row, Table, capital
 from peakline.render.html.html import Child, Markup, join, tag
 from peakline.render.html.values import cell
 

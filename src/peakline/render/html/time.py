@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from peakline.render.document.input_pipeline import stages_table
-from peakline.render.document.model import Table, capital
-from peakline.render.document.ops import RUNS, kernels_table, ops_tables, sorted_ops
-from peakline.render.document.steps import devices_table
+from peakline.document import limits
+from peakline.document.model import Table, capital, rest_text
+from peakline.document.ops import RUNS, kernels_table, ops_tables, sorted_ops, stages_table
+from peakline.document.steps import devices_table
 from peakline.render.html.context import Context
 from peakline.render.html.html import Child, Markup, join, tag
-from peakline.text import counted
 from peakline.timing.input_pipeline import input_stages
-
-_ROWS = 20
 
 
 def time(context: Context) -> Markup | None:
@@ -58,7 +55,7 @@ def _ops(context: Context) -> Child:
     if table is None:
         return None
     parts: list[Child] = []
-    for side, shown in ops_tables(table, _ROWS).items():
+    for side, shown in ops_tables(table, limits.OPS.report).items():
         written = _with_rest(context, shown.numbers_first(), "op")
         title = f"Ops of the {side}{'s' if side == 'device' else ''} by self time"
         parts.append(
@@ -73,7 +70,7 @@ def _kernels(context: Context) -> Child:
     table = sorted_ops(context.profile, "kernels", "total_ps")
     if table is None:
         return None
-    shown = kernels_table(table, _ROWS).without_empty()
+    shown = kernels_table(table, limits.KERNELS.report).without_empty()
     written = _with_rest(context, shown.numbers_first(), "kernel")
     return context.drawings.figure("kernels", context.profile, "GPU kernels by time", written)
 
@@ -82,7 +79,7 @@ def _input(context: Context) -> Child:
     stages = input_stages(context.profile)
     if not stages:
         return None
-    table = stages_table(stages, _ROWS)
+    table = stages_table(stages, limits.STAGES.report)
     written = _with_rest(context, table, "stage")
     title = "Stages of the input pipeline"
     return context.drawings.figure("input_pipeline", context.profile, title, written)
@@ -90,7 +87,5 @@ def _input(context: Context) -> Child:
 
 def _with_rest(context: Context, table: Table, what: str) -> Markup:
     """The table, and how many more rows there are."""
-    rest: Child = None
-    if table.rest:
-        rest = tag("p", f"And {counted(int(table.rest[0] or 0), f'more {what}')}.")
+    rest = tag("p", f"{capital(rest_text(table, what))}.") if table.rest else None
     return join([context.tables.write(replace(table, rest=())), rest])

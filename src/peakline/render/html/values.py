@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peakline.render.document.model import Value, text_of
+from peakline.document.model import Value, text_of
 from peakline.render.html.html import Child, Markup, clip, code, tag
 from peakline.render.html.svg.paint import box
 from peakline.text import allocator_text

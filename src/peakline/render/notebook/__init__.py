@@ -1,6 +1,6 @@
 """What a notebook shows of a value: `html_of`, HTML without a script, small whatever it shows.
 
-The facts and tables are those of `peakline.render.document`, as on the command line. A module here
+The facts and tables are those of `peakline.document`, as on the command line. A module here
 says it of one kind of value, by ``parts``: pieces of HTML, the most important first. Colours of
 text and background are those of the notebook, light or dark.
 """

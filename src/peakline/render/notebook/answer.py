@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from peakline.document import limits
 from peakline.errors import PeaklineError
 from peakline.render.notebook.pieces import headed, line, rows_table, shown
 from peakline.shown import headline_of
 from peakline.toolbox.answer_rows import ToolAnswer
 
-_NOTES = 10
 _BEGIN = 2000
 _LARGE = 32 << 20
 """A longer answer is not parsed for a look at it."""
@@ -17,7 +17,7 @@ def parts(answer: ToolAnswer) -> list[str]:
     """What `Profile.tool` and `Session.tool` return."""
     found = [headed("Answer", headline_of(answer))]
     notes = getattr(answer, "notes", ())
-    found += [line(note) for note in notes[:_NOTES]]
+    found += [line(note) for note in notes[: limits.NOTES.notebook]]
     if len(answer.content) <= _LARGE and answer.format in {"json", "csv"}:
         try:
             rows = answer.to_arrow()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peakline.check.verdict import Check
-from peakline.render.document.check import behind, checks_table
+from peakline.document.check import behind, checks_table
 from peakline.render.notebook.pieces import drawn, line
 
 

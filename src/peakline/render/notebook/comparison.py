@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from peakline.compare.comparison import Comparison
-from peakline.render.document.diff import (
+from peakline.document import limits
+from peakline.document.diff import (
     Part,
     facts_text,
     findings_of,
     memory_parts,
     time_part,
 )
-from peakline.render.document.model import Fact, capital
+from peakline.document.model import Fact, capital
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import drawn, facts, headed, line
-
-_PARTS = 6
 
 
 def parts(found: Comparison) -> list[str]:
@@ -24,10 +23,13 @@ def parts(found: Comparison) -> list[str]:
     shown.append(line(f"after: {facts_text(found.after.facts)}"))
     if found.is_empty:
         shown.append(line("Nothing changed."))
-    sections = [*of_memory[:_PARTS], *([] if found.time is None else [time_part(found.time)])]
+    sections = [
+        *of_memory[: limits.PARTS.notebook],
+        *([] if found.time is None else [time_part(found.time)]),
+    ]
     for part in sections:
         shown += _part(part)
-    left = len(of_memory) - _PARTS
+    left = len(of_memory) - limits.PARTS.notebook
     shown += [line(f"and {left:,} more allocators", quiet=True)] if left > 0 else []
     shown += [line(rest, quiet=True)] if rest else []
     for which in ("new", "worse", "gone"):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from peakline.arrays import Int64Array
+from peakline.document import limits
 from peakline.figures.drawn import DrawnAllocator
 from peakline.render.notebook.pieces import shown
 
 _BUCKETS = 160
 _WIDTH, _HEIGHT = 2400, 300
-_LEAST = 0.005
-"""A part of less than half a per cent is not drawn."""
 
 
 def memory_drawing(one: DrawnAllocator) -> str:
@@ -66,7 +65,7 @@ def shares_drawing(parts: Sequence[tuple[str, str, float]]) -> str:
 
     bars, names, begin = [], [], 0.0
     for (label, text, share), colour in zip(parts, COLOURS, strict=False):
-        if share < _LEAST:
+        if share < limits.LEAST_PART:
             continue
         x, width = round(begin * _WIDTH), round(share * _WIDTH)
         bars.append(f'<path d="M{x} 0H{x + width}V{_HEIGHT}H{x}Z" fill="{colour}"/>')

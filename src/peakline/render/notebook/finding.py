@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from peakline.document import limits
+from peakline.document.finding import evidence
 from peakline.findings.finding import Finding
-from peakline.render.document.finding import evidence
-from peakline.render.notebook.pieces import ROWS, drawn, facts, line, listed, markup_line, shown
-
-_FACTS = 12
+from peakline.render.notebook.pieces import drawn, facts, line, listed, markup_line, shown
 
 
 def parts(finding: Finding) -> list[str]:
@@ -18,7 +17,7 @@ def parts(finding: Finding) -> list[str]:
         markup_line(f"<strong>{shown(finding.severity)}</strong>: {shown(finding.title)}"),
         line(finding.suggestion, quiet=True) if finding.suggestion else "",
         *map(drawn, tables),
-        facts(numbers[:_FACTS]),
+        facts(numbers[: limits.FACTS.notebook]),
     ]
 
 
@@ -27,10 +26,10 @@ def listed_findings(
 ) -> str:
     """Findings as a list, the first ``most`` with what to do about them; nothing without any."""
     items = []
-    for place, one in enumerate(findings[: ROWS + 1]):
+    for place, one in enumerate(findings[: limits.ROWS.notebook + 1]):
         item = f"<em>{shown(one.severity)}</em>: {shown(one.title)}"
         if place < most and one.suggestion:
             item += f'<div style="opacity:.7">{shown(one.suggestion, 600)}</div>'
         items.append(item)
     items += [""] * (len(findings) - len(items))
-    return listed(title, items, ROWS, rest)
+    return listed(title, items, limits.ROWS.notebook, rest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from peakline.document import limits
+from peakline.document.summary import NOTHING_NOTABLE
 from peakline.findings.ranking import Findings
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import line
@@ -10,5 +12,5 @@ from peakline.render.notebook.pieces import line
 def parts(findings: Findings) -> list[str]:
     """The answer of `Profile.findings`."""
     if not findings:
-        return [line("Nothing stands out.")]
-    return [listed_findings(findings, "To fix first", most=5)]
+        return [line(NOTHING_NOTABLE)]
+    return [listed_findings(findings, "To fix first", most=limits.FINDINGS.notebook)]

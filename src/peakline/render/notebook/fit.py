@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from peakline.document.fit import alternatives_table, batch_facts, fit_facts, pins_table
 from peakline.memory.fit.model import Fit
-from peakline.render.document.fit import alternatives_table, batch_facts, fit_facts, pins_table
 from peakline.render.notebook.pieces import drawn, facts, headed
 from peakline.text import allocator_text
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from peakline.document import limits
+from peakline.document.fit import NOTHING_TO_REPLAY, fit_headline, no_fit_facts
 from peakline.memory.fit.model import Fits
-from peakline.render.document.fit import fit_headline, no_fit_facts
 from peakline.render.notebook import fit
 from peakline.render.notebook.pieces import line
 from peakline.text import counted
-
-_MOST = 8
 
 
 def parts(fits: Fits) -> list[str]:
     """The answer of `Profile.fit`."""
     if not fits and not fits.failed:
-        return [line("no memory events: nothing to replay")]
+        return [line(NOTHING_TO_REPLAY)]
     found = [line(fit_headline(fits))] if fits else []
-    for one in fits[:_MOST]:
+    for one in fits[: limits.FITS.notebook]:
         found += fit.parts(one)
-    left = len(fits) - _MOST
+    left = len(fits) - limits.FITS.notebook
     found.append(line(f"and {counted(left, 'more')}: to_pandas()", quiet=True) if left > 0 else "")
-    for fact in no_fit_facts(fits.failed[:_MOST]):
+    for fact in no_fit_facts(fits.failed[: limits.FITS.notebook]):
         found.append(line(f"{fact.label} {fact.text}"))
     return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from peakline.render.document.model import Table, columns_of
+from peakline.document import limits
+from peakline.document.model import Table, columns_of
 from peakline.render.notebook.pieces import drawn, headed, line
 from peakline.shown import headline_of
 from peakline.timing.launches import LaunchSummary, Spread
 
-_DEVICES = 24
 _COLUMNS = columns_of(
     device="name", launches="count", delay="run_ps", between="run_ps", idle="ps",
     not_launched="ps", being_launched="ps", waiting="ps",
@@ -26,7 +26,10 @@ def parts(summary: LaunchSummary) -> list[str]:
         for one in summary.devices
     ]  # fmt: skip
     title = "delay and time between launches are medians; then the device's idle time, and of it"
-    return [headed("Launches", headline_of(summary)), drawn(Table(title, _COLUMNS, rows), _DEVICES)]
+    return [
+        headed("Launches", headline_of(summary)),
+        drawn(Table(title, _COLUMNS, rows), limits.DEVICES.notebook),
+    ]
 
 
 def _median(spread: Spread | None) -> int | str:

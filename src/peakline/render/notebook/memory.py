@@ -6,23 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peakline.errors import UsageError
-from peakline.findings.failed_programs import explained_failures
-from peakline.findings.memory_answer import MemoryAnswer
-from peakline.findings.program_memory import device_needs, program_at_peak
-from peakline.memory.allocator_names import shown_names
-from peakline.memory.peak import AllocatorPeak
-from peakline.render.document import programs
-from peakline.render.document.live import category_table, live_rows, live_table
-from peakline.render.document.memory import (
+from peakline.document import limits, programs
+from peakline.document.live import category_table, live_rows, live_table
+from peakline.document.memory import (
     explained,
     memory_headline,
     peak_facts,
     savings_table,
     worth_saving,
 )
-from peakline.render.document.model import Table
-from peakline.render.document.program_memory import (
+from peakline.document.model import Table
+from peakline.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
     at_peak_title,
@@ -30,18 +24,20 @@ from peakline.render.document.program_memory import (
     failure_title,
     need_sections,
 )
+from peakline.errors import UsageError
+from peakline.findings.failed_programs import explained_failures
+from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.program_memory import device_needs, program_at_peak
+from peakline.memory.allocator_names import shown_names
+from peakline.memory.peak import AllocatorPeak
 from peakline.render.notebook import finding
 from peakline.render.notebook.finding import listed_findings
-from peakline.render.notebook.pieces import ROWS, drawn, facts, headed, line, shown, table
+from peakline.render.notebook.pieces import drawn, facts, headed, line, shown, table
 from peakline.text import allocator_text, counted, size_text
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding
     from peakline.tables import Profile
-
-_ALLOCATORS = 6
-_IN_FULL = 3
-"""Of so many allocators, programs and failures all is shown."""
 
 
 def parts(answer: MemoryAnswer) -> list[str]:
@@ -88,7 +84,7 @@ def _explained(profile: Profile, answer: MemoryAnswer) -> Iterator[str]:
         yield allocators_table(answer, peaks, {}, names)
     drawings = allocator_drawings(profile, answer)
     details = {one.allocator: one for one in answer.details}
-    for peak in peaks[:_IN_FULL]:
+    for peak in peaks[: limits.IN_FULL.notebook]:
         yield headed(allocator_text(names.get(peak.allocator, peak.allocator)))
         detail = details.get(peak.allocator)
         said, tables = explained(profile, peak, detail, answer, answer.labels, moment=answer.moment)
@@ -106,16 +102,18 @@ def _explained(profile: Profile, answer: MemoryAnswer) -> Iterator[str]:
 
 
 def _findings(findings: Sequence[Finding], names: Mapping[str, str]) -> Iterator[str]:
-    for one in findings[:ROWS]:
+    for one in findings[: limits.ROWS.notebook]:
         yield from finding.parts(replace(one, title=one.title_with(names)))
-    if left := len(findings[ROWS:]):
+    if left := len(findings[limits.ROWS.notebook :]):
         yield line(f"and {counted(left, 'more finding')}: findings", quiet=True)
 
 
 def _failures(profile: Profile) -> Iterator[str]:
     """Which programs failed requests can have been for, and what the first of each has live."""
     failures = explained_failures(profile)
-    for text, one in list({failure_text(one): one for one in failures}.items())[:_IN_FULL]:
+    for text, one in list({failure_text(one): one for one in failures}.items())[
+        : limits.IN_FULL.notebook
+    ]:
         yield line(text)
         if one.programs:
             program = one.programs[0].program
@@ -129,11 +127,11 @@ def _needs(profile: Profile) -> Iterator[str]:
         return
     yield line(LOWER_BOUND if needs[0].is_run else NOT_RUN, quiet=True)
     sections = need_sections(needs)
-    for title, said, need in sections[:_IN_FULL]:
+    for title, said, need in sections[: limits.IN_FULL.notebook]:
         yield headed(title) if title else ""
         yield facts(said)
         yield _program(programs.live_table(need.program))
-    if left := len(sections[_IN_FULL:]):
+    if left := len(sections[limits.IN_FULL.notebook :]):
         yield line(f"and {counted(left, 'more program')} on other devices", quiet=True)
 
 
@@ -177,7 +175,7 @@ def memory_parts(answer: MemoryAnswer, drawings: Mapping[str, str]) -> list[str]
 def live_parts(peak: AllocatorPeak, answer: MemoryAnswer, title: str) -> list[str]:
     """What is live at the peak: by category, and the largest buffers."""
     rows = live_rows(peak.peak_buffers, answer.labels)
-    live = live_table(rows, title, ROWS).numbers_first()
+    live = live_table(rows, title, limits.ROWS.notebook).numbers_first()
     return [drawn(category_table(peak)), drawn(live)]
 
 
@@ -189,7 +187,7 @@ def allocators_table(
 ) -> str:
     """The first allocators, a row each; ``names`` are those of screens by those in the file."""
     rows = []
-    for peak in peaks[:_ALLOCATORS]:
+    for peak in peaks[: limits.ALLOCATORS.notebook]:
         first = peak_facts(peak, answer.step, answer.labels)[0].text
         if answer.moment:
             first = size_text(peak.peak_bytes)

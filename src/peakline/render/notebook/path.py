@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from peakline.render.document.model import Table, columns_of
+from peakline.document import limits
+from peakline.document.model import Table, columns_of
 from peakline.render.notebook.pieces import drawn, headed, line
 from peakline.shown import headline_of
 from peakline.timing.critical_path.path import StepPath
-
-_NAMES = 12
 
 
 def parts(path: StepPath) -> list[str]:
@@ -19,9 +18,12 @@ def parts(path: StepPath) -> list[str]:
     found = [headed("Critical path", headline_of(path) + on)]
     found.append(line(f"its pieces explain {path.explained:.1%} of that", quiet=True))
     near = [
-        (piece.slack_ps, piece.end_ps - piece.begin_ps, piece.name) for piece in path.near[:_NAMES]
+        (piece.slack_ps, piece.end_ps - piece.begin_ps, piece.name)
+        for piece in path.near[: limits.PATH.notebook]
     ]
-    found.append(drawn(Table("where its time goes", columns, rows), _NAMES))
+    found.append(drawn(Table("where its time goes", columns, rows), limits.PATH.notebook))
     beside = columns_of(slack="ps", time="ps", what="name")
-    found.append(drawn(Table("beside it, with the least slack", beside, near), _NAMES))
+    found.append(
+        drawn(Table("beside it, with the least slack", beside, near), limits.PATH.notebook)
+    )
     return found

@@ -6,18 +6,17 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from peakline.render.document.model import Fact, Table, capital, text_of
+from peakline.document import limits
+from peakline.document.model import Fact, Table, capital, text_of
 from peakline.text import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS = 8
 _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
 _RIGHT = "padding:1px 12px 1px 0;text-align:right;white-space:nowrap;vertical-align:top"
 _QUIET = "opacity:.7"
 _LONGEST = 300
-_MOST_ROWS, _MOST_COLUMNS = 10, 12
 _TEXT = 60
 
 
@@ -44,7 +43,9 @@ def headed(title: str, about: str = "") -> str:
     return f"<div><strong>{shown(title)}</strong>{beside}</div>"
 
 
-def listed(title: str, items: Sequence[str], most: int = ROWS, rest: str = "") -> str:
+def listed(
+    title: str, items: Sequence[str], most: int = limits.ROWS.notebook, rest: str = ""
+) -> str:
     """``items``, which are HTML, under a title; ``rest`` says where more is."""
     if not items:
         return ""
@@ -63,7 +64,7 @@ def facts(found: Iterable[Fact]) -> str:
     return table(["", ""], rows) if rows else ""
 
 
-def drawn(found: Table, most: int = ROWS) -> str:
+def drawn(found: Table, most: int = limits.ROWS.notebook) -> str:
     """The first rows of a document's table under its title; nothing without rows."""
     if not found.rows:
         return ""
@@ -105,14 +106,17 @@ def rows_table(rows: pa.Table) -> list[str]:
     """The first rows and columns of an Arrow table, and how many there are."""
     import pyarrow as pa
 
-    names = rows.column_names[:_MOST_COLUMNS]
+    names = rows.column_names[: limits.ANSWER_COLUMNS.notebook]
     numbers = [
         place
         for place, name in enumerate(names)
         if pa.types.is_integer(rows.schema.field(place).type)
         or pa.types.is_floating(rows.schema.field(place).type)
     ]
-    cells = [[_cell(row[name]) for name in names] for row in rows.slice(0, _MOST_ROWS).to_pylist()]
+    cells = [
+        [_cell(row[name]) for name in names]
+        for row in rows.slice(0, limits.ANSWER_ROWS.notebook).to_pylist()
+    ]
     counts = f"{counted(rows.num_rows, 'row')}, {counted(rows.num_columns, 'column')}"
     about = f"{counts}: to_pandas(), to_polars()"
     return [line(about, quiet=True), table([shown(n, _TEXT) for n in names], cells, right=numbers)]

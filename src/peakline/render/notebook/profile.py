@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from peakline.document.model import capital
+from peakline.document.profile import profile_text
+from peakline.document.summary import NOTHING_NOTABLE
 from peakline.errors import DeadlineError, PeaklineError
-from peakline.render.document.model import capital
-from peakline.render.document.profile import profile_text
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import headed, line, listed, shown, table
 
@@ -66,9 +67,9 @@ def _attempted(make: Callable[[], Sequence[str]]) -> Sequence[str]:
 
 def _said(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[str]:
     """The lines of the summary and the findings, as on the command line."""
+    from peakline.document.summary import summary_lines
     from peakline.findings.ranking import priorities
     from peakline.findings.summary import notable_of
-    from peakline.render.document.summary import summary_lines
 
     lines = summary_lines(profile, memory, time)
     found = []
@@ -84,7 +85,7 @@ def _said(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[str]
     elif notable := notable_of(memory, time):
         found.append(listed("Worth a look", [shown(one.text) for one in notable]))
     elif lines:
-        found.append(line("Nothing stands out."))
+        found.append(line(NOTHING_NOTABLE))
     elif "nodes" in profile.tables:
         found.append(line('Its graph: profile.tool("graph"), or peakline graph.'))
     return found

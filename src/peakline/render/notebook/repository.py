@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.document import limits
 from peakline.render.notebook.pieces import headed, line, shown, table
 from peakline.text import counted
 
 if TYPE_CHECKING:
     from peakline.api import Repository
-
-_SESSIONS = 20
 
 
 def parts(repository: Repository) -> list[str]:
@@ -18,7 +17,7 @@ def parts(repository: Repository) -> list[str]:
     sessions = repository.sessions()
     rows = [
         [shown(one.name), f"{len(one.hosts):,}", shown(", ".join(one.hosts), 120)]
-        for one in sessions[:_SESSIONS]
+        for one in sessions[: limits.SESSIONS.notebook]
     ]
     found = [headed(repository.logdir, counted(len(sessions), "session"))]
     found.append(table(["Session", "Hosts", ""], rows, right=[1]) if rows else "")

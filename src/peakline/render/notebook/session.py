@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.document import limits
 from peakline.render.notebook.pieces import headed, listed, shown
 
 if TYPE_CHECKING:
     from peakline.api import Session
 
-_HOSTS = 40
-
 
 def parts(session: Session) -> list[str]:
     """One of the sessions of a `Repository`."""
     hosts = [shown(one) for one in session.hosts]
-    return [headed(session.name, session.path), listed("Hosts", hosts, _HOSTS)]
+    return [headed(session.name, session.path), listed("Hosts", hosts, limits.HOSTS.notebook)]

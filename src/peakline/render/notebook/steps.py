@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from peakline.render.document.steps import steps_tables
+from peakline.document import limits
+from peakline.document.steps import steps_tables
 from peakline.render.notebook.drawings import steps_drawing
 from peakline.render.notebook.pieces import drawn, headed, line
 from peakline.shown import headline_of
 from peakline.timing.step_facts import StepFacts
-
-_STEPS = 24
 
 
 def parts(steps: StepFacts) -> list[str]:
@@ -17,4 +16,4 @@ def parts(steps: StepFacts) -> list[str]:
     if not steps.rows:
         return [headed("Steps"), line("nothing in this profile says what a step is")]
     _, wall = steps.slowest_lane()
-    return [head, steps_drawing(wall), drawn(steps_tables(steps)[0], _STEPS)]
+    return [head, steps_drawing(wall), drawn(steps_tables(steps)[0], limits.STEPS.notebook)]

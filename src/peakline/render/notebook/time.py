@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from peakline.findings.time_answer import TimeAnswer
-from peakline.render.document.model import Table, capital, text_of
-from peakline.render.document.steps import (
+from peakline.document.model import Table, capital, text_of
+from peakline.document.steps import (
     by_device_table,
     devices_table,
     parts_table,
     steps_part,
     utilisation_facts,
 )
+from peakline.findings.time_answer import TimeAnswer
 from peakline.render.notebook.drawings import shares_drawing, steps_drawing
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import drawn, facts, headed, line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from peakline.render.document.check import behind, checks_table, name_of, outcome
+from peakline.document.check import behind, checks_table, name_of, outcome
 from peakline.render.terminal.screen import Shown, Text, drawn, grid_of, show
 
 if TYPE_CHECKING:

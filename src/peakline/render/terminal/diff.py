@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from peakline.compare.comparison import Comparison
 from peakline.compare.hosts import HostsComparison
 from peakline.compare.series import Series
+from peakline.document.diff import Part as Compared
+from peakline.document.diff import facts_text, findings_of, memory_parts, time_part
+from peakline.document.headline import diff_headline
+from peakline.document.model import Fact
+from peakline.document.program_diff import program_parts
 from peakline.findings.finding import Finding
-from peakline.render.document.diff import Part as Compared
-from peakline.render.document.diff import facts_text, findings_of, memory_parts, time_part
-from peakline.render.document.model import Fact
-from peakline.render.document.program_diff import program_parts
-from peakline.render.terminal.headline import diff_headline
+from peakline.render.terminal.headline import severity_style
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -22,7 +23,6 @@ from peakline.render.terminal.screen import (
     indented,
     show,
 )
-from peakline.render.terminal.time_parts import severity_style
 
 _LEAST = ("module", "category", "region", "type", "before")
 """What a narrow screen does without, before it leaves out what happened to a row."""

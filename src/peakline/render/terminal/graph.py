@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.document import limits
+from peakline.document.graph import NO_GRAPH, contents_tables, graph_facts, graphs_table
 from peakline.graph.index import short_name
 from peakline.graph.rules import RULES
-from peakline.render.document.graph import contents_tables, graph_facts, graphs_table
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from peakline.graph.rules import BrokenRule
     from peakline.graph.summary import GraphRow, GraphSummary
 
-_ROWS = 20
-_GRAPHS = 100
-
 
 def print_graph(profile: Profile, summary: GraphSummary, broken: list[BrokenRule] | None) -> None:
     """Print what the graphs hold; or what a check found, when ``broken`` is not None."""
+    if not summary.graphs:
+        show([Text(f"{profile.path}: {NO_GRAPH}", hang=2)])
+        return
     parts: list[Shown] = [Text(_headline(summary, broken), "bold", 2)]
     parts += [Text(f"{profile.path} ({profile.format})", "dim", 2), ""]
     parts.append(drawn_facts(graph_facts(summary)))
@@ -54,7 +55,7 @@ def _headline(summary: GraphSummary, broken: list[BrokenRule] | None) -> str:
 
 def _contents(summary: GraphSummary) -> list[Shown]:
     parts: list[Shown] = []
-    for one in contents_tables(summary, _ROWS):
+    for one in contents_tables(summary, limits.NODES.terminal):
         parts += ["", _title(one.title), drawn(one)]
         if one.rest:
             kinds, nodes = one.rest
@@ -68,7 +69,7 @@ def _title(text: str) -> Text:
 
 
 def _graphs(graphs: tuple[GraphRow, ...]) -> list[Shown]:
-    table = graphs_table(graphs, _GRAPHS)
+    table = graphs_table(graphs, limits.GRAPHS.terminal)
     parts: list[Shown] = [in_order(table)]
     if table.rest:
         hidden, nodes = table.rest
@@ -87,9 +88,11 @@ def _check(broken: list[BrokenRule], *, several: bool) -> list[Shown]:
             these = [one for one in found if one.rule == rule]
             style = "bold red" if title == "error" else "bold yellow"
             parts += ["", Text(f"{title}: {rule} ({len(these):,}): {RULES[rule]}", style, 2)]
-            parts += [indented(_broken(one, several=several)) for one in these[:_ROWS]]
-            if len(these) > _ROWS:
-                more = f"and {len(these) - _ROWS:,} more (all with --json)"
+            parts += [
+                indented(_broken(one, several=several)) for one in these[: limits.NODES.terminal]
+            ]
+            if len(these) > limits.NODES.terminal:
+                more = f"and {len(these) - limits.NODES.terminal:,} more (all with --json)"
                 parts.append(indented(Text(more)))
     if not any(one.is_error for one in broken):
         parts += ["", Text("every rule holds", "green")]

@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from peakline.document import memory as said
+from peakline.document.finding import pieces_text, screen_table
+from peakline.document.fit import (
+    NOTHING_TO_REPLAY,
+    alternatives_table,
+    batch_facts,
+    fit_facts,
+    fit_headline,
+    no_fit_facts,
+    pins_table,
+    together_fact,
+)
+from peakline.document.live import category_table, live_rows, live_table, narrower
+from peakline.document.model import Fact, Table
 from peakline.findings.failed_programs import explained_failures
-from peakline.findings.program_memory import program_at_peak
+from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.findings.step_names import labels_of, step_phrase
 from peakline.memory.allocator_names import shown_names
-from peakline.render.document import memory as said
-from peakline.render.document.finding import pieces_text, screen_table
-from peakline.render.document.live import category_table, live_rows, live_table, narrower
-from peakline.render.document.model import Fact, Table
-from peakline.render.terminal.headline import headed
+from peakline.memory.fit.model import Fit, NoFit
+from peakline.render.terminal.headline import headed, profile_line, severity_style
+from peakline.render.terminal.programs import failure_parts, need_parts, program_parts
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -23,7 +35,7 @@ from peakline.render.terminal.screen import (
     indented,
     show,
 )
-from peakline.render.terminal.time_parts import profile_line, severity_style
+from peakline.tables.profile_facts import is_moment
 from peakline.text import allocator_text, counted, size_text, time_text
 
 if TYPE_CHECKING:
@@ -33,28 +45,22 @@ if TYPE_CHECKING:
     from peakline.memory.details import MemoryDetails
     from peakline.memory.fragmentation import Fragmentation
     from peakline.memory.peak import AllocatorPeak
-    from peakline.tables.columns import Columns
 
 _LEAST = ("step", "type", "region", "shape")
 """Columns that a narrow screen does without, in this order."""
 _LEAST_OF_SAVINGS = ("at least",)
 
 
-def print_memory(
-    profile: Profile, answer: MemoryAnswer, steps: Columns, *, moment: bool = False
-) -> None:
-    """Print what failed, every allocator's peak and what was live at it, then the findings.
-
-    ``moment``: the file has what there was at one moment, and no records of how it came about.
-    """
-    labels, names = labels_of(steps), shown_names(profile)
+def print_memory(profile: Profile, answer: MemoryAnswer) -> None:
+    """Print what failed, every allocator's peak and what was live at it, then the findings."""
+    # Without records of how it came about, what there was is of one moment.
+    moment = is_moment(profile)
+    labels, names = labels_of(profile.columns_or_empty("steps")), shown_names(profile)
     sentence = said.memory_headline(profile, answer.allocators, labels)
     parts = headed(sentence, profile, moment=moment)
     errors = [finding for finding in answer.findings if finding.severity == "error"]
     parts += _findings(errors, answer, labels, names)
     if errors and (failures := explained_failures(profile)):
-        from peakline.render.terminal.program_memory import failure_parts
-
         parts += failure_parts(failures)
     details = answer.details or (None,) * len(answer.allocators)
     for peak, detail in zip(answer.allocators, details, strict=True):
@@ -67,11 +73,9 @@ def print_memory(
     show(parts)
 
 
-def print_memory_at(
-    profile: Profile, time_ps: int, memory: tuple[AllocatorPeak, ...], steps: Columns
-) -> None:
+def print_memory_at(profile: Profile, time_ps: int, memory: Sequence[AllocatorPeak]) -> None:
     """Print what every allocator held at ``time_ps``, and what it was made of."""
-    labels, names = labels_of(steps), shown_names(profile)
+    labels, names = labels_of(profile.columns_or_empty("steps")), shown_names(profile)
     parts: list[Shown] = [profile_line(profile)]
     if not memory:
         parts += ["", Text(f"no memory is known of at {time_text(time_ps)}: records begin later")]
@@ -90,9 +94,13 @@ def print_memory_at(
     show(parts)
 
 
-def print_findings(profile: Profile, answer: MemoryAnswer) -> None:
-    """Print what compiled programs say where no allocator recorded anything."""
-    show(_findings(answer.findings, answer, {}, shown_names(profile)))
+def print_no_memory(profile: Profile, answer: MemoryAnswer, *, with_programs: bool) -> None:
+    """Print that no allocator recorded anything, and what compiled programs say in its place."""
+    how = answer.to_record and f"; {answer.to_record}"
+    parts: list[Shown] = [Text(f"{profile.path}: {answer.nothing}{how}", hang=2)]
+    if with_programs and (needs := device_needs(profile)):
+        parts += need_parts(needs)
+    show([*parts, *_findings(answer.findings, answer, {}, shown_names(profile))])
 
 
 def _name(peak: AllocatorPeak, names: Mapping[str, str]) -> list[Shown]:
@@ -143,8 +151,6 @@ def _allocator(
         return parts
     parts += _live(peak, labels, "held by" if moment else "live at the peak")
     if not moment and (program := program_at_peak(profile, peak)) is not None:
-        from peakline.render.terminal.program_memory import program_parts
-
         parts += program_parts(program)
     return parts + [part for table in tables if table.rows for part in _titled(table)]
 
@@ -164,3 +170,29 @@ def _live(peak: AllocatorPeak, labels: Mapping[int, str], title: str) -> Sequenc
 
 def _titled(table: Table) -> list[Shown]:
     return ["", indented(table.title), drawn(table, least=_LEAST_OF_SAVINGS)]
+
+
+def print_fit(profile: Profile, fits: Sequence[Fit], failed: Sequence[NoFit]) -> None:
+    """Print the answer for every allocator."""
+    if not (fits or failed):
+        show([Text(f"{profile.path}: {NOTHING_TO_REPLAY}", hang=2)])
+        return
+    parts = headed(fit_headline(fits), profile)
+    for fit in fits:
+        parts += ["", Text(allocator_text(fit.allocator), "bold")]
+        parts.append(drawn_facts([*fit_facts(fit), *batch_facts(fit)]))
+        if fit.alternatives:
+            table = alternatives_table(fit)
+            parts += ["", Text(table.title, "bold"), drawn(table.trimmed())]
+        if fit.pins:
+            table = pins_table(fit)
+            parts += ["", Text(table.title, "bold"), drawn(table)]
+    if failed:
+        parts += ["", drawn_facts(no_fit_facts(failed))]
+    show(parts)
+
+
+def print_together(together: Iterable[dict[str, object]]) -> None:
+    """Print what several recordings of a program say of each allocator."""
+    for summed in together:
+        show(["", Text(f"{summed['allocator']}, {together_fact(summed).text}", hang=2)])

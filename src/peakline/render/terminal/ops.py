@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from peakline.findings.recording_advice import to_place_ops
-from peakline.render.document.model import Table
-from peakline.render.document.ops import (
+from peakline.document import limits
+from peakline.document.headline import rows_headline
+from peakline.document.model import Table, rest_text
+from peakline.document.ops import (
     NARROW_WITHOUT,
     RUNS,
     by_module_tables,
@@ -15,23 +16,21 @@ from peakline.render.document.ops import (
     kernels_table,
     ops_tables,
 )
-from peakline.render.terminal.headline import headed, rows_headline
+from peakline.findings.recording_advice import to_place_ops
+from peakline.render.terminal.headline import headed, profile_line
 from peakline.render.terminal.screen import Shown, Text, drawn, indented, show
-from peakline.render.terminal.time_parts import profile_line
-from peakline.text import counted
 
 if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.tables.columns import Columns
 
-_ROWS = 20
 _COLUMN = {"total": "total", "count": "runs", "median": "median", "max": "max"}
 """What the column is called by which rows are ordered, if it is not the self time."""
 
 
 def print_ops(profile: Profile, table: Columns | None, top: int | None, sort: str = "self") -> None:
     """Print the ops of the devices, then those of the host; ``table`` is in the order ``sort``."""
-    sides = {} if table is None else ops_tables(table, top or _ROWS)
+    sides = {} if table is None else ops_tables(table, top or limits.OPS.terminal)
     by = _COLUMN.get(sort, "")
     parts = headed(rows_headline(sides, "op", by), profile)
     for one in sides.values():
@@ -51,7 +50,9 @@ def print_ops_by(
     sort: str = "self",
 ) -> None:
     """Print the time of ops by module or by the shapes of their inputs; ``rows`` stand in order."""
-    tables = (by_module_tables if by == "module" else by_shape_tables)(rows, top or _ROWS)
+    tables = (by_module_tables if by == "module" else by_shape_tables)(
+        rows, top or limits.OPS.terminal
+    )
     column = _COLUMN.get(sort, "")
     parts = headed(rows_headline(tables, by, column), profile)
     for one in tables.values():
@@ -77,7 +78,7 @@ def print_kernels(
     if table is None:
         show([profile_line(profile), "", "no GPU kernels in this profile"])
         return
-    shown = kernels_table(table, top or _ROWS)
+    shown = kernels_table(table, top or limits.OPS.terminal)
     # A kernel calls nothing: all its time is its own.
     by = "" if sort == "total" else _COLUMN.get(sort, "")
     parts = headed(rows_headline({"kernels": shown}, "kernel", by), profile)
@@ -93,5 +94,5 @@ def _table(table: Table, what: str, least: Sequence[str], by: str) -> list[Shown
     least = [one for one in least if one != by]
     parts: list[Shown] = ["", Text(table.title, "bold"), drawn(table, least=least)]
     if table.rest:
-        parts.append(indented(Text(f"and {counted(int(table.rest[0] or 0), f'more {what}')}")))
+        parts.append(indented(Text(rest_text(table, what))))
     return parts

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peakline.render.document.model import Table
-from peakline.render.document.programs import (
+from peakline.document import limits
+from peakline.document.model import Table, rest_text
+from peakline.document.program_memory import (
+    LOWER_BOUND,
+    NOT_RUN,
+    at_peak_title,
+    failure_text,
+    failure_title,
+    need_sections,
+)
+from peakline.document.programs import (
     LIVE_NARROW_WITHOUT,
+    LIVE_ROWS,
     NARROW_WITHOUT,
     advice_table,
     groups_tables,
@@ -15,16 +25,15 @@ from peakline.render.document.programs import (
     program_facts,
     programs_table,
 )
-from peakline.render.terminal.headline import headed
+from peakline.render.terminal.headline import headed, profile_line
 from peakline.render.terminal.screen import Shown, Text, drawn, drawn_facts, indented, show
-from peakline.render.terminal.time_parts import profile_line
 from peakline.text import counted, size_text
 
 if TYPE_CHECKING:
     from peakline.api import Profile
+    from peakline.findings.failed_programs import Explained
+    from peakline.findings.program_memory import DeviceNeed
     from peakline.timing.program_answer import ProgramAnswer
-
-_ROWS, _GROUPS = 20, 8
 
 
 def print_programs(profile: Profile, programs: Sequence[ProgramAnswer], top: int | None) -> None:
@@ -34,7 +43,7 @@ def print_programs(profile: Profile, programs: Sequence[ProgramAnswer], top: int
     elif len(programs) == 1:
         show([*headed(_need(programs[0]), profile), "", *_details(programs[0], top)])
     else:
-        table = programs_table(programs, top or _ROWS)
+        table = programs_table(programs, top or limits.PROGRAMS.terminal)
         parts = [*headed(table.title, profile), "", *_drawn(table, NARROW_WITHOUT, "program")]
         parts += ["", Text("one program in full: --module NAME")]
         show(parts)
@@ -53,14 +62,14 @@ def _need(one: ProgramAnswer) -> str:
 
 def _details(one: ProgramAnswer, top: int | None, *, in_full: bool = False) -> list[Shown]:
     parts: list[Shown] = [drawn_facts(program_facts(one))]
-    parts += live_parts(one, top or _ROWS)
+    parts += live_parts(one, top or limits.PROGRAMS.terminal)
     if one.live_count:
         if one.is_large and not in_full:
             parts += ["", Text(f"what would lower it: --module {one.name}")]
         elif (advice := advice_table(one)).rows:
             title = Text(advice.title, "bold")
             parts += ["", title, drawn(advice)]
-        for group in groups_tables(one, _GROUPS):
+        for group in groups_tables(one, limits.PROGRAM_GROUPS.terminal):
             parts += ["", Text(group.title, "bold"), drawn(group)]
     return parts
 
@@ -77,7 +86,44 @@ def live_parts(one: ProgramAnswer, most: int) -> list[Shown]:
 def _drawn(table: Table, least: Sequence[str], what: str) -> list[Shown]:
     parts: list[Shown] = [drawn(table, least=least)]
     if table.rest:
-        size = f", {size_text(float(table.rest[1] or 0))}" if len(table.rest) > 1 else ""
-        more = counted(int(table.rest[0] or 0), f"more {what}")
-        parts.append(indented(Text(f"and {more}{size}")))
+        parts.append(indented(Text(rest_text(table, what, "bytes"))))
+    return parts
+
+
+def program_parts(program: ProgramAnswer) -> list[Shown]:
+    """What a program that ran at an allocator's peak had live at its own."""
+    parts = live_parts(program, LIVE_ROWS)
+    parts[1] = Text(at_peak_title(program))
+    return ["", *(indented(part) for part in parts[1:])]
+
+
+def need_parts(needs: Sequence[DeviceNeed]) -> list[Shown]:
+    """Per device the program that needs most, and what is live then."""
+    parts: list[Shown] = ["", Text(LOWER_BOUND if needs[0].is_run else NOT_RUN)]
+    sections = need_sections(needs)
+    for title, facts, need in sections[: limits.NEEDS.terminal]:
+        parts += ["", *([Text(title, "bold")] if title else []), drawn_facts(facts)]
+        parts += live_parts(need.program, LIVE_ROWS)
+    if len(sections) > limits.NEEDS.terminal:
+        more = counted(len(sections) - limits.NEEDS.terminal, "more program")
+        parts += ["", Text(f"and {more} on other devices; all of them with --json")]
+    return [*parts, "", Text("every program: peakline programs PATH")]
+
+
+def failure_parts(failures: Sequence[Explained]) -> list[Shown]:
+    """Which programs failed requests can have been for, and what the first has live."""
+    parts: list[Shown] = []
+    shown: set[str] = set()
+    for one in failures:
+        text = failure_text(one)
+        if text in shown:
+            continue
+        shown.add(text)
+        parts += ["", Text(text, "bold")]
+        if one.programs and len(shown) <= limits.FAILURES.terminal:
+            program = one.programs[0].program
+            live = live_parts(program, LIVE_ROWS)
+            if live:
+                live[1] = Text(failure_title(program))
+            parts += [indented(part) for part in live[1:]]
     return parts

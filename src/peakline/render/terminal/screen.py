@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from peakline.render.document.model import Column, Fact, Table, text_of
+from peakline.document.model import Column, Fact, Table, text_of
 from peakline.render.terminal.layout import Indented, Part, Shown, Text, show
 from peakline.render.terminal.table import Choice, Grid, Head, Labelled
 

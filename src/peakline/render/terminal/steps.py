@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.render.document.finding import time_tables
-from peakline.render.document.model import Table
-from peakline.render.document.steps import (
+from peakline.document.finding import time_tables
+from peakline.document.headline import steps_headline
+from peakline.document.model import Table, rest_text
+from peakline.document.steps import (
     by_device_table,
     devices_table,
     parts_table,
@@ -14,7 +15,7 @@ from peakline.render.document.steps import (
     steps_tables,
     utilisation_facts,
 )
-from peakline.render.terminal.headline import headed, steps_headline
+from peakline.render.terminal.headline import headed, severity_style
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -24,7 +25,6 @@ from peakline.render.terminal.screen import (
     indented,
     show,
 )
-from peakline.render.terminal.time_parts import severity_style
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -55,7 +55,7 @@ def print_steps(profile: Profile, answer: TimeAnswer) -> None:
     if devices.rows:
         parts += ["", in_order(devices)]
     if devices.rest:
-        parts.append(indented(Text(f"and {devices.rest[0]} more devices (all with --json)")))
+        parts.append(indented(Text(f"{rest_text(devices, 'device')} (all with --json)")))
     if answer.times is not None:
         tables = steps_tables(answer.steps)
         parts += ["", indented(Text(tables[0].title)), fitting(tables)]

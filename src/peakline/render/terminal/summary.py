@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from peakline.document.headline import summary_headline
+from peakline.document.summary import summary_lines
 from peakline.findings.summary import FIRST, notable_of
 from peakline.memory.allocator_names import shown_names
-from peakline.render.document.summary import summary_lines
-from peakline.render.terminal.headline import headed, summary_headline
+from peakline.render.terminal.headline import headed, severity_style
 from peakline.render.terminal.layout import Indented
 from peakline.render.terminal.screen import Shown, Text, indented, show
 from peakline.render.terminal.table import Labelled
-from peakline.render.terminal.time_parts import severity_style
 from peakline.tables.profile_facts import is_moment
 
 if TYPE_CHECKING:
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from peakline.findings.ranking import Priority
     from peakline.findings.time_answer import TimeAnswer
 
-_ALLOCATORS, _DEVICES, _PARTS = 4, 4, 4
-_NAME = 60
-_LEAST = 0.005
-"""Half a per cent is the least that is shown as one."""
 _VERBS = {"memory": "peakline memory", "time": "peakline steps"}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peakline.document.trace import NO_EVENTS
 from peakline.findings.step_names import labels_of, step_phrase
 from peakline.render.terminal.elide import elided
 from peakline.render.terminal.headline import headed
@@ -39,6 +40,9 @@ def print_excerpt(
     profile: Profile, trace: Trace, excerpt: Excerpt, step: int | None = None
 ) -> None:
     """Print the stretch (of the ``step`` of that id): which events are shown, then line by line."""
+    if not trace.size:
+        show([Text(f"{profile.path}: {NO_EVENTS}", hang=2)])
+        return
     show(_parts(profile, trace, excerpt, step))
 
 

@@ -44,8 +44,8 @@ class MemoryFindingsParameters(Parameters):
 
 def _partial(profile: Profile, parameters: MemoryFindingsParameters) -> dict[str, list[Any]]:
     """One host's findings and the rows of each analysis."""
+    from peakline.document.memory_json import details_json
     from peakline.findings.memory_answer import answer_memory
-    from peakline.tools.memory_findings.output import details_json
 
     answer = answer_memory(profile, allocator=parameters.allocator, step=parameters.step)
     findings = [
@@ -64,7 +64,7 @@ def _partial(profile: Profile, parameters: MemoryFindingsParameters) -> dict[str
 def _run(profile: Profile, parameters: MemoryFindingsParameters, output_format: str) -> bytes:
     document = _partial(profile, parameters)
     if output_format == "markdown":
-        from peakline.tools.memory_findings.output import markdown
+        from peakline.document.memory_json import markdown
 
         return markdown(document["findings"]).encode()
     return compact_json(document)
@@ -110,7 +110,7 @@ def _identity(finding: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _markdown_of_hosts(parts: Sequence[tuple[str, dict[str, list[Any]]]]) -> bytes:
-    from peakline.tools.memory_findings.output import markdown, markdown_of_hosts
+    from peakline.document.memory_json import markdown, markdown_of_hosts
 
     hosts: dict[str, list[str]] = {}
     for host, told in parts:

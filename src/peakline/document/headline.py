@@ -1,0 +1,118 @@
+"""The first line of an answer: the answer in one sentence, before what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from peakline.document.model import text_of
+from peakline.findings.headline.memory import failure_sentence
+from peakline.findings.memory_answer import failures_of
+from peakline.text import counted, cut_middle, shares_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from peakline.api import Profile
+    from peakline.compare.comparison import Comparison
+    from peakline.document.diff import Change, Part
+    from peakline.document.model import Table
+    from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.findings.ranking import Priority
+    from peakline.findings.time_answer import TimeAnswer
+
+_PARTS, _NAME = 2, 60
+_CHANCE = "no more than chance"
+
+
+def summary_headline(
+    profile: Profile,
+    memory: MemoryAnswer,
+    time: TimeAnswer,
+    first: Sequence[Priority],
+    *,
+    moment: bool,
+) -> str:
+    """What ran out of memory, how much there is, how long a step takes, how much there is to fix;
+    empty where nothing of it is known.
+    """
+    said = [failure_sentence(one.failures[0]).text for one in failures_of(profile)[:1]]
+    peak = max(memory.allocators, key=lambda one: one.peak_bytes, default=None)
+    if peak is not None and peak.peak_bytes:
+        said.append(f"{'in use' if moment else 'peak'} {size_text(peak.peak_bytes)}")
+    devices = time.devices.to_pylist()
+    if time.times is not None:
+        said.append(f"step {time_text(time.times.median_ps)}")
+    elif devices:
+        span = devices[0]["end_ps"] - devices[0]["start_ps"]
+        said.append(f"device busy {devices[0]['busy_ps'] / max(span, 1):.0%}")
+    if not said:
+        return ""
+    return f"{', '.join(said)}; {counted(len(first), 'finding') if first else 'no findings'}"
+
+
+def steps_headline(answer: TimeAnswer) -> str:
+    """How long a step takes, and the parts that take most of it."""
+    if answer.times is None:
+        return ""
+    parts = answer.parts()
+    shares = shares_text([answer.steps.main.total(name) for name, *_ in parts], 0)
+    goes = [f"{text} {part[1]}" for part, text in zip(parts, shares, strict=True)]
+    goes = [one for one in goes[:_PARTS] if not one.startswith("0%")]
+    name = f" of {answer.by_name[0][0]}" if answer.by_name else ""
+    step = "one step" if answer.times.count == 1 else f"median step{name}"
+    length = f"{step} {time_text(answer.times.median_ps)}"
+    return f"{length}: {', '.join(goes)}" if goes else length
+
+
+_MOST = {
+    "total": "{} in total",
+    "runs": "{}",
+    "median": "the median run takes {}",
+    "max": "the longest run takes {}",
+}
+
+
+def rows_headline(tables: Mapping[str, Table], what: str, by: str = "self time") -> str:
+    """What comes first in the first table: its last name, and its share or the column ``by`` which
+    rows are ordered.
+    """
+    for side, table in tables.items():
+        labels = [column.label for column in table.columns]
+        if table.rows and "share" in labels:
+            row = table.rows[0]
+            name = cut_middle(str(row[labels.index("op") if what == "shape" else -1]), _NAME)
+            if by in _MOST:
+                value = row[labels.index(by)]
+                text = counted(int(value or 0), "run") if by == "runs" else text_of(value, "run_ps")
+                return f"{_MOST[by].format(text)}: {name}"
+            of = f"the {side}'s self time" if side != "kernels" else "the kernels' time"
+            return f"{row[labels.index('share')]} of {of}: {name}"
+    return ""
+
+
+def diff_headline(
+    found: Comparison, memory: Sequence[Part], programs: Sequence[Part], time: Part | None
+) -> str:
+    """How the peaks and the step time changed."""
+    if found.is_empty:
+        return "nothing changed"
+    several = len(memory) > 1
+    said = [
+        f"{part.title} peak {_moved(change)}" if several else f"peak {_moved(change)}"
+        for part in memory[:_PARTS]
+        for change in part.changes[:1]
+    ]
+    steps = [one for one in (time.changes if time is not None else ()) if one.label == "step time"]
+    chance = time is not None and any(_CHANCE in note for note in time.notes)
+    said += [f"step time {'within the noise' if chance else _moved(one)}" for one in steps]
+    if not said:
+        changed = [part for part in programs if part.changes]
+        said = [
+            f"{part.title}: {change.label} {_moved(change)}"
+            for part in changed[:1]
+            for change in part.changes[:1]
+        ]
+    return ", ".join(said) or "what changed is below"
+
+
+def _moved(change: Change) -> str:
+    return change.change or change.text

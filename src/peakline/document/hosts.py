@@ -1,0 +1,97 @@
+"""What is said of several hosts: the document of each, and which of them the others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from peakline.document.model import Table, columns_of
+from peakline.findings.kinds.straggler import of_hosts
+from peakline.repository.names import newest_of_workers
+from peakline.text import time_text
+from peakline.timing.stragglers import HostSteps, longer_host
+from peakline.timing.variation import Straggler
+
+
+def hosts_document(
+    documents: Sequence[Mapping[str, object]], steps: Sequence[tuple[str, HostSteps]] | None = None
+) -> dict[str, object]:
+    """What ``--json`` prints of several hosts: the ``documents`` of each, and of their ``steps``,
+    where they are given, whom the others wait for.
+    """
+    hosts: dict[str, object] = {"hosts": list(documents)}
+    if steps is None:
+        return hosts
+    newest = newest_of_workers([*steps])
+    longer = longer_host(newest)
+    finding = None if longer is None else of_hosts(longer, len(newest))
+    return hosts | {
+        "findings": [] if finding is None else [finding.as_json()],
+        "straggler": None if longer is None else asdict(longer.straggler),
+    }
+
+
+def waiting_text(steps: Sequence[tuple[str, HostSteps]]) -> str:
+    """Whom the others wait for, in one line; nothing where all are recordings of one worker, which
+    wait for nobody.
+    """
+    newest = newest_of_workers([*steps])
+    if len(newest) < 2 and len(newest) != len(steps):
+        return ""
+    longer = longer_host(newest)
+    return straggler_text(None if longer is None else longer.straggler, len(newest))
+
+
+def straggler_text(straggler: Straggler | None, hosts: int) -> str:
+    """Whom the others wait for, of ``hosts`` that have steps: one line for a person."""
+    if straggler is None:
+        return (
+            "no host keeps the others waiting"
+            if hosts > 1
+            else "fewer than two hosts have steps: which one the others wait for is not known"
+        )
+    if straggler.evidence == "steps":
+        return (
+            f"straggler: the steps of {straggler.name} take longest, "
+            f"{time_text(straggler.behind_ps)} more than the others' in the median step; nothing "
+            "shows that the others wait for it"
+        )
+    how = (
+        "it is in collectives for the shortest time"
+        if straggler.evidence == "communication"
+        else "its computation ends last"
+    )
+    return (
+        f"straggler: the other hosts wait for {straggler.name}: {straggler.share:.0%} of the "
+        f"step time ({time_text(straggler.behind_ps)} in the median step); {how} in "
+        f"{straggler.often:.0%} of {straggler.steps:,} common steps"
+    )
+
+
+_NAMES = 4
+"""So many hosts, or tools, are named; of more all but the last of these."""
+
+
+def sessions_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """The sessions of ``peakline sessions --json``."""
+    cells = [
+        (
+            row["session_id"],
+            _first_few(row["hosts"]),
+            "" if row["bytes"] is None else row["bytes"],
+            row["modified"] or "",
+            _first_few(row["tools"]),
+        )
+        for row in rows
+    ]
+    columns = columns_of(session="name", hosts="", size="bytes", modified="", tools="")
+    return Table("sessions", columns, cells)
+
+
+def _first_few(names: Sequence[str]) -> str:
+    """The names, the first few where there are many."""
+    if len(names) <= _NAMES:
+        return ", ".join(names)
+    shown = _NAMES - 1
+    return f"{', '.join(names[:shown])} and {len(names) - shown} more"

@@ -1,1 +1,0 @@
-"""Answers in Markdown, fit for a pull request or a job's page."""
