@@ -10,7 +10,7 @@ from tests.shared import shared
 from peakline.findings import program_findings
 from peakline.findings.catalogue import kinds
 from peakline.findings.program_findings import find_program_findings, forms_of, what_is
-from peakline.memory.materialised import (
+from peakline.memory.peak.temporaries import (
     ATTENTION,
     BROADCAST,
     ONE_HOT,

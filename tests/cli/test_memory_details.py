@@ -14,7 +14,7 @@ from tests.engine.ending import DATA
 import peakline
 from peakline.errors import UsageError
 from peakline.findings.finding import Finding
-from peakline.memory.growth import find_growth
+from peakline.memory.growth.series import find_growth
 from peakline.memory.marks import find_marks
 from peakline.render.document.memory import steps_near
 from peakline.render.terminal.memory import evidence_part

@@ -26,7 +26,7 @@ from peakline.compare.programs import ProgramState, value_kind
 from peakline.compare.rows import signed_size
 from peakline.compare.state import AllocatorState, Kind, MemoryState, groups_of, rates_of
 from peakline.errors import InputError
-from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE
+from peakline.memory.growth.grown import LEAK_BYTES, LEAK_SHARE
 from peakline.memory.signatures import normal_shape
 from peakline.text import size_text, source_text
 

@@ -21,8 +21,7 @@ from peakline.text import parse_size
 
 if TYPE_CHECKING:
     from peakline.api import Profile
-    from peakline.memory.fit.model import Fit
-    from peakline.memory.fit.question import Question
+    from peakline.memory.fit.model import Fit, Question
     from peakline.tables import ProfileWarning
 
 
@@ -78,7 +77,7 @@ def fit(
     """
     from peakline.findings.memory_answer import NOTHING
     from peakline.memory.fit.answer import range_over
-    from peakline.memory.fit.question import question_of
+    from peakline.memory.fit.model import question_of
     from peakline.render.document.fit import together_fact
 
     question = question_of(limits, settings, batch)

@@ -12,8 +12,8 @@ from peakline.findings.finding import Finding
 if TYPE_CHECKING:
     from peakline.memory.details import MemoryDetails
     from peakline.memory.oom import FailedMoment
-    from peakline.memory.op_events import OpEvents
-    from peakline.memory.origins import Origins
+    from peakline.memory.origins.op_events import OpEvents
+    from peakline.memory.origins.stacks import Origins
     from peakline.memory.signatures import History
     from peakline.tables import Profile
     from peakline.timing.frame_work import Idle

@@ -24,7 +24,7 @@ def findings_of(context: MemoryContext, kind: Kind, where: str, advice: str) -> 
     """Of each allocator whose peak stands alone ``where``."""
     import numpy as np
 
-    from peakline.memory.lone_peaks import ONE_STEP, lone_peak, more_often
+    from peakline.memory.peak.lone import ONE_STEP, lone_peak, more_often
 
     history = context.history
     if history is None:

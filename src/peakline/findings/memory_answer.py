@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from peakline.findings.finding import Finding
-    from peakline.memory.behind import Behind
     from peakline.memory.details import MemoryDetails
     from peakline.memory.fit.model import Fit
+    from peakline.memory.growth.single_pass import PassFacts
     from peakline.memory.oom import FailedMoment
-    from peakline.memory.op_use import OpUse
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.origins.behind import Behind
+    from peakline.memory.peak.explained import AllocatorPeak
+    from peakline.memory.savings.op_use import OpUse
     from peakline.memory.signatures import History
-    from peakline.memory.single_pass import PassFacts
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
 
@@ -140,11 +140,11 @@ def explain_memory(
 ) -> MemoryAnswer:
     """Explain the peaks of ``allocator_events`` (in time order), and what stands out about them.
 
-    ``allocator`` keeps one allocator. ``step``, a step's id or name, asks for the largest
-    memory in use while that step ran instead of in the whole profile; growth, fragmentation and
-    churn stay those of the whole profile. ``ops`` is what executions of ops say, where the file
-    has any (`peakline.memory.op_use.read_op_use`); ``facts`` gives what it says of passes over
-    layers (`peakline.memory.single_pass.read_pass_facts`); ``programs`` are the names of the
+    ``allocator`` keeps one allocator. ``step``, a step's id or name, asks for the largest memory in
+    use while that step ran instead of in the whole profile; growth, fragmentation and churn stay
+    those of the whole profile. ``ops`` is what executions of ops say, where the file has any
+    (`peakline.memory.savings.op_use.read_op_use`); ``facts`` gives what it says of passes over
+    layers (`peakline.memory.growth.single_pass.read_pass_facts`); ``programs`` are the names of the
     compiled programs in it, ``failures`` when allocations failed; of ``profile`` the call stacks
     and the executions of ops are read where it has them. Raises NotFoundError for an unknown
     allocator or step.
@@ -153,8 +153,8 @@ def explain_memory(
     if events.rows == 0:
         return _findings_only(failures, number)
     # Compiling and loading the kernels takes a moment: only when there is something to explain.
-    from peakline.memory.behind import Behind
     from peakline.memory.details import read_details, records_of_step
+    from peakline.memory.origins.behind import Behind
     from peakline.memory.usage import MOST_ALLOCATORS, with_fewer_allocators, without_implausible
 
     events, implausible = without_implausible(events)
@@ -197,7 +197,7 @@ def _findings_only(
 
     context = MemoryContext(details, failures, history)
     if behind is not None and behind.profile is not None and history is not None:
-        from peakline.memory.element_types import float64_ops
+        from peakline.memory.origins.element_types import float64_ops
         from peakline.trace.op_types import op_types_of
 
         # The time's findings need it when the records may be released already.
@@ -235,8 +235,8 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
         answer = _findings_only(failures, None)
         return answer if failures or allocator else _of_programs(profile, answer)
     from peakline.findings.step_names import labels_of
+    from peakline.memory.growth.single_pass import read_pass_facts
     from peakline.memory.oom import with_limits
-    from peakline.memory.single_pass import read_pass_facts
     from peakline.tables.profile_facts import is_moment
 
     answer = explain_memory(
@@ -253,7 +253,7 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
     peaks = with_limits(profile, answer.allocators)
     fits: tuple[Fit, ...] = ()
     if answer.history is not None and step is None:
-        from peakline.memory.fit.scarce import scarce_fits
+        from peakline.memory.fit.answer import scarce_fits
 
         failed = {one.failures[0].allocator for one in failures}
         fits = scarce_fits(profile, answer.history, peaks, failed)
@@ -289,7 +289,7 @@ def _op_use(profile: Profile) -> OpUse | None:
     """What executions of ops say, where the file has any."""
     if "op_runs" not in profile.tables or not profile.has_rows("op_runs"):
         return None
-    from peakline.memory.op_use import read_op_use
+    from peakline.memory.savings.op_use import read_op_use
 
     edges = profile.columns("edges") if "edges" in profile.tables else None
     return read_op_use(profile.columns("op_runs"), edges if edges and edges.rows else None)

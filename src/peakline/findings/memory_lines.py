@@ -28,7 +28,7 @@ def with_lines(findings: Iterable[Finding], context: MemoryContext) -> list[Find
 
 
 def _with_line(finding: Finding, context: MemoryContext) -> Finding:
-    from peakline.memory.origins import signature_codes
+    from peakline.memory.origins.stacks import signature_codes
 
     evidence, history, origins = finding.evidence, context.history, context.origins
     if history is None or origins is None or "function" in evidence or "op" not in evidence:

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from peakline.memory.broadcasts import BLOWN_UP
-from peakline.memory.materialised import (
+from peakline.memory.peak.temporaries import (
     ATTENTION,
+    BLOWN_UP,
     BROADCAST,
     ONE_HOT,
     PATCHES,
@@ -327,7 +327,7 @@ class _Usual:
 def _usual(profile: Profile, need: DeviceNeed) -> _Usual | None:
     """None where no other runs more, or one needs nearly as much."""
     from peakline.findings.program_memory import every_need
-    from peakline.memory.lone_peaks import ALONE, LEAST
+    from peakline.memory.peak.lone import ALONE, LEAST
 
     every, needs = every_need(profile)
     runs, times = (column.tolist() for column in run_totals(profile))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from peakline.findings.headline.sentence import Sentence
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.time_answer import TimeAnswer
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.peak.explained import AllocatorPeak
     from peakline.tables import Profile
 
 _RECORDS = "allocator_events"
@@ -119,9 +119,9 @@ def _judged(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> Documen
 
 def _peaks(profile: Profile) -> Document | None:
     """As the whole answer has them, from the records alone."""
-    from peakline.memory.live import memory_records
     from peakline.memory.oom import with_limits
-    from peakline.memory.peak import find_peaks
+    from peakline.memory.over_time.live import memory_records
+    from peakline.memory.peak.explained import find_peaks
 
     records = memory_records(profile)
     if records is None:

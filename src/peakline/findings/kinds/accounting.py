@@ -22,7 +22,7 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator whose peak has a negative rest."""
-    from peakline.memory.peak import UNATTRIBUTED
+    from peakline.memory.peak.explained import UNATTRIBUTED
 
     for peak in (one.peak for one in context.allocators):
         rest = sum(buffer.bytes for buffer in peak.peak_buffers if buffer.op == UNATTRIBUTED)

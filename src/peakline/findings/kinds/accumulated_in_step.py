@@ -27,7 +27,7 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, each signature that the step of the peak adds up."""
-    from peakline.memory.composition import added_up, gradients
+    from peakline.memory.peak.copies import added_up, gradients
 
     history = context.history
     if history is None:

@@ -34,7 +34,7 @@ LEAST = 4 << 20
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator whose buffers have categories or call stacks."""
-    from peakline.memory.batches_ahead import ENOUGH, batches_ahead
+    from peakline.memory.peak.batches_ahead import ENOUGH, batches_ahead
 
     history = context.history
     if history is None or context.origins is None:

@@ -19,7 +19,7 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, all caches together."""
-    from peakline.memory.grown import ROWS
+    from peakline.memory.growth.grown import ROWS
 
     for one in context.allocators:
         growth, found = one.growth, one.grown.cache

@@ -39,7 +39,7 @@ def find(context: MemoryContext) -> Findings:
     """At most one of each allocator, where the file says of which type buffers are."""
     import numpy as np
 
-    from peakline.memory.element_types import float64_rows
+    from peakline.memory.origins.element_types import float64_rows
 
     yield from (one for one in context.program_findings if one.kind == KIND.name)
     history = context.history

@@ -10,7 +10,7 @@ from peakline.text import allocator_text, size_text
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.savings import Saving
+    from peakline.memory.savings.answer import Saving
 
 KIND = Kind(
     "held_after_use",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
     from peakline.findings.finding import Finding
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.savings import Saving
+    from peakline.memory.savings.answer import Saving
 
 KIND = Kind(
     "huge_temporary",
@@ -83,7 +83,7 @@ def find(context: MemoryContext) -> Findings:
     programs the largest temporaries.
     """
     yield from (one for one in context.program_findings if one.kind == KIND.name)
-    from peakline.memory.materialised import materialised
+    from peakline.memory.peak.temporaries import materialised
 
     for one in context.allocators:
         optimizer = _optimizer(context, one)
@@ -110,7 +110,7 @@ def find(context: MemoryContext) -> Findings:
 
 def _optimizer(context: MemoryContext, one: MemoryDetails) -> Finding | None:
     """Where the peak is in a step of an optimizer that goes over all weights at once."""
-    from peakline.memory.optimizer_temporaries import optimizer_temporaries
+    from peakline.memory.peak.optimizers import optimizer_temporaries
 
     history = context.history
     if history is None or one.at_peak is None:
@@ -148,8 +148,8 @@ def _optimizer(context: MemoryContext, one: MemoryDetails) -> Finding | None:
 
 def _dense(context: MemoryContext, one: MemoryDetails) -> Findings:
     """Gradients of embeddings live into the next step, and are no temporaries of one."""
-    from peakline.memory.embedding_gradients import DENSE_OP, dense_gradients
-    from peakline.memory.materialised import DENSE
+    from peakline.memory.peak.optimizers import DENSE_OP, dense_gradients
+    from peakline.memory.peak.temporaries import DENSE
 
     history = context.history
     if history is None or one.at_peak is None or context.op_events is None:

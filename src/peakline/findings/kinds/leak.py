@@ -13,7 +13,7 @@ from peakline.text import size_text
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
     from peakline.findings.finding import Finding
-    from peakline.memory.growth import AllocatorGrowth, GroupGrowth
+    from peakline.memory.growth.series import AllocatorGrowth, GroupGrowth
 
 KIND = Kind(
     "leak",
@@ -42,8 +42,8 @@ def find(context: MemoryContext) -> Findings:
 
 
 def _leak(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> Finding:
-    from peakline.memory.grown import worth
-    from peakline.memory.pattern import MIN_RISES
+    from peakline.memory.growth.grown import worth
+    from peakline.memory.growth.pattern import MIN_RISES
 
     rate = sum(group.pattern.bytes_per_step for group in found)
     worst, rows, unit = found[0], worth(found), growth.marks.unit

@@ -21,8 +21,8 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator in which the layers of one pass, or repetitions, release nothing."""
-    from peakline.memory.grown import worth
-    from peakline.memory.single_pass import FOR_BACKWARD
+    from peakline.memory.growth.grown import worth
+    from peakline.memory.growth.single_pass import FOR_BACKWARD
 
     for one in context.allocators:
         growth, found = one.growth, one.grown.one_pass

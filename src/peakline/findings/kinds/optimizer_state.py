@@ -30,7 +30,7 @@ KIND = Kind(
 def find(context: MemoryContext) -> Findings:
     """Of each allocator: by call stacks, and by the ops that update TensorFlow's variables."""
     yield from _slots(context)
-    from peakline.memory.composition import second_states
+    from peakline.memory.peak.copies import second_states
 
     history = context.history
     if history is None or context.origins is None:
@@ -63,7 +63,7 @@ def find(context: MemoryContext) -> Findings:
 
 
 def _slots(context: MemoryContext) -> Findings:
-    from peakline.memory.optimizer_slots import second_slots
+    from peakline.memory.peak.optimizers import second_slots
 
     history = context.history
     if history is None:

@@ -24,7 +24,7 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator whose steps are known."""
-    from peakline.memory.lone_peaks import ONE_STEP
+    from peakline.memory.peak.lone import ONE_STEP
 
     yield from (one for one in context.program_findings if one.kind == KIND.name)
     yield from findings_of(

@@ -24,7 +24,7 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator whose steps are known."""
-    from peakline.memory.lone_peaks import OUTSIDE
+    from peakline.memory.peak.lone import OUTSIDE
 
     yield from findings_of(
         context,

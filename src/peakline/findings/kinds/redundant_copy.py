@@ -11,9 +11,9 @@ from peakline.text import allocator_text, size_text
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
     from peakline.findings.finding import Finding
-    from peakline.memory.at_peak import AtPeak
-    from peakline.memory.composition import Part
     from peakline.memory.details import MemoryDetails
+    from peakline.memory.peak.buffers import AtPeak
+    from peakline.memory.peak.copies import Part
     from peakline.memory.signatures import History
 
 KIND = Kind(
@@ -38,7 +38,7 @@ def find(context: MemoryContext) -> Findings:
     make anew and could overwrite.
     """
     yield from (one for one in context.program_findings if one.kind == KIND.name)
-    from peakline.memory.composition import parts_of
+    from peakline.memory.peak.copies import parts_of
 
     history, origins = context.history, context.origins
     if history is None or origins is None or not origins.has_frames:
@@ -51,8 +51,8 @@ def find(context: MemoryContext) -> Findings:
 
 
 def _second(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part]) -> Findings:
-    from peakline.memory.peak import BEFORE_PROFILE
-    from peakline.memory.second_copies import buffers_in, second_copies
+    from peakline.memory.peak.copies import buffers_in, second_copies
+    from peakline.memory.peak.explained import BEFORE_PROFILE
 
     for found in second_copies(history, at_peak, parts):
         copy, original = found.copy, "all weights"
@@ -78,8 +78,7 @@ def _second(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[P
 
 
 def _joined(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part]) -> Findings:
-    from peakline.memory.joined_copies import joined_copies
-    from peakline.memory.second_copies import buffers_in
+    from peakline.memory.peak.copies import buffers_in, joined_copies
 
     for found in joined_copies(history, at_peak, parts):
         copy = found.part
@@ -110,8 +109,8 @@ def _finding(
     needed: int,
     advice: str,
 ) -> Finding:
-    from peakline.memory.peak_without import peak_without_signatures
-    from peakline.memory.second_copies import buffers_in
+    from peakline.memory.peak.buffers import peak_without_signatures
+    from peakline.memory.peak.copies import buffers_in
 
     left = peak_without_signatures(history, at_peak.allocator, copy.rows)
     return KIND.finding(

@@ -19,7 +19,7 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, a finding for all that is released in the same steps."""
-    from peakline.memory.grown import worth
+    from peakline.memory.growth.grown import worth
 
     for one in context.allocators:
         growth = one.growth

@@ -19,7 +19,7 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, what rose at about the same time."""
-    from peakline.memory.grown import ROWS
+    from peakline.memory.growth.grown import ROWS
 
     for one in context.allocators:
         growth, found = one.growth, one.grown.step_up

@@ -89,7 +89,7 @@ def find(context: TimeContext) -> Findings:
 
 def _is_evaluation(slow: SlowSteps) -> bool:
     """Whether they hold an evaluation, which takes its time, by the name of its function."""
-    from peakline.memory.lone_peaks import EVALUATES
+    from peakline.memory.peak.lone import EVALUATES
 
     if slow.share >= EVALUATION:
         return False

@@ -13,7 +13,7 @@ from peakline.graph.critical_path import step_runs
 from peakline.graph.scopes.tree import Tree
 from peakline.hlo.memory import memory_of
 from peakline.hlo.op_times import op_times
-from peakline.memory.live import memory_records
+from peakline.memory.over_time.live import memory_records
 from peakline.tables.columns import Columns, Names
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from peakline.errors import UsageError
 from peakline.memory.fit.bfc import BfcFit
 from peakline.memory.fit.model import NoFit
-from peakline.memory.fit.recording import recording_of
-from peakline.memory.fit.replayed import Replayed
+from peakline.memory.fit.replayed import Replayed, recording_of
 from peakline.memory.signatures import History
 from peakline.tables import Profile
 from peakline.tables.profile_facts import is_moment

@@ -16,8 +16,8 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.deadline import checked
-from peakline.memory.fit.recording import Recording, recording_of
-from peakline.memory.live import memory_records
+from peakline.memory.fit.replayed import Recording, recording_of
+from peakline.memory.over_time.live import memory_records
 from peakline.memory.signatures import History, read_history
 from peakline.replay.bfc import GRANULE, BfcMachine
 from peakline.replay.bfc_proof import prove

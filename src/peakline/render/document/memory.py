@@ -10,11 +10,11 @@ from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.step_names import step_phrase, step_text
 from peakline.memory.churn import AllocatorChurn
 from peakline.memory.details import MemoryDetails
-from peakline.memory.growth import AllocatorGrowth
-from peakline.memory.moments import HighMoment
-from peakline.memory.peak import AllocatorPeak
-from peakline.memory.reserved import Reserved
-from peakline.memory.savings import Saving
+from peakline.memory.fragmentation.segments import Reserved
+from peakline.memory.growth.series import AllocatorGrowth
+from peakline.memory.peak.explained import AllocatorPeak
+from peakline.memory.peak.moments import HighMoment
+from peakline.memory.savings.answer import Saving
 from peakline.memory.signatures import History
 from peakline.render.document.model import Fact, Row, Table, columns_of, value_of
 from peakline.tables import Profile
@@ -83,8 +83,8 @@ def allocator_facts(
     moment: bool,
 ) -> list[Fact]:
     """What is known of an allocator at its peak, or at the one ``moment`` of a file."""
+    from peakline.memory.fragmentation.segments import reserved_of
     from peakline.memory.oom import only_listed
-    from peakline.memory.reserved import reserved_of
 
     if moment:
         facts = _moment_facts(peak, listed=only_listed(profile, peak.allocator))
@@ -114,7 +114,7 @@ def explained(
         return facts, []
     tables = [savings_table(worth_saving(details.savings, peak))]
     if answer.history is not None and not moment and answer.step is None:
-        from peakline.memory.moments import find_high_moments
+        from peakline.memory.peak.moments import find_high_moments
 
         # With a step, all but the savings would be of another time.
         facts += detail_facts(peak, details, answer.history)
@@ -126,7 +126,7 @@ def explained(
 
 def peak_facts(peak: AllocatorPeak, step: int | None, labels: Mapping[int, str]) -> list[Fact]:
     """The peak and what the allocator's records say; with a ``step``, of the time it ran."""
-    from peakline.memory.peak import RESERVED
+    from peakline.memory.peak.explained import RESERVED
 
     title = "peak" if step is None else f"peak while {step_phrase(step, labels)} ran"
     if peak.untracked_allocations and not peak.peak_bytes:

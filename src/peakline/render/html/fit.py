@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from peakline.memory.fit.answer import quick_fit
 from peakline.memory.fit.model import Fit
-from peakline.memory.fit.scarce import quick_fit
 from peakline.render.document.fit import alternatives_table, fit_facts
 from peakline.render.html.context import Part
 from peakline.render.html.html import Markup, join, tag

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from peakline.kernels.memory_layout import ALLOCATION
-from peakline.memory.pattern import STEADY, WARM_UP
+from peakline.memory.growth.pattern import STEADY, WARM_UP
 from peakline.render.document.finding import rows_table
 from peakline.render.document.model import Row, Table, columns_of
 from peakline.render.html.context import Part

@@ -7,8 +7,8 @@ import numpy as np
 from peakline.arrays import Int64Array
 from peakline.figures.over_time import usage_rows
 from peakline.memory.marks import Marks
-from peakline.memory.moments import NEAR, find_high_moments
-from peakline.memory.peak import AllocatorPeak
+from peakline.memory.peak.explained import AllocatorPeak
+from peakline.memory.peak.moments import NEAR, find_high_moments
 from peakline.render.document.model import Row, Table, columns_of
 from peakline.render.html.context import Part
 from peakline.render.html.html import Markup, clip, code, join, tag

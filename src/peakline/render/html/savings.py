@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from peakline.memory.savings import Saving
+from peakline.memory.savings.answer import Saving
 from peakline.render.document import memory as said
 from peakline.render.document.model import capital
 from peakline.render.html.context import Part

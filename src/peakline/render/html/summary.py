@@ -11,7 +11,7 @@ from peakline.findings.headline.sentence import Sentence
 from peakline.findings.headline.time import time_headline
 from peakline.findings.step_names import step_text
 from peakline.findings.summary import notable_of
-from peakline.memory.peak import AllocatorPeak
+from peakline.memory.peak.explained import AllocatorPeak
 from peakline.render.document.memory import allocator_facts, detail_facts
 from peakline.render.document.model import Column, Row, Table, capital, columns_of
 from peakline.render.html.context import Context, Part

@@ -11,7 +11,7 @@ from peakline.findings.failed_programs import explained_failures
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.memory.allocator_names import shown_names
-from peakline.memory.peak import AllocatorPeak
+from peakline.memory.peak.explained import AllocatorPeak
 from peakline.render.document import programs
 from peakline.render.document.live import category_table, live_rows, live_table
 from peakline.render.document.memory import (

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from peakline.findings.finding import Finding
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.fragmentation import Fragmentation
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.fragmentation.holes import Fragmentation
+    from peakline.memory.peak.explained import AllocatorPeak
     from peakline.tables.columns import Columns
 
 _LEAST = ("step", "type", "region", "shape")

@@ -38,7 +38,7 @@ def show_memory(
     if at_ps is not None and not answer.nothing:
         _check_within(profile, at_ps)
     if at_ps is not None and answer.history is not None:
-        from peakline.memory.moments import memory_at
+        from peakline.memory.peak.moments import memory_at
 
         live = memory_at(answer.history, at_ps, allocator=allocator)
     if as_json:
@@ -104,8 +104,8 @@ def _allocators(
     """Every allocator's peak, and the analyses of what led to it."""
     if answer.history is None:
         return [peak.as_json() for peak in answer.allocators]
-    from peakline.memory.moments import find_high_moments
-    from peakline.memory.reserved import reserved_of
+    from peakline.memory.fragmentation.segments import reserved_of
+    from peakline.memory.peak.moments import find_high_moments
     from peakline.tools.memory_findings.output import details_json, moments_json
 
     told = []
