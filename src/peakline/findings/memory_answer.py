@@ -7,10 +7,26 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from peakline.findings.catalogue import memory_findings
+from peakline.findings.context import MemoryContext
+from peakline.findings.memory_lines import with_lines
+from peakline.findings.program_values import programs_of
 from peakline.findings.recording_advice import to_count_memory, to_place_memory, to_record_memory
+from peakline.findings.step_names import labels_of
+from peakline.memory.allocator_names import recorded_name
+from peakline.memory.details import read_details, records_of_step
+from peakline.memory.fit.answer import scarce_fits
+from peakline.memory.growth.single_pass import read_pass_facts
+from peakline.memory.oom import failed_moments, with_limits
+from peakline.memory.origins.behind import Behind
+from peakline.memory.origins.element_types import float64_ops
+from peakline.memory.savings.op_use import read_op_use
+from peakline.memory.usage import MOST_ALLOCATORS, with_fewer_allocators, without_implausible
 from peakline.shown import Brief, Shown, Tabular, several, table_of
 from peakline.tables.once import once
+from peakline.tables.profile_facts import is_moment
 from peakline.text import allocator_text, counted, size_text
+from peakline.trace.op_types import op_types_of
 from peakline.trace.steps import Steps
 
 if TYPE_CHECKING:
@@ -21,7 +37,6 @@ if TYPE_CHECKING:
     from peakline.memory.fit.model import Fit
     from peakline.memory.growth.single_pass import PassFacts
     from peakline.memory.oom import FailedMoment
-    from peakline.memory.origins.behind import Behind
     from peakline.memory.peak.explained import AllocatorPeak
     from peakline.memory.savings.op_use import OpUse
     from peakline.memory.signatures import History
@@ -109,8 +124,6 @@ def answer_memory(
     Raises NotFoundError for an unknown allocator or step, InputError when the profile cannot be
     read.
     """
-    from peakline.memory.allocator_names import recorded_name
-
     return _warned(profile, _answer(profile, recorded_name(profile, allocator), step), step)
 
 
@@ -153,9 +166,6 @@ def explain_memory(
     if events.rows == 0:
         return _findings_only(failures, number)
     # Compiling and loading the kernels takes a moment: only when there is something to explain.
-    from peakline.memory.details import read_details, records_of_step
-    from peakline.memory.origins.behind import Behind
-    from peakline.memory.usage import MOST_ALLOCATORS, with_fewer_allocators, without_implausible
 
     events, implausible = without_implausible(events)
     events, others = with_fewer_allocators(events, allocator)
@@ -191,15 +201,9 @@ def _findings_only(
 ) -> MemoryAnswer:
     if not (failures or details):
         return MemoryAnswer((), (), (), step)
-    from peakline.findings.catalogue import memory_findings
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.memory_lines import with_lines
 
     context = MemoryContext(details, failures, history)
     if behind is not None and behind.profile is not None and history is not None:
-        from peakline.memory.origins.element_types import float64_ops
-        from peakline.trace.op_types import op_types_of
-
         # The time's findings need it when the records may be released already.
         float64_ops(behind.profile)
         types = partial(op_types_of, behind.profile)
@@ -234,10 +238,6 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
     if not ("allocator_events" in profile.tables and profile.columns("allocator_events").rows):
         answer = _findings_only(failures, None)
         return answer if failures or allocator else _of_programs(profile, answer)
-    from peakline.findings.step_names import labels_of
-    from peakline.memory.growth.single_pass import read_pass_facts
-    from peakline.memory.oom import with_limits
-    from peakline.tables.profile_facts import is_moment
 
     answer = explain_memory(
         profile.columns("allocator_events"),
@@ -253,8 +253,6 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
     peaks = with_limits(profile, answer.allocators)
     fits: tuple[Fit, ...] = ()
     if answer.history is not None and step is None:
-        from peakline.memory.fit.answer import scarce_fits
-
         failed = {one.failures[0].allocator for one in failures}
         fits = scarce_fits(profile, answer.history, peaks, failed)
     return replace(
@@ -270,13 +268,9 @@ def _of_programs(profile: Profile, answer: MemoryAnswer) -> MemoryAnswer:
     """What the compiled programs of a profile say, in which no allocator recorded anything."""
     if not profile.programs():
         return answer
-    from peakline.findings.catalogue import memory_findings
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.program_findings import find_program_findings
 
-    found = tuple(find_program_findings(profile))
-    context = MemoryContext(program_findings=found)
-    return replace(answer, findings=tuple(memory_findings(context)), of_programs=bool(found))
+    result = tuple(memory_findings(MemoryContext(programs=programs_of(profile))))
+    return replace(answer, findings=result, of_programs=bool(result))
 
 
 def _program_names(profile: Profile) -> frozenset[str]:
@@ -289,7 +283,6 @@ def _op_use(profile: Profile) -> OpUse | None:
     """What executions of ops say, where the file has any."""
     if "op_runs" not in profile.tables or not profile.has_rows("op_runs"):
         return None
-    from peakline.memory.savings.op_use import read_op_use
 
     edges = profile.columns("edges") if "edges" in profile.tables else None
     return read_op_use(profile.columns("op_runs"), edges if edges and edges.rows else None)
@@ -299,7 +292,6 @@ def failures_of(profile: Profile) -> tuple[FailedMoment, ...]:
     """When allocations failed, where the file reports any that did."""
     if "oom_reports" not in profile.tables or not profile.columns("oom_reports").rows:
         return ()
-    from peakline.memory.oom import failed_moments
 
     blocks = profile.columns_or_empty("blocks")
     return failed_moments(profile.columns("oom_reports"), blocks)

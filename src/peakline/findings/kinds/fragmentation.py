@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
+from peakline.memory.fragmentation.segments import segments_taken
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
@@ -91,8 +92,6 @@ def _wasted(one: MemoryDetails, found: Fragmentation) -> int:
 
 def _segments(context: MemoryContext) -> Findings:
     """Of each caching allocator that took more from its device while enough was free."""
-    from peakline.memory.fragmentation.segments import segments_taken
-
     history = context.history
     if history is None:
         return

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.growth import COLUMNS, evidence_of, named, room_text, rows_of, titles, total
 from peakline.findings.kind import Kind, columns
+from peakline.memory.growth.grown import worth
+from peakline.memory.growth.pattern import MIN_RISES
 from peakline.text import size_text
 
 if TYPE_CHECKING:
@@ -42,9 +44,6 @@ def find(context: MemoryContext) -> Findings:
 
 
 def _leak(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> Finding:
-    from peakline.memory.growth.grown import worth
-    from peakline.memory.growth.pattern import MIN_RISES
-
     rate = sum(group.pattern.bytes_per_step for group in found)
     worst, rows, unit = found[0], worth(found), growth.marks.unit
     room = room_text(growth)

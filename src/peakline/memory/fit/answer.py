@@ -500,9 +500,6 @@ def quick_fit(profile: Profile, history: History, number: int) -> Fit | None:
     """
     if not 0 < history.rows_of(number).size <= _MOST_RECORDS:
         return None
-    from peakline.memory.fit.answer import fit_in
-    from peakline.memory.fit.model import NoFit
-
     found = fit_in(profile, history, number, most_events=_MOST_EVENTS)
     return None if isinstance(found, NoFit) else found
 

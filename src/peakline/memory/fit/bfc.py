@@ -11,8 +11,7 @@ from peakline.arrays import BoolArray, Int64Array
 from peakline.memory.fit.combined import combined, most_work
 from peakline.memory.fit.model import Cause, Limits, Proof
 from peakline.memory.fit.replayed import Outcome, Recording
-from peakline.replay.bfc import GRANULE, BfcMachine, BfcSettings, bases_like
-from peakline.replay.bfc_proof import BfcProof, prove
+from peakline.replay.bfc import GRANULE, BfcMachine, BfcProof, BfcSettings, bases_like, prove
 from peakline.replay.limits import Scan, scan
 from peakline.replay.requests import MIB, Requests
 

@@ -64,6 +64,7 @@ def _caching(
     most_events: int | None,
 ) -> Replayed | NoFit:
     """The model of PyTorch's allocator."""
+    # Its kernels take long to load, and most files have nothing of it.
     from peakline.memory.fit.caching import CachingFit
     from peakline.replay.torch_recording import read_recording
     from peakline.replay.torch_settings import CachingSettings

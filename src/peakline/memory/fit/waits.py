@@ -19,8 +19,7 @@ from peakline.deadline import checked
 from peakline.memory.fit.replayed import Recording, recording_of
 from peakline.memory.over_time.live import memory_records
 from peakline.memory.signatures import History, read_history
-from peakline.replay.bfc import GRANULE, BfcMachine
-from peakline.replay.bfc_proof import prove
+from peakline.replay.bfc import GRANULE, BfcMachine, prove
 from peakline.tables import Profile
 from peakline.trace.events import nesting_of, trace_of
 

@@ -14,7 +14,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.memory.fragmentation.segments import SegmentSpans
-from peakline.memory.over_time.live import MemoryRecords, begun
+from peakline.memory.over_time.live import MemoryRecords, begun, memory_records
 from peakline.memory.usage import buffer_bytes
 from peakline.tables import Profile
 from peakline.tables.once import once
@@ -119,8 +119,6 @@ class Placed:
 @once
 def placed(profile: Profile, number: int) -> Placed:
     """The buffers of an allocator of `memory_records` that have an address, by its number."""
-    from peakline.memory.over_time.live import memory_records
-
     records = memory_records(profile)
     if records is None:
         raise ValueError("a profile without records of memory has no buffers")

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import Int64Array, IntpArray
-from peakline.hlo.heap import Heap
-from peakline.hlo.memory import ProgramMemory, memory_of
+from peakline.hlo.memory import Heap, ProgramMemory, memory_of
 from peakline.hlo.schedule import event_places, schedule_of
 from peakline.memory.over_time.trees import Scope, stack_tree
 from peakline.memory.signatures import scope_of

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline.graph.index import short_name
-from peakline.graph.scopes.model import ScopedGraph
 from peakline.graph.scopes.tree import SCOPE
 from peakline.graph.summary import GraphRow, GraphSummary
 from peakline.hlo.graphs import KIND as HLO
 from peakline.render.document.model import Fact, Row, Table, columns_of
 from peakline.text import shares_text
+
+if TYPE_CHECKING:
+    from peakline.graph.scopes.model import ScopedGraph
 
 ANYWHERE = "(any)"
 UNNAMED = "(unnamed)"
