@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from peakline.findings.ranking import Findings
     from peakline.findings.time_answer import StepTimes, TimeAnswer
     from peakline.memory.fit.model import Fit, Fits
-    from peakline.memory.peak import AllocatorPeak, PeakBuffer
+    from peakline.memory.peak.explained import AllocatorPeak, PeakBuffer
     from peakline.shown import Several
     from peakline.tables.profile import ProfileWarning
     from peakline.timing.critical_path.path import Piece, StepPath
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from peakline.timing.step_facts import StepFacts
 
 _HOMES = {
-    "AllocatorPeak": "peakline.memory.peak",
+    "AllocatorPeak": "peakline.memory.peak.explained",
     "Check": "peakline.check.verdict",
     "Checks": "peakline.check.verdict",
     "Comparison": "peakline.compare.comparison",
@@ -38,7 +38,7 @@ _HOMES = {
     "Fits": "peakline.memory.fit.model",
     "LaunchSummary": "peakline.timing.launches",
     "MemoryAnswer": "peakline.findings.memory_answer",
-    "PeakBuffer": "peakline.memory.peak",
+    "PeakBuffer": "peakline.memory.peak.explained",
     "Piece": "peakline.timing.critical_path.path",
     "ProfileWarning": "peakline.tables.profile",
     "Several": "peakline.shown",

@@ -146,8 +146,7 @@ class Profile(_profile.Profile, Frames):
         """
         from peakline.memory.allocator_names import recorded_name
         from peakline.memory.fit.answer import fits_of
-        from peakline.memory.fit.model import Fits
-        from peakline.memory.fit.question import Question
+        from peakline.memory.fit.model import Fits, Question
 
         pairs = tuple((name, str(value)) for name, value in settings.items())
         question = Question(tuple(limits), pairs, batch, wanted_batch)

@@ -6,8 +6,8 @@ from typing import Any
 from peakline.findings.context import MemoryContext
 from peakline.findings.finding import Finding
 from peakline.findings.kinds import cache, leak, one_pass, sawtooth, step_up
-from peakline.memory.grown import find_grown
-from peakline.memory.growth import AllocatorGrowth
+from peakline.memory.growth.grown import find_grown
+from peakline.memory.growth.series import AllocatorGrowth
 from peakline.memory.signatures import History
 
 

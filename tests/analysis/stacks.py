@@ -4,7 +4,7 @@ from tests.analysis.records import events
 from tests.profile.fake import FakeReader, columns_of
 
 from peakline.api import Profile
-from peakline.memory.origins import Origins
+from peakline.memory.origins.stacks import Origins
 from peakline.memory.signatures import read_history
 from peakline.tables.tables import check_columns
 

@@ -6,11 +6,11 @@ from tests.analysis.timing.traces import HOST_PLANE, profile_of
 from tests.each_row import each_row
 from tests.profile.fake import FakeReader
 
-from peakline.memory.at_peak import buffers_at_peak
-from peakline.memory.broadcasts import is_broadcast, is_for_each_pair, is_written_out
-from peakline.memory.embedding_gradients import DENSE_OP, dense_gradients
 from peakline.memory.marks import find_marks
-from peakline.memory.op_events import op_events_of
+from peakline.memory.origins.op_events import op_events_of
+from peakline.memory.peak.buffers import buffers_at_peak
+from peakline.memory.peak.optimizers import DENSE_OP, dense_gradients
+from peakline.memory.peak.temporaries import is_broadcast, is_for_each_pair, is_written_out
 from peakline.tables import Profile
 from peakline.tables.derived import DERIVED
 

@@ -8,8 +8,8 @@ from tests.sources.chrome_traces import opened
 from peakline.compare.state import Kind, Purpose, purposes_of
 from peakline.document.live import live_rows
 from peakline.findings.memory_answer import answer_memory
-from peakline.memory.categories import CATEGORIES
-from peakline.memory.peak import PeakBuffer
+from peakline.memory.origins.categories import CATEGORIES
+from peakline.memory.peak.explained import PeakBuffer
 
 
 def categories(profile):

@@ -7,10 +7,10 @@ from tests.analysis.records import alloc, free
 from tests.analysis.stacks import of_kind, profile_with
 from tests.each_row import each_row
 
-from peakline.memory.at_peak import buffers_at_peak
-from peakline.memory.composition import added_up, gradients
-from peakline.memory.element_types import float64_rows
 from peakline.memory.marks import find_marks
+from peakline.memory.origins.element_types import float64_rows
+from peakline.memory.peak.buffers import buffers_at_peak
+from peakline.memory.peak.copies import added_up, gradients
 
 MIB = 1 << 20
 

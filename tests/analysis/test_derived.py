@@ -6,7 +6,7 @@ from tests.profile.fake import FakeReader, columns_of
 from peakline.memory.allocator_events import events_of
 from peakline.memory.buffers import buffers_of
 from peakline.memory.memory_snapshots import snapshots_of
-from peakline.memory.peak import find_peaks
+from peakline.memory.peak.explained import find_peaks
 from peakline.tables import Profile
 from peakline.tables.derived import DERIVED
 

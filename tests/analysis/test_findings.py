@@ -4,7 +4,7 @@ from tests.each_row import each_row
 
 from peakline.findings.finding import Finding
 from peakline.findings.kinds import accounting, fragmentation_at_peak, near_capacity
-from peakline.memory.peak import find_peaks
+from peakline.memory.peak.explained import find_peaks
 
 
 def findings(*rows):

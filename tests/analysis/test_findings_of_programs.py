@@ -7,10 +7,10 @@ import pytest
 from tests.each_row import each_row
 from tests.shared import shared
 
-from peakline.findings import program_findings
-from peakline.findings.catalogue import kinds
-from peakline.findings.program_findings import find_program_findings, forms_of, what_is
-from peakline.memory.materialised import (
+from peakline.findings.catalogue import kinds, memory_findings
+from peakline.findings.context import MemoryContext
+from peakline.findings.program_values import forms_of, programs_of, what_is
+from peakline.memory.peak.temporaries import (
     ATTENTION,
     BROADCAST,
     ONE_HOT,
@@ -39,6 +39,10 @@ def program(*values, name="jit_step", number=0, need=None, run_ps=1, runs=1, adv
     )  # fmt: skip
 
 
+def findings_of(profile):
+    return memory_findings(MemoryContext(programs=programs_of(profile)))
+
+
 @pytest.fixture
 def found(monkeypatch):
     """The findings of some programs, of which a device needs most for the first."""
@@ -49,12 +53,12 @@ def found(monkeypatch):
             device="TPU:0", program=first, bytes=first.peak_bytes, runs=first.run_count,
             is_run=bool(others),
         )  # fmt: skip
-        memory, needs = "peakline.findings.program_memory", [one.peak_bytes for one in every]
-        monkeypatch.setattr(f"{memory}.device_needs", lambda _: (need,))
-        monkeypatch.setattr(f"{memory}.every_need", lambda _: (every, needs))
+        findings, needs = "peakline.findings", [one.peak_bytes for one in every]
+        monkeypatch.setattr(f"{findings}.program_values.device_needs", lambda _: (need,))
+        monkeypatch.setattr(f"{findings}.lone_peaks.every_need", lambda _: (every, needs))
         totals = np.array([(one.run_count, one.run_ps) for one in every]).T
-        monkeypatch.setattr(program_findings, "run_totals", lambda _: totals)
-        listed = find_program_findings(SimpleNamespace(programs=lambda: every))
+        monkeypatch.setattr(f"{findings}.lone_peaks.run_totals", lambda _: totals)
+        listed = findings_of(SimpleNamespace(programs=lambda: every))
         for one in listed:
             said = {*one.evidence, *(name for row in one.rows for name in row)}
             assert said <= set(kinds()[one.kind].columns)
@@ -192,6 +196,6 @@ def test_a_program_that_needs_most_and_is_the_step(found, first, need):
 def test_of_a_file_of_one_program():
     # It sorts what it is given: as large as that.
     path = "hlo/module_0020.jit_lower_precision_sorted.cpu_after_optimizations.hlo.pb"
-    (finding,) = program_findings.find_program_findings(shared(path))
+    (finding,) = findings_of(shared(path))
     assert finding.kind == "float64_memory"
     assert finding.title.endswith("are float64: f64[512,512] of given[0]")

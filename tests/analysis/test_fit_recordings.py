@@ -9,7 +9,7 @@ from tests.replay.test_bfc import random_requests, recorded
 
 import peakline
 from peakline.memory.fit.bfc import BfcFit
-from peakline.memory.fit.recording import Recording
+from peakline.memory.fit.replayed import Recording
 from peakline.memory.fit.without import ReplayedPeaks
 from peakline.replay.bfc import BfcSettings
 from peakline.replay.requests import LARGEST_REQUEST, MIB

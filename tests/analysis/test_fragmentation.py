@@ -9,7 +9,7 @@ from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
 from peakline.findings.kinds import fragmentation as kind
-from peakline.memory.fragmentation import find_fragmentation
+from peakline.memory.fragmentation.holes import find_fragmentation
 from reference.memory_history import buffers, fragmentation
 
 KIB = 1024

@@ -7,8 +7,8 @@ from tests.analysis.kinds import growth_findings
 from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
-from peakline.memory.grown import find_grown, signatures_held
-from peakline.memory.growth import find_growth
+from peakline.memory.growth.grown import find_grown, signatures_held
+from peakline.memory.growth.series import find_growth
 from peakline.memory.marks import find_marks
 from peakline.tables.tables import empty_columns
 from reference.memory_history import buffers, in_use, live_bytes

@@ -4,9 +4,9 @@ from tests.analysis.histories import history, steps_at
 from tests.analysis.records import alloc, free
 from tests.analysis.stacks import of_kind, profile_with
 
-from peakline.memory.at_peak import buffers_at_peak
 from peakline.memory.marks import find_marks
-from peakline.memory.savings import find_savings
+from peakline.memory.peak.buffers import buffers_at_peak
+from peakline.memory.savings.answer import find_savings
 
 MIB = 1 << 20
 STEPS = steps_at(0, 200, 400, 600)

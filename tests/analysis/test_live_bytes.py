@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from peakline.memory.live_bytes import LiveBytes
+from peakline.memory.over_time.live import LiveBytes
 
 
 def _buffers(seed: int, row_type: type) -> tuple[LiveBytes, list[tuple[int, int, int, int]]]:

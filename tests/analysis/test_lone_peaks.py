@@ -6,8 +6,8 @@ from tests.analysis.stacks import of_kind, profile_with
 from tests.each_row import each_row
 from tests.profile.fake import columns_of
 
-from peakline.memory.lone_peaks import EVALUATION, ONE_STEP, OUTSIDE, lone_peak
 from peakline.memory.marks import find_marks
+from peakline.memory.peak.lone import EVALUATION, ONE_STEP, OUTSIDE, lone_peak
 from peakline.tables.tables import check_columns, empty_columns
 from peakline.trace.steps import Steps
 

@@ -5,9 +5,9 @@ from tests.analysis.records import alloc, free
 from tests.analysis.stacks import origins
 from tests.each_row import each_row
 
-from peakline.memory.at_peak import buffers_at_peak
 from peakline.memory.marks import find_marks
-from peakline.memory.materialised import (
+from peakline.memory.peak.buffers import buffers_at_peak
+from peakline.memory.peak.temporaries import (
     ATTENTION,
     BROADCAST,
     DENSE,

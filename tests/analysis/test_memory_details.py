@@ -14,13 +14,13 @@ from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import explain_memory
-from peakline.memory.at_peak import buffers_at_peak
 from peakline.memory.churn import find_churn
-from peakline.memory.fragmentation import find_fragmentation
-from peakline.memory.growth import find_growth
+from peakline.memory.fragmentation.holes import find_fragmentation
+from peakline.memory.growth.series import find_growth
 from peakline.memory.marks import find_marks
-from peakline.memory.op_use import read_op_use
-from peakline.memory.savings import find_savings
+from peakline.memory.peak.buffers import buffers_at_peak
+from peakline.memory.savings.answer import find_savings
+from peakline.memory.savings.op_use import read_op_use
 from peakline.tables.tables import empty_columns
 from peakline.text import size_text
 

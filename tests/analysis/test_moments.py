@@ -8,10 +8,10 @@ from tests.analysis.records import alloc, events, free
 from tests.analysis.timing.timelines import profile_of
 
 from peakline.errors import NotFoundError
-from peakline.memory import moments
-from peakline.memory.live import memory_records
-from peakline.memory.moments import find_high_moments, memory_at
-from peakline.memory.peak import BEFORE_PROFILE, find_peaks
+from peakline.memory.over_time.live import memory_records
+from peakline.memory.peak import moments
+from peakline.memory.peak.explained import BEFORE_PROFILE, find_peaks
+from peakline.memory.peak.moments import find_high_moments, memory_at
 from reference.memory_history import buffers, in_use, lives_at
 
 

@@ -5,7 +5,7 @@ from tests.analysis.records import alloc, events
 from tests.analysis.timing.traces import HOST_PLANE, profile_of
 from tests.profile.fake import FakeReader
 
-from peakline.memory.op_events import op_events_of
+from peakline.memory.origins.op_events import op_events_of
 from peakline.tables import Profile
 from peakline.tables.derived import DERIVED
 

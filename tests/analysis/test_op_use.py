@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.profile.fake import columns_of
 
-from peakline.memory.op_use import read_op_use
+from peakline.memory.savings.op_use import read_op_use
 from peakline.tables.tables import check_columns
 
 

@@ -6,7 +6,7 @@ from tests.analysis.records import alloc, free
 from tests.analysis.stacks import of_kind, origins, profile_with
 from tests.each_row import each_row
 
-from peakline.memory.origins import NOTHING, signature_codes
+from peakline.memory.origins.stacks import NOTHING, signature_codes
 from peakline.trace.frames import Frame
 
 MIB = 1 << 20

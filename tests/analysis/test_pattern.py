@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.each_row import each_row
 
-from peakline.memory import pattern
-from peakline.memory.pattern import (
+from peakline.memory.growth import pattern
+from peakline.memory.growth.pattern import (
     CACHE,
     LEAK,
     SAWTOOTH,

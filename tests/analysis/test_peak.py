@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.analysis.records import alloc, events, free, reference
 
 from peakline.errors import NotFoundError
-from peakline.memory.peak import PeakBuffer, find_peaks
+from peakline.memory.peak.explained import PeakBuffer, find_peaks
 from peakline.tables.columns import Columns, Names
 
 

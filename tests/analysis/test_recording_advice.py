@@ -13,7 +13,7 @@ from peakline.findings.recording_advice import (
     to_place_time,
     to_record_memory,
 )
-from peakline.memory.peak import AllocatorPeak, PeakBuffer
+from peakline.memory.peak.explained import AllocatorPeak, PeakBuffer
 from peakline.tables.profile import Profile
 
 STEP = "torch/profiler/profiler.py(1236): step"

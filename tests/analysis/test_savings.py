@@ -9,13 +9,13 @@ from tests.each_row import each_row
 from peakline.findings.memory_answer import explain_memory
 from peakline.kernels.memory_layout import ALL, ALL_BUT_ONE, FROM_BEFORE, OF_THE_STEP
 from peakline.kernels.savings import peaks_without
-from peakline.memory.at_peak import buffers_at_peak
-from peakline.memory.fragmentation import find_fragmentation
-from peakline.memory.grown import find_grown, signatures_held
-from peakline.memory.growth import find_growth
+from peakline.memory.fragmentation.holes import find_fragmentation
+from peakline.memory.growth.grown import find_grown, signatures_held
+from peakline.memory.growth.series import find_growth
 from peakline.memory.marks import find_marks
-from peakline.memory.op_use import OpUse
-from peakline.memory.savings import find_savings
+from peakline.memory.peak.buffers import buffers_at_peak
+from peakline.memory.savings.answer import find_savings
+from peakline.memory.savings.op_use import OpUse
 from reference.memory_history import buffers, peak_without
 
 MIB = 1 << 20

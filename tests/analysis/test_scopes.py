@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.each_row import each_row
 
-from peakline.memory.peak import PeakBuffer
-from peakline.memory.scopes import SPECIAL, scopes_of, without_small
+from peakline.memory.over_time.trees import SPECIAL, scopes_of, without_small
+from peakline.memory.peak.explained import PeakBuffer
 
 parts = st.lists(st.sampled_from(["a", "b", "cc", "", "d"]), min_size=1, max_size=5)
 ops = st.one_of(parts.map("/".join), st.sampled_from(SPECIAL))

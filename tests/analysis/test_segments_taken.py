@@ -4,7 +4,7 @@ from tests.analysis.histories import history
 from tests.analysis.records import alloc, free
 from tests.analysis.stacks import of_kind, profile_with
 
-from peakline.memory.segments_taken import segments_taken
+from peakline.memory.fragmentation.segments import segments_taken
 
 MIB = 1 << 20
 

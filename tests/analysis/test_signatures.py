@@ -4,10 +4,10 @@ from tests.analysis.histories import history, records
 from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
 
-from peakline.memory.key_numbers import number_keys
 from peakline.memory.signatures import (
     dimensions,
     normal_shape,
+    number_keys,
     read_history,
     scope_of,
     split_by,

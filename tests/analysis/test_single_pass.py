@@ -12,9 +12,9 @@ from tests.each_row import each_row
 from tests.profile.fake import columns_of
 
 import peakline
-from peakline.memory.growth import find_growth
+from peakline.memory.growth.series import find_growth
+from peakline.memory.growth.single_pass import PassFacts
 from peakline.memory.marks import find_marks
-from peakline.memory.single_pass import PassFacts
 from peakline.tables.tables import check_columns, empty_columns
 
 KIB = 1024

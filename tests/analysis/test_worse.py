@@ -3,7 +3,7 @@
 from tests.each_row import each_row
 
 from peakline.findings.finding import Finding
-from peakline.findings.worse import is_worse
+from peakline.findings.ranking import is_worse
 
 
 def finding(kind, severity="warning", **evidence):

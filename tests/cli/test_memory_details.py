@@ -15,7 +15,7 @@ import peakline
 from peakline.document.memory import steps_near
 from peakline.errors import UsageError
 from peakline.findings.finding import Finding
-from peakline.memory.growth import find_growth
+from peakline.memory.growth.series import find_growth
 from peakline.memory.marks import find_marks
 from peakline.render.terminal.memory import evidence_part
 from peakline.render.terminal.screen import show

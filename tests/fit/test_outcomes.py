@@ -6,7 +6,7 @@ from functools import cache
 
 import peakline
 from peakline.memory.fit.bfc import BfcFit
-from peakline.memory.fit.recording import recording_of
+from peakline.memory.fit.replayed import recording_of
 from peakline.memory.signatures import read_history
 from peakline.replay.bfc import BfcMachine
 from peakline.replay.requests import MIB

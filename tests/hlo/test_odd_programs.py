@@ -6,8 +6,7 @@ from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 
 import peakline
-from peakline.hlo.memory import memory_of
-from peakline.hlo.order import program_order
+from peakline.hlo.memory import memory_of, program_order
 
 HUGE = 2**63 - 1
 

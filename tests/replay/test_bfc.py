@@ -13,8 +13,7 @@ from tests.engine.ending import EndingAt
 
 from peakline.deadline import within
 from peakline.errors import DeadlineError
-from peakline.replay.bfc import BfcMachine, BfcSettings
-from peakline.replay.bfc_proof import prove
+from peakline.replay.bfc import BfcMachine, BfcSettings, prove
 from peakline.replay.limits import scan
 from peakline.replay.requests import MIB, NO_LIMIT, Requests
 from reference import bfc as reference

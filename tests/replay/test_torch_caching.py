@@ -19,7 +19,7 @@ from kernels import uncompiled
 from peakline.deadline import within
 from peakline.errors import DeadlineError, UsageError
 from peakline.kernels import caching_layout as layout
-from peakline.replay import torch_caching, torch_state
+from peakline.replay import torch_caching
 from peakline.replay.torch_caching import UNLIMITED, CachingMachine
 from peakline.replay.torch_events import CachingEvents
 from peakline.replay.torch_settings import MIB, CachingSettings
@@ -221,7 +221,6 @@ def plain_kernels(monkeypatch):
         module = uncompiled.load(f"caching_{name}")
         monkeypatch.setitem(sys.modules, f"peakline.kernels.caching_{name}", module)
     monkeypatch.setattr(torch_caching, "caching_allocator", module)
-    monkeypatch.setattr(torch_state, "caching_allocator", module)
 
 
 @pytest.mark.parametrize("seed", range(24))

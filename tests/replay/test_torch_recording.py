@@ -13,8 +13,8 @@ from tests.replay.caching_snapshots import Recorded
 import peakline
 from peakline.errors import NotFoundError
 from peakline.kernels import caching_layout as layout
+from peakline.memory.fit.answer import held_segments
 from peakline.memory.fit.caching import CachingFit
-from peakline.memory.fit.pins import held_segments
 from peakline.replay.requests import NO_LIMIT
 from peakline.replay.torch_proof import prove
 from peakline.replay.torch_recording import read_recording

@@ -11,9 +11,10 @@ from tests.each_row import each_row
 import peakline
 from peakline.errors import DeadlineError
 from peakline.formats import open_reader
-from peakline.formats.xplane import file_steps, memory
+from peakline.formats.xplane import file_steps, memory, passes
 from peakline.formats.xplane.plain_events import PLAIN
 from peakline.tables.reader import Warnings
+from peakline.tables.tables import TABLES
 from reference.cases import CASES
 from reference.random_xspace import random_xspace
 
@@ -118,6 +119,34 @@ def test_plain_columns_are_those_of_the_whole_table(path):
         assert (plain.array(name) == whole.array(name)).all()
         assert (plain.is_valid(name) == whole.is_valid(name)).all()
     assert plain.names("name").to_list() == whole.names("name").to_list()
+
+
+def assert_records_need_no_groups(path, monkeypatch):
+    """All columns but the steps, and then all, are those of the whole table."""
+    with peakline.open(str(path)) as profile:
+        whole = profile.columns("allocator_events").to_pylist()
+    with peakline.open(str(path)) as profile, monkeypatch.context() as patch:
+        patch.setattr(passes, "group", lambda *_, **__: pytest.fail("records were grouped"))
+        names = {column.name for column in TABLES["allocator_events"].columns} - {"step_id"}
+        records = profile.columns("allocator_events", names).to_pylist()
+        patch.undo()
+        again = profile.columns("allocator_events").to_pylist()
+    assert repr(again) == repr(whole)
+    assert repr(records) == repr([{k: row[k] for k in row if k != "step_id"} for row in whole])
+
+
+@each_row("seed", range(10))
+def test_records_whose_steps_nobody_wants_are_not_grouped(seed, tmp_path, monkeypatch):
+    path = tmp_path / "vm.xplane.pb"
+    path.write_bytes(random_xspace(seed).SerializeToString())
+    assert_records_need_no_groups(path, monkeypatch)
+
+
+@each_row("name", sorted(CASES.keys() - {"no_planes"}))
+def test_records_of_every_case_are_not_grouped(name, tmp_path, monkeypatch):
+    path = tmp_path / "vm.xplane.pb"
+    path.write_bytes(CASES[name].build().SerializeToString())
+    assert_records_need_no_groups(path, monkeypatch)
 
 
 def test_the_stats_names_need_no_values():

@@ -8,9 +8,9 @@ import pytest
 from tests.shared import DATA
 
 import peakline
-from peakline.findings.headline.pictures import WIDTH
 from peakline.findings.memory_answer import memory_of
 from peakline.text import population_of, size_text, time_text
+from peakline.tools.headline import WIDTH
 
 _PROGRAMS = DATA / "programs"
 

@@ -11,7 +11,7 @@ from tests.sweeps import each_sample
 from tests.tools.live_scopes import assert_adds_up
 
 from peakline.findings.memory_answer import answer_memory
-from peakline.memory.moments import memory_at
+from peakline.memory.peak.moments import memory_at
 from peakline.memory.signatures import normal_shape
 from peakline.tools.live_memory import MOST_ROWS
 

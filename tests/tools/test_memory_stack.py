@@ -13,8 +13,8 @@ from tests.tools.plain_replay import SAMPLES, by_group, replay
 
 from peakline.api import Profile
 from peakline.errors import NotFoundError, UsageError
-from peakline.memory.reserved import reserved_over_time
-from peakline.memory.sampled import held_most
+from peakline.memory.fragmentation.segments import reserved_over_time
+from peakline.memory.over_time.layers import held_most
 
 WIDTH = 150
 FITS = [path for path in SAMPLES if "fit" in path.parts]

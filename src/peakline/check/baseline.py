@@ -33,7 +33,7 @@ from peakline.compare.state import (
     rates_of,
 )
 from peakline.errors import InputError
-from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE
+from peakline.memory.growth.grown import LEAK_BYTES, LEAK_SHARE
 from peakline.memory.signatures import normal_shape
 from peakline.text import size_text, source_text
 

@@ -16,7 +16,7 @@ from peakline.cli.options import (
 )
 from peakline.cli.verb import Verb
 from peakline.memory.allocator_names import recorded_name
-from peakline.memory.fit.question import Question, question_of
+from peakline.memory.fit.model import Question, question_of
 from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings
 from peakline.text import parse_size

@@ -25,7 +25,7 @@ from peakline.text import parse_time, time_text
 
 if TYPE_CHECKING:
     from peakline.api import Profile
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.peak.explained import AllocatorPeak
 
 
 @click.command(

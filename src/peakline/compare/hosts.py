@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peakline.findings.worse import is_worse
+from peakline.findings.ranking import is_worse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -25,7 +25,7 @@ from peakline.compare.state import (
 from peakline.errors import NotFoundError
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
-from peakline.findings.worse import is_worse
+from peakline.findings.ranking import is_worse
 from peakline.shown import Brief
 from peakline.suggest import there_is
 
@@ -118,7 +118,7 @@ class MemoryDiff(Brief):
     """What changed between two memory answers.
 
     A finding is new or gone by its kind, its allocator and the op it names, whatever its numbers;
-    one that both have is worse when it says that more is lost (`peakline.findings.worse`).
+    one that both have is worse when it says that more is lost (`peakline.findings.ranking`).
     """
 
     allocators: tuple[AllocatorDiff, ...]

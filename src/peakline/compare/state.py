@@ -14,10 +14,16 @@ from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.memory.churn import ChurnRows
 from peakline.memory.details import MemoryDetails
-from peakline.memory.grown import LEAK_BYTES, LEAK_SHARE, SURE
-from peakline.memory.growth import AllocatorGrowth
-from peakline.memory.pattern import MIN_RISES
-from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED, AllocatorPeak, PeakBuffer
+from peakline.memory.growth.grown import LEAK_BYTES, LEAK_SHARE, SURE
+from peakline.memory.growth.pattern import MIN_RISES
+from peakline.memory.growth.series import AllocatorGrowth
+from peakline.memory.peak.explained import (
+    BEFORE_PROFILE,
+    RESERVED,
+    UNATTRIBUTED,
+    AllocatorPeak,
+    PeakBuffer,
+)
 from peakline.memory.signatures import Signature, normal_shape, scope_of
 from peakline.shown import Brief, line_of
 from peakline.text import allocator_text

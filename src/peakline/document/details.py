@@ -17,12 +17,12 @@ from peakline.document.finding import rows_table
 from peakline.document.model import Row, Table, columns_of
 from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.churn import AllocatorChurn
-from peakline.memory.fragmentation import Fragmentation
-from peakline.memory.growth import AllocatorGrowth
+from peakline.memory.fragmentation.holes import Fragmentation
+from peakline.memory.growth.pattern import STEADY, WARM_UP
+from peakline.memory.growth.series import AllocatorGrowth
 from peakline.memory.marks import Marks
-from peakline.memory.moments import NEAR, find_high_moments
-from peakline.memory.pattern import STEADY, WARM_UP
-from peakline.memory.peak import AllocatorPeak
+from peakline.memory.peak.explained import AllocatorPeak
+from peakline.memory.peak.moments import NEAR, find_high_moments
 from peakline.memory.signatures import History
 from peakline.text import counted, cut_middle, size_text, time_text
 

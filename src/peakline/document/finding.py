@@ -15,7 +15,7 @@ from peakline.timing.step_facts import PARTS
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding
-    from peakline.memory.fragmentation import Fragmentation
+    from peakline.memory.fragmentation.holes import Fragmentation
 
 EvidenceRow = Mapping[str, object]
 

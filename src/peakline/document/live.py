@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from peakline.document.model import Column, Row, Table, columns_of
 from peakline.findings.step_names import step_text
-from peakline.memory.peak import AllocatorPeak, PeakBuffer
+from peakline.memory.peak.explained import AllocatorPeak, PeakBuffer
 from peakline.memory.signatures import normal_shape
 from peakline.text import shares_text
 

@@ -18,12 +18,12 @@ from peakline.findings.step_names import step_phrase, step_text
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.churn import AllocatorChurn
 from peakline.memory.details import MemoryDetails
-from peakline.memory.growth import AllocatorGrowth
-from peakline.memory.moments import HighMoment, find_high_moments, memory_at
+from peakline.memory.fragmentation.segments import Reserved, reserved_of
+from peakline.memory.growth.series import AllocatorGrowth
 from peakline.memory.oom import only_listed
-from peakline.memory.peak import RESERVED, AllocatorPeak
-from peakline.memory.reserved import Reserved, reserved_of
-from peakline.memory.savings import Saving
+from peakline.memory.peak.explained import RESERVED, AllocatorPeak
+from peakline.memory.peak.moments import HighMoment, find_high_moments, memory_at
+from peakline.memory.savings.answer import Saving
 from peakline.memory.signatures import History
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, size_text, time_text

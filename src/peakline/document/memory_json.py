@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from peakline.memory.churn import AllocatorChurn, SignatureChurn
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.fragmentation import Fragmentation
-    from peakline.memory.growth import AllocatorGrowth, GroupGrowth
-    from peakline.memory.moments import HighMoment
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.fragmentation.holes import Fragmentation
+    from peakline.memory.growth.series import AllocatorGrowth, GroupGrowth
+    from peakline.memory.peak.explained import AllocatorPeak
+    from peakline.memory.peak.moments import HighMoment
 
 _GROUPS = 32
 """So many groups that do not stay the same are listed, those that brought most bytes."""
@@ -60,7 +60,7 @@ def moments_json(moments: Iterable[HighMoment]) -> list[dict[str, object]]:
 
 
 def at_json(time_ps: int, memory: Iterable[AllocatorPeak]) -> dict[str, object]:
-    """What every allocator held at ``time_ps`` (`peakline.memory.moments.memory_at`)."""
+    """What every allocator held at ``time_ps`` (`peakline.memory.peak.moments.memory_at`)."""
     return {
         "time_ps": time_ps,
         "allocators": [{"allocator": one.allocator} | _moment(one) for one in memory],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from peakline.findings.program_memory import DeviceNeed
     from peakline.findings.ranking import Priority
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.peak.explained import AllocatorPeak
 
 _ALLOCATORS, _DEVICES, _PARTS, _FAILED = 4, 4, 4, 2
 _NAME = 60

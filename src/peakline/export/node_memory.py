@@ -15,7 +15,7 @@ from peakline.kernels.memory_layout import (
     UNTRACKED_DEALLOCATION,
 )
 from peakline.memory.lifetimes import match_lifetimes
-from peakline.memory.peak import BEFORE_PROFILE, UNATTRIBUTED
+from peakline.memory.peak.explained import BEFORE_PROFILE, UNATTRIBUTED
 from peakline.memory.usage import buffer_bytes
 from peakline.tables.columns import Columns, Names
 from peakline.wire.encode import Field, Messages, Number, Pool, Spans, encode

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.findings.memory_answer import answer_memory
-from peakline.memory.call_stacks import frames_of
 from peakline.memory.lifetimes import Lifetimes
-from peakline.memory.peak import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
+from peakline.memory.origins.stacks import frames_of
+from peakline.memory.peak.explained import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
 from peakline.memory.usage import buffer_bytes, measure
 from peakline.tables import Profile
 from peakline.tables.columns import Columns

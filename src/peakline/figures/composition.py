@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from peakline.figures.drawn import drawn_allocators
 from peakline.figures.look import INK, MUTED, QUIET, TINTS, Drawing, drawing
 from peakline.figures.text import duration_text, fit, form_text, plain, share_text
-from peakline.memory.peak import UNATTRIBUTED, AllocatorPeak
-from peakline.memory.scopes import NO_OP, SPECIAL, Scope, scopes_of, without_small
+from peakline.memory.over_time.trees import NO_OP, SPECIAL, Scope, scopes_of, without_small
+from peakline.memory.peak.explained import UNATTRIBUTED, AllocatorPeak
 from peakline.tables.profile_facts import is_moment
 from peakline.text import size_text
 

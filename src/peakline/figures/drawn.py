@@ -17,7 +17,7 @@ from peakline.figures.text import fit, one_line, plain
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer, answer_memory
 from peakline.memory.details import MemoryDetails
-from peakline.memory.peak import AllocatorPeak
+from peakline.memory.peak.explained import AllocatorPeak
 from peakline.memory.signatures import History
 from peakline.suggest import there_is
 from peakline.tables import Profile

@@ -15,7 +15,7 @@ from peakline.text import size_text
 
 if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.memory.fragmentation import Fragmentation
+    from peakline.memory.fragmentation.holes import Fragmentation
     from peakline.tables import Profile
 
 _BUCKETS = 400
@@ -28,8 +28,8 @@ def fragmentation(
 
     The upper part is the share of the free memory that is not in its largest piece: what the
     allocator reported, and what is made from the addresses of its buffers
-    (`peakline.memory.fragmentation`; a lower bound of what is free). The lower part is that free
-    memory and its largest piece. The allocator is the one with the highest peak, of those that
+    (`peakline.memory.fragmentation.holes`; a lower bound of what is free). The lower part is that
+    free memory and its largest piece. The allocator is the one with the highest peak, of those that
     show anything, where none is named.
 
     None where nothing is reported and no buffer has an address, or all is of one time. Raises

@@ -30,7 +30,7 @@ from peakline.figures.look import (
 )
 from peakline.figures.text import duration_text, fit, form_text, plain, time_unit
 from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION
-from peakline.memory.peak import BEFORE_PROFILE
+from peakline.memory.peak.explained import BEFORE_PROFILE
 from peakline.memory.signatures import Signature
 from peakline.text import size_text
 

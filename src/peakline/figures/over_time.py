@@ -29,7 +29,7 @@ from peakline.figures.look import (
     step_line,
 )
 from peakline.figures.text import bytes_unit, duration_text, plain, share_text, time_unit
-from peakline.memory.moments import find_high_moments
+from peakline.memory.peak.moments import find_high_moments
 from peakline.text import size_text
 
 if TYPE_CHECKING:

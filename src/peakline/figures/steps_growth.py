@@ -12,8 +12,8 @@ from peakline.figures.drawn import DrawnAllocator, drawn_allocators
 from peakline.figures.look import ALARM, COLOURS, INK, QUIET, Drawing, axis, drawing
 from peakline.figures.text import bytes_unit, fit, plain
 from peakline.findings.finding import Finding
-from peakline.memory.growth import AllocatorGrowth, GroupGrowth
-from peakline.memory.pattern import CACHE, LEAK, SAWTOOTH, STEP_UP
+from peakline.memory.growth.pattern import CACHE, LEAK, SAWTOOTH, STEP_UP
+from peakline.memory.growth.series import AllocatorGrowth, GroupGrowth
 from peakline.text import size_text
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from peakline.text import size_text
 
 if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer
-    from peakline.memory.growth import AllocatorGrowth
+    from peakline.memory.growth.series import AllocatorGrowth
     from peakline.tables import Profile
 
 _BARS = 128

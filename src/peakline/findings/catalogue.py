@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from peakline.findings import kinds as folder
 
 if TYPE_CHECKING:
-    from peakline.findings.context import MemoryContext, TimeContext
+    from peakline.findings.context import MemoryContext
     from peakline.findings.finding import Finding
     from peakline.findings.kind import Kind
+    from peakline.findings.time_context import TimeContext
 
 _ORDER = tuple(
     tuple(line.split())
@@ -35,22 +36,46 @@ _ORDER = tuple(
     """.strip().splitlines()
 )
 """Findings of memory that stand in one line come allocator by allocator; kinds that are in none
-come last, by name."""
+come last, by name. The last line is of time, the others of memory."""
 _LINE = {name: line for line, names in enumerate(_ORDER) for name in names}
+_OF_MEMORY, _OF_TIME = range(len(_ORDER) - 1), range(len(_ORDER) - 1, len(_ORDER))
 
 
 @cache
-def _modules() -> tuple[ModuleType, ...]:
-    names = sorted(one.name for one in iter_modules(folder.__path__))
+def _names() -> tuple[str, ...]:
     known = list(_LINE)
+    names = sorted(one.name for one in iter_modules(folder.__path__))
     names.sort(key=lambda name: known.index(name) if name in _LINE else len(known))
-    return tuple(import_module(f"{folder.__name__}.{name}") for name in names)
+    return tuple(names)
+
+
+@cache
+def _modules(about: str) -> tuple[ModuleType, ...]:
+    """Those about ``memory`` or ``time``: of the others none is loaded that has a line above."""
+    others = _OF_TIME if about == "memory" else _OF_MEMORY
+    names = (name for name in _names() if _LINE.get(name) not in others)
+    modules = (import_module(f"{folder.__name__}.{name}") for name in names)
+    return tuple(module for module in modules if module.KIND.about == about)
+
+
+class _Kinds(Mapping[str, "Kind"]):
+    def __getitem__(self, name: str) -> Kind:
+        if name not in _names():
+            raise KeyError(name)
+        kind: Kind = import_module(f"{folder.__name__}.{name}").KIND
+        return kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_names())
+
+    def __len__(self) -> int:
+        return len(_names())
 
 
 @cache
 def kinds() -> Mapping[str, Kind]:
-    """All kinds by name, in order."""
-    return {module.KIND.name: module.KIND for module in _modules()}
+    """All kinds by name, in order; each is loaded when it is looked up."""
+    return _Kinds()
 
 
 def kind_names(about: str) -> tuple[str, ...]:
@@ -77,6 +102,5 @@ def time_findings(context: TimeContext) -> list[Finding]:
 
 
 def _found(about: str, context: MemoryContext | TimeContext) -> Iterator[Finding]:
-    for module in _modules():
-        if module.KIND.about == about:
-            yield from module.find(context)
+    for module in _modules(about):
+        yield from module.find(context)

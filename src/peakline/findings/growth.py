@@ -9,7 +9,7 @@ from peakline.findings.kind import ORIGIN, SIGNATURE, Column, about_signature, c
 from peakline.text import allocator_text
 
 if TYPE_CHECKING:
-    from peakline.memory.growth import AllocatorGrowth, GroupGrowth
+    from peakline.memory.growth.series import AllocatorGrowth, GroupGrowth
 
 FORECAST_STEPS = 100_000
 """A capacity that is further away than this is not spoken of."""

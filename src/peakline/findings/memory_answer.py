@@ -9,10 +9,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline.findings.catalogue import memory_findings
+from peakline.findings.context import MemoryContext
+from peakline.findings.memory_lines import with_lines
+from peakline.findings.program_values import programs_of
 from peakline.findings.recording_advice import to_count_memory, to_place_memory, to_record_memory
+from peakline.findings.step_names import labels_of
+from peakline.memory.allocator_names import recorded_name
+from peakline.memory.details import read_details, records_of_step
+from peakline.memory.fit.answer import scarce_fits
+from peakline.memory.growth.single_pass import read_pass_facts
+from peakline.memory.oom import failed_moments, with_limits
+from peakline.memory.origins.behind import Behind
+from peakline.memory.origins.element_types import float64_ops
+from peakline.memory.savings.op_use import read_op_use
+from peakline.memory.usage import MOST_ALLOCATORS, with_fewer_allocators, without_implausible
 from peakline.shown import Brief, Shown, Tabular, several, table_of
 from peakline.tables import Profile
 from peakline.tables.once import once
+from peakline.tables.profile_facts import is_moment
 from peakline.text import allocator_text, counted, size_text
 from peakline.trace.steps import Steps
 
@@ -20,14 +35,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from peakline.findings.finding import Finding
-    from peakline.memory.behind import Behind
     from peakline.memory.details import MemoryDetails
     from peakline.memory.fit.model import Fit
+    from peakline.memory.growth.single_pass import PassFacts
     from peakline.memory.oom import FailedMoment
-    from peakline.memory.op_use import OpUse
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.peak.explained import AllocatorPeak
+    from peakline.memory.savings.op_use import OpUse
     from peakline.memory.signatures import History
-    from peakline.memory.single_pass import PassFacts
     from peakline.tables.columns import Columns
 
 
@@ -137,8 +151,6 @@ def answer_memory(
     Raises NotFoundError for an unknown allocator or step, InputError when the profile cannot be
     read.
     """
-    from peakline.memory.allocator_names import recorded_name
-
     return _warned(profile, _answer(profile, recorded_name(profile, allocator), step), step)
 
 
@@ -168,11 +180,11 @@ def explain_memory(
 ) -> MemoryAnswer:
     """Explain the peaks of ``allocator_events`` (in time order), and what stands out about them.
 
-    ``allocator`` keeps one allocator. ``step``, a step's id or name, asks for the largest
-    memory in use while that step ran instead of in the whole profile; growth, fragmentation and
-    churn stay those of the whole profile. ``ops`` is what executions of ops say, where the file
-    has any (`peakline.memory.op_use.read_op_use`); ``facts`` gives what it says of passes over
-    layers (`peakline.memory.single_pass.read_pass_facts`); ``programs`` are the names of the
+    ``allocator`` keeps one allocator. ``step``, a step's id or name, asks for the largest memory in
+    use while that step ran instead of in the whole profile; growth, fragmentation and churn stay
+    those of the whole profile. ``ops`` is what executions of ops say, where the file has any
+    (`peakline.memory.savings.op_use.read_op_use`); ``facts`` gives what it says of passes over
+    layers (`peakline.memory.growth.single_pass.read_pass_facts`); ``programs`` are the names of the
     compiled programs in it, ``failures`` when allocations failed; of ``profile`` the call stacks
     and the executions of ops are read where it has them. Raises NotFoundError for an unknown
     allocator or step.
@@ -181,9 +193,6 @@ def explain_memory(
     if events.rows == 0:
         return _findings_only(failures, number)
     # Compiling and loading the kernels takes a moment: only when there is something to explain.
-    from peakline.memory.behind import Behind
-    from peakline.memory.details import read_details, records_of_step
-    from peakline.memory.usage import MOST_ALLOCATORS, with_fewer_allocators, without_implausible
 
     events, implausible = without_implausible(events)
     events, others = with_fewer_allocators(events, allocator)
@@ -219,14 +228,9 @@ def _findings_only(
 ) -> MemoryAnswer:
     if not (failures or details):
         return MemoryAnswer((), (), (), step)
-    from peakline.findings.catalogue import memory_findings
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.memory_lines import with_lines
 
     context = MemoryContext(details, failures, history)
     if behind is not None and behind.profile is not None and history is not None:
-        from peakline.memory.element_types import float64_ops
-
         # The time's findings need it when the records may be released already.
         float64_ops(behind.profile)
         types = partial(op_types_of, behind.profile)
@@ -261,10 +265,6 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
     if not ("allocator_events" in profile.tables and profile.columns("allocator_events").rows):
         answer = _findings_only(failures, None)
         return answer if failures or allocator else _of_programs(profile, answer)
-    from peakline.findings.step_names import labels_of
-    from peakline.memory.oom import with_limits
-    from peakline.memory.single_pass import read_pass_facts
-    from peakline.tables.profile_facts import is_moment
 
     answer = explain_memory(
         profile.columns("allocator_events"),
@@ -280,8 +280,6 @@ def _answer(profile: Profile, allocator: str | None, step: str | None) -> Memory
     peaks = with_limits(profile, answer.allocators)
     fits: tuple[Fit, ...] = ()
     if answer.history is not None and step is None:
-        from peakline.memory.fit.scarce import scarce_fits
-
         failed = {one.failures[0].allocator for one in failures}
         fits = scarce_fits(profile, answer.history, peaks, failed)
     return replace(
@@ -297,13 +295,9 @@ def _of_programs(profile: Profile, answer: MemoryAnswer) -> MemoryAnswer:
     """What the compiled programs of a profile say, in which no allocator recorded anything."""
     if not profile.programs():
         return answer
-    from peakline.findings.catalogue import memory_findings
-    from peakline.findings.context import MemoryContext
-    from peakline.findings.program_findings import find_program_findings
 
-    found = tuple(find_program_findings(profile))
-    context = MemoryContext(program_findings=found)
-    return replace(answer, findings=tuple(memory_findings(context)), of_programs=bool(found))
+    result = tuple(memory_findings(MemoryContext(programs=programs_of(profile))))
+    return replace(answer, findings=result, of_programs=bool(result))
 
 
 def _program_names(profile: Profile) -> frozenset[str]:
@@ -316,7 +310,6 @@ def _op_use(profile: Profile) -> OpUse | None:
     """What executions of ops say, where the file has any."""
     if "op_runs" not in profile.tables or not profile.has_rows("op_runs"):
         return None
-    from peakline.memory.op_use import read_op_use
 
     edges = profile.columns("edges") if "edges" in profile.tables else None
     return read_op_use(profile.columns("op_runs"), edges if edges and edges.rows else None)
@@ -326,7 +319,6 @@ def failures_of(profile: Profile) -> tuple[FailedMoment, ...]:
     """When allocations failed, where the file reports any that did."""
     if "oom_reports" not in profile.tables or not profile.columns("oom_reports").rows:
         return ()
-    from peakline.memory.oom import failed_moments
 
     blocks = profile.columns_or_empty("blocks")
     return failed_moments(profile.columns("oom_reports"), blocks)

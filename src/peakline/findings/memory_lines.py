@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.findings.frames import of_frame
+from peakline.memory.origins.stacks import signature_codes
 
 if TYPE_CHECKING:
     from peakline.arrays import AnyArray
@@ -28,8 +29,6 @@ def with_lines(findings: Iterable[Finding], context: MemoryContext) -> list[Find
 
 
 def _with_line(finding: Finding, context: MemoryContext) -> Finding:
-    from peakline.memory.origins import signature_codes
-
     evidence, history, origins = finding.evidence, context.history, context.origins
     if history is None or origins is None or "function" in evidence or "op" not in evidence:
         return finding

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.memory.allocator_names import shown_names
-from peakline.memory.peak import AllocatorPeak
+from peakline.memory.peak.explained import AllocatorPeak
 from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.once import once

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 from peakline.findings.catalogue import kinds
-from peakline.findings.finding import SEVERITIES
+from peakline.findings.finding import SEVERITIES, Finding
 from peakline.shown import Brief, Several, Shown, Tabular, table_of
 
 if TYPE_CHECKING:
@@ -114,3 +114,22 @@ def _saved(finding: Finding) -> float:
 def _number(finding: Finding, name: str) -> float:
     value = finding.evidence.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
+
+
+WORSE = 1.25
+"""A finding is worse when what it says would go is so many times as much, ..."""
+AT_LEAST = 0.05
+"""... of the time at least this share more."""
+
+
+def is_worse(before: Finding, after: Finding) -> bool:
+    """Whether ``after``, of the same kind and about the same, says more is lost than ``before``."""
+    if SEVERITIES.index(after.severity) != SEVERITIES.index(before.severity):
+        return SEVERITIES.index(after.severity) < SEVERITIES.index(before.severity)
+    kind = kinds().get(after.kind)
+    old, new = (one.evidence.get(kind.saves if kind else "") for one in (before, after))
+    if not isinstance(old, int | float) or not isinstance(new, int | float):
+        return False
+    if kind is not None and kind.about == "time" and new - old < AT_LEAST:
+        return False
+    return new > WORSE * old

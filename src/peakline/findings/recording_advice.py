@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.peak.explained import AllocatorPeak
     from peakline.tables import Profile
 
 _TORCH, _JAX, _TENSORFLOW = "PyTorch", "JAX", "TensorFlow"

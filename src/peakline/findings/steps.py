@@ -1,15 +1,28 @@
-"""What the findings about the time of steps have in common: their evidence and their rows."""
+"""What the findings about the time of steps have in common: their evidence, their rows, what they
+say of functions and ops, and why a step is slow in a few words.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peakline.arrays import AnyArray
+from peakline.arrays import AnyArray, BoolArray
+from peakline.findings.frames import of_frame
 from peakline.findings.kind import columns
+from peakline.findings.time_context import TimeContext
+from peakline.text import source_text, time_text
+from peakline.timing.frame_work import FrameWork
+from peakline.timing.op_sources import source_of
+from peakline.timing.step_facts import PARTS, StepFacts
+from peakline.timing.step_ops import StepOps
+from peakline.trace.calls import WORDS
+from peakline.trace.frames import Frame
 
 if TYPE_CHECKING:
     from peakline.timing.step_facts import StepFacts
 
+FRAME_ROWS = 10
 ROWS = 20
 """So many steps stand behind a finding."""
 
@@ -48,3 +61,44 @@ def rows_by_step(
         for row in order
         if int(lost[row])
     )
+
+
+def about_frame(work: FrameWork) -> dict[str, object]:
+    """Which function, what it does, and how long."""
+    return {
+        **of_frame(work.frame),
+        "does": WORDS[work.call],
+        "callee": work.callee,
+        "calls_per_step": round(work.calls, 1),
+        "function_ps": work.ps,
+    }
+
+
+def frame_rows(found: Sequence[FrameWork]) -> tuple[dict[str, object], ...]:
+    """The functions with most time."""
+    return tuple({**about_frame(one), "share": one.share} for one in found[:FRAME_ROWS])
+
+
+def where_of(
+    context: TimeContext, ops: StepOps, chosen: BoolArray, frame: Frame | None
+) -> tuple[str, dict[str, object]]:
+    """What a title says of where ops come from, and its evidence: the function around them, else
+    the line of the program that their instructions come from.
+    """
+    if frame is not None:
+        return f", in {frame.title}", of_frame(frame)
+    file, line = source_of(context.profile, ops, chosen)
+    if not file:
+        return "", {}
+    return f", from {source_text(file, line)}", {"file": file, "line": line}
+
+
+def beyond_median(facts: StepFacts, row: int, usual_ps: float) -> str:
+    """``2.4 times the median: +1.2 ms compilation`` of the step of a row, where the median of its
+    like is ``usual_ps``; the part is the one that it takes longest beyond the step in the middle.
+    """
+    median = facts.middle_row(row)
+    beyond = {part: int(facts.part(part)[row] - facts.part(part)[median]) for part in PARTS}
+    part = max(beyond, key=lambda one: beyond[one])
+    why = f": +{time_text(beyond[part])} {PARTS[part]}" if beyond[part] > 0 else ""
+    return f"{int(facts.part('wall_ps')[row]) / usual_ps:.1f} times the median{why}"

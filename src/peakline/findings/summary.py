@@ -7,11 +7,24 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from peakline.findings.finding import SEVERITIES
+from peakline.findings.headline.memory import notable_memory
+from peakline.findings.headline.time import notable_time
+from peakline.findings.memory_answer import answer_memory, memory_of
+from peakline.findings.program_memory import device_needs
+from peakline.findings.ranking import priorities
+from peakline.findings.time_answer import answer_time
+from peakline.findings.top_ops import top_ops
+from peakline.memory.oom import with_limits
+from peakline.memory.over_time.live import memory_records
+from peakline.memory.peak.explained import find_peaks
+from peakline.tables.profile_facts import facts_of, warnings_document
+
 if TYPE_CHECKING:
     from peakline.findings.headline.sentence import Sentence
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.time_answer import TimeAnswer
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.peak.explained import AllocatorPeak
     from peakline.tables import Profile
 
 _RECORDS = "allocator_events"
@@ -36,9 +49,6 @@ def answers_of(profile: Profile, *, is_last: bool = False) -> tuple[MemoryAnswer
     ``is_last`` says that nobody asks for the memory's records any more: they are given up before
     the events are looked at, and the answer is without its history.
     """
-    from peakline.findings.memory_answer import answer_memory
-    from peakline.findings.time_answer import answer_time
-
     profile.expect("events", _RECORDS)
     memory = answer_memory(profile)
     if is_last and _RECORDS in profile.tables:
@@ -49,9 +59,6 @@ def answers_of(profile: Profile, *, is_last: bool = False) -> tuple[MemoryAnswer
 
 def notable_of(memory: MemoryAnswer, time: TimeAnswer) -> tuple[Sentence, ...]:
     """What stands out besides the findings: as long as there is any, not nothing does."""
-    from peakline.findings.headline.memory import notable_memory
-    from peakline.findings.headline.time import notable_time
-
     return (*notable_memory(memory), *notable_time(time.steps))
 
 
@@ -62,8 +69,6 @@ def summary_document(
 
     ``is_last`` is that of `answers_of`. Raises InputError when the profile cannot be read.
     """
-    from peakline.tables.profile_facts import facts_of
-
     memory, time = answers_of(profile, is_last=is_last)
     facts, judged = facts_of(profile, path).as_json(), _judged(profile, memory, time)
     return {
@@ -82,10 +87,6 @@ def summary_part(profile: Profile, part: str, *, path: str | None = None) -> Doc
     ``facts`` has ``profile``; ``memory`` what is called so and ``programs``; ``time`` what is
     called so; ``findings`` all the rest. Raises InputError when the profile cannot be read.
     """
-    from peakline.findings.memory_answer import memory_of
-    from peakline.findings.time_answer import answer_time
-    from peakline.tables.profile_facts import facts_of
-
     # Whichever comes first reads the file once for all of them.
     profile.expect("events", _RECORDS)
     if part == "facts":
@@ -101,10 +102,6 @@ def summary_part(profile: Profile, part: str, *, path: str | None = None) -> Doc
 
 def _judged(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> Document:
     """What takes the findings of both."""
-    from peakline.findings.finding import SEVERITIES
-    from peakline.findings.ranking import priorities
-    from peakline.tables.profile_facts import warnings_document
-
     first = priorities(memory.findings, time.findings)
     counts = Counter(one.finding.severity for one in first)
     return {
@@ -119,10 +116,6 @@ def _judged(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> Documen
 
 def _peaks(profile: Profile) -> Document | None:
     """As the whole answer has them, from the records alone."""
-    from peakline.memory.live import memory_records
-    from peakline.memory.oom import with_limits
-    from peakline.memory.peak import find_peaks
-
     records = memory_records(profile)
     if records is None:
         return None
@@ -132,8 +125,6 @@ def _peaks(profile: Profile) -> Document | None:
 
 def _needs(profile: Profile) -> list[Document]:
     """What each device needs by its programs, where the profile has no memory events."""
-    from peakline.findings.program_memory import device_needs
-
     return [need.as_json() for need in device_needs(profile)]
 
 
@@ -144,8 +135,6 @@ def _allocators(peaks: Sequence[AllocatorPeak]) -> Document | None:
 
 
 def _time(profile: Profile, answer: TimeAnswer) -> Document | None:
-    from peakline.findings.top_ops import top_ops
-
     ops = top_ops(profile)
     if answer.times is None and not answer.devices.rows and not ops:
         return None

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import Int64Array
+from peakline.findings.catalogue import time_findings
+from peakline.findings.ranking import priorities
 from peakline.findings.recording_advice import to_explain_time, to_mark_steps, to_place_time
+from peakline.findings.time_context import TimeContext
 from peakline.shown import Brief, Shown, Tabular, several
 from peakline.tables.once import once
 from peakline.text import counted, time_text
@@ -204,16 +207,13 @@ def _utilisation(profile: Profile, facts: StepFacts) -> Utilisation | None:
     """What the steps use of the devices, where the profile holds the programs that ran."""
     if not profile.programs():
         return None
+    # It loads all that counts the costs of programs.
     from peakline.timing.utilisation import utilisation_of
 
     return utilisation_of(profile, facts)
 
 
 def _findings(profile: Profile, facts: StepFacts) -> tuple[Finding, ...]:
-    from peakline.findings.catalogue import time_findings
-    from peakline.findings.context import TimeContext
-    from peakline.findings.ranking import priorities
-
     found = time_findings(TimeContext(profile, facts))
     return tuple(one.finding for one in priorities((), found))
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.tables.once import once
+from peakline.timing.host_ops import host_executions
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -52,10 +55,6 @@ def top_ops(profile: Profile) -> tuple[TopOp, ...]:
 
 def _is_input(profile: Profile, side: str, op: str, op_type: str | None) -> bool:
     """Whether every execution of an op of the host is work of the input pipeline's own threads."""
-    from peakline.timing.host_ops import host_executions
-    from peakline.trace.activity import activity_of
-    from peakline.trace.activity_names import Activity
-
     if side != "host":
         return False
     runs = host_executions(profile)

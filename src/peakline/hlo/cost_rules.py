@@ -2,20 +2,27 @@
 
 See `peakline.hlo.cost`. A rule gets an instruction whose reads and writes are
 already set to the whole of its operands and its result, and says what is different.
+
+A call of cuDNN's attention says its shapes in the ``cudnn_fmha_backend_config`` of its
+``GpuBackendConfig`` (``xla/service/gpu/backend_configs.proto``), one of Transformer Engine in its
+attributes (``transformer_engine/jax/cpp_extensions/attention.py``). Counted are the matrix
+products, whole: as a program without the library would count them, in which a mask saves none
+either.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.formats.hlo_proto.shapes import bounded_product
-from peakline.hlo.attention import attention_cost
 from peakline.hlo.fusion import SumOf, fusion
-from peakline.hlo.meetings import meetings
 from peakline.hlo.program import (
     CONVOLUTIONS,
     MATRIX_PRODUCTS,
@@ -31,6 +38,126 @@ from peakline.hlo.program import (
 
 if TYPE_CHECKING:
     from peakline.schema import ShapeProto
+
+
+_WIDEST_KERNEL = 2**20
+
+
+@lru_cache(1024)
+def meetings(
+    size: int, kernel: int, output: int, stride: int, padding: int, spread: int, dilation: int
+) -> int:
+    """Pairs of a place of the kernel and one of the output that meet an element of the input.
+
+    At output ``o`` and kernel place ``k`` the input is read at
+    ``(o * stride + k * spread - padding) / dilation``, if that is whole and in the input. Raises
+    ValueError for a kernel that is wider than any real one. Takes no longer for large numbers.
+    """
+    if not 0 <= kernel <= _WIDEST_KERNEL:
+        raise ValueError(kernel)
+    if min(size, kernel, output) <= 0:
+        return 0
+    # Whole are those with k = first + n * each and o = begin + n * turn (mod every), for all n.
+    shared = math.gcd(stride, dilation)
+    inner = math.gcd(shared, spread)
+    if padding % inner:
+        return 0
+    each, every = shared // inner, dilation // shared
+    first = padding // inner * pow(spread // inner, -1, each) % each
+    inverse = pow(stride // shared, -1, every)
+    begin = (padding - first * spread) // shared * inverse % every
+    turn = -(each * spread) // shared * inverse % every
+
+    def met(reach: int) -> int:
+        """Those with ``o * stride + k * spread <= reach``."""
+        places = range(first, min(kernel - 1, reach // spread) + 1, each)
+        # Of the first places all of the output lies within reach.
+        whole = range(first, min(places.stop, (reach - (output - 1) * stride) // spread + 1), each)
+        count, far = len(places), len(whole)
+        start = reach - (first + far * each) * spread - stride * (begin + far * turn)
+        slope = each * spread + stride * turn
+        found = floor_sum(far, every, -turn, output - 1 - begin)
+        found += floor_sum(count - far, stride * every, -slope, start)
+        return found - floor_sum(count, every, -turn, -1 - begin)
+
+    return met(padding + (size - 1) * dilation) - met(padding - 1)
+
+
+def floor_sum(count: int, divisor: int, slope: int, start: int) -> int:
+    """The sum of ``(slope * n + start) // divisor`` over all ``n`` below ``count``."""
+    found = 0
+    while count:
+        # The points of a grid below a line, row by row; then with rows and columns exchanged.
+        found += slope // divisor * (count * (count - 1) // 2) + start // divisor * count
+        slope, start = slope % divisor, start % divisor
+        count, start = divmod(slope * count + start, divisor)
+        slope, divisor = divisor, slope
+    return found
+
+
+_CUDNN = [
+    f"__cudnn$fmha{name}"
+    for name in ("Softmax", "SoftmaxDropout", "ScaleBiasSoftmax", "ScaleBiasSoftmaxDropout")
+]
+"""What is called of cuDNN (``xla/service/gpu/cublas_cudnn.cc``); `_BACKWARD` for gradients."""
+_BACKWARD = "Backward"
+_ENGINE, _ENGINE_BACKWARD = "te_fused_attn_forward_ffi", "te_fused_attn_backward_ffi"
+_SIZES = (b"qk_head_dim", b"v_head_dim")
+_NUMBER = re.compile(rb"\b(\w++) = (\d++) : i64")
+
+
+class _Attention(NamedTuple):
+    """``scores`` are those of every query for every key, in all heads and of the whole batch;
+    ``key_size`` and ``value_size`` the elements of one key and of one value.
+    """
+
+    scores: int
+    key_size: int
+    value_size: int
+
+
+def attention_cost(made: Made) -> tuple[float, float] | None:
+    """Flops and transcendentals of a call; None for a call of anything else.
+
+    Scores and what they weigh are two products; gradients are the scores again, and those of
+    values, weights, queries and keys. Each score has one exponential. Raises ArithmeticError,
+    LookupError, TypeError or ValueError where the call does not say its shapes.
+    """
+    known = _CALLS.get(made.proto.custom_call_target)
+    if known is None:
+        return None
+    read, is_backward = known
+    scores, key_size, value_size = read(made)
+    each = 3 * key_size + 2 * value_size if is_backward else key_size + value_size
+    return 2.0 * scores * each, float(scores)
+
+
+def _of_cudnn(made: Made) -> _Attention:
+    config = json.loads(made.proto.backend_config)["cudnn_fmha_backend_config"]
+    batch, heads, queries, keys = map(int, config["intermediate_tensor_shape"]["dimensions"])
+    rows = batch * heads * queries
+    # Queries, and either the result or, with the same shape, its gradient: both are stored by row.
+    is_backward = made.proto.custom_call_target.endswith(_BACKWARD)
+    result = made.operands[4].shape if is_backward else leaves(made.shape)[0][1]
+    sizes = (elements(shape) // rows for shape in (made.operands[0].shape, result))
+    return _Attention(rows * keys, *sizes)
+
+
+def _of_engine(made: Made) -> _Attention:
+    found = {name: int(value) for name, value in _NUMBER.findall(made.proto.backend_config)}
+    rows = found[b"input_batch"] * found[b"attn_heads"] * found[b"q_max_seqlen"]
+    # Before version 2.3 keys and values had one size.
+    sizes = (found[name if name in found else b"head_dim"] for name in _SIZES)
+    return _Attention(rows * found[b"kv_max_seqlen"], *sizes)
+
+
+_CALLS: dict[str, tuple[Callable[[Made], _Attention], bool]] = {
+    **dict.fromkeys(_CUDNN, (_of_cudnn, False)),
+    **dict.fromkeys([f"{name}{_BACKWARD}" for name in _CUDNN], (_of_cudnn, True)),
+    _ENGINE: (_of_engine, False),
+    _ENGINE_BACKWARD: (_of_engine, True),
+}
+
 
 Rule = Callable[[Made, SumOf, Program], None]
 TRANSCENDENTAL = frozenset(

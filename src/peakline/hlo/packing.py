@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.hlo.heap import Heap
-from peakline.hlo.memory import ProgramMemory
+from peakline.hlo.memory import Heap, ProgramMemory
 from peakline.kernels.heap_layout import FREE, SHARE
 from peakline.replay.xla_heap import HeapTrace, Packed, are_shifted, pack, read_trace
 

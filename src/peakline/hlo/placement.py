@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int64Array
-from peakline.hlo.source_lines import SourceLine, SourceLines
+from peakline.formats.hlo_proto.shapes import Shapes
+from peakline.formats.hlo_proto.stack_index import StackIndex
 from peakline.tables.columns import Names
 from peakline.tables.programs import INSTRUCTIONS
 from peakline.wire import Buffer, Interner, Plan, WireTable, decode
@@ -23,6 +24,63 @@ from peakline.wire import Buffer, Interner, Plan, WireTable, decode
 if TYPE_CHECKING:
     from peakline.formats.hlo_proto.shapes import Shape
     from peakline.tables.programs import Programs
+
+
+_NOWHERE = ":-1:-1"
+_MOST_DIGITS = 12
+_MOST_CALLS, _LONGEST_FILE = 200, 1000
+"""A text of calls names so many, and of a longer name of a file the begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line, and the calls that led to it: ``FILE:LINE:COLUMN``, innermost first, a line each."""
+
+    file: str
+    line: int
+    stack: str
+
+
+class SourceLines:
+    """The lines of one program, with its call stacks (``GetSourceInfo`` in
+    ``xprof/utils/hlo_module_utils.cc``).
+    """
+
+    def __init__(self, index: StackIndex) -> None:
+        self._index = index
+        self._stacks: dict[int, str] = {}
+        self._known: dict[tuple[str, int, int], SourceLine | None] = {}
+
+    def line(self, file: str, line: int, frame: int) -> SourceLine | None:
+        """The line that the metadata of an instruction names, else the innermost of the call stack
+        ``frame`` (from 1 on); None where neither names a file.
+        """
+        key = file, line, frame
+        if key not in self._known:
+            stack = self._stack(frame)
+            found = SourceLine(file, line, stack) if file else _innermost(stack)
+            self._known[key] = found
+        return self._known[key]
+
+    def _stack(self, frame: int) -> str:
+        if frame not in self._stacks:
+            places = self._index.calls(frame)
+            self._stacks[frame] = "\n".join(
+                _NOWHERE
+                if place is None
+                else f"{place.file[:_LONGEST_FILE]}:{place.line}:{place.column}"
+                for place in islice(places, _MOST_CALLS)
+            )
+        return self._stacks[frame]
+
+
+def _innermost(stack: str) -> SourceLine | None:
+    parts = stack.split("\n", 1)[0].split(":")
+    if len(parts) == 1 or not parts[0]:
+        return None
+    is_number = parts[1].removeprefix("-").isdecimal() and len(parts[1]) < _MOST_DIGITS
+    return SourceLine(parts[0], int(parts[1]) if is_number else 0, stack)
+
 
 _ASSIGNMENT = "buffer_assignment"
 _VALUES = f"{_ASSIGNMENT}.logical_buffers"
@@ -260,8 +318,6 @@ class _Reader:
     @cached_property
     def instructions(self) -> Instructions:
         """The instructions that define values."""
-        from peakline.formats.hlo_proto.shapes import Shapes
-
         spans = self._decoded[INSTRUCTIONS].spans("@span").take(self._definers[1])
         decoded = decode(self.data, _instruction_plan(), spans)
         head, meta = decoded[""], decoded["metadata"]
@@ -285,8 +341,6 @@ class _Reader:
         """Which line of the user's program each metadata names, as a row of these; the first is
         none.
         """
-        from peakline.formats.hlo_proto.stack_index import StackIndex
-
         files = _texts(self.data, meta, "source_file")
         codes = files.codes.astype(np.int64)
         for name in ("source_line", "stack_frame_id"):

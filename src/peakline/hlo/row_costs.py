@@ -4,10 +4,15 @@ The rules are those of `peakline.hlo.cost`. Of a million instructions few differ
 looks at: opcode, attributes, the shapes of result and operands, and what is called. Equal
 instructions are found by a hash of that, equal computations by one of their instructions and how
 these are linked, both of 64 bits.
+
+XLA's own count takes one turn of a loop. Where the compiler knew how many there are, it says so in
+the loop's configuration (``known_trip_count`` of ``WhileLoopBackendConfig``, xla/xla_data.proto):
+a whole run is counted with them.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -249,19 +254,17 @@ class Counting(Costing):
     def _proto(self, row: int) -> HloInstructionProto:
         from google.protobuf.message import DecodeError
 
-        from peakline.schema import HloInstructionProto
-
         opcode = self._opcode[row] or ""
         try:
             if opcode != "constant":
-                return HloInstructionProto.FromString(self._spans.bytes(self._buffer, row))
+                return schema.HloInstructionProto.FromString(self._spans.bytes(self._buffer, row))
             # Without its value, which may be gigabytes.
-            made = HloInstructionProto(opcode=opcode)
+            made = schema.HloInstructionProto(opcode=opcode)
             shape = decode(self._buffer, _plan(("shape",)), self._spans.take(np.array([row])))[""]
             made.shape.ParseFromString(shape.spans("shape").bytes(self._buffer, 0))
         except DecodeError:
             self.guessed += 1
-            made = HloInstructionProto(opcode=opcode)
+            made = schema.HloInstructionProto(opcode=opcode)
         return made
 
     def _made(self, row: int) -> Made:
@@ -372,3 +375,57 @@ def _starts(parents: AnyArray, rows: int) -> AnyArray:
 def _ranks(parents: AnyArray) -> AnyArray:
     """The place of every entry among those of its parent; parents ascend."""
     return np.arange(parents.size) - np.searchsorted(parents, parents)
+
+
+_MOST_TURNS = 2**40
+
+
+@dataclass(frozen=True)
+class ExecutedCost:
+    """``flops`` and ``bytes_accessed`` of a run; ``is_least`` where it has a loop of which nothing
+    says how many turns it takes: one counts.
+    """
+
+    flops: float
+    bytes_accessed: float
+    is_least: bool
+
+
+class _Executed(Counting):
+    """Counts each turn of a loop."""
+
+    is_least = False
+
+    def count(self, made: Made, program: Program, computation: int) -> None:
+        """As the others, but for loops."""
+        super().count(made, program, computation)
+        if made.opcode == "while":
+            turns = _turns(made)
+            self.is_least |= turns is None
+            if turns is not None and turns != 1:
+                more = Sum()
+                more.add(made, turns)
+                made.flops, made.transcendentals = more.flops, more.transcendentals
+                made.bytes, made.read, made.out = more.bytes, more.read, more.out
+
+
+def _turns(made: Made) -> int | None:
+    """How many turns a loop takes; None where it does not say."""
+    try:
+        config = json.loads(made.proto.backend_config or b"{}")
+        known = config.get("known_trip_count") or {}
+        turns = known.get("n")
+        return None if turns is None else min(max(int(turns), 0), _MOST_TURNS)
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return None
+
+
+@once
+def executed_cost(profile: Profile, number: int) -> ExecutedCost:
+    """What a run of a program of the profile costs."""
+    programs = profile.programs()
+    if programs is None:
+        raise IndexError(number)
+    counting = _Executed(programs, number)
+    total = counting.counted_rows().total
+    return ExecutedCost(total.flops, total.bytes_accessed, counting.is_least)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.hlo.heap import Heap
 from peakline.hlo.liveness import Need
-from peakline.hlo.memory import ProgramMemory, memory_of
+from peakline.hlo.memory import Heap, ProgramMemory, memory_of
 from peakline.kernels.heap_layout import FREE
 from peakline.tables import Profile
 from peakline.tables.once import once

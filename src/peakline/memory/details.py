@@ -10,20 +10,25 @@ from dataclasses import dataclass, replace
 
 from peakline.arrays import BoolArray
 from peakline.deadline import check_deadline
-from peakline.memory.at_peak import AtPeak, buffers_at_peak
 from peakline.memory.churn import AllocatorChurn, find_churn
-from peakline.memory.deferred import Deferred, find_deferred
 from peakline.memory.fit.without import ReplayedPeaks
-from peakline.memory.fragmentation import Fragmentation, find_fragmentation
-from peakline.memory.grown import Grown, find_grown, signatures_held
-from peakline.memory.growth import AllocatorGrowth, find_growth
+from peakline.memory.fragmentation.holes import Fragmentation, find_fragmentation
+from peakline.memory.growth.grown import Grown, find_grown, signatures_held
+from peakline.memory.growth.series import AllocatorGrowth, find_growth
+from peakline.memory.growth.single_pass import PassFacts
 from peakline.memory.lifetimes import match_lifetimes
 from peakline.memory.marks import Marks, find_marks
-from peakline.memory.op_use import OpUse
-from peakline.memory.peak import AllocatorPeak, Descriptions, find_peaks
-from peakline.memory.savings import Saving, find_savings
+from peakline.memory.peak.buffers import AtPeak, buffers_at_peak
+from peakline.memory.peak.explained import (
+    AllocatorPeak,
+    Deferred,
+    Descriptions,
+    find_deferred,
+    find_peaks,
+)
+from peakline.memory.savings.answer import Saving, find_savings
+from peakline.memory.savings.op_use import OpUse
 from peakline.memory.signatures import History, read_history
-from peakline.memory.single_pass import PassFacts
 from peakline.shown import Brief
 from peakline.tables.columns import Columns
 

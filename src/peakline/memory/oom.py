@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from peakline.arrays import IntpArray
-from peakline.memory.peak import AllocatorPeak
+from peakline.memory.peak.explained import AllocatorPeak
 from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.columns import Columns

@@ -8,6 +8,7 @@ known by the size that was requested instead, so that the nameless buffers of a 
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +18,8 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, IntpArray
 from peakline.deadline import check_deadline, checked
+from peakline.kernels.key_numbers import number
 from peakline.kernels.memory_layout import ALLOCATION, UNTRACKED_ALLOCATION
-from peakline.memory.key_numbers import number_keys
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.usage import reported_bytes
 from peakline.shown import Brief
@@ -26,7 +27,34 @@ from peakline.tables.columns import Columns, Names
 from peakline.text import remembered, size_text, whole_number
 
 if TYPE_CHECKING:
-    from peakline.memory.peak import Descriptions
+    from peakline.memory.peak.explained import Descriptions
+
+
+_ROOM = 512
+"""So many distinct keys have room at first."""
+
+
+def number_keys(
+    keys: Int64Array,
+) -> tuple[Int32Array, Int64Array]:
+    """Number the distinct rows of ``keys`` (three columns) in order of first appearance.
+
+    Returns the number of every row, and the first row of each.
+    """
+    seed = secrets.randbits(64)
+    numbers = np.empty(len(keys), np.int32)
+    first = np.empty(_ROOM, np.int64)
+    table = np.full(2 * _ROOM, -1, np.int64)
+    at = np.zeros(2, np.int64)
+    while not number(keys, numbers, table, first, at, seed):
+        count = first.size
+        table = np.full(8 * count, -1, np.int64)
+        # Enter what is known again: its numbers are the same.
+        known, unused = np.empty(count, np.int64), np.empty(count, np.int32)
+        number(keys[first], unused, table, known, np.zeros(2, np.int64), seed)
+        first = np.concatenate([first, np.empty(3 * count, np.int64)])
+    return numbers, first[: at[1]]
+
 
 _SHAPE = re.compile(r"\s*[\[(](.*)[\])]\s*", re.DOTALL)
 

@@ -1,7 +1,7 @@
 """The memory of every allocator over time, folded to what an answer about its peak needs.
 
 One compiled pass over the records: counts, running sums, and the record at which memory in use
-was largest. `peakline.memory.peak` turns the sums into an explanation.
+was largest. `peakline.memory.peak.explained` turns the sums into an explanation.
 """
 
 from __future__ import annotations

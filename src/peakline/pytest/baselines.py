@@ -15,7 +15,7 @@ import pytest
 from peakline.check.allowance import MOST_RUNS, Key, Run, allowed
 from peakline.check.units import BYTES
 from peakline.errors import InputError, PeaklineError, UsageError
-from peakline.memory.grown import LEAK_BYTES
+from peakline.memory.growth.grown import LEAK_BYTES
 from peakline.text import allocator_text, counted, one_line, size_text
 
 _TESTS = "peakline_tests"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from peakline.arrays import BoolArray
-from peakline.memory.element_types import float64_ops
+from peakline.memory.origins.element_types import float64_ops
 from peakline.tables import Profile
 from peakline.timing.op_stats_columns import op_stats_of
 from peakline.timing.step_ops import StepOps

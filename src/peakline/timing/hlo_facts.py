@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from peakline.formats.hlo_proto.stack_index import StackIndex
 from peakline.hlo.modules import Module, category_of
-from peakline.hlo.printing.alone import InstructionLines
+from peakline.hlo.printing.module import InstructionLines
 from peakline.tables import Profile
 from peakline.text import whole_number
 from peakline.timing.device_programs import Programs

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peakline.hlo.heap import LiveSet
-from peakline.hlo.memory import ProgramMemory, memory_of
+from peakline.hlo.memory import LiveSet, ProgramMemory, memory_of
 from peakline.hlo.row_costs import RowCosts, row_costs
 from peakline.shown import Brief
 from peakline.text import source_text

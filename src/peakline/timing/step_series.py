@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.memory.live import MemoryRecords, memory_records
+from peakline.memory.over_time.live import MemoryRecords, memory_records
 from peakline.tables import Profile
 from peakline.timing.step_facts import step_facts_of
 from peakline.trace.steps import steps_of

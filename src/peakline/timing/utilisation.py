@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.hlo.executed_costs import executed_cost
+from peakline.hlo.row_costs import executed_cost
 from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.timing.chips import chips_of

@@ -12,9 +12,9 @@ from peakline.toolbox.written import compact_json
 
 if TYPE_CHECKING:
     from peakline.arrays import AnyArray, BoolArray
-    from peakline.memory.address_map import Blocks, Holes, Placed, Regions
-    from peakline.memory.live import MemoryRecords
-    from peakline.memory.segment_spans import SegmentSpans
+    from peakline.memory.fragmentation.address_map import Blocks, Holes, Placed, Regions
+    from peakline.memory.fragmentation.segments import SegmentSpans
+    from peakline.memory.over_time.live import MemoryRecords
     from peakline.tables import Profile
 
 _MOST_PS = 1 << 62
@@ -76,7 +76,7 @@ def _run(profile: Profile, parameters: AddressMapParameters, _output_format: str
 
 
 def _document(profile: Profile, parameters: AddressMapParameters) -> dict[str, Any]:
-    from peakline.memory.live import memory_records
+    from peakline.memory.over_time.live import memory_records
     from peakline.tools.live_memory import no_records
 
     document: dict[str, Any] = {
@@ -175,8 +175,8 @@ def _where(values: AnyArray, known: BoolArray) -> list[int | None]:
 def _over_time(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> dict[str, Any]:
-    from peakline.memory.address_map import over_time, placed, with_segments
-    from peakline.memory.segment_spans import segment_spans
+    from peakline.memory.fragmentation.address_map import over_time, placed, with_segments
+    from peakline.memory.fragmentation.segments import segment_spans
     from peakline.tools.live_memory.recorded import stretch_of
 
     start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
@@ -253,8 +253,8 @@ def _runs(touched: BoolArray) -> dict[str, list[int]]:
 def _at_moment(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> _Map | str:
-    from peakline.memory.address_map import at_moment, at_segments, holes_of, placed
-    from peakline.memory.segment_spans import segment_spans
+    from peakline.memory.fragmentation.address_map import at_moment, at_segments, holes_of, placed
+    from peakline.memory.fragmentation.segments import segment_spans
 
     found = placed(profile, number)
     if not found.rows.size:
@@ -275,7 +275,7 @@ def _only_list(profile: Profile, allocator: str) -> tuple[Regions | None, dict[s
     """The regions of the only list of an allocator's blocks, where the file is about that moment
     alone, and the request that failed then.
     """
-    from peakline.memory.address_map import listed_blocks
+    from peakline.memory.fragmentation.address_map import listed_blocks
     from peakline.tables.profile_facts import is_moment
 
     if not is_moment(profile):
@@ -291,7 +291,7 @@ def _only_list(profile: Profile, allocator: str) -> tuple[Regions | None, dict[s
 def _listed(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> _Map | str:
-    from peakline.memory.address_map import holes_of, listed_blocks
+    from peakline.memory.fragmentation.address_map import holes_of, listed_blocks
 
     found = listed_blocks(profile, records.allocators[number], parameters.report)
     if found is None:
@@ -303,10 +303,9 @@ def _listed(
 def _replayed(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> _Map | str:
-    from peakline.memory.address_map import holes_of
-    from peakline.memory.fit.addresses import replayed_map
-    from peakline.memory.fit.model import NoFit
-    from peakline.memory.fit.question import question_of
+    from peakline.memory.fit.answer import replayed_map
+    from peakline.memory.fit.model import NoFit, question_of
+    from peakline.memory.fragmentation.address_map import holes_of
     from peakline.text import parse_size
 
     limit = None if not parameters.limit_bytes else parse_size(parameters.limit_bytes)

@@ -37,7 +37,7 @@ class FitParameters(Parameters):
 
 def _run(profile: Profile, parameters: FitParameters, _output_format: str) -> bytes:
     from peakline.memory.fit.answer import fits_of
-    from peakline.memory.fit.question import question_of
+    from peakline.memory.fit.model import question_of
     from peakline.text import parse_size
 
     limits = [parse_size(text) for text in parameters.limit]

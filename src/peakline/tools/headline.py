@@ -8,12 +8,69 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from peakline.timing.step_facts import step_facts_of
+from peakline.timing.timeline.counters import MEMORY, counters_of
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
+
+
+WIDTH = 240
+"""Pixels of either at most."""
+
+
+def memory_curve(profile: Profile, allocator: str) -> dict[str, object] | None:
+    """Memory in use of an allocator from its first record to its last, on `WIDTH` pixels: the least
+    and the most of each, in bytes; None where it is of one moment. NaN does not occur.
+    """
+    of_memory = (one for one in counters_of(profile) if one.group == MEMORY)
+    found = next((one for one in of_memory if one.name == allocator), None)
+    if found is None or found.time_ps[0] == found.time_ps[-1]:
+        return None
+    start, end = int(found.time_ps[0]), int(found.time_ps[-1]) + 1
+    pixels = found.pixels(start, end, WIDTH)
+    return {
+        "allocator": allocator,
+        "start_ps": start,
+        "end_ps": end,
+        "low": np.nan_to_num(pixels.low).tolist(),
+        "high": np.nan_to_num(pixels.high).tolist(),
+    }
+
+
+def step_strip(profile: Profile) -> dict[str, list[object]] | None:
+    """The steps in order of time, on at most `WIDTH` bars of equally many; of each bar the longest
+    step: its name, its length, and whether it is slow, or slow and one of the first of its name,
+    which warm up. None without steps.
+    """
+    facts = step_facts_of(profile)
+    if not facts.rows:
+        return None
+    rows, wall = facts.slowest_lane()
+    first = np.unique(np.linspace(0, rows.size, WIDTH, endpoint=False).astype(np.int64))
+    ends = np.append(first[1:], rows.size)
+    longest = [
+        int(begin + wall[begin:end].argmax())
+        for begin, end in zip(first.tolist(), ends.tolist(), strict=True)
+    ]
+    slow = np.isin(rows, facts.slow_rows())
+    is_first = facts.is_first[rows]
+    return {
+        "name": [facts.label(int(rows[place])) for place in longest],
+        "device": [
+            facts.devices[int(facts.device[rows[place]])] if facts.devices else None
+            for place in longest
+        ],
+        "wall_ps": wall[longest].tolist(),
+        "is_slow": (slow & ~is_first)[longest].tolist(),
+        "is_warm_up": (slow & is_first)[longest].tolist(),
+        "steps": (ends - first).tolist(),
+    }
 
 
 class HeadlineParameters(Parameters):
@@ -29,7 +86,6 @@ class HeadlineParameters(Parameters):
 def _run(profile: Profile, parameters: HeadlineParameters, _format: str) -> bytes:
     from peakline.findings.headline.graph import graph_headline
     from peakline.findings.headline.memory import memory_headline, savings_headline
-    from peakline.findings.headline.pictures import memory_curve, step_strip
     from peakline.findings.headline.time import time_headline
     from peakline.findings.memory_answer import memory_of
 

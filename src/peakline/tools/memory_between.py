@@ -11,7 +11,7 @@ from peakline.toolbox.written import compact_json, quoted_csv
 from peakline.tools.live_memory.recorded import MOST_PS, recorded
 
 if TYPE_CHECKING:
-    from peakline.memory.between import Amount, Part
+    from peakline.memory.over_time.ranges import Amount, Part
     from peakline.tables import Profile
 
 _MOST_ROWS = 5000
@@ -57,8 +57,8 @@ def _run(profile: Profile, parameters: MemoryBetweenParameters, output_format: s
 
 
 def _document(profile: Profile, parameters: MemoryBetweenParameters) -> dict[str, Any]:
-    from peakline.memory.between import between, parts_of
-    from peakline.memory.trees import columns_of_tree, tree_of
+    from peakline.memory.over_time.ranges import between, parts_of
+    from peakline.memory.over_time.trees import columns_of_tree, tree_of
 
     document: dict[str, Any] = {
         "host": profile.host,

@@ -38,7 +38,7 @@ def _run(profile: Profile, parameters: MemoryLifetimesParameters, output_format:
 
 
 def _document(profile: Profile, parameters: MemoryLifetimesParameters) -> dict[str, Any]:
-    from peakline.memory.lifespans import lifespans
+    from peakline.memory.over_time.ranges import lifespans
 
     document: dict[str, Any] = {
         "host": profile.host,

@@ -10,8 +10,8 @@ from peakline.toolbox.written import compact_json
 from peakline.tools.live_memory.recorded import MOST_PS, recorded, stretch_of
 
 if TYPE_CHECKING:
-    from peakline.memory.live import MemoryRecords
-    from peakline.memory.polygons import Polygons
+    from peakline.memory.over_time.layers import Polygons
+    from peakline.memory.over_time.live import MemoryRecords
     from peakline.tables import Profile
 
 _MOST_WIDTH = 4096
@@ -47,7 +47,7 @@ def _run(profile: Profile, parameters: MemoryPolygonsParameters, _output_format:
 
 
 def _document(profile: Profile, parameters: MemoryPolygonsParameters) -> dict[str, Any]:
-    from peakline.memory.polygons import polygons
+    from peakline.memory.over_time.layers import polygons
 
     document: dict[str, Any] = {
         "host": profile.host,

@@ -11,8 +11,8 @@ from peakline.tools.live_memory.recorded import MOST_PS, recorded, stretch_of
 
 if TYPE_CHECKING:
     from peakline.arrays import Int64Array
-    from peakline.memory.live import MemoryRecords
-    from peakline.memory.sampled import Samples
+    from peakline.memory.over_time.layers import Samples
+    from peakline.memory.over_time.live import MemoryRecords
     from peakline.tables import Profile
 
 _MOST_WIDTH = 4096
@@ -58,9 +58,8 @@ def _run(profile: Profile, parameters: MemoryStackParameters, _output_format: st
 
 
 def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, Any]:
-    from peakline.memory.reserved import reserved_over_time
-    from peakline.memory.sampled import held_most
-    from peakline.memory.stacked import stacked
+    from peakline.memory.fragmentation.segments import reserved_over_time
+    from peakline.memory.over_time.layers import held_most, stacked
 
     document: dict[str, Any] = {
         "host": profile.host,
@@ -113,8 +112,8 @@ def _evidence(
     """The names of the events that say of which program buffers are; without programs in the
     profile only where it matters, since all events are read for it.
     """
-    from peakline.memory.live_bytes import live_bytes
-    from peakline.memory.of_programs import programs_of
+    from peakline.memory.origins.programs import programs_of
+    from peakline.memory.over_time.live import live_bytes
 
     if group != "program" and not profile.programs():
         return None

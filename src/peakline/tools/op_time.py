@@ -102,7 +102,7 @@ def _rows(
     profile: Profile, ops: tuple[OpTime, ...], between: tuple[int, int] | None
 ) -> list[dict[str, Any]]:
     """A row per op; where one of a name ran on both sides, its memory stands with the device."""
-    from peakline.memory.op_bytes import op_bytes_of
+    from peakline.memory.over_time.live import op_bytes_of
     from peakline.timing.op_costs import host_costs
 
     memory, costs = op_bytes_of(profile, between), host_costs(profile)

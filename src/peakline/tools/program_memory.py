@@ -48,8 +48,8 @@ def _document(profile: Profile, parameters: ProgramMemoryParameters) -> dict[str
     from peakline.hlo.graphs import labels_of
     from peakline.hlo.memory import memory_of
     from peakline.hlo.schedule import schedule_of
-    from peakline.memory.program_layers import peak_tree, program_layers
-    from peakline.memory.trees import columns_of_tree
+    from peakline.memory.over_time.program_layers import peak_tree, program_layers
+    from peakline.memory.over_time.trees import columns_of_tree
 
     labels = labels_of(profile)
     known = [memory_of(profile, number) for number in range(len(labels))]
@@ -114,7 +114,7 @@ def _rows(profile: Profile, number: int, limit: int) -> tuple[list[dict[str, Any
     import numpy as np
 
     from peakline.hlo.memory import memory_of
-    from peakline.memory.program_layers import instructions_of
+    from peakline.memory.over_time.program_layers import instructions_of
 
     memory, table = memory_of(profile, number), instructions_of(profile, number)
     live, lives = memory.live_set, memory.lives

@@ -140,7 +140,7 @@ class _Rows:
         ]
 
     def _slow(self, place: int) -> dict[str, Any]:
-        from peakline.findings.slow_step import beyond_median
+        from peakline.findings.steps import beyond_median
 
         row, is_first = int(self.slow[place]), bool(self.is_first[place])
         says = None

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from peakline.hlo.meetings import floor_sum, meetings
+from peakline.hlo.cost_rules import floor_sum, meetings
 
 
 def one_by_one(size, kernel, output, stride, padding, spread, dilation):

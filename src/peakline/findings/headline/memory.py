@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.findings.headline.sentence import Phrase, Sentence
+from peakline.findings.memory_answer import failures_of
+from peakline.findings.program_memory import device_needs
 from peakline.findings.step_names import labels_of, step_phrase
-from peakline.memory.fit.scarce import SCARCE
+from peakline.memory.allocator_names import shown_names
+from peakline.memory.fit.answer import SCARCE
+from peakline.memory.fragmentation.segments import reserved_of
+from peakline.memory.oom import only_listed, with_limits
+from peakline.memory.origins.behind import described_records
+from peakline.memory.over_time.live import memory_records
+from peakline.memory.peak.explained import find_peaks
+from peakline.tables.profile_facts import is_moment
 from peakline.text import allocator_text, counted, cut_middle, size_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from peakline.findings.memory_answer import MemoryAnswer
+    from peakline.memory.fragmentation.segments import Reserved
     from peakline.memory.oom import Failure
-    from peakline.memory.peak import AllocatorPeak
-    from peakline.memory.reserved import Reserved
+    from peakline.memory.peak.explained import AllocatorPeak
     from peakline.tables import Profile
 
 _NAME = 60
@@ -37,10 +46,6 @@ def peak_phrases(
     profile: Profile, peak: AllocatorPeak, labels: Mapping[int, str]
 ) -> tuple[Phrase, ...]:
     """How much an allocator has at its peak, when, and most of it by whom."""
-    from peakline.memory.oom import only_listed
-    from peakline.memory.reserved import reserved_of
-    from peakline.tables.profile_facts import is_moment
-
     if peak.untracked_allocations and not peak.peak_bytes:
         return (Phrase("not known: its records have no ids, so no buffer can be followed"),)
     moment, reserved = is_moment(profile), reserved_of(profile, peak)
@@ -103,12 +108,6 @@ def memory_headline(profile: Profile) -> tuple[Sentence, ...]:
 
     Raises InputError when the profile cannot be read.
     """
-    from peakline.findings.memory_answer import failures_of
-    from peakline.memory.behind import described_records
-    from peakline.memory.live import memory_records
-    from peakline.memory.oom import with_limits
-    from peakline.memory.peak import find_peaks
-
     found = [failure_sentence(one.failures[0]) for one in failures_of(profile)[:1]]
     records = memory_records(profile)
     if records is None:
@@ -184,8 +183,6 @@ def _named(
     peaks: Sequence[AllocatorPeak],
     labels: Mapping[int, str],
 ) -> tuple[Phrase, ...]:
-    from peakline.memory.allocator_names import shown_names
-
     phrases = peak_phrases(profile, peak, labels)
     if len(peaks) < 2:
         return phrases
@@ -222,8 +219,6 @@ def failure_sentence(failure: Failure) -> Sentence:
 
 def _needs(profile: Profile) -> list[Sentence]:
     """What the largest compiled program needs, where nothing else says anything."""
-    from peakline.findings.program_memory import device_needs
-
     needs = device_needs(profile)
     if not needs:
         return []

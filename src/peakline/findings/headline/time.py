@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.findings.headline.sentence import Phrase, Sentence
-from peakline.findings.slow_step import beyond_median
+from peakline.findings.steps import beyond_median
+from peakline.findings.top_ops import top_ops
 from peakline.text import counted, cut_middle, time_text
 from peakline.timing.step_facts import PARTS, step_facts_of
+from peakline.timing.utilisation import utilisation_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -95,8 +97,6 @@ def _sentence(facts: StepFacts, row: int, usual: float, count: int, kind: str) -
 
 def _most(profile: Profile) -> list[Sentence]:
     """The op with most self time."""
-    from peakline.findings.top_ops import top_ops
-
     ops = top_ops(profile)
     if not ops or ops[0].share < _LEAST:
         return []
@@ -113,8 +113,6 @@ def _most(profile: Profile) -> list[Sentence]:
 def _busy(profile: Profile, facts: StepFacts) -> list[Sentence]:
     """What the steps use of the devices, else how long these were busy."""
     if facts.rows and profile.programs():
-        from peakline.timing.utilisation import utilisation_of
-
         use = utilisation_of(profile, facts.main)
         if use is not None and use.flops_share is not None and use.flops_share <= 1:
             text = f"MFU {use.flops_share:.1%} of {use.chips} x {use.chip}"

@@ -2,6 +2,7 @@
 
 from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.kind import Kind, columns
+from peakline.memory.peak.explained import UNATTRIBUTED
 from peakline.text import allocator_text
 
 KIND = Kind(
@@ -22,8 +23,6 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator whose peak has a negative rest."""
-    from peakline.memory.peak import UNATTRIBUTED
-
     for peak in (one.peak for one in context.allocators):
         rest = sum(buffer.bytes for buffer in peak.peak_buffers if buffer.op == UNATTRIBUTED)
         if rest >= 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, about_signature, columns
+from peakline.memory.peak.copies import added_up, gradients
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, each signature that the step of the peak adds up."""
-    from peakline.memory.composition import added_up, gradients
-
     history = context.history
     if history is None:
         return

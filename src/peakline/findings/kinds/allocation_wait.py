@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from peakline.findings.kind import Kind, columns
+from peakline.memory.fit.waits import waits_of
 from peakline.text import allocator_text, counted, size_text, time_text
+from peakline.trace.intervals import union
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
     from peakline.memory.fit.waits import Wait
 
 KIND = Kind(
@@ -32,8 +37,6 @@ _ROWS = 20
 
 def find(context: TimeContext) -> Findings:
     """Of each allocator that several threads share, by what its requests waited for."""
-    from peakline.memory.fit.waits import waits_of
-
     if "allocator_events" not in context.profile.tables:
         return
     by_allocator: dict[str, list[Wait]] = {}
@@ -81,10 +84,6 @@ def find(context: TimeContext) -> Findings:
 
 def _waited(waits: list[Wait]) -> int:
     """The time in which one or more requests waited."""
-    import numpy as np
-
-    from peakline.trace.intervals import union
-
     begin = np.array([wait.begin_ps for wait in waits], np.int64)
     length = np.array([wait.wait_ps for wait in waits], np.int64)
     begins, ends = union(begin, begin + length)

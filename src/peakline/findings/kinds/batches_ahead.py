@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
+from peakline.memory.peak.batches_ahead import ENOUGH, batches_ahead
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ LEAST = 4 << 20
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator whose buffers have categories or call stacks."""
-    from peakline.memory.batches_ahead import ENOUGH, batches_ahead
-
     history = context.history
     if history is None or context.origins is None:
         return

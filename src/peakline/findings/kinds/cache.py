@@ -3,6 +3,7 @@
 from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.growth import COLUMNS, evidence_of, named, rows_of, step_of, titles, total
 from peakline.findings.kind import Kind, columns
+from peakline.memory.growth.grown import ROWS
 from peakline.text import size_text
 
 KIND = Kind(
@@ -19,8 +20,6 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, all caches together."""
-    from peakline.memory.grown import ROWS
-
     for one in context.allocators:
         growth, found = one.growth, one.grown.cache
         if growth is None or not found:

@@ -1,8 +1,9 @@
 """Collectives run while the device computes nothing."""
 
-from peakline.findings.context import Findings, TimeContext
+from peakline.findings.context import Findings
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
+from peakline.findings.time_context import TimeContext
 
 # Collectives that no computation hides: XProf's bounds are 3 % and 15 %.
 KIND = Kind(

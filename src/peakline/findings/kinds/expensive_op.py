@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, where_of
+from peakline.findings.frames import FRAME
 from peakline.findings.kind import Kind, columns
-from peakline.findings.steps import COLUMNS, gain_of
+from peakline.findings.steps import COLUMNS, gain_of, where_of
+from peakline.timing.frame_work import function_around
 from peakline.trace.work_classes import WORDS, Work
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
     from peakline.findings.finding import Finding
+    from peakline.findings.time_context import TimeContext
     from peakline.timing.step_ops import StepOps
 
 KIND = Kind(
@@ -109,8 +111,6 @@ def find(context: TimeContext) -> Findings:
 def _finding(
     context: TimeContext, ops: StepOps, work: Work, lost: int, runs: float, *, is_much: bool
 ) -> Finding:
-    from peakline.timing.frame_work import function_around
-
     chosen = (ops.work == work) & ~ops.is_inner
     found = ops.by_op(chosen)
     share = lost / ops.wall_ps

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, where_of
+from peakline.findings.frames import FRAME
 from peakline.findings.kind import Kind, columns
-from peakline.findings.steps import COLUMNS, gain_of
+from peakline.findings.steps import COLUMNS, gain_of, where_of
+from peakline.timing.data_types import is_float64
+from peakline.timing.frame_work import function_around
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
 
 KIND = Kind(
     "float64_compute",
@@ -30,9 +33,6 @@ _ROWS = 10
 
 def find(context: TimeContext) -> Findings:
     """At most one, where the profile says of which type ops are."""
-    from peakline.timing.data_types import is_float64
-    from peakline.timing.frame_work import function_around
-
     ops = context.ops
     if ops is None or not ops.wall_ps:
         return

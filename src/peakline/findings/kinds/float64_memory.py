@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, about_signature, columns
+from peakline.findings.program_values import (
+    ProgramOfDevices,
+    each_program,
+    evidence_of,
+    rows_of,
+    where_made,
+)
+from peakline.memory.origins.element_types import float64_rows
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
@@ -37,11 +47,7 @@ ADVICE = (
 
 def find(context: MemoryContext) -> Findings:
     """At most one of each allocator, where the file says of which type buffers are."""
-    import numpy as np
-
-    from peakline.memory.element_types import float64_rows
-
-    yield from (one for one in context.program_findings if one.kind == KIND.name)
+    yield from each_program(context.programs, _of_program)
     history = context.history
     if history is None:
         return
@@ -79,3 +85,20 @@ def find(context: MemoryContext) -> Findings:
                 for place in order[:_ROWS]
             ),
         )
+
+
+def _of_program(one: ProgramOfDevices) -> Findings:
+    need = one.need
+    wide = [value for value in one.live if value.shape.startswith(("f64[", "c128["))]
+    size = sum(value.bytes for value in wide)
+    if not wide or size < KIND.least * need.bytes:
+        return
+    first = wide[0]
+    yield KIND.finding(
+        f"{need.program.label}: {size_text(size)} of the {size_text(need.bytes)} that the program "
+        f"needs are float64: {first.shape} of {first.op_name or first.instruction}"
+        f"{where_made(first)}",
+        {**evidence_of(need, first), "wide_bytes": size, "saved_bytes": size // 2},
+        ADVICE,
+        rows_of(wide),
+    )

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
+from peakline.memory.fragmentation.segments import segments_taken
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.fragmentation import Fragmentation
+    from peakline.memory.fragmentation.holes import Fragmentation
 
 KIND = Kind(
     "fragmentation",
@@ -91,8 +92,6 @@ def _wasted(one: MemoryDetails, found: Fragmentation) -> int:
 
 def _segments(context: MemoryContext) -> Findings:
     """Of each caching allocator that took more from its device while enough was free."""
-    from peakline.memory.segments_taken import segments_taken
-
     history = context.history
     if history is None:
         return

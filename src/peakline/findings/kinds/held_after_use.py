@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from peakline.findings.kind import SIGNATURE, Kind, columns
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.savings import Saving
+    from peakline.memory.savings.answer import Saving
 
 KIND = Kind(
     "held_after_use",
@@ -65,8 +67,6 @@ def find(context: MemoryContext) -> Findings:
 
 def _is_state(context: MemoryContext, one: MemoryDetails, saving: Saving) -> bool:
     """Whether an optimizer made them: that has findings of its own."""
-    import numpy as np
-
     if context.origins is None or one.at_peak is None:
         return False
     rows = one.at_peak.rows[np.isin(one.at_peak.codes, saving.codes)]

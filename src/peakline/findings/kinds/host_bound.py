@@ -1,10 +1,15 @@
 """The device waits for the host; without a device, ops are run one by one."""
 
-from peakline.findings.context import Findings, TimeContext
+from peakline.findings.context import Findings
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, gain_of, rows_by_step
+from peakline.findings.time_context import TimeContext
 from peakline.text import time_text
+from peakline.timing.eager_ops import eager_ops_of
+from peakline.timing.frame_work import function_around
+from peakline.timing.gaps import launching_ps, waiting_ps
+from peakline.timing.idle_devices import idle_devices_of
 
 # The device does nothing while the host computes, or no event says why. A few per cent of it are
 # in every run: reading the loss, writing a log line.
@@ -43,8 +48,6 @@ def _waiting(context: TimeContext) -> Findings:
     """The device waits while the host computes, or does what no event shows; what it waits for a
     straggler is said there.
     """
-    from peakline.timing.gaps import launching_ps, waiting_ps
-
     facts = context.facts
     behind = context.behind.waited_in("finish") if context.behind else 0
     lost = waiting_ps(facts) - launching_ps(facts, context.gaps)
@@ -68,9 +71,6 @@ def _waiting(context: TimeContext) -> Findings:
 
 def _one_by_one(context: TimeContext) -> Findings:
     """Most of a step goes to getting from one op to the next."""
-    from peakline.timing.eager_ops import eager_ops_of
-    from peakline.timing.frame_work import function_around
-
     facts = context.facts
     found = eager_ops_of(context.profile, facts)
     if found is None:
@@ -105,7 +105,6 @@ def _without_steps(context: TimeContext) -> Findings:
     profile = context.profile
     if "device_time" not in profile.tables or not profile.has_rows("device_time"):
         return
-    from peakline.timing.idle_devices import idle_devices_of
 
     devices = idle_devices_of(profile, KIND.least)
     if not devices:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, where_of
+from peakline.findings.frames import FRAME
 from peakline.findings.kind import Kind, columns
-from peakline.findings.steps import COLUMNS, gain_of
+from peakline.findings.steps import COLUMNS, gain_of, where_of
+from peakline.timing.frame_work import function_inside
 from peakline.trace.work_classes import Work
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
 
 KIND = Kind(
     "host_callback",
@@ -29,8 +31,6 @@ _ROWS = 10
 
 def find(context: TimeContext) -> Findings:
     """At most one, with the ops that call back."""
-    from peakline.timing.frame_work import function_inside
-
     ops = context.ops
     if ops is None or not ops.wall_ps:
         return

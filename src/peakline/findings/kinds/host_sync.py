@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, about_frame, of_frame
+from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
-from peakline.findings.steps import COLUMNS, gain_of
+from peakline.findings.steps import COLUMNS, about_frame, gain_of
+from peakline.timing.anomaly_checks import anomaly_checks_of
+from peakline.timing.elementwise import in_optimizer
+from peakline.timing.frame_work import function_around
+from peakline.timing.host_reads import reads_of
+from peakline.timing.step_ops import step_ops_of
+from peakline.timing.value_reads import READS, value_reads_of
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
 
 KIND = Kind(
     "host_sync",
@@ -47,9 +54,6 @@ def _anomaly(context: TimeContext) -> Findings:
     """A switch for debugging: that it is on is enough, whatever its checks take. The stacks that it
     saves take more, and are in no file.
     """
-    from peakline.timing.anomaly_checks import anomaly_checks_of
-    from peakline.timing.step_ops import step_ops_of
-
     ops = step_ops_of(context.profile, of_host=True)
     checks = None if ops is None or not ops.wall_ps else anomaly_checks_of(context.profile, ops)
     if ops is None or checks is None:
@@ -78,11 +82,6 @@ def _anomaly(context: TimeContext) -> Findings:
 
 
 def _one_by_one(context: TimeContext) -> Findings:
-    from peakline.timing.elementwise import in_optimizer
-    from peakline.timing.frame_work import function_around
-    from peakline.timing.step_ops import step_ops_of
-    from peakline.timing.value_reads import READS, value_reads_of
-
     ops = step_ops_of(context.profile, of_host=True)
     if ops is None or not any(name in READS for name, _ in ops.keys):
         return
@@ -112,8 +111,6 @@ def _one_by_one(context: TimeContext) -> Findings:
 
 
 def _waiting(context: TimeContext) -> Findings:
-    from peakline.timing.host_reads import reads_of
-
     idle = context.idle
     if idle is None or not idle.threads.has_steps:
         return

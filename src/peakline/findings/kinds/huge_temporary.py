@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peakline.findings.frames import of_frame
 from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, about_signature, columns
+from peakline.findings.program_values import (
+    ProgramOfDevices,
+    alike,
+    each_program,
+    evidence_of,
+    forms_of,
+    rows_of,
+    together,
+    what_is,
+    where_made,
+    with_readers,
+)
+from peakline.memory.peak.optimizers import DENSE_OP, dense_gradients, optimizer_temporaries
+from peakline.memory.peak.temporaries import DENSE, materialised
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
@@ -14,7 +29,7 @@ if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
     from peakline.findings.finding import Finding
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.savings import Saving
+    from peakline.memory.savings.answer import Saving
 
 KIND = Kind(
     "huge_temporary",
@@ -82,8 +97,7 @@ def find(context: MemoryContext) -> Findings:
     """Of each allocator what an optimizer's step makes, else the first such saving; of compiled
     programs the largest temporaries.
     """
-    yield from (one for one in context.program_findings if one.kind == KIND.name)
-    from peakline.memory.materialised import materialised
+    yield from each_program(context.programs, _of_program)
 
     for one in context.allocators:
         optimizer = _optimizer(context, one)
@@ -110,8 +124,6 @@ def find(context: MemoryContext) -> Findings:
 
 def _optimizer(context: MemoryContext, one: MemoryDetails) -> Finding | None:
     """Where the peak is in a step of an optimizer that goes over all weights at once."""
-    from peakline.memory.optimizer_temporaries import optimizer_temporaries
-
     history = context.history
     if history is None or one.at_peak is None:
         return None
@@ -148,9 +160,6 @@ def _optimizer(context: MemoryContext, one: MemoryDetails) -> Finding | None:
 
 def _dense(context: MemoryContext, one: MemoryDetails) -> Findings:
     """Gradients of embeddings live into the next step, and are no temporaries of one."""
-    from peakline.memory.embedding_gradients import DENSE_OP, dense_gradients
-    from peakline.memory.materialised import DENSE
-
     history = context.history
     if history is None or one.at_peak is None or context.op_events is None:
         return
@@ -211,6 +220,43 @@ def _finding(context: MemoryContext, saving: Saving, first: int | None, what: st
         ADVICE.get(what, saving.suggestion),
         saving.rows,
     )
+
+
+def _of_program(one: ProgramOfDevices) -> Findings:
+    """The first of its large temporaries that is none that a model needs."""
+    need, live = one.need, one.live
+    for alike_forms in alike(forms_of(live, "temporary")):
+        form = alike_forms
+        if form.bytes < max(HUGE * need.bytes, HUGE_BYTES):
+            return
+        if not any(value.op_name for value in form.values):
+            form = replace(form, values=with_readers(one.profile, need.program, form.values))
+        what = what_is(form, live)
+        if not what:
+            continue
+        values = together(form, what, live)
+        first, size = form.first, sum(value.bytes for value in values)
+        same = sum(value.shape == form.shape for value in values)
+        count = f"{same} x " if same > 1 else ""
+        more = len(values) - same
+        others = f" and {more} of other shapes" if more else ""
+        yield KIND.finding(
+            f"{need.program.label}: {count}{form.shape} of {first.op_name or first.instruction} "
+            f"({what}){others} hold {size_text(size)} of the {size_text(need.bytes)} that the "
+            f"program needs{where_made(first)}",
+            {
+                **evidence_of(need, first),
+                "what": what,
+                "bytes": size,
+                "saved_bytes": size,
+                # One of them may be there at a time.
+                "least_saved_bytes": size - first.bytes,
+                "peak_after_bytes": need.bytes - size,
+            },
+            ADVICE[what],
+            rows_of(values),
+        )
+        return
 
 
 def _is_huge(one: MemoryDetails, saving: Saving) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of, rows_by_step
 from peakline.text import time_text
+from peakline.timing.gaps import runs_between, stalls_of
 
 if TYPE_CHECKING:
     from peakline.arrays import AnyArray
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
     from peakline.timing.step_facts import StepFacts
 
 # The device does nothing between two steps, as a share of the time from step to step: XProf's
@@ -39,10 +43,6 @@ _STALLS = 3
 
 def find(context: TimeContext) -> Findings:
     """At most one; waiting for input counts as that."""
-    import numpy as np
-
-    from peakline.timing.gaps import runs_between, stalls_of
-
     facts = context.facts
     if facts.count < 2 or not facts.period_ps:
         return

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, about_frame
+from peakline.findings.frames import FRAME
 from peakline.findings.kind import Kind, columns
-from peakline.findings.steps import COLUMNS, gain_of
+from peakline.findings.steps import COLUMNS, about_frame, gain_of
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
     from peakline.tables import Profile
     from peakline.timing.frame_work import FrameWork
 

@@ -1,8 +1,10 @@
 """The device waits for one piece of work after the other, each launched by the host."""
 
-from peakline.findings.context import Findings, TimeContext
+from peakline.findings.context import Findings
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
+from peakline.findings.time_context import TimeContext
+from peakline.timing.gaps import launching_ps
 
 # Shares of the step time from which launching is said, and is a warning. XProf calls 3 % moderate
 # and 15 % high; what is under a twentieth nobody would rewrite a program for.
@@ -22,8 +24,6 @@ KIND = Kind(
 
 def find(context: TimeContext) -> Findings:
     """At most one, of steps with a device."""
-    from peakline.timing.gaps import launching_ps
-
     facts = context.facts
     if not facts.has_device or not facts.wall_ps:
         return

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.growth import COLUMNS, evidence_of, named, room_text, rows_of, titles, total
 from peakline.findings.kind import Kind, columns
+from peakline.memory.growth.grown import worth
+from peakline.memory.growth.pattern import MIN_RISES
 from peakline.text import size_text
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
     from peakline.findings.finding import Finding
-    from peakline.memory.growth import AllocatorGrowth, GroupGrowth
+    from peakline.memory.growth.series import AllocatorGrowth, GroupGrowth
 
 KIND = Kind(
     "leak",
@@ -42,9 +44,6 @@ def find(context: MemoryContext) -> Findings:
 
 
 def _leak(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> Finding:
-    from peakline.memory.grown import worth
-    from peakline.memory.pattern import MIN_RISES
-
     rate = sum(group.pattern.bytes_per_step for group in found)
     worst, rows, unit = found[0], worth(found), growth.marks.unit
     room = room_text(growth)

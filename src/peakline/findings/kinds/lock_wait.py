@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, about_frame, frame_rows
+import numpy as np
+
+from peakline.findings.frames import FRAME
 from peakline.findings.kind import Kind
-from peakline.findings.steps import COLUMNS, gain_of
+from peakline.findings.steps import COLUMNS, about_frame, frame_rows, gain_of
 from peakline.trace.calls import Call
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
 
 KIND = Kind(
     "lock_wait",
@@ -30,8 +33,6 @@ _WAITS = (Call.SLEEP, Call.LOCK)
 
 def find(context: TimeContext) -> Findings:
     """At most one, of steps whose Python frames were recorded."""
-    import numpy as np
-
     idle = context.idle
     if idle is None:
         return

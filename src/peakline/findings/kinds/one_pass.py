@@ -3,6 +3,8 @@
 from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.growth import COLUMNS, evidence_of, named, rows_of, titles
 from peakline.findings.kind import Kind, columns
+from peakline.memory.growth.grown import worth
+from peakline.memory.growth.single_pass import FOR_BACKWARD
 from peakline.text import size_text
 
 KIND = Kind(
@@ -21,9 +23,6 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator in which the layers of one pass, or repetitions, release nothing."""
-    from peakline.memory.grown import worth
-    from peakline.memory.single_pass import FOR_BACKWARD
-
     for one in context.allocators:
         growth, found = one.growth, one.grown.one_pass
         if growth is None or growth.one_pass is None or not found:

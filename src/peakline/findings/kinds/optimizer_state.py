@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
+from peakline.memory.peak.copies import second_states
+from peakline.memory.peak.optimizers import second_slots
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ KIND = Kind(
 def find(context: MemoryContext) -> Findings:
     """Of each allocator: by call stacks, and by the ops that update TensorFlow's variables."""
     yield from _slots(context)
-    from peakline.memory.composition import second_states
 
     history = context.history
     if history is None or context.origins is None:
@@ -63,8 +64,6 @@ def find(context: MemoryContext) -> Findings:
 
 
 def _slots(context: MemoryContext) -> Findings:
-    from peakline.memory.optimizer_slots import second_slots
-
     history = context.history
     if history is None:
         return

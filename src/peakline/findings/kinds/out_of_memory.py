@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.findings.kind import Kind, columns
+from peakline.memory.oom import MOMENT_PS
 from peakline.text import size_text, time_text
 
 if TYPE_CHECKING:
@@ -92,8 +93,6 @@ def find(context: MemoryContext) -> Findings:
 
 
 def _title(moment: FailedMoment) -> str:
-    from peakline.memory.oom import MOMENT_PS
-
     failure, count = moment.failures[0], len(moment.failures)
     is_torch = _is_torch(failure)
     parts = []

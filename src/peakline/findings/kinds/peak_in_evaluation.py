@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.findings.kind import Kind
-from peakline.findings.lone_peaks import COLUMNS, findings_of
+from peakline.findings.lone_peaks import COLUMNS, findings_of, of_programs
+from peakline.memory.peak.lone import EVALUATION
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
@@ -24,9 +25,7 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator whose steps are known."""
-    from peakline.memory.lone_peaks import EVALUATION
-
-    yield from (one for one in context.program_findings if one.kind == KIND.name)
+    yield from of_programs(context, KIND, in_evaluation=True)
     yield from findings_of(
         context,
         KIND,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.kind import Kind
 from peakline.findings.lone_peaks import COLUMNS, findings_of
+from peakline.memory.peak.lone import OUTSIDE
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
@@ -24,8 +25,6 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator whose steps are known."""
-    from peakline.memory.lone_peaks import OUTSIDE
-
     yield from findings_of(
         context,
         KIND,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, about_frame, frame_rows
+import numpy as np
+
+from peakline.findings.frames import FRAME
 from peakline.findings.kind import Kind, columns
-from peakline.findings.steps import COLUMNS, gain_of
+from peakline.findings.steps import COLUMNS, about_frame, frame_rows, gain_of
 from peakline.trace.calls import WORDS, Call
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
 
 # A tracer of Python slows Python down, most of all many small calls: below half of the time and
 # more what it shows is worth knowing, and no alarm.
@@ -35,8 +38,6 @@ _MUCH = 0.25
 
 def find(context: TimeContext) -> Findings:
     """At most one, of steps whose Python frames were recorded."""
-    import numpy as np
-
     idle = context.idle
     if idle is None:
         return

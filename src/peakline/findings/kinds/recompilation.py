@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.context import Findings, TimeContext
+import numpy as np
+
+from peakline.findings.context import Findings
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
+from peakline.findings.time_context import TimeContext
+from peakline.timing.compiled import first_calls_ps, programs_compiled, what_changed
+from peakline.timing.compiled_regions import regions_compiled
+from peakline.timing.eager_ops import on_host
+from peakline.timing.step_facts import FEWEST_STEPS, WARM_UP
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
+from peakline.trace.events import trace_of
+from peakline.trace.intervals import union
 
 if TYPE_CHECKING:
     from peakline.trace.frames import Frame
@@ -42,12 +53,6 @@ _REGIONS = (
 
 def find(context: TimeContext) -> Findings:
     """At most one, with the programs whose compilation took longest."""
-    import numpy as np
-
-    from peakline.timing.compiled import first_calls_ps, programs_compiled, what_changed
-    from peakline.timing.compiled_regions import regions_compiled
-    from peakline.timing.step_facts import WARM_UP
-
     facts = context.facts
     late = facts.number >= WARM_UP
     if not facts.rows:
@@ -109,17 +114,6 @@ def _unmarked(context: TimeContext) -> Findings:
 
     What libraries compile for each shape of a model's weights is no fault.
     """
-    import numpy as np
-
-    from peakline.timing.compiled import programs_compiled, what_changed
-    from peakline.timing.compiled_regions import regions_compiled
-    from peakline.timing.eager_ops import on_host
-    from peakline.timing.step_facts import FEWEST_STEPS
-    from peakline.trace.activity import activity_of
-    from peakline.trace.activity_names import Activity
-    from peakline.trace.events import trace_of
-    from peakline.trace.intervals import union
-
     profile = context.profile
     trace = trace_of(profile)
     does = activity_of(profile)

@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
+from peakline.findings.program_values import ProgramOfDevices, each_program
+from peakline.memory.peak.buffers import peak_without_signatures
+from peakline.memory.peak.copies import buffers_in, joined_copies, parts_of, second_copies
+from peakline.memory.peak.explained import BEFORE_PROFILE
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from peakline.findings.context import Findings, MemoryContext
     from peakline.findings.finding import Finding
-    from peakline.memory.at_peak import AtPeak
-    from peakline.memory.composition import Part
     from peakline.memory.details import MemoryDetails
+    from peakline.memory.peak.buffers import AtPeak
+    from peakline.memory.peak.copies import Part
     from peakline.memory.signatures import History
 
 KIND = Kind(
@@ -32,13 +38,16 @@ KIND = Kind(
     saves="copy_bytes",
 )  # fmt: skip
 
+_DONATED = 0.10
+"""State that is not donated counts from this share of what the program needs on."""
+_LEAST_DONATED = 4 << 20
+
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator whose buffers have call stacks, each copy; of compiled programs what they
     make anew and could overwrite.
     """
-    yield from (one for one in context.program_findings if one.kind == KIND.name)
-    from peakline.memory.composition import parts_of
+    yield from each_program(context.programs, _undonated)
 
     history, origins = context.history, context.origins
     if history is None or origins is None or not origins.has_frames:
@@ -51,9 +60,6 @@ def find(context: MemoryContext) -> Findings:
 
 
 def _second(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part]) -> Findings:
-    from peakline.memory.peak import BEFORE_PROFILE
-    from peakline.memory.second_copies import buffers_in, second_copies
-
     for found in second_copies(history, at_peak, parts):
         copy, original = found.copy, "all weights"
         count = buffers_in(history, copy)
@@ -78,9 +84,6 @@ def _second(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[P
 
 
 def _joined(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part]) -> Findings:
-    from peakline.memory.joined_copies import joined_copies
-    from peakline.memory.second_copies import buffers_in
-
     for found in joined_copies(history, at_peak, parts):
         copy = found.part
         count = buffers_in(history, copy)
@@ -110,9 +113,6 @@ def _finding(
     needed: int,
     advice: str,
 ) -> Finding:
-    from peakline.memory.peak_without import peak_without_signatures
-    from peakline.memory.second_copies import buffers_in
-
     left = peak_without_signatures(history, at_peak.allocator, copy.rows)
     return KIND.finding(
         f"{allocator_text(one.allocator)}: {size_text(copy.bytes)} {are}",
@@ -129,3 +129,39 @@ def _finding(
         },
         advice,
     )
+
+
+def _undonated(one: ProgramOfDevices) -> Findings:
+    """New copies that a program makes of what it is given."""
+    need = one.need
+    for advice in need.program.advice:
+        least = max(_DONATED * need.bytes, _LEAST_DONATED)
+        if advice.kind != "donate" or advice.bytes < least:
+            continue
+        row = advice.rows[0]
+        # Fewer copies may be live at once, as far as the program's present order says.
+        values = sum(size for copy in advice.rows if isinstance(size := copy.get("bytes"), int))
+        yield KIND.finding(
+            f"{need.program.label}: the program makes new copies of what it is given, for "
+            f"{size_text(advice.bytes)} of the {size_text(need.bytes)} that it needs: "
+            f"{advice.title}",
+            {
+                "allocator": need.device or need.program.name,
+                "op": _made_by(row),
+                "shape": row.get("shape"),
+                "copy_bytes": max(values, advice.bytes),
+                "least_saved_bytes": advice.bytes,
+                "peak_bytes": need.bytes,
+                "program": need.program.label,
+            },
+            advice.suggestion,
+            tuple(
+                {"op": _made_by(copy), "shape": copy.get("shape"), "bytes": copy.get("bytes")}
+                for copy in advice.rows
+            ),
+        )
+        return
+
+
+def _made_by(row: Mapping[str, object]) -> str:
+    return str(row.get("op_name") or row.get("instruction") or "")

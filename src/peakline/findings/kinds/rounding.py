@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
 from peakline.text import allocator_text, size_text
 
@@ -40,8 +42,6 @@ _ROWS = 10
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator whose records say what was requested."""
-    import numpy as np
-
     history = context.history
     if history is None:
         return

@@ -3,6 +3,7 @@
 from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.growth import COLUMNS, evidence_of, named, rows_of, titles, total
 from peakline.findings.kind import Kind, columns
+from peakline.memory.growth.grown import worth
 from peakline.text import size_text
 
 KIND = Kind(
@@ -19,8 +20,6 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, a finding for all that is released in the same steps."""
-    from peakline.memory.grown import worth
-
     for one in context.allocators:
         growth = one.growth
         if growth is None:

@@ -3,6 +3,7 @@
 from peakline.findings.context import Findings, MemoryContext
 from peakline.findings.growth import COLUMNS, evidence_of, named, rows_of, titles, total
 from peakline.findings.kind import Kind
+from peakline.memory.growth.grown import ROWS
 from peakline.text import size_text
 
 KIND = Kind(
@@ -19,8 +20,6 @@ KIND = Kind(
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, what rose at about the same time."""
-    from peakline.memory.grown import ROWS
-
     for one in context.allocators:
         growth, found = one.growth, one.grown.step_up
         if growth is None or not found:

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
+from peakline.memory.peak.lone import EVALUATES
 from peakline.text import ordinal, time_text
+from peakline.timing.frame_work import callee_title
+from peakline.timing.slow_steps import HALF, slow_steps_of
+from peakline.timing.slow_work import ALONE
+from peakline.timing.step_facts import PARTS, WARM_UP
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
     from peakline.timing.slow_steps import SlowSteps
 
 # What slow steps take beyond the median, as a share of all steps' time.
@@ -41,9 +47,6 @@ VARIES_ONCE = 0.10
 
 def find(context: TimeContext) -> Findings:
     """At most one; of steps of several names those with most time are compared."""
-    from peakline.timing.slow_steps import slow_steps_of
-    from peakline.timing.step_facts import PARTS, WARM_UP
-
     facts = context.facts.main
     slow = slow_steps_of(context.profile, facts, KIND.least, VARIES_ONCE)
     if slow is None:
@@ -89,8 +92,6 @@ def find(context: TimeContext) -> Findings:
 
 def _is_evaluation(slow: SlowSteps) -> bool:
     """Whether they hold an evaluation, which takes its time, by the name of its function."""
-    from peakline.memory.lone_peaks import EVALUATES
-
     if slow.share >= EVALUATION:
         return False
     if slow.function is not None:
@@ -108,10 +109,6 @@ def _is_chance(slow: SlowSteps) -> bool:
 
 def _because(slow: SlowSteps) -> str:
     """What makes them slow, in the title, where something says it."""
-    from peakline.timing.frame_work import callee_title
-    from peakline.timing.slow_steps import HALF
-    from peakline.timing.slow_work import ALONE
-
     if slow.function is not None:
         how = "which the others do not run" if slow.is_alone else "which takes longer in them"
         return f", in {slow.function.title}, {how}"

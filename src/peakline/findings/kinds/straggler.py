@@ -9,8 +9,9 @@ from peakline.findings.steps import COLUMNS
 from peakline.timing.stragglers import BEHIND, OFTEN_BEHIND
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
     from peakline.findings.finding import Finding
+    from peakline.findings.time_context import TimeContext
     from peakline.timing.stragglers import HostStraggler
 
 # How long the others wait for it, as a share of the step time.

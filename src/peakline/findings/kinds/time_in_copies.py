@@ -1,9 +1,14 @@
 """The device waits for copies from or to the host, or from another device."""
 
-from peakline.findings.context import Findings, TimeContext
-from peakline.findings.frames import FRAME, about_frame
+from peakline.findings.context import Findings
+from peakline.findings.frames import FRAME
 from peakline.findings.kind import Kind, columns
-from peakline.findings.steps import COLUMNS, evidence_of, gain_of, rows_by_step
+from peakline.findings.steps import COLUMNS, about_frame, evidence_of, gain_of, rows_by_step
+from peakline.findings.time_context import TimeContext
+from peakline.timing.gaps import sum_of
+from peakline.timing.host_transfers import transfers_of
+from peakline.timing.step_facts import PARTS
+from peakline.trace.calls import Call
 
 # Copies while the device does not compute: XProf's bounds for output are 5 % and 20 %.
 KIND = Kind(
@@ -41,9 +46,6 @@ _OFFLOADED = (
 
 def find(context: TimeContext) -> Findings:
     """At most one: of steps with a device, or of XLA on a CPU."""
-    from peakline.timing.gaps import sum_of
-    from peakline.timing.step_facts import PARTS
-
     if not context.facts.has_device:
         yield from _on_host(context)
         return
@@ -63,9 +65,6 @@ def find(context: TimeContext) -> Findings:
 
 def _on_host(context: TimeContext) -> Findings:
     """Arrays of Python are copied into memory of XLA's."""
-    from peakline.timing.host_transfers import transfers_of
-    from peakline.trace.calls import Call
-
     ops = context.ops
     found = None if ops is None or ops.side != "host" else transfers_of(ops)
     if ops is None or found is None or not ops.wall_ps:

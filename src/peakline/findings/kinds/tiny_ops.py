@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, where_of
+import numpy as np
+
+from peakline.findings.frames import FRAME
 from peakline.findings.kind import Kind, columns
-from peakline.findings.steps import COLUMNS
+from peakline.findings.steps import COLUMNS, where_of
 from peakline.text import time_text
+from peakline.timing.cell_loops import in_cell_loops
+from peakline.timing.elementwise import in_optimizer
+from peakline.timing.frame_work import function_around
+from peakline.timing.step_ops import step_ops_of
+from peakline.timing.tiny_ops import tiny_ops_of
 
 if TYPE_CHECKING:
     from peakline.arrays import BoolArray
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
     from peakline.timing.step_ops import StepOps
 
 KIND = Kind(
@@ -43,14 +51,6 @@ _ROWS = 10
 
 def find(context: TimeContext) -> Findings:
     """At most two, with the ops that run most often: of loops, and of an optimizer."""
-    import numpy as np
-
-    from peakline.timing.cell_loops import in_cell_loops
-    from peakline.timing.elementwise import in_optimizer
-    from peakline.timing.frame_work import function_around
-    from peakline.timing.step_ops import step_ops_of
-    from peakline.timing.tiny_ops import tiny_ops_of
-
     facts = context.facts
     if facts.has_device and facts.share("launch_ps", "host_compute_ps", "idle_ps") < _IDLE:
         return

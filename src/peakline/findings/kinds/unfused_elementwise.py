@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of
+from peakline.timing.elementwise import chains_of
+from peakline.timing.frame_work import function_around
 
 if TYPE_CHECKING:
-    from peakline.findings.context import Findings, TimeContext
+    from peakline.findings.context import Findings
+    from peakline.findings.time_context import TimeContext
 
 KIND = Kind(
     "unfused_elementwise",
@@ -30,9 +33,6 @@ _ROWS = 10
 
 def find(context: TimeContext) -> Findings:
     """At most one, of ops that no compiler has fused."""
-    from peakline.timing.elementwise import chains_of
-    from peakline.timing.frame_work import function_around
-
     ops = context.ops
     if ops is None or not ops.wall_ps:
         return

@@ -1,9 +1,11 @@
 """The steps only launch their work: it runs after their marks have ended."""
 
-from peakline.findings.context import Findings, TimeContext
+from peakline.findings.context import Findings
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of
+from peakline.findings.time_context import TimeContext
 from peakline.text import time_text
+from peakline.timing.late_runs import late_runs_of
 
 # From half of the work on, the marks say less about a step than about what is beside it.
 KIND = Kind(
@@ -22,8 +24,6 @@ KIND = Kind(
 
 def find(context: TimeContext) -> Findings:
     """At most one, of steps without a device."""
-    from peakline.timing.late_runs import late_runs_of
-
     facts = context.facts.main if context.facts.rows else context.facts
     late = late_runs_of(context.profile, facts)
     # Where a loop runs ahead for long, the next steps wait for the work: they are as long as it.

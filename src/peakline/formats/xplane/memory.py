@@ -39,20 +39,27 @@ class MemoryRecords:
         " _bases _texts _headers"
     )
 
-    def __init__(self, found: PlanePass, nodes: slice, grouping: Grouping) -> None:
-        """``nodes`` are the plane's own among those that were grouped."""
+    def __init__(
+        self, found: PlanePass, nodes: slice = slice(None), grouping: Grouping | None = None
+    ) -> None:
+        """``nodes`` are the plane's own among those that were grouped; without ``grouping`` no
+        record has a step.
+        """
         get = found.found.get
         node = get("mem_node")
         self.rows = node.size
-        raw = grouping.runtime
-        read = raw.group if raw.memory_group is None else raw.memory_group
-        own = grouping.other is not None
-        self.step = _steps(node.copy() if own else node, raw.spread[nodes], read[nodes])
+        self.step: Any = None
         """The step as upstream's memory profile reads it."""
-        self.own_step = self.step
+        self.own_step: Any = None
         """The step as the profile's own steps are."""
-        if own:
-            self.own_step = _steps(node, grouping.spread[nodes], grouping.group[nodes])
+        if grouping is not None:
+            raw = grouping.runtime
+            read = raw.group if raw.memory_group is None else raw.memory_group
+            own = grouping.other is not None
+            self.step = _steps(node.copy() if own else node, raw.spread[nodes], read[nodes])
+            self.own_step = (
+                _steps(node, grouping.spread[nodes], grouping.group[nodes]) if own else self.step
+            )
         self.line, self.offset, self.kind = get("mem_line"), get("mem_offset"), get("mem_kind")
         self.numbers, self.codes = get("mem_numbers"), get("mem_codes")
         self.dtype, self.id_role = get("mem_dtype"), get("mem_id")
@@ -150,7 +157,7 @@ class MemoryRecords:
         return Names(np.where(present, codes, -1 if null else 0).astype(np.int32), values)
 
     def snapshots(self) -> Columns:
-        """The ``memory_snapshots`` table, in file order."""
+        """The ``memory_snapshots`` table, in file order; of records that were grouped."""
         table = Columns(
             {
                 "memory_id": self._memory_ids(),
@@ -180,7 +187,7 @@ class MemoryRecords:
 
     def allocator_events(self, zero_ps: int) -> tuple[Columns, Far]:
         """The ``allocator_events`` table, by time, then by place in the file; and how many of its
-        times were out of reach.
+        times were out of reach. Records that were not grouped have no ``step_id``.
 
         The columns are the memory of the records themselves, which are put in this order.
         """
@@ -214,7 +221,6 @@ class MemoryRecords:
             "region_type": self._names(_REGION),
             "data_type": self._data_types(null=True),
             "shape": self._names(_SHAPE),
-            "step_id": self.own_step,
             "in_use_bytes": self._number(Role.BYTES_ALLOCATED),
             "reserved_bytes": self._number(Role.BYTES_RESERVED),
             "free_bytes": self._number(Role.BYTES_AVAILABLE),
@@ -237,8 +243,10 @@ class MemoryRecords:
             mask = self._has(role)
             if not mask.all():
                 valid[name] = mask
-        if (self.own_step < 0).any():
-            valid["step_id"] = self.own_step >= 0
+        if self.own_step is not None:
+            columns["step_id"] = self.own_step
+            if (self.own_step < 0).any():
+                valid["step_id"] = self.own_step >= 0
         return Columns(columns, valid), far
 
     def _times(self, zero_ps: int) -> tuple[Int64Array, Far]:
@@ -268,6 +276,8 @@ class MemoryRecords:
             if name == "own_step" and self.own_step is self.step:
                 continue
             column = vars(self)[name]
+            if column is None:
+                continue
             if self._is_given:
                 vars(self)[name] = column[..., order]
                 continue

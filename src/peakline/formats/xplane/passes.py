@@ -165,6 +165,19 @@ class Passes:
             self.memory = MemoryRecords(found, slice(at, at + found.nodes), grouping)
         return grouping
 
+    def memory_alone(self) -> MemoryRecords | None:
+        """The records of memory without their steps, which takes no grouping; None without any
+        host.
+        """
+        plane = self.outline.host_plane
+        if plane is None:
+            return None
+        rewrite, _ = needs_grouping(self.outline.planes)
+        found = PlanePass(self.file, plane, want_memory=True, rewrite=rewrite, prune=True)
+        self.damage.setdefault(plane.index, found.damage)
+        self.line_facts[plane.index] = found.line_facts
+        return MemoryRecords(found)
+
     def warn(self, warnings: Warnings) -> None:
         """Count what passes have met, and what the profiler itself reported, each once."""
         size = self.file.size

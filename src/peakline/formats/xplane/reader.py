@@ -149,7 +149,7 @@ class XPlaneReader(FileReader):
                 *read_stats(self._file, self._outline, columns=columns)
             ),
             "steps": self._steps.table,
-            "allocator_events": self._allocator_events,
+            "allocator_events": lambda: self._allocator_events(columns),
             SNAPSHOTS: self._memory_snapshots,
             "module_runs": self._module_runs,
             **dict.fromkeys(
@@ -265,7 +265,15 @@ class XPlaneReader(FileReader):
         records = self._records()
         return empty_columns(SNAPSHOTS) if records is None else records.snapshots()
 
-    def _allocator_events(self) -> Columns:
+    def _allocator_events(self, columns: AbstractSet[str] | None) -> Columns:
+        passes = self._passes
+        needs_steps = columns is None or "step_id" in columns
+        if not (needs_steps or passes.reads_together or passes.memory is not None):
+            # Most of the time goes into steps, which nobody wants here.
+            alone = passes.memory_alone()
+            if alone is None:
+                return empty_columns("allocator_events")
+            return passes.placed(*alone.allocator_events(self.zero_ps))
         records = self._records()
         if records is None:
             return empty_columns("allocator_events")

@@ -1,8 +1,13 @@
-"""A graph with its tree of scopes, its edges, and what its nodes cost."""
+"""A graph with its tree of scopes, its edges with the bytes and shapes of what goes along them, and
+what its nodes cost: time, runs, and memory at the peak.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,13 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
+from peakline.formats.hlo_proto.element_types import bits_of, width_of
+from peakline.graph.critical_path import step_runs
 from peakline.graph.scopes.tree import Tree
-from peakline.tables import Names, Profile
+from peakline.hlo.memory import memory_of
+from peakline.hlo.op_times import op_times
+from peakline.memory.over_time.live import memory_records
+from peakline.tables import Profile
+from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import ranges
 
 if TYPE_CHECKING:
-    from peakline.graph.scopes.measures import Measures
-    from peakline.graph.scopes.sizes import Sizes
     from peakline.tables.programs import Programs
 
 
@@ -161,8 +170,6 @@ class ScopedGraph:
     @cached_property
     def measures(self) -> Measures:
         """What the nodes cost, summed over the tree."""
-        from peakline.graph.scopes.measures import measures_of
-
         return measures_of(self)
 
     @property
@@ -173,6 +180,346 @@ class ScopedGraph:
     @cached_property
     def sizes(self) -> Sizes:
         """Bytes and shapes of what goes along the edges."""
-        from peakline.graph.scopes.sizes import sizes_of
-
         return sizes_of(self)
+
+
+_KERNELS = ("stream", "stream_all", "memcpy")
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """Per node: ``time_ps`` without what others inside it take, how often it ran, and bytes of its
+    buffers that are live at the peak. ``has_time`` and ``has_memory`` say whether the profile has
+    any of it, ``step`` of which step the times are (None: of all that was recorded).
+    """
+
+    tree: Tree
+    time_ps: Int64Array
+    runs: Int64Array
+    peak_bytes: Int64Array
+    has_time: bool
+    has_memory: bool
+    step: str | None
+
+    @cached_property
+    def totals(self) -> dict[str, Int64Array]:
+        """The same summed over all that each item of the tree holds."""
+        columns = {"time_ps": self.time_ps, "runs": self.runs, "peak_bytes": self.peak_bytes}
+        columns["nodes"] = np.ones(self.tree.nodes, np.int64)
+        return {name: self.tree.totals(values) for name, values in columns.items()}
+
+
+def measures_of(graph: ScopedGraph) -> Measures:
+    """What the nodes of a graph cost. Raises InputError when the profile cannot be read."""
+    if graph.program is not None:
+        return _of_program(graph, graph.program)
+    nothing = np.zeros(graph.nodes, np.int64)
+    step = None if graph.function is not None else step_runs(graph.profile)
+    if step is None:
+        spent, runs = nothing, nothing
+    else:
+        spent, runs = _of_runs(graph, step.runs)
+    peak = nothing if graph.function is not None else _of_buffers(graph)
+    name = None if step is None else step.name or str(step.step_id)
+    return Measures(
+        graph.tree, spent, runs, peak, bool(runs.any() or spent.any()), bool(peak.any()), name
+    )
+
+
+def _of_program(graph: ScopedGraph, number: int) -> Measures:
+    times = op_times(graph.profile).get(number, {})
+    spent, runs, peak = np.zeros((3, graph.nodes), np.int64)
+    if times:
+        rows = _rows_by_name(graph.names, list(times))
+        found = list(times.values())
+        here = rows >= 0
+        spent[rows[here]] = np.array([one.self_ps for one in found], np.int64)[here]
+        runs[rows[here]] = np.array([one.runs for one in found], np.int64)[here]
+    memory = memory_of(graph.profile, number)
+    if memory.is_known:
+        live = memory.live_set
+        made = live.instruction >= 0
+        np.add.at(peak, live.instruction[made], live.bytes[made])
+    return Measures(graph.tree, spent, runs, peak, bool(times), bool(peak.any()), None)
+
+
+def _rows_by_name(names: Names, wanted: list[str]) -> Int64Array:
+    """The first row of each name, -1 for none."""
+    known = {name: code for code, name in enumerate(names.values)}
+    first = np.full(len(names.values) + 1, -1, np.int64)
+    first[names.codes[::-1]] = np.arange(len(names))[::-1]
+    first[-1] = -1
+    return first[np.array([known.get(name, -1) for name in wanted], np.int64)]
+
+
+def _of_runs(graph: ScopedGraph, runs: Columns) -> tuple[Int64Array, Int64Array]:
+    """Time of computation and of kernels, and executions, of a step's executions.
+
+    A node that requests a device on which something ran is known by both, others by their names.
+    """
+    kind = runs.names("kind")
+    executor = runs.take(kind.codes == kind.code_of("executor"))
+    spent, count = np.zeros((2, graph.nodes), np.int64)
+    names, devices = executor.names("name"), executor.names("device")
+    by_name = _first_rows(graph.own_names, names)
+    row = by_name[names.codes]
+    ran = {devices.values[code] for code in np.unique(devices.codes).tolist() if code >= 0}
+    wanted = graph.devices
+    is_bound = wanted.per_row(ran.__contains__, np.bool_)
+    own = np.append(np.array([_code(wanted, text) for text in devices.values], np.int64), -3)[
+        devices.codes
+    ]
+    fits = (row >= 0) & (~is_bound[row] | (wanted.codes[row] == own))
+    known = executor.is_valid("compute_ps")
+    compute = np.where(known, executor.array("compute_ps"), 0)
+    np.add.at(spent, row[fits], compute[fits])
+    np.add.at(count, row[fits], 1)
+    kernels = runs.take(np.isin(kind.codes, [kind.code_of(one) for one in _KERNELS]))
+    # A kernel's row is named node:op.
+    texts = kernels.names("name")
+    bare = Names(texts.codes, [text.partition(":")[0] for text in texts.values])
+    row = _first_rows(graph.own_names, bare)[bare.codes]
+    np.add.at(spent, row[row >= 0], kernels.array("duration_ps")[row >= 0])
+    return spent, count
+
+
+def rows_by_name(names: Names, wanted: Names) -> Int64Array:
+    """Per row of ``wanted`` the first row of ``names`` with its text, -1 for none."""
+    found: Int64Array = _first_rows(names, wanted)[wanted.codes]
+    return found
+
+
+def _first_rows(names: Names, wanted: Names) -> Int64Array:
+    """For every code of ``wanted`` (and for -1) the first row of ``names`` with its text."""
+    return np.append(_rows_by_name(names, list(wanted.values)), -1)
+
+
+def _code(names: Names, text: str) -> int:
+    code = names.code_of(text)
+    return -2 if code < 0 else code
+
+
+def _of_buffers(graph: ScopedGraph) -> Int64Array:
+    """Bytes live at the peak of the allocator with the largest one, by the op that made them."""
+    peak = np.zeros(graph.nodes, np.int64)
+    records, chosen = memory_records(graph.profile), _largest(graph.profile)
+    moment = None if records is None or chosen is None else records.at_peak(chosen)
+    if records is None or moment is None:
+        return peak
+    ops = records.events.names("op").take(moment.buffers)
+    # Names of outputs have their number behind a colon.
+    bare = Names(ops.codes, [text.partition(":")[0] for text in ops.values])
+    row = _first_rows(graph.own_names, bare)[bare.codes]
+    np.add.at(peak, row[row >= 0], moment.buffer_bytes[row >= 0])
+    return peak
+
+
+def _largest(profile: Profile) -> int | None:
+    """The number of the allocator with the largest peak."""
+    records = memory_records(profile)
+    if records is None:
+        return None
+    known = [n for n, usage in enumerate(records.usages) if usage.peak_row >= 0]
+    return max(known, key=lambda n: (records.usages[n].peak, -n), default=None)
+
+
+_MOST_BYTES = 2**50
+_DIGITS = 16
+_ARRAY = re.compile(r"(?<!\w)([a-z]\w*)\[([^\[\]]*)\]")
+_LISTED = re.compile(r"\[[^\[\]]*\]|<unknown>")
+_TENSOR = re.compile(r"(DT_\w+) (\[[^\[\]]*\])(?:, (\d+) bytes)?")
+_WIDTHS = {
+    "FLOAT": 4, "DOUBLE": 8, "INT32": 4, "UINT8": 1, "INT16": 2, "INT8": 1, "COMPLEX64": 8,
+    "INT64": 8, "BOOL": 1, "QINT8": 1, "QUINT8": 1, "QINT32": 4, "BFLOAT16": 2, "QINT16": 2,
+    "QUINT16": 2, "UINT16": 2, "COMPLEX128": 16, "HALF": 2, "UINT32": 4, "UINT64": 8,
+    "FLOAT8_E5M2": 1, "FLOAT8_E4M3FN": 1,
+}  # fmt: skip
+_BOOLEAN = frozenset(
+    "Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalNot IsNan "
+    "IsInf IsFinite All Any LoopCond VarIsInitializedOp IsVariableInitialized".split()
+)
+"""Ops whose output is bool, whatever their attribute ``T`` says."""
+_TYPES = ("DstT", "dtype", "out_type", "output_type", "T")
+"""Attributes that give the type of an output, the first that a node has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """Per edge: ``bytes`` of the tensor that goes along it, -1 where nothing says it, and ``shape``
+    as text, empty where it is not known. Nothing goes along a control edge.
+    """
+
+    bytes: Int64Array
+    shape: Names
+
+
+def sizes_of(graph: ScopedGraph) -> Sizes:
+    """What goes along the edges of a graph. Raises InputError when the profile cannot be read."""
+    return _sizes_of_program(graph) if graph.program is not None else _of_ops(graph)
+
+
+def _sizes_of_program(graph: ScopedGraph) -> Sizes:
+    """The result of the source; of what takes a tuple apart, the part."""
+    programs, number = graph.of_program()
+    table = programs.read(number, "hlo_instructions", {"shape", "bytes"})
+    size, shape = table.array("bytes").astype(np.int64), table.names("shape")
+    tuples = np.array([*(text.startswith("(") for text in shape.values), False])
+    whole = np.array(
+        [*(bytes_of_shape(text) if is_tuple else 0
+           for text, is_tuple in zip(shape.values, tuples, strict=False)), 0], np.int64
+    )  # fmt: skip
+    size = np.where(tuples[shape.codes], whole[shape.codes], size)
+    edges = graph.edges
+    parts = graph.ops.per_row("get-tuple-element".__eq__, np.bool_)
+    said = np.where(parts[edges.target], edges.target, edges.source)
+    found = np.where(edges.is_control, 0, size[said])
+    return Sizes(found, Names(np.where(edges.is_control, -1, shape.codes[said]), shape.values))
+
+
+def bytes_of_shape(text: str) -> int:
+    """Bytes of all arrays in the text of an HLO shape, such as ``(f32[8,16]{1,0}, s32[])``."""
+    total = 0
+    for kind, sizes in _ARRAY.findall(text):
+        bits = bits_of(kind)
+        if bits or kind == "pred":
+            count = math.prod(int(size.strip("<= ") or 0) for size in sizes.split(",") if size)
+            total += count * width_of(kind)
+    return min(total, _MOST_BYTES)
+
+
+def _of_ops(graph: ScopedGraph) -> Sizes:
+    """By what a run recorded, else by the shapes that attributes give."""
+    known: dict[tuple[int, int], tuple[int, str]] = {}
+    for node, slot, size, shape in _by_attributes(graph):
+        known[node, slot] = size, shape
+    for node, slot, size, shape in _by_runs(graph):
+        if size >= 0:
+            known[node, slot] = size, shape
+    edges = graph.edges
+    if not known:
+        return Sizes(np.where(edges.is_control, 0, -1), Names.constant(None, edges.source.size))
+    ends = np.array(list(known), np.int64)
+    wide = np.int64(1) << 20
+    key = ends[:, 0] * wide + np.clip(ends[:, 1], 0, wide - 1)
+    order = np.argsort(key)
+    wanted = edges.source * wide + np.clip(edges.output, 0, wide - 1)
+    at = np.minimum(np.searchsorted(key[order], wanted), order.size - 1)
+    place = np.where((key[order][at] == wanted) & ~edges.is_control, order[at], -1)
+    found = list(known.values())
+    said = np.array([*(one[0] for one in found), -1], np.int64)[place]
+    shapes = Names.encode([one[1] or None for one in found])
+    codes = np.append(shapes.codes, -1)[place]
+    return Sizes(np.where(edges.is_control, 0, said), Names(codes.astype(np.int32), shapes.values))
+
+
+def _by_runs(graph: ScopedGraph) -> Iterator[tuple[int, int, int, str]]:
+    """Node, output, bytes and shape of each output that was recorded."""
+    outputs = graph.profile.columns_or_empty("op_outputs")
+    if not outputs.rows or graph.function is not None:
+        return
+    runs = graph.profile.columns_or_empty("op_runs")
+    node = rows_by_name(graph.own_names, runs.names("name"))
+    ids = runs.array("op_run_id")
+    of_run = np.full(int(max(ids.max(initial=-1), outputs.array("op_run_id").max(initial=-1))) + 2,
+                     -1, np.int64)  # fmt: skip
+    of_run[ids] = node
+    rows = of_run[outputs.array("op_run_id")]
+    some = np.flatnonzero(rows >= 0)
+    slot = outputs.array("slot")[some]
+    _, first = np.unique(rows[some] * (1 << 20) + slot, return_index=True)
+    chosen = outputs.take(some[first])
+    columns = chosen.each("slot", "data_type", "shape", "allocated_bytes")
+    has_bytes = chosen.is_valid("allocated_bytes").tolist()
+    for row, valid, (slot_of, kind, shape, size) in zip(
+        rows[some[first]].tolist(), has_bytes, columns, strict=True
+    ):
+        computed = _bytes(kind or "", shape or "")
+        text = f"{_short(kind or '')} {shape or ''}".strip()
+        yield row, slot_of, computed if computed >= 0 or not valid else size, text
+
+
+def _by_attributes(graph: ScopedGraph) -> Iterator[tuple[int, int, int, str]]:
+    """The same of each output whose shape and type the graph gives."""
+    attrs = _attributes(graph)
+    functions = attrs.names("function")
+    begins: dict[str, list[Copy]] = {}
+    for copy in graph.copies:
+        begins.setdefault(copy.function, []).append(copy)
+    parts = [(graph.function, [0], graph.own)]
+    parts += [(name, [copy.start for copy in some], some[0].size) for name, some in begins.items()]
+    for function, starts, size in parts:
+        code = -1 if function is None else functions.code_of(function)
+        rows = np.arange(starts[0], starts[0] + size)
+        names, ops = (graph.names.take(rows), graph.ops.take(rows)) if begins else (
+            graph.names, graph.ops)  # fmt: skip
+        for node, slot, bytes_, shape in _of_body(attrs.take(functions.codes == code), names, ops):
+            yield from ((start + node, slot, bytes_, shape) for start in starts)
+
+
+def _of_body(attrs: Columns, names: Names, ops: Names) -> Iterator[tuple[int, int, int, str]]:
+    """The same of the nodes of one graph or function."""
+    shapes, listed = (_texts(names, attrs, name) for name in ("shape", "_output_shapes"))
+    types = {name: _texts(names, attrs, name, {*shapes, *listed}) for name in _TYPES}
+
+    def type_of(node: int) -> str:
+        if ops[node] in _BOOLEAN:
+            return "DT_BOOL"
+        return next((types[name][node] for name in _TYPES if node in types[name]), "")
+
+    for node, text in shapes.items():
+        if (ops[node] or "").startswith(("Placeholder", "Variable")):
+            yield node, 0, _bytes(type_of(node), text), f"{_short(type_of(node))} {text}"
+    for node, text in listed.items():
+        kind = type_of(node)
+        for slot, shape in enumerate(_LISTED.findall(text[1:-1])):
+            yield node, slot, _bytes(kind, shape), f"{_short(kind)} {shape}".strip()
+    for node, text in _texts(names, attrs, "value").items():
+        if found := _TENSOR.match(text):
+            size = int(found[3]) if found[3] else _bytes(found[1], found[2])
+            yield node, 0, size, f"{_short(found[1])} {found[2]}"
+
+
+def _attributes(graph: ScopedGraph) -> Columns:
+    """The attributes that say something of shapes and types, of all graphs."""
+    attrs = graph.profile.columns_or_empty("node_attrs")
+    names = attrs.names("attr")
+    wanted = (*_TYPES, "shape", "_output_shapes", "value")
+    mine = np.isin(names.codes, [names.code_of(name) for name in wanted])
+    graphs, functions = attrs.names("graph"), attrs.names("function")
+    mine &= graphs.codes == graphs.code_of(graph.graph)
+    if not graph.copies:
+        function = -1 if graph.function is None else functions.code_of(graph.function)
+        mine &= functions.codes == function
+    return attrs.take(mine)
+
+
+def _texts(
+    nodes: Names, attrs: Columns, attr: str, among: set[int] | None = None
+) -> dict[int, str]:
+    """The text of an attribute by node, of all nodes or of those ``among``."""
+    names = attrs.names("attr")
+    some = attrs.take(names.codes == names.code_of(attr))
+    if among is not None and not among:
+        return {}
+    rows = rows_by_name(nodes, some.names("name"))
+    return {
+        row: text or ""
+        for row, text in zip(rows.tolist(), some.names("value").to_list(), strict=True)
+        if row >= 0 and (among is None or row in among)
+    }
+
+
+def _short(kind: str) -> str:
+    """``DT_FLOAT`` as ``float``."""
+    return kind.removeprefix("DT_").lower()
+
+
+def _bytes(kind: str, shape: str) -> int:
+    """Bytes of a tensor; -1 where its type or one of its sizes is not known."""
+    width = _WIDTHS.get(kind.removeprefix("DT_").removesuffix("_REF").upper(), 0)
+    if not width or not shape.startswith("["):
+        return -1
+    sizes = [size.rpartition("=")[2].strip() for size in shape[1:-1].split(",") if size.strip()]
+    if not all(size.isdecimal() and len(size) < _DIGITS for size in sizes):
+        return -1
+    return min(math.prod(map(int, sizes)) * width, _MOST_BYTES)

@@ -15,6 +15,7 @@ from peakline.arrays import Int64Array, UInt8Array
 from peakline.graph.index import short_name
 from peakline.graph.scopes.paths import Paths
 from peakline.tables.columns import Names
+from peakline.tables.joins import ranges
 
 NODE, SCOPE, BODY, SERIES, OP, RANGE = range(6)
 KINDS = ("node", "scope", "body", "series", "op", "range")
@@ -82,8 +83,6 @@ class Tree:
 
     def children_of(self, items: Int64Array) -> Int64Array:
         """What these items hold directly, together."""
-        from peakline.tables.joins import ranges
-
         order, begin = self._order
         return order[ranges(begin[items + 1], begin[items + 2])]
 

@@ -7,6 +7,7 @@ those of a million instructions need neither all of their messages nor a second 
 
 from __future__ import annotations
 
-from peakline.hlo.printing.module import LONG, SHORT, PrintOptions, module_text
+from peakline.hlo.printing.instructions import PrintOptions
+from peakline.hlo.printing.module import LONG, SHORT, module_text
 
 __all__ = ["LONG", "SHORT", "PrintOptions", "module_text"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from peakline import schema
 from peakline.formats.hlo_proto.element_types import type_names
 from peakline.hlo.printing.devices import replica_groups
 from peakline.hlo.printing.dimensions import (
@@ -18,6 +19,7 @@ from peakline.hlo.printing.dimensions import (
     precision,
     window_text,
 )
+from peakline.hlo.printing.literals import ELIDED, UnreadableLiteral, literal_text
 from peakline.hlo.printing.quoting import braced, listed, quoted
 from peakline.hlo.printing.shapes import with_layout
 
@@ -65,8 +67,6 @@ def _of(*opcodes: str) -> Callable[[Attributes], Attributes]:
 
 @cache
 def _enum(name: str) -> EnumTypeWrapper:
-    from peakline import schema
-
     found: EnumTypeWrapper = getattr(schema, name)
     return found
 
@@ -314,8 +314,6 @@ def _custom_call(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> I
 
 
 def _custom_literal(made: HloInstructionProto) -> Iterator[str]:
-    from peakline.hlo.printing.literals import ELIDED, UnreadableLiteral, literal_text
-
     if made.HasField("literal"):
         try:
             yield f"literal={''.join(literal_text(made.literal, shapes=True))}"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from peakline import schema
 from peakline.formats.hlo_proto.element_types import type_names
 from peakline.formats.hlo_proto.shapes import bounded_product
 from peakline.hlo.printing.metadata import metadata_text
@@ -37,9 +38,7 @@ _WORDS = {
 
 @cache
 def _types() -> dict[int, str]:
-    from peakline.schema import OpSharding
-
-    return {number: name for name, number in OpSharding.Type.items()}
+    return {number: name for name, number in schema.OpSharding.Type.items()}
 
 
 def iota_text(sizes: Sequence[int], reshaped: Sequence[int], order: Sequence[int]) -> str:

@@ -18,15 +18,14 @@ from peakline.hlo.printing.attributes import (
     statistics,
 )
 from peakline.hlo.printing.devices import sharding_text
-from peakline.hlo.printing.metadata import is_shown, metadata_text, payload_of
+from peakline.hlo.printing.literals import ELIDED, UnreadableLiteral, literal_text
+from peakline.hlo.printing.metadata import is_shown, metadata_text, origin_text, payload_of
 from peakline.hlo.printing.order import LOW, called, local
-from peakline.hlo.printing.origins import origin_text
 from peakline.hlo.printing.outline import MAIN_THREAD, Threads
 from peakline.hlo.printing.quoting import as_value, braced, check_items, joined, sound_name
 from peakline.hlo.printing.shapes import Shapes, numbered
 
 if TYPE_CHECKING:
-    from peakline.hlo.printing.module import PrintOptions
     from peakline.schema import HloComputationProto, HloInstructionProto, ShapeProto
 
 _FEW = 10
@@ -40,6 +39,24 @@ ASYNC = {"async-start": "-start", "async-update": "-update", "async-done": "-don
 _WORDS = {"while": ("condition", "body"), "select-and-scatter": ("select", "scatter")}
 _FEEDS = {"infeed": "infeed_config=", "outfeed": "outfeed_config="}
 _QUEUES = re.compile(rb'"wait_on_operation_queues"\s*:\s*\[\s*\]\s*,')
+
+
+@dataclass(frozen=True)
+class PrintOptions:
+    """What is written of a program.
+
+    ``large``: constants of more than ten elements. ``metadata``: where instructions come from.
+    ``short``: without signs before names, shapes of operands, signatures of computations,
+    dependencies that are no operands, and what only the compiler's back end reads.
+    ``operand_shapes``: the shape before each operand. ``configurations``: what the back end, and
+    what feeds values in and out, is configured with.
+    """
+
+    short: bool = False
+    large: bool = False
+    metadata: bool = False
+    operand_shapes: bool = False
+    configurations: bool = True
 
 
 @dataclass(frozen=True)
@@ -143,8 +160,6 @@ class Printer:
         return found
 
     def _constant(self, made: HloInstructionProto) -> Iterator[str]:
-        from peakline.hlo.printing.literals import ELIDED, UnreadableLiteral, literal_text
-
         if made.HasField("literal") and (self.options.large or _is_small(made.shape)):
             try:
                 yield from literal_text(made.literal)

@@ -1,40 +1,36 @@
-"""The whole of a program: its header, its computations, their instructions."""
+"""The whole of a program: its header, its computations, their instructions; and instructions out of
+their computations, one line each, as XProf shows an op (``UncachedExpression`` in
+``utils/hlo_module_utils.h`` of openxla/xprof).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peakline import schema
 from peakline.hlo.messages import ModuleParts
-from peakline.hlo.printing.instructions import Printer, backend_text, frontend_text
-from peakline.hlo.printing.metadata import stack_frames
+from peakline.hlo.printing.instructions import (
+    ASYNC,
+    Printer,
+    PrintOptions,
+    backend_text,
+    frontend_text,
+)
+from peakline.hlo.printing.metadata import array_text, stack_frames
 from peakline.hlo.printing.order import instructions_in_order
-from peakline.hlo.printing.origins import array_text
 from peakline.hlo.printing.outline import MAIN_THREAD, Outline
 from peakline.hlo.printing.quoting import braced, quoted, sound_name
 from peakline.hlo.printing.shapes import numbered, with_layout, without_layout
 
 if TYPE_CHECKING:
-    from peakline.schema import HloComputationProto, HloModuleProto, ProgramShapeProto
-
-
-@dataclass(frozen=True)
-class PrintOptions:
-    """What is written of a program.
-
-    ``large``: constants of more than ten elements. ``metadata``: where instructions come from.
-    ``short``: without signs before names, shapes of operands, signatures of computations,
-    dependencies that are no operands, and what only the compiler's back end reads.
-    ``operand_shapes``: the shape before each operand. ``configurations``: what the back end, and
-    what feeds values in and out, is configured with.
-    """
-
-    short: bool = False
-    large: bool = False
-    metadata: bool = False
-    operand_shapes: bool = False
-    configurations: bool = True
+    from peakline.hlo.modules import InstructionIndex
+    from peakline.schema import (
+        HloComputationProto,
+        HloInstructionProto,
+        HloModuleProto,
+        ProgramShapeProto,
+    )
 
 
 SHORT = PrintOptions(short=True)
@@ -178,3 +174,50 @@ def _signature(one: HloComputationProto) -> str:
     )
     root = next((made for made in one.instructions if made.id == one.root_id), None)
     return f"({given}) -> {without_layout(root.shape) if root is not None else '()'}"
+
+
+_LONGEST = 1_000_000
+
+
+class InstructionLines:
+    """The instructions of a program by name; of several with one name the first counts."""
+
+    def __init__(self, parts: ModuleParts, index: InstructionIndex) -> None:
+        self._computations, self._index = parts.computations, index
+        self._outline = Outline(parts.computations)
+        self._printer = printer(parts, self._outline, ALONE)
+
+    def find(self, name: str) -> HloInstructionProto | None:
+        """The instruction of a name."""
+        row = self._index.row(name)
+        return None if row is None else self._index.message(row)
+
+    def text(self, name: str) -> str:
+        """Its line, of which a million letters are shown; empty for a name that there is not."""
+        row = self._index.row(name)
+        if row is None:
+            return ""
+        # Of its computation the line needs what the instruction uses, and what it was started by.
+        near = schema.HloComputationProto(id=self._outline.ids[self._index.computation(row)])
+        made = near.instructions.add()
+        made.CopyFrom(self._index.message(row))
+        seen, waiting = {row}, [row]
+        while waiting:
+            current = waiting.pop()
+            used = self._index.inputs(current, control=False)
+            for each in [*used, *self._index.inputs(current, control=True)]:
+                if each not in seen:
+                    seen.add(each)
+                    near.instructions.append(self._index.message(each))
+                    if near.instructions[-1].opcode in ASYNC:
+                        waiting.append(each)
+        self._printer.enter(near)
+        return "".join(self._printer.instruction(made, "")).removesuffix("\n")[:_LONGEST]
+
+    def parts(self, name: str) -> Sequence[HloInstructionProto]:
+        """The instructions that a fusion consists of."""
+        made = self.find(name)
+        if made is None or made.opcode != "fusion" or not made.called_computation_ids:
+            return ()
+        place = self._outline.places.get(made.called_computation_ids[0])
+        return () if place is None else self._computations[place].instructions

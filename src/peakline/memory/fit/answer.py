@@ -1,15 +1,21 @@
-"""The answer of ``peakline fit``: each allocator of a profile, replayed."""
+"""The answer of ``peakline fit``: each allocator of a profile, replayed; compiled programs by what
+XLA assigned before they ran; another batch size; which segments cannot be returned; where buffers
+lie under another limit or other settings; and, within other answers, the allocators whose memory is
+scarce.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import BoolArray
+from peakline.arrays import BoolArray, Int64Array
+from peakline.deadline import checked
 from peakline.errors import NotFoundError, UsageError
-from peakline.memory.behind import Behind
-from peakline.memory.fit.batch import scaled, scaling_buffers
+from peakline.hlo.memory import ProgramMemory
+from peakline.hlo.packing import packed_heaps
 from peakline.memory.fit.choice import replayed_of
 from peakline.memory.fit.model import (
     Alternative,
@@ -18,19 +24,137 @@ from peakline.memory.fit.model import (
     Limits,
     NoFit,
     Pin,
+    Proof,
+    Question,
     Request,
     UnderLimit,
 )
-from peakline.memory.fit.pins import held_segments
-from peakline.memory.fit.question import Question
 from peakline.memory.fit.replayed import Outcome, Replayed
-from peakline.memory.live import memory_records
-from peakline.memory.peak import BEFORE_PROFILE
-from peakline.memory.signatures import History, read_history
-from peakline.replay.requests import MIB, NO_LIMIT
+from peakline.memory.fragmentation.address_map import Blocks, Regions
+from peakline.memory.origins.behind import Behind
+from peakline.memory.over_time.live import memory_records
+from peakline.memory.peak.explained import BEFORE_PROFILE, AllocatorPeak
+from peakline.memory.signatures import History, dimensions, read_history
+from peakline.replay.requests import LARGEST_REQUEST, MIB, NO_LIMIT
 from peakline.suggest import there_is
 from peakline.tables import Profile
 from peakline.tables.once import once
+
+
+@dataclass(frozen=True)
+class HeldSegment:
+    """``free_bytes`` of its ``bytes`` are free; ``live_bytes`` in ``blocks`` blocks are not, the
+    largest of which has the buffer ``largest`` (-1: not known).
+    """
+
+    address: int
+    bytes: int
+    free_bytes: int
+    live_bytes: int
+    blocks: int
+    largest: int
+
+
+def held_segments(outcome: Outcome, most: int) -> tuple[HeldSegment, ...]:
+    """The segments, or regions, with most free memory behind blocks in use when a replay ended, at
+    most so many. Those that are wholly free are held by nothing.
+    """
+    number, address, size = outcome.segments.T
+    live = outcome.blocks[outcome.blocks[:, 3] > 0]
+    live = live[np.isin(live[:, 0], number)]
+    # The largest last, so that it is what stays of several.
+    live = live[np.argsort(live[:, 2], kind="stable")]
+    order = np.argsort(number)
+    place = order[np.searchsorted(number[order], live[:, 0])]
+    used, blocks = np.zeros((2, number.size), np.int64)
+    largest = np.full(number.size, -1, np.int64)
+    np.add.at(used, place, live[:, 2])
+    np.add.at(blocks, place, 1)
+    largest[place] = live[:, 4]
+    rows = np.flatnonzero((blocks > 0) & (size > used))
+    rows = rows[np.argsort((used - size)[rows], kind="stable")][:most]
+    columns = (address, size, size - used, used, blocks, largest)
+    return tuple(
+        HeldSegment(*row)
+        for row in zip(*(column[rows].tolist() for column in columns), strict=True)
+    )
+
+
+NAME = "xla"
+_MOST = 20
+"""So many programs are said, those that need most."""
+
+
+def program_fits(profile: Profile, question: Question) -> list[Fit]:
+    """The programs of a profile that has any, those that need most first.
+
+    A program needs what its buffer assignment says, always and exactly: its temporaries are packed
+    by XLA's heap simulator (`peakline.replay.xla_heap`), which is replayed. Raises as
+    `check_deadline`.
+    """
+    programs = profile.programs()
+    if not programs:
+        return []
+    known = [ProgramMemory(programs, number) for number in checked(range(len(programs)))]
+    known = [one for one in known if one.is_known and one.peak_bytes]
+    known.sort(key=lambda one: -one.peak_bytes)
+    return [_fit(one, programs.label(one.number), question) for one in known[:_MOST]]
+
+
+def _fit(memory: ProgramMemory, label: str, question: Question) -> Fit:
+    heaps = packed_heaps(memory)
+    values = sum(int((one.trace.piece >= 0).sum()) for one in heaps)
+    is_same = all(one.is_same for one in heaps)
+    peak, packing = memory.peak_bytes, memory.packing
+    smallest = -(-peak // MIB) * MIB
+    fits = ((smallest, None),)
+    reason = ""
+    if not memory.is_assigned:
+        reason = "the file has no buffer assignment, and the need is computed"
+    elif not is_same:
+        reason = "the recorded places of its temporaries do not come out again"
+    return Fit(
+        allocator=label,
+        model=NAME,
+        settings={},
+        proof=Proof(values, values if is_same else 0, not reason, reason),
+        recorded_peak_bytes=peak,
+        live_peak_bytes=peak - max(packing.heap_bytes - packing.live_bytes, 0),
+        threads=0,
+        limits=Limits(fits, fits, smallest, is_whole=True),
+        exact=not reason,
+        reason=reason,
+        deciding=None,
+        under=tuple(UnderLimit(limit, limit >= peak, peak, peak) for limit in question.limits),
+    )
+
+
+def scaling_buffers(replayed: Replayed, history: History, batch: int) -> BoolArray:
+    """The buffers that scale with the batch.
+
+    Those whose first dimension is a multiple of it (tokens are batch times length) and that are
+    freed again: what lives to the end are parameters, whatever their shape.
+    """
+    shapes = history.events.names("shape")
+    scales = np.array(
+        [_scales(dimensions(text), batch) for text in shapes.values] + [False], np.bool_
+    )
+    return replayed.scaling(scales[shapes.codes])
+
+
+def _scales(shape: tuple[int, ...] | None, batch: int) -> bool:
+    return shape is not None and len(shape) > 0 and shape[0] >= batch and shape[0] % batch == 0
+
+
+def scaled(size: Int64Array, chosen: BoolArray, batch: int, wanted: int) -> Int64Array:
+    """The sizes, those of the chosen buffers for another batch size."""
+    found = np.minimum(size, LARGEST_REQUEST)
+    # Rounded up: a part of an element is one.
+    whole, rest = np.divmod(found[chosen], batch)
+    whole = np.minimum(whole, LARGEST_REQUEST // max(wanted, 1))
+    found[chosen] = np.minimum(whole * wanted + -(-rest * wanted // batch), LARGEST_REQUEST)
+    return found
+
 
 _PINS = 5
 MOST_ALLOCATORS = 16
@@ -50,8 +174,6 @@ def fits_of(
     """
     history = history_of(profile)
     if history is None:
-        from peakline.memory.fit.programs import program_fits
-
         programs = program_fits(profile, question)
         if programs and (question.settings or question.batch):
             raise UsageError("--set and --batch are of a recorded allocator; these are programs")
@@ -342,3 +464,110 @@ def range_over(fits: Sequence[Fit]) -> dict[str, object]:
             max(one.recorded_peak_bytes for one in fits),
         ],
     }
+
+
+SCARCE = 0.7
+"""Memory is scarce where the peak takes this share of the capacity or more, or a request failed."""
+_MOST_RECORDS = 200_000
+"""A replay of more takes longer than the rest of the answer: `peakline fit` says it, ..."""
+_MOST_EVENTS = 4_000_000
+"""... as it does where the search over limits takes longer."""
+_MOST_SCARCE = 4
+
+
+def scarce_fits(
+    profile: Profile,
+    history: History,
+    peaks: Iterable[AllocatorPeak],
+    failed: Collection[str],
+) -> tuple[Fit, ...]:
+    """The answers for allocators whose memory is scarce; ``failed`` are those that say so."""
+    found: list[Fit] = []
+    for peak in peaks:
+        capacity = peak.capacity_bytes or 0
+        is_scarce = peak.allocator in failed or 0 < SCARCE * capacity <= peak.peak_bytes
+        if not is_scarce or len(found) == _MOST_SCARCE:
+            continue
+        one = quick_fit(profile, history, history.lifetimes.allocators.index(peak.allocator))
+        if one is not None:
+            found.append(one)
+    return tuple(found)
+
+
+def quick_fit(profile: Profile, history: History, number: int) -> Fit | None:
+    """The answer for one allocator where it takes no longer than other answers; None where it would
+    or where nothing can be replayed. Raises as `check_deadline`.
+    """
+    if not 0 < history.rows_of(number).size <= _MOST_RECORDS:
+        return None
+    found = fit_in(profile, history, number, most_events=_MOST_EVENTS)
+    return None if isinstance(found, NoFit) else found
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayedMap:
+    """The address space at the end of a replay, or when a request failed.
+
+    ``settings`` are those of the replay, ``failed_row`` the record of the request that failed (-1:
+    none did, or it has none), ``failed_bytes`` its bytes, rounded up (0: none failed).
+    """
+
+    regions: Regions
+    blocks: Blocks
+    limit: int
+    settings: dict[str, object]
+    failed_row: int
+    failed_bytes: int
+    outcome: Outcome
+
+
+@once
+def replayed_map(
+    profile: Profile, number: int, limit: int | None, settings: tuple[tuple[str, str], ...]
+) -> ReplayedMap | NoFit:
+    """An allocator of `memory_records`, by its number, under a limit in bytes and settings.
+
+    Without a limit it is the largest that fails, by which one sees why more is needed; where all
+    fit, the smallest. NoFit where the recording cannot be replayed, or is not proved. Raises
+    UsageError for settings that the model does not have.
+    """
+    history = history_of(profile)
+    if history is None:
+        return NoFit("", "the file has no records of an allocator")
+    replayed = replayed_of(profile, history, number, settings)
+    if isinstance(replayed, NoFit):
+        return replayed
+    if not replayed.stated.proved:
+        return NoFit(history.lifetimes.allocators[number], replayed.stated.reason)
+    outcome = replayed.under(_deciding(replayed) if limit is None else limit)
+    return _map_of(replayed, outcome)
+
+
+def _deciding(replayed: Replayed) -> int:
+    """The largest limit that fails; where none is known, the smallest that fits."""
+    limits = replayed.limits()
+    safe = limits.safe_from
+    if safe is not None and safe - MIB >= limits.searched_from:
+        return safe - MIB
+    return limits.smallest or replayed.live_peak
+
+
+def _map_of(replayed: Replayed, outcome: Outcome) -> ReplayedMap:
+    segments = outcome.segments[np.argsort(outcome.segments[:, 1], kind="stable")]
+    regions = Regions(segments[:, 1], segments[:, 2])
+    order = np.argsort(outcome.blocks[:, 1], kind="stable")
+    _, address, size, in_use, buffer = outcome.blocks[order].T
+    region, offset = regions.place(address)
+    rows = [replayed.row_of(one) if one >= 0 else -1 for one in buffer.tolist()]
+    states = tuple("in_use" if used else "free" for used in in_use.tolist())
+    blocks = Blocks(region, offset, size, np.array(rows, np.intp), states)
+    failed_row, failed_bytes = -1, 0
+    if outcome.stopped_at >= 0:
+        failed = replayed.buffer_of(outcome.stopped_at)
+        failed_row = replayed.row_of(failed)
+        wanted, granule = int(replayed.sizes[failed]), max(replayed.granule, 1)
+        failed_bytes = -(-wanted // granule) * granule
+    settings = replayed.settings.as_json()
+    return ReplayedMap(
+        regions, blocks, outcome.limit, dict(settings), failed_row, failed_bytes, outcome
+    )

@@ -10,10 +10,8 @@ import numpy as np
 from peakline.arrays import BoolArray, Int64Array
 from peakline.memory.fit.combined import combined, most_work
 from peakline.memory.fit.model import Cause, Limits, Proof
-from peakline.memory.fit.recording import Recording
-from peakline.memory.fit.replayed import Outcome
-from peakline.replay.bfc import GRANULE, BfcMachine, BfcSettings, bases_like
-from peakline.replay.bfc_proof import BfcProof, prove
+from peakline.memory.fit.replayed import Outcome, Recording
+from peakline.replay.bfc import GRANULE, BfcMachine, BfcProof, BfcSettings, bases_like, prove
 from peakline.replay.limits import Scan, scan
 from peakline.replay.requests import MIB, Requests
 

@@ -15,12 +15,11 @@ from peakline.memory.fit.model import Cause, Limits, Proof
 from peakline.memory.fit.replayed import Outcome
 from peakline.replay.limits import BEGINNING, Scan, Span, scan
 from peakline.replay.requests import MIB, NO_LIMIT
-from peakline.replay.torch_caching import CachingMachine
+from peakline.replay.torch_caching import CachingMachine, RunningReplay
 from peakline.replay.torch_events import CachingEvents
 from peakline.replay.torch_proof import Proof as CachingProof
 from peakline.replay.torch_proof import prove
 from peakline.replay.torch_recording import CachingRecording
-from peakline.replay.torch_search import RunningReplay
 from peakline.replay.torch_settings import CachingSettings
 
 GRANULE = 512

@@ -5,8 +5,7 @@ from __future__ import annotations
 from peakline.errors import UsageError
 from peakline.memory.fit.bfc import BfcFit
 from peakline.memory.fit.model import NoFit
-from peakline.memory.fit.recording import recording_of
-from peakline.memory.fit.replayed import Replayed
+from peakline.memory.fit.replayed import Replayed, recording_of
 from peakline.memory.signatures import History
 from peakline.tables import Profile
 from peakline.tables.event_rules import CACHING, MALLOC
@@ -68,6 +67,7 @@ def _caching(
     most_events: int | None,
 ) -> Replayed | NoFit:
     """The model of PyTorch's allocator."""
+    # Its kernels take long to load, and most files have nothing of it.
     from peakline.memory.fit.caching import CachingFit
     from peakline.replay.torch_recording import read_recording
     from peakline.replay.torch_settings import CachingSettings

@@ -1,13 +1,17 @@
-"""What is said of how a program fits into memory."""
+"""A question about how a program fits into memory (limits, settings, a batch size), and what is
+said of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, Self
 
+from peakline.errors import UsageError
 from peakline.shown import Brief, Several, Shown, several
-from peakline.text import allocator_text, size_text
+from peakline.text import allocator_text, size_text, whole_number
 
 Range = tuple[int, int | None]
 """Limits in bytes, both included; None: without an end."""
@@ -261,3 +265,45 @@ class Fits(Several[Fit]):
             return super()._headline()
         first = self.failed[0]
         return f"none: {allocator_text(first.allocator)} cannot be replayed: {first.reason}"
+
+
+MOST_LIMITS = 64
+"""So many limits may be given at a time."""
+_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_LARGEST_BATCH = 1 << 24
+
+
+@dataclass(frozen=True)
+class Question:
+    """``limits`` in bytes, ``settings`` as names and texts, a recorded ``batch`` size and a wanted
+    one (None: the largest that fits under the first limit, or under what the allocator has).
+    """
+
+    limits: tuple[int, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    batch: int | None = None
+    wanted_batch: int | None = None
+
+
+def question_of(limits: Sequence[int], settings: Sequence[str], batch: str | None) -> Question:
+    """A question as callers write it: ``NAME=VALUE`` for a setting, ``32`` or ``32:64`` for a
+    batch. Raises UsageError for anything else.
+    """
+    if len(limits) > MOST_LIMITS:
+        raise UsageError(f"--limit: {len(limits)} limits; give at most {MOST_LIMITS}")
+    pairs: dict[str, str] = {}
+    for text in settings:
+        match = _SETTING.fullmatch(text)
+        if match is None:
+            raise UsageError(f"--set {text}: write NAME=VALUE")
+        pairs[match[1]] = match[2]
+    recorded = wanted = None
+    if batch is not None:
+        first, colon, second = batch.partition(":")
+        recorded = whole_number(first, 9)
+        wanted = whole_number(second, 9) if colon else None
+        if not recorded or (colon and not wanted) or (wanted or 0) > _LARGEST_BATCH:
+            raise UsageError(
+                f"--batch {batch}: write the recorded size, or that and another: 32:64"
+            )
+    return Question(tuple(limits), tuple(pairs.items()), recorded, wanted)

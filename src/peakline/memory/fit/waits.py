@@ -17,11 +17,10 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.deadline import checked
-from peakline.memory.fit.recording import Recording, recording_of
-from peakline.memory.live import memory_records
+from peakline.memory.fit.replayed import Recording, recording_of
+from peakline.memory.over_time.live import memory_records
 from peakline.memory.signatures import History, read_history
-from peakline.replay.bfc import GRANULE, BfcMachine
-from peakline.replay.bfc_proof import prove
+from peakline.replay.bfc import GRANULE, BfcMachine, prove
 from peakline.tables import Profile
 from peakline.trace.events import Trace, nesting_of, trace_of
 

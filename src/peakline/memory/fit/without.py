@@ -9,7 +9,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.memory.fit.bfc import BfcFit
-from peakline.memory.fit.recording import recording_of
+from peakline.memory.fit.replayed import recording_of
 from peakline.memory.signatures import History
 from peakline.replay.requests import NO_LIMIT
 

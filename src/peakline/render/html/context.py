@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.time_answer import TimeAnswer
 from peakline.memory.details import MemoryDetails
-from peakline.memory.peak import AllocatorPeak
+from peakline.memory.peak.explained import AllocatorPeak
 from peakline.memory.signatures import History
 from peakline.render.html.drawing import Drawings
 from peakline.render.html.html import Markup

@@ -18,9 +18,9 @@ from peakline.document.fit import alternatives_table, fit_facts
 from peakline.document.live import LiveRow, category_table, live_rows
 from peakline.document.model import capital
 from peakline.findings.catalogue import kinds
+from peakline.memory.fit.answer import quick_fit
 from peakline.memory.fit.model import Fit
-from peakline.memory.fit.scarce import quick_fit
-from peakline.memory.savings import Saving
+from peakline.memory.savings.answer import Saving
 from peakline.render.html import programs
 from peakline.render.html.context import Context, Part
 from peakline.render.html.findings import rank

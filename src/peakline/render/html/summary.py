@@ -20,7 +20,7 @@ from peakline.findings.headline.sentence import Sentence
 from peakline.findings.headline.time import time_headline
 from peakline.findings.step_names import step_text
 from peakline.findings.summary import notable_of
-from peakline.memory.peak import AllocatorPeak
+from peakline.memory.peak.explained import AllocatorPeak
 from peakline.render.html.context import Context, Part
 from peakline.render.html.findings import in_order, mark
 from peakline.render.html.html import Child, Markup, clip, code, join, tag

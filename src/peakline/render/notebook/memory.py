@@ -29,7 +29,7 @@ from peakline.findings.failed_programs import explained_failures
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.memory.allocator_names import shown_names
-from peakline.memory.peak import AllocatorPeak
+from peakline.memory.peak.explained import AllocatorPeak
 from peakline.render.notebook import finding
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import drawn, facts, headed, line, shown, table

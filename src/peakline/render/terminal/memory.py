@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from peakline.findings.finding import Finding
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.fragmentation import Fragmentation
-    from peakline.memory.peak import AllocatorPeak
+    from peakline.memory.fragmentation.holes import Fragmentation
+    from peakline.memory.peak.explained import AllocatorPeak
 
 _LEAST = ("step", "type", "region", "shape")
 """Columns that a narrow screen does without, in this order."""

@@ -111,7 +111,7 @@ def make_counter(group: str, name: str, time_ps: Int64Array, value: AnyArray) ->
 
 
 def _memory(profile: Profile) -> list[Counter]:
-    from peakline.memory.live import memory_records
+    from peakline.memory.over_time.live import memory_records
 
     records = memory_records(profile)
     if records is None:

@@ -14,9 +14,8 @@ from peakline.graph.index import short_name
 from peakline.graph.scopes.details import item_details
 from peakline.graph.scopes.graphs import default_graph, graph_names, scoped_graph
 from peakline.graph.scopes.model import ScopedGraph
-from peakline.graph.scopes.search import search
 from peakline.graph.scopes.visible import opened_first, visible
-from peakline.graph.scopes.walks import Walks
+from peakline.graph.scopes.walks import Walks, search
 from peakline.graph.summary import summarize_graphs
 from peakline.hlo.graphs import labels_of
 from peakline.hlo.schedule import schedule_of

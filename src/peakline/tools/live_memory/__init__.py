@@ -13,8 +13,8 @@ from peakline.toolbox.written import compact_json, quoted_csv
 from peakline.tools.live_memory.parameters import MOST_ROWS, LiveMemoryParameters
 
 if TYPE_CHECKING:
-    from peakline.memory.live import MemoryRecords
-    from peakline.memory.trees import TreeKind
+    from peakline.memory.over_time.live import MemoryRecords
+    from peakline.memory.over_time.trees import TreeKind
     from peakline.tables import Profile
     from peakline.tools.live_memory.rows import LiveRows
 
@@ -38,10 +38,10 @@ def no_records(profile: Profile, allocator: str | None) -> None:
 
 
 def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, Any]:
-    from peakline.memory.behind import described_records
-    from peakline.memory.live import memory_records
     from peakline.memory.oom import limits_of
-    from peakline.memory.trees import columns_of_tree
+    from peakline.memory.origins.behind import described_records
+    from peakline.memory.over_time.live import memory_records
+    from peakline.memory.over_time.trees import columns_of_tree
     from peakline.tools.live_memory.rows import LiveRows, columns_of
 
     records, number, moment = memory_records(profile), None, None
@@ -143,7 +143,7 @@ def _tree(
     profile: Profile, records: MemoryRecords, live: LiveRows, kind: TreeKind, label: str
 ) -> dict[str, list[Any]]:
     """The tree of all that is live, by scope or by call stack, as columns."""
-    from peakline.memory.trees import columns_of_tree, scope_tree, tree_of
+    from peakline.memory.over_time.trees import columns_of_tree, scope_tree, tree_of
 
     if kind == "scope":
         ops = [(op, *both) for op, both in live.ops().items()]

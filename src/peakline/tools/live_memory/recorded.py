@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from peakline.memory.live import MemoryRecords
+    from peakline.memory.over_time.live import MemoryRecords
     from peakline.tables import Profile
 
 MOST_PS = 1 << 62
@@ -18,7 +18,7 @@ def recorded(profile: Profile, allocator: str | None) -> tuple[MemoryRecords, in
     None where nothing says how much is in use; that there are no records at all is a warning, and
     NotFoundError where an ``allocator`` is named.
     """
-    from peakline.memory.live import memory_records
+    from peakline.memory.over_time.live import memory_records
     from peakline.tools.live_memory import no_records
 
     records = memory_records(profile)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array, IntpArray
-from peakline.memory.live import MemoryMoment, MemoryRecords
-from peakline.memory.peak import BEFORE_PROFILE, DESCRIBED, Descriptions
+from peakline.memory.over_time.live import MemoryMoment, MemoryRecords
+from peakline.memory.peak.explained import BEFORE_PROFILE, DESCRIBED, Descriptions
 from peakline.memory.signatures import normal_shape, scope_of
 from peakline.tables import Columns, Names
 from peakline.toolbox.parameters import check_choice

@@ -16,8 +16,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Float64Array, Int64Array
 from peakline.deadline import check_deadline
-from peakline.hlo.placement import CATEGORIES
-from peakline.hlo.source_lines import SourceLine
+from peakline.hlo.placement import CATEGORIES, SourceLine
 from peakline.tables.columns import Names
 from peakline.toolbox.json_rows import escaped, lists, member, numbers, objects, same, texts
 from peakline.toolbox.written import quoted_csv

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.hlo.heap import STRANGE, Replay
+from peakline.hlo.memory import STRANGE, Replay
 from peakline.hlo.placement import Events, Placement
 from peakline.kernels.heap_layout import ALLOCATE, SHARE
 from peakline.tools.memory_viewer.scoped import largest_scoped

@@ -1,0 +1,1 @@
+"""Free memory in pieces: holes, segments and the address space."""

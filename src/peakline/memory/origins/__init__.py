@@ -1,0 +1,1 @@
+"""Whose code made a buffer: call stacks, executions of ops, programs, categories."""
