@@ -169,7 +169,7 @@ def snapshot(steps=3, *, windows=False):
         for depth, (function, file, line) in enumerate(reversed(STACKS[key]))
     ]  # fmt: skip
     tables = {"allocator_events": events, "stacks": stacks, "segments": []}
-    return Profile(FakeReader(tables)), keys
+    return Profile(FakeReader(tables).of_format("torch_snapshot")), keys
 
 
 def _path(file, windows):
