@@ -81,8 +81,8 @@ def memory(line, kind, at, address, size, in_use, limit=4096):
 
 
 def recorded(tmp_path, late_ps, room, *, busy_ps=0):
-    """One thread holds 2,048 bytes; another op needs as much, and gets it when they are freed, after
-    other work of ``busy_ps``.
+    """One thread holds 2,048 bytes; another op, which works for ``busy_ps`` first, needs as much
+    and gets it when they are freed.
     """
     builder = SpaceBuilder()
     host = builder.host()
