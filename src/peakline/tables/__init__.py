@@ -6,8 +6,7 @@ from peakline.lazy import door
 
 if TYPE_CHECKING:
     from peakline.tables.columns import Column, Columns, Names
-    from peakline.tables.made_columns import ColumnDerivation
-    from peakline.tables.profile import Derivation, Profile, ProfileWarning
+    from peakline.tables.profile import ColumnDerivation, Derivation, Profile, ProfileWarning
     from peakline.tables.reader import Reader, Warnings
     from peakline.tables.tables import TABLES
 
@@ -28,7 +27,7 @@ __getattr__ = door(
     __name__,
     {
         "TABLES": ".tables",
-        "ColumnDerivation": ".made_columns",
+        "ColumnDerivation": ".profile",
         "Column": ".columns",
         "Columns": ".columns",
         "Derivation": ".profile",

@@ -21,13 +21,13 @@ from peakline.tables.query import (
 )
 from peakline.tables.sql_guard import Guard
 from peakline.tables.sql_listing import plain_query
+from peakline.tables.table_source import TableSource
 from peakline.tables.tables import arrow_of, whole_table
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from peakline.tables.profile import Profile
 
 WARNINGS = "warnings"
 """The table of what was lost, which every profile has."""
@@ -40,7 +40,7 @@ class Database:
     nobody from the tables.
     """
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: TableSource) -> None:
         self._profile = profile
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._registered: dict[str, Columns] = {}
@@ -87,7 +87,7 @@ class Database:
                 self._registered[name] = columns
 
 
-def needed(profile: Profile, needs: QueryNeeds) -> Iterator[tuple[str, Columns]]:
+def needed(profile: TableSource, needs: QueryNeeds) -> Iterator[tuple[str, Columns]]:
     """The tables of ``needs``, each read with the columns that are wanted."""
     for name in sorted(needs.keys() - {WARNINGS}):
         wanted = needs[name]

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from peakline.tables.made_columns import ColumnDerivation
-from peakline.tables.profile import Derivation
+from peakline.tables.profile import ColumnDerivation, Derivation
 
 if TYPE_CHECKING:
     from peakline.tables.columns import Columns

@@ -18,27 +18,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from peakline.arrays import Int32Array, UInt8Array
-from peakline.tables.columns import Columns
+from peakline.tables.table_source import TableSource
 
 MALLOC, CACHING = "malloc", "caching"
 """Allocators that `EventRules.allocator_of` may name: that of the C library, which has no pool, and
 PyTorch's for devices."""
-
-
-class ProfileTables(Protocol):
-    """What rules may read of a profile: see `peakline.tables.profile.Profile`."""
-
-    def columns(self, name: str, wanted: AbstractSet[str] | None = None) -> Columns:
-        """A table; at least the ``wanted`` columns of it."""
-
-    def typed_stats(self, wanted: AbstractSet[str]) -> Columns:
-        """The stats of events that are called so."""
 
 
 class EventKind(IntEnum):
@@ -191,8 +180,8 @@ class EventRules:
       advice may name.
     """
 
-    kinds: Callable[[ProfileTables], UInt8Array] | None = None
-    ops: Callable[[ProfileTables], StatedOps | None] | None = None
+    kinds: Callable[[TableSource], UInt8Array] | None = None
+    ops: Callable[[TableSource], StatedOps | None] | None = None
     links: tuple[LinkStats, ...] = ()
     launches: LaunchStats | None = None
     collectives: CollectiveStats | None = None

@@ -18,7 +18,6 @@ from peakline.progress import stage
 from peakline.shown import Brief, line_of, named
 from peakline.tables.columns import Columns
 from peakline.tables.database import WARNINGS, Database
-from peakline.tables.made_columns import ColumnDerivation, joined, without
 from peakline.tables.query import SqlParameters, checked_parameters
 from peakline.tables.reader import Reader, Warnings
 from peakline.tables.reader_facts import ReaderFacts
@@ -37,8 +36,37 @@ from peakline.text import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Made = TypeVar("Made")
 
+@dataclass(frozen=True)
+class ColumnDerivation:
+    """Columns made from others of their table.
+
+    ``made_of`` gives for each of them the columns of the table that it needs, so that one read
+    brings all; ``make`` returns those of the given names, one value per row of the table and in its
+    order. It may read the table of the profile, not the columns it makes.
+    """
+
+    made_of: Mapping[str, frozenset[str]]
+    make: Callable[[Profile, AbstractSet[str]], Columns]
+
+    def stored(self, wanted: AbstractSet[str]) -> frozenset[str]:
+        """The columns that the format has to give for ``wanted``."""
+        made = wanted & self.made_of.keys()
+        return frozenset(wanted - made).union(*(self.made_of[name] for name in made))
+
+
+def joined(columns: Columns, more: Columns) -> Columns:
+    """All columns of both; the rows are the same."""
+    return Columns({**columns.data, **more.data}, {**columns.valid, **more.valid})
+
+
+def without(columns: Columns, names: AbstractSet[str]) -> Columns:
+    """``columns`` but for ``names``."""
+    data = {name: column for name, column in columns.items() if name not in names}
+    return Columns(data, {name: mask for name, mask in columns.valid.items() if name in data})
+
+
+Made = TypeVar("Made")
 
 _question: ContextVar[tuple[Profile, Warnings] | None] = ContextVar("question", default=None)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from peakline.arrays import Int64Array, UInt8Array
     from peakline.tables.columns import Columns
-    from peakline.tables.reader import Warnings
+    from peakline.tables.losses import Warnings
     from peakline.wire import Decoded
 
 INSTRUCTIONS = "hlo_module.computations.instructions"

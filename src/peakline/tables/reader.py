@@ -6,45 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from peakline.arrays import AnyArray, Int64Array
+from peakline.tables.columns import Columns
 from peakline.tables.event_rules import EventRules
+from peakline.tables.losses import Warnings
+from peakline.tables.programs import Programs
+from peakline.tables.table_source import TableSource
 
-if TYPE_CHECKING:
-    from peakline.tables.columns import Columns
-    from peakline.tables.profile import Profile
-    from peakline.tables.programs import Programs
-
-
-class Warnings:
-    """Counts of everything lost, skipped or guessed, by kind; a kind keeps its first detail."""
-
-    __retained__ = "_entries _once"
-
-    def __init__(self) -> None:
-        self._entries: dict[str, tuple[int, str]] = {}
-        self._once: set[tuple[str, str]] = set()
-
-    def add(self, kind: str, detail: str, count: int = 1) -> None:
-        """Count ``count`` more of ``kind``; nothing happens for a count of 0."""
-        if count > 0:
-            before, first = self._entries.get(kind, (0, detail))
-            self._entries[kind] = (before + count, first)
-
-    def add_once(self, kind: str, detail: str, count: int = 1) -> None:
-        """As `add`, but for what was counted so before: an answer may be made again."""
-        if (kind, detail) not in self._once:
-            self._once.add((kind, detail))
-            self.add(kind, detail, count)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def entries(self) -> list[tuple[str, int, str]]:
-        """``(kind, count, detail)`` in order of first appearance."""
-        # A list first: another thread may be reading, and counting.
-        return [(kind, count, detail) for kind, (count, detail) in list(self._entries.items())]
+__all__ = ["Reader", "Warnings"]
 
 
 class Reader(ABC):
@@ -172,7 +143,7 @@ class Reader(ABC):
         """What the profiler that wrote the file reported: errors, and warnings."""
         return [], []
 
-    def runtime(self, profile: Profile) -> Reader | None:  # noqa: ARG002  (for readers that can)
+    def runtime(self, profile: TableSource) -> Reader | None:  # noqa: ARG002  (for readers that can)
         """What reads ``profile``, which reads this file, with the steps into which the runtime's
         profiler groups events; None where they are those of ``steps``.
         """

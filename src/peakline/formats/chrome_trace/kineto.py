@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from peakline.arrays import UInt8Array
-from peakline.tables.event_rules import EventKind, ProfileTables, StatedOps
+from peakline.tables.event_rules import EventKind, StatedOps
+from peakline.tables.table_source import TableSource
 
 UNSAID, HOST, DEVICE = range(3)
 """Where an event happened: not said by its category, on a thread of a process, on a device."""
@@ -67,7 +68,7 @@ _SCOPE = "#"
 older versions give the category of ops; no op's name holds it."""
 
 
-def kinds_of(profile: ProfileTables) -> UInt8Array:
+def kinds_of(profile: TableSource) -> UInt8Array:
     """An `EventKind` for every row of ``events``: marks, arrows and waits are no work."""
     category = profile.columns("events", frozenset(("category",))).names("category")
     kinds: UInt8Array = category.per_row(
@@ -80,7 +81,7 @@ def kinds_of(profile: ProfileTables) -> UInt8Array:
     return kinds
 
 
-def ops_of(profile: ProfileTables) -> StatedOps | None:
+def ops_of(profile: TableSource) -> StatedOps | None:
     """The ops that events with such a category are, by name; None without any."""
     events = profile.columns("events", frozenset(("category", "name")))
     category, name = events.names("category"), events.names("name")

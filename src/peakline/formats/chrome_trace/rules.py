@@ -22,9 +22,9 @@ from peakline.tables.event_rules import (
     LaunchParameters,
     LaunchStats,
     LinkStats,
-    ProfileTables,
     StatedOps,
 )
+from peakline.tables.table_source import TableSource
 
 
 def _parse_launch(texts: Sequence[str]) -> LaunchParameters:
@@ -35,12 +35,12 @@ def _parse_launch(texts: Sequence[str]) -> LaunchParameters:
     )  # fmt: skip
 
 
-def _ops_of(profile: ProfileTables) -> StatedOps | None:
+def _ops_of(profile: TableSource) -> StatedOps | None:
     stated = kineto.ops_of(profile)
     return _timeline_ops(profile) if stated is None else stated
 
 
-def _timeline_ops(profile: ProfileTables) -> StatedOps | None:
+def _timeline_ops(profile: TableSource) -> StatedOps | None:
     """Of TensorFlow's own timeline the ops by the arguments ``name`` and ``op``; None for another.
 
     The event itself is called by the op's type, which no other writer's events with such

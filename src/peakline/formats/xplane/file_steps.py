@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +29,8 @@ from peakline.formats.xplane.unmarked import (
 from peakline.process_memory import give_back_memory
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Reader, Warnings
+from peakline.tables.table_source import TableSource
 from peakline.tables.tables import empty_columns
-
-if TYPE_CHECKING:
-    from peakline.tables.profile import Profile
 
 _MANY_NODES = 1 << 20
 
@@ -194,7 +192,9 @@ class RuntimeSteps:
 
     __retained__ = "_reader _table _steps"
 
-    def __init__(self, profile: Profile, reader: Reader, table: Columns, steps: FileSteps) -> None:
+    def __init__(
+        self, profile: TableSource, reader: Reader, table: Columns, steps: FileSteps
+    ) -> None:
         self._profile, self._reader, self._table, self._steps = profile, reader, table, steps
         self.format, self.path, self.host = reader.format, reader.path, reader.host
         self.tables = reader.tables

@@ -37,11 +37,11 @@ from peakline.tables.columns import Columns
 from peakline.tables.event_rules import EventRules, FunctionCalls, LaunchStats, PlaneNames
 from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.tables.reader import Warnings
+from peakline.tables.table_source import TableSource
 from peakline.tables.tables import empty_columns
 
 if TYPE_CHECKING:
     from peakline.formats.hlo_proto.tables import ProgramTables
-    from peakline.tables.profile import Profile
     from peakline.tables.reader import Reader
 
 
@@ -289,7 +289,7 @@ class XPlaneReader(FileReader):
         found, damage, far = read_module_runs(self._file, self._outline)
         return self._passes.noting(self._passes.placed(found, far), damage)
 
-    def runtime(self, profile: Profile) -> Reader | None:
+    def runtime(self, profile: TableSource) -> Reader | None:
         """What reads ``profile``, which reads this file, with the steps into which upstream's
         profiler groups events; None where they are those of ``steps``.
         """

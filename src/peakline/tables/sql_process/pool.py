@@ -22,13 +22,13 @@ from peakline.tables.sql_process.files import content, nameless_file
 from peakline.tables.sql_process.frames import Frame
 from peakline.tables.sql_process.process import GoneError, NonsenseError, SqlProcess
 from peakline.tables.sql_process.shared import Piece, SharedTables
+from peakline.tables.table_source import TableSource
 from peakline.tables.tables import TABLES
 from peakline.wire import threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from peakline.tables.profile import Profile
 
 ENDINGS = ("deadline", "cancelled", "memory", "lost", "idle")
 """Why a process was ended: the time of its query was over, its caller went away, a query took so
@@ -96,7 +96,7 @@ class SqlPool:
         if not self._idle:
             self._give_back(SqlProcess())
 
-    def table(self, profile: Profile, question: Question) -> pa.Table:
+    def table(self, profile: TableSource, question: Question) -> pa.Table:
         """The answer to ``question``, whose form has Arrow's format; raises as `rows`."""
         import pyarrow as pa
 
@@ -105,7 +105,7 @@ class SqlPool:
             table: pa.Table = pa.ipc.open_stream(content(answer)).read_all()
             return table
 
-    def rows(self, profile: Profile, question: Question) -> WrittenRows:
+    def rows(self, profile: TableSource, question: Question) -> WrittenRows:
         """The answer to ``question``, written in its form.
 
         Raises CheckFailed for a query that is wrong, not allowed or takes too much; what reading
@@ -124,7 +124,7 @@ class SqlPool:
             self._changed.notify_all()
         _close_all(idle)
 
-    def _answer(self, profile: Profile, question: Question, answer: int) -> int:
+    def _answer(self, profile: TableSource, question: Question, answer: int) -> int:
         check_deadline()
         profile.check_open()
         known = profile.tables

@@ -14,15 +14,12 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING
 
 from peakline.deadline import check_deadline, holding
 from peakline.tables.columns import Columns
 from peakline.tables.sql_process.files import nameless_file
+from peakline.tables.table_source import TableSource
 from peakline.tables.tables import arrow_of
-
-if TYPE_CHECKING:
-    from peakline.tables.profile import Profile
 
 _MOST_PIECES = 256
 """Each is an open file of this process."""
@@ -96,7 +93,7 @@ class SharedTables:
         return frozenset(piece.number for piece, _ in self._alive())
 
     def pieces(
-        self, profile: Profile, name: str, columns: Columns, wanted: Iterable[str] | None
+        self, profile: TableSource, name: str, columns: Columns, wanted: Iterable[str] | None
     ) -> list[Piece]:
         """Pieces with the ``wanted`` of ``columns`` (None: all) of the named table.
 
