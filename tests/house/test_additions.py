@@ -266,3 +266,26 @@ def test_a_view_is_one_file(scratch, root):
     assert ours == json.loads(scratch.peakline("sql", path, all_lines, "--format", "json"))
     assert "## lines_of_planes" in _docs(scratch, "views_page()")
     assert scratch.changed == ["tables/views/lines_of_planes.sql"]
+
+
+WORDED = """
+import json, sys
+import peakline
+from peakline.render.notebook import html_of
+with peakline.open(sys.argv[1]) as profile:
+    page = json.loads(profile.tool("memory_findings").content)["savings"]
+    print(json.dumps([html_of(profile.memory()), page]))
+"""
+
+
+def test_a_sentence_of_the_memory_answer_is_one_file(scratch, root, tmp_path):
+    scratch.edit("document/memory.py", '"what would lower the peak"', '"what makes the peak lower"')
+    scratch.edit("document/details.py", "The peak would be ", "The peak would fall to ")
+    path = root / "tests/data/programs/leak_list.xplane.pb.gz"
+    assert "what makes the peak lower" in scratch.peakline("memory", path)
+    page = tmp_path / "report.html"
+    scratch.peakline("report", path, "-o", page)
+    assert "What makes the peak lower" in page.read_text()
+    notebook, savings = json.loads(scratch.run("-c", WORDED, path))
+    assert "What makes the peak lower" in notebook
+    assert {saving["said"].partition("to ")[0] for saving in savings} == {"The peak would fall "}

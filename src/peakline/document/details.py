@@ -17,12 +17,14 @@ from peakline.document.finding import rows_table
 from peakline.document.model import Row, Table, columns_of
 from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.churn import AllocatorChurn
+from peakline.memory.details import MemoryDetails
 from peakline.memory.fragmentation.holes import Fragmentation
 from peakline.memory.growth.pattern import STEADY, WARM_UP
 from peakline.memory.growth.series import AllocatorGrowth
 from peakline.memory.marks import Marks
 from peakline.memory.peak.explained import AllocatorPeak
 from peakline.memory.peak.moments import NEAR, find_high_moments
+from peakline.memory.savings.answer import Saving
 from peakline.memory.signatures import History
 from peakline.text import counted, cut_middle, size_text, time_text
 
@@ -342,3 +344,24 @@ def churn(found: AllocatorChurn, labels: Mapping[int, str], *, is_finding: bool)
     caption = "What is allocated most, in bytes over the whole profile"
     table = rows_table(caption, rows, labels, {})
     return Detail(words, "churn", "Allocated in every step", table)
+
+
+def sentences(details: MemoryDetails, peak: AllocatorPeak, *, moment: bool) -> dict[str, list[str]]:
+    """What is said of each analysis of an allocator, and of each of its savings, by the names that
+    they have in JSON: ``savings``, ``growth``, ``fragmentation``, ``churn``.
+    """
+    found = {
+        "growth": None if details.growth is None else growth(details.growth, {}, is_finding=True),
+        "fragmentation": fragmentation(
+            details.fragmentation, peak, moment=moment, is_finding=False
+        ),
+        "churn": churn(details.churn, {}, is_finding=False),
+    }
+    said = {name: [one.words] if one is not None else [] for name, one in found.items()}
+    return {"savings": [saving_sentence(one) for one in details.savings], **said}
+
+
+def saving_sentence(saving: Saving) -> str:
+    """What the peak would be, and what that costs."""
+    cost = "" if saving.cost_ps is None else f", for {time_text(saving.cost_ps)} of computing again"
+    return f"The peak would be {size_text(saving.peak_after)}{cost}."

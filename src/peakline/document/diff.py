@@ -12,6 +12,7 @@ from peakline.compare.state import NO_PURPOSE, AllocatorState, Kind
 from peakline.compare.time import TimeDiff
 from peakline.document.live import NOT_KNOWN
 from peakline.document.model import Row, Table, columns_of
+from peakline.document.wording import FAR
 from peakline.findings.finding import Finding
 from peakline.tables.profile_facts import ProfileFacts
 from peakline.text import allocator_text, counted, size_text, time_text
@@ -25,8 +26,6 @@ _LEAST = 0.001
 """A part of the mean step is shown from this share of the longer one on."""
 
 
-_FAR = 100
-"""From so many times on a percentage says no more."""
 _ABSENT = "not there"
 
 
@@ -136,7 +135,7 @@ def change_of(
     elif before != after:
         sign = "+" if after > before else ""
         change = f"{sign}{text(after - before)}"
-        if before > 0 and after <= _FAR * before:
+        if before > 0 and after <= FAR * before:
             change += f" ({after / before - 1:+.1%})"
     return Change(label, prefix + one, other, change, note)
 

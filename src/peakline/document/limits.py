@@ -67,3 +67,21 @@ LEAST_PART = 0.005
 SMALL_BYTES, SMALL_SHARE = 1 << 20, 0.01
 """Nobody has to know how often an allocator with less, or less of the largest, comes near its
 peak."""
+
+# What the page shows.
+SUMMARY = 4
+"""Allocators, programs and names of steps of the page's summary."""
+GRAPH_OPS = 8
+SESSION_FINDINGS, SESSION_HOSTS = 3, 12
+"""Of a session in the list."""
+TIMELINE_FINDINGS = 12
+"""Rows of a finding that the timeline marks."""
+HEAT_ROWS = 24
+LITTLE = 0.005
+"""A change below this share is neither good nor bad."""
+CHANCE = 0.05
+"""From this probability on, chance alone may well have made the steps differ as they do."""
+GROWS = 1e-3
+"""Growth below this share of the peak in a step is none."""
+EXPLAINS = 0.25
+"""An event is named that takes so much of the difference of two steps."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from peakline.document.model import Column, Fact, Row, Table, columns_of
 from peakline.document.profile import answer_document
+from peakline.document.wording import HOW_FOUND
 from peakline.findings.kind import heading_of
 from peakline.findings.step_difference import title_of
 from peakline.findings.time_answer import StepTimes, TimeAnswer, answer_time
@@ -25,12 +26,6 @@ _LEAST, _MUCH = 0.005, 0.1
 """A part of half a per cent of the time or more has a column of its own; where a screen has no room
 for all, one with a tenth stays longer than the begin of a step.
 """
-HOW_FOUND = {
-    "function": "inferred: nothing is marked, each run of a function counts as one",
-    "annotation": "by annotations without a number, once a turn of the loop",
-    "device": "by the device's own line of steps",
-}
-"""What is said of steps that no mark with a number says."""
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,6 @@ _ALLOCATORS, _DEVICES, _PARTS, _FAILED = 4, 4, 4, 2
 _NAME = 60
 _LEAST = 0.005
 """Half a per cent is the least that is shown as one."""
-NOTHING_AT_ALL = "There is nothing about memory or time in this profile."
-NOTHING_NOTABLE = "Nothing stands out."
 Line = tuple[str, str, str]
 """``memory`` or ``time`` in the first one of either, what it is, and what is said of it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peakline.document import limits
-from peakline.document.summary import NOTHING_NOTABLE
+from peakline.document.wording import NOTHING_NOTABLE
 from peakline.findings.ranking import Findings
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import line

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from peakline.document.model import capital
 from peakline.document.profile import profile_text
-from peakline.document.summary import NOTHING_NOTABLE
+from peakline.document.wording import NOTHING_NOTABLE
 from peakline.errors import DeadlineError, PeaklineError
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import headed, line, listed, shown, table

@@ -18,11 +18,10 @@ if TYPE_CHECKING:
         print_fit,
         print_memory,
         print_memory_at,
-        print_no_memory,
         print_together,
     )
     from peakline.render.terminal.ops import print_kernels, print_ops, print_ops_by
-    from peakline.render.terminal.programs import print_program, print_programs
+    from peakline.render.terminal.programs import print_no_memory, print_program, print_programs
     from peakline.render.terminal.steps import print_steps
     from peakline.render.terminal.summary import print_summary
     from peakline.render.terminal.trace import print_excerpt
@@ -61,7 +60,7 @@ __getattr__ = door(
         "print_kernels": ".ops",
         "print_memory": ".memory",
         "print_memory_at": ".memory",
-        "print_no_memory": ".memory",
+        "print_no_memory": ".programs",
         "print_ops": ".ops",
         "print_ops_by": ".ops",
         "print_program": ".programs",

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from peakline.document import memory as said
-from peakline.document.finding import pieces_text, screen_table
 from peakline.document.fit import (
     NOTHING_TO_REPLAY,
     alternatives_table,
@@ -20,12 +19,13 @@ from peakline.document.fit import (
 from peakline.document.live import category_table, live_rows, live_table, narrower
 from peakline.document.model import Fact, Table
 from peakline.findings.failed_programs import explained_failures
-from peakline.findings.program_memory import device_needs, program_at_peak
+from peakline.findings.program_memory import program_at_peak
 from peakline.findings.step_names import labels_of, step_phrase
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.fit.model import Fit, NoFit
-from peakline.render.terminal.headline import headed, profile_line, severity_style
-from peakline.render.terminal.programs import failure_parts, need_parts, program_parts
+from peakline.render.terminal.findings import finding_parts
+from peakline.render.terminal.headline import headed, profile_line
+from peakline.render.terminal.programs import failure_parts, program_parts
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -40,10 +40,8 @@ from peakline.text import allocator_text, counted, size_text, time_text
 
 if TYPE_CHECKING:
     from peakline.api import Profile
-    from peakline.findings.finding import Finding
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.memory.details import MemoryDetails
-    from peakline.memory.fragmentation.holes import Fragmentation
     from peakline.memory.peak.explained import AllocatorPeak
 
 _LEAST = ("step", "type", "region", "shape")
@@ -59,7 +57,7 @@ def print_memory(profile: Profile, answer: MemoryAnswer) -> None:
     sentence = said.memory_headline(profile, answer.allocators, labels)
     parts = headed(sentence, profile, moment=moment)
     errors = [finding for finding in answer.findings if finding.severity == "error"]
-    parts += _findings(errors, answer, labels, names)
+    parts += finding_parts(errors, answer, labels, names)
     if errors and (failures := explained_failures(profile)):
         parts += failure_parts(failures)
     details = answer.details or (None,) * len(answer.allocators)
@@ -67,7 +65,7 @@ def print_memory(profile: Profile, answer: MemoryAnswer) -> None:
         parts += _name(peak, names)
         parts += _allocator(profile, peak, detail, answer, labels, moment=moment)
     others = [finding for finding in answer.findings if finding.severity != "error"]
-    parts += _findings(others, answer, labels, names)
+    parts += finding_parts(others, answer, labels, names)
     if answer.to_record:
         parts += ["", Text(answer.to_record)]
     show(parts)
@@ -94,46 +92,9 @@ def print_memory_at(profile: Profile, time_ps: int, memory: Sequence[AllocatorPe
     show(parts)
 
 
-def print_no_memory(profile: Profile, answer: MemoryAnswer, *, with_programs: bool) -> None:
-    """Print that no allocator recorded anything, and what compiled programs say in its place."""
-    how = answer.to_record and f"; {answer.to_record}"
-    parts: list[Shown] = [Text(f"{profile.path}: {answer.nothing}{how}", hang=2)]
-    if with_programs and (needs := device_needs(profile)):
-        parts += need_parts(needs)
-    show([*parts, *_findings(answer.findings, answer, {}, shown_names(profile))])
-
-
 def _name(peak: AllocatorPeak, names: Mapping[str, str]) -> list[Shown]:
     name = allocator_text(names.get(peak.allocator, peak.allocator))
     return ["", Text(name, "bold")]
-
-
-def _findings(
-    findings: Iterable[Finding],
-    answer: MemoryAnswer,
-    labels: Mapping[int, str],
-    names: Mapping[str, str],
-) -> list[Shown]:
-    pools = {detail.allocator: detail.fragmentation for detail in answer.details}
-    parts: list[Shown] = []
-    for finding in findings:
-        title = f"{finding.severity}: {finding.title_with(names)}"
-        parts += ["", Text(title, severity_style(finding.severity), 2)]
-        parts.append(indented(finding.suggestion))
-        pool = pools.get(str(finding.evidence.get("allocator")))
-        parts += evidence_part(finding, pool, labels)
-    return parts
-
-
-def evidence_part(
-    finding: Finding, fragmentation: Fragmentation | None, labels: Mapping[int, str]
-) -> list[Shown]:
-    """The rows behind a finding where there are several, and how the pool lay in pieces."""
-    parts: list[Shown] = []
-    if finding.kind == "fragmentation" and fragmentation is not None:
-        parts += [indented(Text(line)) for line in pieces_text(fragmentation)]
-    table = screen_table(finding, labels)
-    return parts if table is None else [*parts, drawn(table)]
 
 
 def _allocator(

@@ -25,6 +25,9 @@ from peakline.document.programs import (
     program_facts,
     programs_table,
 )
+from peakline.findings.program_memory import device_needs
+from peakline.memory.allocator_names import shown_names
+from peakline.render.terminal.findings import finding_parts
 from peakline.render.terminal.headline import headed, profile_line
 from peakline.render.terminal.screen import Shown, Text, drawn, drawn_facts, indented, show
 from peakline.text import counted, size_text
@@ -32,6 +35,7 @@ from peakline.text import counted, size_text
 if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.findings.failed_programs import Explained
+    from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.program_memory import DeviceNeed
     from peakline.timing.program_answer import ProgramAnswer
 
@@ -127,3 +131,12 @@ def failure_parts(failures: Sequence[Explained]) -> list[Shown]:
                 live[1] = Text(failure_title(program))
             parts += [indented(part) for part in live[1:]]
     return parts
+
+
+def print_no_memory(profile: Profile, answer: MemoryAnswer, *, with_programs: bool) -> None:
+    """Print that no allocator recorded anything, and what compiled programs say in its place."""
+    how = answer.to_record and f"; {answer.to_record}"
+    parts: list[Shown] = [Text(f"{profile.path}: {answer.nothing}{how}", hang=2)]
+    if with_programs and (needs := device_needs(profile)):
+        parts += need_parts(needs)
+    show([*parts, *finding_parts(answer.findings, answer, {}, shown_names(profile))])

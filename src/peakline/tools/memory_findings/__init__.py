@@ -44,6 +44,7 @@ class MemoryFindingsParameters(Parameters):
 
 def _partial(profile: Profile, parameters: MemoryFindingsParameters) -> dict[str, list[Any]]:
     """One host's findings and the rows of each analysis."""
+    from peakline.document.details import sentences
     from peakline.document.memory_json import details_json
     from peakline.findings.memory_answer import answer_memory
 
@@ -55,9 +56,12 @@ def _partial(profile: Profile, parameters: MemoryFindingsParameters) -> dict[str
     ]
     document: dict[str, list[Any]] = {"findings": [*findings], **{name: [] for name in _DETAILS}}
     for details, peak in zip(answer.details, answer.allocators, strict=True):
-        for name, told in details_json(details, peak).items():
-            entries: list[Any] = told if isinstance(told, list) else [told] if told else []
-            document[name] += [{"allocator": peak.allocator} | entry for entry in entries]
+        said = sentences(details, peak, moment=answer.moment)
+        for name, value in details_json(details, peak).items():
+            entries: list[Any] = value if isinstance(value, list) else [value] if value else []
+            for place, entry in enumerate(entries):
+                words = {"said": "".join(said[name][place : place + 1])}
+                document[name].append({"allocator": peak.allocator} | entry | words)
     return document
 
 

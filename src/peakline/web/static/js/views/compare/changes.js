@@ -2,12 +2,10 @@
 
 import { h } from "../../core/dom.js";
 import { percent, time } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/table.js").Column} Column */
-/** A change below this share is neither good nor bad. */
-const LITTLE = 0.005;
-/** From so many times on a percentage says no more. */
-const FAR = 99;
+const { far: FAR, little: LITTLE } = WORDING.thresholds;
 
 /** @typedef {(value: number | null | undefined) => string} Format */
 
@@ -30,7 +28,7 @@ export function signed(delta, format) {
 export function changeText(before, after, format) {
   const delta = after - before;
   if (!delta) return "no change";
-  const share = before && delta <= FAR * before ? ` (${signed(delta / before, percent)})` : "";
+  const share = before && after <= FAR * before ? ` (${signed(delta / before, percent)})` : "";
   return signed(delta, format) + share;
 }
 

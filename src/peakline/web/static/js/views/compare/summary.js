@@ -3,9 +3,9 @@
 import { bytes } from "../../core/format.js";
 import { allocatorName, bySize, changeText, signed, time3 } from "./changes.js";
 import { isChance } from "./time.js";
+import { WORDING } from "../../core/wording.js";
 
-/** Growth below this share of the peak in a step is none. */
-const GROWS = 1e-3;
+const GROWS = WORDING.thresholds.grows;
 
 /**
  * @param {any} data what `peakline diff --json` prints

@@ -6,9 +6,9 @@ import { partOf, swatch } from "../../core/parts.js";
 import { withExport } from "../../core/exporting.js";
 import { DataTable } from "../../core/table.js";
 import { bySize, changeColumn, changeFact, time3 } from "./changes.js";
+import { WORDING } from "../../core/wording.js";
 
-/** From this probability on, chance alone may well have made the steps differ as they do. */
-const LIKELY = 0.05;
+const LIKELY = WORDING.thresholds.chance;
 
 /** @typedef {import("./index.js").Links} Links */
 

@@ -3,10 +3,11 @@
 import { fill, h } from "../../core/dom.js";
 import { withExport } from "../../core/exporting.js";
 import { evidenceParts } from "../../core/finding.js";
-import { bytes, count, percent, time } from "../../core/format.js";
+import { bytes } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { momentOf, placeOf, placeOfSaving } from "./places.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./places.js").Place} Place */
 /** @typedef {import("../../core/table.js").Column} Column */
@@ -54,9 +55,8 @@ export class Findings {
     const { findings, savings, growth, fragmentation, churn } = this.#data;
     fill(this.content,
       findings.length ? findings.map((/** @type {any} */ one) => this.#finding(one))
-        : h("p", { class: "quiet" }, this.model.isMoment
-          ? "No finding. Leaks show only in profiles over time."
-          : "No finding: no leak, no fragmentation, no failed allocation."),
+        : h("p", { class: "quiet" },
+          WORDING.no_findings[this.model.isMoment ? "moment" : "over_time"]),
       section("What would lower the peak", savings.length, () =>
         savings.map((/** @type {any} */ one) => this.#saving(one))),
       section("Growth over steps", growth.length, () =>
@@ -104,18 +104,17 @@ export class Findings {
 
   /** @param {any} saving */
   #saving(saving) {
-    const { title, kind, bytes: saved, peak_after_bytes: after, suggestion, rows, cost_ps: cost } = saving;
+    const { title, kind, bytes: saved, suggestion, rows, said } = saving;
     const numbers = h("details", {}, h("summary", {}, "Which buffers"));
     once(numbers, () => evidenceParts({ rows }));
     return h("article", { class: "finding" },
       h("h3", {}, h("strong", {}, `−${bytes(saved)} `), `${kind.replace(/_/g, " ")}: ${title}`),
-      h("p", { class: "quiet" }, `The peak would be ${bytes(after)}`
-        + `${cost === null ? "" : `, for ${time(cost)} of computing again`}.`),
+      h("p", { class: "quiet" }, said),
       h("p", {}, suggestion), this.#button(placeOfSaving(saving, this.model)), numbers);
   }
 
   /** @param {any} growth */
-  #growth({ allocator, steps, steps_detail: detail, pattern, bytes_per_step: rate, groups }) {
+  #growth({ allocator, steps, groups, said }) {
     const table = steps.length > 1 && list("Memory in use when each step ends", [
       { key: "name", title: "Step", width: OP },
       { key: "in_use_bytes", title: "In use then", kind: "bytes", width: "7rem" },
@@ -125,9 +124,7 @@ export class Findings {
       if (step) this.change(momentOf(allocator, Math.min(step.end_ps, this.model.end), ""), true);
     });
     return h("div", { class: "stack" }, heading(allocator, this.model),
-      h("p", {}, pattern === "steady" || !pattern ? "Memory comes back to where it was: steady."
-        : `Pattern: ${pattern.replace(/_/g, " ")}, ${bytes(rate)} with every step.`,
-      h("span", { class: "quiet" }, ` Told by ${detail}.`)),
+      h("p", {}, said),
       groups.length > 0 && list("What grows", [
         { key: "op", title: "Op", width: OP }, { key: "pattern", title: "Pattern", width: "5rem",
           cell: ({ pattern: one }) => one.replace(/_/g, " ") },
@@ -137,15 +134,8 @@ export class Findings {
   }
 
   /** @param {any} found */
-  #fragmentation({ allocator, reported_at_peak: told, rebuilt_at_peak: rebuilt, touched_bytes: touched,
-    wasted_bytes: wasted, forced, forced_allocations: rows }) {
-    return h("div", { class: "stack" }, heading(allocator, this.model),
-      h("p", {}, [
-        told !== null && `At the peak, ${percent(told)} of the free memory is not in its largest piece, by the allocator's own count.`,
-        told === null && rebuilt !== null && `At the peak, ${percent(rebuilt)} of the free memory is not in its largest piece, as far as the buffers' addresses tell.`,
-        ` Buffers lay on ${bytes(touched)} in all; ${bytes(wasted)} of it only because what was free lay in pieces.`,
-        forced > 0 && ` ${count(forced)} allocations took new memory though enough was free.`,
-      ].filter(Boolean).join("")),
+  #fragmentation({ allocator, forced_allocations: rows, said }) {
+    return h("div", { class: "stack" }, heading(allocator, this.model), h("p", {}, said),
       rows.length > 0 && list("Allocations that took new memory", [
         { key: "op", title: "Op", width: OP },
         { key: "new_bytes", title: "New", kind: "bytes", width: "5rem" },
@@ -154,13 +144,8 @@ export class Findings {
   }
 
   /** @param {any} found */
-  #churn({ allocator, allocations, bytes: sum, bytes_per_step: perStep, turnover, short_lived: brief,
-    signatures }) {
-    return h("div", { class: "stack" }, heading(allocator, this.model),
-      h("p", {}, `${count(allocations)} allocations, ${bytes(sum)} together`
-        + `${perStep === null ? "" : `; ${bytes(perStep)} in a step`}`
-        + `${turnover === null ? "" : `, ${turnover.toFixed(1)} times the peak`}.`
-        + `${brief ? ` ${count(brief)} were freed almost at once.` : ""}`),
+  #churn({ allocator, signatures, said }) {
+    return h("div", { class: "stack" }, heading(allocator, this.model), h("p", {}, said),
       signatures.length > 0 && list("What is allocated most", [
         { key: "op", title: "Op", width: OP },
         { key: "allocations", title: "Times", kind: "count", width: "4.6rem" },

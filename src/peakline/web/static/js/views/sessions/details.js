@@ -5,8 +5,9 @@ import { h } from "../../core/dom.js";
 import { bytes, count, counted, date, time } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
 import { viewsOf } from "../../core/views.js";
+import { WORDING } from "../../core/wording.js";
 
-const SHOWN_HOSTS = 12;
+const SHOWN_HOSTS = WORDING.limits.session_hosts;
 
 /**
  * @param {import("./list.js").Row} row

@@ -1,4 +1,5 @@
 /** What a session's summary says in one line of the list, whatever hosts it has. */
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/finding.js").Finding & {host: string}} FirstFinding */
 /**
@@ -15,7 +16,7 @@
  */
 
 export const SEVERITIES = /** @type {const} */ (["error", "warning", "info"]);
-const SHOWN = 3;
+const SHOWN = WORDING.limits.session_findings;
 
 /**
  * @param {any} document of the `summary` tool

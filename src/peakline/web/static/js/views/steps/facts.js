@@ -67,18 +67,6 @@
  * @property {Straggler | null} straggler
  */
 
-/** What is said of steps that no mark with a number says. @type {Record<string, string>} */
-export const HOW_FOUND = {
-  function: "Inferred: nothing is marked, each run of a function counts as one.",
-  annotation: "By annotations without a number, once a turn of the loop.",
-  device: "By the device's own line of steps.",
-};
-
-/** What to do where nothing is marked. */
-export const HOW_TO_MARK = "Put each step in jax.profiler.StepTraceAnnotation or "
-  + "tf.profiler.experimental.Trace(name, step_num=i, _r=1), or call step() of "
-  + "torch.profiler.profile(schedule=...), which marks nothing without a schedule";
-
 /**
  * What a step is called without its number, as the service compares steps: `train` of `train 170`.
  * @param {string} name

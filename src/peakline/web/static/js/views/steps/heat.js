@@ -11,11 +11,12 @@ import { failed, loading } from "../../core/states.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
 import { cutMiddle } from "./labels.js";
+import { WORDING } from "../../core/wording.js";
 
 const ROW_PX = 18, LABEL_PX = 190, NARROW_PX = 110, RIGHT = 8, LETTER_PX = 7, LATER_MS = 120;
 /** What is least is still seen. */
 const PALEST = 0.07;
-const ROWS = 24;
+const ROWS = WORDING.limits.heat_rows;
 
 /** @typedef {import("./index.js").Params} Params */
 /**

@@ -11,11 +11,15 @@ import { empty, failed, loading, notices } from "../../core/states.js";
 import { stragglerText } from "../../core/straggler.js";
 import { StepChart } from "./chart.js";
 import { HeatStrip } from "./heat.js";
-import { HOW_FOUND, HOW_TO_MARK, nameOf } from "./facts.js";
+import { nameOf } from "./facts.js";
 import { FEW, MOST_WIDTH, StepSource } from "./source.js";
 import { StepsTable } from "./steps_table.js";
 import { Why } from "./why.js";
 import { hostsPart, variationTable } from "./variation.js";
+import { WORDING } from "../../core/wording.js";
+
+/** @type {Record<string, string>} */
+const howFound = WORDING.how_found;
 
 /** @typedef {import("./facts.js").Step} Step */
 /** @typedef {import("./facts.js").Variation} Variation */
@@ -179,7 +183,7 @@ class Shown {
     fill(this.byName, ...(variations.length > 1
       ? [variationTable("Steps by name", variations, "name")] : []));
     fill(this.legend, ...legend(source, variations));
-    const how = HOW_FOUND[source.about.found_by ?? ""];
+    const how = howFound[source.about.found_by ?? ""];
     this.how.hidden = !how;
     this.how.textContent = how ?? "";
   }
@@ -295,7 +299,7 @@ async function addFindings(facts, place, signal) {
     waiting.replaceWith(...(findings.length
       ? findings.map((one) => findingPart(one, evidenceLinks(one,
         (view, params) => facts.context.link(view, params))))
-      : [h("p", {}, "Nothing about time.")]));
+      : [h("p", {}, WORDING.no_findings.time)]));
   } catch (error) {
     if (!signal.aborted) waiting.replaceWith(failed(error));
   }
@@ -303,8 +307,8 @@ async function addFindings(facts, place, signal) {
 
 /** @param {string} ops where the ops are */
 function noSteps(ops) {
-  return empty("No steps are marked in this profile",
-    `${HOW_TO_MARK}, and record again. Meanwhile: `,
+  return empty(WORDING.no_steps,
+    `${WORDING.how_to_mark}, and record again. Meanwhile: `,
     h("a", { href: ops }, "the ops"), ".");
 }
 
@@ -339,11 +343,11 @@ function legend({ about, total, whole }, variations) {
   return [
     ...PARTS.filter(({ name }) => about.parts.includes(name))
       .map((part) => h("li", {}, swatch(part), part.text)),
-    variations.some(({ slow }) => slow > 0) && h("li", {}, mark("slow-mark"), "twice the median or more"),
+    variations.some(({ slow }) => slow > 0) && h("li", {}, mark("slow-mark"), WORDING.slow),
     variations.some(({ warm_up: many }) => many > 0)
-      && h("li", {}, mark("first-mark"), "a first step of twice the median or more: it warms up"),
+      && h("li", {}, mark("first-mark"), WORDING.warm_up),
     !whole.isSingle && h("li", {}, `${count(total)} steps: where several share a pixel, the mean of `
       + "their parts, and lines for the shortest and the longest"),
-    about.columns.is_cut_off.some(Boolean) && h("li", {}, "pale: cut off by the end of the record"),
+    about.columns.is_cut_off.some(Boolean) && h("li", {}, WORDING.cut_off),
   ];
 }

@@ -7,6 +7,7 @@ import { exportMenu } from "../../core/exporting.js";
 import { failed, loading } from "../../core/states.js";
 import { DifferenceTable, eventLink } from "./difference_table.js";
 import { Waterfall } from "./waterfall.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./index.js").Params} Params */
 /** @typedef {import("./facts.js").Step} Step */
@@ -60,8 +61,7 @@ import { Waterfall } from "./waterfall.js";
 /** Ids of steps to compare with. @typedef {{previous: number | null, next: number | null, shortest: number | null}} Others */
 
 const OTHER = "other";
-/** An event is shown that takes so much of the difference. */
-const MUCH = 0.25;
+const MUCH = WORDING.thresholds.explains;
 
 export class Why {
   #key = "";

@@ -3,12 +3,14 @@
 import { h } from "../../core/dom.js";
 import { bytes, counted, percent, time } from "../../core/format.js";
 import { partsBar } from "../../core/parts.js";
-import { HOW_FOUND } from "../steps/facts.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./index.js").Summary} Summary */
 /** @typedef {import("../../shell/context.js").Context} Context */
 
-const SHOWN = 4;
+const SHOWN = WORDING.limits.summary;
+/** @type {Record<string, string>} */
+const howFound = WORDING.how_found;
 
 /**
  * @param {Summary} summary
@@ -42,12 +44,10 @@ export function factsPanel({ profile, memory, time: told }, menu) {
  */
 export function stepPanel(context, { time: told }) {
   if (!told) {
-    return missing("Time", "This file does not record what ran.",
-      "Record a trace: peakline capture, tf.profiler, jax.profiler.trace or torch.profiler.");
+    return missing("Time", WORDING.no_time, WORDING.records_time);
   }
   if (!told.times) {
-    return missing("Where a step's time goes",
-      "No steps are marked in this profile, so what a step takes is not judged.",
+    return missing("Where a step's time goes", WORDING.not_judged,
       told.to_record.map(sentence).join(" "));
   }
   const { times } = told;
@@ -61,7 +61,7 @@ export function stepPanel(context, { time: told }) {
       : `Mean ${time(times.mean_ps)} of ${steps}`
         + (!most && times.count > told.steps ? ` on ${counted(told.devices.length, "device")}` : "")
         + `, 95th percentile ${time(times.p95_ps)}. `,
-    `${HOW_FOUND[told.found_by ?? ""] ?? ""} `,
+    `${howFound[told.found_by ?? ""] ?? ""} `,
     h("a", { href: context.link("steps") }, "All steps")),
     ...told.to_record.map((line) => h("p", { class: "quiet" }, sentence(line))));
 }
@@ -82,9 +82,8 @@ export function devicesPanel({ time: told }) {
 export function memoryPanel(context, { memory, profile, programs, time: timing }) {
   if (!memory && programs?.length) return needsPanel(context, programs);
   if (!memory) {
-    return missing("Memory", "This profile has nothing about memory.",
-      timing ? "TensorFlow records it on every device, JAX on accelerators, PyTorch with "
-        + "profile_memory=True; of JAX's heap save jax.profiler.save_device_memory_profile." : "");
+    return missing("Memory", WORDING.no_memory_in_profile,
+      timing ? WORDING.records_memory_briefly : "");
   }
   const peaks = [...memory.allocators].sort((one, other) => other.peak_bytes - one.peak_bytes);
   return h("section", { class: "panel" }, h("h2", {}, "Memory peaks"),
@@ -96,8 +95,7 @@ export function memoryPanel(context, { memory, profile, programs, time: timing }
       if (profile.duration_ps) params["at"] = one.peak_time_ps;
       const link = h("a", { href: context.link("memory", params) }, name);
       if (!isKnown) {
-        return gauge(link, null, "not known",
-          "its records have no ids, so that no buffer can be followed");
+        return gauge(link, null, "not known", WORDING.untracked);
       }
       const when = profile.duration_ps ? ` at ${time(one.peak_time_ps)}` : "";
       const share = one.capacity_bytes ? one.peak_bytes / one.capacity_bytes : null;
@@ -126,8 +124,7 @@ function needsPanel(context, programs) {
       `${first?.runs ? "at least " : ""}${bytes(first?.peak_bytes)}`,
       !first?.device ? "" : others.length ? `on ${counted(others.length + 1, "device")}`
         : `on ${first.device}, ${counted(first.runs, "run")}`))),
-    h("p", { class: "quiet" }, "No memory events: this is what the programs need while they run. ",
-      "jax.profiler.save_device_memory_profile records what is allocated."));
+    h("p", { class: "quiet" }, WORDING.needs_of_programs));
 }
 
 /**

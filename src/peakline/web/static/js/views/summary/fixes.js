@@ -5,6 +5,7 @@ import { evidenceLinks, findingPart } from "../../core/finding.js";
 import { counted, percent } from "../../core/format.js";
 import { sentencePart } from "../../core/sentence.js";
 import { failed, loading } from "../../core/states.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./index.js").Summary} Summary */
 /** @typedef {import("../../core/finding.js").Finding} Finding */
@@ -37,12 +38,12 @@ export function fixesPanel(context, summary) {
 
 /** @param {Summary} summary */
 function judged({ memory, programs, time }) {
-  if (!memory && !time) return "The file has nothing about memory or time.";
-  if (!time) return "Nothing about memory deserves attention; the file has nothing about time.";
-  const steps = time.times ? "" : " What a step takes is not judged: no steps are marked.";
-  if (memory) return `Neither memory nor time has anything that deserves attention.${steps}`;
-  const missing = programs?.length ? "" : "; the file has nothing about memory";
-  return `Nothing about time deserves attention${missing}.${steps}`;
+  const words = WORDING.judged;
+  if (!memory && !time) return words.nothing;
+  if (!time) return words.memory;
+  const steps = time.times ? "" : ` ${words.without_steps}`;
+  if (memory) return `${words.both}${steps}`;
+  return `${programs?.length ? words.time : words.time_alone}${steps}`;
 }
 
 /** @param {Finding & {about: string}} finding */

@@ -3,9 +3,10 @@
 import { fill, h } from "../../core/dom.js";
 import { bytes, count, counted } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
+import { WORDING } from "../../core/wording.js";
 
 const KINDS = { graph_def: "GraphDef", meta_graph: "MetaGraph", hlo: "compiled program (HLO)" };
-const MOST_OPS = 8;
+const MOST_OPS = WORDING.limits.graph_ops;
 
 /**
  * A panel that loads what it says.

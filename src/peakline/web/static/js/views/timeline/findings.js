@@ -5,8 +5,9 @@ import { fill, h } from "../../core/dom.js";
 import { count, percent, time } from "../../core/format.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { stackOf } from "./ask.js";
+import { WORDING } from "../../core/wording.js";
 
-const MOST_ROWS = 12;
+const MOST_ROWS = WORDING.limits.timeline_findings;
 const MOMENT = /^(?:.*_)?(?:start|begin|from|at)_ps$/;
 const LENGTH = /(?:before|duration|wall|length)_ps$/;
 /** Evidence that names events: a search for them shows where they are. */
