@@ -13,6 +13,7 @@ from tests.engine.ending import EndingAt
 
 from peakline.deadline import within
 from peakline.errors import DeadlineError
+from peakline.kernels import bfc_layout, caching_layout
 from peakline.replay.bfc import BfcMachine, BfcSettings, prove
 from peakline.replay.limits import scan
 from peakline.replay.requests import MIB, NO_LIMIT, Requests
@@ -25,6 +26,13 @@ SIZES = (
     [MIB, 2 * MIB, 3 * MIB, 5 * MIB],
     [90 * MIB, 130 * MIB, 200 * MIB, 500],
 )
+
+
+def test_chunks_begin_with_the_fields_of_the_tree():
+    names = ("SIZE", "ORDER", "ADDRESS", "LEFT", "RIGHT", "PRIORITY")
+    tree = ("B_KEY", "B_ORDER", "B_ADDRESS", "B_LEFT", "B_RIGHT", "B_PRIORITY")
+    own = [getattr(bfc_layout, name) for name in names]
+    assert own == [getattr(caching_layout, name) for name in tree]
 
 
 def random_requests(seed, count, sizes, lifetime):

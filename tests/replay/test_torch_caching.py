@@ -217,9 +217,10 @@ def test_placements_are_named():
 @pytest.fixture
 def plain_kernels(monkeypatch):
     """The kernels' source, run by Python."""
-    for name in ("tree", "blocks", "pages", "release", "search", "allocator"):
-        module = uncompiled.load(f"caching_{name}")
-        monkeypatch.setitem(sys.modules, f"peakline.kernels.caching_{name}", module)
+    parts = ("blocks", "pages", "release", "search", "allocator")
+    for name in ("block_tree", *(f"caching_{part}" for part in parts)):
+        module = uncompiled.load(name)
+        monkeypatch.setitem(sys.modules, f"peakline.kernels.{name}", module)
     monkeypatch.setattr(torch_caching, "caching_allocator", module)
 
 

@@ -14,15 +14,7 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
-    from peakline.kernels.bfc_chunks import (
-        best,
-        insert,
-        new_chunk,
-        release,
-        remove,
-        split_limit,
-        take,
-    )
+    from peakline.kernels.bfc_chunks import best, new_chunk, release, split_limit, take
     from peakline.kernels.bfc_layout import (
         ADDRESS,
         COLLECTING,
@@ -51,6 +43,7 @@ if not cython.compiled:
         extend,
         tighten,
     )
+    from peakline.kernels.block_tree import insert, remove
 
 __all__ = ["advance", "grant", "shrink"]
 
@@ -242,11 +235,11 @@ def shrink(
         if k != 0:
             is_free = c[k, OWNER] & 1 == 0
             if is_free:
-                remove(c, k)
+                remove(c, 0, k)
             c[k, SIZE] -= by
             regions[c[k, OWNER] >> 1, REGION_SIZE] -= by
             state[POOL] -= by
             if is_free:
-                insert(c, k)
+                insert(c, 0, k)
             else:
                 state[IN_USE] -= by

@@ -1,7 +1,8 @@
-"""Chunks of the best-fit allocator: the tree of free ones, splitting and merging.
+"""Chunks of the best-fit allocator: the free ones, splitting and merging.
 
-Free chunks are in order of size and address, in a treap: the bins of the original divide chunks by
-size and are searched upwards, which is the same order.
+Free chunks are in order of size and address (`peakline.kernels.block_tree`, with chunk 0 for the
+root): the bins of the original divide chunks by size and are searched upwards, which is the same
+order.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ if not cython.compiled:
         ADDRESS,
         FREE_SLOT,
         IN_USE,
-        LEFT,
         LIMIT,
         NEXT,
         NEXT_SLOT,
@@ -22,82 +22,12 @@ if not cython.compiled:
         PRIORITY,
         RANDOM,
         REGION_LAST,
-        RIGHT,
         SIZE,
         TAIL,
     )
+    from peakline.kernels.block_tree import insert, lower, remove
 
 __all__: list[str] = []
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _is_before(c: cython.longlong[:, ::1], a: cython.longlong, b: cython.longlong) -> cython.bint:
-    if c[a, SIZE] != c[b, SIZE]:
-        return c[a, SIZE] < c[b, SIZE]
-    return c[a, ADDRESS] < c[b, ADDRESS]
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def insert(c: cython.longlong[:, ::1], k: cython.longlong) -> cython.void:
-    """Put a chunk into the tree of free ones."""
-    above: cython.longlong = 0
-    side: cython.longlong = LEFT
-    n: cython.longlong = c[0, LEFT]
-    while n != 0 and c[n, PRIORITY] >= c[k, PRIORITY]:
-        above = n
-        side = LEFT if _is_before(c, k, n) else RIGHT
-        n = c[n, side]
-    c[above, side] = k
-    low: cython.longlong = k
-    low_side: cython.longlong = LEFT
-    high: cython.longlong = k
-    high_side: cython.longlong = RIGHT
-    while n != 0:
-        if _is_before(c, n, k):
-            c[low, low_side] = n
-            low = n
-            low_side = RIGHT
-            n = c[n, RIGHT]
-        else:
-            c[high, high_side] = n
-            high = n
-            high_side = LEFT
-            n = c[n, LEFT]
-    c[low, low_side] = 0
-    c[high, high_side] = 0
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def remove(c: cython.longlong[:, ::1], k: cython.longlong) -> cython.void:
-    """Take a chunk, which is there, out of the tree of free ones."""
-    above: cython.longlong = 0
-    side: cython.longlong = LEFT
-    n: cython.longlong = c[0, LEFT]
-    while n != k and n != 0:
-        above = n
-        side = LEFT if _is_before(c, k, n) else RIGHT
-        n = c[n, side]
-    low: cython.longlong = c[k, LEFT]
-    high: cython.longlong = c[k, RIGHT]
-    while low != 0 and high != 0:
-        if c[low, PRIORITY] >= c[high, PRIORITY]:
-            c[above, side] = low
-            above = low
-            side = RIGHT
-            low = c[low, RIGHT]
-        else:
-            c[above, side] = high
-            above = high
-            side = LEFT
-            high = c[high, LEFT]
-    c[above, side] = low if low != 0 else high
 
 
 @cython.cfunc
@@ -105,15 +35,7 @@ def remove(c: cython.longlong[:, ::1], k: cython.longlong) -> cython.void:
 @cython.exceptval(check=False)
 def best(c: cython.longlong[:, ::1], wanted: cython.longlong) -> cython.longlong:
     """The first free chunk of at least ``wanted`` bytes, 0 where there is none."""
-    found: cython.longlong = 0
-    n: cython.longlong = c[0, LEFT]
-    while n != 0:
-        if c[n, SIZE] >= wanted:
-            found = n
-            n = c[n, LEFT]
-        else:
-            n = c[n, RIGHT]
-    return found
+    return lower(c, 0, wanted, -1, 0, 0)
 
 
 @cython.cfunc
@@ -168,12 +90,12 @@ def take(
     fraction: cython.double,
 ) -> cython.bint:
     """Use a free chunk, which is split where much would remain; whether there was room for it."""
-    remove(c, k)
+    remove(c, 0, k)
     size: cython.longlong = c[k, SIZE]
     if size >= 2 * wanted or size - wanted >= split_limit(state[LIMIT], fraction):
         rest: cython.longlong = new_chunk(c, state)
         if rest == 0:
-            insert(c, k)
+            insert(c, 0, k)
             return False
         c[k, SIZE] = wanted
         c[rest, ADDRESS] = c[k, ADDRESS] + wanted
@@ -188,7 +110,7 @@ def take(
         c[k, NEXT] = rest
         if state[TAIL] == k:
             state[TAIL] = rest
-        insert(c, rest)
+        insert(c, 0, rest)
     c[k, OWNER] |= 1
     state[IN_USE] += c[k, SIZE]
     return True
@@ -230,11 +152,11 @@ def release(
     state[IN_USE] -= c[k, SIZE]
     other: cython.longlong = c[k, NEXT]
     if other != 0 and c[other, OWNER] & 1 == 0:
-        remove(c, other)
+        remove(c, 0, other)
         absorb(c, regions, state, k, other)
     other = c[k, PREVIOUS]
     if other != 0 and c[other, OWNER] & 1 == 0:
-        remove(c, other)
+        remove(c, 0, other)
         absorb(c, regions, state, other, k)
         k = other
-    insert(c, k)
+    insert(c, 0, k)

@@ -1,16 +1,19 @@
 """What the kernel of the best-fit allocator with coalescing shares with its callers."""
 
-# The fields of a chunk. Number 0 is no chunk; its LEFT is the root of the tree of free chunks.
-ADDRESS = 0
-SIZE = 1
-PREVIOUS = 2
-NEXT = 3
-LEFT = 4
-RIGHT = 5
-PRIORITY = 6
-OWNER = 7
+# The fields of a chunk. Number 0 is no chunk; its LEFT is the root of the tree of free chunks. The
+# first six are those of `peakline.kernels.block_tree`.
+SIZE = 0
+ORDER = 1
+"""Always 0: of equal sizes the address decides."""
+ADDRESS = 2
+LEFT = 3
+RIGHT = 4
+PRIORITY = 5
+PREVIOUS = 6
+NEXT = 7
+OWNER = 8
 """Twice the region's number, and one more while the chunk is in use."""
-CHUNK_FIELDS = 8
+CHUNK_FIELDS = 9
 
 # The fields of a region; one that was returned has a size of 0.
 REGION_ADDRESS = 0

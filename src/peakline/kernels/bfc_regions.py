@@ -5,13 +5,7 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
-    from peakline.kernels.bfc_chunks import (
-        absorb,
-        drop_chunk,
-        insert,
-        new_chunk,
-        remove,
-    )
+    from peakline.kernels.bfc_chunks import absorb, drop_chunk, new_chunk
     from peakline.kernels.bfc_layout import (
         ADDRESS,
         APART_BITS,
@@ -39,6 +33,7 @@ if not cython.compiled:
         TAIL,
         TAKEN,
     )
+    from peakline.kernels.block_tree import insert, remove
 
 __all__: list[str] = []
 
@@ -83,10 +78,10 @@ def add_region(
                 regions[at, REGION_SIZE] += size
                 regions[at, REGION_LAST] = k
                 if c[before, OWNER] & 1 == 0:
-                    remove(c, before)
+                    remove(c, 0, before)
                     absorb(c, regions, state, before, k)
                     k = before
-                insert(c, k)
+                insert(c, 0, k)
                 return at
     # The number of one that was returned serves again.
     for at in range(number):
@@ -107,7 +102,7 @@ def add_region(
     c[k, PREVIOUS] = 0
     c[k, NEXT] = 0
     c[k, OWNER] = 2 * number
-    insert(c, k)
+    insert(c, 0, k)
     return number
 
 
@@ -210,7 +205,7 @@ def collect(
     for at in range(state[REGIONS]):
         k = regions[at, REGION_FIRST]
         if regions[at, REGION_SIZE] > 0 and c[k, NEXT] == 0 and c[k, OWNER] & 1 == 0:
-            remove(c, k)
+            remove(c, 0, k)
             drop_chunk(c, state, k)
             state[POOL] -= regions[at, REGION_SIZE]
             regions[at, REGION_SIZE] = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
+    from peakline.kernels.block_tree import insert, remove
     from peakline.kernels.caching_layout import (
         B_ADDRESS,
         B_BORN,
@@ -61,7 +62,6 @@ if not cython.compiled:
         T_WORK,
         UNMAPPED,
     )
-    from peakline.kernels.caching_tree import insert, remove
 
 __all__ = [
     "drop_segment",

@@ -8,6 +8,10 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
+    from peakline.kernels.block_tree import (
+        before,
+        lower,
+    )
     from peakline.kernels.caching_blocks import (
         drop_segment,
         give_back,
@@ -44,10 +48,6 @@ if not cython.compiled:
     )
     from peakline.kernels.caching_pages import (
         unmap,
-    )
-    from peakline.kernels.caching_tree import (
-        before,
-        lower,
     )
 
 __all__ = ["collect", "is_expandable", "release_available", "release_cached"]

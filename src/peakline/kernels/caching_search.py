@@ -7,6 +7,10 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
+    from peakline.kernels.block_tree import (
+        after,
+        lower,
+    )
     from peakline.kernels.caching_blocks import (
         keep_in_set,
         new_segment,
@@ -57,10 +61,6 @@ if not cython.compiled:
         is_expandable,
         release_available,
         release_cached,
-    )
-    from peakline.kernels.caching_tree import (
-        after,
-        lower,
     )
 
 __all__ = ["allocate", "rounded"]

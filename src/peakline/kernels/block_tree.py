@@ -1,5 +1,6 @@
 """Ordered sets of blocks: by size, then by the age of their segment where that counts, then by
-address. Treaps, whose nodes are rows of one array.
+address. Treaps, whose nodes are rows of one array; the first fields of a row are those of
+`peakline.kernels.caching_layout`, of chunks of the best-fit allocator too.
 
 The root is a row too, whose left child is the first node: a link is then always a row and a field.
 Unmapped blocks have the size 0 in these keys, so that their order is that of addresses.
