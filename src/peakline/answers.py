@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from peakline.shown import Several
     from peakline.tables.profile import ProfileWarning
     from peakline.timing.critical_path.path import Piece, StepPath
-    from peakline.timing.launches import DeviceLaunches, LaunchSummary
-    from peakline.timing.step_facts import StepFacts
+    from peakline.timing.launches.summary import DeviceLaunches, LaunchSummary
+    from peakline.timing.steps.facts import StepFacts
 
 _HOMES = {
     "AllocatorPeak": "peakline.memory.peak.explained",
     "Check": "peakline.check.verdict",
     "Checks": "peakline.check.verdict",
     "Comparison": "peakline.compare.comparison",
-    "DeviceLaunches": "peakline.timing.launches",
+    "DeviceLaunches": "peakline.timing.launches.summary",
     "Finding": "peakline.findings.finding",
     "Findings": "peakline.findings.ranking",
     "Fit": "peakline.memory.fit.model",
     "Fits": "peakline.memory.fit.model",
-    "LaunchSummary": "peakline.timing.launches",
+    "LaunchSummary": "peakline.timing.launches.summary",
     "MemoryAnswer": "peakline.findings.memory_answer",
     "PeakBuffer": "peakline.memory.peak.explained",
     "Piece": "peakline.timing.critical_path.path",
     "ProfileWarning": "peakline.tables.profile",
     "Several": "peakline.shown",
-    "StepFacts": "peakline.timing.step_facts",
+    "StepFacts": "peakline.timing.steps.facts",
     "StepPath": "peakline.timing.critical_path.path",
     "StepTimes": "peakline.findings.time_answer",
     "TimeAnswer": "peakline.findings.time_answer",

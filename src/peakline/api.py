@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from peakline.memory.fit.model import Fits
     from peakline.repository import Session as _Session
     from peakline.timing.critical_path.path import StepPath
-    from peakline.timing.launches import LaunchSummary
-    from peakline.timing.step_facts import StepFacts
+    from peakline.timing.launches.summary import LaunchSummary
+    from peakline.timing.steps.facts import StepFacts
     from peakline.tools import ToolResult
 
 __all__ = ["Profile", "Repository", "Session", "diff", "open"]
@@ -106,7 +106,7 @@ class Profile(_profile.Profile, Frames):
         ``part("idle_ps")`` is a column, ``populations`` what steps are called without their
         number. Empty without steps. Raises InputError when the profile cannot be read.
         """
-        from peakline.timing.step_facts import step_facts_of
+        from peakline.timing.steps.facts import step_facts_of
 
         return step_facts_of(self)
 
@@ -124,7 +124,7 @@ class Profile(_profile.Profile, Frames):
 
     def launches(self) -> LaunchSummary:
         """How the launches of kernels and programs fared between host and device."""
-        from peakline.timing.launches import launch_summary
+        from peakline.timing.launches.summary import launch_summary
 
         return launch_summary(self)
 

@@ -18,7 +18,7 @@ from peakline.memory.peak.temporaries import (
     PER_EXAMPLE,
     SPARSE,
 )
-from peakline.timing.program_answer import LiveBuffer
+from peakline.timing.programs.answer import LiveBuffer
 
 MIB = 1 << 20
 LINE = {"source_file": "/me/train.py", "source_line": 12}

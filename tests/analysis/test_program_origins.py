@@ -4,7 +4,7 @@ from tests.analysis.timing.programs import Maker, f32
 
 import peakline
 from peakline.findings.program_values import with_readers
-from peakline.timing.program_answer import LiveBuffer, ProgramAnswer
+from peakline.timing.programs.answer import LiveBuffer, ProgramAnswer
 
 
 def value(instruction):

@@ -10,7 +10,7 @@ from tests.engine.ending import DATA, session_of
 from tests.tools.test_step_breakdown import S2026, job
 
 from peakline.document.hosts import straggler_text
-from peakline.timing.variation import Straggler
+from peakline.timing.steps.variation import Straggler
 
 GPU = "/device:GPU:0"
 TWO = [

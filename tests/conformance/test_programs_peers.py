@@ -14,7 +14,7 @@ import pytest
 
 import peakline
 from peakline.schema import HloProto
-from peakline.timing.program_answer import programs_of
+from peakline.timing.programs.answer import programs_of
 from tests.conformance.peer import PROGRAMS, peers_python
 
 pytestmark = pytest.mark.conformance

@@ -4,7 +4,7 @@ import re
 
 from peakline.figures.dark import DARK
 from peakline.figures.look import ALARM, COLOURS
-from peakline.timing.step_facts import PARTS
+from peakline.timing.steps.facts import PARTS
 
 
 def variables(css, selector):

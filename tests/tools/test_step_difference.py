@@ -215,7 +215,7 @@ def test_a_long_range_is_exact(tmp_path):
 
 
 def test_a_range_of_very_many_events_is_an_even_choice_of_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr("peakline.timing.step_difference.MOST_EVENTS", 603)
+    monkeypatch.setattr("peakline.timing.steps.difference.MOST_EVENTS", 603)
     with peakline.open(a_thousand_steps(tmp_path)) as profile:
         found = difference(profile, step="0", last="999")
     assert (found["step"]["steps"], found["step"]["examined"]) == (1000, 300)

@@ -18,7 +18,7 @@ from peakline.timing.event_columns import ACTIVITIES
 from peakline.timing.timeline import arrows, draw_tile, timeline_of
 from peakline.timing.timeline.activities import activity_of_items, sum_activities
 from peakline.timing.timeline.arrows import arrows_between, arrows_of
-from peakline.timing.timeline.event_facts import facts_of
+from peakline.timing.timeline.details import facts_of
 from peakline.tools.timeline import relations
 
 DATA = Path(__file__).parent.parent / "data"

@@ -15,11 +15,11 @@ _MOVED = {
         "time_state": ("compare.time", "time_state"),
     },
     "timing.critical": {"critical_path_of": ("timing.critical_path.path", "critical_path_of")},
-    "timing.launches": {"launch_summary": ("timing.launches", "launch_summary")},
-    "timing.step_facts": {"step_facts_of": ("timing.step_facts", "step_facts_of")},
+    "timing.launches": {"launch_summary": ("timing.launches.summary", "launch_summary")},
+    "timing.step_facts": {"step_facts_of": ("timing.steps.facts", "step_facts_of")},
     "timing.variation": {
-        "device_straggler": ("timing.variation", "device_straggler"),
-        "variation_of": ("timing.variation", "variation_of"),
+        "device_straggler": ("timing.steps.variation", "device_straggler"),
+        "variation_of": ("timing.steps.variation", "variation_of"),
     },
 }
 for _old, _names in _MOVED.items():

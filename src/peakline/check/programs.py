@@ -35,7 +35,7 @@ def places_of(profile: Profile, checks: Sequence[Check]) -> list[Place | None]:
 
 
 def _program_places(profile: Profile, labels: set[str]) -> dict[str, Place]:
-    from peakline.timing.program_answer import ProgramAnswer
+    from peakline.timing.programs.answer import ProgramAnswer
 
     found: dict[str, Place] = {}
     for number in range(len(profile.programs() or ())):

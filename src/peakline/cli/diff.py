@@ -19,7 +19,7 @@ from peakline.render.terminal.output import print_json, print_warnings, say
 from peakline.repository import only_file
 from peakline.repository.names import listing
 from peakline.text import one_line
-from peakline.timing.stragglers import host_steps_of
+from peakline.timing.steps.stragglers import host_steps_of
 
 if TYPE_CHECKING:
     from peakline.repository import Session

@@ -16,7 +16,7 @@ from peakline.errors import PeaklineError, StrictError, UsageError
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_left_out, print_warnings, say
 from peakline.text import parse_size
-from peakline.timing.stragglers import host_steps_of
+from peakline.timing.steps.stragglers import host_steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from peakline.repository import Session
     from peakline.repository.readable import Readable
     from peakline.tables import ProfileWarning
-    from peakline.timing.stragglers import HostSteps
+    from peakline.timing.steps.stragglers import HostSteps
 
 
 class Argument(click.Argument):

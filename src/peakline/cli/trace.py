@@ -81,7 +81,7 @@ def trace(
     if first is not None and last is not None and last <= first:
         raise UsageError(f"--to {end} is not after --from {start}")
     from peakline.timing.step_breakdown import step_times
-    from peakline.timing.step_choice import stretch_of_step
+    from peakline.timing.steps.choice import stretch_of_step
     from peakline.trace.events import trace_of
 
     with reading.open(path) as profile:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from peakline.compare.comparison import Comparison, ProfileState
     from peakline.findings.finding import Finding
-    from peakline.timing.stragglers import HostSteps
+    from peakline.timing.steps.stragglers import HostSteps
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ def straggler_of(hosts: list[tuple[str, HostSteps]]) -> Finding | None:
     """The finding about the hosts of one session."""
     from peakline.findings.kinds.straggler import of_hosts
     from peakline.repository.names import newest_of_workers
-    from peakline.timing.stragglers import longer_host
+    from peakline.timing.steps.stragglers import longer_host
 
     hosts = newest_of_workers(hosts)
     longer = longer_host(hosts)

@@ -16,11 +16,11 @@ import numpy as np
 
 from peakline.compare.matching import keyed, stem_of
 from peakline.shown import Brief
-from peakline.timing.op_names import IDLE
+from peakline.timing.ops.names import IDLE
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.host_ops import Executions
+    from peakline.timing.ops.host import Executions
 
 SIDES = ("device", "host")
 NEW, GONE, RENAMED, SEVERAL, TIME = "new", "gone", "renamed", "several", "time"
@@ -121,8 +121,8 @@ def self_times(profile: Profile, steps: int, begin_ps: int, end_ps: int) -> Self
 
     Raises InputError when the profile cannot be read.
     """
-    from peakline.timing.device_ops import framework_executions
-    from peakline.timing.host_ops import host_executions
+    from peakline.timing.ops.device import framework_executions
+    from peakline.timing.ops.host import host_executions
     from peakline.trace.events import trace_of
 
     start = trace_of(profile).start

@@ -28,7 +28,7 @@ from peakline.shown import Brief
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.program_answer import LiveBuffer, ProgramAnswer
+    from peakline.timing.programs.answer import LiveBuffer, ProgramAnswer
 
 _SHAPE = re.compile(r"([a-z]\w*)(\[[^\[\]()]*\])")
 _PLACE = re.compile(r"[\d,]*+\}")
@@ -114,7 +114,7 @@ def with_programs(state: MemoryState, profile: Profile, *, ran: bool = False) ->
 
 
 def _answers(profile: Profile) -> list[ProgramAnswer]:
-    from peakline.timing.program_answer import ProgramAnswer
+    from peakline.timing.programs.answer import ProgramAnswer
 
     return [ProgramAnswer(profile, number) for number in range(len(profile.programs() or ()))]
 

@@ -17,7 +17,7 @@ from peakline.findings.time_answer import StepTimes
 from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.text import counted
-from peakline.timing.step_facts import FEWEST_STEPS, PARTS
+from peakline.timing.steps.facts import FEWEST_STEPS, PARTS
 
 _CHANCE = 0.05
 """From this probability on, chance alone may well have made the steps differ as they do."""

@@ -11,7 +11,7 @@ from peakline.findings.kind import Column as Declared
 from peakline.findings.kind import heading_of, unit_of
 from peakline.findings.step_names import step_text
 from peakline.text import counted, size_text, time_text
-from peakline.timing.step_facts import PARTS
+from peakline.timing.steps.facts import PARTS
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding

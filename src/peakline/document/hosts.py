@@ -10,8 +10,8 @@ from peakline.document.model import Table, columns_of
 from peakline.findings.kinds.straggler import of_hosts
 from peakline.repository.names import newest_of_workers
 from peakline.text import time_text
-from peakline.timing.stragglers import HostSteps, longer_host
-from peakline.timing.variation import Straggler
+from peakline.timing.steps.stragglers import HostSteps, longer_host
+from peakline.timing.steps.variation import Straggler
 
 
 def hosts_document(

@@ -13,7 +13,7 @@ from peakline.findings.recording_advice import to_place_ops
 from peakline.tables import Columns, Profile
 from peakline.text import counted, shares_text, short_time_text
 from peakline.timing.input_pipeline import Stage
-from peakline.timing.op_places import rows_by
+from peakline.timing.ops.places import rows_by
 
 _SUMMED = {"device": "summed over devices and their streams", "host": "summed over threads"}
 _SPREAD = (Column("runs", "count"), *columns_of(median="run_ps", p95="run_ps", max="run_ps"))

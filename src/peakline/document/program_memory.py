@@ -10,7 +10,7 @@ from peakline.document.programs import PEAK, buffer_document
 from peakline.findings.failed_programs import BY_NAME, Explained
 from peakline.findings.program_memory import DeviceNeed
 from peakline.text import counted, size_text, time_text
-from peakline.timing.program_answer import ProgramAnswer
+from peakline.timing.programs.answer import ProgramAnswer
 
 LOWER_BOUND = (
     "what the compiled programs need: a device holds at least this while they run, and what else "

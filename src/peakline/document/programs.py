@@ -11,7 +11,7 @@ from peakline.hlo.choice import choose_program
 from peakline.hlo.memory import BY_ALLOCATIONS, BY_NOTHING, BY_SCHEDULE, BY_TRACE
 from peakline.tables import Profile
 from peakline.text import counted, number_text, shares_text, size_text, time_text
-from peakline.timing.program_answer import LiveBuffer, ProgramAnswer, programs_of
+from peakline.timing.programs.answer import LiveBuffer, ProgramAnswer, programs_of
 
 if TYPE_CHECKING:
     from peakline.hlo.advice import Advice

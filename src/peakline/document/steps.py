@@ -15,8 +15,8 @@ from peakline.findings.step_difference import title_of
 from peakline.findings.time_answer import StepTimes, TimeAnswer, answer_time
 from peakline.tables import Profile
 from peakline.text import counted, number_text, shares_text, short_time_text, size_text, time_text
-from peakline.timing.step_difference import StepDifference
-from peakline.timing.step_facts import PARTS, StepFacts
+from peakline.timing.steps.difference import StepDifference
+from peakline.timing.steps.facts import PARTS, StepFacts
 
 _STEPS, _LONGEST = 24, 10
 """So many steps are shown; of more, the longest."""

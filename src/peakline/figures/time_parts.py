@@ -24,9 +24,9 @@ from peakline.text import shares_text
 from peakline.timing.device_time import device_times
 from peakline.timing.input_pipeline import Stage, input_stages
 from peakline.timing.step_breakdown import PARTS, StepTimes, step_times
-from peakline.timing.step_facts import PARTS as WORDS
-from peakline.timing.step_facts import step_facts_of
-from peakline.timing.variation import StepVariation, variation_of
+from peakline.timing.steps.facts import PARTS as WORDS
+from peakline.timing.steps.facts import step_facts_of
+from peakline.timing.steps.variation import StepVariation, variation_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile

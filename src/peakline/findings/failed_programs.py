@@ -17,7 +17,7 @@ from peakline.findings.memory_answer import failures_of
 from peakline.memory.oom import FailedMoment, Failure
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.timing.program_answer import ProgramAnswer, programs_of
+from peakline.timing.programs.answer import ProgramAnswer, programs_of
 
 BY_SIZE, BY_NAME = "size", "name"
 MOST_MOMENTS = 100

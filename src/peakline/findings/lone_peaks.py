@@ -20,7 +20,7 @@ from peakline.findings.program_values import (
 )
 from peakline.memory.peak.lone import ALONE, LEAST, ONE_STEP, lone_peak, more_often
 from peakline.text import allocator_text, size_text
-from peakline.timing.program_runs import run_totals
+from peakline.timing.programs.runs import run_totals
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext

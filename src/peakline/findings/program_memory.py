@@ -16,8 +16,8 @@ from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.text import whole_number
-from peakline.timing.program_answer import ProgramAnswer
-from peakline.timing.program_runs import program_runs
+from peakline.timing.programs.answer import ProgramAnswer
+from peakline.timing.programs.runs import program_runs
 
 _MINE = 0.05
 """A program explains what a device holds from this share of it on."""

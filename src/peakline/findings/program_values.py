@@ -29,7 +29,7 @@ from peakline.memory.peak.temporaries import (
 )
 from peakline.tables import Profile
 from peakline.text import source_text
-from peakline.timing.program_answer import LiveBuffer, ProgramAnswer
+from peakline.timing.programs.answer import LiveBuffer, ProgramAnswer
 
 _MOST = 400
 """So many of the largest values of a program are looked through."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from peakline.text import counted, cut_middle, short_time_text
 from peakline.timing.step_breakdown import StepTimes
-from peakline.timing.step_difference import PartDifference, StepDifference, Work
-from peakline.timing.step_facts import PARTS, SLOW
+from peakline.timing.steps.difference import PartDifference, StepDifference, Work
+from peakline.timing.steps.facts import PARTS, SLOW
 from peakline.trace.frames import frame_of
 
 _SAME = 0.05

@@ -13,14 +13,14 @@ from peakline.findings.kind import columns
 from peakline.findings.time_context import TimeContext
 from peakline.text import source_text, time_text
 from peakline.timing.frame_work import FrameWork
-from peakline.timing.op_sources import source_of
-from peakline.timing.step_facts import PARTS, StepFacts
-from peakline.timing.step_ops import StepOps
+from peakline.timing.ops.in_steps import StepOps
+from peakline.timing.ops.places import source_of
+from peakline.timing.steps.facts import PARTS, StepFacts
 from peakline.trace.calls import WORDS
 from peakline.trace.frames import Frame
 
 if TYPE_CHECKING:
-    from peakline.timing.step_facts import StepFacts
+    from peakline.timing.steps.facts import StepFacts
 
 FRAME_ROWS = 10
 ROWS = 20

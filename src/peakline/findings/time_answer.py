@@ -15,7 +15,7 @@ from peakline.findings.time_context import TimeContext
 from peakline.shown import Brief, Shown, Tabular, several
 from peakline.tables.once import once
 from peakline.text import counted, time_text
-from peakline.timing.step_facts import PARTS, StepFacts, step_facts_of
+from peakline.timing.steps.facts import PARTS, StepFacts, step_facts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from peakline.findings.finding import Finding
     from peakline.tables import Profile
     from peakline.tables.columns import Columns
-    from peakline.timing.utilisation import Utilisation
+    from peakline.timing.programs.utilisation import Utilisation
 
 NO_STEPS = "no_steps"
 """The kind of the warning of a profile in which nothing says what a step is."""
@@ -208,7 +208,7 @@ def _utilisation(profile: Profile, facts: StepFacts) -> Utilisation | None:
     if not profile.programs():
         return None
     # It loads all that counts the costs of programs.
-    from peakline.timing.utilisation import utilisation_of
+    from peakline.timing.programs.utilisation import utilisation_of
 
     return utilisation_of(profile, facts)
 

@@ -7,10 +7,10 @@ from functools import cached_property
 
 from peakline.tables import Profile
 from peakline.timing.frame_work import Idle, idle_of
-from peakline.timing.gaps import BetweenSteps, Gaps, between_steps, gaps_of
-from peakline.timing.step_facts import StepFacts
-from peakline.timing.step_ops import StepOps, step_ops_of
-from peakline.timing.stragglers import Behind, behind_of
+from peakline.timing.launches.gaps import BetweenSteps, Gaps, between_steps, gaps_of
+from peakline.timing.ops.in_steps import StepOps, step_ops_of
+from peakline.timing.steps.facts import StepFacts
+from peakline.timing.steps.stragglers import Behind, behind_of
 
 
 @dataclass(frozen=True, eq=False)

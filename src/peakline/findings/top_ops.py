@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.tables.once import once
-from peakline.timing.host_ops import host_executions
+from peakline.timing.ops.host import host_executions
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
 

@@ -16,8 +16,8 @@ from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.tables import Profile
 from peakline.tables.joins import summed
 from peakline.tables.once import once
-from peakline.timing.step_facts import FEWEST_STEPS, SLOW
-from peakline.timing.step_threads import StepThreads, step_threads_of
+from peakline.timing.steps.facts import FEWEST_STEPS, SLOW
+from peakline.timing.steps.threads import StepThreads, step_threads_of
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
 from peakline.trace.activity_sets import device_sets_of, either, host_sets_of

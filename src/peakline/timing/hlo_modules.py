@@ -10,7 +10,7 @@ from peakline.hlo.memory import memory_of
 from peakline.hlo.row_costs import row_costs
 from peakline.tables import Columns, Names, Profile
 from peakline.tables.columns import Column
-from peakline.timing.program_runs import program_runs, run_totals
+from peakline.timing.programs.runs import program_runs, run_totals
 
 _COSTS = ("flops", "transcendentals", "bytes_accessed")
 

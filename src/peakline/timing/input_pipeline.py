@@ -20,7 +20,7 @@ from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.tables.tables import columns_of_rows
 from peakline.timing.input_ops import input_category, is_enqueue
-from peakline.timing.op_names import parse_op_name
+from peakline.timing.ops.names import parse_op_name
 from peakline.trace.events import HOST, Trace, nesting_of, trace_of
 from peakline.trace.intervals import Intervals, covered, intersection, total, union, without
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.tables.tables import columns_of_rows
-from peakline.timing.kernel_launches import Launch, Launches, launches_of
+from peakline.timing.launches.kernels import Launch, Launches, launches_of
 from peakline.trace.distribution import distribution
 
 

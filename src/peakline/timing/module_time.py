@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from peakline.tables import Columns, Profile
-from peakline.timing.op_places import columns_from, module_times
+from peakline.timing.ops.places import columns_from, module_times
 
 
 def columns_of(profile: Profile) -> Columns:
-    """The rows of `peakline.timing.op_places.module_times`.
+    """The rows of `peakline.timing.ops.places.module_times`.
 
     Raises InputError when the profile cannot be read.
     """

@@ -18,9 +18,9 @@ from peakline.tables import Columns, Profile
 from peakline.tables.joins import summed
 from peakline.tables.once import once
 from peakline.tables.tables import columns_of_rows
-from peakline.timing.device_ops import device_executions, framework_executions, launching_runs
-from peakline.timing.host_ops import Executions, host_executions
-from peakline.timing.op_names import IDLE
+from peakline.timing.ops.device import device_executions, framework_executions, launching_runs
+from peakline.timing.ops.host import Executions, host_executions
+from peakline.timing.ops.names import IDLE
 from peakline.trace.distribution import distinct, distribution
 from peakline.trace.events import trace_of
 

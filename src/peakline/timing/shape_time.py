@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from peakline.tables import Columns, Profile
-from peakline.timing.op_places import columns_from, shape_times
+from peakline.timing.ops.places import columns_from, shape_times
 
 
 def columns_of(profile: Profile) -> Columns:
-    """The rows of `peakline.timing.op_places.shape_times`.
+    """The rows of `peakline.timing.ops.places.shape_times`.
 
     Raises InputError when the profile cannot be read.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Columns, Names, Profile
 from peakline.tables.once import once
-from peakline.timing.step_facts import PARTS as PART_COLUMNS
+from peakline.timing.steps.facts import PARTS as PART_COLUMNS
 from peakline.trace.activity_names import Activity
 from peakline.trace.activity_sets import (
     NEVER,

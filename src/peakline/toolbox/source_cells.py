@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peakline.timing.op_metrics import Source
+from peakline.timing.ops.metrics import Source
 
 _ESCAPES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;"))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from peakline.timing.step_facts import step_facts_of
+from peakline.timing.steps.facts import step_facts_of
 from peakline.timing.timeline.counters import MEMORY, counters_of
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool

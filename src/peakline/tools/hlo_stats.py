@@ -15,9 +15,9 @@ from peakline.toolbox.written import Column, DataTable, Value, tables_csv, table
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.hlo_host import HostHlo
-    from peakline.timing.op_metrics import OpMetrics
-    from peakline.timing.rates import Rates
+    from peakline.timing.ops.metrics import OpMetrics
+    from peakline.timing.programs.hlo_host import HostHlo
+    from peakline.timing.programs.rates import Rates
 
 COLUMNS = (
     ("rank", "number", "Rank"),
@@ -76,7 +76,7 @@ class HloStatsParameters(XprofParameters):
 
 
 def _partial(profile: Profile, _parameters: HloStatsParameters) -> HostHlo:
-    from peakline.timing.hlo_host import host_hlo
+    from peakline.timing.programs.hlo_host import host_hlo
 
     return host_hlo(profile)
 
@@ -84,8 +84,14 @@ def _partial(profile: Profile, _parameters: HloStatsParameters) -> HostHlo:
 def _combine(
     parts: Sequence[tuple[str, HostHlo]], parameters: HloStatsParameters, output_format: str
 ) -> bytes:
-    from peakline.timing.hlo_host import above_peak, chosen, combine_hosts, joined, known_rates
-    from peakline.timing.rates import rates_of
+    from peakline.timing.programs.hlo_host import (
+        above_peak,
+        chosen,
+        combine_hosts,
+        joined,
+        known_rates,
+    )
+    from peakline.timing.programs.rates import rates_of
 
     host = chosen(
         combine_hosts([part for _, part in parts]), program=parameters.program,
@@ -110,8 +116,8 @@ def ranked(
     """The ops that ran, with the name of the one that a SparseCore did them for, and their rank,
     share of the self time and cumulated share; 0 of what a SparseCore did.
     """
-    from peakline.timing.op_metrics import sorted_ops
-    from peakline.timing.rates import ratio
+    from peakline.timing.ops.metrics import sorted_ops
+    from peakline.timing.programs.rates import ratio
 
     rank, cumulated = 0, 0.0
     for op in sorted_ops(ops):
@@ -135,7 +141,7 @@ def row_of(
     op: OpMetrics, rates: Rates, parent: str, place: tuple[int, float, float]
 ) -> list[Value]:
     """The row of an op in `COLUMNS`: rank, share and cumulated share are in ``place``."""
-    from peakline.timing.rates import ratio
+    from peakline.timing.programs.rates import ratio
     from peakline.toolbox.source_cells import source_cell
 
     facts = op.facts

@@ -79,7 +79,7 @@ def _steps(profile: Profile, parameters: OpTimeParameters) -> dict[str, Any] | N
     if parameters.step is None:
         return None
     from peakline.timing.step_breakdown import step_times
-    from peakline.timing.step_choice import chosen_steps
+    from peakline.timing.steps.choice import chosen_steps
 
     times = step_times(profile)
     found = chosen_steps(times, parameters.step, parameters.last, None, parameters.device)
@@ -103,7 +103,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """A row per op; where one of a name ran on both sides, its memory stands with the device."""
     from peakline.memory.over_time.live import op_bytes_of
-    from peakline.timing.op_costs import host_costs
+    from peakline.timing.programs.utilisation import host_costs
 
     memory, costs = op_bytes_of(profile, between), host_costs(profile)
     found = []
@@ -144,7 +144,7 @@ def _roofline(profile: Profile, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """What a roofline needs beside the rows: the peaks of the device (per second, None where they
     are not known), or why there is none.
     """
-    from peakline.timing.chips import chips_of
+    from peakline.timing.programs.chips import chips_of
 
     chips = chips_of(profile)
     has_costs = any(row["flops"] and row["bytes_accessed"] for row in rows)

@@ -17,9 +17,9 @@ from peakline.tools.hlo_stats import HloStatsParameters
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.hlo_host import HostHlo
-    from peakline.timing.op_metrics import OpMetrics
-    from peakline.timing.rates import PeakRates, Rates
+    from peakline.timing.ops.metrics import OpMetrics
+    from peakline.timing.programs.hlo_host import HostHlo
+    from peakline.timing.programs.rates import PeakRates, Rates
 
 COLUMNS = (
     ("step", "string", "Step"),
@@ -97,7 +97,7 @@ class Limits:
 
 def limits_of(peaks: PeakRates, *, is_gpu: bool) -> Limits:
     """The peaks of a device in the table's units."""
-    from peakline.timing.rates import gibi
+    from peakline.timing.programs.rates import gibi
 
     hbm = gibi(peaks.bandwidth(0))
     if is_gpu:
@@ -118,7 +118,7 @@ def table_of(
     rows: list[list[Value]], limits: Limits, device_type: str, multiplier: float, *, is_gpu: bool
 ) -> DataTable:
     """The table of rows in `COLUMNS`, without the columns that only TPUs have on a GPU."""
-    from peakline.timing.rates import GIBI, ratio
+    from peakline.timing.programs.rates import GIBI, ratio
 
     places = [n for n, (name, _, _) in enumerate(COLUMNS) if not (is_gpu and name in _OF_TPUS)]
     columns = [
@@ -159,7 +159,7 @@ class Rows:
         steps: int = 0,
     ) -> list[Value]:
         """The row of an op; the average of the steps is of ``steps``."""
-        from peakline.timing.rates import ratio
+        from peakline.timing.programs.rates import ratio
         from peakline.toolbox.source_cells import source_cell
 
         limits = self.limits
@@ -190,7 +190,7 @@ class Rows:
 
 
 def _partial(profile: Profile, _parameters: RooflineModelParameters) -> HostHlo:
-    from peakline.timing.hlo_host import host_hlo
+    from peakline.timing.programs.hlo_host import host_hlo
 
     return host_hlo(profile)
 
@@ -200,8 +200,8 @@ def _combine(
     parameters: RooflineModelParameters,
     output_format: str,
 ) -> bytes:
-    from peakline.timing.hlo_host import chosen, combine_hosts, joined
-    from peakline.timing.rates import ratio
+    from peakline.timing.programs.hlo_host import chosen, combine_hosts, joined
+    from peakline.timing.programs.rates import ratio
 
     host = chosen(
         combine_hosts([part for _, part in parts]), program=parameters.program,
@@ -232,10 +232,10 @@ def _combine(
 
 def _rows(host: HostHlo, limits: Limits) -> Iterator[tuple[list[Value], str]]:
     """All ops as one, then each, with what brings data in and out and then without."""
-    from peakline.timing.hlo_host import above_peak, known_rates
-    from peakline.timing.op_metrics import sorted_ops
-    from peakline.timing.rates import rates_of, ratio
-    from peakline.timing.step_work import is_transfer, work_of
+    from peakline.timing.ops.metrics import sorted_ops
+    from peakline.timing.programs.hlo_host import above_peak, known_rates
+    from peakline.timing.programs.rates import rates_of, ratio
+    from peakline.timing.steps.work import is_transfer, work_of
 
     table, maker, peaks = host.table, Rows(limits, host.chips.count), host.chips.peaks
     ops = [*table.ops.values()]

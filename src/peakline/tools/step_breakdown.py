@@ -62,7 +62,7 @@ def _combine(
     parts: Sequence[tuple[str, _Part]], parameters: StepBreakdownParameters, output_format: str
 ) -> bytes:
     from peakline.repository.names import newest_of_workers
-    from peakline.timing.variation import host_steps, straggler_among
+    from peakline.timing.steps.variation import host_steps, straggler_among
     from peakline.trace.clocks import align
 
     newest = {host for host, _ in newest_of_workers(parts)}
@@ -121,14 +121,14 @@ def _first(columns: dict[str, list[Any]], limit: int | None) -> dict[str, list[A
 
 
 def _variation(profile: Profile) -> list[dict[str, Any]]:
-    from peakline.timing.step_facts import step_facts_of
-    from peakline.timing.variation import variation_of
+    from peakline.timing.steps.facts import step_facts_of
+    from peakline.timing.steps.variation import variation_of
 
     return [asdict(found) for found in variation_of(step_facts_of(profile))]
 
 
 def _device_straggler(times: StepTimes) -> dict[str, Any] | None:
-    from peakline.timing.variation import device_straggler
+    from peakline.timing.steps.variation import device_straggler
 
     found = device_straggler(times)
     return None if found is None else asdict(found)

@@ -16,8 +16,8 @@ from peakline.toolbox.written import compact_json, quoted_csv
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.step_breakdown import StepTimes
-    from peakline.timing.step_choice import Chosen
-    from peakline.timing.step_difference import Mean, StepDifference, Work
+    from peakline.timing.steps.choice import Chosen
+    from peakline.timing.steps.difference import Mean, StepDifference, Work
 
 _LONGEST_NAME = 1000
 _MOST_ROWS = 500
@@ -52,7 +52,7 @@ class StepDifferenceParameters(Parameters):
 
 def _run(profile: Profile, parameters: StepDifferenceParameters, output_format: str) -> bytes:
     from peakline.timing.step_breakdown import step_times
-    from peakline.timing.step_difference import step_difference_of
+    from peakline.timing.steps.difference import step_difference_of
 
     found = step_difference_of(
         profile, parameters.step, parameters.last, parameters.against, parameters.device

@@ -79,7 +79,7 @@ def _document(
     profile: Profile, times: StepTimes, parameters: StepEnvelopeParameters
 ) -> dict[str, Any]:
     from peakline.timing.step_breakdown import PARTS
-    from peakline.timing.step_choice import device_of
+    from peakline.timing.steps.choice import device_of
 
     number = device_of(times, parameters.device)
     own = times.rows_of(number)
@@ -116,8 +116,8 @@ class _Rows:
     """The steps of a device as rows, with what is said of the slow ones."""
 
     def __init__(self, profile: Profile, times: StepTimes, own: Int64Array) -> None:
-        from peakline.timing.step_envelope import slow_rows_of
-        from peakline.timing.step_facts import step_facts_of
+        from peakline.timing.steps.envelope import slow_rows_of
+        from peakline.timing.steps.facts import step_facts_of
 
         self.own = own
         self.facts = step_facts_of(profile)
@@ -126,7 +126,7 @@ class _Rows:
 
     def ordered(self, first: int, last: int, sort: str) -> Int64Array:
         """The places from ``first`` to before ``last`` in the order of a column."""
-        from peakline.timing.step_envelope import order_by
+        from peakline.timing.steps.envelope import order_by
 
         check_choice(sort.removeprefix("-"), list(self.table), "step_envelope: no column")
         return first + order_by(self.table.take(self.own[first:last]), sort)
@@ -156,7 +156,7 @@ def _columns(
     import numpy as np
 
     from peakline.timing.step_breakdown import PARTS
-    from peakline.timing.step_envelope import envelope_of
+    from peakline.timing.steps.envelope import envelope_of
 
     own = rows.own[first:last]
     found = envelope_of(times, own, width)
@@ -185,7 +185,7 @@ def _found(times: StepTimes, rows: _Rows, number: int, step: str | None) -> dict
     """The row of a step, with the ids of the one before and the one after; None for no such one."""
     import numpy as np
 
-    from peakline.timing.step_choice import row_of_step
+    from peakline.timing.steps.choice import row_of_step
 
     if step is None:
         return None
@@ -205,7 +205,7 @@ def _found(times: StepTimes, rows: _Rows, number: int, step: str | None) -> dict
 def _mean(profile: Profile, times: StepTimes, own: Int64Array) -> dict[str, Any] | None:
     """The mean step of the name whose whole steps take most time: its parts."""
     from peakline.timing.step_breakdown import PARTS
-    from peakline.timing.step_facts import step_facts_of
+    from peakline.timing.steps.facts import step_facts_of
 
     facts = step_facts_of(profile)
     number = int(times.device[own[0]])
@@ -225,8 +225,8 @@ def _variation(profile: Profile) -> tuple[dict[str, Any], ...]:
     """As ``step_breakdown`` says it, with the numbers of slow steps and of those that warm up in
     place of these steps.
     """
-    from peakline.timing.step_facts import step_facts_of
-    from peakline.timing.variation import variation_of
+    from peakline.timing.steps.facts import step_facts_of
+    from peakline.timing.steps.variation import variation_of
 
     found = []
     for one in variation_of(step_facts_of(profile)):
@@ -238,7 +238,7 @@ def _variation(profile: Profile) -> tuple[dict[str, Any], ...]:
 @once
 def _straggler(profile: Profile) -> dict[str, Any] | None:
     from peakline.timing.step_breakdown import step_times
-    from peakline.timing.variation import device_straggler
+    from peakline.timing.steps.variation import device_straggler
 
     found = device_straggler(step_times(profile))
     return None if found is None else asdict(found)

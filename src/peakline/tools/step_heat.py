@@ -48,7 +48,7 @@ class StepHeatParameters(Parameters):
 
 def _run(profile: Profile, parameters: StepHeatParameters, _output_format: str) -> bytes:
     from peakline.timing.step_breakdown import step_times
-    from peakline.timing.step_choice import device_of
+    from peakline.timing.steps.choice import device_of
 
     times = step_times(profile)
     document: dict[str, Any] = {
@@ -64,7 +64,7 @@ def _run(profile: Profile, parameters: StepHeatParameters, _output_format: str) 
     import numpy as np
 
     from peakline.findings.step_difference import title_of
-    from peakline.timing.step_heat import heat_of, step_work_of
+    from peakline.timing.steps.heat import heat_of, step_work_of
 
     device = device_of(times, parameters.device)
     rows = times.rows_of(device)

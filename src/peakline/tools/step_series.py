@@ -27,7 +27,7 @@ class StepSeriesParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: StepSeriesParameters, _output_format: str) -> bytes:
-    from peakline.timing.step_series import step_series
+    from peakline.timing.steps.series import step_series
 
     found = step_series(profile, parameters.width, by_time=parameters.by == "time")
     return compact_json({"host": profile.host, "series": None if found is None else asdict(found)})

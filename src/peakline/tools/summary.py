@@ -15,7 +15,7 @@ from peakline.toolbox.written import compact_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.stragglers import HostSteps
+    from peakline.timing.steps.stragglers import HostSteps
 
     _Part = tuple[dict[str, object], HostSteps | None]
 
@@ -46,7 +46,7 @@ def _run(profile: Profile, parameters: SummaryParameters, _format: str) -> bytes
 
 def _partial(profile: Profile, parameters: SummaryParameters) -> _Part:
     """What one host gives: its document, and its steps where they are known."""
-    from peakline.timing.stragglers import host_steps_of
+    from peakline.timing.steps.stragglers import host_steps_of
 
     return _document(profile, parameters.part), host_steps_of(profile)
 
@@ -55,7 +55,7 @@ def _combine(
     parts: Sequence[tuple[str, _Part]], _parameters: SummaryParameters, _format: str
 ) -> bytes:
     from peakline.repository.names import newest_of_workers
-    from peakline.timing.stragglers import host_straggler
+    from peakline.timing.steps.stragglers import host_straggler
 
     members = [(host, steps) for host, (_, steps) in parts if steps is not None]
     straggler = host_straggler(newest_of_workers(members))

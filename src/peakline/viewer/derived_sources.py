@@ -17,7 +17,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Names, Profile
 from peakline.tables.once import once
-from peakline.timing.op_names import JAX, TENSORFLOW, TF_DATA, UNKNOWN, parse_op_name
+from peakline.timing.ops.names import JAX, TENSORFLOW, TF_DATA, UNKNOWN, parse_op_name
 
 _WANTED = frozenset(
     """

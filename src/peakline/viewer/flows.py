@@ -17,7 +17,7 @@ from peakline.tables import Columns, Profile
 from peakline.tables.joins import mix
 from peakline.tables.once import once
 from peakline.text import whole_number
-from peakline.timing.op_stats_columns import OpStatColumns, Stat
+from peakline.timing.ops.stat_columns import OpStatColumns, Stat
 from peakline.trace.events import DEVICE
 
 IN, OUT = 1, 2

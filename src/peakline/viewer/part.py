@@ -13,7 +13,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.tables import Columns, Names
-from peakline.timing.tpu_ops import types_of
+from peakline.timing.ops.tpu import types_of
 from peakline.viewer.choose import Chosen
 from peakline.viewer.view import COMPLETE, COUNTER, Process, Track, View
 

@@ -23,7 +23,7 @@ def _partial(profile: Profile, _parameters: ours.HloStatsParameters) -> HloHost:
 def _combine(
     parts: Sequence[tuple[str, HloHost]], _parameters: ours.HloStatsParameters, output_format: str
 ) -> bytes:
-    from peakline.timing.rates import rates_of
+    from peakline.timing.programs.rates import rates_of
     from peakline.xprof.rules.hlo_host import combine_hlo_hosts
 
     host = combine_hlo_hosts([part for _, part in parts])

@@ -104,7 +104,7 @@ def _chips(profile: Profile, *, compatible: bool) -> dict[int, int]:
     """The number of the chip of each device's plane: what it says, else that in its name; XProf
     leaves out what says none.
     """
-    from peakline.timing.plane_stats import plane_stats_of
+    from peakline.timing.programs.plane_stats import plane_stats_of
 
     found = {}
     for plane, name in enumerate(profile.columns("planes").names("name").to_list()):

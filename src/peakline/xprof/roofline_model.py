@@ -11,7 +11,7 @@ from peakline.tools import roofline_model as ours
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.op_metrics import OpMetrics
+    from peakline.timing.ops.metrics import OpMetrics
     from peakline.xprof.rules.hlo_host import HloHost
     from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 
@@ -32,7 +32,7 @@ def _combine(
     _parameters: ours.RooflineModelParameters,
     output_format: str,
 ) -> bytes:
-    from peakline.timing.rates import ratio
+    from peakline.timing.programs.rates import ratio
     from peakline.xprof.rules.hardware import GPU, TPU
     from peakline.xprof.rules.hlo_host import combine_hlo_hosts
     from peakline.xprof.rules.step_tables import diagnostics_table, step_warnings
@@ -71,9 +71,9 @@ class _Table:
 
     def rows(self, *, with_transfers: bool) -> Iterator[list[Value]]:
         """The whole record with its ops, the average of the steps, each step."""
-        from peakline.timing.op_metrics import sorted_ops
-        from peakline.timing.rates import ratio
-        from peakline.timing.step_work import Work, is_transfer, work_of
+        from peakline.timing.ops.metrics import sorted_ops
+        from peakline.timing.programs.rates import ratio
+        from peakline.timing.steps.work import Work, is_transfer, work_of
 
         table = self.host.table
         ops = [*table.ops.values()]
@@ -105,7 +105,7 @@ class _Table:
             yield self._row(one, label, one.total_ps, with_transfers=with_transfers)
 
     def _row(self, op: OpMetrics, step: str, total_ps: int, *, with_transfers: bool) -> list[Value]:
-        from peakline.timing.rates import rates_of
+        from peakline.timing.programs.rates import rates_of
 
         rows = ours.Rows(self.limits, self.host.environment.devices)
         rates = rates_of(op, self.host.peaks, self.host.environment.hardware)

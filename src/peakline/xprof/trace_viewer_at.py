@@ -34,7 +34,7 @@ def _partial(profile: Profile, parameters: ours.StreamingTraceParameters) -> Hos
 
 def _full_names(view: View) -> tuple[str, ...]:
     """The long names of all events that are shown by another."""
-    from peakline.timing.tpu_ops import types_of
+    from peakline.timing.ops.tpu import types_of
     from peakline.viewer.part import cut_name
 
     types = view.profile.columns("event_types")

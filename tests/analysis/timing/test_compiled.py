@@ -6,8 +6,13 @@ from tests.each_row import each_row
 from tests.shared import shared
 
 from peakline.findings.time_answer import answer_time
-from peakline.timing.compiled import Compiled, first_calls_ps, programs_compiled, what_changed
-from peakline.timing.step_facts import step_facts_of
+from peakline.timing.programs.compiled import (
+    Compiled,
+    first_calls_ps,
+    programs_compiled,
+    what_changed,
+)
+from peakline.timing.steps.facts import step_facts_of
 from peakline.trace.frames import frame_of
 
 STEP, INNER = "$train.py:54 step", "$train.py:56 loss"

@@ -11,7 +11,7 @@ from peakline.timing.frame_work import (
     function_inside,
     idle_of,
 )
-from peakline.timing.host_reads import reads_of
+from peakline.timing.launches.host_reads import reads_of
 from peakline.trace.calls import Call
 from peakline.trace.events import trace_of
 from peakline.trace.frames import frame_of

@@ -8,7 +8,7 @@ from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
 from peakline.tables import Profile
-from peakline.timing.launches import Spread, launch_summary, spread_of
+from peakline.timing.launches.summary import Spread, launch_summary, spread_of
 from peakline.trace.events import trace_of
 from peakline.trace.links import causes, contexts_of, links_of, links_within
 

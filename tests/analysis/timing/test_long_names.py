@@ -6,8 +6,9 @@ import pytest
 from tests.each_row import each_row
 from tests.hanging import no_hang
 
-from peakline.timing import op_names, tensor_cores
-from peakline.timing.op_names import (
+from peakline.timing.ops import names as op_names
+from peakline.timing.ops import tensor_cores
+from peakline.timing.ops.names import (
     COPY,
     JAX,
     TENSORFLOW,

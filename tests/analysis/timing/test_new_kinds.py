@@ -5,8 +5,8 @@ from tests.each_row import each_row
 
 from peakline.findings.kinds.straggler import of_hosts
 from peakline.findings.time_answer import answer_time
-from peakline.timing.stragglers import HostStraggler
-from peakline.timing.variation import Straggler
+from peakline.timing.steps.stragglers import HostStraggler
+from peakline.timing.steps.variation import Straggler
 
 MS = 10**9
 CALL = "model/PyFunc:PyFunc"

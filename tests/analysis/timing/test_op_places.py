@@ -5,8 +5,8 @@ import json
 from tests.analysis import torch_jobs
 from tests.sources.chrome_traces import opened
 
-from peakline.timing.op_places import module_times, shape_times
 from peakline.timing.op_stats import op_times
+from peakline.timing.ops.places import module_times, shape_times
 
 US = 10**6
 

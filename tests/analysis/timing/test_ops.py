@@ -10,9 +10,9 @@ from tests.reference.xspace_builder import Ref, SpaceBuilder
 
 import peakline
 from peakline.schema import HloProto
-from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
 from peakline.timing.op_stats import op_times
-from peakline.timing.op_stats_columns import op_stats_of
+from peakline.timing.ops.metrics import OpMetrics, OpTable, combine_tables, framework_ops
+from peakline.timing.ops.stat_columns import op_stats_of
 from peakline.trace.distribution import distinct, distribution
 from peakline.xprof.rules.device_ops import device_table
 from peakline.xprof.rules.host_ops import host_table, xprof_host_table

@@ -4,8 +4,8 @@ import pytest
 from tests.analysis.timing.programs import Maker, f32
 from tests.reference.xspace_builder import SpaceBuilder, Uint
 
-from peakline.timing.program_answer import programs_of
-from peakline.timing.program_runs import program_runs
+from peakline.timing.programs.answer import programs_of
+from peakline.timing.programs.runs import program_runs
 
 US = 10**6
 LOOP, OTHER = 7, 2**64 - 5

@@ -4,9 +4,9 @@ import numpy as np
 from tests.analysis.timing.traces import HOST_PLANE, profile_of
 
 from peakline.findings.time_answer import answer_time
-from peakline.timing.gaps import runs_between
-from peakline.timing.slow_steps import function_of
-from peakline.timing.step_facts import step_facts_of
+from peakline.timing.launches.gaps import runs_between
+from peakline.timing.steps.facts import step_facts_of
+from peakline.timing.steps.slow import function_of
 from peakline.trace.frames import frame_of
 
 MS = 10**9

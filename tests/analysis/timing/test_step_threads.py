@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.timing.traces import HOST_PLANE, profile_of
 
-from peakline.timing.step_threads import step_threads_of
+from peakline.timing.steps.threads import step_threads_of
 from peakline.trace.calls import call_of
 from reference.step_threads import read_thread
 

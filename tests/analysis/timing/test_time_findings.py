@@ -9,7 +9,7 @@ import peakline
 from peakline.api import Profile
 from peakline.findings.finding import Finding
 from peakline.findings.ranking import priorities
-from peakline.timing.step_facts import PARTS
+from peakline.timing.steps.facts import PARTS
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 PROGRAMS = DATA / "programs" / "time"

@@ -14,7 +14,7 @@ import peakline
 from peakline.kernels.trace_layout import MOST_ROWS
 from peakline.kernels.trace_nesting import ends
 from peakline.tables.columns import Names
-from peakline.timing.slow_steps import own_in
+from peakline.timing.steps.slow import own_in
 from peakline.trace.events import (
     Nesting,
     Trace,

@@ -10,8 +10,8 @@ from tests.each_row import each_row
 
 import peakline
 from peakline.timing.step_breakdown import step_times
-from peakline.timing.step_facts import step_facts_of
-from peakline.timing.variation import (
+from peakline.timing.steps.facts import step_facts_of
+from peakline.timing.steps.variation import (
     MemberSteps,
     device_straggler,
     host_steps,

@@ -10,12 +10,12 @@ from peakline.findings.headline.sentence import Phrase, Sentence
 from peakline.findings.steps import beyond_median
 from peakline.findings.top_ops import top_ops
 from peakline.text import counted, cut_middle, time_text
-from peakline.timing.step_facts import PARTS, step_facts_of
-from peakline.timing.utilisation import utilisation_of
+from peakline.timing.programs.utilisation import utilisation_of
+from peakline.timing.steps.facts import PARTS, step_facts_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.step_facts import StepFacts
+    from peakline.timing.steps.facts import StepFacts
 
 _NAME = 40
 _OP_NAME = 60

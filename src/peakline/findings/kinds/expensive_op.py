@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from peakline.findings.context import Findings
     from peakline.findings.finding import Finding
     from peakline.findings.time_context import TimeContext
-    from peakline.timing.step_ops import StepOps
+    from peakline.timing.ops.in_steps import StepOps
 
 KIND = Kind(
     "expensive_op",

@@ -6,10 +6,9 @@ from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, gain_of, rows_by_step
 from peakline.findings.time_context import TimeContext
 from peakline.text import time_text
-from peakline.timing.eager_ops import eager_ops_of
 from peakline.timing.frame_work import function_around
-from peakline.timing.gaps import launching_ps, waiting_ps
-from peakline.timing.idle_devices import idle_devices_of
+from peakline.timing.launches.gaps import idle_devices_of, launching_ps, waiting_ps
+from peakline.timing.ops.eager import eager_ops_of
 
 # The device does nothing while the host computes, or no event says why. A few per cent of it are
 # in every run: reading the loss, writing a log line.

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, about_frame, gain_of
-from peakline.timing.anomaly_checks import anomaly_checks_of
-from peakline.timing.elementwise import in_optimizer
 from peakline.timing.frame_work import function_around
-from peakline.timing.host_reads import reads_of
-from peakline.timing.step_ops import step_ops_of
-from peakline.timing.value_reads import READS, value_reads_of
+from peakline.timing.launches.host_reads import READS, reads_of, value_reads_of
+from peakline.timing.ops.elementwise import in_optimizer
+from peakline.timing.ops.in_steps import step_ops_of
+from peakline.timing.steps.anomaly_checks import anomaly_checks_of
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings

@@ -9,13 +9,13 @@ import numpy as np
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of, rows_by_step
 from peakline.text import time_text
-from peakline.timing.gaps import runs_between, stalls_of
+from peakline.timing.launches.gaps import runs_between, stalls_of
 
 if TYPE_CHECKING:
     from peakline.arrays import AnyArray
     from peakline.findings.context import Findings
     from peakline.findings.time_context import TimeContext
-    from peakline.timing.step_facts import StepFacts
+    from peakline.timing.steps.facts import StepFacts
 
 # The device does nothing between two steps, as a share of the time from step to step: XProf's
 # bounds for what it cannot name are 3 % and 15 %.

@@ -4,7 +4,7 @@ from peakline.findings.context import Findings
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
 from peakline.findings.time_context import TimeContext
-from peakline.timing.gaps import launching_ps
+from peakline.timing.launches.gaps import launching_ps
 
 # Shares of the step time from which launching is said, and is a warning. XProf calls 3 % moderate
 # and 15 % high; what is under a twentieth nobody would rewrite a program for.

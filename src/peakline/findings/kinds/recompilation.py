@@ -11,10 +11,10 @@ from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, ROWS
 from peakline.findings.time_context import TimeContext
-from peakline.timing.compiled import first_calls_ps, programs_compiled, what_changed
-from peakline.timing.compiled_regions import regions_compiled
-from peakline.timing.eager_ops import on_host
-from peakline.timing.step_facts import FEWEST_STEPS, WARM_UP
+from peakline.timing.ops.eager import on_host
+from peakline.timing.programs.compiled import first_calls_ps, programs_compiled, what_changed
+from peakline.timing.programs.compiled_regions import regions_compiled
+from peakline.timing.steps.facts import FEWEST_STEPS, WARM_UP
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
 from peakline.trace.events import trace_of

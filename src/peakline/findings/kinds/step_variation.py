@@ -10,14 +10,13 @@ from peakline.findings.steps import COLUMNS, ROWS
 from peakline.memory.peak.lone import EVALUATES
 from peakline.text import ordinal, time_text
 from peakline.timing.frame_work import callee_title
-from peakline.timing.slow_steps import HALF, slow_steps_of
-from peakline.timing.slow_work import ALONE
-from peakline.timing.step_facts import PARTS, WARM_UP
+from peakline.timing.steps.facts import PARTS, WARM_UP
+from peakline.timing.steps.slow import ALONE, HALF, slow_steps_of
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings
     from peakline.findings.time_context import TimeContext
-    from peakline.timing.slow_steps import SlowSteps
+    from peakline.timing.steps.slow import SlowSteps
 
 # What slow steps take beyond the median, as a share of all steps' time.
 KIND = Kind(

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS
-from peakline.timing.stragglers import BEHIND, OFTEN_BEHIND
+from peakline.timing.steps.stragglers import BEHIND, OFTEN_BEHIND
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings
     from peakline.findings.finding import Finding
     from peakline.findings.time_context import TimeContext
-    from peakline.timing.stragglers import HostStraggler
+    from peakline.timing.steps.stragglers import HostStraggler
 
 # How long the others wait for it, as a share of the step time.
 KIND = Kind(

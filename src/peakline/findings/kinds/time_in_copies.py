@@ -5,9 +5,9 @@ from peakline.findings.frames import FRAME
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, about_frame, evidence_of, gain_of, rows_by_step
 from peakline.findings.time_context import TimeContext
-from peakline.timing.gaps import sum_of
-from peakline.timing.host_transfers import transfers_of
-from peakline.timing.step_facts import PARTS
+from peakline.timing.launches.gaps import sum_of
+from peakline.timing.launches.host_transfers import transfers_of
+from peakline.timing.steps.facts import PARTS
 from peakline.trace.calls import Call
 
 # Copies while the device does not compute: XProf's bounds for output are 5 % and 20 %.

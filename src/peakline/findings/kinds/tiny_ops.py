@@ -10,17 +10,17 @@ from peakline.findings.frames import FRAME
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, where_of
 from peakline.text import time_text
-from peakline.timing.cell_loops import in_cell_loops
-from peakline.timing.elementwise import in_optimizer
 from peakline.timing.frame_work import function_around
-from peakline.timing.step_ops import step_ops_of
-from peakline.timing.tiny_ops import tiny_ops_of
+from peakline.timing.ops.cell_loops import in_cell_loops
+from peakline.timing.ops.elementwise import in_optimizer
+from peakline.timing.ops.in_steps import step_ops_of
+from peakline.timing.ops.tiny import tiny_ops_of
 
 if TYPE_CHECKING:
     from peakline.arrays import BoolArray
     from peakline.findings.context import Findings
     from peakline.findings.time_context import TimeContext
-    from peakline.timing.step_ops import StepOps
+    from peakline.timing.ops.in_steps import StepOps
 
 KIND = Kind(
     "tiny_ops",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from peakline.findings.frames import FRAME, of_frame
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of
-from peakline.timing.elementwise import chains_of
 from peakline.timing.frame_work import function_around
+from peakline.timing.ops.elementwise import chains_of
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings

@@ -26,7 +26,7 @@ from peakline.findings.program_memory import DeviceNeed, device_needs, program_a
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, join, tag
 from peakline.text import counted
-from peakline.timing.program_answer import ProgramAnswer, programs_of
+from peakline.timing.programs.answer import ProgramAnswer, programs_of
 
 
 def compiled(context: Context) -> Markup | None:

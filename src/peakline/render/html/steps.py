@@ -17,7 +17,7 @@ from peakline.findings.step_difference import is_slow, sentences_of
 from peakline.render.html.context import Context
 from peakline.render.html.html import Child, Markup, clip, tag
 from peakline.timing.step_breakdown import step_times
-from peakline.timing.step_difference import step_difference_of
+from peakline.timing.steps.difference import step_difference_of
 
 
 def steps(context: Context) -> Markup | None:

@@ -6,7 +6,7 @@ from peakline.document import limits
 from peakline.document.model import Table, columns_of
 from peakline.render.notebook.pieces import drawn, headed, line
 from peakline.shown import headline_of
-from peakline.timing.launches import LaunchSummary, Spread
+from peakline.timing.launches.summary import LaunchSummary, Spread
 
 _COLUMNS = columns_of(
     device="name", launches="count", delay="run_ps", between="run_ps", idle="ps",

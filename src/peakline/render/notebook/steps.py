@@ -7,7 +7,7 @@ from peakline.document.steps import steps_tables
 from peakline.render.notebook.drawings import steps_drawing
 from peakline.render.notebook.pieces import drawn, headed, line
 from peakline.shown import headline_of
-from peakline.timing.step_facts import StepFacts
+from peakline.timing.steps.facts import StepFacts
 
 
 def parts(steps: StepFacts) -> list[str]:

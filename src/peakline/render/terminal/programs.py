@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from peakline.findings.failed_programs import Explained
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.program_memory import DeviceNeed
-    from peakline.timing.program_answer import ProgramAnswer
+    from peakline.timing.programs.answer import ProgramAnswer
 
 
 def print_programs(profile: Profile, programs: Sequence[ProgramAnswer], top: int | None) -> None:

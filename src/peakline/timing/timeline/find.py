@@ -106,8 +106,8 @@ def _named(profile: Profile, timeline: Timeline, name: str) -> Int64Array:
 
 def _executions(profile: Profile, name: str) -> Int64Array:
     """The executions of an op whose events have other names, as a kernel has."""
-    from peakline.timing.device_ops import framework_executions
-    from peakline.timing.host_ops import host_executions
+    from peakline.timing.ops.device import framework_executions
+    from peakline.timing.ops.host import host_executions
 
     found = [np.zeros(0, np.int64)]
     for runs in (framework_executions(profile), host_executions(profile)):

@@ -14,7 +14,7 @@ from peakline.toolbox.written import compact_json
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.hlo_host import HostHlo
+    from peakline.timing.programs.hlo_host import HostHlo
 
 __all__ = ["NAMES", "TOOL", "OpProfileParameters"]
 
@@ -38,7 +38,7 @@ class OpProfileParameters(XprofParameters):
 
 
 def _partial(profile: Profile, _parameters: OpProfileParameters) -> HostHlo:
-    from peakline.timing.hlo_host import host_hlo
+    from peakline.timing.programs.hlo_host import host_hlo
 
     return host_hlo(profile)
 
@@ -46,8 +46,8 @@ def _partial(profile: Profile, _parameters: OpProfileParameters) -> HostHlo:
 def _combine(
     parts: Sequence[tuple[str, HostHlo]], parameters: OpProfileParameters, _format: str
 ) -> bytes:
-    from peakline.timing.hlo_host import chosen, combine_hosts
-    from peakline.timing.rates import ratio
+    from peakline.timing.programs.hlo_host import chosen, combine_hosts
+    from peakline.timing.programs.rates import ratio
     from peakline.tools.op_profile.tree import build_tree
     from peakline.tools.op_profile.written import as_json
 

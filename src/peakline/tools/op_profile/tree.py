@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from peakline.timing.op_metrics import HBM, READ, WRITE, OpMetrics, OpTable, added
-from peakline.timing.op_names import IDLE
-from peakline.timing.rates import GIBI, PeakRates, gibi, ratio
+from peakline.timing.ops.metrics import HBM, READ, WRITE, OpMetrics, OpTable, added
+from peakline.timing.ops.names import IDLE
+from peakline.timing.programs.rates import GIBI, PeakRates, gibi, ratio
 
 PROGRAM, CATEGORY, PROVENANCE = "program", "category", "provenance"
 _WHOLE_LEVELS = {PROGRAM: 2, CATEGORY: 1, PROVENANCE: 100}

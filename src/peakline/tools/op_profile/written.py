@@ -8,8 +8,8 @@ import json
 import re
 from typing import Any
 
-from peakline.timing.op_metrics import Source
-from peakline.timing.rates import PeakRates
+from peakline.timing.ops.metrics import Source
+from peakline.timing.programs.rates import PeakRates
 from peakline.tools.op_profile.tree import Node, metrics
 
 _NO_SOURCE = Source()

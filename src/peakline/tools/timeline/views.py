@@ -180,8 +180,7 @@ def brief(timeline: Timeline, event: int) -> dict[str, Any] | None:
 
 
 def _event(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
-    from peakline.timing.timeline.details import details_of, place_of
-    from peakline.timing.timeline.event_facts import facts_of
+    from peakline.timing.timeline.details import details_of, facts_of, place_of
     from peakline.trace.activity import activity_of
 
     if parameters.event is None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peakline.timing.kernels import KernelReport
-from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
-from peakline.timing.op_names import is_jax_op, is_tf_op
+from peakline.timing.ops.metrics import OpMetrics, OpTable, combine_tables, framework_ops
+from peakline.timing.ops.names import is_jax_op, is_tf_op
 from peakline.toolbox.written import Column, DataTable, Value
 from peakline.xprof.rules.hardware import Peaks, combine_peaks, is_gradient
 from peakline.xprof.rules.kernels import MOST_KERNELS, longest

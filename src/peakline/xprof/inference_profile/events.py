@@ -11,7 +11,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
 from peakline.tables import Profile
-from peakline.timing.tpu_ops import type_stats_of, types_of
+from peakline.timing.ops.tpu import type_stats_of, types_of
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
 from peakline.trace.events import DEVICE, TraceLine, trace_of

@@ -11,7 +11,7 @@ import numpy as np
 
 from peakline.hlo.messages import read_module
 from peakline.hlo.program import leaves, size_of
-from peakline.timing.tpu_ops import is_op_line, types_of
+from peakline.timing.ops.tpu import is_op_line, types_of
 from peakline.trace.events import Trace, trace_of
 from peakline.xprof.rules.programs import is_sound
 from peakline.xprof.rules.step_events import TPU_PREFIX

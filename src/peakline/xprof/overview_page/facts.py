@@ -14,8 +14,8 @@ import numpy as np
 from peakline.arrays import BoolArray
 from peakline.tables import Profile
 from peakline.timing.kernels import kernel_reports
-from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables, framework_ops
-from peakline.timing.op_stats_columns import op_stats_of
+from peakline.timing.ops.metrics import OpMetrics, OpTable, combine_tables, framework_ops
+from peakline.timing.ops.stat_columns import op_stats_of
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import Intervals, total, union
 from peakline.xprof.rules.device_ops import device_table, xprof_device_table

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakline.timing.op_metrics import OpTable
+from peakline.timing.ops.metrics import OpTable
 from peakline.toolbox.written import Column, DataTable
 from peakline.xprof.overview_page.facts import Overview, top_ops
 from peakline.xprof.rules.bottleneck import Bottleneck, link, summary_of, tpu_steps_of

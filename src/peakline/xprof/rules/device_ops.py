@@ -1,6 +1,6 @@
 """The ops of devices, also as XProf counts them (``convert/xplane_to_op_metrics_db.cc``).
 
-That differs from `peakline.timing.device_ops` in that events of GPUs that name no op, or an
+That differs from `peakline.timing.ops.device` in that events of GPUs that name no op, or an
 instruction of a program that the profile does not hold, are left out; in that the time without an
 op is the device's time less that of all ops, whatever runs at once (modulo 2^64); and in that the
 begin of a GPU's lines does not count, but only the offsets on each.
@@ -12,9 +12,9 @@ import numpy as np
 
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.timing.device_ops import device_executions, op_lines
-from peakline.timing.op_metrics import OpTable, combine_tables, fill_table
-from peakline.timing.tpu_table import STEP_LINES, tpu_table
+from peakline.timing.ops.device import device_executions, op_lines
+from peakline.timing.ops.metrics import OpTable, combine_tables, fill_table
+from peakline.timing.ops.tpu_table import STEP_LINES, tpu_table
 from peakline.trace.device_lines import first_devices
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import total, union

@@ -8,9 +8,8 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.tables import Profile
-from peakline.timing.device_programs import DeviceOp, GpuOps, Key, gpu_ops
 from peakline.timing.event_numbers import event_numbers_of
-from peakline.timing.op_metrics import (
+from peakline.timing.ops.metrics import (
     HBM,
     READ,
     WRITE,
@@ -20,7 +19,8 @@ from peakline.timing.op_metrics import (
     Place,
     fill_table,
 )
-from peakline.timing.op_stats_columns import op_stats_of
+from peakline.timing.ops.stat_columns import op_stats_of
+from peakline.timing.programs.device import DeviceOp, GpuOps, Key, gpu_ops
 from peakline.trace.events import Trace, line_bounds
 from peakline.xprof.rules.programs import XprofPrograms, xprof_programs
 

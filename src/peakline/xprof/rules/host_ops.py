@@ -3,7 +3,7 @@
 And what share of the input time those have that bring data (``GenerateHostResult`` of
 ``convert/op_stats_to_input_pipeline_analysis.cc`` in openxla/xprof).
 
-XProf's count differs from `peakline.timing.host_ops` in that every event with a stat ``tf_op``
+XProf's count differs from `peakline.timing.ops.host` in that every event with a stat ``tf_op``
 counts as one more execution of that op, also one that only concerns memory; in that executions
 which overlap or end together lose those around them; in that an event without a time is taken to
 be at its line's begin; and in that no op of TensorFlow is eager.
@@ -20,8 +20,6 @@ from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.kernels.op_matching import match_activities
 from peakline.tables import Columns, Profile
 from peakline.tables.event_rules import PlaneNames
-from peakline.timing.device_programs import Key
-from peakline.timing.host_ops import OpKey, Ops, host_executions, host_lines
 from peakline.timing.input_ops import (
     ADVANCED,
     DEMANDED,
@@ -31,9 +29,11 @@ from peakline.timing.input_ops import (
     input_category,
     is_enqueue,
 )
-from peakline.timing.op_metrics import OpMetrics, OpTable, combine_tables, fill_table
-from peakline.timing.op_names import INPUT_PIPELINE, TENSORFLOW, OpName, parse_op_name
-from peakline.timing.op_stats_columns import op_stats_of
+from peakline.timing.ops.host import OpKey, Ops, host_executions, host_lines
+from peakline.timing.ops.metrics import OpMetrics, OpTable, combine_tables, fill_table
+from peakline.timing.ops.names import INPUT_PIPELINE, TENSORFLOW, OpName, parse_op_name
+from peakline.timing.ops.stat_columns import op_stats_of
+from peakline.timing.programs.device import Key
 from peakline.trace.events import line_bounds, trace_of
 
 _COLUMNS = frozenset(("line_id", "name", "start_ps", "duration_ps", "type_id"))

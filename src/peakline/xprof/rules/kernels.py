@@ -12,18 +12,18 @@ import numpy as np
 from peakline.formats.common.kernel_details import WORDS, parse_details
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.timing.kernel_launches import (
+from peakline.timing.kernels import KernelReport, kernel_reports, reports_of
+from peakline.timing.launches.kernels import (
     Launch,
     Launches,
     collect,
     has_devices,
     launches_of,
 )
-from peakline.timing.kernels import KernelReport, kernel_reports, reports_of
-from peakline.timing.op_names import parse_op_name
-from peakline.timing.op_stats_columns import op_stats_of
-from peakline.timing.plane_stats import vendors_of
-from peakline.timing.tensor_cores import OF_VENDOR, is_product
+from peakline.timing.ops.names import parse_op_name
+from peakline.timing.ops.stat_columns import op_stats_of
+from peakline.timing.ops.tensor_cores import OF_VENDOR, is_product
+from peakline.timing.programs.plane_stats import vendors_of
 from peakline.trace.distribution import distinct
 from peakline.trace.events import trace_of
 from peakline.xprof.rules.device_ops import device_prefix

@@ -11,7 +11,7 @@ from peakline.hlo.cost import NOTHING, Cost, costs_of
 from peakline.hlo.modules import Module
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.timing.device_programs import DeviceOp, Programs
+from peakline.timing.programs.device import DeviceOp, Programs
 from peakline.xprof.rules.hlo_cost import GpuCosting
 
 if TYPE_CHECKING:

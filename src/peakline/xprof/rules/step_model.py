@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from peakline.timing.step_work import Work
+from peakline.timing.steps.work import Work
 from peakline.xprof.rules.step_kinds import SpanKind
 
 GENERIC_CORE = 1

@@ -17,9 +17,9 @@ from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.tables import Columns, Profile
 from peakline.tables.joins import summed
 from peakline.text import whole_number
-from peakline.timing.op_metrics import OpMetrics
-from peakline.timing.step_work import work_of
-from peakline.timing.tpu_kinds import op_of_kind, over_order
+from peakline.timing.ops.metrics import OpMetrics
+from peakline.timing.ops.tpu_kinds import op_of_kind, over_order
+from peakline.timing.steps.work import work_of
 from peakline.trace.events import TraceLine, trace_of
 from peakline.trace.intervals import Intervals, total, union, within
 from peakline.trace.nesting import nest_lines

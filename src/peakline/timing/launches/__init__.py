@@ -1,0 +1,1 @@
+"""From launches to the work that they cause, and what waits in between."""

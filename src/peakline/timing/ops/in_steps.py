@@ -1,0 +1,230 @@
+"""Which ops the steps' time goes to: executions by kind of work, on devices, or on the host.
+
+Of ops that run within others (PyTorch's) the outermost one whose kind is known counts, with all
+that lies in it: a copy within a sort is a part of the sort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.tables import Profile
+from peakline.tables.joins import summed
+from peakline.tables.once import once
+from peakline.timing.ops.device import framework_executions
+from peakline.timing.ops.host import host_executions
+from peakline.timing.ops.stat_columns import op_stats_of
+from peakline.timing.steps.facts import FEWEST_STEPS, WARM_UP, step_facts_of
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
+from peakline.trace.device_lines import MOST_DEVICES
+from peakline.trace.events import Trace, nesting_of, trace_of
+from peakline.trace.intervals import covered, intersection, union
+from peakline.trace.work_classes import Work, work_of
+
+_MANY = 256
+"""Of more steps an even choice is looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepOps:
+    """Executions of ops in the steps, without the first ones, of the side that does the work.
+
+    ``side`` is ``device`` where a device works, else ``host``. ``event`` are places in ``trace``,
+    ``op`` places in ``keys`` (name and type), ``work`` what each does (a `Work`; OTHER too for what
+    lies in one that is known), ``is_inner`` says which lie in one that is known, ``is_leaf`` which
+    hold no other, ``is_outermost`` which lie in none, ``is_hlo`` which are instructions of compiled
+    programs. ``begin`` and ``end`` are when the ``steps`` (their number, 1 without any) run, one
+    span where they touch, or the whole profile's; ``lane`` is the device of each execution and
+    ``lanes`` their number.
+    """
+
+    side: str
+    trace: Trace
+    keys: list[tuple[str, str]]
+    event: Int64Array
+    op: AnyArray
+    own_ps: Int64Array
+    work: AnyArray
+    is_inner: BoolArray
+    is_leaf: BoolArray
+    is_outermost: BoolArray
+    is_hlo: BoolArray
+    begin: Int64Array
+    end: Int64Array
+    lane: AnyArray
+    lanes: int
+    has_steps: bool
+    steps: int
+
+    @property
+    def wall_ps(self) -> int:
+        """The time of all steps of a lane."""
+        return int((self.end - self.begin).sum())
+
+    def alone_ps(self, chosen: BoolArray) -> int:
+        """How long the ``chosen`` executions run while no other op does, per lane.
+
+        That is what a step would be shorter by without them, at least.
+        """
+        whole = 0
+        for lane in np.unique(self.lane[chosen]).tolist():
+            mine = self.lane == lane
+            own = self._spans(mine & chosen)
+            others = self._spans(mine & ~chosen & ~self.is_inner & self.is_leaf)
+            shared = intersection(own, others)
+            whole += self._within(own) - self._within(shared)
+        return max(whole, 0) // self.lanes
+
+    def covered_ps(self, chosen: BoolArray) -> int:
+        """How long any of the ``chosen`` executions runs, per lane."""
+        lanes = np.unique(self.lane[chosen]).tolist()
+        spans = [self._spans((self.lane == lane) & chosen) for lane in lanes]
+        return sum(self._within(one) for one in spans) // self.lanes
+
+    def _spans(self, chosen: BoolArray) -> tuple[AnyArray, AnyArray]:
+        event = self.event[chosen]
+        return union(self.trace.start[event], self.trace.end[event])
+
+    def _within(self, spans: tuple[AnyArray, AnyArray]) -> int:
+        return int(covered(spans, self.begin, self.end).sum())
+
+    def chosen_ops(self, chosen: AnyArray) -> BoolArray:
+        """Which executions are of one of the ops ``chosen``, places in ``keys``."""
+        return np.isin(self.op, chosen)
+
+    def self_ps(self, chosen: BoolArray) -> int:
+        """The self time of the ``chosen`` executions, per lane; side by side it counts once."""
+        return min(int(self.own_ps[chosen].sum()) // self.lanes, self.covered_ps(chosen))
+
+    def by_op(
+        self, chosen: BoolArray, *, of_self: bool = False
+    ) -> list[tuple[str, str, int, float]]:
+        """The ``chosen`` by op: name, type, time or self time in all (ps per lane) and times a
+        step; most first.
+        """
+        op, event = self.op[chosen], self.event[chosen]
+        took = self.own_ps[chosen] if of_self else self.trace.end[event] - self.trace.start[event]
+        whole = summed(op, took, len(self.keys))
+        count = np.bincount(op, minlength=len(self.keys))
+        return [
+            (*self.keys[k], int(whole[k]) // self.lanes, int(count[k]) / self.steps / self.lanes)
+            for k in np.argsort(-whole, kind="stable").tolist()
+            if count[k]
+        ]
+
+
+@once
+def step_ops_of(profile: Profile, *, of_host: bool = False) -> StepOps | None:
+    """The executions of ops in the steps; ``of_host`` those of the host even where a device works.
+
+    None where no op ran. Raises InputError when the profile cannot be read.
+    """
+    trace = trace_of(profile)
+    if not trace.size:
+        return None
+    if of_host:
+        runs, side = host_executions(profile), "host"
+    else:
+        runs, side = framework_executions(profile), "device"
+        if not runs.event.size:
+            return step_ops_of(profile, of_host=True)
+    if not runs.event.size:
+        return None
+    event = runs.event.astype(np.int64)
+    begin, end, steps = _windows(profile, trace)
+    start = trace.start[event]
+    at = np.searchsorted(begin, start, "right") - 1
+    chosen = (at >= 0) & (start < end[np.maximum(at, 0)])
+    if side == "host":
+        does = activity_of(profile)[event]
+        chosen &= (does != Activity.INPUT_WORK) & (does != Activity.COMPILE)
+    lane = _lanes(trace, event[chosen]) if side == "device" else 0 * event[chosen]
+    chosen[chosen] = lane < MOST_DEVICES
+    event, op, own = event[chosen], runs.op[chosen], runs.own_ps[chosen]
+    if not event.size:
+        return None
+    lane = lane[lane < MOST_DEVICES]
+    works = np.array([work_of(key.name, key.op_type) for key in runs.keys], np.int64)[op]
+    is_hlo = np.zeros(event.size, np.bool_)
+    is_inner, is_leaf, is_outermost = is_hlo, ~is_hlo, ~is_hlo
+    if runs.calls:
+        is_inner, is_leaf, is_outermost = _places(profile, trace, event, works)
+    else:
+        works, is_hlo = _of_instructions(profile, trace, event, works)
+    works = np.where(is_inner, Work.OTHER, works)
+    keys = [(key.name, key.op_type) for key in runs.keys]
+    return StepOps(
+        side, trace, keys, event, op, own, works, is_inner, is_leaf, is_outermost, is_hlo,
+        begin, end, lane, int(lane.max()) + 1, steps > 0, max(steps, 1),
+    )  # fmt: skip
+
+
+def _lanes(trace: Trace, event: Int64Array) -> AnyArray:
+    """The number of the device of each event, among those of all of them."""
+    planes = np.array([line.plane for line in trace.lines])[trace.lines_of(event)]
+    return np.unique(planes, return_inverse=True)[1].ravel()
+
+
+def _of_instructions(
+    profile: Profile, trace: Trace, event: Int64Array, works: AnyArray
+) -> tuple[AnyArray, BoolArray]:
+    """The work of executions of HLO instructions by the instruction's own name, and which are any.
+
+    What a fusion was made for names one of many ops in it: a transpose, where a product runs.
+    """
+    if trace.source != "events" or "event_stats" not in profile.tables:
+        return works, np.zeros(event.size, np.bool_)
+    rows = op_stats_of(profile)["hlo_op"].row
+    is_hlo = np.isin(event, trace.places(rows))
+    codes = trace.name.codes[event]
+    known = np.full(len(trace.name.values) + 1, Work.OTHER, np.int64)
+    is_fusion = np.zeros(known.size, np.bool_)
+    for code in np.unique(codes[is_hlo]).tolist():
+        name = trace.name.values[code]
+        known[code], is_fusion[code] = work_of(name, ""), "fusion" in name
+    stated = np.where((known[codes] == Work.OTHER) & ~is_fusion[codes], works, known[codes])
+    return np.where(is_hlo, stated, works), is_hlo
+
+
+def _windows(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array, int]:
+    """When the steps of the main population run, the first ones left out, and their number; else
+    all of the profile, and 0.
+    """
+    facts = step_facts_of(profile).main
+    first, last = trace.span()
+    whole = np.array([first]), np.array([last]), 0
+    if not facts.rows:
+        return whole
+    begin, end, ids = (facts.part(name) for name in ("start_ps", "end_ps", "step_id"))
+    if facts.count >= WARM_UP + FEWEST_STEPS:
+        late = facts.number >= WARM_UP
+        begin, end, ids = begin[late], end[late], ids[late]
+    every = np.unique(ids)
+    if every.size > _MANY:
+        every = every[np.linspace(0, every.size - 1, _MANY).astype(np.int64)]
+        mine = np.isin(ids, every)
+        begin, end = begin[mine], end[mine]
+    begin, end = union(begin, end)
+    # Steps without length, in a damaged file, are none.
+    return (begin, end, every.size) if begin.size else whole
+
+
+def _places(
+    profile: Profile, trace: Trace, event: Int64Array, works: AnyArray
+) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Which executions lie in another whose work is known, hold no other, or lie in none."""
+    place = np.full(trace.size, -1, np.int32)
+    place[event] = np.arange(event.size)
+    nesting = nesting_of(profile)
+    above = nesting.around(event, place >= 0)
+    around = np.where(above >= 0, place[np.maximum(above, 0)], -1).astype(np.int64)
+    is_leaf = np.ones(event.size, np.bool_)
+    is_leaf[around[around >= 0]] = False
+    is_known = np.zeros(trace.size, np.bool_)
+    is_known[event[works != Work.OTHER]] = True
+    is_inner = nesting.around(event, is_known) >= 0
+    return is_inner, is_leaf, around < 0

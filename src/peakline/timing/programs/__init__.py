@@ -1,0 +1,1 @@
+"""Compiled programs as they ran: runs, compilation, what devices can do."""

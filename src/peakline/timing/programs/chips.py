@@ -1,0 +1,101 @@
+"""On what a profile was taken, and what that can do: as its planes say it, else by the chip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from peakline.hlo.peaks import amd_model, gpu_flops_per_cycle, tpu_peaks
+from peakline.tables import Profile
+from peakline.timing.programs.plane_stats import plane_stats_of
+from peakline.timing.programs.rates import GPU, TPU, PeakRates, combine_peak_rates
+from peakline.trace.events import DEVICE, trace_of
+
+CPU = "CPU"
+_TPU_PLANE, _SPARSE = "/device:TPU:", "SparseCore"
+_BANDWIDTHS = ("hbm", "sram_rd", "sram_wr", "cmem_rd", "cmem_wr", "vmem_rd", "vmem_wr")
+
+
+@dataclass(frozen=True)
+class Chips:
+    """``kind`` is CPU, GPU or TPU, ``name`` what the device is called, ``count`` how many planes
+    there are of it; 0 where a peak is not known.
+    """
+
+    kind: str
+    name: str
+    count: int
+    peaks: PeakRates
+
+
+def chips_of(profile: Profile) -> Chips:
+    """The devices of a profile: TPUs, else any others, else the CPU.
+
+    Raises InputError when the profile cannot be read.
+    """
+    trace = trace_of(profile)
+    devices = [plane for plane in trace.planes if plane.kind == DEVICE]
+    tpus = [one for one in devices if one.name.startswith(_TPU_PLANE) and _SPARSE not in one.name]
+    if tpus:
+        stats = plane_stats_of(profile, tpus[0].plane_id)
+        name = stats.get("device_type_string", TPU)
+        return Chips(TPU, name, len(tpus), _of_tpu(stats, name))
+    if devices:
+        stats = plane_stats_of(profile, devices[0].plane_id)
+        return Chips(GPU, _gpu_name(stats), len(devices), _of_gpu(stats))
+    return Chips(CPU, CPU, 1, PeakRates())
+
+
+def combine_chips(hosts: Sequence[Chips]) -> Chips:
+    """Those of several hosts; a host with a device goes before one without."""
+    kinds = (CPU, GPU, TPU)
+    kind = max((host.kind for host in hosts), key=kinds.index)
+    those = [host for host in hosts if host.kind == kind]
+    peaks = those[0].peaks if len({host.peaks for host in those}) == 1 else None
+    return Chips(
+        kind, those[0].name, sum(host.count for host in those),
+        peaks or combine_peak_rates([host.peaks for host in those]),
+    )  # fmt: skip
+
+
+def _of_tpu(stats: Mapping[str, str], name: str) -> PeakRates:
+    flops, memory = tpu_peaks(name)
+    rates = [_number(stats, f"peak_{kind}_bw_gigabytes_per_second") for kind in _BANDWIDTHS]
+    rates[0] = rates[0] or memory
+    return PeakRates(
+        _number(stats, "peak_teraflops_per_second") * 1000 or flops, tuple(rates),
+        rates[3] > 0 or rates[4] > 0, _number(stats, "has_merged_vmem") != 0,
+        _number(stats, "has_megacore") != 0,
+    )  # fmt: skip
+
+
+def _capability(stats: Mapping[str, str]) -> tuple[int, int]:
+    return int(_number(stats, "compute_cap_major")), int(_number(stats, "compute_cap_minor"))
+
+
+def _of_gpu(stats: Mapping[str, str]) -> PeakRates:
+    per_cycle = gpu_flops_per_cycle(
+        stats.get("device_vendor", ""), _capability(stats), stats.get("gpu_device_name", "")
+    )
+    cycles = _number(stats, "core_count") * _number(stats, "clock_rate") / 1e6
+    flops = _number(stats, "peak_teraflops_per_second") * 1000 or per_cycle * cycles
+    shared = tuple(
+        _number(stats, f"peak_sram_{way}_bw_gigabytes_per_second") for way in ("rd", "wr")
+    )
+    return PeakRates(flops, (_number(stats, "memory_bandwidth") / 1e9, *shared))
+
+
+def _gpu_name(stats: Mapping[str, str]) -> str:
+    vendor, capability = stats.get("device_vendor", ""), _capability(stats)
+    if vendor == "AMD":
+        return f"AMD GPU {amd_model(capability, stats.get('gpu_device_name', ''))}".strip()
+    if vendor == "Nvidia" and capability[0]:
+        return f"NVIDIA GPU (compute capability {capability[0]}.{capability[1]})"
+    return f"{vendor} GPU".strip()
+
+
+def _number(stats: Mapping[str, str], name: str) -> float:
+    try:
+        return max(float(stats.get(name) or 0), 0.0)
+    except ValueError:
+        return 0.0

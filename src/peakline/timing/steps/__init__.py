@@ -1,0 +1,1 @@
+"""The steps of a profile: what their time went to, which are slow, and why."""
