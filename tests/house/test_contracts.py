@@ -246,3 +246,21 @@ def _deciding_numbers(room: str) -> list[str]:
 def test_what_decides_what_is_shown_stands_in_documents():
     found = [one for room in LAYOUT for one in _deciding_numbers(room)]
     assert len(found) <= MOST_DECIDING, found
+
+
+_JS_NAMES = re.compile(
+    r"\b(?:const|let|function|class|get|set)\s+([A-Za-z_$][\w$]*)"  # what is declared
+    r"|[({,]\s*([A-Za-z_$][\w$]*)\s*(?=[,)}=])"  # a parameter, a part of a pattern
+    r"|#([A-Za-z_]\w*)\s*[(=;]"  # a private member
+)
+
+
+def test_the_page_names_things_in_the_terms_of_the_field():
+    found = []
+    for path in sorted((PACKAGE / "web" / "static" / "js").rglob("*.js")):
+        code = re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for match in _JS_NAMES.finditer(code):
+            name = next(filter(None, match.groups()))
+            words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name.replace("_", " "))
+            found += [f"{path.name}: {name}"] if {w.lower() for w in words} & DIALECT else []
+    assert found == []

@@ -190,8 +190,8 @@ def answer_of_hosts(
     ):
         answer = engine.tool(session, name, parameters=parameters, format=format, progress=progress)
     if reading.strict and (answer.notes or answer.warnings):
-        told = [*answer.notes, *(f"{w.kind} ({w.count}): {w.detail}" for w in answer.warnings)]
-        raise StrictError(f"{session.path}: {'; '.join(told)}")
+        problems = [*answer.notes, *(f"{w.kind} ({w.count}): {w.detail}" for w in answer.warnings)]
+        raise StrictError(f"{session.path}: {'; '.join(problems)}")
     return answer
 
 

@@ -182,8 +182,8 @@ def alternatives_table(fit: Fit) -> Table:
     """Settings, what fits under them, the best first."""
     rows: list[Row] = []
     now = fit.limits
-    asked = bool(fit.under)
-    current = fit.under[0].fits if asked else None
+    chosen = bool(fit.under)
+    current = fit.under[0].fits if chosen else None
     whole = "" if now.is_whole else "searched in part"
     here = [("as it is", now.smallest, now.safe_from, current, whole)]
     others = [
@@ -198,9 +198,9 @@ def alternatives_table(fit: Fit) -> Table:
     ]
     for settings, smallest, safe, fits, remark in [*here, *others]:
         row = [settings, _limit_text(smallest), _limit_text(safe)]
-        rows.append([*row, *([_FITS[fits]] if asked else []), remark])
+        rows.append([*row, *([_FITS[fits]] if chosen else []), remark])
     labels = ["settings", "fits at", "safe from"]
-    if asked:
+    if chosen:
         labels.append(f"at {chosen_size_text(fit.under[0].limit_bytes)}")
     columns = [Column(label) for label in labels]
     return Table("Settings, the best first", [*columns, Column("", "remark")], rows)

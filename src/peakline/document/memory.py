@@ -318,9 +318,11 @@ def moments_table(moments: Sequence[HighMoment], labels: Mapping[int, str]) -> T
             what, size = max(more.items(), key=lambda item: item[1], default=(("",), 0))
             if size < _WORTH * peak:
                 continue
-            told = f"{size_text(size)} {' '.join(filter(None, what))}"
+            sentence = f"{size_text(size)} {' '.join(filter(None, what))}"
             step = step_text(memory.peak_step, labels)
-            rows.append((memory.peak_bytes, len(moment.times_ps), memory.peak_time_ps, step, told))
+            rows.append(
+                (memory.peak_bytes, len(moment.times_ps), memory.peak_time_ps, step, sentence)
+            )
     columns = columns_of(size="bytes", times="count", at="ps", step="", more_than_at_the_peak="")
     return Table("almost as full, of other buffers", columns, rows)
 

@@ -87,8 +87,8 @@ def markdown_of_hosts(hosts: Mapping[str, Iterable[str]]) -> str:
 
 def _plain(text: str) -> str:
     """``text`` as Markdown that shows it letter by letter, in one line."""
-    kept = "".join(character if character.isprintable() else " " for character in text)
-    marked = "".join(f"\\{c}" if c in _MARKS else _ENTITIES.get(c, c) for c in kept)
+    retained = "".join(character if character.isprintable() else " " for character in text)
+    marked = "".join(f"\\{c}" if c in _MARKS else _ENTITIES.get(c, c) for c in retained)
     # An address, and somebody's name after an at sign, become links without any mark.
     return marked.replace("://", ":&#47;/").replace("www.", "www&#46;")
 

@@ -129,25 +129,26 @@ def step_name(step: int | None, names: dict[int, str]) -> str:
     return str(step) if 0 <= step < _NAMED else ""
 
 
-def find_bands(asked: DrawnAllocator, window: tuple[int, int] | None = None) -> tuple[Band, ...]:
+def find_bands(chosen: DrawnAllocator, window: tuple[int, int] | None = None) -> tuple[Band, ...]:
     """The profile's steps in order, or the repetitions that stand for them; at most `_MOST`.
 
     Only those that reach into ``window`` (picoseconds), where one is given.
     """
-    growth = asked.details.growth
+    growth = chosen.details.growth
     if growth is not None and growth.marks.found_by == "period":
-        times = asked.history.events.array("time_ps")
+        times = chosen.history.events.array("time_ps")
         rows = np.append(growth.marks.start, growth.marks.rows)
         bounds = times[np.minimum(rows, times.size - 1)].tolist()
         names = [f"repetition {growth.marks.label(k)}" for k in range(len(growth.marks))]
         found = list(zip(bounds[:-1], bounds[1:], names, strict=True))
     else:
-        steps = asked.steps
+        steps = chosen.steps
         order = np.lexsort((steps.array("end_ps"), steps.array("start_ps")))
         ids = steps.array("step_id")[order].tolist()
-        told = steps.names("name").take(order).to_list()
+        labels = steps.names("name").take(order).to_list()
         names = [
-            step_name(number, {number: name or ""}) for number, name in zip(ids, told, strict=True)
+            step_name(number, {number: name or ""})
+            for number, name in zip(ids, labels, strict=True)
         ]
         found = list(
             zip(

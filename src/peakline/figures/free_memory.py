@@ -35,28 +35,28 @@ def fragmentation(
     None where nothing is reported and no buffer has an address, or all is of one time. Raises
     NotFoundError for an unknown allocator.
     """
-    for asked in drawn_allocators(profile, allocator, answer):
-        drawn = _draw(asked)
+    for chosen in drawn_allocators(profile, allocator, answer):
+        drawn = _draw(chosen)
         if drawn is not None:
             return drawn
     return None
 
 
-def reported_usage(asked: DrawnAllocator) -> tuple[Int64Array, Float64Array]:
+def reported_usage(chosen: DrawnAllocator) -> tuple[Int64Array, Float64Array]:
     """Times (picoseconds) and shares (0 to 1) as the allocator reported them, thinned."""
-    history = asked.history
-    rows = history.rows_of(asked.number)
+    history = chosen.history
+    rows = history.rows_of(chosen.number)
     share = np.asarray(history.events.array("fragmentation")[rows], np.float64)
-    told = history.events.is_valid("fragmentation")[rows] & np.isfinite(share)
-    time, share = history.events.array("time_ps")[rows][told], share[told]
+    is_reported = history.events.is_valid("fragmentation")[rows] & np.isfinite(share)
+    time, share = history.events.array("time_ps")[rows][is_reported], share[is_reported]
     places = places_to_draw(time, share, _BUCKETS)
     return time[places], share[places]
 
 
-def _draw(asked: DrawnAllocator) -> Drawing | None:
-    time, share = reported_usage(asked)
-    made = asked.details.fragmentation
-    all_times = asked.history.events.array("time_ps")[asked.history.rows_of(asked.number)]
+def _draw(chosen: DrawnAllocator) -> Drawing | None:
+    time, share = reported_usage(chosen)
+    made = chosen.details.fragmentation
+    all_times = chosen.history.events.array("time_ps")[chosen.history.rows_of(chosen.number)]
     start, end = int(all_times[0]), int(all_times[-1])
     has_pieces = made is not None and bool(made.free.any())
     if start == end or (not time.size and not has_pieces):
@@ -92,16 +92,16 @@ def _draw(asked: DrawnAllocator) -> Drawing | None:
         layout["yaxis2"] = axis(
             f"Free ({size_name})", domain=[0, 0.42], rangemode="tozero", anchor="x"
         )
-    shapes, notes = band_shapes(find_bands(asked), unit, (start, end))
-    line, word = peak_mark(asked.peak.peak_time_ps / unit, 0.47 if layout else 0)
+    shapes, notes = band_shapes(find_bands(chosen), unit, (start, end))
+    line, word = peak_mark(chosen.peak.peak_time_ps / unit, 0.47 if layout else 0)
     shapes.append(line)
     notes.append(word)
     room = (end - start) * 0.01
     return drawing(
         traces,
         title="Fragmentation of the free memory",
-        subtitle=plain(_subtitle(asked, made), 400),
-        description=_description(asked, made, time, share),
+        subtitle=plain(_subtitle(chosen, made), 400),
+        description=_description(chosen, made, time, share),
         height=500 if layout else 360,
         hovermode="x",
         xaxis=axis(
@@ -121,31 +121,31 @@ def _draw(asked: DrawnAllocator) -> Drawing | None:
     )
 
 
-def _subtitle(asked: DrawnAllocator, made: Fragmentation | None) -> str:
-    told = [asked.name]
-    if asked.peak.fragmentation_at_peak is not None:
-        told.append(f"{asked.peak.fragmentation_at_peak:.1%} at the peak as reported")
+def _subtitle(chosen: DrawnAllocator, made: Fragmentation | None) -> str:
+    parts = [chosen.name]
+    if chosen.peak.fragmentation_at_peak is not None:
+        parts.append(f"{chosen.peak.fragmentation_at_peak:.1%} at the peak as reported")
     if made is not None and made.worst is not None and made.recoverable_bytes:
-        told.append(
+        parts.append(
             f"{size_text(made.recoverable_bytes)} of the pool needed only because of the pieces"
         )
-    return "; ".join(told)
+    return "; ".join(parts)
 
 
 def _description(
-    asked: DrawnAllocator,
+    chosen: DrawnAllocator,
     made: Fragmentation | None,
     time: Int64Array,
     share: Float64Array,
 ) -> str:
-    told = f"Lines over time of how much of the free memory of {asked.name} lies in pieces."
+    sentence = f"Lines over time of how much of the free memory of {chosen.name} lies in pieces."
     if time.size:
         worst = int(share.argmax())
-        told += f" Reported: at most {share[worst]:.0%}, at {duration_text(int(time[worst]))}."
+        sentence += f" Reported: at most {share[worst]:.0%}, at {duration_text(int(time[worst]))}."
     if made is not None and made.free.any():
         last = int(made.free.argmax())
-        told += (
+        sentence += (
             f" From addresses: at most {size_text(int(made.free[last]))} free, of which "
             f"{size_text(int(made.largest[last]))} in one piece."
         )
-    return told
+    return sentence

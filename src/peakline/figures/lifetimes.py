@@ -56,24 +56,24 @@ def largest_buffers(
     found = drawn_allocators(profile, allocator, answer)
     if not found:
         return None
-    asked = found[0]
-    times = asked.history.events.array("time_ps")[asked.history.rows_of(asked.number)]
+    wanted = found[0]
+    times = wanted.history.events.array("time_ps")[wanted.history.rows_of(wanted.number)]
     start, end = int(times[0]), int(times[-1])
-    bars = largest_bars(asked) if start < end else ()
+    bars = largest_bars(wanted) if start < end else ()
     if not bars:
         return None
     window = window_of(bars, start, end)
     if window != (start, end):
-        bars = largest_bars(asked, window)
+        bars = largest_bars(wanted, window)
     span = window[1] - window[0]
     unit, unit_name = time_unit(span)
-    shapes, notes = band_shapes(find_bands(asked, window), unit, window)
-    peak = asked.peak
+    shapes, notes = band_shapes(find_bands(wanted, window), unit, window)
+    peak = wanted.peak
     line, name = peak_mark(peak.peak_time_ps / unit)
     shapes.append(line)
     notes.append(name)
     traces: list[dict[str, Any]] = [
-        _bars(asked, bars, (start, end), unit, at_peak=at_peak) for at_peak in (True, False)
+        _bars(wanted, bars, (start, end), unit, at_peak=at_peak) for at_peak in (True, False)
     ]
     traces += [
         _ends(
@@ -85,7 +85,7 @@ def largest_buffers(
     held = sum(bar.bytes for bar in bars if bar.at_peak)
     count = sum(bar.at_peak for bar in bars)
     subtitle = (
-        f"{asked.name}: {count} live at the peak, {size_text(held)} of "
+        f"{wanted.name}: {count} live at the peak, {size_text(held)} of "
         f"{size_text(peak.peak_bytes)}, and {len(bars) - count} others"
     )
     if window != (start, end):
@@ -95,7 +95,7 @@ def largest_buffers(
         title="Lives of the largest buffers",
         subtitle=plain(subtitle, 400),
         description=(
-            f"Bars over time, one per buffer, of the {len(bars)} largest buffers of {asked.name}. "
+            f"Bars over time, one per buffer, of the {len(bars)} largest buffers of {wanted.name}. "
             f"{count} of them live at the peak, at {duration_text(peak.peak_time_ps)}. Largest: "
             + "; ".join(_label(bar) for bar in sorted(bars, key=lambda bar: -bar.bytes)[:5])
             + "."
@@ -126,7 +126,12 @@ def _label(bar: Bar) -> str:
 
 
 def _bars(
-    asked: DrawnAllocator, bars: tuple[Bar, ...], span: tuple[int, int], unit: int, *, at_peak: bool
+    wanted: DrawnAllocator,
+    bars: tuple[Bar, ...],
+    span: tuple[int, int],
+    unit: int,
+    *,
+    at_peak: bool,
 ) -> dict[str, Any]:
     places = [k for k, bar in enumerate(bars) if bar.at_peak == at_peak]
     lives = ((bars[k].start_ps, bars[k].end_ps) for k in places)
@@ -140,7 +145,7 @@ def _bars(
         base=[start / unit for start, _ in spans],
         # The line keeps a short life visible.
         marker={"color": colour, "line": {"color": colour, "width": 1}},
-        customdata=[_text(bars[k], asked.step_names) for k in places],
+        customdata=[_text(bars[k], wanted.step_names) for k in places],
         hovertemplate="%{customdata}<extra></extra>",
     )
 
@@ -221,29 +226,29 @@ def window_of(bars: tuple[Bar, ...], start_ps: int, end_ps: int) -> tuple[int, i
     return max(first - around, start_ps), min(last + around, end_ps)
 
 
-def largest_bars(asked: DrawnAllocator, window: tuple[int, int] | None = None) -> tuple[Bar, ...]:
+def largest_bars(wanted: DrawnAllocator, window: tuple[int, int] | None = None) -> tuple[Bar, ...]:
     """The `AT_PEAK` largest buffers live at the peak and the `OTHERS` largest others, by start.
 
     Only others that live in ``window`` (picoseconds), where one is given. Of equal size the one
     that lives longer is larger. A deallocation of what was not allocated
     inside the profile is the end of a buffer from before it, as in the table ``buffers``.
     """
-    history = asked.history
+    history = wanted.history
     events, lifetimes = history.events, history.lifetimes
-    rows = history.rows_of(asked.number)
+    rows = history.rows_of(wanted.number)
     kind = lifetimes.kind[rows]
     older = (kind == DEALLOCATION) & (lifetimes.begin[rows] < 0)
-    told = np.where(events.is_valid("allocated_bytes"), events.array("allocated_bytes"), 0)
-    size = np.where(older, told[rows], np.where(kind == ALLOCATION, history.allocated[rows], 0))
-    kept = size > 0
-    rows, older, size = rows[kept], older[kept], size[kept]
+    recorded = np.where(events.is_valid("allocated_bytes"), events.array("allocated_bytes"), 0)
+    size = np.where(older, recorded[rows], np.where(kind == ALLOCATION, history.allocated[rows], 0))
+    retained = size > 0
+    rows, older, size = rows[retained], older[retained], size[retained]
     if not rows.size:
         return ()
     time = events.array("time_ps")
     end = np.where(older, rows, lifetimes.end[rows])
     begin_ps = np.where(older, time[0], time[rows])
     life = np.where(end < 0, time[-1], time[np.maximum(end, 0)]) - begin_ps
-    at = asked.peak_row
+    at = wanted.peak_row
     lives = (older | (rows <= at)) & ((end < 0) | (end > at))
     code = np.where(older, len(history.signatures), history.signatures.codes[rows])
 
@@ -269,11 +274,11 @@ def largest_bars(asked: DrawnAllocator, window: tuple[int, int] | None = None) -
     chosen = [
         place
         for rank, place in enumerate(sorted(chosen, key=lambda k: (-int(size[k]), int(rows[k]))))
-        if rank < FEW or size[place] >= WORTH * asked.peak.peak_bytes
+        if rank < FEW or size[place] >= WORTH * wanted.peak.peak_bytes
     ]
     was_there = older | (events.array("is_before") & events.is_valid("is_before"))[rows]
     has_step = events.is_valid("step_id")[rows]
-    before = Signature(asked.peak.allocator, BEFORE_PROFILE, "", "", "", None)
+    before = Signature(wanted.peak.allocator, BEFORE_PROFILE, "", "", "", None)
     bars = [
         Bar(
             before if older[k] else history.signatures[int(code[k])],

@@ -74,7 +74,7 @@ def figure_kind(name: str) -> FigureKind:
     return FigureKind(name, doc, {own: _PARAMETERS[own] for own in _PARAMETERS if own in taken})
 
 
-def figure_json(profile: Profile, asked: FigureQuestion) -> bytes:
+def figure_json(profile: Profile, chosen: FigureQuestion) -> bytes:
     """The figure as Plotly's JSON, ``{"data", "layout"}``; ``null`` where there is nothing to show.
 
     Strict JSON: columns are plain arrays, and what is no number is null. Raises NotFoundError for
@@ -83,9 +83,9 @@ def figure_json(profile: Profile, asked: FigureQuestion) -> bytes:
     """
     from peakline.figures import drawings
 
-    kind = figure_kind(asked.name)
-    given = {own: value for own in _PARAMETERS if (value := getattr(asked, own)) is not None}
-    check_choice(asked.theme, THEMES, "no theme")
+    kind = figure_kind(chosen.name)
+    given = {own: value for own in _PARAMETERS if (value := getattr(chosen, own)) is not None}
+    check_choice(chosen.theme, THEMES, "no theme")
     for own, value in given.items():
         if own not in kind.parameters:
             takes = ", ".join(kind.parameters) or "none"
@@ -99,11 +99,11 @@ def figure_json(profile: Profile, asked: FigureQuestion) -> bytes:
         from peakline.findings.memory_answer import memory_of
 
         given["answer"] = memory_of(profile)
-    drawn = getattr(drawings, asked.name)(profile, **given)
+    drawn = getattr(drawings, chosen.name)(profile, **given)
     if drawn is None:
         return b"null"
     document = _plain({"data": drawn.traces, "layout": drawn.layout})
-    if asked.theme == "dark":
+    if chosen.theme == "dark":
         document = dark(document)
     return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
 

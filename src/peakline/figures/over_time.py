@@ -59,10 +59,10 @@ class Usage:
     used: Int64Array
 
 
-def read_usage(asked: DrawnAllocator, buckets: int) -> Usage | None:
+def read_usage(chosen: DrawnAllocator, buckets: int) -> Usage | None:
     """Memory in use of one allocator, 4 points per bucket at most; None if all is at one time."""
-    history = asked.history
-    rows = usage_rows(history, asked.number)
+    history = chosen.history
+    rows = usage_rows(history, chosen.number)
     time = history.events.array("time_ps")[rows]
     if rows.size < 2 or time[0] == time[-1]:
         return None
@@ -85,7 +85,7 @@ def memory_over_time(
     shown = found[:_LINES]
     buckets = max(_BUCKETS // max(len(shown), 1), _LEAST_BUCKETS)
     drawn = [
-        (asked, course) for asked in shown if (course := read_usage(asked, buckets)) is not None
+        (chosen, course) for chosen in shown if (course := read_usage(chosen, buckets)) is not None
     ]
     if not drawn:
         return None
@@ -93,26 +93,26 @@ def memory_over_time(
     bands = find_bands(first)
     start = min(int(course.time_ps[0]) for _, course in drawn)
     end = max(int(course.time_ps[-1]) for _, course in drawn)
-    lines = [(asked, _until(course, end)) for asked, course in drawn]
+    lines = [(chosen, _until(course, end)) for chosen, course in drawn]
     time_size, time_name = time_unit(end - start)
-    top = max(asked.peak.peak_bytes for asked, _ in lines)
+    top = max(chosen.peak.peak_bytes for chosen, _ in lines)
     size, unit = bytes_unit(max(int(course.used.max()) for _, course in lines))
     shapes, notes = band_shapes(bands, time_size, (start, end))
     names = first.step_names
     traces: list[dict[str, Any]] = []
-    for k, (asked, course) in enumerate(lines):
+    for k, (chosen, course) in enumerate(lines):
         traces += _traces(
-            asked,
+            chosen,
             course,
             COLOURS[k],
             (size, unit),
             time_size,
-            most=_MOMENTS // len(lines) if asked.peak.peak_bytes >= _SEEN * top else 0,
+            most=_MOMENTS // len(lines) if chosen.peak.peak_bytes >= _SEEN * top else 0,
             is_first=k == 0,
         )
-    told = _drawn_capacities([asked for asked, _ in lines], top)
-    for asked, capacity in told:
-        whose = f", {plain(asked.name, 40)}" if len(told) > 1 else ""
+    capacities = _drawn_capacities([chosen for chosen, _ in lines], top)
+    for chosen, capacity in capacities:
+        whose = f", {plain(chosen.name, 40)}" if len(capacities) > 1 else ""
         text = f"capacity {size_text(capacity)}{whose}"
         line, word = level_mark(text, INK, capacity / size, "dash")
         shapes.append(line)
@@ -126,7 +126,7 @@ def memory_over_time(
         description=(
             f"Step line of memory in use from {duration_text(start)} to {duration_text(end)}, "
             f"{len(lines)} allocator(s). "
-            + " ".join(f"{_summary(asked, names)}." for asked, _ in lines)
+            + " ".join(f"{_summary(chosen, names)}." for chosen, _ in lines)
         ),
         height=402 + 18 * len(lines),
         xaxis=axis(
@@ -148,7 +148,7 @@ def _until(course: Usage, end: int) -> Usage:
 
 
 def _traces(
-    asked: DrawnAllocator,
+    chosen: DrawnAllocator,
     course: Usage,
     colour: str,
     scale: tuple[int, str],
@@ -158,17 +158,17 @@ def _traces(
     is_first: bool,
 ) -> list[dict[str, Any]]:
     size, unit = scale
-    names = asked.step_names
-    name = plain(asked.name)
+    names = chosen.step_names
+    name = plain(chosen.name)
     line = step_line(
-        f"{plain(asked.name, 60)}, peak {size_text(asked.peak.peak_bytes)}",
+        f"{plain(chosen.name, 60)}, peak {size_text(chosen.peak.peak_bytes)}",
         colour,
         course.time_ps / time_size,
         course.used / size,
         legendgroup=name,
         hovertemplate=f"%{{y:,.6~r}} {unit} at %{{x:,.9~r}}<extra>{name}</extra>",
     )
-    peak = asked.peak
+    peak = chosen.peak
     step = step_name(peak.peak_step, names)
     marker = points(
         "peak",
@@ -181,22 +181,24 @@ def _traces(
         + plain(f"at {duration_text(peak.peak_time_ps)}" + (f", step {step}" if step else ""))
         + f"<extra>{name}</extra>",
     )
-    return [line, marker, *_moments(asked, colour, size, time_size, most)]
+    return [line, marker, *_moments(chosen, colour, size, time_size, most)]
 
 
 def _moments(
-    asked: DrawnAllocator, colour: str, size: int, time_size: int, most: int
+    chosen: DrawnAllocator, colour: str, size: int, time_size: int, most: int
 ) -> list[dict[str, Any]]:
     """The moments near the peak, each with what it has most of."""
-    history = asked.history
-    rows = history.rows_of(asked.number)
+    history = chosen.history
+    rows = history.rows_of(chosen.number)
     rows = rows[history.measured[rows]]
     times = history.events.array("time_ps")[rows]
-    names = asked.step_names
+    names = chosen.step_names
     x: list[float] = []
     y: list[float] = []
     texts: list[str] = []
-    for number, moment in enumerate(find_high_moments(asked.history, asked.number) if most else ()):
+    for number, moment in enumerate(
+        find_high_moments(chosen.history, chosen.number) if most else ()
+    ):
         memory = moment.memory
         largest = memory.peak_buffers[0].op if memory.peak_buffers else ""
         like = "as at the peak" if number == 0 else f"most of it: {largest or '(no op)'}"
@@ -204,15 +206,15 @@ def _moments(
         if len(moments) > _ALIKE:
             moments = [one for one in moments if one[0] == memory.peak_time_ps][:1]
         for time, step in moments:
-            if time == asked.peak.peak_time_ps or len(x) == most:
+            if time == chosen.peak.peak_time_ps or len(x) == most:
                 continue
             at = slice(*np.searchsorted(times, (time, time + 1)))
             used = int(history.used[rows[at]].max())
             x.append(time / time_size)
             y.append(used / size)
             where = step_name(step, names)
-            told = f"near the peak, {size_text(used)}" + (f", step {where}" if where else "")
-            texts.append(plain(f"{told}; {like}"))
+            sentence = f"near the peak, {size_text(used)}" + (f", step {where}" if where else "")
+            texts.append(plain(f"{sentence}; {like}"))
     if not x:
         return []
     edge = {"width": 1.5, "color": MUTED}
@@ -222,33 +224,35 @@ def _moments(
             x,
             y,
             {"symbol": "diamond-open", "size": 9, "color": colour, "line": edge},
-            legendgroup=plain(asked.name),
+            legendgroup=plain(chosen.name),
             text=texts,
             hovertemplate="%{text}<extra></extra>",
         )
     ]
 
 
-def _drawn_capacities(asked: list[DrawnAllocator], top: int) -> list[tuple[DrawnAllocator, int]]:
+def _drawn_capacities(chosen: list[DrawnAllocator], top: int) -> list[tuple[DrawnAllocator, int]]:
     """The capacities that are drawn, one per value."""
-    told: dict[int, DrawnAllocator] = {}
-    for one in asked:
+    first: dict[int, DrawnAllocator] = {}
+    for one in chosen:
         capacity = one.peak.capacity_bytes
         if capacity and top >= _CAPACITY * capacity:
-            told.setdefault(capacity, one)
-    return [(one, capacity) for capacity, one in told.items()][:4]
+            first.setdefault(capacity, one)
+    return [(one, capacity) for capacity, one in first.items()][:4]
 
 
-def _summary(asked: DrawnAllocator, names: dict[int, str]) -> str:
-    peak = asked.peak
+def _summary(chosen: DrawnAllocator, names: dict[int, str]) -> str:
+    peak = chosen.peak
     step = step_name(peak.peak_step, names)
-    told = f"{asked.name}: peak {size_text(peak.peak_bytes)} at {duration_text(peak.peak_time_ps)}"
+    sentence = (
+        f"{chosen.name}: peak {size_text(peak.peak_bytes)} at {duration_text(peak.peak_time_ps)}"
+    )
     if step:
-        told += f" in step {step}"
+        sentence += f" in step {step}"
     if peak.capacity_bytes:
         share = share_text(peak.peak_bytes, peak.capacity_bytes)
-        told += f", {share} of the capacity {size_text(peak.capacity_bytes)}"
-    return told
+        sentence += f", {share} of the capacity {size_text(peak.capacity_bytes)}"
+    return sentence
 
 
 def places_to_draw(time: Int64Array, value: AnyArray, buckets: int) -> IntpArray:
@@ -262,13 +266,13 @@ def places_to_draw(time: Int64Array, value: AnyArray, buckets: int) -> IntpArray
     """
     if not time.size:
         return np.zeros(0, np.intp)
-    kept = np.arange(time.size)
+    retained = np.arange(time.size)
     if time.size > 4 * buckets:
         first, last = int(time[0]), int(time[-1])
         edges = [first + (last - first) * k // buckets for k in range(buckets)]
         starts = np.unique(np.searchsorted(time, np.array(edges, np.int64)))
         ends = np.append(starts[1:], time.size)
-        kept = np.concatenate(
+        retained = np.concatenate(
             [
                 starts,
                 ends - 1,
@@ -276,10 +280,10 @@ def places_to_draw(time: Int64Array, value: AnyArray, buckets: int) -> IntpArray
                 _first_equal(value, starts, ends, np.maximum.reduceat(value, starts)),
             ]
         )
-        kept = np.unique(kept)
-    repeats = np.zeros(kept.size, np.bool_)
-    repeats[1:-1] = value[kept][1:-1] == value[kept][:-2]
-    places: IntpArray = kept[~repeats]
+        retained = np.unique(retained)
+    repeats = np.zeros(retained.size, np.bool_)
+    repeats[1:-1] = value[retained][1:-1] == value[retained][:-2]
+    places: IntpArray = retained[~repeats]
     return places
 
 

@@ -45,17 +45,17 @@ def growth_per_step(
     NotFoundError for an unknown allocator.
     """
     found = [
-        (asked, asked.details.growth, next((f for f in asked.findings if f.kind == LEAK), None))
-        for asked in drawn_allocators(profile, allocator, answer)
-        if asked.details.growth is not None
+        (chosen, chosen.details.growth, next((f for f in chosen.findings if f.kind == LEAK), None))
+        for chosen in drawn_allocators(profile, allocator, answer)
+        if chosen.details.growth is not None
     ]
     if not found:
         return None
-    asked, growth, leak = max(found, key=lambda one: _rate(one[2]))
+    chosen, growth, leak = max(found, key=lambda one: _rate(one[2]))
     steps = len(growth.marks)
     stride = -(-steps // _STEPS)
-    kept = np.arange(steps - 1, -1, -stride)[::-1]
-    kinds = _kinds(asked)
+    retained = np.arange(steps - 1, -1, -stride)[::-1]
+    kinds = _kinds(chosen)
 
     def kind_of(group: GroupGrowth) -> str:
         return kinds.get(_key(group.signature.as_row(), group.signature.bytes), "")
@@ -72,19 +72,19 @@ def growth_per_step(
         return None
     leading, others = groups[:_GROUPS], groups[_GROUPS:]
     size, unit = bytes_unit(int(growth.total.max(initial=0)))
-    labels = [plain(fit(growth.marks.label(k), 24)) for k in kept.tolist()]
-    x = kept * growth.stride
+    labels = [plain(fit(growth.marks.label(k), 24)) for k in retained.tolist()]
+    x = retained * growth.stride
     growing = [group for group in leading if kind_of(group)]
     own_part = bool(growing) and _most(growing) < _FLAT * int(growth.total.max())
-    areas = _areas([(group, kind_of(group)) for group in leading], others, kept)
+    areas = _areas([(group, kind_of(group)) for group in leading], others, retained)
     traces = [_area(name, colour, x, y / size, unit) for name, colour, y in areas]
     traces.append(
         {
             "type": "scatter",
-            "mode": "lines+markers" if kept.size <= 40 else "lines",
+            "mode": "lines+markers" if retained.size <= 40 else "lines",
             "name": "all in use at the step's end",
             "x": x,
-            "y": growth.total[kept] / size,
+            "y": growth.total[retained] / size,
             "text": labels,
             "line": {"color": INK, "width": 2},
             "marker": {"size": 5},
@@ -102,13 +102,13 @@ def growth_per_step(
         layout["yaxis2"] = axis(
             f"What grows ({fine_unit})", domain=[0.62, 1], rangemode="tozero", anchor="x"
         )
-    every = -(-kept.size // _TICKS)
+    every = -(-retained.size // _TICKS)
     period = growth.marks.found_by == "period"
     return drawing(
         traces,
         title="Left in memory at each step's end",
-        subtitle=plain(_subtitle(asked.name, growth, leak), 400),
-        description=_description(asked.name, growth, leak),
+        subtitle=plain(_subtitle(chosen.name, growth, leak), 400),
+        description=_description(chosen.name, growth, leak),
         height=(560 if own_part else 400) + 19 * len(areas),
         hovermode="x unified",
         xaxis=axis(
@@ -129,16 +129,16 @@ def growth_per_step(
 def _areas(
     leading: list[tuple[GroupGrowth, str]],
     others: list[GroupGrowth],
-    kept: Int64Array,
+    retained: Int64Array,
 ) -> list[tuple[str, str, Int64Array]]:
     """Name, colour and bytes of every area, from the bottom up."""
     reds, colours = iter(_REDS), iter(COLOURS)
     areas = [
-        (_name(group, kind), next(reds if kind == LEAK else colours), group.series[kept])
+        (_name(group, kind), next(reds if kind == LEAK else colours), group.series[retained])
         for group, kind in leading
     ]
     if others:
-        series = np.sum([group.series for group in others], axis=0)[kept]
+        series = np.sum([group.series for group in others], axis=0)[retained]
         areas.append((f"({len(others):,} more)", QUIET, series))
     return areas
 
@@ -153,11 +153,11 @@ def _rate(leak: Finding | None) -> float:
     return rate if isinstance(rate, int) else 0
 
 
-def _kinds(asked: DrawnAllocator) -> dict[tuple[object, ...], str]:
+def _kinds(chosen: DrawnAllocator) -> dict[tuple[object, ...], str]:
     """What the findings say about a signature: what they do not report is not marked either."""
     return {
         _key(row, row["buffer_bytes"]): finding.kind
-        for finding in reversed(asked.findings)
+        for finding in reversed(chosen.findings)
         if finding.kind in _WORDS
         for row in finding.rows
     }
@@ -187,20 +187,20 @@ def _area(name: str, colour: str, x: Int64Array, y: Float64Array, unit: str) -> 
 
 
 def _subtitle(name: str, growth: AllocatorGrowth, leak: Finding | None) -> str:
-    told = f"{name}, {growth.marks.detail}"
+    sentence = f"{name}, {growth.marks.detail}"
     if leak is not None:
-        told += f"; {size_text(_rate(leak))} more with every step"
+        sentence += f"; {size_text(_rate(leak))} more with every step"
         left = leak.evidence["steps_left"]
         if isinstance(left, int):
-            told += f", room for about {left:,} more steps"
-    return told
+            sentence += f", room for about {left:,} more steps"
+    return sentence
 
 
 def _description(name: str, growth: AllocatorGrowth, leak: Finding | None) -> str:
     first, last = size_text(int(growth.total[0])), size_text(int(growth.total[-1]))
-    told = (
+    sentence = (
         f"Stacked areas of the bytes that each of {len(growth.marks)} steps leaves in {name}, by "
         f"signature, and a line of all memory in use: {first} after the first, {last} after the "
         "last. "
     )
-    return told + ("No leak was found." if leak is None else f"{leak.title}.")
+    return sentence + ("No leak was found." if leak is None else f"{leak.title}.")

@@ -113,7 +113,7 @@ def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) ->
     ]
     most = sorted(range(len(PARTS)), key=lambda place: -int(whole[place]))[:3]
     shares = shares_text(whole.tolist())
-    told = ", ".join(
+    lengths = ", ".join(
         f"{WORDS[f'{PARTS[place]}_ps']} {shares[place]}" for place in most if whole[place]
     )
     of = f"the mean of up to {together} steps" if together > 1 else "a step"
@@ -121,9 +121,9 @@ def _draw(times: StepTimes, rows: AnyArray, device: str | None, medians: str) ->
     return drawing(
         traces,
         title="What the time of a step went to",
-        subtitle=plain(f"{where}: {medians}; {told}", 400),
+        subtitle=plain(f"{where}: {medians}; {lengths}", 400),
         description=(
-            f"Stacked bars of the time of {rows.size} steps of {where}, {medians}: {told}."
+            f"Stacked bars of the time of {rows.size} steps of {where}, {medians}: {lengths}."
         ),
         barmode="stack",
         bargap=0.15,
@@ -209,14 +209,14 @@ def input_pipeline(profile: Profile) -> Drawing | None:
     besides = [max(stage.self_ps - stage.blocking_ps, 0) for stage in shown]
     size, unit = time_unit(max(*blocking, *besides, 1))
     slow = [stage for stage in stages if stage.is_bottleneck]
-    told = [_hover_text(stage) for stage in shown]
+    tips = [_hover_text(stage) for stage in shown]
     traces = [
         level_bars(
             name,
             COLOURS[number],
             [value / size for value in values],
             list(range(len(shown))),
-            customdata=told,
+            customdata=tips,
             hovertemplate="%{customdata}<extra></extra>",
         )
         for number, (name, values) in enumerate(

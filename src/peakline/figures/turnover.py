@@ -41,21 +41,21 @@ def churn(
     None where the profile has fewer than two steps, or nothing is allocated in them. Raises
     NotFoundError for an unknown allocator.
     """
-    for asked in drawn_allocators(profile, allocator, answer):
-        growth = asked.details.growth
+    for chosen in drawn_allocators(profile, allocator, answer):
+        growth = chosen.details.growth
         if growth is None:
             continue
-        given_back, kept = handed_out(asked, growth)
-        if not (given_back.any() or kept.any()):
+        given_back, retained = handed_out(chosen, growth)
+        if not (given_back.any() or retained.any()):
             continue
-        return _draw(asked, growth, given_back, kept)
+        return _draw(chosen, growth, given_back, retained)
     return None
 
 
-def handed_out(asked: DrawnAllocator, growth: AllocatorGrowth) -> tuple[Int64Array, Int64Array]:
+def handed_out(chosen: DrawnAllocator, growth: AllocatorGrowth) -> tuple[Int64Array, Int64Array]:
     """Bytes allocated between one mark and the next: those freed before the next, and the rest."""
-    history = asked.history
-    rows = history.rows_of(asked.number)
+    history = chosen.history
+    rows = history.rows_of(chosen.number)
     bounds = np.append(growth.marks.start, growth.marks.rows)
     size = history.allocated[rows]
     ends = history.lifetimes.end[rows]
@@ -63,28 +63,28 @@ def handed_out(asked: DrawnAllocator, growth: AllocatorGrowth) -> tuple[Int64Arr
     next_mark = np.append(bounds, history.rows)[np.minimum(place, bounds.size)]
     same = (ends >= 0) & (ends < next_mark)
     cuts = np.searchsorted(rows, bounds)
-    back, kept = (
+    back, retained = (
         np.diff(np.append(0, np.cumsum(part))[cuts])
         for part in (np.where(same, size, 0), np.where(same, 0, size))
     )
-    return back, kept
+    return back, retained
 
 
 def _draw(
-    asked: DrawnAllocator,
+    chosen: DrawnAllocator,
     growth: AllocatorGrowth,
     given_back: Int64Array,
-    kept: Int64Array,
+    retained: Int64Array,
 ) -> Drawing:
     steps = given_back.size
     together = -(-steps // _BARS)
     firsts = np.arange(0, steps, together)
     counts = np.diff(np.append(firsts, steps)) * growth.stride
-    back, rest = (np.add.reduceat(part, firsts) / counts for part in (given_back, kept))
+    back, rest = (np.add.reduceat(part, firsts) / counts for part in (given_back, retained))
     peak = growth.peak_bytes
     size, unit = bytes_unit(max(float((back + rest).max()), peak))
     labels = [plain(fit(growth.marks.label(k), 24)) for k in firsts.tolist()]
-    mean = float((given_back + kept).sum()) / (steps * growth.stride)
+    mean = float((given_back + retained).sum()) / (steps * growth.stride)
     times = f", {mean / peak:.1f} times the peak" if mean >= 0.1 * peak > 0 else ""
     of = "the mean of a step" if together * growth.stride > 1 else "a step"
     traces = [
@@ -98,9 +98,9 @@ def _draw(
     return drawing(
         traces,
         title="Allocated in every step",
-        subtitle=plain(f"{asked.name}: {size_text(mean)} in a step on average{times}", 400),
+        subtitle=plain(f"{chosen.name}: {size_text(mean)} in a step on average{times}", 400),
         description=(
-            f"Bars of the bytes that {asked.name} hands out in each of {steps * growth.stride} "
+            f"Bars of the bytes that {chosen.name} hands out in each of {steps * growth.stride} "
             f"steps, {size_text(mean)} on average; the peak of memory in use is {size_text(peak)}."
         ),
         barmode="stack",

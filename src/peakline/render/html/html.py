@@ -40,13 +40,13 @@ def text(value: Child) -> Markup:
         return Markup()
     if isinstance(value, Markup):
         return value
-    told = str(value)
-    if not told.isprintable():
-        told = "".join(
+    shown = str(value)
+    if not shown.isprintable():
+        shown = "".join(
             one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode()
-            for one in told
+            for one in shown
         )
-    return Markup(told.translate(_SPECIAL))
+    return Markup(shown.translate(_SPECIAL))
 
 
 def code(value: str, longest: int = _LONGEST) -> Markup:
@@ -63,11 +63,11 @@ def tag(name: str, /, *children: Child, **attributes: str | int | bool | None) -
     """An element. ``class_`` is written class, ``aria_label`` aria-label; None and False are left
     out, True stands without a value.
     """
-    told = "".join(
+    shown = "".join(
         f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{text(value)}"')
         for key, value in attributes.items()
         if value is not None and value is not False
     )
     if name in _VOID:
-        return Markup(f"<{name}{told}>")
-    return Markup(f"<{name}{told}>{join(children)}</{name}>")
+        return Markup(f"<{name}{shown}>")
+    return Markup(f"<{name}{shown}>{join(children)}</{name}>")

@@ -14,8 +14,9 @@ from pathlib import PurePath
 from typing import BinaryIO
 
 from peakline.document.profile import profile_text
-from peakline.findings.memory_answer import MemoryAnswer
+from peakline.findings.memory_answer import MemoryAnswer, answer_memory
 from peakline.findings.step_names import labels_of
+from peakline.findings.time_answer import answer_time
 from peakline.render.html import programs
 from peakline.render.html.context import Context
 from peakline.render.html.drawing import Drawings
@@ -30,6 +31,7 @@ from peakline.render.html.svg.paint import patterns, rules
 from peakline.render.html.tables import Tables
 from peakline.render.html.time import time
 from peakline.tables import Profile
+from peakline.tables.profile_facts import is_moment
 
 
 def write_report(
@@ -48,10 +50,6 @@ def write_report(
     The same profile gives the same bytes. Raises NotFoundError for an unknown allocator,
     InputError when the profile cannot be read.
     """
-    from peakline.findings.memory_answer import answer_memory
-    from peakline.findings.time_answer import answer_time
-    from peakline.tables.profile_facts import is_moment
-
     if answer is None:
         answer = answer_memory(profile, allocator=allocator)
     context = Context(

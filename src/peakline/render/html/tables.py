@@ -63,12 +63,12 @@ class Tables:
 
 
 def _row(columns: Sequence[Column], cells: Row, head: int) -> Markup:
-    told: list[Child] = []
+    text: list[Child] = []
     for place, (column, value) in enumerate(zip(columns, cells, strict=True)):
         shown = cell(value, column.unit)
         style = "number" if column.is_number else None
         if place == head:
-            told.append(tag("th", shown, scope="row", class_=style))
+            text.append(tag("th", shown, scope="row", class_=style))
         else:
-            told.append(tag("td", shown, class_=style))
-    return tag("tr", *told)
+            text.append(tag("td", shown, class_=style))
+    return tag("tr", *text)

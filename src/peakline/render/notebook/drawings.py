@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from peakline.arrays import Int64Array
 from peakline.document import limits
 from peakline.figures.drawn import DrawnAllocator
+from peakline.figures.look import ALARM, COLOURS
+from peakline.figures.over_time import read_usage
 from peakline.render.notebook.pieces import shown
 
 _BUCKETS = 160
@@ -15,9 +17,6 @@ _WIDTH, _HEIGHT = 2400, 300
 
 def memory_drawing(one: DrawnAllocator) -> str:
     """Memory in use over time, with a dot at the peak; empty where it cannot be drawn."""
-    from peakline.figures.look import ALARM, COLOURS
-    from peakline.figures.over_time import read_usage
-
     usage = read_usage(one, _BUCKETS)
     if usage is None:
         return ""
@@ -42,8 +41,6 @@ def steps_drawing(times: Int64Array) -> str:
     """How long each step took, in order; of many the longest of each stretch. Empty for one."""
     import numpy as np
 
-    from peakline.figures.look import COLOURS
-
     if times.size < 2 or not times.any():
         return ""
     edges = np.linspace(0, times.size, min(times.size, _BUCKETS) + 1).astype(np.int64)
@@ -61,8 +58,6 @@ def shares_drawing(parts: Sequence[tuple[str, str, float]]) -> str:
     """Shares of a whole side by side, and a legend: of each its name, a text and the share. The
     eight largest have a colour.
     """
-    from peakline.figures.look import COLOURS
-
     bars, names, begin = [], [], 0.0
     for (label, text, share), colour in zip(parts, COLOURS, strict=False):
         if share < limits.LEAST_PART:

@@ -25,12 +25,14 @@ from peakline.document.program_memory import (
     need_sections,
 )
 from peakline.errors import UsageError
+from peakline.figures.drawn import drawn_allocators
 from peakline.findings.failed_programs import explained_failures
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.peak.explained import AllocatorPeak
 from peakline.render.notebook import finding
+from peakline.render.notebook.drawings import memory_drawing
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import drawn, facts, headed, line, shown, table
 from peakline.text import allocator_text, counted, size_text
@@ -147,9 +149,6 @@ def by_peak(peaks: Sequence[AllocatorPeak]) -> list[AllocatorPeak]:
 
 def allocator_drawings(profile: Profile, answer: MemoryAnswer) -> dict[str, str]:
     """Memory in use over time of each allocator that can be drawn; none of one moment."""
-    from peakline.figures.drawn import drawn_allocators
-    from peakline.render.notebook.drawings import memory_drawing
-
     if answer.moment or not answer.allocators:
         return {}
     found = drawn_allocators(profile, None, answer)

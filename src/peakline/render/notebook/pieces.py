@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from peakline.document import limits
 from peakline.document.model import Fact, Table, capital, text_of
+from peakline.figures.text import one_line
 from peakline.text import counted
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ _TEXT = 60
 
 def shown(text: str, longest: int = _LONGEST) -> str:
     """``text`` of a file in one line, shortened, as HTML."""
-    from peakline.figures.text import one_line
-
     return html.escape(one_line(text, longest))
 
 

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from peakline.document.model import capital
 from peakline.document.profile import profile_text
+from peakline.document.summary import summary_lines
 from peakline.document.wording import NOTHING_NOTABLE
 from peakline.errors import DeadlineError, PeaklineError
+from peakline.findings.ranking import priorities
+from peakline.findings.summary import notable_of
 from peakline.render.notebook.finding import listed_findings
+from peakline.render.notebook.memory import allocator_drawings, memory_parts, program_parts
 from peakline.render.notebook.pieces import headed, line, listed, shown, table
+from peakline.render.notebook.time import time_parts
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -67,10 +72,6 @@ def _attempted(make: Callable[[], Sequence[str]]) -> Sequence[str]:
 
 def _said(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[str]:
     """The lines of the summary and the findings, as on the command line."""
-    from peakline.document.summary import summary_lines
-    from peakline.findings.ranking import priorities
-    from peakline.findings.summary import notable_of
-
     lines = summary_lines(profile, memory, time)
     found = []
     if memory.nothing and not any(one[0] == "memory" for one in lines):
@@ -92,14 +93,10 @@ def _said(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[str]
 
 
 def _of_memory(profile: Profile, answer: MemoryAnswer) -> list[str]:
-    from peakline.render.notebook.memory import allocator_drawings, memory_parts, program_parts
-
     if not answer.allocators:
         return program_parts(profile) if answer.nothing else []
     return memory_parts(answer, allocator_drawings(profile, answer))
 
 
 def _of_time(answer: TimeAnswer) -> list[str]:
-    from peakline.render.notebook.time import time_parts
-
     return list(time_parts(answer))

@@ -106,12 +106,12 @@ export const access = {
 /**
  * The answer as JSON.
  * @param {string} path under `/api/`
- * @param {Asked} [asked]
+ * @param {Asked} [requested]
  * @returns {Promise<Answer<any>>}
  */
-export async function json(path, asked = {}) {
-  const response = await request(path, asked);
-  return { data: await response.json(), ...told(response) };
+export async function json(path, requested = {}) {
+  const response = await request(path, requested);
+  return { data: await response.json(), ...reported(response) };
 }
 
 /**
@@ -129,23 +129,23 @@ export async function sessionPage(query, signal) {
 /**
  * The answer as bytes.
  * @param {string} path
- * @param {Asked} [asked]
+ * @param {Asked} [requested]
  * @returns {Promise<Answer<ArrayBuffer>>}
  */
-export async function binary(path, asked = {}) {
-  const response = await request(path, asked);
-  return { data: await response.arrayBuffer(), ...told(response) };
+export async function binary(path, requested = {}) {
+  const response = await request(path, requested);
+  return { data: await response.arrayBuffer(), ...reported(response) };
 }
 
 /**
  * The lines of a streamed answer, each parsed.
  * @param {string} path
- * @param {Asked} asked
+ * @param {Asked} requested
  * @returns {AsyncGenerator<any>}
  */
-export async function* lines(path, asked) {
-  const headers = { Accept: "application/x-ndjson", ...asked.headers };
-  const response = await request(path, { ...asked, headers });
+export async function* lines(path, requested) {
+  const headers = { Accept: "application/x-ndjson", ...requested.headers };
+  const response = await request(path, { ...requested, headers });
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -172,13 +172,13 @@ export function sessionPath(session, ...parts) {
  * A question to the service; asks for the token once where it is wanted. Raises ProblemError, or
  * the AbortError of `signal`.
  * @param {string} path
- * @param {Asked} asked
+ * @param {Asked} requested
  * @returns {Promise<Response>} of a status that is no error
  */
-export async function request(path, asked) {
+export async function request(path, requested) {
   const shown = token();
-  const response = (await sentAhead(path, asked)) ?? (await send(path, asked, shown));
-  asked.signal?.throwIfAborted();
+  const response = (await sentAhead(path, requested)) ?? (await send(path, requested, shown));
+  requested.signal?.throwIfAborted();
   if (response.ok) return response;
   // Always read: a request is not over, and holds what it needs, until its answer is.
   const problem = await problemOf(response);
@@ -187,7 +187,7 @@ export async function request(path, asked) {
     const given = token() !== shown ? token() : await access.ask();
     if (given) {
       sessionStorage.setItem(TOKEN, given);
-      const again = await send(path, asked, given);
+      const again = await send(path, requested, given);
       if (again.ok) return again;
       if (again.status === 401) sessionStorage.removeItem(TOKEN);
       throw await problemOf(again);
@@ -198,7 +198,7 @@ export async function request(path, asked) {
 
 /**
  * @param {string} path
- * @param {Asked} asked
+ * @param {Asked} requested
  * @param {string | null} shown
  */
 async function send(path, { query = {}, signal, method = "GET", body, headers = {} }, shown) {
@@ -232,7 +232,7 @@ async function send(path, { query = {}, signal, method = "GET", body, headers = 
 /**
  * The answer that `askAhead` was called for, once.
  * @param {string} path
- * @param {Asked} asked
+ * @param {Asked} requested
  */
 async function sentAhead(path, { query = {}, method = "GET" }) {
   if (method !== "GET") return null;
@@ -274,7 +274,7 @@ export async function problemOf(response) {
  * @param {Response} response
  * @returns {{warnings: (Warning | string)[], notes: string[]}}
  */
-export function told(response) {
+export function reported(response) {
   return {
     warnings: list(response.headers.get("Peakline-Warnings")),
     notes: list(response.headers.get("Peakline-Notes")),

@@ -4,7 +4,7 @@ import { openDialog } from "./dialog.js";
 import { announce, h } from "./dom.js";
 import { failed } from "./states.js";
 
-const TOLD_MS = 1600;
+const REPORTED_MS = 1600;
 
 /**
  * A button that copies an address of this page.
@@ -34,7 +34,7 @@ export function copyText(title, text) {
       openDialog(title, failed(error));
     }
     button.disabled = false;
-    setTimeout(() => void (button.textContent = title), TOLD_MS);
+    setTimeout(() => void (button.textContent = title), REPORTED_MS);
   } }, title);
   return button;
 }

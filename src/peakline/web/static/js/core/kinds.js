@@ -30,8 +30,8 @@ export function kindOf(name, values) {
  * @param {string} name
  */
 export function titleOf(name) {
-  const words = name.replace(/_ps$/, "").replace(/_/g, " ").trim();
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  const phrase = name.replace(/_ps$/, "").replace(/_/g, " ").trim();
+  return phrase.charAt(0).toUpperCase() + phrase.slice(1);
 }
 
 /**

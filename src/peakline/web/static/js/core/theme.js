@@ -10,7 +10,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 /** Apply the reader's choice; call once at start. */
 export function startTheme() {
   apply(localStorage.getItem(KEY));
-  dark.addEventListener("change", tell);
+  dark.addEventListener("change", notify);
 }
 
 /** @returns {"light" | "dark"} what is shown */
@@ -24,7 +24,7 @@ export function switchTheme() {
   const next = theme() === "dark" ? "light" : "dark";
   localStorage.setItem(KEY, next);
   apply(next);
-  tell();
+  notify();
 }
 
 /**
@@ -67,6 +67,6 @@ function apply(choice) {
   else delete document.documentElement.dataset["theme"];
 }
 
-function tell() {
+function notify() {
   for (const listener of listeners) listener();
 }

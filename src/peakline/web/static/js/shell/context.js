@@ -44,13 +44,13 @@ export class Context {
     if (this.signal.aborted) return;
     Object.assign(this.#waiting, changes);
     clearTimeout(this.#timer);
-    const tell = () => {
-      const told = this.#waiting;
+    const notify = () => {
+      const reported = this.#waiting;
       this.#waiting = {};
-      this.router.change(told, push);
+      this.router.change(reported, push);
     };
-    if (push) tell();
-    else this.#timer = setTimeout(tell, REPLACE_MS);
+    if (push) notify();
+    else this.#timer = setTimeout(notify, REPLACE_MS);
   }
 
   /** Another address is shown now: what still waits to be told was about the one before. */
@@ -88,7 +88,7 @@ export class Context {
    * @param {AbortSignal} [signal] besides the view's own
    */
   tool(name, query = {}, signal = this.signal) {
-    return json(sessionPath(this.session, "tools", name), { query: this.#asked(query), signal });
+    return json(sessionPath(this.session, "tools", name), { query: this.#requested(query), signal });
   }
 
   /**
@@ -98,7 +98,7 @@ export class Context {
    * @param {AbortSignal} [signal]
    */
   toolBytes(name, query = {}, signal = this.signal) {
-    return binary(sessionPath(this.session, "tools", name), { query: this.#asked(query), signal });
+    return binary(sessionPath(this.session, "tools", name), { query: this.#requested(query), signal });
   }
 
   /**
@@ -120,11 +120,11 @@ export class Context {
    */
   resource(parts, query = {}) {
     return json(sessionPath(this.session, ...parts),
-      { query: this.#asked(query), signal: this.signal });
+      { query: this.#requested(query), signal: this.signal });
   }
 
   /** @param {Query} query */
-  #asked(query) {
+  #requested(query) {
     return { root: this.root, host: this.host, ...query };
   }
 }

@@ -12,7 +12,7 @@ const TITLES = {
   summary: "Summary", memory: "Memory", timeline: "Timeline", steps: "Steps and ops",
   graph: "Graph", sql: "SQL",
 };
-const KEPT = ["host", "root"];
+const RETAINED = ["host", "root"];
 /** Parameters that mean the same in two views. */
 const SHARED = { memory: ["from", "to", "at"], timeline: ["from", "to", "at"] };
 
@@ -71,7 +71,7 @@ export class Header {
 
   #draw() {
     const { view, session } = this.#address;
-    const root = this.#kept();
+    const root = this.#retained();
     fill(this.where,
       h("a", { href: formatAddress({ view: "sessions", session: "", params: root }),
         "aria-current": view === "sessions" ? "page" : null }, "Sessions"),
@@ -92,16 +92,16 @@ export class Header {
     const { session, params } = this.#address;
     const both = /** @type {Record<string, string[]>} */ (SHARED);
     const shared = both[this.#address.view]?.filter((name) => both[view]?.includes(name)) ?? [];
-    const kept = [...KEPT, ...shared];
+    const retained = [...RETAINED, ...shared];
     return formatAddress({ view, session, params:
-      Object.fromEntries(Object.entries(params).filter(([name]) => kept.includes(name))) });
+      Object.fromEntries(Object.entries(params).filter(([name]) => retained.includes(name))) });
   }
 
   /** What is open is Before: what is compared with it is what changed. */
   #compare() {
     const { session, params: { root = "", host = "" } } = this.#address;
     pickSession(`Compare ${session} with`, { root, without: [session], choose: (name) => {
-      location.hash = formatAddress({ view: "compare", session: "", params: { ...this.#kept(),
+      location.hash = formatAddress({ view: "compare", session: "", params: { ...this.#retained(),
         first: session, second: name, ...(host ? { first_host: host } : {}) } });
     } });
   }
@@ -113,14 +113,14 @@ export class Header {
     const choice = h("select", { "aria-label": "Host" },
       ...hosts.map((host) => h("option", { value: host, selected: host === params["host"] }, host)));
     choice.addEventListener("change", () => {
-      const address = { ...this.#address, params: { ...this.#kept(), host: choice.value } };
+      const address = { ...this.#address, params: { ...this.#retained(), host: choice.value } };
       location.hash = formatAddress(address);
     });
     return choice;
   }
 
   /** @returns {Record<string, string>} what every address of this server needs */
-  #kept() {
+  #retained() {
     const root = this.#address.params["root"];
     return root ? { root } : {};
   }

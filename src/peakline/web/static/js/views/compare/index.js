@@ -28,7 +28,7 @@ import { isChance, timePart } from "./time.js";
 /** @typedef {{coming: Promise<StepwiseData>, measure: Measure, onMeasure: (measure: Measure) => void}} Steps */
 
 const COMPARED = ["new", "worse", "gone"];
-const ASKED = ["first", "second", "with", "first_host", "second_host"];
+const REQUESTED = ["first", "second", "with", "first_host", "second_host"];
 const MEASURES = ["end", "low", "high"];
 
 /** @param {import("../../shell/context.js").Context} context */
@@ -83,9 +83,9 @@ class CompareView {
     this.pickers.setParams(params);
     // Which log directory is asked is not known before.
     if (!this.#isReady) return;
-    const asked = ASKED.map((name) => params[name] ?? "").join("\n");
-    if (asked === this.#shown) return;
-    this.#shown = asked;
+    const requested = REQUESTED.map((name) => params[name] ?? "").join("\n");
+    if (requested === this.#shown) return;
+    this.#shown = requested;
     void this.#compare();
   }
 

@@ -86,7 +86,7 @@ export class StepwiseData {
   }
 
   /** How they are laid beside one another, in one line. */
-  get told() {
+  get reported() {
     if (this.bySteps) return "Aligned by the number of the step, counted from the first of each profile.";
     const why = this.without.length
       ? `${this.without.join(", ")} ${this.without.length === 1 ? "has" : "have"} no steps` : "No steps";

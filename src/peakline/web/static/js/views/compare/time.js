@@ -20,7 +20,7 @@ const LIKELY = WORDING.thresholds.chance;
  */
 export function timePart({ time: both }, links, chart) {
   return h("section", { class: "panel stack", "aria-label": "Time" }, h("h2", {}, "Time"),
-    ...(both ? told(both, links, chart)
+    ...(both ? reported(both, links, chart)
       : [h("p", { class: "quiet" }, "Neither profile has steps or ops.")]));
 }
 
@@ -37,7 +37,7 @@ export function isChance({ chance }) {
  * @param {Links} links
  * @param {HTMLElement} chart
  */
-function told(both, links, chart) {
+function reported(both, links, chart) {
   const { before, after, parts, ops, notes } = both;
   const found = [];
   if (before.times || after.times) {

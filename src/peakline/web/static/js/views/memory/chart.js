@@ -143,17 +143,17 @@ export class Chart {
   /** What has to be asked for; null when all that is drawn is known as finely as it can be drawn. */
   #wanted() {
     const { viewport } = this.model;
-    const inView = this.#asked(viewport.from, viewport.to);
+    const inView = this.#requested(viewport.from, viewport.to);
     if (inView) return inView;
     // The overview has time until what is in view is there.
-    return this.#asked(viewport.first, viewport.last);
+    return this.#requested(viewport.first, viewport.last);
   }
 
   /**
    * @param {number} from
    * @param {number} to
    */
-  #asked(from, to) {
+  #requested(from, to) {
     const names = this.model.shown.map(({ name }) => name), width = this.pixels;
     if (!this.surface.width || !names.length) return null;
     const isKnown = [this.#fine, this.model.whole].some((curves) => curves && curves.from === from
@@ -223,7 +223,7 @@ export class Chart {
     if (range) paintRange(frame, range[0], range[1]);
     const moment = model.shownMoment;
     if (moment !== null) paintMoment(frame, moment, time(moment, 7), STRIP);
-    this.#tell(best, state.fit && low > 0 ? low : 0);
+    this.#notify(best, state.fit && low > 0 ? low : 0);
   }
 
   /** The bytes at the bottom and at the top. @returns {[number, number]} */
@@ -253,9 +253,9 @@ export class Chart {
    * @param {Curves | null} best
    * @param {number} low
    */
-  #tell(best, low) {
+  #notify(best, low) {
     const { viewport, shown, moment } = this.model;
-    const isExact = this.#asked(viewport.from, viewport.to) === null && best !== null
+    const isExact = this.#requested(viewport.from, viewport.to) === null && best !== null
       && this.#pictured() === null;
     this.canvas.setAttribute("aria-busy", String(!isExact));
     if (isExact) this.canvas.dataset["drawn"] = `${viewport.from}-${viewport.to}`;

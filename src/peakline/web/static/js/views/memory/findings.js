@@ -23,13 +23,13 @@ export class Findings {
    * @param {import("../../shell/context.js").Context} context
    * @param {import("./model.js").Model} model
    * @param {import("./live.js").Change} change
-   * @param {(answer: import("../../core/api.js").Answer<any>) => void} told
+   * @param {(answer: import("../../core/api.js").Answer<any>) => void} reported
    */
-  constructor(context, model, change, told) {
+  constructor(context, model, change, reported) {
     this.context = context;
     this.model = model;
     this.change = change;
-    this.told = told;
+    this.reported = reported;
     this.content = h("div", { class: "stack" }, loading(WAITING));
     const head = h("h2", { id: "findings-heading" }, "Findings");
     this.element = h("section", { class: "panel memory-findings", "aria-labelledby": head.id },
@@ -41,7 +41,7 @@ export class Findings {
     try {
       const answer = await this.context.tool("memory_findings");
       this.#data = answer.data;
-      this.told(answer);
+      this.reported(answer);
       this.draw();
     } catch (error) {
       if (this.context.signal.aborted) return;

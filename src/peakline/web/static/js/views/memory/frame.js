@@ -300,8 +300,8 @@ function shortest(context, name, room) {
  * @param {number} room
  */
 export function fitted(context, text, room) {
-  let kept = text.length > 200 ? text.slice(0, 200) : text;
-  if (kept === text && context.measureText(text).width <= room) return text;
-  while (kept && context.measureText(`${kept}…`).width > room) kept = kept.slice(0, -1);
-  return kept && `${kept}…`;
+  let retained = text.length > 200 ? text.slice(0, 200) : text;
+  if (retained === text && context.measureText(text).width <= room) return text;
+  while (retained && context.measureText(`${retained}…`).width > room) retained = retained.slice(0, -1);
+  return retained && `${retained}…`;
 }

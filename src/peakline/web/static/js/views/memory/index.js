@@ -59,7 +59,7 @@ class MemoryView {
   /** Moments that were asked for: the last one counts, whichever answer comes first. */
   #turn = 0;
   /** @type {Map<string, {warnings: any[], notes: string[]}>} */
-  #told = new Map();
+  #reported = new Map();
   /** The tables that the profile has. @type {string[]} */
   #tables = [];
   /** Compiled programs, where it has them. @type {Programs | null} */
@@ -88,10 +88,10 @@ class MemoryView {
     const { context } = this;
     fill(context.main, loading("Reading the memory records"));
     try {
-      const { data, ...told } = await context.tool("live_memory", { limit: 0 });
+      const { data, ...reported } = await context.tool("live_memory", { limit: 0 });
       this.#tables = (await context.resource(["tables"])).data;
       if (!data.allocators.length) {
-        if (!this.#openPrograms()) fill(context.main, this.#title(), nothing(told));
+        if (!this.#openPrograms()) fill(context.main, this.#title(), nothing(reported));
         return;
       }
       const counters = new Counters(context);
@@ -103,7 +103,7 @@ class MemoryView {
       model.state = readState(this.params);
       this.#model = model;
       this.#build(model);
-      this.#tell("live", told);
+      this.#notify("live", reported);
     } catch (error) {
       if (isAbort(error) || context.signal.aborted) return;
       fill(context.main, failed(error, () => void this.open()));
@@ -220,7 +220,7 @@ class MemoryView {
     const addresses = new Addresses(context, model, change);
     const lifetimes = new Lifetimes(context, model, change);
     const findings = new Findings(context, model, change, (answer) => {
-      this.#tell("findings", answer);
+      this.#notify("findings", answer);
       lifetimes.know(answer.data.growth);
     });
     if (this.#tables.includes("hlo_modules")) {
@@ -280,7 +280,7 @@ class MemoryView {
       if (data.length) this.#parts?.live.nameSteps();
     } catch (error) {
       if (isAbort(error)) return;
-      this.#tell("steps", { warnings: [], notes: [`The steps are not shown: ${error}`] });
+      this.#notify("steps", { warnings: [], notes: [`The steps are not shown: ${error}`] });
     }
   }
 
@@ -384,16 +384,16 @@ class MemoryView {
   /**
    * What was lost or guessed, of every part of the view, once.
    * @param {string} part
-   * @param {{warnings: any[], notes: string[]}} told
+   * @param {{warnings: any[], notes: string[]}} reported
    */
-  #tell(part, told) {
-    this.#told.set(part, told);
+  #notify(part, reported) {
+    this.#reported.set(part, reported);
     /** @type {Map<string, any>} */
     const warnings = new Map();
-    for (const one of [...this.#told.values()].flatMap((each) => each.warnings)) {
+    for (const one of [...this.#reported.values()].flatMap((each) => each.warnings)) {
       warnings.set(typeof one === "string" ? one : `${one.kind} ${one.detail}`, one);
     }
-    const notes = [...new Set([...this.#told.values()].flatMap((each) => each.notes))];
+    const notes = [...new Set([...this.#reported.values()].flatMap((each) => each.notes))];
     fill(this.remarks, notices({ warnings: [...warnings.values()], notes }));
     this.remarks.hidden = !warnings.size && !notes.length;
   }

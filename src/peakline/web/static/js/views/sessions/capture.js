@@ -57,7 +57,7 @@ export function openCapture(server, root, place) {
   });
   const others = h("textarea", { id: "others", rows: 2, class: "wide mono", spellcheck: "false",
     placeholder: "tpu_trace_mode=TRACE_COMPUTE" });
-  const told = h("div", {});
+  const reported = h("div", {});
   const form = h("form", { class: "stack capture" },
     h("label", { for: "hosts" }, "Hosts, one a line"), hosts,
     h("p", { id: "hosts-help", class: "quiet" }, helpOf(server)), ports,
@@ -66,7 +66,7 @@ export function openCapture(server, root, place) {
     h("details", {}, h("summary", {}, "Options"),
       h("div", { class: "columns levels" }, ...levels.map(({ element }) => element)),
       h("label", { for: "others" }, "Others, NAME=VALUE a line"), others),
-    told, h("div", { class: "row-of" }, h("button", { type: "submit", class: "primary" }, "Record")));
+    reported, h("div", { class: "row-of" }, h("button", { type: "submit", class: "primary" }, "Record")));
   const checkPorts = () => void (ports.textContent = portsRemark(hostsOf(hosts.value), server));
   hosts.addEventListener("input", checkPorts);
   checkPorts();
@@ -80,17 +80,17 @@ export function openCapture(server, root, place) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     /** @type {Asked} */
-    const asked = {
+    const requested = {
       hosts: hostsOf(hosts.value), duration_ms: Math.max(1, Math.round(Number(seconds.value) * 1000)),
       session_id: name.value.trim(), options: optionsOf(others.value),
     };
     for (const { option, select } of levels) {
-      if (select.value) asked.options[option] = select.value;
+      if (select.value) requested.options[option] = select.value;
     }
     localStorage.setItem(LAST, JSON.stringify({ hosts: hosts.value, seconds: seconds.value }));
-    fill(told);
+    fill(reported);
     form.hidden = true;
-    recording = new Recording(asked, server, root, place, () => {
+    recording = new Recording(requested, server, root, place, () => {
       recording?.element.remove();
       recording = null;
       form.hidden = false;
@@ -111,9 +111,9 @@ export function openCapture(server, root, place) {
 
 /** @param {ServerDocument} server */
 function helpOf({ profiler_port: port, workers }) {
-  const asked = `Each host's profiler is reached at port ${port} (--profiler-port); the job starts it `
+  const requested = `Each host's profiler is reached at port ${port} (--profiler-port); the job starts it `
     + `with jax.profiler.start_server(${port}) or tf.profiler.experimental.server.start(${port}).`;
-  return workers.length ? `${asked} Known by name: ${workers.join(", ")}.` : asked;
+  return workers.length ? `${requested} Known by name: ${workers.join(", ")}.` : requested;
 }
 
 /**

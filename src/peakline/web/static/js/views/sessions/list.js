@@ -48,27 +48,27 @@ export class SessionList {
   #shown = [];
   #resort = 0;
 
-  /** @param {Told} told */
-  constructor(told) {
-    this.told = told;
-    this.summaries = new Summaries(told.root, told.signal,
+  /** @param {Told} reported */
+  constructor(reported) {
+    this.reported = reported;
+    this.summaries = new Summaries(reported.root, reported.signal,
       (session) => this.#rows.get(keyOf(session))?.cells["findings"]?.isConnected ?? false,
       (session) => this.#arrived(session));
     this.table = new DataTable({
-      label: "Sessions", columns: this.#columns(), sort: told.sort, remote: !isSortedLater(told.sort),
-      onSort: (sort) => told.onSort(sort),
-      onSeen: (first, last) => told.onSeen(first, last),
-      onChoose: (row) => told.onChoose(row), isChosen: (row) => told.isChosen(row),
+      label: "Sessions", columns: this.#columns(), sort: reported.sort, remote: !isSortedLater(reported.sort),
+      onSort: (sort) => reported.onSort(sort),
+      onSeen: (first, last) => reported.onSeen(first, last),
+      onChoose: (row) => reported.onChoose(row), isChosen: (row) => reported.isChosen(row),
       nothing: "No session matches.",
     });
     this.table.element.addEventListener("keydown", (event) => {
       const row = /** @type {Row | undefined} */ (this.table.active);
       if (event.key !== " " || event.target !== this.table.element || !row) return;
       event.preventDefault();
-      told.onPick(row.name, !told.isPicked(row.name));
+      reported.onPick(row.name, !reported.isPicked(row.name));
       this.table.refresh();
     });
-    told.signal.addEventListener("abort", () => clearTimeout(this.#resort));
+    reported.signal.addEventListener("abort", () => clearTimeout(this.#resort));
   }
 
   get element() {
@@ -127,7 +127,7 @@ export class SessionList {
 
   /** @returns {import("../../core/table.js").Column[]} */
   #columns() {
-    const { link, isPicked, onPick } = this.told;
+    const { link, isPicked, onPick } = this.reported;
     const later = (/** @type {string} */ key) => (/** @type {Row} */ row) => this.#later(row, key);
     return [
       { key: "pick", title: "", unsorted: true, width: "2.4rem", help: "Pick two to ten to compare",
@@ -162,7 +162,7 @@ export class SessionList {
   /** @param {Row} row */
   #views(row) {
     return h("span", { class: "views" }, ...viewsOf(row.session).map(({ view, text }) =>
-      h("a", { href: this.told.link(row.name, view), tabindex: -1,
+      h("a", { href: this.reported.link(row.name, view), tabindex: -1,
         onclick: (/** @type {Event} */ event) => event.stopPropagation() }, text)));
   }
 
@@ -189,7 +189,7 @@ export class SessionList {
     row.session = { ...row.session, tools: this.summaries.tools(row.session) };
     this.#draw(row);
     if (!["known", "failed"].includes(this.stateOf(row).kind) && !row.session.tools) return;
-    this.told.onKnown(row);
+    this.reported.onKnown(row);
     if (isSortedLater(this.table.sort) && !this.#resort) {
       this.#resort = setTimeout(() => {
         this.#resort = 0;
@@ -280,13 +280,13 @@ function rowOf(session) {
 
 /** @param {import("./glance.js").Glance} glance */
 function badges({ findings, first, notable }) {
-  const told = SEVERITIES.filter((severity) => findings[severity] > 0);
-  if (!told.length && notable.length) {
+  const reported = SEVERITIES.filter((severity) => findings[severity] > 0);
+  if (!reported.length && notable.length) {
     return [h("span", { class: "quiet", title: notable.join("\n") }, "worth a look")];
   }
-  if (!told.length) return [h("span", { class: "quiet" }, "nothing stands out")];
+  if (!reported.length) return [h("span", { class: "quiet" }, "nothing stands out")];
   const title = first.map((finding) => finding.title).join("\n");
-  const words = { error: "error", warning: "warning", info: "info" };
-  return told.map((severity) => h("span", { class: `badge ${severity}`, title },
-    severity === "info" ? `${findings.info} info` : counted(findings[severity], words[severity])));
+  const phrase = { error: "error", warning: "warning", info: "info" };
+  return reported.map((severity) => h("span", { class: `badge ${severity}`, title },
+    severity === "info" ? `${findings.info} info` : counted(findings[severity], phrase[severity])));
 }

@@ -19,14 +19,14 @@ export class Recording {
   isRunning = false;
 
   /**
-   * @param {import("./capture.js").Asked} asked
+   * @param {import("./capture.js").Asked} requested
    * @param {import("../../core/server.js").ServerDocument} server
    * @param {string} root
    * @param {import("./capture.js").Place} place
    * @param {() => void} onBack the reader wants to change something
    */
-  constructor(asked, server, root, place, onBack) {
-    this.asked = asked;
+  constructor(requested, server, root, place, onBack) {
+    this.requested = requested;
     this.server = server;
     this.root = root;
     this.place = place;
@@ -36,10 +36,10 @@ export class Recording {
       h("caption", { class: "unseen" }, "Hosts"),
       h("thead", {}, h("tr", {}, ...["Host", "State", "Detail"].map((title) =>
         h("th", { scope: "col" }, title)))), this.body);
-    this.progress = h("progress", { max: asked.duration_ms, value: 0, "aria-label": "Recording" });
-    this.told = h("div", { class: "stack", role: "status" });
+    this.progress = h("progress", { max: requested.duration_ms, value: 0, "aria-label": "Recording" });
+    this.reported = h("div", { class: "stack", role: "status" });
     this.buttons = h("div", { class: "row-of" });
-    this.element = h("div", { class: "stack capture" }, this.progress, this.table, this.told,
+    this.element = h("div", { class: "stack capture" }, this.progress, this.table, this.reported,
       this.buttons);
   }
 
@@ -57,7 +57,7 @@ export class Recording {
     const tick = setInterval(() => this.#tick(performance.now() - began), TICK_MS);
     try {
       for await (const event of lines("captures", { method: "POST", query: { root: this.root },
-        body: this.asked, signal: this.#ends.signal })) this.#take(event);
+        body: this.requested, signal: this.#ends.signal })) this.#take(event);
       if (this.isRunning) throw new ProblemError(0, "", "the answer ended before the capture did");
     } catch (error) {
       this.#failed(error);
@@ -69,11 +69,11 @@ export class Recording {
   /** @param {number} spent ms */
   #tick(spent) {
     if (!this.isRunning) return;
-    const { duration_ms } = this.asked;
+    const { duration_ms } = this.requested;
     const isRecorded = spent >= duration_ms;
     if (isRecorded) this.progress.removeAttribute("value");
     else this.progress.value = spent;
-    fill(this.told, isRecorded
+    fill(this.reported, isRecorded
       ? `${time(duration_ms * 1e9)} recorded; the profiles are on their way (${time(spent * 1e9, 2)})`
       : `recording: ${time(spent * 1e9, 2)} of ${time(duration_ms * 1e9)}`);
   }
@@ -113,18 +113,18 @@ export class Recording {
       const tries = attempts > 1 ? `; ${counted(attempts, "attempt")}` : "";
       this.#host(host, state, (error || (size ? bytes(size) : "")) + tries);
     }
-    const kept = outcomes.filter((/** @type {any} */ one) => GOOD.includes(one.state)).length;
+    const retained = outcomes.filter((/** @type {any} */ one) => GOOD.includes(one.state)).length;
     const remarks = notes.map((/** @type {string} */ note) => h("p", { class: "quiet" }, note));
     if (empty_trace) {
-      fill(this.told, h("p", {}, "No host recorded anything, so there is no session. Was a step "
+      fill(this.reported, h("p", {}, "No host recorded anything, so there is no session. Was a step "
         + "running? Record for longer."), remarks);
       this.#offer();
       return;
     }
-    const isWhole = kept === outcomes.length;
-    fill(this.told, h("p", { class: isWhole ? "good" : "warn" }, isWhole
-      ? `Done: ${counted(kept, "host")} recorded.`
-      : `${kept} of ${counted(outcomes.length, "host")} recorded; the session has what they recorded.`), remarks);
+    const isWhole = retained === outcomes.length;
+    fill(this.reported, h("p", { class: isWhole ? "good" : "warn" }, isWhole
+      ? `Done: ${counted(retained, "host")} recorded.`
+      : `${retained} of ${counted(outcomes.length, "host")} recorded; the session has what they recorded.`), remarks);
     const open = h("a", { class: "button primary", href: this.place.link(session_id, "summary") },
       `Open ${session_id}`);
     fill(this.buttons, open,
@@ -143,11 +143,11 @@ export class Recording {
       for (const { state } of this.#hosts.values()) {
         if (!state.className) state.textContent = "cancelled";
       }
-      fill(this.told, h("p", {}, "Cancelled: the hosts' profilers are free again, and nothing was stored."));
+      fill(this.reported, h("p", {}, "Cancelled: the hosts' profilers are free again, and nothing was stored."));
     } else {
       const reason = error instanceof Error ? error.message : String(error);
       const advice = adviceFor(error, this.server);
-      fill(this.told, h("p", { class: "bad", role: "alert" }, reason), advice && h("p", {}, advice));
+      fill(this.reported, h("p", { class: "bad", role: "alert" }, reason), advice && h("p", {}, advice));
     }
     this.#offer();
   }

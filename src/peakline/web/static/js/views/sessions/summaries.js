@@ -33,13 +33,13 @@ export class Summaries {
    * @param {string} root
    * @param {AbortSignal} signal
    * @param {(session: ListedSession) => boolean} isSeen whether its row is in view
-   * @param {(session: ListedSession) => void} tell its state changed
+   * @param {(session: ListedSession) => void} notify its state changed
    */
-  constructor(root, signal, isSeen, tell) {
+  constructor(root, signal, isSeen, notify) {
     this.root = root;
     this.signal = signal;
     this.isSeen = isSeen;
-    this.tell = tell;
+    this.notify = notify;
     /** Whether rows that are out of view are asked about, too: the list is sorted by what they say. */
     this.all = false;
   }
@@ -100,10 +100,10 @@ export class Summaries {
   async #ask(session) {
     this.#asking += 1;
     this.#set(session, { kind: "asking" });
-    const asked = { query: { root: this.root }, signal: this.signal };
+    const requested = { query: { root: this.root }, signal: this.signal };
     try {
       if (!this.tools(session)) {
-        const { data, notes } = await json(sessionPath(session.session_id), asked);
+        const { data, notes } = await json(sessionPath(session.session_id), requested);
         this.#tools.set(keyOf(session), data.tools);
         // Its own line is all that is noted of one session, and there only where no tool can read it.
         const [reason] = notes;
@@ -115,10 +115,10 @@ export class Summaries {
       const isLarge = (session.bytes ?? 0) > LARGE_BYTES && !this.#wanted.has(keyOf(session));
       if (!this.tools(session)?.includes("summary") || isLarge) {
         this.#states.delete(keyOf(session));
-        this.tell(session);
+        this.notify(session);
         return;
       }
-      const { data } = await json(sessionPath(session.session_id, "tools", "summary"), asked);
+      const { data } = await json(sessionPath(session.session_id, "tools", "summary"), requested);
       this.#set(session, { kind: "known", glance: glanceOf(data) });
     } catch (error) {
       if (isAbort(error)) return;
@@ -143,7 +143,7 @@ export class Summaries {
    */
   #set(session, state) {
     this.#states.set(keyOf(session), state);
-    this.tell(session);
+    this.notify(session);
   }
 }
 

@@ -98,11 +98,11 @@ class Upload {
       spellcheck: "false", class: "wide" });
     this.progress = h("progress", { max: file.size || 1, value: 0, hidden: true,
       "aria-label": `Sending ${file.name}` });
-    this.told = h("p", { class: "outcome" });
+    this.reported = h("p", { class: "outcome" });
     this.element = h("div", { class: "stack file" },
       h("div", {}, h("strong", { class: "name" }, file.name), " ",
         h("span", { class: "quiet" }, bytes(file.size))),
-      h("label", { for: id }, "Session name"), this.field, this.progress, this.told);
+      h("label", { for: id }, "Session name"), this.field, this.progress, this.reported);
   }
 
   get name() {
@@ -115,8 +115,8 @@ class Upload {
     this.field.disabled = true;
     this.progress.hidden = false;
     this.progress.value = 0;
-    this.told.className = "outcome";
-    fill(this.told, "Sending …");
+    this.reported.className = "outcome";
+    fill(this.reported, "Sending …");
     try {
       this.#check();
       const { size } = this.file;
@@ -125,13 +125,13 @@ class Upload {
         signal,
         progress: (sent) => {
           this.progress.value = Math.min(sent, size);
-          this.told.textContent = sent < size
+          this.reported.textContent = sent < size
             ? `${bytes(sent)} of ${bytes(size)} (${percent(sent / size)})` : "Looking at it …";
         },
       });
       this.stored = document.session_id;
       this.progress.hidden = true;
-      fill(this.told, "Stored as ",
+      fill(this.reported, "Stored as ",
         h("a", { href: this.place.link(this.stored, "summary") }, this.stored));
       announce(`${this.file.name} is stored`);
     } catch (error) {
@@ -158,8 +158,8 @@ class Upload {
     this.field.disabled = false;
     const reason = error instanceof Error ? error.message : String(error);
     const status = error instanceof ProblemError ? error.status : -1;
-    this.told.className = "outcome bad";
-    fill(this.told, h("span", { role: "alert" }, `${reason}. ${adviceFor(status)}`));
+    this.reported.className = "outcome bad";
+    fill(this.reported, h("span", { role: "alert" }, `${reason}. ${adviceFor(status)}`));
     if (status !== 409) return;
     this.field.value = freeName(this.name.trim(), [...this.place.names, this.name.trim()]);
     this.field.focus();

@@ -4,7 +4,7 @@ import { fill, h } from "../../core/dom.js";
 import { counted, date } from "../../core/format.js";
 
 const KEY = "peakline.sql.history";
-const KEPT = 50;
+const RETAINED = 50;
 
 /** @typedef {{query: string, rows: number, when: string}} Past */
 
@@ -24,9 +24,9 @@ function past() {
  */
 export function remember(query, rows) {
   const others = past().filter((one) => one.query !== query);
-  const kept = [{ query, rows, when: new Date().toISOString() }, ...others].slice(0, KEPT);
+  const retained = [{ query, rows, when: new Date().toISOString() }, ...others].slice(0, RETAINED);
   try {
-    localStorage.setItem(KEY, JSON.stringify(kept));
+    localStorage.setItem(KEY, JSON.stringify(retained));
   } catch {
     // The browser's store is full or closed: the page works without a history.
   }

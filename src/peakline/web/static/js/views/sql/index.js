@@ -12,7 +12,7 @@ import { tablesPart } from "./tables.js";
 
 /** @param {import("../../shell/context.js").Context} context */
 export function mount(context) {
-  let asked = "";
+  let requested = "";
   let shown = context.params;
   /** @type {AbortController | null} */
   let running = null;
@@ -30,8 +30,8 @@ export function mount(context) {
   context.signal.addEventListener("abort", leave);
   void addTables();
   update(context.params);
-  questions.open = !asked;
-  if (!asked) editor.focus();
+  questions.open = !requested;
+  if (!requested) editor.focus();
   return {
     update, destroy: leave,
     help: /** @type {[string, string][]} */ ([["Ctrl Enter", "runs the query"]]),
@@ -41,11 +41,11 @@ export function mount(context) {
   function update(params) {
     shown = params;
     const query = params["query"] ?? "";
-    if (query !== asked) {
+    if (query !== requested) {
       if (query) run(query, false);
       else {
         leave();
-        asked = "";
+        requested = "";
         editor.setText("");
         fill(output);
       }
@@ -59,10 +59,10 @@ export function mount(context) {
   function run(query, isReader) {
     if (!query.trim()) return;
     // The chart was of the other query's columns.
-    if (isReader && query !== asked) {
+    if (isReader && query !== requested) {
       change({ query, chart: null, x: null, y: null, sort: null }, true);
     }
-    asked = query;
+    requested = query;
     editor.setText(query);
     leave();
     running = new AbortController();

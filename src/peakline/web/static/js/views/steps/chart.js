@@ -44,7 +44,7 @@ export class StepChart {
   /** The last step of a range that begins with the chosen one. */
   #until = -1;
   #drawn = 0;
-  #asked = "";
+  #requested = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #asking = new AbortController();
@@ -91,7 +91,7 @@ export class StepChart {
   setSource(source, medians, longest) {
     this.#source = source;
     this.#columns = source.whole;
-    this.#asked = "";
+    this.#requested = "";
     this.#asking.abort();
     this.#medians = medians.slice(0, MEDIANS);
     this.#detach();
@@ -229,18 +229,18 @@ export class StepChart {
       return;
     }
     const key = `${first} ${last} ${width}`;
-    if (key === this.#asked) return;
-    this.#asked = key;
+    if (key === this.#requested) return;
+    this.#requested = key;
     this.#asking.abort();
     this.#asking = new AbortController();
     try {
       const columns = await source.columns(first, last, width, this.#asking.signal);
-      if (key !== this.#asked) return;
+      if (key !== this.#requested) return;
       this.#columns = columns;
       this.draw();
     } catch (error) {
       // What is drawn is coarser, and right; the next movement tries again.
-      if (!isAbort(error) && key === this.#asked) this.#asked = "";
+      if (!isAbort(error) && key === this.#requested) this.#requested = "";
     }
   }
 
@@ -351,9 +351,9 @@ export class StepChart {
     }
     const parts = PARTS.map((part) => ({ ...part, ps: columns.part(bin, part.name) }))
       .filter(({ ps }) => ps > 0);
-    const told = shares(parts.map(({ ps }) => ps));
+    const reported = shares(parts.map(({ ps }) => ps));
     showTip(box.left + x, box.top + y, [`${bin.name}: ${time(bin.max)}`,
-      ...parts.map(({ text, ps }, place) => `${text} ${time(ps)} (${told[place]})`), ...about,
+      ...parts.map(({ text, ps }, place) => `${text} ${time(ps)} (${reported[place]})`), ...about,
       ...(bin.isCutOff ? ["cut off by the end of the record"] : [])]);
   }
 

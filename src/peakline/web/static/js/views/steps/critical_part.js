@@ -56,7 +56,7 @@ export function mountCritical(facts, body, params, signal) {
   const { context } = facts;
   /** @type {PathStrip | null} */
   let strip = null;
-  let asked = "";
+  let requested = "";
   const picker = h("select", { id: "path-step" });
   const place = h("div", { class: "stack" });
   picker.addEventListener("change", () => {
@@ -81,12 +81,12 @@ export function mountCritical(facts, body, params, signal) {
   async function load() {
     const step = params["step"] || null, device = params["device"] || null;
     const key = `${step}\n${device}`;
-    if (key === asked) return;
-    asked = key;
+    if (key === requested) return;
+    requested = key;
     fill(place, loading("Following the critical path"));
     try {
       const answer = await facts.criticalPath(step, step ? device : null);
-      if (signal.aborted || asked !== key) return;
+      if (signal.aborted || requested !== key) return;
       strip?.destroy();
       if (!answer.data.segments.length) {
         fill(place, notices(answer), empty("No critical path in this profile",
@@ -103,8 +103,8 @@ export function mountCritical(facts, body, params, signal) {
           h("div", { class: "stack" }, shares(answer.data), nearTable(answer.data))));
       selected(answer.data);
     } catch (error) {
-      if (signal.aborted || asked !== key) return;
-      asked = "";
+      if (signal.aborted || requested !== key) return;
+      requested = "";
       fill(place, failed(error, () => void load()));
     }
   }

@@ -77,7 +77,7 @@ export function nameOf(name) {
 
 export class Facts {
   /** @type {Map<string, Promise<any>>} */
-  #asked = new Map();
+  #requested = new Map();
 
   /** @param {import("../../shell/context.js").Context} context */
   constructor(context) {
@@ -157,12 +157,12 @@ export class Facts {
    * @param {() => Promise<any>} ask
    */
   #once(key, ask) {
-    const known = this.#asked.get(key);
+    const known = this.#requested.get(key);
     if (known) return known;
     const answer = ask();
-    this.#asked.set(key, answer);
+    this.#requested.set(key, answer);
     // What failed is asked again the next time.
-    answer.catch(() => void this.#asked.delete(key));
+    answer.catch(() => void this.#requested.delete(key));
     return answer;
   }
 }

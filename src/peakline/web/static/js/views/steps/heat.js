@@ -42,7 +42,7 @@ const ROWS = WORDING.limits.heat_rows;
 export class HeatStrip {
   /** @type {Heat | null} */
   #shown = null;
-  #asked = "";
+  #requested = "";
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   /** @type {AbortController | null} */
@@ -150,8 +150,8 @@ export class HeatStrip {
     const query = { by: this.#by, sort: this.#sort, device: this.#device, first, last,
       width: Math.min(width, 2048), limit: ROWS };
     const key = JSON.stringify(query);
-    if (key === this.#asked) return;
-    this.#asked = key;
+    if (key === this.#requested) return;
+    this.#requested = key;
     this.#asking?.abort();
     const ends = new AbortController();
     this.#asking = ends;
@@ -159,14 +159,14 @@ export class HeatStrip {
     if (!this.#shown) fill(this.state, loading("Adding up what each step does"));
     try {
       const { data } = await this.context.tool("step_heat", query, ends.signal);
-      if (key !== this.#asked) return;
+      if (key !== this.#requested) return;
       this.#shown = data;
       this.#cursor = { row: -1, column: -1 };
       fill(this.state);
       this.#say();
     } catch (error) {
-      if (isAbort(error) || key !== this.#asked) return;
-      this.#asked = "";
+      if (isAbort(error) || key !== this.#requested) return;
+      this.#requested = "";
       fill(this.state, failed(error, () => void this.#ask()));
     }
   }

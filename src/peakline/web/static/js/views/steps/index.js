@@ -51,13 +51,13 @@ export function mount(context) {
 
   /** @param {Params} params */
   function update(params) {
-    const asked = params["part"] && Object.hasOwn(PARTS, params["part"]) ? params["part"] : "steps";
-    if (asked === name) {
+    const requested = params["part"] && Object.hasOwn(PARTS, params["part"]) ? params["part"] : "steps";
+    if (requested === name) {
       part?.update(params);
       return;
     }
     leave();
-    name = asked;
+    name = requested;
     ends = new AbortController();
     drawTabs(params);
     fill(body);

@@ -68,12 +68,12 @@ export function mountOps(facts, body, params, signal) {
 
   async function load() {
     key = keyOf(params);
-    const asked = key;
+    const requested = key;
     if (!shown) fill(body, loading("Adding up the ops"));
     try {
       const answer = await facts.opTimes(params["step"] ?? null, params["last"] ?? null,
         params["plane"] ?? null);
-      if (signal.aborted || asked !== key) return;
+      if (signal.aborted || requested !== key) return;
       shown?.destroy();
       shown = null;
       if (!answer.data.planes.length) {
@@ -86,7 +86,7 @@ export function mountOps(facts, body, params, signal) {
       fill(body, notices(answer), shown.element);
       shown.update(params);
     } catch (error) {
-      if (signal.aborted || asked !== key) return;
+      if (signal.aborted || requested !== key) return;
       shown?.destroy();
       shown = null;
       const wanted = params["plane"] ?? null;
@@ -144,7 +144,7 @@ class Ops {
         this.#filter(side, this.#search);
       },
     }, { "": "All", host: "Host", device: "Devices" }[side] ?? side));
-    this.told = h("span", { class: "quiet", role: "status" });
+    this.reported = h("span", { class: "quiet", role: "status" });
     this.table = new DataTable({
       label: "Ops", columns: columns(this.sides.length > 1, answer.has_memory), sort: sort || "-self_ps",
       height: "max(20rem, calc(100vh - 17rem))",
@@ -159,7 +159,7 @@ class Ops {
       h("div", { class: "row-of" },
         this.sides.length > 1 && h("div", { class: "row-of tight", role: "group",
           "aria-label": "Side" }, ...this.buttons),
-        h("label", { for: "op-search" }, "Search"), this.field, this.told,
+        h("label", { for: "op-search" }, "Search"), this.field, this.reported,
         exportMenu({ name: `${this.context.session}_ops`, rows: () => rowsOf(this.table),
           json: () => answer, command: () => toolCommand(this.context, "op_time",
             { step: answer.steps?.step_id ?? null,
@@ -223,7 +223,7 @@ class Ops {
       this.buttons[place]?.setAttribute("aria-pressed", String(one === this.#side)));
     this.table.setRows(found);
     const own = found.reduce((sum, op) => sum + op.self_ps, 0);
-    this.told.textContent = `${counted(found.length, "op")}, ${time(own)} of self time, summed over `
+    this.reported.textContent = `${counted(found.length, "op")}, ${time(own)} of self time, summed over `
       + (this.#side === "device" ? "devices" : this.sides.length > 1 && !this.#side
         ? "threads and devices" : this.sides[0] === "device" ? "devices" : "threads");
   }

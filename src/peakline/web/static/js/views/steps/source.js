@@ -226,7 +226,7 @@ export class StepPages {
   /** @type {Step[]} with holes */
   rows = [];
   /** @type {Set<number>} */
-  #asked = new Set();
+  #requested = new Set();
   #sort = "";
 
   /**
@@ -243,7 +243,7 @@ export class StepPages {
   /** @param {string} sort */
   order(sort) {
     this.#sort = sort;
-    this.#asked.clear();
+    this.#requested.clear();
     this.rows = [];
     this.rows.length = this.source.total;
     void this.#fetch(0);
@@ -259,8 +259,8 @@ export class StepPages {
 
   /** @param {number} page */
   async #fetch(page) {
-    if (this.#asked.has(page)) return;
-    this.#asked.add(page);
+    if (this.#requested.has(page)) return;
+    this.#requested.add(page);
     const sort = this.#sort, { rows } = this;
     try {
       const found = await this.source.page(sort || "start_ps", page);
@@ -268,7 +268,7 @@ export class StepPages {
       found.forEach((row, place) => void (rows[page * PAGE + place] = row));
       this.arrived();
     } catch (error) {
-      this.#asked.delete(page);
+      this.#requested.delete(page);
       this.failed(error);
     }
   }

@@ -131,10 +131,10 @@ export class Why {
     this.#step = step;
     this.#last = last;
     this.#fillPicker(params["against"] ?? "");
-    const asked = { step: step.step_id, last: until?.step_id ?? null,
+    const requested = { step: step.step_id, last: until?.step_id ?? null,
       against: params["against"] ?? null, device: step.device };
-    const key = JSON.stringify(asked);
-    if (key !== this.#key) void this.#ask(key, asked);
+    const key = JSON.stringify(requested);
+    if (key !== this.#key) void this.#ask(key, requested);
     else this.#draw();
   }
 
@@ -145,9 +145,9 @@ export class Why {
 
   /**
    * @param {string} key
-   * @param {Record<string, string | number | null>} asked
+   * @param {Record<string, string | number | null>} requested
    */
-  async #ask(key, asked) {
+  async #ask(key, requested) {
     this.#key = key;
     this.#asking?.abort();
     const ends = new AbortController();
@@ -156,7 +156,7 @@ export class Why {
     fill(this.sentences);
     fill(this.body, loading("Comparing the steps"));
     try {
-      const { data } = await this.context.tool("step_difference", asked, ends.signal);
+      const { data } = await this.context.tool("step_difference", requested, ends.signal);
       if (key !== this.#key) return;
       this.#shown = data;
       announce(data.sentences[0] ?? "");
@@ -164,7 +164,7 @@ export class Why {
     } catch (error) {
       if (isAbort(error) || key !== this.#key) return;
       this.#shown = null;
-      fill(this.body, failed(error, () => void this.#ask(key, asked)));
+      fill(this.body, failed(error, () => void this.#ask(key, requested)));
     }
   }
 

@@ -16,23 +16,23 @@ const howFound = WORDING.how_found;
  * @param {Summary} summary
  * @param {HTMLElement} menu to export it
  */
-export function factsPanel({ profile, memory, time: told }, menu) {
-  const times = told?.times;
+export function factsPanel({ profile, memory, time: reported }, menu) {
+  const times = reported?.times;
   const peak = (memory?.allocators ?? []).reduce((most, one) => Math.max(most, one.peak_bytes), 0);
   return h("div", { class: "panel with-menu" }, h("dl", { class: "facts" },
     fact("Format", profile.format),
     profile.host && fact("Host", profile.host),
     (profile.duration_ps > 0 || memory) && fact("Recorded",
       profile.duration_ps ? time(profile.duration_ps) : "one moment"),
-    times && fact("Steps", counted(told.steps, "step"),
-      told.found_by === "function" ? "inferred" : ""),
-    ...(times && told.times_by_name.length
-      ? told.times_by_name.slice(0, SHOWN).map((one) => fact(`Median ${one.name}`,
+    times && fact("Steps", counted(reported.steps, "step"),
+      reported.found_by === "function" ? "inferred" : ""),
+    ...(times && reported.times_by_name.length
+      ? reported.times_by_name.slice(0, SHOWN).map((one) => fact(`Median ${one.name}`,
         time(one.median_ps), `${time(one.min_ps)} to ${time(one.max_ps)}`))
       : [times && fact("Median step", time(times.median_ps),
         times.count > 1 ? `${time(times.min_ps)} to ${time(times.max_ps)}` : "")]),
-    told && told.devices.length > 0 && fact("Devices busy", span(told.devices.map(busyShare)),
-      counted(told.devices.length, "device")),
+    reported && reported.devices.length > 0 && fact("Devices busy", span(reported.devices.map(busyShare)),
+      counted(reported.devices.length, "device")),
     peak > 0 && fact("Largest peak", bytes(peak),
       memory && memory.allocators.length > 1
         ? `of ${counted(memory.allocators.length, "allocator")}` : "")), menu);
@@ -42,35 +42,35 @@ export function factsPanel({ profile, memory, time: told }, menu) {
  * @param {Context} context
  * @param {Summary} summary
  */
-export function stepPanel(context, { time: told }) {
-  if (!told) {
+export function stepPanel(context, { time: reported }) {
+  if (!reported) {
     return missing("Time", WORDING.no_time, WORDING.records_time);
   }
-  if (!told.times) {
+  if (!reported.times) {
     return missing("Where a step's time goes", WORDING.not_judged,
-      told.to_record.map(sentence).join(" "));
+      reported.to_record.map(sentence).join(" "));
   }
-  const { times } = told;
-  const [most] = told.times_by_name;
+  const { times } = reported;
+  const [most] = reported.times_by_name;
   const steps = most ? `${counted(most.count, "step")} of ${most.name}`
-    : counted(told.steps, "step");
+    : counted(reported.steps, "step");
   return h("section", { class: "panel" },
     h("h2", {}, `Where a step's time goes${most ? ` (${most.name})` : ""}`),
-    partsBar(told.parts.map(({ part, per_step_ps: ps }) => ({ part, ps })), "A mean step"),
+    partsBar(reported.parts.map(({ part, per_step_ps: ps }) => ({ part, ps })), "A mean step"),
     h("p", { class: "quiet" }, times.count < 2 ? `One step of ${time(times.mean_ps)}. `
       : `Mean ${time(times.mean_ps)} of ${steps}`
-        + (!most && times.count > told.steps ? ` on ${counted(told.devices.length, "device")}` : "")
+        + (!most && times.count > reported.steps ? ` on ${counted(reported.devices.length, "device")}` : "")
         + `, 95th percentile ${time(times.p95_ps)}. `,
-    `${howFound[told.found_by ?? ""] ?? ""} `,
+    `${howFound[reported.found_by ?? ""] ?? ""} `,
     h("a", { href: context.link("steps") }, "All steps")),
-    ...told.to_record.map((line) => h("p", { class: "quiet" }, sentence(line))));
+    ...reported.to_record.map((line) => h("p", { class: "quiet" }, sentence(line))));
 }
 
 /** @param {Summary} summary */
-export function devicesPanel({ time: told }) {
-  if (!told?.devices.length) return null;
+export function devicesPanel({ time: reported }) {
+  if (!reported?.devices.length) return null;
   return h("section", { class: "panel" }, h("h2", {}, "Devices"),
-    h("ul", { class: "gauges" }, ...told.devices.map((row) => gauge(row["device"],
+    h("ul", { class: "gauges" }, ...reported.devices.map((row) => gauge(row["device"],
       busyShare(row), `busy ${percent(busyShare(row))} of ${time(row["end_ps"] - row["start_ps"])}`,
       `longest time without work ${time(row["longest_idle_ps"])}`))));
 }
@@ -131,11 +131,11 @@ function needsPanel(context, programs) {
  * @param {Context} context
  * @param {Summary} summary
  */
-export function opsPanel(context, { time: told }) {
-  if (!told?.top_ops.length) return null;
-  const { side } = told.top_ops[0] ?? { side: "host" };
+export function opsPanel(context, { time: reported }) {
+  if (!reported?.top_ops.length) return null;
+  const { side } = reported.top_ops[0] ?? { side: "host" };
   return h("section", { class: "panel" }, h("h2", {}, "Ops with the most self time"),
-    h("ul", { class: "gauges" }, ...told.top_ops.map((op) => gauge(
+    h("ul", { class: "gauges" }, ...reported.top_ops.map((op) => gauge(
       h("a", { href: context.link("steps", { part: "ops", op: op.op, side: op.side }) }, op.op),
       op.share, `${time(op.self_ps)}, ${percent(op.share)}`,
       [op.op.endsWith(op.op_type ?? "") ? "" : op.op_type,

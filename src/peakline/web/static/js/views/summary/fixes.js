@@ -38,12 +38,12 @@ export function fixesPanel(context, summary) {
 
 /** @param {Summary} summary */
 function judged({ memory, programs, time }) {
-  const words = WORDING.judged;
-  if (!memory && !time) return words.nothing;
-  if (!time) return words.memory;
-  const steps = time.times ? "" : ` ${words.without_steps}`;
-  if (memory) return `${words.both}${steps}`;
-  return `${programs?.length ? words.time : words.time_alone}${steps}`;
+  const phrase = WORDING.judged;
+  if (!memory && !time) return phrase.nothing;
+  if (!time) return phrase.memory;
+  const steps = time.times ? "" : ` ${phrase.without_steps}`;
+  if (memory) return `${phrase.both}${steps}`;
+  return `${programs?.length ? phrase.time : phrase.time_alone}${steps}`;
 }
 
 /** @param {Finding & {about: string}} finding */

@@ -49,7 +49,7 @@ import { hostsPanel } from "./hosts.js";
  */
 
 /** Warnings that a panel tells in its own words. */
-const TOLD = new Set(["no_memory_events", "no_steps"]);
+const REPORTED = new Set(["no_memory_events", "no_steps"]);
 
 /** Titles of the parts while they come. @type {Record<"memory" | "time" | "findings", [title: string, what: string]>} */
 const COMING = {
@@ -181,7 +181,7 @@ class Parts {
   /** @param {string[]} notes */
   #drawNotices(notes) {
     fill(this.notices, notices({ notes,
-      warnings: this.summary.warnings.filter(({ kind }) => !TOLD.has(kind)) }));
+      warnings: this.summary.warnings.filter(({ kind }) => !REPORTED.has(kind)) }));
   }
 }
 

@@ -9,7 +9,7 @@ import { palette } from "../../core/theme.js";
  */
 
 /** @type {Record<string, {text: string, part: string, pale?: number}>} */
-const LOOKS = {
+const STYLES = {
   nothing: { text: "markers", part: "unknown", pale: 0.5 },
   compute: { text: "device compute", part: "compute" },
   communication: { text: "communication", part: "communication" },
@@ -31,7 +31,7 @@ const LOOKS = {
  * @returns {Activity}
  */
 export function activityOf(name) {
-  const look = LOOKS[name] ?? { text: name.replace(/_/g, " "), part: "unknown" };
+  const look = STYLES[name] ?? { text: name.replace(/_/g, " "), part: "unknown" };
   return { name, text: look.text, color: partOf(look.part).color, pale: look.pale ?? 0 };
 }
 

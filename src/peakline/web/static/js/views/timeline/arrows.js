@@ -28,7 +28,7 @@ export class Arrows {
   isShown = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #resting;
-  #asked = "";
+  #requested = "";
   /** What is to be said of those in view. */
   note = "";
 
@@ -77,13 +77,13 @@ export class Arrows {
    */
   want(from, to) {
     const key = `${from} ${to}`;
-    if (!this.isShown || key === this.#asked) return;
-    this.#asked = key;
+    if (!this.isShown || key === this.#requested) return;
+    this.#requested = key;
     clearTimeout(this.#resting);
     this.#resting = setTimeout(async () => {
       try {
         const found = await this.#ask({ start_ps: from, end_ps: to });
-        if (this.#asked !== key) return;
+        if (this.#requested !== key) return;
         const isAll = found.total === found.arrows.length;
         this.#seen = isAll ? found.arrows : [];
         this.note = isAll ? counted(found.total, "arrow")
@@ -100,7 +100,7 @@ export class Arrows {
   show(isShown) {
     this.isShown = isShown;
     this.#seen = [];
-    this.#asked = this.note = "";
+    this.#requested = this.note = "";
     this.options.changed();
   }
 

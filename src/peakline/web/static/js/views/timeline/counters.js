@@ -159,10 +159,10 @@ export class Counters {
       if (low < least) least = low;
     }
     const value = /** @type {HTMLElement} */ (band.title.lastElementChild);
-    const told = `up to ${amount(group, most)}`;
-    if (value.textContent !== told) {
-      value.textContent = told;
-      band.setLabel(`${name} over time: ${told} in what is shown`);
+    const reported = `up to ${amount(group, most)}`;
+    if (value.textContent !== reported) {
+      value.textContent = reported;
+      band.setLabel(`${name} over time: ${reported} in what is shown`);
     }
     const range = most - least || 1;
     const y = (/** @type {number} */ one) => height - 1 - ((one - least) / range) * (height - 6);

@@ -24,29 +24,29 @@ const NAMES = new Set(["name", "op", "kernel", "stage", "longest", "bottleneck",
  */
 
 export class Findings {
-  #asked = false;
+  #requested = false;
 
   /**
    * @param {import("../../shell/context.js").Context} context
    * @param {Links} links
    * @param {Promise<void>} steps they are there: what finds them comes after the first drawing
-   * @param {(title: string) => void} told the title of their tab
+   * @param {(title: string) => void} reported the title of their tab
    */
-  constructor(context, links, steps, told) {
+  constructor(context, links, steps, reported) {
     this.context = context;
     this.steps = steps;
     this.links = links;
-    this.told = told;
+    this.reported = reported;
     this.element = h("div", { class: "tl-fill tl-scroll stack" });
   }
 
   /** Ask for them, once. */
   async load() {
-    if (this.#asked) return;
-    this.#asked = true;
+    if (this.#requested) return;
+    this.#requested = true;
     if (stackOf(this.context)) {
       fill(this.element, empty("Findings are of one host", "Choose a host above to see its findings."));
-      this.told("Findings");
+      this.reported("Findings");
       return;
     }
     fill(this.element, loading("Looking at the steps' time"));
@@ -55,11 +55,11 @@ export class Findings {
       const { data } = await this.context.tool("time_findings", { steps: "false" });
       /** @type {Finding[]} */
       const found = data["hosts"].flatMap((/** @type {any} */ host) => host["findings"]);
-      this.told(found.length ? `Findings (${found.length})` : "Findings: none");
+      this.reported(found.length ? `Findings (${found.length})` : "Findings: none");
       fill(this.element, found.length ? found.map((finding) => this.#finding(finding))
         : empty("No finding", "Nothing about the time of this profile's steps deserves attention."));
     } catch (error) {
-      this.#asked = false;
+      this.#requested = false;
       if (!isAbort(error)) fill(this.element, failed(error, () => void this.load()));
     }
   }
@@ -73,7 +73,7 @@ export class Findings {
       h("details", { open: true },
         h("summary", {}, `Evidence (${kind.replaceAll("_", " ")})`),
         h("dl", { class: "facts" }, ...Object.entries(facts).map(([key, value]) =>
-          h("div", {}, h("dt", {}, words(key)), h("dd", {}, this.#value(key, value, facts))))),
+          h("div", {}, h("dt", {}, phrase(key)), h("dd", {}, this.#value(key, value, facts))))),
         rows.length > 0 && this.#rows(rows)));
   }
 
@@ -81,7 +81,7 @@ export class Findings {
   #rows(rows) {
     const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
     return h("div", { class: "tl-wide" }, h("table", { class: "tl-table" },
-      h("thead", {}, h("tr", {}, ...keys.map((key) => h("th", { scope: "col" }, words(key))))),
+      h("thead", {}, h("tr", {}, ...keys.map((key) => h("th", { scope: "col" }, phrase(key))))),
       h("tbody", {}, ...rows.slice(0, MOST_ROWS).map((row) =>
         h("tr", {}, ...keys.map((key) => h("td", {}, this.#value(key, row[key], row)))))),
     ), rows.length > MOST_ROWS
@@ -133,6 +133,6 @@ export class Findings {
 }
 
 /** @param {string} key */
-function words(key) {
+function phrase(key) {
   return key.replace(/_ps$/, "").replaceAll("_", " ");
 }

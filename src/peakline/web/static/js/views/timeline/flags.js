@@ -45,7 +45,7 @@ export class Flags {
 
   /**
    * @param {import("./bands.js").Shared} shared
-   * @param {{changed: (text: string) => void, told: (title: string) => void,
+   * @param {{changed: (text: string) => void, reported: (title: string) => void,
    *   range: () => {from: number | null, to: number | null}}} options
    */
   constructor(shared, options) {
@@ -68,7 +68,7 @@ export class Flags {
       shared.changed();
     });
     canvas.addEventListener("pointerup", () => {
-      if (this.#dragged) this.#tell();
+      if (this.#dragged) this.#notify();
       this.#dragged = null;
     });
     canvas.addEventListener("pointercancel", () => void (this.#dragged = null));
@@ -94,7 +94,7 @@ export class Flags {
     }
     const flag = { at: Math.round(at), text: text.slice(0, LONGEST) };
     this.list = [...this.list, flag].sort((one, other) => one.at - other.at);
-    this.#tell();
+    this.#notify();
     this.#field(this.list.indexOf(flag))?.select();
     announce(`flag at ${time(flag.at, 7)}`);
   }
@@ -104,7 +104,7 @@ export class Flags {
     return this.element.querySelectorAll("input")[place];
   }
 
-  #tell() {
+  #notify() {
     this.list.sort((one, other) => one.at - other.at);
     this.options.changed(formatFlags(this.list));
     this.#fill();
@@ -112,7 +112,7 @@ export class Flags {
   }
 
   #fill() {
-    this.options.told(this.list.length ? `Notes (${this.list.length})` : "Notes");
+    this.options.reported(this.list.length ? `Notes (${this.list.length})` : "Notes");
     fill(this.element, this.list.length ? h("ul", { class: "tl-notes" }, ...this.list.map((flag, place) => this.#row(flag, place)))
       : empty("No notes", "Press b, or Flag above: it is set at the chosen event, or where the pointer is. "
         + "Notes are in the address alone: a copied link has them."));
@@ -138,7 +138,7 @@ export class Flags {
           else {
             const pixel = viewport.span / Math.max(1, this.band.surface.width);
             flag.at = Math.round(flag.at + by * Math.max(1, pixel * (event.shiftKey ? 10 : 1)));
-            this.#tell();
+            this.#notify();
             /** @type {HTMLElement | undefined} */ (this.element.querySelectorAll("button.number")[this.list.indexOf(flag)])?.focus();
             announce(time(flag.at, 7));
           }
@@ -155,7 +155,7 @@ export class Flags {
   /** @param {Flag} flag */
   #remove(flag) {
     this.list = this.list.filter((one) => one !== flag);
-    this.#tell();
+    this.#notify();
     announce("removed");
   }
 

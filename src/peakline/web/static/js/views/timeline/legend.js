@@ -25,7 +25,7 @@ export class Legend {
     this.list = h("ul", { "aria-label": "What the colors mean" });
     this.by = h("select", { "aria-label": "Color by", onchange: () => {
       this.mode = this.by.value === "name" ? "name" : "activity";
-      this.#tell();
+      this.#notify();
     } }, h("option", { value: "activity" }, "Color by activity"),
     h("option", { value: "name" }, "Color by name"));
     this.element = h("div", { class: "tl-legend" }, this.by, this.list);
@@ -77,13 +77,13 @@ export class Legend {
       "aria-pressed": String(!isOff), title: isOff ? "shown dim; a click shows it in full" : "a click dims it",
       onclick: () => {
         this.off[number] = isOff ? 0 : 1;
-        this.#tell();
+        this.#notify();
       } },
     this.mode === "activity" && h("span", { class: "swatch", "aria-hidden": "true",
       style: { backgroundColor: activityColor(activity) } }), activity.text);
   }
 
-  #tell() {
+  #notify() {
     this.#shown = "";
     this.changed({ mode: this.mode === "name" ? "name" : "",
       off: this.activities.filter((_, number) => this.off[number]).map(({ name }) => name).join(",") });

@@ -23,7 +23,7 @@ const MOST_NAMES = 1000;
  * @property {() => number | null} chosen the id of the chosen event
  * @property {(found: Found) => void} choose
  * @property {(text: string) => void} changed the reader searches for something else
- * @property {(title: string) => void} told the title of the tab
+ * @property {(title: string) => void} reported the title of the tab
  */
 
 export class Search {
@@ -187,7 +187,7 @@ export class Search {
     this.status.textContent = total
       ? `${counted(total, "event")}, ${counted(data["names_total"], "name")}` : "nothing found";
     for (const button of this.buttons) button.disabled = !total;
-    this.options.told(total ? `Matches (${count(total)})` : "Matches");
+    this.options.reported(total ? `Matches (${count(total)})` : "Matches");
     const rows = Array.from(data["name"], (code, place) =>
       ({ name: names.get(/** @type {number} */ (code)), count: data["count"][place] }));
     this.table.setRows(rows);
@@ -209,7 +209,7 @@ export class Search {
     this.status.textContent = "";
     for (const button of this.buttons) button.disabled = true;
     this.options.names.highlight(null);
-    this.options.told("Matches");
+    this.options.reported("Matches");
     fill(this.element, empty("No search yet", "Type a part of a name above; / goes there."));
     this.band.setHits(null);
   }

@@ -58,8 +58,8 @@ export class Stack {
 
   /** How the hosts' clocks are related, in a sentence. */
   get says() {
-    const told = this.parts.map(({ host, source }) => `${host} ${SOURCES[source] ?? source}`).join("; ");
-    return `All hosts on one clock: ${told}.${this.left ? ` ${this.left} more hosts are not shown.` : ""}`;
+    const reported = this.parts.map(({ host, source }) => `${host} ${SOURCES[source] ?? source}`).join("; ");
+    return `All hosts on one clock: ${reported}.${this.left ? ` ${this.left} more hosts are not shown.` : ""}`;
   }
 
   /**
@@ -80,11 +80,11 @@ export class Stack {
     if (query.view === "lanes") return this.#names(Number(query["names_from"] ?? 0), signal);
     const isOne = (query.view === "event" || query.view === "arrows") && query["event"] !== undefined;
     const parts = isOne ? [this.of(Number(query["event"]))] : this.#named(query) ?? this.parts;
-    const asked = parts.flatMap((part) => {
+    const requested = parts.flatMap((part) => {
       const own = this.#of(part, query);
       return own ? [{ part, answer: askHost(this.context, own, signal) }] : [];
     });
-    const answers = await Promise.all(asked.map(async ({ part, answer }) => ({ part, columns: await answer })));
+    const answers = await Promise.all(requested.map(async ({ part, answer }) => ({ part, columns: await answer })));
     for (const { part, columns } of answers) this.#move(part, columns);
     const first = answers[0]?.columns ?? {};
     if (isOne || answers.length < 2 && query.view !== "counter") return first;

@@ -58,10 +58,10 @@ export class Steps {
     this.list = new StepList(context, { follow, isChosen: (step) => this.#isChosen(step) });
     this.element = this.list.element;
     /** @type {Promise<void>} */
-    this.ready = new Promise((resolve) => void (this.told = resolve));
+    this.ready = new Promise((resolve) => void (this.reported = resolve));
   }
 
-  told = () => {};
+  reported = () => {};
 
   /** Read what the band shows of everything, and how many steps there are. */
   async load() {
@@ -76,7 +76,7 @@ export class Steps {
         void this.load();
       }));
     }
-    this.told();
+    this.reported();
     this.shared.changed();
   }
 

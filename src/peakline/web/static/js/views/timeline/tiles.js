@@ -11,7 +11,7 @@ import { isAbort, ProblemError } from "../../core/api.js";
 import { askTimeline } from "./ask.js";
 import { formatRanges } from "./ranges.js";
 
-const KEPT = 8;
+const RETAINED = 8;
 const AT_ONCE = 2;
 const MARGIN = 0.15;
 const MARGIN_AHEAD = 0.5;
@@ -38,7 +38,7 @@ const ROW_LIMIT = 4096;
  * @property {number} width
  * @property {Set<number> | null} lines
  * @property {number} rows
- * @property {number} asked resolution in picoseconds, a power of two, 0 below 1
+ * @property {number} requested resolution in picoseconds, a power of two, 0 below 1
  */
 /** @typedef {ArrayLike<any> & Iterable<any>} Numbers of any type: the hot loops read them as they are */
 /**
@@ -144,7 +144,7 @@ export class Tiles {
     const present = this.#tiles.find((tile) => answers(tile, want));
     if (present) return [present];
     const seen = this.#tiles.filter((tile) => tile.to > want.from && tile.from < want.to);
-    return seen.sort((one, other) => other.asked - one.asked);
+    return seen.sort((one, other) => other.requested - one.requested);
   }
 
   /** Ask again after an error. */
@@ -164,7 +164,7 @@ export class Tiles {
     const answer = await this.#load({ start_ps: from, end_ps: to, width, rows }, this.context.signal);
     const start = answer["start_ps"], end = answer["end_ps"];
     this.#keep(answer, { from: start, to: end, width, lines: null, rows,
-      asked: resolutionOf(end - start, width) });
+      requested: resolutionOf(end - start, width) });
   }
 
   /**
@@ -176,9 +176,9 @@ export class Tiles {
     const begin = Math.max(this.first, Math.floor(from - margin * span));
     const end = Math.min(this.last, Math.ceil(to + margin * span));
     const scaled = Math.ceil((width * (end - begin)) / span);
-    const asked = Math.max(1, Math.min(MOST_WIDTH, scaled) >> this.#halved);
+    const requested = Math.max(1, Math.min(MOST_WIDTH, scaled) >> this.#halved);
     return {
-      from: begin, to: end, width: asked, rows, asked: resolutionOf(span, width),
+      from: begin, to: end, width: requested, rows, requested: resolutionOf(span, width),
       lines: lines === null ? null : new Set([...lines, ...(more ?? [])]),
     };
   }
@@ -248,7 +248,7 @@ export class Tiles {
     for (const number of new Set(tile.activity)) this.activities.add(number);
     this.error = null;
     this.#tiles.unshift(tile);
-    if (this.#tiles.length > KEPT) {
+    if (this.#tiles.length > RETAINED) {
       // The one of the longest stretch stays: whatever is shown next, something of it is there.
       const longest = Math.max(...this.#tiles.map(({ from, to }) => to - from));
       let place = this.#tiles.length - 1;
@@ -286,7 +286,7 @@ export class Tiles {
  */
 function answers(tile, want) {
   return want !== null && tile.from <= want.from && tile.to >= want.to
-    && tile.asked <= resolutionOf(want.to - want.from, want.width) && tile.rows >= want.rows
+    && tile.requested <= resolutionOf(want.to - want.from, want.width) && tile.rows >= want.rows
     && (tile.lines === null || (want.lines !== null
       && want.lines.every((line) => /** @type {Set<number>} */ (tile.lines).has(line))));
 }

@@ -79,7 +79,7 @@ export class TimelineView {
     this.search = new Search(context, {
       names: this.names, shared, chosen: () => this.chosen.id,
       choose: (found) => this.navigation.go(found), changed: (q) => context.change({ q }),
-      told: (title) => this.panel.setTitle("matches", title),
+      reported: (title) => this.panel.setTitle("matches", title),
     });
     this.bar = new Bar({
       search: this.search.bar, emptyLines: this.layout.emptyLines, untimed: lanes["untimed"],
@@ -95,7 +95,7 @@ export class TimelineView {
     this.trouble = h("div", { class: "tl-trouble", hidden: true });
     this.arrows = new Arrows(context, { go: (event) => this.navigation.go(event), changed });
     this.flags = new Flags(shared, { changed: (flags) => context.change({ flags }),
-      told: (title) => this.panel?.setTitle("notes", title), range: () => this.range });
+      reported: (title) => this.panel?.setTitle("notes", title), range: () => this.range });
     this.chosen = new Chosen(context, {
       arrows: this.arrows.element, chose: (id) => void this.arrows.choose(id),
       placed: (brief) => this.navigation.placed(brief), go: (event) => this.navigation.go(event),
@@ -235,7 +235,7 @@ export class TimelineView {
     if (this.tiles.isComplete) this.arrows.want(this.viewport.from, this.viewport.to);
     this.bar.setArrows(this.arrows.isShown, this.arrows.note);
     this.over.draw(this.viewport, this.lanes.surface.width, this.range, this.navigation.moment, this.flags.list);
-    this.#tell();
+    this.#notify();
     if (!this.#isDrawn && this.tiles.isComplete) {
       this.#isDrawn = true;
       void this.#loadMore();
@@ -243,7 +243,7 @@ export class TimelineView {
   }
 
   /** Say what is drawn, to those who do not see it. */
-  #tell() {
+  #notify() {
     const { viewport, tiles } = this;
     const { from, to } = viewport;
     const what = `${counted(this.layout.lines.length - this.layout.emptyLines, "line")}, from ${
