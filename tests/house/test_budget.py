@@ -51,7 +51,7 @@ def test_a_folder_is_named_with_its_slowest_tests(script, tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system has no /proc")  # noqa: PTH112
 def test_what_a_running_process_does_is_counted_once():
-    code = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ninput()"
+    code = "import time\nwhile time.process_time() < 2: pass\nprint(flush=True)\ninput()"
     before = spent()
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -60,5 +60,6 @@ def test_what_a_running_process_does_is_counted_once():
         running = spent()
         process.communicate(b"\n")
     ended = spent()
-    assert 0.5 <= running - before < 5
-    assert 0 <= ended - running < 0.45
+    # To the clock's ticks; what Python does besides is far less than what is counted.
+    assert 1.9 <= running - before < 3.5
+    assert -0.1 < ended - running < 1.5
