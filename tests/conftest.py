@@ -73,6 +73,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         test._hypothesis_internal_use_settings = settings(own, max_examples=few)
 
 
+def pytest_collection_finish() -> None:
+    """What thousands of tests are made of stays: no collection looks at it again. That is most of a
+    collection's time, and a server of gRPC collects whenever it ends.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Note what processors did for the test since the one before ended: tests/budget.toml."""
