@@ -15,7 +15,9 @@ import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, BoolArray, Int64Array
+from peakline.formats.hlo_proto.buffers import RowsByNumber, flag_of, indices_of, kinds_of
 from peakline.formats.hlo_proto.shapes import Shapes
+from peakline.formats.hlo_proto.source import ALLOCATIONS, ASSIGNED, ASSIGNMENT, VALUES
 from peakline.formats.hlo_proto.stack_index import StackIndex
 from peakline.tables.columns import Names
 from peakline.tables.programs import INSTRUCTIONS
@@ -82,22 +84,15 @@ def _innermost(stack: str) -> SourceLine | None:
     return SourceLine(parts[0], int(parts[1]) if is_number else 0, stack)
 
 
-_ASSIGNMENT = "buffer_assignment"
-_VALUES = f"{_ASSIGNMENT}.logical_buffers"
-_ALLOCATIONS = f"{_ASSIGNMENT}.buffer_allocations"
-_ASSIGNED = f"{_ALLOCATIONS}.assigned"
-_TRACES = f"{_ASSIGNMENT}.heap_simulator_traces"
+_TRACES = f"{ASSIGNMENT}.heap_simulator_traces"
 _EVENTS = f"{_TRACES}.events"
-_FLAGS = (
-    "is_entry_computation_parameter", "maybe_live_out", "is_thread_local", "is_constant", "is_tuple"
-)  # fmt: skip
 _PATHS = tuple(
     f"{_EVENTS}.{name}"
     for name in ("kind", "buffer_id", "instruction_name", "share_with_canonical_id")
 )
 CATEGORIES = ("Parameter", "Output", "Thread-local", "Constant", "Temporary")
-"""What an allocation is for, in XProf's words: by the first of `_FLAGS` that it has, else the last
-(``hlo_proto_to_memory_visualization_utils.cc``)."""
+"""What an allocation is for, in XProf's words: those of
+`peakline.formats.hlo_proto.buffers.KINDS`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,32 +222,31 @@ class _Reader:
     @cached_property
     def allocations(self) -> Allocations:
         """Every allocation, of several with one number the last."""
-        table, rows = self._decoded[_ALLOCATIONS], self._order
-        parents = self._decoded[_ASSIGNED].parent
+        table, rows = self._decoded[ALLOCATIONS], self._order
+        parents = self._decoded[ASSIGNED].parent
         counts = np.bincount(parents, minlength=table.rows)[rows]
-        flags = [table.array(name).astype(np.bool_)[rows] for name in _FLAGS]
         return Allocations(
             number=_numbers(table, "index", rows),
             bytes=_numbers(table, "size", rows),
             space=_numbers(table, "color", rows),
-            is_parameter=flags[0],
-            is_live_out=flags[1],
-            is_thread_local=flags[2],
-            is_tuple=flags[4],
-            category=np.select(flags[:4], range(4), 4),
+            is_parameter=flag_of(table, "is_entry_computation_parameter")[rows],
+            is_live_out=flag_of(table, "maybe_live_out")[rows],
+            is_thread_local=flag_of(table, "is_thread_local")[rows],
+            is_tuple=flag_of(table, "is_tuple")[rows],
+            category=kinds_of(table)[rows],
             first=np.append(0, np.cumsum(counts)),
         )
 
     @cached_property
     def _order(self) -> Int64Array:
         """The rows of the allocations by their number."""
-        number = self._decoded[_ALLOCATIONS].array("index")[::-1]
+        number = self._decoded[ALLOCATIONS].array("index")[::-1]
         return number.size - 1 - np.unique(number, return_index=True)[1]
 
     @cached_property
     def _assigned(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Of every place of a value, by allocation: its row, its allocation, the value's number."""
-        assigned = self._decoded[_ASSIGNED]
+        assigned = self._decoded[ASSIGNED]
         bounds = np.searchsorted(assigned.parent, [self._order, self._order + 1])
         rows = _ranges(bounds[0], bounds[1])
         allocation = np.repeat(np.arange(self._order.size), bounds[1] - bounds[0])
@@ -261,9 +255,9 @@ class _Reader:
     @cached_property
     def values(self) -> Values:
         """Every value in every allocation."""
-        assigned, table = self._decoded[_ASSIGNED], self._decoded[_VALUES]
+        assigned, table = self._decoded[ASSIGNED], self._decoded[VALUES]
         rows, allocation, number = self._assigned
-        value = _last_rows(table.array("id"), number)
+        value = RowsByNumber(_numbers(table, "id")).rows_of(number)
         sizes, spaces = (np.append(_numbers(table, name), 0)[value] for name in ("size", "color"))
         path, paths = self._paths
         return Values(
@@ -276,22 +270,16 @@ class _Reader:
             instruction=np.append(self._definers[0], -1)[value],
             path=np.append(path, 0)[value],
             paths=paths,
-            own=np.where(value >= 0, _last_rows(number, number), -1),
+            own=np.where(value >= 0, RowsByNumber(number).rows_of(number), -1),
         )
 
     @cached_property
     def _paths(self) -> tuple[Int64Array, list[tuple[int, ...]]]:
         """Where in its instruction's result each value is, as a row of the distinct places."""
-        places = self._decoded[f"{_VALUES}.defined_at"]
-        listed = self._decoded[f"{_VALUES}.defined_at.shape_index"]
-        found: dict[int, list[int]] = {}
-        rows = places.parent[listed.parent].tolist()
-        for row, place in zip(rows, listed.array("value").tolist(), strict=True):
-            found.setdefault(row, []).append(place)
         numbers: dict[tuple[int, ...], int] = {(): 0}
-        path = np.zeros(self._decoded[_VALUES].rows, np.int64)
-        for row, place_in in found.items():
-            path[row] = numbers.setdefault(tuple(place_in), len(numbers))
+        path = np.zeros(self._decoded[VALUES].rows, np.int64)
+        for row, index in indices_of(self._decoded).items():
+            path[row] = numbers.setdefault(index, len(numbers))
         return path, list(numbers)
 
     @cached_property
@@ -301,17 +289,18 @@ class _Reader:
 
         Files of before 2022 name the instruction by its name.
         """
-        places = self._decoded[f"{_VALUES}.defined_at"]
-        row = _last_rows(self._decoded[INSTRUCTIONS].array("id"), places.array("instruction_id"))
+        places = self._decoded[f"{VALUES}.defined_at"]
+        known = RowsByNumber(_numbers(self._decoded[INSTRUCTIONS], "id"))
+        row = known.rows_of(places.array("instruction_id"))
         named = (row < 0) & (places.spans("instruction_name").length > 0)
         if named.any():
             texts = self._programs.read(self._number, "hlo_instructions", {"name"}).names("name")
-            known = {name: at for at, name in enumerate(texts.to_list())}
+            by_name = {name: at for at, name in enumerate(texts.to_list())}
             names = places.spans("instruction_name").take(named).texts(self.data)
-            row[named] = [known.get(name, -1) for name in names]
+            row[named] = [by_name.get(name, -1) for name in names]
         used, place = np.unique(row, return_inverse=True)
         lacking = int(used.size > 0 and used[0] < 0)
-        found = np.full(self._decoded[_VALUES].rows, -1, np.int64)
+        found = np.full(self._decoded[VALUES].rows, -1, np.int64)
         found[places.parent] = place - lacking
         return found, used[lacking:]
 
@@ -366,11 +355,11 @@ class _Reader:
         """The simulated heaps, in the order of the file; some may be empty."""
         table = self._decoded[_EVENTS]
         bounds = np.searchsorted(table.parent, np.arange(self._decoded[_TRACES].rows + 1)).tolist()
-        own = np.append(self.values.own, -1)
+        own, by_number = np.append(self.values.own, -1), RowsByNumber(self._assigned[2])
         columns = (
             _numbers(table, "kind"),
             *(
-                own[_last_rows(self._assigned[2], table.array(name))]
+                own[by_number.rows_of(table.array(name))]
                 for name in ("buffer_id", "share_with_canonical_id")
             ),
             self.event_names.codes.astype(np.int64),
@@ -403,15 +392,4 @@ def _ranges(begin: AnyArray, end: AnyArray) -> Int64Array:
     sizes = end - begin
     shift = np.repeat(begin - np.cumsum(sizes) + sizes, sizes)
     found: Int64Array = np.arange(int(sizes.sum())) + shift
-    return found
-
-
-def _last_rows(known: AnyArray, wanted: AnyArray) -> Int64Array:
-    """The row of each number, of several with one number the last; -1 where there is none."""
-    if not known.size:
-        return np.full(wanted.size, -1, np.int64)
-    order = np.argsort(known, kind="stable")
-    at = np.searchsorted(known[order], wanted, side="right") - 1
-    fits: BoolArray = (at >= 0) & (known[order][at] == wanted)
-    found: Int64Array = np.where(fits, order[at], -1)
     return found

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from peakline.arrays import BoolArray
 from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION, UNTRACKED_ALLOCATION
 from peakline.memory.lifetimes import match_lifetimes
+from peakline.memory.usage import was_there
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 
@@ -33,7 +34,7 @@ def buffers_of(events: Columns) -> Columns:
         (found.kind == ALLOCATION) | (found.kind == UNTRACKED_ALLOCATION) | before
     )
     end_row = np.where(before[rows], rows, found.end[rows])
-    started = ~(before | (events.array("is_before") & events.is_valid("is_before")))[rows]
+    started = ~(before | was_there(events))[rows]
     ended = end_row >= 0
     times, steps = events.array("time_ps"), events.array("step_id")
     has_step = events.is_valid("step_id")

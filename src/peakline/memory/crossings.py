@@ -22,6 +22,22 @@ def marks_passed(marks: Int64Array, rows: int) -> Int32Array:
     return np.repeat(np.arange(bounds.size + 1, dtype=np.int32), lengths)
 
 
+def live_sums(
+    group: AnyArray, first: AnyArray, until: AnyArray, weight: Int64Array, groups: int, moments: int
+) -> Int64Array:
+    """Shape (groups, moments): the sums of ``weight`` of what lives, by ``group``.
+
+    Each lives at the moments from number ``first`` up to, not including, number ``until``, which is
+    ``moments`` for what lives at the last one too.
+    """
+    change = np.zeros((groups, moments + 1), np.int64)
+    # Flat places: twice as fast as pairs of them.
+    row = group.astype(np.int64) * (moments + 1)
+    np.add.at(change.reshape(-1), row + first, weight)
+    np.subtract.at(change.reshape(-1), row + until, weight)
+    return np.cumsum(change[:, :-1], axis=1)
+
+
 @dataclass(frozen=True, eq=False)
 class Crossing:
     """The buffers that live across one or more of ``marks`` marks.
@@ -40,11 +56,9 @@ class Crossing:
 
         ``place`` and ``weight`` are per buffer; one with place -1 is left out.
         """
-        change = np.zeros((places, self.marks + 1), np.int64)
-        is_counted = place >= 0
-        np.add.at(change, (place[is_counted], self.first[is_counted]), weight[is_counted])
-        np.subtract.at(change, (place[is_counted], self.until[is_counted]), weight[is_counted])
-        return np.cumsum(change[:, :-1], axis=1)
+        own = place >= 0
+        lives = self.first[own], self.until[own]
+        return live_sums(place[own], *lives, weight[own], places, self.marks)
 
 
 def find_crossing(history: History, allocator: int, marks: Int64Array) -> Crossing:

@@ -21,7 +21,7 @@ from peakline.deadline import check_deadline, checked
 from peakline.kernels.key_numbers import number
 from peakline.kernels.memory_layout import ALLOCATION, UNTRACKED_ALLOCATION
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
-from peakline.memory.usage import reported_bytes
+from peakline.memory.usage import reported_bytes, was_there
 from peakline.shown import Brief
 from peakline.tables.columns import Columns, Names
 from peakline.text import remembered, size_text, whole_number
@@ -223,7 +223,7 @@ class History(Brief):
     @cached_property
     def was_there(self) -> BoolArray:
         """Which records begin a buffer that is from before the profile."""
-        return self.events.array("is_before") & self.events.is_valid("is_before")
+        return was_there(self.events)
 
     @cached_property
     def measured(self) -> BoolArray:

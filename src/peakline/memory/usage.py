@@ -59,6 +59,17 @@ class Usage:
     lifetime_peak: int | None
 
 
+def was_there(events: Columns, rows: AnyArray | slice = slice(None)) -> BoolArray:
+    """Which of the records stand for a buffer from before the profile."""
+    before: BoolArray = (events.array("is_before") & events.is_valid("is_before"))[rows]
+    return before
+
+
+def counts_of(events: Columns, rows: AnyArray) -> Int64Array:
+    """How many buffers each of the records stands for."""
+    return np.where(events.is_valid("count")[rows], events.array("count")[rows], 1)
+
+
 def buffer_bytes(events: Columns, rows: AnyArray | slice) -> Int64Array:
     """Bytes allocated by the allocations ``rows``; what was requested where that is unknown."""
     allocated, known = (

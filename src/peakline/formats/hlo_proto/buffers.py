@@ -18,7 +18,7 @@ from peakline.formats.hlo_proto.source import (
 )
 from peakline.kernels.heap_trace import replay
 from peakline.tables.columns import Column, Columns, Names
-from peakline.wire import WireTable
+from peakline.wire import Decoded, WireTable
 
 PARAMETER, OUTPUT, THREAD_LOCAL, CONSTANT, TEMPORARY = range(5)
 KINDS = ("parameter", "output", "thread-local", "constant", "temporary")
@@ -49,18 +49,14 @@ class Assignment:
         allocations = self._decoded[ALLOCATIONS]
         self.number = allocations.array("index").astype(np.int64)
         # Of several with one number the last counts, as in XProf.
-        self._counts = _Numbers(self.number).rows_of(self.number) == np.arange(self.number.size)
+        self._counts = RowsByNumber(self.number).rows_of(self.number) == np.arange(self.number.size)
         size = np.clip(allocations.array("size").astype(np.int64), 0, _MOST_BYTES)
         self.size = np.where(self._counts, size, 0)
         self.space = allocations.array("color").astype(np.int64)
-        self.is_live_out = _flag(allocations, "maybe_live_out")
-        is_parameter = _flag(allocations, "is_entry_computation_parameter")
-        self.is_donated = is_parameter & _flag(allocations, "is_parameter_aliased_with_output")
-        self.kind = np.select(
-            [is_parameter, self.is_live_out, _flag(allocations, "is_thread_local"),
-             _flag(allocations, "is_constant")],
-            [PARAMETER, OUTPUT, THREAD_LOCAL, CONSTANT], TEMPORARY,
-        )  # fmt: skip
+        self.is_live_out = flag_of(allocations, "maybe_live_out")
+        self.kind = kinds_of(allocations)
+        aliased = flag_of(allocations, "is_parameter_aliased_with_output")
+        self.is_donated = (self.kind == PARAMETER) & aliased
         self.parameter = allocations.array("parameter_number").astype(np.int64)
 
     def sums(self) -> dict[str, int]:
@@ -122,9 +118,9 @@ class Assignment:
     # Values.
 
     @cached_property
-    def values(self) -> _Numbers:
+    def values(self) -> RowsByNumber:
         """The values by their number."""
-        return _Numbers(self._decoded[VALUES].array("id").astype(np.int64))
+        return RowsByNumber(self._decoded[VALUES].array("id").astype(np.int64))
 
     @property
     def value_bytes(self) -> AnyArray:
@@ -154,13 +150,7 @@ class Assignment:
     @cached_property
     def indices(self) -> dict[int, tuple[int, ...]]:
         """The place in its instruction's result of each value that is not the whole of it."""
-        places = self._decoded[f"{VALUES}.defined_at"]
-        listed = self._decoded[f"{VALUES}.defined_at.shape_index"]
-        found: dict[int, list[int]] = {}
-        rows = places.parent[listed.parent].tolist()
-        for row, place in zip(rows, listed.array("value").tolist(), strict=True):
-            found.setdefault(row, []).append(place)
-        return {row: tuple(index) for row, index in found.items()}
+        return indices_of(self._decoded)
 
     @cached_property
     def index_texts(self) -> Names:
@@ -202,7 +192,7 @@ def index_text(index: tuple[int, ...]) -> str:
     return f"{{{','.join(map(str, index))}}}" if index else ""
 
 
-class _Numbers:
+class RowsByNumber:
     """Rows by number; of two with one number the last counts."""
 
     __retained__ = "number _order _sorted"
@@ -282,5 +272,24 @@ def live_bytes(
     return live, strange
 
 
-def _flag(table: WireTable, name: str) -> BoolArray:
-    return table.array(name).astype(np.bool_)
+def flag_of(allocations: WireTable, name: str) -> BoolArray:
+    """A flag of each allocation."""
+    return allocations.array(name).astype(np.bool_)
+
+
+def kinds_of(allocations: WireTable) -> Int64Array:
+    """What each allocation is for, a place in `KINDS`."""
+    names = "is_entry_computation_parameter", "maybe_live_out", "is_thread_local", "is_constant"
+    flags = [flag_of(allocations, name) for name in names]
+    return np.select(flags, [PARAMETER, OUTPUT, THREAD_LOCAL, CONSTANT], TEMPORARY)
+
+
+def indices_of(decoded: Decoded) -> dict[int, tuple[int, ...]]:
+    """The place in its instruction's result of each value that is not the whole of it, by row."""
+    places = decoded[f"{VALUES}.defined_at"]
+    listed = decoded[f"{VALUES}.defined_at.shape_index"]
+    result: dict[int, list[int]] = {}
+    rows = places.parent[listed.parent].tolist()
+    for row, place in zip(rows, listed.array("value").tolist(), strict=True):
+        result.setdefault(row, []).append(place)
+    return {row: tuple(index) for row, index in result.items()}

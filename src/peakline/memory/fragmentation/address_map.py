@@ -15,7 +15,7 @@ from peakline.arrays import AnyArray, BoolArray, Float64Array, Int64Array, IntpA
 from peakline.deadline import check_deadline
 from peakline.memory.fragmentation.segments import SegmentSpans
 from peakline.memory.over_time.live import MemoryRecords, begun, memory_records
-from peakline.memory.usage import buffer_bytes
+from peakline.memory.usage import buffer_bytes, was_there
 from peakline.tables import Profile
 from peakline.tables.once import once
 
@@ -159,7 +159,7 @@ def over_time(
     start, end = stretch
     time = records.events.array("time_ps")
     ends = records.lifetimes.end[found.rows]
-    begin_ps = np.where(_was_there(records, found.rows), start, time[found.rows])
+    begin_ps = np.where(was_there(records.events, found.rows), start, time[found.rows])
     end_ps = np.where(ends >= 0, time[ends], end)
     inside = np.flatnonzero((begin_ps < end) & ((end_ps > start) | (ends < 0)))
     first = np.maximum(begin_ps[inside], start)
@@ -181,12 +181,6 @@ def _largest(area: Float64Array, most: int) -> tuple[IntpArray, IntpArray]:
     equal = np.flatnonzero(area == least)
     is_chosen[equal[: most - int(np.count_nonzero(is_chosen))]] = True
     return np.flatnonzero(is_chosen), np.flatnonzero(~is_chosen)
-
-
-def _was_there(records: MemoryRecords, rows: IntpArray) -> BoolArray:
-    events = records.events
-    was_there: BoolArray = (events.array("is_before") & events.is_valid("is_before"))[rows]
-    return was_there
 
 
 def _touched(

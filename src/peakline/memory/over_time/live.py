@@ -20,6 +20,7 @@ from peakline.arrays import AnyArray, Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.errors import NotFoundError
 from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION, OTHER
+from peakline.memory.crossings import live_sums
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.peak.explained import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
 from peakline.memory.signatures import split_by
@@ -30,6 +31,7 @@ from peakline.memory.usage import (
     measure,
     number_at,
     reported_bytes,
+    was_there,
     without_implausible,
 )
 from peakline.suggest import there_is
@@ -139,10 +141,10 @@ class MemoryRecords:
             ended = np.flatnonzero(self.lifetimes.begin[own] >= 0)
             change[ended] -= buffer_bytes(events, self.lifetimes.begin[own][ended])
             used = np.cumsum(change)
-        was_there = (events.array("is_before") & events.is_valid("is_before"))[own]
+        older = was_there(events, own)
         # The first record that is none of them, found without a list of all.
-        recorded = int(was_there.argmin()) if rows.size else 0
-        past = rows.size if not rows.size or was_there[recorded] else recorded
+        recorded = int(older.argmin()) if rows.size else 0
+        past = rows.size if not rows.size or older[recorded] else recorded
         return Series(rows, used, events.array("time_ps")[own], max(past - 1, 0))
 
     def at(self, number: int, time_ps: int) -> MemoryMoment | None:
@@ -280,26 +282,25 @@ class LiveBytes:
             return np.zeros((groups, 0), np.int64)
         sizes = self.requested if requested else self.allocated
         begin, end = max(int(moments[0]), 0), int(moments[-1])
-        until = int(np.searchsorted(self.rows, end, "right"))
+        last = int(np.searchsorted(self.rows, end, "right"))
         there = int(np.searchsorted(self.rows, begin, "right"))
         # Of the buffers from before the stretch only those that live in it.
         before = self.live_at(begin) if there else np.zeros(0, np.intp)
-        change = np.zeros((groups, moments.size + 1), np.int64)
+        result = np.zeros((groups, moments.size), np.int64)
         # By record from the first moment on, the first moment that comes with or after it.
         span = np.diff(moments, prepend=begin - 1)
         place = np.repeat(np.arange(moments.size, dtype=np.int32), span)
         first_known = int(np.searchsorted(moments, 0))
         for chosen, first in (
             (before, np.full(before.size, first_known, np.int32)),
-            (slice(there, until), place[self.rows[there:until] - begin]),
+            (slice(there, last), place[self.rows[there:last] - begin]),
         ):
-            own, ends = group[chosen], self.ends[chosen]
-            at = own.astype(np.int64) * (moments.size + 1)
-            np.add.at(change.reshape(-1), at + first, sizes[chosen])
+            ends = self.ends[chosen]
             is_ended = (ends >= 0) & (ends <= end)
-            ended = at[is_ended] + place[ends[is_ended] - begin]
-            np.subtract.at(change.reshape(-1), ended, sizes[chosen][is_ended])
-        return np.cumsum(change[:, :-1], axis=1)
+            until = np.full(ends.size, moments.size, np.int32)
+            until[is_ended] = place[ends[is_ended] - begin]
+            result += live_sums(group[chosen], first, until, sizes[chosen], groups, moments.size)
+        return result
 
 
 def _unsigned(ends: AnyArray) -> type:

@@ -14,6 +14,7 @@ import numpy as np
 from peakline.arrays import Int64Array, IntpArray
 from peakline.hlo.memory import Heap, ProgramMemory, memory_of
 from peakline.hlo.schedule import event_places, schedule_of
+from peakline.memory.crossings import live_sums
 from peakline.memory.over_time.trees import Scope, stack_tree
 from peakline.memory.signatures import scope_of
 from peakline.tables import Columns, Profile
@@ -103,12 +104,8 @@ def _heap_layers(
     begin, end = uses.blocks[shown].T
     size = heap.size[uses.root[shown]]
     own = group[memory.definer[uses.value[shown]]]
-    # A value counts at the moments from its begin to before its end.
-    change = np.zeros((groups, places.size + 1), np.int64)
-    np.add.at(change, (own, np.searchsorted(moments, begin, "left")), size)
-    np.subtract.at(change, (own, np.searchsorted(moments, end, "left")), size)
-    found: Int64Array = np.cumsum(change[:, :-1], axis=1)
-    return found
+    first, until = np.searchsorted(moments, begin), np.searchsorted(moments, end)
+    return live_sums(own, first, until, size, groups, places.size)
 
 
 def instructions_of(profile: Profile, number: int) -> Columns:

@@ -15,7 +15,7 @@ import numpy as np
 from peakline.arrays import BoolArray, Int64Array, IntpArray
 from peakline.memory.over_time.groups import grouped_buffers, numbered
 from peakline.memory.over_time.live import MemoryRecords, begun, live_bytes
-from peakline.memory.usage import buffer_bytes
+from peakline.memory.usage import buffer_bytes, counts_of, was_there
 from peakline.tables import Profile
 from peakline.tables.joins import summed
 
@@ -71,8 +71,7 @@ def between(records: MemoryRecords, number: int, start_ps: int, end_ps: int) -> 
     first = int(np.searchsorted(time, start_ps, "left"))
     past = int(np.searchsorted(time, end_ps, "right"))
     every = begun(records, number)
-    was_there = (events.array("is_before") & events.is_valid("is_before"))[every]
-    inside = (every >= first) & (every < past) & ~was_there
+    inside = (every >= first) & (every < past) & ~was_there(events, every)
     rows = every[inside]
     ends = lifetimes.end[rows].astype(np.int64)
     own = records.rows(number)
@@ -80,7 +79,7 @@ def between(records: MemoryRecords, number: int, start_ps: int, end_ps: int) -> 
     begins = lifetimes.begin[ended]
     begins = begins[begins >= 0]
     # Those from before the profile have a record in it, which is none of the range's.
-    older = begins[(begins < first) | _was_there(records, begins)]
+    older = begins[(begins < first) | was_there(events, begins)]
     at_a = records.at(number, start_ps)
     at_b = records.at(number, end_ps)
     return Between(
@@ -88,28 +87,15 @@ def between(records: MemoryRecords, number: int, start_ps: int, end_ps: int) -> 
         end_ps=end_ps,
         rows=rows,
         bytes=buffer_bytes(events, rows),
-        count=counts_of(records, rows),
+        count=counts_of(events, rows),
         at_b=(ends < 0) | (ends >= past),
         at_end=ends < 0,
         freed_older=Amount(
-            int(buffer_bytes(events, older).sum()), int(counts_of(records, older).sum())
+            int(buffer_bytes(events, older).sum()), int(counts_of(events, older).sum())
         ),
         used_a=None if at_a is None else at_a.bytes_in_use,
         used_b=None if at_b is None else at_b.bytes_in_use,
     )
-
-
-def _was_there(records: MemoryRecords, rows: IntpArray) -> BoolArray:
-    events = records.events
-    found: BoolArray = (events.array("is_before") & events.is_valid("is_before"))[rows]
-    return found
-
-
-def counts_of(records: MemoryRecords, rows: IntpArray) -> Int64Array:
-    """How many buffers each of the records stands for."""
-    events = records.events
-    found: Int64Array = np.where(events.is_valid("count")[rows], events.array("count")[rows], 1)
-    return found
 
 
 def parts_of(profile: Profile, number: int, found: Between, group: str) -> list[Part]:
@@ -161,15 +147,14 @@ def lifespans(
     events = records.events
     time = events.array("time_ps")
     rows = begun(records, number)
-    was_there = (events.array("is_before") & events.is_valid("is_before"))[rows]
-    rows = rows[(time[rows] >= start_ps) & (time[rows] < end_ps) & ~was_there]
+    rows = rows[(time[rows] >= start_ps) & (time[rows] < end_ps) & ~was_there(events, rows)]
     if not rows.size:
         return ()
     ends = records.lifetimes.end[rows]
     lived = np.where(ends >= 0, time[ends] - time[rows], 0)
     code = np.searchsorted(_EDGES, lived, "right") - 1
     code = np.where(ends >= 0, code, _EDGES.size)
-    sizes, counts = buffer_bytes(events, rows), counts_of(records, rows)
+    sizes, counts = buffer_bytes(events, rows), counts_of(events, rows)
     op, ops = numbered(events.names("op").take(rows))
     totals = summed(code, sizes, _EDGES.size + 1)
     buffers = summed(code, counts, _EDGES.size + 1)

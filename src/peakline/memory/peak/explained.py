@@ -32,7 +32,15 @@ from peakline.deadline import checked
 from peakline.errors import NotFoundError
 from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
-from peakline.memory.usage import Usage, buffer_bytes, fragmentation_at, measure, number_at
+from peakline.memory.usage import (
+    Usage,
+    buffer_bytes,
+    counts_of,
+    fragmentation_at,
+    measure,
+    number_at,
+    was_there,
+)
 from peakline.shown import Brief, several
 from peakline.suggest import there_is
 from peakline.tables.columns import Columns
@@ -213,8 +221,7 @@ def find_peaks(
         return tuple(known[key] for key in keys)
     groups = _live_groups(events, lifetimes, moments, descriptions)
     # Rows that stand for memory from before the profile are no records of the file.
-    made_up = events.array("is_before") & events.is_valid("is_before")
-    made_up &= lifetimes.kind == ALLOCATION
+    made_up = was_there(events) & (lifetimes.kind == ALLOCATION)
     older = np.bincount(lifetimes.allocator[made_up], minlength=len(usages)).tolist()
     usages = [
         replace(usage, allocations=usage.allocations - count)
@@ -308,7 +315,7 @@ def _live_groups(
         bound *= span
     _, first, group = np.unique(combined, return_index=True, return_inverse=True)
     sizes = summed(group, buffer_bytes(events, rows), first.size)
-    counted = np.where(events.is_valid("count")[rows], events.array("count")[rows], 1)
+    counted = counts_of(events, rows)
     counts = summed(group, counted, first.size)
     counts[ops[first]] = 0
 
