@@ -80,6 +80,10 @@ def read_modules() -> dict[str, Module]:
             imported = {name for name in _names(node, modules) if name in modules}
             module.imports |= imported
             module.in_functions += bool(imported) and is_in_function
+        # What the door of a room gives stands in its stub (`peakline.lazy.attached`).
+        stub = module.path.with_suffix(".pyi")
+        for node, _ in _imports(ast.parse(stub.read_text("utf-8"))) if stub.exists() else ():
+            module.imports |= {name for name in _names(node, modules) if name in modules}
     return modules
 
 

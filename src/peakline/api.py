@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
+from peakline import compare, timing
 from peakline import tables as _profile
 from peakline.shown import Shown, headline_of, named, public_names
 from peakline.tables.frames import Frames
@@ -106,9 +107,7 @@ class Profile(_profile.Profile, Frames):
         ``part("idle_ps")`` is a column, ``populations`` what steps are called without their
         number. Empty without steps. Raises InputError when the profile cannot be read.
         """
-        from peakline.timing.steps.facts import step_facts_of
-
-        return step_facts_of(self)
+        return timing.step_facts_of(self)
 
     def critical_path(
         self, step: str | None = None, *, device: str | None = None
@@ -118,15 +117,13 @@ class Profile(_profile.Profile, Frames):
         ``step`` is an id or a name. None where nothing ran at a time. Raises NotFoundError for an
         unknown step or device.
         """
-        from peakline.timing.critical_path.path import critical_path_of, median_step
-
-        return critical_path_of(self, step or median_step(self, device), device=device)
+        return timing.critical_path_of(
+            self, step or timing.median_step(self, device), device=device
+        )
 
     def launches(self) -> LaunchSummary:
         """How the launches of kernels and programs fared between host and device."""
-        from peakline.timing.launches.summary import launch_summary
-
-        return launch_summary(self)
+        return timing.launch_summary(self)
 
     def fit(
         self,
@@ -177,8 +174,6 @@ class Profile(_profile.Profile, Frames):
         """
         from peakline.check.limits import check_limits
         from peakline.check.verdict import Checks, Limits
-        from peakline.compare.programs import with_programs
-        from peakline.compare.state import state_of
 
         limits = Limits(
             max_peak_bytes,
@@ -192,9 +187,9 @@ class Profile(_profile.Profile, Frames):
             max_compile=max_compile,
             max_idle=max_idle,
         )
-        state = state_of(self.memory())
+        state = compare.state_of(self.memory())
         if max_program_peak_bytes is not None:
-            state = with_programs(state, self)
+            state = compare.with_programs(state, self)
         time = None
         if limits.has_time:
             from peakline.check.time import time_state_of
@@ -280,9 +275,9 @@ def diff(before: Profile, after: Profile, *, allocator: str | None = None) -> Co
 
     ``allocator`` keeps one. Raises NotFoundError if neither has it.
     """
-    from peakline.compare.comparison import compare_profiles, profile_state
-
-    return compare_profiles(profile_state(before), profile_state(after), allocator=allocator)
+    return compare.compare_profiles(
+        compare.profile_state(before), compare.profile_state(after), allocator=allocator
+    )
 
 
 class Repository(Shown):

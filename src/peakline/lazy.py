@@ -7,12 +7,14 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["door", "listed", "moved"]
+__all__ = ["attached", "door", "listed", "moved"]
 
 _DUNDER = re.compile(r"__\w+__")
+_HOME = re.compile(r"from ([\w.]+) import (\w+) as \2$", re.MULTILINE)
 
 
 def door(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -30,6 +32,20 @@ def door(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return find
+
+
+def attached(
+    package: str, file: str
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """``__all__``, ``__getattr__`` and ``__dir__`` of the ``package`` whose ``__init__.py`` is
+    ``file``: the names that the stub beside it imports, each from its module on first use.
+
+    The stub is what type checkers read, so that every name stands in one place, as
+    ``from peakline.timing.kernels import kernel_reports as kernel_reports``.
+    """
+    text = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
+    homes = {name: module for module, name in _HOME.findall(text)}
+    return sorted(homes), door(package, homes), listed(package)
 
 
 def listed(package: str) -> Callable[[], list[str]]:

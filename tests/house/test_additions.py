@@ -288,4 +288,6 @@ def test_a_sentence_of_the_memory_answer_is_one_file(scratch, root, tmp_path):
     assert "What makes the peak lower" in page.read_text()
     notebook, savings = json.loads(scratch.run("-c", WORDED, path))
     assert "What makes the peak lower" in notebook
-    assert {saving["said"].partition("to ")[0] for saving in savings} == {"The peak would fall "}
+    assert {saving["sentence"].partition("to ")[0] for saving in savings} == {
+        "The peak would fall "
+    }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from peakline import document, findings
+from peakline import document, findings, memory
 from peakline.cli.options import (
     PATH_HELP,
     Argument,
@@ -77,8 +77,6 @@ def fit(
     The recorded allocations are replayed. Several PATHs are recordings of one program, whose
     answers are put together.
     """
-    from peakline.memory.fit.answer import range_over
-
     question = question_of(limits, settings, batch)
     warnings: list[ProfileWarning] = []
     documents: list[dict[str, object]] = []
@@ -90,7 +88,7 @@ def fit(
         documents.append(answer)
         for one in fits:
             by_allocator.setdefault(one.allocator, []).append(one)
-    together = [range_over(fits) for fits in by_allocator.values()] if len(paths) > 1 else []
+    together = [memory.range_over(fits) for fits in by_allocator.values()] if len(paths) > 1 else []
     if json:
         several = {"recordings": documents, "together": together}
         print_json(several if len(paths) > 1 else documents[0])
@@ -108,10 +106,8 @@ def _answer(
     is_first: bool,
 ) -> tuple[list[Fit], dict[str, object]]:
     """The answer for one recording, printed unless it is wanted as JSON."""
-    from peakline.memory.fit.answer import fits_of
-
     name = recorded_name(profile, allocator)
-    fits, failed = fits_of(profile, question, allocator=name)
+    fits, failed = memory.fits_of(profile, question, allocator=name)
     answer = document.fit_document(profile, fits, failed)
     if not json:
         if not is_first:

@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from peakline import findings
+from peakline import findings, graph
 from peakline import report as page
 from peakline.cli.options import (
     Reading,
@@ -52,8 +52,6 @@ def report(
 
     About memory, time, programs and graphs, with figures, made to be printed and shared.
     """
-    from peakline.graph.scopes.graphs import graph_names
-
     with reading.open(path) as profile:
         answer = findings.answer_memory(profile, allocator=allocator)
         named = {"--allocator": allocator, "--title": title}
@@ -70,7 +68,7 @@ def report(
             source=profile.path,
         )
         has_time = findings.answer_time(profile).nothing != findings.NO_TIME
-        if answer.nothing and not has_time and not graph_names(profile):
+        if answer.nothing and not has_time and not graph.graph_names(profile):
             say(f"{profile.path}: {answer.nothing}")
         said = {findings.NOTHING, findings.NO_STEPS}
         print_warnings(one for one in profile.warnings if one.kind not in said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from peakline import document
+from peakline import document, timing
 from peakline.cli.options import (
     Reading,
     json_option,
@@ -80,8 +80,6 @@ def trace(
     )
     if first is not None and last is not None and last <= first:
         raise UsageError(f"--to {end} is not after --from {start}")
-    from peakline.timing.step_breakdown import step_times
-    from peakline.timing.steps.choice import stretch_of_step
     from peakline.trace.events import trace_of
 
     with reading.open(path) as profile:
@@ -90,7 +88,7 @@ def trace(
             profile.warn(_NO_EVENTS, document.NO_EVENTS)
         number = None
         if step is not None:
-            number, first, last = stretch_of_step(step_times(profile), step)
+            number, first, last = timing.stretch_of_step(timing.step_times(profile), step)
         excerpt = document.excerpt_between(
             profile, events, first, last, line=line, min_ps=least or 0, limit=limit
         )

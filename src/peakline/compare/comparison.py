@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peakline.compare.rows import signed_size, signed_time
+from peakline.compare.state import state_of
+from peakline.findings.memory_answer import answer_memory
 from peakline.shown import Brief, Shown, Tabular, table_of
 from peakline.tables.profile_facts import ProfileFacts, facts_of, warnings_document
 from peakline.text import allocator_text
@@ -128,9 +130,7 @@ def profile_state(
     Raises InputError when it cannot be read.
     """
     from peakline.compare.programs import program_states
-    from peakline.compare.state import state_of
     from peakline.compare.time import time_state
-    from peakline.findings.memory_answer import answer_memory
 
     memory = answer_memory(profile)
     return ProfileState(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peakline import timing
 from peakline.findings.ranking import is_worse
 
 if TYPE_CHECKING:
@@ -64,10 +65,9 @@ def straggler_of(hosts: list[tuple[str, HostSteps]]) -> Finding | None:
     """The finding about the hosts of one session."""
     from peakline.findings.kinds.straggler import of_hosts
     from peakline.repository.names import newest_of_workers
-    from peakline.timing.steps.stragglers import longer_host
 
     hosts = newest_of_workers(hosts)
-    longer = longer_host(hosts)
+    longer = timing.longer_host(hosts)
     return None if longer is None else of_hosts(longer, len(hosts))
 
 

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline import timing
 from peakline.compare.matching import keyed, stem_of
 from peakline.shown import Brief
+from peakline.tables.joins import summed
 from peakline.timing.ops.names import IDLE
+from peakline.trace.events import trace_of
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -121,16 +124,12 @@ def self_times(profile: Profile, steps: int, begin_ps: int, end_ps: int) -> Self
 
     Raises InputError when the profile cannot be read.
     """
-    from peakline.timing.ops.device import framework_executions
-    from peakline.timing.ops.host import host_executions
-    from peakline.trace.events import trace_of
-
     start = trace_of(profile).start
     if not start.size:
         return SelfTimes({side: {} for side in SIDES}, 0)
     found = {}
     for side, runs in zip(
-        SIDES, (framework_executions(profile), host_executions(profile)), strict=True
+        SIDES, (timing.framework_executions(profile), timing.host_executions(profile)), strict=True
     ):
         at = start[runs.event]
         inside = np.flatnonzero((at >= begin_ps) & (at < end_ps)) if steps else slice(None)
@@ -139,8 +138,6 @@ def self_times(profile: Profile, steps: int, begin_ps: int, end_ps: int) -> Self
 
 
 def _by_name(runs: Executions, inside: np.ndarray | slice) -> dict[str, OpOwn]:
-    from peakline.tables.joins import summed
-
     op, count = runs.op[inside], len(runs.keys)
     own = summed(op, runs.own_ps[inside], count).tolist()
     often = np.bincount(op, minlength=count).tolist()

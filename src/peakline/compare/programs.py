@@ -23,12 +23,14 @@ from peakline.compare.state import (
     ProgramState,
     groups_of,
 )
+from peakline.findings.recording_advice import to_record_programs
 from peakline.memory.signatures import normal_shape
 from peakline.shown import Brief
+from peakline.timing.programs.answer import ProgramAnswer
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.timing.programs.answer import LiveBuffer, ProgramAnswer
+    from peakline.timing.programs.answer import LiveBuffer
 
 _SHAPE = re.compile(r"([a-z]\w*)(\[[^\[\]()]*\])")
 _PLACE = re.compile(r"[\d,]*+\}")
@@ -104,8 +106,6 @@ def with_programs(state: MemoryState, profile: Profile, *, ran: bool = False) ->
 
     Raises InputError when the profile cannot be read.
     """
-    from peakline.findings.recording_advice import to_record_programs
-
     found = [one for one in _answers(profile) if not ran or one.run_count]
     why = f"no compiled programs in this profile; {to_record_programs(profile)}"
     if found or ran:
@@ -114,8 +114,6 @@ def with_programs(state: MemoryState, profile: Profile, *, ran: bool = False) ->
 
 
 def _answers(profile: Profile) -> list[ProgramAnswer]:
-    from peakline.timing.programs.answer import ProgramAnswer
-
     return [ProgramAnswer(profile, number) for number in range(len(profile.programs() or ()))]
 
 

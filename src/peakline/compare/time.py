@@ -13,7 +13,7 @@ from peakline.compare.matching import stem_of
 from peakline.compare.memory import without, worse
 from peakline.compare.op_changes import SIDES, OpChange, SelfTimes, op_changes, self_times
 from peakline.findings.finding import Finding
-from peakline.findings.time_answer import StepTimes
+from peakline.findings.time_answer import StepTimes, answer_time
 from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.text import counted
@@ -160,8 +160,6 @@ class TimeDiff(Brief):
 
 def time_state(profile: Profile) -> TimeState:
     """What is compared of ``profile``; raises InputError when it cannot be read."""
-    from peakline.findings.time_answer import answer_time
-
     answer = answer_time(profile)
     every, facts = answer.steps, answer.steps.main
     gaps = facts.part("gap_before_ps")[facts.number > 0]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from peakline.engine.flights import Flights
+from peakline.formats import open_reader
 from peakline.repository import HostFile
 from peakline.tables import Profile
 
@@ -193,7 +194,6 @@ def open_profile(file: HostFile, max_unpacked_bytes: int | None = None) -> Profi
     A gzip file may expand to ``max_unpacked_bytes``, None as for `open_reader`.
     What is remembered of it is known by the content of those files, and a caller may be anybody.
     """
-    from peakline.formats import open_reader
     from peakline.tables.derived import DERIVED
 
     reader = open_reader(

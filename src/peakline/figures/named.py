@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from peakline import figures
+from peakline import figures, findings
 from peakline.errors import NotFoundError, UsageError
 from peakline.figures.dark import dark
 from peakline.tables import Profile
@@ -96,9 +96,7 @@ def figure_json(profile: Profile, chosen: FigureQuestion) -> bytes:
             complaint = f"{kind.name}: {own} is {' or '.join(known)}, not {shown}"
             raise UsageError(complaint).quoting(shown)
     if "allocator" in kind.parameters:
-        from peakline.findings.memory_answer import memory_of
-
-        given["answer"] = memory_of(profile)
+        given["answer"] = findings.memory_of(profile)
     drawn = getattr(drawings, chosen.name)(profile, **given)
     if drawn is None:
         return b"null"

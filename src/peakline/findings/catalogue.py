@@ -79,8 +79,18 @@ def kinds() -> Mapping[str, Kind]:
 
 
 def kind_names(about: str) -> tuple[str, ...]:
-    """The names of the kinds about ``memory`` or ``time``, in alphabetical order."""
-    return tuple(sorted(name for name, kind in kinds().items() if kind.about == about))
+    """The names of the kinds about ``memory`` or ``time``, in alphabetical order.
+
+    Those in a line above are not loaded for it.
+    """
+    own = _OF_MEMORY if about == "memory" else _OF_TIME
+    return tuple(
+        sorted(
+            name
+            for name in _names()
+            if (_LINE[name] in own if name in _LINE else kinds()[name].about == about)
+        )
+    )
 
 
 def memory_findings(context: MemoryContext) -> list[Finding]:

@@ -1,1 +1,8 @@
-"""What a memory answer stands on: lifetimes, usage, peaks, growth, fragmentation, savings."""
+"""What a memory answer stands on: lifetimes, usage, peaks, growth, fragmentation, savings.
+
+Its names are imported on first use.
+"""
+
+from peakline.lazy import attached
+
+__all__, __getattr__, __dir__ = attached(__name__, __file__)

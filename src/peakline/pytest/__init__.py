@@ -4,16 +4,6 @@ pytest loads `peakline.pytest.plugin` by itself where Peakline is installed. doc
 how it is used and what is measured.
 """
 
-from __future__ import annotations
+from peakline.lazy import attached
 
-from typing import TYPE_CHECKING
-
-from peakline.lazy import door, listed
-
-if TYPE_CHECKING:
-    from peakline.pytest.recorder import Recorder
-
-__all__ = ["Recorder"]
-
-__getattr__ = door(__name__, {"Recorder": ".recorder"})
-__dir__ = listed(__name__)
+__all__, __getattr__, __dir__ = attached(__name__, __file__)

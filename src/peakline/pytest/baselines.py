@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from peakline.check.allowance import MOST_RUNS, Key, Run, allowed
-from peakline.check.units import BYTES
+from peakline.check.units import BYTES, share_amount
 from peakline.errors import InputError, PeaklineError, UsageError
 from peakline.memory.growth.grown import LEAK_BYTES
 from peakline.text import allocator_text, counted, one_line, size_text
@@ -152,8 +152,6 @@ def hold(test: str, run: Run, before: Sequence[Run], tolerance: float | None = N
 
 def tolerance_of(value: object) -> float | None:
     """The tolerance of a mark: ``"5%"`` or 0.05; raises UsageError for another one."""
-    from peakline.check.units import share_amount
-
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float | str):

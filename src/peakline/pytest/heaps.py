@@ -22,6 +22,7 @@ from typing import Any
 
 from peakline.errors import InputError
 from peakline.pytest.hlo import Program, read_program
+from peakline.schema import XSpace
 
 MOMENT = "peakline_moment_"
 """The annotation around each reading of the heap, its number behind."""
@@ -60,8 +61,6 @@ def add_heaps(space: bytes, heaps: list[bytes]) -> tuple[bytes, Mapping[str, int
     moments. Where an allocator reported, ``space`` is unchanged, and the other empty. Raises
     InputError where the moments cannot be found.
     """
-    from peakline.schema import XSpace
-
     found = XSpace.FromString(space)
     if any(_reports(plane) for plane in found.planes):
         return space, {}

@@ -13,6 +13,7 @@ import pytest
 
 from peakline.errors import PeaklineError, UsageError
 from peakline.pytest.marks import FRAMEWORKS, LIMITS, MARKS, choose_framework, wanted_by
+from peakline.text import size_text
 
 if TYPE_CHECKING:
     from peakline.check.allowance import Run
@@ -294,8 +295,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     shown.append((properties.get(_PEAK), report.nodeid, properties, mark))
     if not shown:
         return
-    from peakline.text import size_text
-
     shown.sort(key=lambda row: (-(row[0] or 0), row[1]))
     terminalreporter.section("device memory (Peakline)")
     terminalreporter.line(f"{'PEAK':>10}  {'PER STEP':>10}  TEST")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from peakline import compare
 from peakline.check.allowance import Run
-from peakline.check.verdict import Check
+from peakline.check.verdict import Check, Limits
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.pytest.baselines import hold, tolerance_of
 from peakline.pytest.marks import GROWTH, PEAK, PROGRAM, Wanted
@@ -39,7 +40,6 @@ def verdict_of(
     Raises NotFoundError for an unknown allocator, InputError for a recording that cannot be read.
     """
     from peakline.check.limits import check_limits
-    from peakline.check.verdict import Limits
 
     answer = recorder.memory()
     growths = [d.growth.bytes_per_step for d in answer.details if d.growth is not None]
@@ -81,9 +81,8 @@ def verdict_of(
 
 def _figures(answer: MemoryAnswer) -> Run:
     from peakline.check.baseline import memory_figures
-    from peakline.compare.state import state_of
 
-    return memory_figures(state_of(answer))
+    return memory_figures(compare.state_of(answer))
 
 
 def _of_programs(recorder: Recorder, wanted: Wanted) -> tuple[Check, ...]:
@@ -91,11 +90,8 @@ def _of_programs(recorder: Recorder, wanted: Wanted) -> tuple[Check, ...]:
     if wanted.program_bytes is None:
         return ()
     from peakline.check.limits import check_limits
-    from peakline.check.verdict import Limits
-    from peakline.compare.programs import with_programs
-    from peakline.compare.state import MemoryState
 
-    state = with_programs(MemoryState(()), recorder.profile, ran=True)
+    state = compare.with_programs(compare.MemoryState(()), recorder.profile, ran=True)
     return check_limits(state, Limits(max_program_peak_bytes=wanted.program_bytes))
 
 

@@ -25,6 +25,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from peakline import __version__
 from peakline.engine import Gate, ProfileCache
 from peakline.service.metrics import Metrics
 from peakline.tables.sql_process.pool import ENDINGS, SqlPool
@@ -39,8 +40,6 @@ class PrometheusMetrics(Metrics):
     """In a registry of its own, which `render` writes in Prometheus' text format."""
 
     def __init__(self) -> None:
-        from peakline import __version__
-
         super().__init__()
         # A second series for each one would say nothing but its birthday.
         disable_created_metrics()  # type: ignore[no-untyped-call]

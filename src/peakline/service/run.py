@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from peakline.engine import Engine
 from peakline.errors import PeaklineError
 from peakline.extras import require
 from peakline.repository import is_url
@@ -43,7 +44,6 @@ class Server:
     """
 
     def __init__(self, settings: Settings) -> None:
-        from peakline.engine import Engine
         from peakline.service.core import Analysis
 
         check_settings(settings)

@@ -10,6 +10,8 @@ from typing import BinaryIO
 from peakline.deadline import check_deadline
 from peakline.engine import Gate
 from peakline.errors import ForbiddenError, InputError, UnknownFormatError, UsageError
+from peakline.formats.common.format import Format, formats
+from peakline.formats.common.recognise import recognise
 from peakline.repository import HostFile, check_name
 from peakline.service.access import Access
 from peakline.service.capturing import SessionsInTheMaking
@@ -157,9 +159,6 @@ def _head(blocks: Iterator[bytes]) -> bytes:
 
 def _form(head: bytes) -> tuple[str, str]:
     """What the file is called after its host, and its format; UnknownFormatError, InputError."""
-    from peakline.formats.common.format import Format, formats
-    from peakline.formats.common.recognise import recognise
-
     packed = head.startswith(_GZIP)
     content = head
     if packed:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from peakline import memory
 from peakline.errors import UsageError
+from peakline.text import parse_size
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
@@ -76,7 +78,6 @@ def _run(profile: Profile, parameters: AddressMapParameters, _output_format: str
 
 
 def _document(profile: Profile, parameters: AddressMapParameters) -> dict[str, Any]:
-    from peakline.memory.over_time.live import memory_records
     from peakline.tools.live_memory import no_records
 
     document: dict[str, Any] = {
@@ -93,7 +94,7 @@ def _document(profile: Profile, parameters: AddressMapParameters) -> dict[str, A
         "holes": None,
         "failed": None,
     }
-    records = memory_records(profile)
+    records = memory.memory_records(profile)
     if records is None:
         no_records(profile, parameters.allocator)
         return document | {"reason": "the profile has no records of memory"}
@@ -176,7 +177,6 @@ def _over_time(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> dict[str, Any]:
     from peakline.memory.fragmentation.address_map import over_time, placed, with_segments
-    from peakline.memory.fragmentation.segments import segment_spans
     from peakline.tools.live_memory.recorded import stretch_of
 
     start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
@@ -185,7 +185,7 @@ def _over_time(
     found = placed(profile, number)
     if not found.rows.size:
         return {"reason": "no buffer has an address"}
-    segments = segment_spans(profile, records.allocators[number])
+    segments = memory.segment_spans(profile, records.allocators[number])
     if segments is not None:
         found = with_segments(found, segments)
     drawn = over_time(records, found, (start, end), parameters.limit)
@@ -253,36 +253,32 @@ def _runs(touched: BoolArray) -> dict[str, list[int]]:
 def _at_moment(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> _Map | str:
-    from peakline.memory.fragmentation.address_map import at_moment, at_segments, holes_of, placed
-    from peakline.memory.fragmentation.segments import segment_spans
-
-    found = placed(profile, number)
+    found = memory.placed(profile, number)
     if not found.rows.size:
         return "no buffer has an address"
-    segments = segment_spans(profile, records.allocators[number])
+    segments = memory.segment_spans(profile, records.allocators[number])
     known = None if segments is None else "moment" if segments.records else "end"
     if segments is not None and segments.records:
-        found = at_segments(records, number, found, segments, parameters.at_ps)
+        found = memory.at_segments(records, number, found, segments, parameters.at_ps)
     regions, failed = _only_list(profile, records.allocators[number])
     if regions is not None:
         found = replace(found, regions=regions)
-    blocks = at_moment(records, number, found, parameters.at_ps)
+    blocks = memory.at_moment(records, number, found, parameters.at_ps)
     more = {"segments_of": known}
-    return _Map(found.regions, blocks, holes_of(found.regions, blocks), failed, more)
+    return _Map(found.regions, blocks, memory.holes_of(found.regions, blocks), failed, more)
 
 
 def _only_list(profile: Profile, allocator: str) -> tuple[Regions | None, dict[str, Any] | None]:
     """The regions of the only list of an allocator's blocks, where the file is about that moment
     alone, and the request that failed then.
     """
-    from peakline.memory.fragmentation.address_map import listed_blocks
     from peakline.tables.profile_facts import is_moment
 
     if not is_moment(profile):
         return None, None
     reports = {one["report_id"]: one for one in _reports(profile) if one["allocator"] == allocator}
     lists = [one for one in _has_listed(profile) if one is None or one in reports]
-    listed = listed_blocks(profile, allocator, lists[0]) if len(lists) == 1 else None
+    listed = memory.listed_blocks(profile, allocator, lists[0]) if len(lists) == 1 else None
     if listed is None:
         return None, None
     return listed[0], None if lists[0] is None else reports[lists[0]]
@@ -291,27 +287,20 @@ def _only_list(profile: Profile, allocator: str) -> tuple[Regions | None, dict[s
 def _listed(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> _Map | str:
-    from peakline.memory.fragmentation.address_map import holes_of, listed_blocks
-
-    found = listed_blocks(profile, records.allocators[number], parameters.report)
+    found = memory.listed_blocks(profile, records.allocators[number], parameters.report)
     if found is None:
         return "the file lists no blocks of this"
     failed = next((one for one in _reports(profile) if one["report_id"] == parameters.report), None)
-    return _Map(*found, holes_of(*found), failed)
+    return _Map(*found, memory.holes_of(*found), failed)
 
 
 def _replayed(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> _Map | str:
-    from peakline.memory.fit.answer import replayed_map
-    from peakline.memory.fit.model import NoFit, question_of
-    from peakline.memory.fragmentation.address_map import holes_of
-    from peakline.text import parse_size
-
     limit = None if not parameters.limit_bytes else parse_size(parameters.limit_bytes)
-    settings = question_of([], parameters.settings, None).settings
-    found = replayed_map(profile, number, limit, settings)
-    if isinstance(found, NoFit):
+    settings = memory.question_of([], parameters.settings, None).settings
+    found = memory.replayed_map(profile, number, limit, settings)
+    if isinstance(found, memory.NoFit):
         return f"it cannot be replayed: {found.reason}"
     failed = None
     if found.failed_bytes:
@@ -330,7 +319,9 @@ def _replayed(
         "peak_bytes": found.outcome.peak,
         "reserved_bytes": found.outcome.reserved,
     }
-    return _Map(found.regions, found.blocks, holes_of(found.regions, found.blocks), failed, more)
+    return _Map(
+        found.regions, found.blocks, memory.holes_of(found.regions, found.blocks), failed, more
+    )
 
 
 _FIND = {"moment": _at_moment, "listed": _listed, "replayed": _replayed}

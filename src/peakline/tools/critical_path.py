@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from peakline import timing
 from peakline.text import check_repeated
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -39,14 +40,13 @@ class CriticalPathParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: CriticalPathParameters, _output_format: str) -> bytes:
-    from peakline.timing.critical_path.path import critical_path_of, median_step
     from peakline.trace.events import read_with_steps, trace_of
 
     read_with_steps(profile)
     step = parameters.step
     if step is None:
-        step = median_step(profile, parameters.device)
-    path = critical_path_of(profile, step, parameters.device)
+        step = timing.median_step(profile, parameters.device)
+    path = timing.critical_path_of(profile, step, parameters.device)
     return compact_json(_document(trace_of(profile), path))
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline import memory
+from peakline.text import parse_size
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
@@ -36,13 +38,9 @@ class FitParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: FitParameters, _output_format: str) -> bytes:
-    from peakline.memory.fit.answer import fits_of
-    from peakline.memory.fit.model import question_of
-    from peakline.text import parse_size
-
     limits = [parse_size(text) for text in parameters.limit]
-    question = question_of(limits, parameters.settings, parameters.batch)
-    fits, failed = fits_of(profile, question, allocator=parameters.allocator)
+    question = memory.question_of(limits, parameters.settings, parameters.batch)
+    fits, failed = memory.fits_of(profile, question, allocator=parameters.allocator)
     return compact_json(
         {
             "allocators": [one.as_json() for one in fits],

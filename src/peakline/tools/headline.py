@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from peakline import findings
 from peakline.timing.steps.facts import step_facts_of
 from peakline.timing.timeline.counters import MEMORY, counters_of
 from peakline.toolbox.parameters import Parameters, parameter
@@ -84,22 +85,17 @@ class HeadlineParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: HeadlineParameters, _format: str) -> bytes:
-    from peakline.findings.headline.graph import graph_headline
-    from peakline.findings.headline.memory import memory_headline, savings_headline
-    from peakline.findings.headline.time import time_headline
-    from peakline.findings.memory_answer import memory_of
-
     picture: object = None
     if parameters.about == "memory":
-        found = memory_headline(profile) or graph_headline(profile)
+        found = findings.memory_headline(profile) or findings.graph_headline(profile)
         of_peak = (phrase.params for one in found if one.kind == "peak" for phrase in one.phrases)
         allocator = next((one["allocator"] for one in of_peak if "allocator" in one), None)
         picture = None if allocator is None else memory_curve(profile, str(allocator))
     elif parameters.about == "time":
-        found = time_headline(profile)
+        found = findings.time_headline(profile)
         picture = step_strip(profile)
     else:
-        found = savings_headline(memory_of(profile))
+        found = findings.savings_headline(findings.memory_of(profile))
     return compact_json(
         {"sentences": [sentence.as_json() for sentence in found], "picture": picture}
     )

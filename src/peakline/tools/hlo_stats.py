@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from peakline import timing
 from peakline.toolbox.parameters import XprofParameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import Column, DataTable, Value, tables_csv, tables_json
@@ -76,35 +77,24 @@ class HloStatsParameters(XprofParameters):
 
 
 def _partial(profile: Profile, _parameters: HloStatsParameters) -> HostHlo:
-    from peakline.timing.programs.hlo_host import host_hlo
-
-    return host_hlo(profile)
+    return timing.host_hlo(profile)
 
 
 def _combine(
     parts: Sequence[tuple[str, HostHlo]], parameters: HloStatsParameters, output_format: str
 ) -> bytes:
-    from peakline.timing.programs.hlo_host import (
-        above_peak,
-        chosen,
-        combine_hosts,
-        joined,
-        known_rates,
-    )
-    from peakline.timing.programs.rates import rates_of
-
-    host = chosen(
-        combine_hosts([part for _, part in parts]), program=parameters.program,
+    host = timing.chosen(
+        timing.combine_hosts([part for _, part in parts]), program=parameters.program,
         category=parameters.category, idle=not parameters.exclude_idle,
     )  # fmt: skip
-    table = joined(host.table) if parameters.deduplicated else host.table
+    table = timing.joined(host.table) if parameters.deduplicated else host.table
     rows: list[list[Value]] = []
     for op, parent, place in ranked([*table.ops.values()], table.total_ps / 1e6):
-        rates = rates_of(op, host.chips.peaks, host.chips.kind)
-        row = row_of(op, known_rates(op, rates), parent, place)
+        rates = timing.rates_of(op, host.chips.peaks, host.chips.kind)
+        row = row_of(op, timing.known_rates(op, rates), parent, place)
         # A share as the other percents.
         row[_STALL] = 100.0 * float(row[_STALL] or 0.0)
-        rows.append([*row, above_peak(rates, host.chips.peaks)])
+        rows.append([*row, timing.above_peak(rates, host.chips.peaks)])
     columns = [Column(name, kind, label) for name, kind, label in _OWN_COLUMNS]  # type: ignore[arg-type]
     found = DataTable(columns, rows)
     return tables_csv(found) if output_format == "csv" else tables_json(found)
@@ -116,24 +106,21 @@ def ranked(
     """The ops that ran, with the name of the one that a SparseCore did them for, and their rank,
     share of the self time and cumulated share; 0 of what a SparseCore did.
     """
-    from peakline.timing.ops.metrics import sorted_ops
-    from peakline.timing.programs.rates import ratio
-
     rank, cumulated = 0, 0.0
-    for op in sorted_ops(ops):
+    for op in timing.sorted_ops(ops):
         if op.occurrences == 0:
             continue
-        share = ratio(op.self_ps / 1e6, total_us)
+        share = timing.ratio(op.self_ps / 1e6, total_us)
         rank, cumulated = rank + 1, cumulated + share
         yield op, "", (rank, share, cumulated)
-        waiting = [(part, op.name) for part in reversed(sorted_ops(op.facts.children or ()))]
+        waiting = [(part, op.name) for part in reversed(timing.sorted_ops(op.facts.children or ()))]
         while waiting:
             part, parent = waiting.pop()
             if part.occurrences == 0:
                 continue
             if not parent or part.facts.core == "SparseCore":
                 yield part, parent, (0, 0.0, 0.0)
-            inner = reversed(sorted_ops(part.facts.children or ()))
+            inner = reversed(timing.sorted_ops(part.facts.children or ()))
             waiting += [(one, part.name) for one in inner]
 
 
@@ -141,7 +128,6 @@ def row_of(
     op: OpMetrics, rates: Rates, parent: str, place: tuple[int, float, float]
 ) -> list[Value]:
     """The row of an op in `COLUMNS`: rank, share and cumulated share are in ``place``."""
-    from peakline.timing.programs.rates import ratio
     from peakline.toolbox.source_cells import source_cell
 
     facts = op.facts
@@ -150,10 +136,10 @@ def row_of(
     rank, share, cumulated = place
     return [
         rank, str(op.program), facts.category, text.split(" = ", 1)[0].removeprefix("%"), text,
-        op.provenance, op.occurrences, total, ratio(total, op.occurrences), own,
-        ratio(own, op.occurrences), share * 100.0, cumulated * 100.0,
-        ratio(op.stall_ps, op.total_ps), rates.model_flops, rates.flops, rates.memory, rates.hbm,
-        rates.cmem_read, rates.cmem_write, rates.intensity, rates.bound_by,
+        op.provenance, op.occurrences, total, timing.ratio(total, op.occurrences), own,
+        timing.ratio(own, op.occurrences), share * 100.0, cumulated * 100.0,
+        timing.ratio(op.stall_ps, op.total_ps), rates.model_flops, rates.flops, rates.memory,
+        rates.hbm, rates.cmem_read, rates.cmem_write, rates.intensity, rates.bound_by,
         _yes(_is_again(facts.long_name, op.provenance)),
         _yes(_is_outside(facts.long_name, op.provenance)), _yes(said=False),
         source_cell(facts.source), facts.core, parent, op.energy_j,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from peakline import timing
 from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import Column, DataTable, Value, tables_csv, tables_json
@@ -40,9 +41,7 @@ class KernelStatsParameters(XprofParameters):
 
 
 def _partial(profile: Profile, _parameters: KernelStatsParameters) -> list[KernelReport]:
-    from peakline.timing.kernels import kernel_reports
-
-    return kernel_reports(profile)
+    return timing.kernel_reports(profile)
 
 
 def _combine(
@@ -50,11 +49,9 @@ def _combine(
     _parameters: KernelStatsParameters,
     output_format: str,
 ) -> bytes:
-    from peakline.timing.kernels import merge_reports
-
     every = [report for _, reports in parts for report in reports]
     if len(parts) > 1:
-        every = merge_reports(every)
+        every = timing.merge_reports(every)
     return kernel_table(map(row_of, every), output_format)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from peakline import memory
 from peakline.errors import UsageError
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -57,9 +58,6 @@ def _run(profile: Profile, parameters: MemoryBetweenParameters, output_format: s
 
 
 def _document(profile: Profile, parameters: MemoryBetweenParameters) -> dict[str, Any]:
-    from peakline.memory.over_time.ranges import between, parts_of
-    from peakline.memory.over_time.trees import columns_of_tree, tree_of
-
     document: dict[str, Any] = {
         "host": profile.host,
         "allocator": None,
@@ -77,7 +75,7 @@ def _document(profile: Profile, parameters: MemoryBetweenParameters) -> dict[str
         "rows_total": 0,
     }
     if parameters.tree is not None:
-        document["tree"] = columns_of_tree(None)
+        document["tree"] = memory.columns_of_tree(None)
     of_whom = recorded(profile, parameters.allocator)
     if of_whom is None:
         return document
@@ -87,8 +85,8 @@ def _document(profile: Profile, parameters: MemoryBetweenParameters) -> dict[str
     end = int(time.max()) if parameters.end_ps is None else parameters.end_ps
     if end < start:
         raise UsageError("memory_between: end_ps is before start_ps")
-    found = between(records, number, start, end)
-    parts = parts_of(profile, number, found, parameters.group)
+    found = memory.between(records, number, start, end)
+    parts = memory.parts_of(profile, number, found, parameters.group)
     document |= {
         "allocator": records.allocators[number],
         "start_ps": start,
@@ -105,8 +103,8 @@ def _document(profile: Profile, parameters: MemoryBetweenParameters) -> dict[str
     }
     if parameters.tree is not None:
         chosen = found.at_b if parameters.tree_of == "live" else slice(None)
-        document["tree"] = columns_of_tree(
-            tree_of(
+        document["tree"] = memory.columns_of_tree(
+            memory.tree_of(
                 profile,
                 records,
                 found.rows[chosen],

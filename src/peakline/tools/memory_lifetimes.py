@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peakline import memory
 from peakline.errors import UsageError
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -38,8 +39,6 @@ def _run(profile: Profile, parameters: MemoryLifetimesParameters, output_format:
 
 
 def _document(profile: Profile, parameters: MemoryLifetimesParameters) -> dict[str, Any]:
-    from peakline.memory.over_time.ranges import lifespans
-
     document: dict[str, Any] = {
         "host": profile.host,
         "allocator": None,
@@ -54,7 +53,7 @@ def _document(profile: Profile, parameters: MemoryLifetimesParameters) -> dict[s
     start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
     if end <= start:
         raise UsageError("memory_lifetimes: end_ps is not after start_ps")
-    rows = [vars(one) for one in lifespans(records, number, start, end)]
+    rows = [vars(one) for one in memory.lifespans(records, number, start, end)]
     return document | {
         "allocator": records.allocators[number],
         "start_ps": start,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peakline import memory
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
@@ -47,8 +48,6 @@ def _run(profile: Profile, parameters: MemoryPolygonsParameters, _output_format:
 
 
 def _document(profile: Profile, parameters: MemoryPolygonsParameters) -> dict[str, Any]:
-    from peakline.memory.over_time.layers import polygons
-
     document: dict[str, Any] = {
         "host": profile.host,
         "allocator": None,
@@ -70,7 +69,7 @@ def _document(profile: Profile, parameters: MemoryPolygonsParameters) -> dict[st
     records, number = of_whom
     start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
     stretch = start, end, parameters.width
-    found = polygons(profile, records, number, stretch, parameters.limit)
+    found = memory.polygons(profile, records, number, stretch, parameters.limit)
     moments = found.sampled.high
     first = int(moments.known[0]) if moments.known.size else moments.row.size
     nothing: list[int | None] = [None] * first

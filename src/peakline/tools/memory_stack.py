@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from peakline import memory
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
@@ -58,9 +59,6 @@ def _run(profile: Profile, parameters: MemoryStackParameters, _output_format: st
 
 
 def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, Any]:
-    from peakline.memory.fragmentation.segments import reserved_over_time
-    from peakline.memory.over_time.layers import held_most, stacked
-
     document: dict[str, Any] = {
         "host": profile.host,
         "allocator": None,
@@ -82,7 +80,7 @@ def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, 
     records, number = of_whom
     start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
     width = parameters.width
-    found = stacked(
+    found = memory.stacked(
         profile,
         records,
         number,
@@ -92,7 +90,7 @@ def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, 
     )
     time = records.events.array("time_ps")
     top = found.sampled.top
-    taken = reserved_over_time(profile, records.allocators[number])
+    taken = memory.reserved_over_time(profile, records.allocators[number])
     return document | {
         "allocator": records.allocators[number],
         "start_ps": start,
@@ -101,7 +99,7 @@ def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, 
         "layers": [vars(layer) for layer in found.layers],
         "high": _moments(time, found.sampled.high, found.high),
         "low": _moments(time, found.sampled.low, found.low),
-        "reserved": None if taken is None else held_most(*taken, start, end, width).tolist(),
+        "reserved": None if taken is None else memory.held_most(*taken, start, end, width).tolist(),
         "program_events": _evidence(profile, records, number, parameters.group),
     }
 
@@ -112,12 +110,9 @@ def _evidence(
     """The names of the events that say of which program buffers are; without programs in the
     profile only where it matters, since all events are read for it.
     """
-    from peakline.memory.origins.programs import programs_of
-    from peakline.memory.over_time.live import live_bytes
-
     if group != "program" and not profile.programs():
         return None
-    found = programs_of(profile, records, live_bytes(profile, number).rows)
+    found = memory.programs_of(profile, records, memory.live_bytes(profile, number).rows)
     return None if found is None else list(found[2])
 
 

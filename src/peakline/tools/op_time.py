@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peakline import timing
 from peakline.text import check_repeated
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -50,12 +51,14 @@ class OpTimeParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: OpTimeParameters, output_format: str) -> bytes:
-    from peakline.timing.op_stats import op_planes, op_times, op_times_between
-
     steps = _steps(profile, parameters)
     between = None if steps is None else (steps["start_ps"], steps["end_ps"])
     is_all = between is None and parameters.plane is None
-    times = op_times(profile) if is_all else op_times_between(profile, between, parameters.plane)
+    times = (
+        timing.op_times(profile)
+        if is_all
+        else timing.op_times_between(profile, between, parameters.plane)
+    )
     check_repeated([op.op for op in times.ops])
     rows = _rows(profile, times.ops, between)
     if output_format == "csv":
@@ -64,7 +67,7 @@ def _run(profile: Profile, parameters: OpTimeParameters, output_format: str) -> 
         {
             "steps": steps,
             "plane": parameters.plane,
-            "planes": op_planes(profile),
+            "planes": timing.op_planes(profile),
             "host_ps": times.host_ps,
             "device_ps": times.device_ps,
             "has_memory": any(row["allocated_bytes"] is not None for row in rows),
@@ -78,11 +81,8 @@ def _steps(profile: Profile, parameters: OpTimeParameters) -> dict[str, Any] | N
     """The steps that the answer is about; None for all that was recorded."""
     if parameters.step is None:
         return None
-    from peakline.timing.step_breakdown import step_times
-    from peakline.timing.steps.choice import chosen_steps
-
-    times = step_times(profile)
-    found = chosen_steps(times, parameters.step, parameters.last, None, parameters.device)
+    times = timing.step_times(profile)
+    found = timing.chosen_steps(times, parameters.step, parameters.last, None, parameters.device)
     if found is None:
         return None
     rows = found[1].rows
@@ -103,9 +103,8 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """A row per op; where one of a name ran on both sides, its memory stands with the device."""
     from peakline.memory.over_time.live import op_bytes_of
-    from peakline.timing.programs.utilisation import host_costs
 
-    memory, costs = op_bytes_of(profile, between), host_costs(profile)
+    memory, costs = op_bytes_of(profile, between), timing.host_costs(profile)
     found = []
     seen: set[str] = set()
     for op in ops:
@@ -144,9 +143,7 @@ def _roofline(profile: Profile, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """What a roofline needs beside the rows: the peaks of the device (per second, None where they
     are not known), or why there is none.
     """
-    from peakline.timing.programs.chips import chips_of
-
-    chips = chips_of(profile)
+    chips = timing.chips_of(profile)
     has_costs = any(row["flops"] and row["bytes_accessed"] for row in rows)
     return {
         "reason": None if has_costs else _NO_COSTS,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from peakline import hlo
 from peakline.errors import NotFoundError
 from peakline.suggest import there_is
 from peakline.toolbox.parameters import Parameters, parameter
@@ -45,14 +46,11 @@ def _run(profile: Profile, parameters: ProgramMemoryParameters, _output_format: 
 
 
 def _document(profile: Profile, parameters: ProgramMemoryParameters) -> dict[str, Any]:
-    from peakline.hlo.graphs import labels_of
-    from peakline.hlo.memory import memory_of
-    from peakline.hlo.schedule import schedule_of
     from peakline.memory.over_time.program_layers import peak_tree, program_layers
     from peakline.memory.over_time.trees import columns_of_tree
 
-    labels = labels_of(profile)
-    known = [memory_of(profile, number) for number in range(len(labels))]
+    labels = hlo.labels_of(profile)
+    known = [hlo.memory_of(profile, number) for number in range(len(labels))]
     peaks = [memory.peak_bytes if memory.is_known else 0 for memory in known]
     order = sorted(range(len(labels)), key=lambda one: (-peaks[one], one))
     document: dict[str, Any] = {
@@ -83,7 +81,7 @@ def _document(profile: Profile, parameters: ProgramMemoryParameters) -> dict[str
     if not labels:
         return document
     number = order[0] if parameters.program is None else labels.index(parameters.program)
-    memory, schedule = known[number], schedule_of(profile, number)
+    memory, schedule = known[number], hlo.schedule_of(profile, number)
     document |= {"program": labels[number], "instructions": int(schedule.rows.size)}
     if not memory.is_known:
         return document | {"reason": _NOT_KNOWN}
@@ -113,10 +111,9 @@ def _rows(profile: Profile, number: int, limit: int) -> tuple[list[dict[str, Any
     """What holds memory at the peak, the largest first; ``item`` is its node in `graph_scopes`."""
     import numpy as np
 
-    from peakline.hlo.memory import memory_of
     from peakline.memory.over_time.program_layers import instructions_of
 
-    memory, table = memory_of(profile, number), instructions_of(profile, number)
+    memory, table = hlo.memory_of(profile, number), instructions_of(profile, number)
     live, lives = memory.live_set, memory.lives
     shown = live.take(np.arange(min(limit, live.bytes.size)))
     texts = {name: table.names(name) for name in ("name", "opcode", "op_name", "source_file")}

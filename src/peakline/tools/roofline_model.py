@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from peakline import timing
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import Column, DataTable, Value, tables_csv, tables_json
 from peakline.tools.hlo_stats import HloStatsParameters
@@ -97,17 +98,15 @@ class Limits:
 
 def limits_of(peaks: PeakRates, *, is_gpu: bool) -> Limits:
     """The peaks of a device in the table's units."""
-    from peakline.timing.programs.rates import gibi
-
-    hbm = gibi(peaks.bandwidth(0))
+    hbm = timing.gibi(peaks.bandwidth(0))
     if is_gpu:
-        shared = gibi(peaks.bandwidth(1)), gibi(peaks.bandwidth(2))
+        shared = timing.gibi(peaks.bandwidth(1)), timing.gibi(peaks.bandwidth(2))
         return Limits(peaks.gigaflops, (hbm, 0.0, 0.0, *shared), has_merged_vmem=True)
     cmem, vmem = (0.0, 0.0), (0.0, 0.0)
     if peaks.has_cmem:
-        cmem = gibi(peaks.bandwidth(3)), gibi(peaks.bandwidth(4))
+        cmem = timing.gibi(peaks.bandwidth(3)), timing.gibi(peaks.bandwidth(4))
     elif peaks.has_merged_vmem:
-        vmem = gibi(peaks.bandwidth(5)), gibi(peaks.bandwidth(6))
+        vmem = timing.gibi(peaks.bandwidth(5)), timing.gibi(peaks.bandwidth(6))
     return Limits(
         peaks.gigaflops, (hbm, *cmem, *vmem), peaks.has_cmem, peaks.has_merged_vmem,
         peaks.has_megacore,
@@ -118,8 +117,6 @@ def table_of(
     rows: list[list[Value]], limits: Limits, device_type: str, multiplier: float, *, is_gpu: bool
 ) -> DataTable:
     """The table of rows in `COLUMNS`, without the columns that only TPUs have on a GPU."""
-    from peakline.timing.programs.rates import GIBI, ratio
-
     places = [n for n, (name, _, _) in enumerate(COLUMNS) if not (is_gpu and name in _OF_TPUS)]
     columns = [
         Column(name, kind, _ON_GPUS.get(name, label) if is_gpu else label)  # type: ignore[arg-type]
@@ -130,7 +127,7 @@ def table_of(
     for kind, rate in zip(_KINDS, limits.bandwidths, strict=True):
         if not is_gpu or kind in ("hbm", "vmem_write"):
             numbers[f"peak_{kind}_bw"] = rate
-            numbers[f"{kind}_ridge_point"] = ratio(limits.flops, rate * GIBI)
+            numbers[f"{kind}_ridge_point"] = timing.ratio(limits.flops, rate * timing.GIBI)
     if not is_gpu:
         numbers |= {
             "megacore": limits.has_megacore, "has_cmem": limits.has_cmem,
@@ -159,40 +156,37 @@ class Rows:
         steps: int = 0,
     ) -> list[Value]:
         """The row of an op; the average of the steps is of ``steps``."""
-        from peakline.timing.programs.rates import ratio
         from peakline.toolbox.source_cells import source_cell
 
         limits = self.limits
         total, own = op.total_ps / 1e6, op.self_ps / 1e6
-        averages = ratio(total, op.occurrences), ratio(own, op.occurrences)
+        averages = timing.ratio(total, op.occurrences), timing.ratio(own, op.occurrences)
         if step == AVERAGE:
-            total, own = ratio(total, steps), ratio(own, steps)
+            total, own = timing.ratio(total, steps), timing.ratio(own, steps)
         speeds = (
             rates.hbm, rates.cmem_read, rates.cmem_write, rates.vmem_read, rates.vmem_write,
         )  # fmt: skip
-        uses = [ratio(*pair) for pair in zip(speeds, limits.bandwidths, strict=True)]
+        uses = [timing.ratio(*pair) for pair in zip(speeds, limits.bandwidths, strict=True)]
         counts = (True, *[limits.has_cmem] * 2, *[limits.has_merged_vmem] * 2)
         memory = max(use for use, counted in zip(uses, counts, strict=True) if counted)
-        compute = ratio(rates.flops, limits.flops)
+        compute = timing.ratio(rates.flops, limits.flops)
         known = [use for use in (memory, compute) if not math.isnan(use)]
         best = max(known, default=math.nan)
         category = op.facts.category or ("Program" if op.name == "Program" else "unknown")
         return [
             step, 0, category, op.name, op.occurrences, total, averages[0], own,
-            averages[1], 0.0, 0.0, ratio(op.stall_ps, op.total_ps),
+            averages[1], 0.0, 0.0, timing.ratio(op.stall_ps, op.total_ps),
             rates.flops, rates.model_flops, rates.memory, *speeds, rates.intensity,
             rates.hbm_intensity, rates.cmem_read_intensity, rates.cmem_write_intensity,
             rates.vmem_read_intensity, rates.vmem_write_intensity, rates.bottleneck_intensity,
-            rates.bound_by, ratio(total, self.devices), ratio(op.total_ps, total_ps),
-            ratio(rates.flops, best), best, compute, memory, with_transfers, str(op.program),
+            rates.bound_by, timing.ratio(total, self.devices), timing.ratio(op.total_ps, total_ps),
+            timing.ratio(rates.flops, best), best, compute, memory, with_transfers, str(op.program),
             source_cell(op.facts.source),
         ]  # fmt: skip
 
 
 def _partial(profile: Profile, _parameters: RooflineModelParameters) -> HostHlo:
-    from peakline.timing.programs.hlo_host import host_hlo
-
-    return host_hlo(profile)
+    return timing.host_hlo(profile)
 
 
 def _combine(
@@ -200,14 +194,11 @@ def _combine(
     parameters: RooflineModelParameters,
     output_format: str,
 ) -> bytes:
-    from peakline.timing.programs.hlo_host import chosen, combine_hosts, joined
-    from peakline.timing.programs.rates import ratio
-
-    host = chosen(
-        combine_hosts([part for _, part in parts]), program=parameters.program,
+    host = timing.chosen(
+        timing.combine_hosts([part for _, part in parts]), program=parameters.program,
         category=parameters.category, idle=not parameters.exclude_idle,
     )  # fmt: skip
-    table = joined(host.table) if parameters.deduplicated else host.table
+    table = timing.joined(host.table) if parameters.deduplicated else host.table
     is_gpu = host.chips.kind == "GPU"
     limits = limits_of(host.chips.peaks, is_gpu=is_gpu)
     rows: list[list[Value]] = []
@@ -217,7 +208,7 @@ def _combine(
         rows.append([math.nan if n in unknown else value for n, value in enumerate(row)])
         marks.append(mark)
     shown = table_of(
-        rows, limits, host.chips.name, ratio(table.normalized_ps, table.op_ps), is_gpu=is_gpu
+        rows, limits, host.chips.name, timing.ratio(table.normalized_ps, table.op_ps), is_gpu=is_gpu
     )
     columns = [_fraction(column) for column in shown.columns]
     marked = [[*row, mark] for row, mark in zip(shown.rows, marks, strict=True)]
@@ -232,30 +223,25 @@ def _combine(
 
 def _rows(host: HostHlo, limits: Limits) -> Iterator[tuple[list[Value], str]]:
     """All ops as one, then each, with what brings data in and out and then without."""
-    from peakline.timing.ops.metrics import sorted_ops
-    from peakline.timing.programs.hlo_host import above_peak, known_rates
-    from peakline.timing.programs.rates import rates_of, ratio
-    from peakline.timing.steps.work import is_transfer, work_of
-
     table, maker, peaks = host.table, Rows(limits, host.chips.count), host.chips.peaks
     ops = [*table.ops.values()]
-    gone = sum(op.total_ps for op in ops if is_transfer(op.facts.category))
+    gone = sum(op.total_ps for op in ops if timing.is_transfer(op.facts.category))
     for with_transfers in (True, False):
         total_ps = table.total_ps - (0 if with_transfers else gone)
-        whole = work_of(ops, table.total_ps).program(with_transfers=with_transfers)
-        rates = rates_of(whole, peaks, host.chips.kind)
+        whole = timing.work_of(ops, table.total_ps).program(with_transfers=with_transfers)
+        rates = timing.rates_of(whole, peaks, host.chips.kind)
         yield maker.row(whole, rates, TOTAL, whole.total_ps, with_transfers=with_transfers), ""
         rank, cumulated = 0, 0.0
-        for op in sorted_ops(ops):
-            if not op.occurrences or (is_transfer(op.facts.category) and not with_transfers):
+        for op in timing.sorted_ops(ops):
+            if not op.occurrences or (timing.is_transfer(op.facts.category) and not with_transfers):
                 continue
-            share = ratio(op.self_ps, total_ps)
+            share = timing.ratio(op.self_ps, total_ps)
             rank, cumulated = rank + 1, cumulated + share
-            rates = rates_of(op, peaks, host.chips.kind)
-            shown = known_rates(op, rates)
+            rates = timing.rates_of(op, peaks, host.chips.kind)
+            shown = timing.known_rates(op, rates)
             row = maker.row(op, shown, TOTAL, total_ps, with_transfers=with_transfers)
             row[1], row[9], row[10] = rank, share, cumulated
-            yield row, above_peak(rates, peaks)
+            yield row, timing.above_peak(rates, peaks)
 
 
 def _unknown(limits: Limits) -> frozenset[int]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from peakline import timing, trace
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json, quoted_csv
@@ -44,29 +45,24 @@ class _Part:
 
 def _times(profile: Profile) -> StepTimes:
     from peakline.findings.time_answer import NO_STEPS, NOTHING
-    from peakline.timing.step_breakdown import step_times
 
-    times = step_times(profile)
+    times = timing.step_times(profile)
     if not times.rows:
         profile.warn(NO_STEPS, NOTHING, once=True)
     return times
 
 
 def _partial(profile: Profile, _parameters: StepBreakdownParameters) -> _Part:
-    from peakline.trace.clocks import clock_of
-
-    return _Part(_times(profile), _variation(profile), clock_of(profile))
+    return _Part(_times(profile), _variation(profile), trace.clock_of(profile))
 
 
 def _combine(
     parts: Sequence[tuple[str, _Part]], parameters: StepBreakdownParameters, output_format: str
 ) -> bytes:
     from peakline.repository.names import newest_of_workers
-    from peakline.timing.steps.variation import host_steps, straggler_among
-    from peakline.trace.clocks import align
 
     newest = {host for host, _ in newest_of_workers(parts)}
-    alignment = align([replace(part.clock, host=host) for host, part in parts])
+    alignment = trace.align([replace(part.clock, host=host) for host, part in parts])
     columns: dict[str, list[Any]] = {"host": []}
     variation, devices, members = [], [], []
     for host, part in parts:
@@ -79,11 +75,11 @@ def _combine(
         straggler = _device_straggler(part.times)
         devices += [] if straggler is None else [{"host": host} | straggler]
         if part.times.rows and host in newest:
-            members.append(host_steps(part.times, host, placed.matched_offset_ps))
+            members.append(timing.host_steps(part.times, host, placed.matched_offset_ps))
     columns = _first(columns, parameters.limit)
     if output_format == "csv":
         return quoted_csv(columns, zip(*columns.values(), strict=True))
-    slowest = straggler_among(members)
+    slowest = timing.straggler_among(members)
     return compact_json(
         {
             "steps": _objects(columns),
@@ -121,16 +117,11 @@ def _first(columns: dict[str, list[Any]], limit: int | None) -> dict[str, list[A
 
 
 def _variation(profile: Profile) -> list[dict[str, Any]]:
-    from peakline.timing.steps.facts import step_facts_of
-    from peakline.timing.steps.variation import variation_of
-
-    return [asdict(found) for found in variation_of(step_facts_of(profile))]
+    return [asdict(found) for found in timing.variation_of(timing.step_facts_of(profile))]
 
 
 def _device_straggler(times: StepTimes) -> dict[str, Any] | None:
-    from peakline.timing.steps.variation import device_straggler
-
-    found = device_straggler(times)
+    found = timing.device_straggler(times)
     return None if found is None else asdict(found)
 
 

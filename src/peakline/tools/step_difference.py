@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from peakline import findings, timing
 from peakline.text import check_repeated
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -51,10 +52,7 @@ class StepDifferenceParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: StepDifferenceParameters, output_format: str) -> bytes:
-    from peakline.timing.step_breakdown import step_times
-    from peakline.timing.steps.difference import step_difference_of
-
-    found = step_difference_of(
+    found = timing.step_difference_of(
         profile, parameters.step, parameters.last, parameters.against, parameters.device
     )
     if found is None:
@@ -65,7 +63,7 @@ def _run(profile: Profile, parameters: StepDifferenceParameters, output_format: 
         rows = [] if found is None else _works(profile, found.ops, parameters.limit)
         columns = [name for name in _COLUMNS if name not in {"events", "usual_events"}]
         return quoted_csv(columns, ([row[name] for name in columns] for row in rows))
-    document = _document(profile, found, step_times(profile), parameters.limit)
+    document = _document(profile, found, timing.step_times(profile), parameters.limit)
     return compact_json(document)
 
 
@@ -84,8 +82,6 @@ def _document(
             "difference_ps": 0, "is_slow": False, "is_warm_up": False, "sentences": [],
             "parts": [], "ops": [], "ops_total": 0, "frames": [], "frames_total": 0,
         }  # fmt: skip
-    from peakline.findings.step_difference import is_slow, sentences_of
-
     shown = [*found.ops[:limit], *found.frames[:limit]]
     check_repeated([one.name or "" for one in shown])
     return {
@@ -95,9 +91,9 @@ def _document(
         "wall_ps": found.wall.value,
         "usual_wall_ps": found.wall.usual,
         "difference_ps": found.wall.difference,
-        "is_slow": is_slow(found),
+        "is_slow": findings.is_slow(found),
         "is_warm_up": found.steps.is_first,
-        "sentences": sentences_of(found, times),
+        "sentences": findings.sentences_of(found, times),
         "parts": [
             {
                 "part": one.part,
@@ -138,14 +134,13 @@ def _mean(head: str, mean: Mean) -> dict[str, int]:
 
 
 def _works(profile: Profile, works: Sequence[Work], limit: int) -> list[dict[str, Any]]:
-    from peakline.findings.step_difference import title_of
     from peakline.trace.frames import frame_of
 
     return [
         {
             "part": one.part,
             "name": one.name,
-            "title": title_of(one.name),
+            "title": findings.title_of(one.name),
             "is_frame": one.name is not None and frame_of(one.name) is not None,
             "side": one.side,
             "count": one.count[0],

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from peakline import findings, timing
 from peakline.errors import NotFoundError
 from peakline.tables.once import once
 from peakline.text import check_repeated
@@ -54,9 +55,7 @@ class StepEnvelopeParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: StepEnvelopeParameters, _output_format: str) -> bytes:
-    from peakline.timing.step_breakdown import step_times
-
-    times = step_times(profile)
+    times = timing.step_times(profile)
     if not times.rows:
         from peakline.findings.time_answer import NO_STEPS, NOTHING
 
@@ -78,14 +77,11 @@ _NONE: dict[str, Any] = {
 def _document(
     profile: Profile, times: StepTimes, parameters: StepEnvelopeParameters
 ) -> dict[str, Any]:
-    from peakline.timing.step_breakdown import PARTS
-    from peakline.timing.steps.choice import device_of
-
-    number = device_of(times, parameters.device)
+    number = timing.device_of(times, parameters.device)
     own = times.rows_of(number)
     last = own.size if parameters.last is None else min(parameters.last, own.size)
     first = min(parameters.first, last)
-    parts = [name for k, name in enumerate(PARTS) if times.parts[own, k].any()]
+    parts = [name for k, name in enumerate(timing.PARTS) if times.parts[own, k].any()]
     rows = _Rows(profile, times, own)
     listed = rows.ordered(first, last, parameters.sort)
     shown = listed[parameters.offset : parameters.offset + parameters.limit]
@@ -116,20 +112,15 @@ class _Rows:
     """The steps of a device as rows, with what is said of the slow ones."""
 
     def __init__(self, profile: Profile, times: StepTimes, own: Int64Array) -> None:
-        from peakline.timing.steps.envelope import slow_rows_of
-        from peakline.timing.steps.facts import step_facts_of
-
         self.own = own
-        self.facts = step_facts_of(profile)
+        self.facts = timing.step_facts_of(profile)
         self.table = times.columns()
-        self.slow, self.is_first = slow_rows_of(profile, times, own)
+        self.slow, self.is_first = timing.slow_rows_of(profile, times, own)
 
     def ordered(self, first: int, last: int, sort: str) -> Int64Array:
         """The places from ``first`` to before ``last`` in the order of a column."""
-        from peakline.timing.steps.envelope import order_by
-
         check_choice(sort.removeprefix("-"), list(self.table), "step_envelope: no column")
-        return first + order_by(self.table.take(self.own[first:last]), sort)
+        return first + timing.order_by(self.table.take(self.own[first:last]), sort)
 
     def objects(self, places: Int64Array) -> list[dict[str, Any]]:
         """Rows at these places."""
@@ -140,13 +131,11 @@ class _Rows:
         ]
 
     def _slow(self, place: int) -> dict[str, Any]:
-        from peakline.findings.steps import beyond_median
-
         row, is_first = int(self.slow[place]), bool(self.is_first[place])
         says = None
         if row >= 0:
             usual = float(self.facts.usual_ps(self.slow[place : place + 1])[0])
-            says = beyond_median(self.facts, row, usual)
+            says = findings.beyond_median(self.facts, row, usual)
         return {"is_slow": row >= 0 and not is_first, "is_warm_up": is_first, "says": says}
 
 
@@ -155,11 +144,8 @@ def _columns(
 ) -> dict[str, Any]:
     import numpy as np
 
-    from peakline.timing.step_breakdown import PARTS
-    from peakline.timing.steps.envelope import envelope_of
-
     own = rows.own[first:last]
-    found = envelope_of(times, own, width)
+    found = timing.envelope_of(times, own, width)
     slow = np.concatenate([[0], np.cumsum((rows.slow >= 0) & ~rows.is_first)])
     place = first + found.longest
     longest = own[found.longest]
@@ -177,7 +163,7 @@ def _columns(
         "is_slow": ((rows.slow[place] >= 0) & ~rows.is_first[place]).tolist(),
         "is_warm_up": rows.is_first[place].tolist(),
         "is_cut_off": times.is_cut_off[longest].tolist(),
-        "parts": {name: found.parts[:, PARTS.index(name)].tolist() for name in parts},
+        "parts": {name: found.parts[:, timing.PARTS.index(name)].tolist() for name in parts},
     }
 
 
@@ -185,12 +171,10 @@ def _found(times: StepTimes, rows: _Rows, number: int, step: str | None) -> dict
     """The row of a step, with the ids of the one before and the one after; None for no such one."""
     import numpy as np
 
-    from peakline.timing.steps.choice import row_of_step
-
     if step is None:
         return None
     try:
-        row = row_of_step(times, step, number)
+        row = timing.row_of_step(times, step, number)
     except NotFoundError:
         return None
     place = int(np.searchsorted(rows.own, row))
@@ -204,10 +188,7 @@ def _found(times: StepTimes, rows: _Rows, number: int, step: str | None) -> dict
 
 def _mean(profile: Profile, times: StepTimes, own: Int64Array) -> dict[str, Any] | None:
     """The mean step of the name whose whole steps take most time: its parts."""
-    from peakline.timing.step_breakdown import PARTS
-    from peakline.timing.steps.facts import step_facts_of
-
-    facts = step_facts_of(profile)
+    facts = timing.step_facts_of(profile)
     number = int(times.device[own[0]])
     device = facts.devices.index(times.devices[number]) if number >= 0 else 0
     found = [rows for name in facts.populations if (rows := facts.rows_of(device, name)).size]
@@ -216,7 +197,7 @@ def _mean(profile: Profile, times: StepTimes, own: Int64Array) -> dict[str, Any]
     rows = max(found, key=lambda one: int(facts.part("wall_ps")[one].sum()))
     return {
         "steps": int(rows.size),
-        "parts": {name: float(facts.part(f"{name}_ps")[rows].mean()) for name in PARTS},
+        "parts": {name: float(facts.part(f"{name}_ps")[rows].mean()) for name in timing.PARTS},
     }
 
 
@@ -225,11 +206,8 @@ def _variation(profile: Profile) -> tuple[dict[str, Any], ...]:
     """As ``step_breakdown`` says it, with the numbers of slow steps and of those that warm up in
     place of these steps.
     """
-    from peakline.timing.steps.facts import step_facts_of
-    from peakline.timing.steps.variation import variation_of
-
     found = []
-    for one in variation_of(step_facts_of(profile)):
+    for one in timing.variation_of(timing.step_facts_of(profile)):
         first = sum(slow.is_first for slow in one.slow)
         found.append(asdict(one) | {"slow": len(one.slow) - first, "warm_up": first})
     return tuple(found)
@@ -237,10 +215,7 @@ def _variation(profile: Profile) -> tuple[dict[str, Any], ...]:
 
 @once
 def _straggler(profile: Profile) -> dict[str, Any] | None:
-    from peakline.timing.step_breakdown import step_times
-    from peakline.timing.steps.variation import device_straggler
-
-    found = device_straggler(step_times(profile))
+    found = timing.device_straggler(timing.step_times(profile))
     return None if found is None else asdict(found)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from peakline import findings, timing
 from peakline.text import check_repeated
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -47,10 +48,7 @@ class StepHeatParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: StepHeatParameters, _output_format: str) -> bytes:
-    from peakline.timing.step_breakdown import step_times
-    from peakline.timing.steps.choice import device_of
-
-    times = step_times(profile)
+    times = timing.step_times(profile)
     document: dict[str, Any] = {
         "device": None, "by": parameters.by, "steps": 0,
         "columns": {"first": [], "last": [], "longest": [], "wall_ps": []},
@@ -63,15 +61,12 @@ def _run(profile: Profile, parameters: StepHeatParameters, _output_format: str) 
         return compact_json(document)
     import numpy as np
 
-    from peakline.findings.step_difference import title_of
-    from peakline.timing.steps.heat import heat_of, step_work_of
-
-    device = device_of(times, parameters.device)
+    device = timing.device_of(times, parameters.device)
     rows = times.rows_of(device)
     ids, wall = times.step_id[rows], times.wall[rows]
-    work = step_work_of(profile, device, parameters.by)
+    work = timing.step_work_of(profile, device, parameters.by)
     last = work.steps if parameters.last is None else parameters.last
-    heat = heat_of(
+    heat = timing.heat_of(
         work, parameters.first, last, parameters.width, parameters.limit,
         by_variance=parameters.sort == "variance",
     )  # fmt: skip
@@ -94,7 +89,7 @@ def _run(profile: Profile, parameters: StepHeatParameters, _output_format: str) 
         "rows": [
             {
                 "name": name,
-                "title": name if parameters.by == "part" else title_of(name),
+                "title": name if parameters.by == "part" else findings.title_of(name),
                 "total_ps": int(heat.total[k]),
                 "deviation_ps": float(heat.deviation[k]),
                 "mean_ps": heat.mean[k].tolist(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
+from peakline import timing
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
@@ -27,9 +28,7 @@ class StepSeriesParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: StepSeriesParameters, _output_format: str) -> bytes:
-    from peakline.timing.steps.series import step_series
-
-    found = step_series(profile, parameters.width, by_time=parameters.by == "time")
+    found = timing.step_series(profile, parameters.width, by_time=parameters.by == "time")
     return compact_json({"host": profile.host, "series": None if found is None else asdict(found)})
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
+from peakline import findings, timing
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
@@ -32,12 +33,10 @@ class SummaryParameters(Parameters):
 
 def _document(profile: Profile, part: str) -> dict[str, object]:
     """With the file's name alone for its path: where a server keeps it is nobody's business."""
-    from peakline.findings.summary import summary_document, summary_part
-
     name = profile.path.rstrip("/").rpartition("/")[2]
     if part == "all":
-        return summary_document(profile, path=name)
-    return summary_part(profile, part, path=name)
+        return findings.summary_document(profile, path=name)
+    return findings.summary_part(profile, part, path=name)
 
 
 def _run(profile: Profile, parameters: SummaryParameters, _format: str) -> bytes:
@@ -46,19 +45,16 @@ def _run(profile: Profile, parameters: SummaryParameters, _format: str) -> bytes
 
 def _partial(profile: Profile, parameters: SummaryParameters) -> _Part:
     """What one host gives: its document, and its steps where they are known."""
-    from peakline.timing.steps.stragglers import host_steps_of
-
-    return _document(profile, parameters.part), host_steps_of(profile)
+    return _document(profile, parameters.part), timing.host_steps_of(profile)
 
 
 def _combine(
     parts: Sequence[tuple[str, _Part]], _parameters: SummaryParameters, _format: str
 ) -> bytes:
     from peakline.repository.names import newest_of_workers
-    from peakline.timing.steps.stragglers import host_straggler
 
     members = [(host, steps) for host, (_, steps) in parts if steps is not None]
-    straggler = host_straggler(newest_of_workers(members))
+    straggler = timing.host_straggler(newest_of_workers(members))
     return compact_json(
         {
             "hosts": [{"host": host, **document} for host, (document, _) in parts],

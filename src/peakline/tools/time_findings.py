@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from peakline import findings
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -27,9 +28,7 @@ class TimeFindingsParameters(Parameters):
 
 
 def _partial(profile: Profile, parameters: TimeFindingsParameters) -> dict[str, Any]:
-    from peakline.findings.time_answer import answer_time
-
-    answer = answer_time(profile)
+    answer = findings.answer_time(profile)
     document: dict[str, Any] = dict(answer.as_json())
     document["findings"] = [
         found.as_json()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from peakline import viewer
 from peakline.errors import NotFoundError
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -47,18 +48,14 @@ class TraceViewerParameters(Parameters):
 def run(profile: Profile, parameters: TraceViewerParameters, form: str) -> bytes:
     """The trace as JSON or, for ``pb``, compact; raises NotFoundError for an unknown step."""
     if form == "pb":
-        from peakline.viewer.view import whole_view
-
-        return compact(whole_view(profile))
+        return compact(viewer.whole_view(profile))
     if not TOOL.may_support(frozenset(profile.tables)):
         if parameters.step is not None:
             raise _no_step(parameters.step, "")
         profile.warn(_NO_EVENTS, "no events in this profile")
         return _EMPTY_TRACE
     if "op_runs" not in profile.tables:
-        from peakline.viewer.events import trace_events
-
-        content = trace_events(
+        content = viewer.trace_events(
             profile, show_args=parameters.show_args, show_memory=parameters.show_memory
         )
         if profile.columns("events").rows == 0:
@@ -85,14 +82,10 @@ def run(profile: Profile, parameters: TraceViewerParameters, form: str) -> bytes
 
 def compact(view: View) -> bytes:
     """All events of a view in the form of ``trace_viewer@``, without serial numbers."""
-    from peakline.viewer.choose import all_of
-    from peakline.viewer.part import part_of
-    from peakline.viewer.proto import answer_pb
-
-    part = part_of(view, all_of(view), with_links=True, with_arguments=False)
+    part = viewer.part_of(view, viewer.all_of(view), with_links=True, with_arguments=False)
     if not part.start.size:
         view.profile.warn(_NO_EVENTS, "no events in this profile")
-    return answer_pb([part], [], numbers_hosts=False)
+    return viewer.answer_pb([part], [], numbers_hosts=False)
 
 
 def _step(profile: Profile, wanted: str | None) -> int | None:

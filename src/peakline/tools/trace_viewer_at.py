@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from peakline import viewer
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -69,12 +70,11 @@ class StreamingTraceParameters(Parameters):
 def part(profile: Profile, parameters: StreamingTraceParameters) -> HostPart:
     """The part of one host. Raises InputError when the profile cannot be read."""
     from peakline.viewer.choose import choose, find_prefix
-    from peakline.viewer.view import whole_view
 
     resolution = None if parameters.resolution is None else int(parameters.resolution)
     begin, end = parameters.start_time_ms, parameters.end_time_ms
     return part_of_view(
-        whole_view(profile),
+        viewer.whole_view(profile),
         parameters,
         find_prefix,
         lambda view: choose(view, begin, end, resolution),
@@ -90,25 +90,22 @@ def part_of_view(
     """The chosen part of a view, found by ``of_prefix`` or ``of_viewport`` if it is no single
     event. Raises NotFoundError where there is no such event.
     """
-    from peakline.viewer.choose import find_event
-    from peakline.viewer.part import part_of, without
-
     wanted = parameters
     if wanted.event_name:
-        chosen = find_event(
+        chosen = viewer.find_event(
             view, wanted.event_name, wanted.start_time_ms, wanted.duration_ms, int(wanted.unique_id)
         )
     elif wanted.search_prefix:
         chosen = of_prefix(view, wanted.search_prefix)
     else:
         chosen = of_viewport(view)
-    found = part_of(
+    found = viewer.part_of(
         view, chosen,
         with_links=not chosen.thinned if wanted.links is None else wanted.links,
         with_arguments=bool(wanted.event_name or (wanted.search_prefix and wanted.search_metadata)),
     )  # fmt: skip
     dropped = _dropped_threads(view.profile, view, wanted)
-    return without(found, dropped) if dropped else found
+    return viewer.without(found, dropped) if dropped else found
 
 
 def _dropped_threads(
@@ -117,9 +114,7 @@ def _dropped_threads(
     """Process and number of the threads that are not wanted."""
     dropped: set[tuple[int, int]] = set()
     if not (parameters.derived_timeline and parameters.raw_gpu_streams):
-        from peakline.viewer.derived import derived_lines
-
-        derived = derived_lines(profile)
+        derived = viewer.derived_lines(profile)
         plane_of = {process.name: process.pid for process in view.processes}
         names = profile.columns("planes").names("name").to_list()
         made = {(plane_of.get(names[line.plane] or "", -1), line.tid) for line in derived.lines}
@@ -135,11 +130,9 @@ def _dropped_threads(
                 if tid in raw and (process.pid, tid) not in made
             }
     if parameters.max_threads is not None:
-        from peakline.viewer.view import COMPLETE
-
         sizes: dict[int, Counter[int]] = defaultdict(Counter)
         for track in view.tracks:
-            if track.kind == COMPLETE and (track.pid, track.tid) not in dropped:
+            if track.kind == viewer.COMPLETE and (track.pid, track.tid) not in dropped:
                 sizes[track.pid][track.tid] += track.last - track.first
         for process in view.processes:
             own = sorted((-size, tid) for tid, size in sizes[process.pid].items())
@@ -166,12 +159,8 @@ def together(
     if any(part.is_tpu for part in hosts):
         details.append(("full_dma", parameters.full_dma))
     if form == "pb":
-        from peakline.viewer.proto import answer_pb
-
-        return answer_pb(hosts, details)
-    from peakline.viewer.json import answer_json
-
-    return answer_json(hosts, details, shown_ms)
+        return viewer.answer_pb(hosts, details)
+    return viewer.answer_json(hosts, details, shown_ms)
 
 
 TOOL = Tool(

@@ -1,1 +1,8 @@
-"""The events of a profile as trace viewers show them, and the writers of that JSON."""
+"""The events of a profile as trace viewers show them, and the writers of that JSON.
+
+Its names are imported on first use.
+"""
+
+from peakline.lazy import attached
+
+__all__, __getattr__, __dir__ = attached(__name__, __file__)

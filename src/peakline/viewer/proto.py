@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from peakline.arrays import AnyArray
+from peakline.schema import TraceDataResponse, TraceEventMetadata
 from peakline.viewer.flows import CATEGORIES
 from peakline.viewer.json import HOST_PIDS
 from peakline.viewer.names import is_interned
@@ -36,8 +37,6 @@ def answer_pb(
     processes show the host.
     """
     import pyarrow as pa
-
-    from peakline.schema import TraceDataResponse
 
     rest = TraceDataResponse()
     for name, value in details:
@@ -164,8 +163,6 @@ def _identity(track: Track, base: int, name: int, label: int | None) -> bytes:
 
 def _value(part: HostPart, place: int) -> bytes:
     """What a counter has: a message even for none, so that there is one for each event."""
-    from peakline.schema import TraceEventMetadata
-
     value = TraceEventMetadata()
     told = part.counters.get(place, [])
     if told and isinstance(told[0][1], float):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from peakline import timing
 from peakline.toolbox.written import Column, DataTable, Value, tables_csv, tables_json
 from peakline.tools import hlo_stats as ours
 
@@ -23,13 +24,12 @@ def _partial(profile: Profile, _parameters: ours.HloStatsParameters) -> HloHost:
 def _combine(
     parts: Sequence[tuple[str, HloHost]], _parameters: ours.HloStatsParameters, output_format: str
 ) -> bytes:
-    from peakline.timing.programs.rates import rates_of
     from peakline.xprof.rules.hlo_host import combine_hlo_hosts
 
     host = combine_hlo_hosts([part for _, part in parts])
     columns = [Column(name, kind, label) for name, kind, label in ours.COLUMNS]  # type: ignore[arg-type]
     rows: list[list[Value]] = [
-        ours.row_of(op, rates_of(op, host.peaks, host.environment.hardware), parent, place)
+        ours.row_of(op, timing.rates_of(op, host.peaks, host.environment.hardware), parent, place)
         for op, parent, place in ours.ranked([*host.table.ops.values()], host.table.total_ps / 1e6)
     ]
     table = DataTable(columns, rows)

@@ -10,6 +10,7 @@ import string
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from peakline import timing
 from peakline.text import whole_number
 from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
@@ -104,14 +105,12 @@ def _chips(profile: Profile, *, compatible: bool) -> dict[int, int]:
     """The number of the chip of each device's plane: what it says, else that in its name; XProf
     leaves out what says none.
     """
-    from peakline.timing.programs.plane_stats import plane_stats_of
-
     found = {}
     for plane, name in enumerate(profile.columns("planes").names("name").to_list()):
         prefix = next((each for each in _DEVICES if (name or "").startswith(each)), None)
         if name is None or prefix is None:
             continue
-        said = plane_stats_of(profile, plane)
+        said = timing.plane_stats_of(profile, plane)
         stated = [said.get(stat, "") for stat in ("global_chip_id", "device_id")]
         numbers = [number for text in stated if (number := _number(text)) is not None]
         if not (numbers or compatible):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from peakline import timing
 from peakline.toolbox.written import Value, tables_csv, tables_json
 from peakline.tools import roofline_model as ours
 
@@ -32,7 +33,6 @@ def _combine(
     _parameters: ours.RooflineModelParameters,
     output_format: str,
 ) -> bytes:
-    from peakline.timing.programs.rates import ratio
     from peakline.xprof.rules.hardware import GPU, TPU
     from peakline.xprof.rules.hlo_host import combine_hlo_hosts
     from peakline.xprof.rules.step_tables import diagnostics_table, step_warnings
@@ -49,7 +49,7 @@ def _combine(
         limits = ours.limits_of(host.peaks, is_gpu=hardware == GPU)
         device_type, multiplier = (
             host.environment.device_type,
-            ratio(table.normalized_ps, table.op_ps),
+            timing.ratio(table.normalized_ps, table.op_ps),
         )
         warnings = step_warnings(steps)
         made = _Table(host, steps, limits, has_average=hardware == TPU or len(parts) > 1)
@@ -71,28 +71,24 @@ class _Table:
 
     def rows(self, *, with_transfers: bool) -> Iterator[list[Value]]:
         """The whole record with its ops, the average of the steps, each step."""
-        from peakline.timing.ops.metrics import sorted_ops
-        from peakline.timing.programs.rates import ratio
-        from peakline.timing.steps.work import Work, is_transfer, work_of
-
         table = self.host.table
         ops = [*table.ops.values()]
-        whole = work_of(ops, table.total_ps).program(with_transfers=with_transfers)
+        whole = timing.work_of(ops, table.total_ps).program(with_transfers=with_transfers)
         yield self._row(whole, ours.TOTAL, whole.total_ps, with_transfers=with_transfers)
         rank, cumulated = 0, 0.0
-        gone = sum(op.total_ps for op in ops if is_transfer(op.facts.category))
+        gone = sum(op.total_ps for op in ops if timing.is_transfer(op.facts.category))
         total_ps = (table.total_ps - (0 if with_transfers else gone)) % 2**64
-        for op in sorted_ops(ops)[:_MOST_OPS]:
-            if not op.occurrences or (is_transfer(op.facts.category) and not with_transfers):
+        for op in timing.sorted_ops(ops)[:_MOST_OPS]:
+            if not op.occurrences or (timing.is_transfer(op.facts.category) and not with_transfers):
                 continue
-            share = ratio(op.self_ps / 1e6, total_ps / 1e6)
+            share = timing.ratio(op.self_ps / 1e6, total_ps / 1e6)
             rank, cumulated = rank + 1, cumulated + share
             row = self._row(op, ours.TOTAL, total_ps, with_transfers=with_transfers)
             row[1], row[9], row[10] = rank, share, cumulated
             yield row
-        works, every = [], Work()
+        works, every = [], timing.Work()
         for step in self.steps.steps:
-            work = Work()
+            work = timing.Work()
             for core in step.cores.values():
                 if core.work is not None:
                     work.add(core.work)
@@ -105,10 +101,8 @@ class _Table:
             yield self._row(one, label, one.total_ps, with_transfers=with_transfers)
 
     def _row(self, op: OpMetrics, step: str, total_ps: int, *, with_transfers: bool) -> list[Value]:
-        from peakline.timing.programs.rates import rates_of
-
         rows = ours.Rows(self.limits, self.host.environment.devices)
-        rates = rates_of(op, self.host.peaks, self.host.environment.hardware)
+        rates = timing.rates_of(op, self.host.peaks, self.host.environment.hardware)
         return rows.row(
             op, rates, step, total_ps, with_transfers=with_transfers, steps=len(self.steps.steps)
         )

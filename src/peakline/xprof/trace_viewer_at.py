@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from peakline.tables import Profile
+from peakline.timing.ops.tpu import types_of
 from peakline.tools import trace_viewer_at as ours
-from peakline.viewer.part import HostPart
+from peakline.viewer.part import HostPart, cut_name
 from peakline.viewer.view import View
 
 _SHORT = 16
@@ -34,9 +35,6 @@ def _partial(profile: Profile, parameters: ours.StreamingTraceParameters) -> Hos
 
 def _full_names(view: View) -> tuple[str, ...]:
     """The long names of all events that are shown by another."""
-    from peakline.timing.ops.tpu import types_of
-    from peakline.viewer.part import cut_name
-
     types = view.profile.columns("event_types")
     rows = view.rows(np.arange(view.start.size))
     kinds = types_of(view.profile, rows[rows >= 0])

@@ -31,6 +31,9 @@ from peakline.service.http.parameters import (
 from peakline.service.http.requests import Context, accepted
 from peakline.service.http.routing import Routes
 from peakline.service.session_pages import PageWanted
+from peakline.tables import TABLES
+from peakline.tables.sql_views import view, view_names
+from peakline.tools import find_tool, tool_names
 
 if TYPE_CHECKING:
     from peakline.tables.definition import TableDef
@@ -54,8 +57,6 @@ async def list_tools(request: Request, _query: NoQuery) -> Response:
     """Names, formats and parameters."""
 
     def work() -> list[dict[str, Any]]:
-        from peakline.tools import find_tool, tool_names
-
         return [
             {
                 "name": tool.name,
@@ -78,8 +79,6 @@ async def list_all_tables(request: Request, _query: NoQuery) -> Response:
     """Every table there is; `GET /api/sessions/ID/tables` says which of them a profile has."""
 
     def work() -> list[dict[str, Any]]:
-        from peakline.tables import TABLES
-
         return [table_document(table) for table in TABLES.values()]
 
     return await accepted(request).work.json(request, work)
@@ -205,8 +204,6 @@ async def list_views(request: Request, _query: NoQuery) -> Response:
     """Every view there is; a profile has those of whose tables it lacks none."""
 
     def work() -> list[dict[str, Any]]:
-        from peakline.tables.sql_views import view, view_names
-
         return [
             {**table_document(each), "units": each.units, "tables": sorted(each.needs)}
             for each in map(view, sorted(view_names()))

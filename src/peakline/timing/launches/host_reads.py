@@ -19,7 +19,7 @@ from peakline.timing.ops.in_steps import StepOps
 from peakline.timing.steps.facts import steps_at
 from peakline.trace.autograd import NODE
 from peakline.trace.calls import Call
-from peakline.trace.frames import Frame
+from peakline.trace.frames import Frame, frame_of
 from peakline.trace.intervals import covered, union
 
 READS = frozenset(("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"))
@@ -129,8 +129,6 @@ def reads_of(idle: Idle) -> Reads | None:
     frames = threads.frame[outer[codes == most]]
     frame = None
     if (frames >= 0).any():
-        from peakline.trace.frames import frame_of
-
         first = int(frames[frames >= 0][0])
         frame = frame_of(threads.names.values[int(threads.code[first])])
     chosen = (idle.call != Call.READ) & idle.is_usual & ~idle.is_input

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from peakline import hlo
 from peakline.hlo.memory import LiveSet, ProgramMemory, memory_of
 from peakline.hlo.row_costs import RowCosts, row_costs
 from peakline.shown import Brief
@@ -82,16 +83,12 @@ class ProgramAnswer:
     @property
     def advice(self) -> tuple[Advice, ...]:
         """What would lower what it needs, most bytes first; estimates."""
-        from peakline.hlo.advice import advice_of
-
-        return advice_of(self._profile, self.number)
+        return hlo.advice_of(self._profile, self.number)
 
     @property
     def repacking(self) -> Repacking:
         """How its temporaries are packed, and packed again."""
-        from peakline.hlo.packing import repack
-
-        return repack(self.memory)
+        return hlo.repack(self.memory)
 
     @property
     def is_large(self) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from peakline import trace
+
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.step_breakdown import StepTimes
@@ -74,20 +76,18 @@ def host_steps_of(profile: Profile) -> HostSteps | None:
     Raises InputError when the profile cannot be read.
     """
     from peakline.timing.step_breakdown import step_times
-    from peakline.trace.clocks import clock_of
 
     times = step_times(profile)
-    return HostSteps(times, clock_of(profile)) if times.rows else None
+    return HostSteps(times, trace.clock_of(profile)) if times.rows else None
 
 
 def host_straggler(hosts: Sequence[tuple[str, HostSteps]]) -> Straggler | None:
     """The host that the others wait for, if there is one; ``hosts`` by name."""
     from peakline.timing.steps.variation import host_steps, straggler_among
-    from peakline.trace.clocks import align
 
     if len(hosts) < 2:
         return None
-    alignment = align([replace(steps.clock, host=host) for host, steps in hosts])
+    alignment = trace.align([replace(steps.clock, host=host) for host, steps in hosts])
     return straggler_among(
         [
             host_steps(steps.times, host, alignment.of(host).matched_offset_ps)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from peakline import memory
 from peakline.arrays import AnyArray, Float64Array, Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.errors import UsageError
@@ -111,9 +112,7 @@ def make_counter(group: str, name: str, time_ps: Int64Array, value: AnyArray) ->
 
 
 def _memory(profile: Profile) -> list[Counter]:
-    from peakline.memory.over_time.live import memory_records
-
-    records = memory_records(profile)
+    records = memory.memory_records(profile)
     if records is None:
         return []
     found = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.text import check_repeated
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 
@@ -37,7 +38,6 @@ class GraphParameters(Parameters):
 def _run(profile: Profile, parameters: GraphParameters, output_format: str) -> bytes:
     from peakline.graph.critical_path import critical_path, step_runs
     from peakline.graph.view import Selection, view_graph
-    from peakline.text import check_repeated
     from peakline.tools.graph.output import FORMATS, Report
 
     step = step_runs(profile, parameters.step)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from peakline import hlo
 from peakline.errors import InputError, UsageError
+from peakline.text import check_length
 from peakline.toolbox.registry import Tool
 from peakline.tools.graph_viewer.parameters import GraphViewerParameters
 
@@ -33,10 +35,9 @@ def format_of(parameters: GraphViewerParameters, chosen: str) -> str:
 
 
 def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str) -> bytes:
-    from peakline.hlo.choice import choose_program
     from peakline.tools.graph_viewer.neighbourhood import answer_graph
 
-    number = choose_program(profile, parameters.module_name, parameters.program_id)
+    number = hlo.choose_program(profile, parameters.module_name, parameters.program_id)
     programs = profile.programs()
     if programs is None:
         raise UsageError(f"{profile.path}: no compiled programs")
@@ -48,11 +49,9 @@ def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str
 
 
 def _text(profile: Profile, data: Buffer, parameters: GraphViewerParameters) -> bytes:
-    from peakline.hlo.messages import read_module
-
     if parameters.type == "pbtxt":
         return message_text(profile, data)
-    parts = read_module(data)
+    parts = hlo.read_module(data)
     if parts is None:
         raise _unreadable(profile)
     return program_text(parts, parameters, len(data))
@@ -65,10 +64,8 @@ def message_text(profile: Profile, data: Buffer, without: str = "") -> bytes:
     """
     from google.protobuf.message import DecodeError
 
-    from peakline.hlo.printing.proto_text import stored_text
-
     try:
-        return _joined(stored_text(data, "xla.HloProto", without))
+        return _joined(hlo.stored_text(data, "xla.HloProto", without))
     except DecodeError:
         raise _unreadable(profile) from None
 
@@ -79,16 +76,14 @@ def _unreadable(profile: Profile) -> InputError:
 
 def program_text(parts: ModuleParts, parameters: GraphViewerParameters, size: int) -> bytes:
     """The text of a program of ``size`` bytes that ``type`` names. Raises as `check_length`."""
-    from peakline.hlo.printing import PrintOptions, module_text
-
     is_short = parameters.type == "short_txt"
-    options = PrintOptions(short=is_short, large=not is_short, metadata=parameters.show_metadata)
-    return _joined(module_text(parts, options), size)
+    options = hlo.PrintOptions(
+        short=is_short, large=not is_short, metadata=parameters.show_metadata
+    )
+    return _joined(hlo.module_text(parts, options), size)
 
 
 def _joined(parts: Iterable[str], size: int | None = None) -> bytes:
-    from peakline.text import check_length
-
     out = BytesIO()
     for part in parts:
         out.write(part.encode("utf-8", "replace"))

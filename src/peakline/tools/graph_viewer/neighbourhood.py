@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from peakline import hlo
 from peakline.arrays import AnyArray, Int64Array
 from peakline.errors import NotFoundError, UsageError
 from peakline.text import check_repeated, one_line
@@ -224,10 +225,8 @@ class _Graph:
         row = self.instruction(name)
         if self.made.names("opcode")[row] != "custom-call":
             raise UsageError(f"graph_viewer: {name!r} is no custom call").quoting(repr(name))
-        from peakline.hlo.messages import read_module
-
         programs = self.profile.programs()
-        parts = read_module(programs.data(self.number)) if programs else None
+        parts = hlo.read_module(programs.data(self.number)) if programs else None
         every = (
             made
             for computation in (parts.computations if parts else ())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peakline import findings, memory
 from peakline.errors import NotFoundError
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json, quoted_csv
@@ -30,21 +31,15 @@ def _run(profile: Profile, parameters: LiveMemoryParameters, output_format: str)
 
 def no_records(profile: Profile, allocator: str | None) -> None:
     """Warn that the profile has no records of memory; raises NotFoundError for an allocator."""
-    from peakline.findings.memory_answer import NOTHING
-
-    profile.warn(NOTHING, "no memory events in this profile", once=True)
+    profile.warn(findings.NOTHING, "no memory events in this profile", once=True)
     if allocator is not None:
         raise NotFoundError("no memory events in this profile, and so no allocator")
 
 
 def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, Any]:
-    from peakline.memory.oom import limits_of
-    from peakline.memory.origins.behind import described_records
-    from peakline.memory.over_time.live import memory_records
-    from peakline.memory.over_time.trees import columns_of_tree
     from peakline.tools.live_memory.rows import LiveRows, columns_of
 
-    records, number, moment = memory_records(profile), None, None
+    records, number, moment = memory.memory_records(profile), None, None
     if records is None:
         no_records(profile, parameters.allocator)
     else:
@@ -81,15 +76,15 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
         "rows_bytes": 0,
     }
     if parameters.scopes:
-        document["scopes"] = columns_of_tree(None)
+        document["scopes"] = memory.columns_of_tree(None)
     if parameters.tree is not None:
-        document["tree"] = columns_of_tree(None)
+        document["tree"] = memory.columns_of_tree(None)
     if records is None:
         return document
     time = records.events.array("time_ps")
     document |= {"start_ps": int(time.min()), "end_ps": int(time.max())}
-    document["allocators"] = _allocators(records, limits_of(profile))
-    descriptions = described_records(profile)
+    document["allocators"] = _allocators(records, memory.limits_of(profile))
+    descriptions = memory.described_records(profile)
     document["is_described"] = descriptions is not None
     document["has_stacks"] = bool(records.events.is_valid("stack_id").any())
     if number is None:
@@ -143,12 +138,10 @@ def _tree(
     profile: Profile, records: MemoryRecords, live: LiveRows, kind: TreeKind, label: str
 ) -> dict[str, list[Any]]:
     """The tree of all that is live, by scope or by call stack, as columns."""
-    from peakline.memory.over_time.trees import columns_of_tree, scope_tree, tree_of
-
     if kind == "scope":
         ops = [(op, *both) for op, both in live.ops().items()]
-        return columns_of_tree(scope_tree(label, ops))
-    return columns_of_tree(tree_of(profile, records, *live.buffers(), kind, label))
+        return memory.columns_of_tree(memory.scope_tree(label, ops))
+    return memory.columns_of_tree(memory.tree_of(profile, records, *live.buffers(), kind, label))
 
 
 TOOL = Tool(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline import memory
+from peakline.tools.live_memory import no_records
+
 if TYPE_CHECKING:
     from peakline.memory.over_time.live import MemoryRecords
     from peakline.tables import Profile
@@ -18,10 +21,7 @@ def recorded(profile: Profile, allocator: str | None) -> tuple[MemoryRecords, in
     None where nothing says how much is in use; that there are no records at all is a warning, and
     NotFoundError where an ``allocator`` is named.
     """
-    from peakline.memory.over_time.live import memory_records
-    from peakline.tools.live_memory import no_records
-
-    records = memory_records(profile)
+    records = memory.memory_records(profile)
     if records is None:
         no_records(profile, allocator)
         return None

@@ -56,11 +56,11 @@ def _partial(profile: Profile, parameters: MemoryFindingsParameters) -> dict[str
     ]
     document: dict[str, list[Any]] = {"findings": [*findings], **{name: [] for name in _DETAILS}}
     for details, peak in zip(answer.details, answer.allocators, strict=True):
-        said = sentences(details, peak, moment=answer.moment)
+        texts = sentences(details, peak, moment=answer.moment)
         for name, value in details_json(details, peak).items():
             entries: list[Any] = value if isinstance(value, list) else [value] if value else []
             for place, entry in enumerate(entries):
-                words = {"said": "".join(said[name][place : place + 1])}
+                words = {"sentence": "".join(texts[name][place : place + 1])}
                 document[name].append({"allocator": peak.allocator} | entry | words)
     return document
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from peakline import hlo
 from peakline.errors import UsageError
 from peakline.toolbox.parameters import XprofParameters, parameter
 from peakline.toolbox.registry import Tool
@@ -52,7 +53,6 @@ def format_of(parameters: MemoryViewerParameters, chosen: str) -> str:
 
 
 def _run(profile: Profile, parameters: MemoryViewerParameters, output_format: str) -> bytes:
-    from peakline.hlo.choice import choose_program
     from peakline.tools.memory_viewer.heaps import view_of
 
     text = parameters.memory_space or _MAIN
@@ -61,7 +61,7 @@ def _run(profile: Profile, parameters: MemoryViewerParameters, output_format: st
         raise UsageError(f"memory_viewer: parameter memory_space: a number, not {shown}").quoting(
             shown
         )
-    number = choose_program(profile, parameters.module_name, parameters.program_id)
+    number = hlo.choose_program(profile, parameters.module_name, parameters.program_id)
     programs = profile.programs()
     if programs is None:
         raise UsageError(f"{profile.path}: no compiled programs")

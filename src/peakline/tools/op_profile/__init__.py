@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from peakline import timing
 from peakline.toolbox.parameters import XprofParameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
@@ -38,28 +39,26 @@ class OpProfileParameters(XprofParameters):
 
 
 def _partial(profile: Profile, _parameters: OpProfileParameters) -> HostHlo:
-    from peakline.timing.programs.hlo_host import host_hlo
-
-    return host_hlo(profile)
+    return timing.host_hlo(profile)
 
 
 def _combine(
     parts: Sequence[tuple[str, HostHlo]], parameters: OpProfileParameters, _format: str
 ) -> bytes:
-    from peakline.timing.programs.hlo_host import chosen, combine_hosts
-    from peakline.timing.programs.rates import ratio
     from peakline.tools.op_profile.tree import build_tree
     from peakline.tools.op_profile.written import as_json
 
-    host = combine_hosts([part for _, part in parts])
+    host = timing.combine_hosts([part for _, part in parts])
     group_by = parameters.group_by
     found: dict[str, Any] = {}
     for name, idle in ((NAMES[group_by], True), (f"{NAMES[group_by]}ExcludeIdle", False)):
-        one = chosen(host, program=parameters.program, category=parameters.category, idle=idle)
+        one = timing.chosen(
+            host, program=parameters.program, category=parameters.category, idle=idle
+        )
         tree = build_tree(one.table, host.programs, group_by, with_idle=idle, take=_largest)
         found[name] = as_json(tree, host.chips.peaks)
     found["deviceType"] = "CPU_ONLY" if host.chips.kind == "CPU" else host.chips.kind
-    found["aggDvfsTimeScaleMultiplier"] = ratio(host.table.normalized_ps, host.table.op_ps)
+    found["aggDvfsTimeScaleMultiplier"] = timing.ratio(host.table.normalized_ps, host.table.op_ps)
     return compact_json(found, ascii_only=False)
 
 

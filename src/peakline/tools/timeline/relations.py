@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline import timing
 from peakline.errors import UsageError
 from peakline.tables import Profile
 from peakline.timing.timeline import Timeline, timeline_of
@@ -30,12 +31,10 @@ MOST_ARROWS = 500
 
 
 def _find(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
-    from peakline.timing.timeline.find import meant
-
     if not parameters.search and parameters.at_ps is None:
         raise UsageError("timeline: view find needs a name (search), a moment (at_ps), or both")
     timeline = timeline_of(profile)
-    found = meant(
+    found = timing.meant(
         profile,
         timeline,
         parameters.search or None,
@@ -48,12 +47,12 @@ def _find(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Valu
 
 
 def _area(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
-    from peakline.timing.timeline.area import area_of
-
     timeline = timeline_of(profile)
     trace = timeline.trace
     start, end = span_of(trace.span, parameters)
-    found = area_of(timeline, start, end, lines_of(parameters.lines, len(trace.lines), "line"))
+    found = timing.area_of(
+        timeline, start, end, lines_of(parameters.lines, len(trace.lines), "line")
+    )
     names, frames, text = found.names, found.frames, trace.name.values
     return {
         "start_ps": start,
@@ -77,11 +76,9 @@ def _area(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Valu
 
 
 def _arrows(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
-    from peakline.timing.timeline.details import place_of
-
     timeline = timeline_of(profile)
     trace = timeline.trace
-    event = None if parameters.event is None else place_of(timeline, parameters.event)
+    event = None if parameters.event is None else timing.place_of(timeline, parameters.event)
     span = None if event is not None else span_of(trace.span, parameters)
     arrows = _arrows_of(profile, timeline, event, span)
     if arrows is None:
@@ -107,17 +104,15 @@ def _arrows_of(
     profile: Profile, timeline: Timeline, event: int | None, span: tuple[int, int] | None
 ) -> Arrows | None:
     """All arrows; of a large profile those near, None where too many events are."""
-    from peakline.timing.timeline.arrows import arrows_between, arrows_of
-
     trace = timeline.trace
     if trace.size <= _LARGE:
-        return arrows_of(profile)
+        return timing.arrows_of(profile)
     if event is None:
-        return arrows_between(profile, *(span or (0, 1)), memory=False)
+        return timing.arrows_between(profile, *(span or (0, 1)), memory=False)
     around, name = _FAR_PS, trace.name[event] or ""
     start, end = int(trace.start[event]), int(trace.end[event])
     while around:
-        found = arrows_between(
+        found = timing.arrows_between(
             profile, start - around, end + around, memory="memory" in name.lower()
         )
         if found is not None:

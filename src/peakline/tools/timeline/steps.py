@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from peakline import timing
 from peakline.errors import UsageError
 from peakline.tables import Profile
 from peakline.text import check_repeated
+from peakline.timing.timeline.tiles import level_of
 from peakline.tools.timeline.format import Value, stored
 from peakline.tools.timeline.views import MOST_ITEMS, View, span_of
 from peakline.trace.events import trace_of
@@ -20,16 +22,12 @@ if TYPE_CHECKING:
 
 
 def _steps(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
-    from peakline.timing.step_breakdown import step_times
-    from peakline.timing.timeline.steps import devices_in_order, draw_steps
-    from peakline.timing.timeline.tiles import level_of
-
-    times = step_times(profile)
-    devices = devices_in_order(times)
+    times = timing.step_times(profile)
+    devices = timing.devices_in_order(times)
     start, end = span_of(trace_of(profile).span, parameters)
     level = level_of(start, end, parameters.width)
     shown = devices if parameters.rows is None else devices[: parameters.rows]
-    drawn = draw_steps(times, shown, start, end, 1 << level if level >= 0 else 0)
+    drawn = timing.draw_steps(times, shown, start, end, 1 << level if level >= 0 else 0)
     if drawn.step.size > MOST_ITEMS:
         raise UsageError(
             f"timeline: {len(shown)} devices of {parameters.width} pixels are too many: "
@@ -62,8 +60,6 @@ def _steps(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Val
 def _found(
     times: StepTimes, devices: list[int], parameters: TimelineParameters
 ) -> dict[str, Any] | None:
-    from peakline.timing.timeline.steps import beside, step_after, step_meant
-
     if not devices:
         return None
     names = [_name(times, number) for number in devices]
@@ -71,12 +67,14 @@ def _found(
     device = devices[names.index(wanted)] if wanted in names else None
     row = -1
     if parameters.step is not None:
-        row = step_meant(times, devices, parameters.step, device)
+        row = timing.step_meant(times, devices, parameters.step, device)
     elif parameters.at_ps is not None:
-        row = step_after(times, devices[0] if device is None else device, parameters.at_ps)
+        row = timing.step_after(times, devices[0] if device is None else device, parameters.at_ps)
     if row < 0:
         return None
-    previous, following = (_brief(times, one) if one >= 0 else None for one in beside(times, row))
+    previous, following = (
+        _brief(times, one) if one >= 0 else None for one in timing.beside(times, row)
+    )
     return _brief(times, row) | {"previous": previous, "next": following}
 
 

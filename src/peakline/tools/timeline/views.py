@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from peakline import timing
 from peakline.arrays import Int64Array
 from peakline.errors import UsageError
 from peakline.tables import Profile
 from peakline.timing.event_columns import ACTIVITIES
 from peakline.timing.timeline import Timeline, draw_tile, timeline_of, tracks_of
-from peakline.timing.timeline.counters import Counter
+from peakline.timing.timeline.counters import Counter, counters_of
 from peakline.tools.timeline.format import Value, stored
+from peakline.trace.activity import activity_of
 from peakline.trace.events import trace_of
 
 if TYPE_CHECKING:
@@ -103,9 +105,9 @@ def _tile(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Valu
     tile = draw_tile(timeline, start, end, parameters.width, tracks, most=MOST_ITEMS)
     more: dict[str, Value] = {}
     if parameters.activities:
-        from peakline.timing.timeline.activities import activities_of, activity_of_items
-
-        more["activity"] = stored(activity_of_items(activities_of(profile), tile), "uint8")
+        more["activity"] = stored(
+            timing.activity_of_items(timing.activities_of(profile), tile), "uint8"
+        )
     used = np.flatnonzero(tile.first[1:] > tile.first[:-1])
     line = timeline.track_line[tracks[used]]
     return {
@@ -128,14 +130,11 @@ def _tile(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Valu
 
 
 def _search(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
-    from peakline.timing.timeline.details import place_of
-    from peakline.timing.timeline.search import search
-
     if not parameters.search:
         raise UsageError("timeline: view search needs the parameter search")
     timeline = timeline_of(profile)
     start, end = span_of(timeline.trace.span, parameters)
-    found = search(
+    found = timing.search(
         timeline,
         parameters.search,
         start_ps=start,
@@ -144,7 +143,7 @@ def _search(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Va
         is_pattern=parameters.pattern,
         lines=lines_of(parameters.lines, len(timeline.trace.lines), "line"),
         at_ps=parameters.at_ps,
-        event=None if parameters.event is None else place_of(timeline, parameters.event),
+        event=None if parameters.event is None else timing.place_of(timeline, parameters.event),
     )
     ends: dict[str, Value] = {
         which: brief(timeline, getattr(found, which))
@@ -180,14 +179,11 @@ def brief(timeline: Timeline, event: int) -> dict[str, Any] | None:
 
 
 def _event(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
-    from peakline.timing.timeline.details import details_of, facts_of, place_of
-    from peakline.trace.activity import activity_of
-
     if parameters.event is None:
         raise UsageError("timeline: view event needs the parameter event")
     timeline = timeline_of(profile)
-    place = place_of(timeline, parameters.event)
-    found = details_of(profile, timeline, place, with_step=parameters.with_step)
+    place = timing.place_of(timeline, parameters.event)
+    found = timing.details_of(profile, timeline, place, with_step=parameters.with_step)
     line = timeline.trace.lines[found.line]
     step = None if found.step is None else {"step_id": found.step[0], "name": found.step[1]}
     return {
@@ -196,7 +192,7 @@ def _event(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Val
             "end_ps": found.end_ps,
             "own_ps": found.own_ps,
             "activity": ACTIVITIES[int(activity_of(profile)[place])],
-            **vars(facts_of(found.name, found.stats)),
+            **vars(timing.facts_of(found.name, found.stats)),
             "plane": timeline.trace.planes[line.plane].name,
             "line_name": line.name,
             "step": step,
@@ -215,8 +211,6 @@ def _event(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Val
 
 
 def _counter(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
-    from peakline.timing.timeline.counters import counters_of
-
     every = counters_of(profile)
     chosen = lines_of(parameters.lines, len(every), "counter")
     numbers = range(len(every)) if chosen is None else chosen.tolist()

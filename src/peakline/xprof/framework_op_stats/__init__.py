@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from peakline import timing
 from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import tables_csv, tables_json
@@ -27,7 +28,6 @@ class FrameworkOpStatsParameters(XprofParameters):
 
 
 def _partial(profile: Profile, parameters: FrameworkOpStatsParameters) -> HostOpStats:
-    from peakline.timing.kernels import kernel_reports
     from peakline.xprof.framework_op_stats.rows import MOST_OPS, HostOpStats, is_cut
     from peakline.xprof.rules.device_ops import device_table, xprof_device_table
     from peakline.xprof.rules.hardware import peaks_of
@@ -44,7 +44,10 @@ def _partial(profile: Profile, parameters: FrameworkOpStatsParameters) -> HostOp
             host, device, peaks_of(profile, strict=True), xprof_kernel_reports(profile)
         )
     return HostOpStats(
-        host_table(profile), device_table(profile), peaks_of(profile), kernel_reports(profile)
+        host_table(profile),
+        device_table(profile),
+        peaks_of(profile),
+        timing.kernel_reports(profile),
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from peakline.arrays import Int64Array
 from peakline.deadline import check_deadline
+from peakline.schema import MemoryProfile, PerAllocatorMemoryProfile
 from peakline.tables import Names
 from peakline.text import ROW_BYTES, check_length, valid_text
 from peakline.wire.encode import message
@@ -80,8 +81,6 @@ def to_json(reports: Reports, hosts: int) -> bytes:
 
 def to_proto(reports: Reports, hosts: int) -> bytes:
     """The reports, at least one, as a serialized ``MemoryProfile`` of ``hosts`` hosts."""
-    from peakline.schema import MemoryProfile, PerAllocatorMemoryProfile
-
     out = BytesIO()
     whole = MemoryProfile(num_hosts=hosts, version=reports[0][1].version)
     for name, report, allocator in _allocators(reports):

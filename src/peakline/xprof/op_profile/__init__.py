@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from peakline import hlo, timing
 from peakline.toolbox.written import compact_json
 from peakline.tools import op_profile as ours
 
@@ -77,11 +78,10 @@ class HostProfile:
 
 
 def _partial(profile: Profile, _parameters: ours.OpProfileParameters) -> HostProfile:
-    from peakline.hlo.modules import modules_of
     from peakline.xprof.rules.hlo_host import hlo_host
 
     names: dict[int, str] = {}
-    for module in modules_of(profile):
+    for module in hlo.modules_of(profile):
         if module.program_id is not None:
             names.setdefault(module.program_id, module.name)
     return HostProfile(hlo_host(profile), names)
@@ -90,7 +90,6 @@ def _partial(profile: Profile, _parameters: ours.OpProfileParameters) -> HostPro
 def _combine(
     parts: Sequence[tuple[str, HostProfile]], parameters: ours.OpProfileParameters, _format: str
 ) -> bytes:
-    from peakline.timing.programs.rates import ratio
     from peakline.tools.op_profile.tree import build_tree
     from peakline.tools.op_profile.written import as_json
     from peakline.xprof.rules.hlo_host import combine_hlo_hosts
@@ -112,7 +111,7 @@ def _combine(
             ours.NAMES[group_by]: trees[0],
             "deviceType": kind,
             f"{ours.NAMES[group_by]}ExcludeIdle": trees[1],
-            "aggDvfsTimeScaleMultiplier": ratio(table.normalized_ps, table.op_ps),
+            "aggDvfsTimeScaleMultiplier": timing.ratio(table.normalized_ps, table.op_ps),
         },
         ascii_only=False,
     )

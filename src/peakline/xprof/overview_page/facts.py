@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.arrays import BoolArray
+from peakline.schema import CoreDetails
 from peakline.tables import Profile
 from peakline.timing.kernels import kernel_reports
 from peakline.timing.ops.metrics import OpMetrics, OpTable, combine_tables, framework_ops
@@ -81,8 +82,6 @@ def chip_of_planes(profile: Profile) -> dict[int, int]:
     Source: the stat ``core_details`` (``plugin/xprof/protobuf/op_stats.proto``).
     """
     from google.protobuf.message import DecodeError
-
-    from peakline.schema import CoreDetails
 
     found = {}
     for plane, data in profile.plane_bytes("core_details").items():

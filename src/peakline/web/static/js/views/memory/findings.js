@@ -104,17 +104,17 @@ export class Findings {
 
   /** @param {any} saving */
   #saving(saving) {
-    const { title, kind, bytes: saved, suggestion, rows, said } = saving;
+    const { title, kind, bytes: saved, suggestion, rows, sentence } = saving;
     const numbers = h("details", {}, h("summary", {}, "Which buffers"));
     once(numbers, () => evidenceParts({ rows }));
     return h("article", { class: "finding" },
       h("h3", {}, h("strong", {}, `−${bytes(saved)} `), `${kind.replace(/_/g, " ")}: ${title}`),
-      h("p", { class: "quiet" }, said),
+      h("p", { class: "quiet" }, sentence),
       h("p", {}, suggestion), this.#button(placeOfSaving(saving, this.model)), numbers);
   }
 
   /** @param {any} growth */
-  #growth({ allocator, steps, groups, said }) {
+  #growth({ allocator, steps, groups, sentence }) {
     const table = steps.length > 1 && list("Memory in use when each step ends", [
       { key: "name", title: "Step", width: OP },
       { key: "in_use_bytes", title: "In use then", kind: "bytes", width: "7rem" },
@@ -124,7 +124,7 @@ export class Findings {
       if (step) this.change(momentOf(allocator, Math.min(step.end_ps, this.model.end), ""), true);
     });
     return h("div", { class: "stack" }, heading(allocator, this.model),
-      h("p", {}, said),
+      h("p", {}, sentence),
       groups.length > 0 && list("What grows", [
         { key: "op", title: "Op", width: OP }, { key: "pattern", title: "Pattern", width: "5rem",
           cell: ({ pattern: one }) => one.replace(/_/g, " ") },
@@ -134,8 +134,8 @@ export class Findings {
   }
 
   /** @param {any} found */
-  #fragmentation({ allocator, forced_allocations: rows, said }) {
-    return h("div", { class: "stack" }, heading(allocator, this.model), h("p", {}, said),
+  #fragmentation({ allocator, forced_allocations: rows, sentence }) {
+    return h("div", { class: "stack" }, heading(allocator, this.model), h("p", {}, sentence),
       rows.length > 0 && list("Allocations that took new memory", [
         { key: "op", title: "Op", width: OP },
         { key: "new_bytes", title: "New", kind: "bytes", width: "5rem" },
@@ -144,8 +144,8 @@ export class Findings {
   }
 
   /** @param {any} found */
-  #churn({ allocator, signatures, said }) {
-    return h("div", { class: "stack" }, heading(allocator, this.model), h("p", {}, said),
+  #churn({ allocator, signatures, sentence }) {
+    return h("div", { class: "stack" }, heading(allocator, this.model), h("p", {}, sentence),
       signatures.length > 0 && list("What is allocated most", [
         { key: "op", title: "Op", width: OP },
         { key: "allocations", title: "Times", kind: "count", width: "4.6rem" },

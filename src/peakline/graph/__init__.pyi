@@ -1,0 +1,1 @@
+from peakline.graph.scopes.graphs import graph_names as graph_names

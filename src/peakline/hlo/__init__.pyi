@@ -1,0 +1,11 @@
+from peakline.hlo.advice import advice_of as advice_of
+from peakline.hlo.choice import choose_program as choose_program
+from peakline.hlo.graphs import labels_of as labels_of
+from peakline.hlo.memory import memory_of as memory_of
+from peakline.hlo.messages import read_module as read_module
+from peakline.hlo.modules import modules_of as modules_of
+from peakline.hlo.packing import repack as repack
+from peakline.hlo.printing import PrintOptions as PrintOptions
+from peakline.hlo.printing import module_text as module_text
+from peakline.hlo.printing.proto_text import stored_text as stored_text
+from peakline.hlo.schedule import schedule_of as schedule_of

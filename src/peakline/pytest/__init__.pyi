@@ -1,0 +1,1 @@
+from peakline.pytest.recorder import Recorder as Recorder

@@ -1,0 +1,10 @@
+from peakline.viewer.choose import all_of as all_of
+from peakline.viewer.choose import find_event as find_event
+from peakline.viewer.derived import derived_lines as derived_lines
+from peakline.viewer.events import trace_events as trace_events
+from peakline.viewer.json import answer_json as answer_json
+from peakline.viewer.part import part_of as part_of
+from peakline.viewer.part import without as without
+from peakline.viewer.proto import answer_pb as answer_pb
+from peakline.viewer.view import COMPLETE as COMPLETE
+from peakline.viewer.view import whole_view as whole_view
