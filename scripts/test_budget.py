@@ -1,6 +1,6 @@
 """Compare what tests took with tests/budget.toml: ``test_budget.py build/tests.xml``.
 
-A folder that took more than one and a half times its processor seconds ends it with exit code 1,
+A folder that took more than twice its processor seconds ends it with exit code 1,
 its name and its slowest tests; so does one without a budget, or budgets that are more in all than
 ``make test`` may take. Processor seconds (tests/processor.py) are about the same on a busy machine,
 where wall time is not.
@@ -17,7 +17,8 @@ from xml.etree import ElementTree as ET
 ROOT = Path(__file__).resolve().parent.parent
 MOST = 720.0
 """Processor seconds of ``make test`` in all: six minutes on two cores."""
-TOLERANCE = 1.5
+TOLERANCE = 2.0
+"""What runs beside the tests, and threads that wait for each other, make up to a half more."""
 SHOWN = 5
 
 Times = dict[str, list[tuple[float, str]]]

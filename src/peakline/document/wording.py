@@ -1,7 +1,7 @@
 """Sentences, thresholds and limits that are the same of every profile; nothing heavy is imported.
 
 The page gets `PAGE` as the module ``core/wording.js``, which scripts/generate_docs.py writes, and
-what depends on a profile with the answers of tools (``said``): its own modules word controls alone.
+what depends on a profile with the answers of tools (``sentence``): its modules word controls alone.
 """
 
 from __future__ import annotations
