@@ -332,11 +332,11 @@ class Collected:
         columns: dict[str, AnyArray] = {}
         for key in MEMORY_NUMBERS:
             columns[key], columns[f"has {key}"] = found.integers(f"args.{key}", rows)
-        tells = columns["has Bytes"] & (columns["Bytes"] != 0)
-        self.bad_memory += int(np.count_nonzero(~tells))
+        has_bytes = columns["has Bytes"] & (columns["Bytes"] != 0)
+        self.bad_memory += int(np.count_nonzero(~has_bytes))
         self.memory.add(
-            line=line[tells], time=time[tells],
-            **{name: column[tells] for name, column in columns.items()},
+            line=line[has_bytes], time=time[has_bytes],
+            **{name: column[has_bytes] for name, column in columns.items()},
         )  # fmt: skip
 
 

@@ -54,11 +54,11 @@ def event_stats(file: SourceFile, events: Events) -> Columns:
         event[~is_end] = np.arange(next_event, next_event + rows.size - ends)
         next_end += ends
         next_event += rows.size - ends
-        tells = (found.kind("args")[rows] == json_kinds.OBJECT) & (event >= 0)
-        if not tells.any():
+        has_args = (found.kind("args")[rows] == json_kinds.OBJECT) & (event >= 0)
+        if not has_args.any():
             continue
-        members = members_of(found.buffer, found.spans("args").take(rows[tells]))
-        event_parts.append(event[tells][members.parent].astype(np.int32))
+        members = members_of(found.buffer, found.spans("args").take(rows[has_args]))
+        event_parts.append(event[has_args][members.parent].astype(np.int32))
         name_parts.append(names.codes(found.buffer, members.key_kind, members.key))
         value_parts.append(_values(values, found, members))
     event_id = np.concatenate(event_parts)

@@ -23,7 +23,7 @@ import { viewsOf } from "../../core/views.js";
  * @property {Record<string, HTMLElement>} cells of what comes later
  */
 /**
- * @typedef {object} Told
+ * @typedef {object} ListOptions
  * @property {string} sort
  * @property {(sort: string) => void} onSort
  * @property {(row: Row) => void} onChoose
@@ -48,7 +48,7 @@ export class SessionList {
   #shown = [];
   #resort = 0;
 
-  /** @param {Told} reported */
+  /** @param {ListOptions} reported */
   constructor(reported) {
     this.reported = reported;
     this.summaries = new Summaries(reported.root, reported.signal,
