@@ -18,6 +18,8 @@ from peakline.schema import HloProto, ShapeProto
 DUMPS = Path(__file__).parent.parent / "data/hlo"
 PROGRAM = DUMPS / "module_0012.jit_chunk_attention.cpu_after_optimizations.hlo.pb"
 SIZE = 5 << 20
+MOST = 8 * SIZE
+"""Above the answer, what a text may take: a program all of whose messages are there takes 19."""
 
 ANSWER = """
 import re, sys
@@ -63,7 +65,7 @@ def test_a_text_needs_little_more_than_program_and_answer(large, kind):
     few, least = run(PROGRAM, "graph_viewer", f"type={kind}")
     size, most = run(large, "graph_viewer", f"type={kind}")
     assert size > 10 * few
-    assert most - least - size < 5 * SIZE
+    assert most - least - size < MOST
 
 
 def ran(path, data):
