@@ -57,7 +57,7 @@ SOURCES := $(shell find src buildtools -type f -not -path '*__pycache__*' -not -
     setup.py README.md LICENSE pyproject.toml
 EDITABLE := $(wildcard $(VENV)/lib/python*/site-packages/__editable__.peakline-*.pth)
 
-.PHONY: help kernels demo test nightly soak lint page conformance answers diagnosis protobuf pythons dist bench guard schema docs site pictures lock changelog sbom format develop clean FORCE
+.PHONY: help kernels demo test nightly soak lint page conformance answers diagnosis protobuf pythons sdist dist bench guard schema docs site pictures lock changelog sbom format develop clean FORCE
 FORCE:
 
 help:  ## list the targets
@@ -75,6 +75,7 @@ nightly: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed $(NODE)/.node  ## a
 	$(PY) -m pytest $(SIDE_BY_SIDE) --junit-xml build/nightly.xml --hypothesis-profile many \
 	    -m "(nightly or hypothesis) and not soak and not conformance"
 	$(MAKE) conformance
+	$(MAKE) dist
 
 soak: $(VENV)/.dev $(PEERS)/.installed  ## everything that is long on purpose, MINUTES=60 of it
 	$(PEERS_ENV) $(PY) scripts/soak.py --minutes $(MINUTES)
@@ -108,6 +109,11 @@ protobuf: $(VENV)/.python  ## the schema under every supported protobuf runtime
 
 pythons: build/wheel/.built  ## the wheel with every other Python that the machine has
 	scripts/check_pythons.sh
+
+sdist: $(VENV)/.dev $(VENV)/.build  ## the source distribution alone, checked, in build/sdist
+	rm -rf build/sdist
+	$(PY) -m build --sdist --no-isolation --outdir build/sdist . > build/sdist.txt 2>&1 || { cat build/sdist.txt; exit 1; }
+	$(PY) scripts/check_distributions.py build/sdist
 
 dist: $(VENV)/.dev $(VENV)/.build build/wheel/.built  ## a source distribution and a wheel built of it, checked, in build/dist
 	rm -rf build/dist

@@ -1,9 +1,9 @@
 """Check a source distribution and its wheel: what the repository has, no more and no less.
 
-    scripts/check_distributions.py build/dist build/wheel
+    scripts/check_distributions.py build/dist [build/wheel]
 
-The first folder has what `python -m build` made, the second the wheel that was built in the tree.
-Exits with 1 and a line for every difference.
+The first folder has what `python -m build` made, the second the wheel that was built in the tree;
+without it only the source distribution is compared. Exits with 1 and a line for every difference.
 """
 
 from __future__ import annotations
@@ -58,20 +58,18 @@ def differences(one: dict[str, bytes], other: dict[str, bytes], names: str) -> l
     ]
 
 
-def main(made: Path, built: Path) -> int:
+def main(made: Path, built: Path | None = None) -> int:
     """Compare, print, and return the exit code."""
-    (sdist,), (wheel,), (own,) = (
-        sorted(made.glob("*.tar.gz")),
-        sorted(made.glob("*.whl")),
-        sorted(built.glob("*.whl")),
-    )
-    found = [
-        *differences(files_of_source(sdist), files_of_repository(ROOT), "sdist repository"),
-        *differences(files_of_wheel(wheel), files_of_wheel(own), "sdist's-wheel tree's-wheel"),
-    ]
-    print("\n".join(found) or f"{sdist.name} and {wheel.name}: as the repository has it")
-    return 1 if found else 0
+    (sdist,) = made.glob("*.tar.gz")
+    result = differences(files_of_source(sdist), files_of_repository(ROOT), "sdist repository")
+    if built is not None:
+        (wheel,), (own,) = made.glob("*.whl"), built.glob("*.whl")
+        result += differences(
+            files_of_wheel(wheel), files_of_wheel(own), "sdist's-wheel tree's-wheel"
+        )
+    print("\n".join(result) or f"{sdist.name}: as the repository has it")
+    return 1 if result else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(*map(Path, sys.argv[1:])))

@@ -37,6 +37,8 @@ OF_ITS_NAME = frozenset(
 RECORDERS = re.compile(r"/programs/|/data/|/record(er)?s?\.py$|/conformance/peers/")
 """What tests are made with, and is no test."""
 
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
 Figures = dict[str, dict[str, int]]
 
 
@@ -53,10 +55,9 @@ class Module:
 
 def counted_lines(text: str, tree: ast.Module) -> int:
     """The lines of ``text`` that are neither blank nor of a docstring."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+    for node in (tree, *(node for node, _ in _statements(tree))):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             first = node.body[0]
             docstrings.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
     return sum(
@@ -87,13 +88,22 @@ def read_modules() -> dict[str, Module]:
     return modules
 
 
-def _imports(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node, inside
-        else:
-            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            yield from _imports(node, inside=inside or is_function)
+def _statements(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
+    """All statements of ``tree``, and whether each is in a function. Expressions have none."""
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for node in getattr(tree, name, ()):
+            if isinstance(node, ast.stmt):
+                yield node, inside
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from _statements(node, inside=inside or is_function)
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, bool]]:
+    return (
+        (node, inside)
+        for node, inside in _statements(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
 
 
 def _names(node: ast.stmt, modules: Mapping[str, Module]) -> Iterator[str]:
