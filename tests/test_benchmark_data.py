@@ -134,6 +134,7 @@ def test_repeated_ids_are_those_of_the_first_repetition(scaled, source):
     assert scaled(1, "--repeated-ids") == source
 
 
+@pytest.mark.nightly
 def test_answers_about_repeated_ids_are_those_of_the_reference(scaled, tmp_path):
     content = scaled(2, "--repeated-ids")
     path = tmp_path / "vm.xplane.pb"
