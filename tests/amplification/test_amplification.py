@@ -90,7 +90,7 @@ def beyond(took):
 
 
 FIRST = {case.partition(".")[0]: case for case in reversed(FAILED)}
-"""Of each family of cases one is in every test run, with the first of the questions that begin so."""
+"""Of each family of cases one is in every test run, with the first question that begins so."""
 
 
 @pytest.mark.parametrize(
