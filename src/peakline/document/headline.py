@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from peakline import findings
 from peakline.document.model import text_of
-from peakline.findings.headline.memory import failure_sentence
-from peakline.findings.memory_answer import failures_of
 from peakline.text import counted, cut_middle, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
@@ -34,7 +33,8 @@ def summary_headline(
     """What ran out of memory, how much there is, how long a step takes, how much there is to fix;
     empty where nothing of it is known.
     """
-    said = [failure_sentence(one.failures[0]).text for one in failures_of(profile)[:1]]
+    failures = findings.failures_of(profile)
+    said = [findings.failure_sentence(one.failures[0]).text for one in failures[:1]]
     peak = max(memory.allocators, key=lambda one: one.peak_bytes, default=None)
     if peak is not None and peak.peak_bytes:
         said.append(f"{'in use' if moment else 'peak'} {size_text(peak.peak_bytes)}")
