@@ -198,7 +198,7 @@ class Profile(_profile.Profile, Frames):
         checks = check_limits(state, limits, allocator=allocator, time=time)
         if max_limit_bytes is None:
             return Checks(checks)
-        from peakline.check.limit import limit_checks
+        from peakline.check.limits import limit_checks
 
         return Checks([*checks, *limit_checks(self, limits, allocator)])
 

@@ -23,7 +23,7 @@ from peakline.memory.peak.explained import AllocatorPeak
 from peakline.render.html.context import Context, Part
 from peakline.render.html.findings import in_order, mark
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
-from peakline.render.html.values import cell, named
+from peakline.render.html.tables import cell, named
 from peakline.text import time_text
 
 

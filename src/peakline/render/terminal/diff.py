@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from peakline.compare.comparison import Comparison
-from peakline.compare.hosts import HostsComparison
+from peakline.compare.comparison import Comparison, HostsComparison
 from peakline.compare.series import Series
 from peakline.document.diff import Part as Compared
 from peakline.document.diff import facts_text, findings_of, memory_parts, time_part
@@ -13,7 +12,6 @@ from peakline.document.headline import diff_headline
 from peakline.document.model import Fact
 from peakline.document.program_diff import program_parts
 from peakline.findings.finding import Finding
-from peakline.render.terminal.headline import severity_style
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -21,6 +19,7 @@ from peakline.render.terminal.screen import (
     drawn_facts,
     in_order,
     indented,
+    severity_style,
     show,
 )
 
