@@ -1,5 +1,5 @@
 from peakline.findings.failed_programs import explained_failures as explained_failures
-from peakline.findings.headline.graph import graph_headline as graph_headline
+from peakline.findings.headline.time import graph_headline as graph_headline
 from peakline.findings.headline.memory import memory_headline as memory_headline
 from peakline.findings.headline.memory import savings_headline as savings_headline
 from peakline.findings.headline.time import time_headline as time_headline

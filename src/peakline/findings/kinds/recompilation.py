@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.findings.context import Findings
-from peakline.findings.frames import FRAME, of_frame
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.findings.steps import COLUMNS, ROWS
 from peakline.findings.time_context import TimeContext
 from peakline.timing.ops.eager import on_host

@@ -1,8 +1,7 @@
 """The device waits for copies from or to the host, or from another device."""
 
 from peakline.findings.context import Findings
-from peakline.findings.frames import FRAME
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, about_frame, evidence_of, gain_of, rows_by_step
 from peakline.findings.time_context import TimeContext
 from peakline.timing.launches.gaps import sum_of

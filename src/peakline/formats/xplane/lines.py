@@ -15,7 +15,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt64Array
 from peakline.formats.common.files import SourceFile
-from peakline.formats.xplane.line_parts import LineFacts, LinePart, Lookup, StatRows
+from peakline.formats.xplane.line_parts import LineFacts, LinePart, Lookup, StatRows, places_of
 from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.names import (
     EVENT_KINDS,
@@ -25,7 +25,6 @@ from peakline.formats.xplane.names import (
     tensor_core,
 )
 from peakline.formats.xplane.outline import PlaneOutline, most_id
-from peakline.formats.xplane.places import places_of
 from peakline.formats.xplane.store import Found, renumber, sort_line, unsort
 from peakline.formats.xplane.times import OFFSET
 from peakline.kernels.line_events import NO_PROCESS, gather

@@ -29,7 +29,6 @@ from peakline.document.graph import (
 from peakline.document.model import Fact, Table, capital, columns_of, rest_text
 from peakline.document.profile import profile_text
 from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory
-from peakline.findings.step_names import labels_of
 from peakline.findings.time_answer import NO_STEPS, answer_time
 from peakline.graph.scopes.graphs import default_graph, scoped_graph
 from peakline.graph.summary import summarize_graphs
@@ -45,6 +44,7 @@ from peakline.render.html.time import steps, time
 from peakline.tables import Profile
 from peakline.tables.profile_facts import is_moment
 from peakline.text import counted, time_text
+from peakline.trace.steps import labels_of
 
 
 def graphs(context: Context) -> Markup | None:

@@ -42,7 +42,6 @@ from peakline.document.programs import (
 )
 from peakline.findings.failed_programs import explained_failures
 from peakline.findings.program_memory import device_needs, program_at_peak
-from peakline.findings.step_names import labels_of, step_phrase
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.fit.model import Fit, NoFit
 from peakline.render.terminal.screen import (
@@ -59,6 +58,7 @@ from peakline.render.terminal.screen import (
 )
 from peakline.tables.profile_facts import is_moment
 from peakline.text import allocator_text, counted, size_text, time_text
+from peakline.trace.steps import labels_of, step_phrase
 
 if TYPE_CHECKING:
     from peakline.api import Profile

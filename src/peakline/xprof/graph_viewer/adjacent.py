@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from peakline.errors import NotFoundError, UsageError
-from peakline.hlo.printing.order import local
+from peakline.hlo.printing.outline import local
 from peakline.hlo.printing.quoting import sound_name
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.hlo.printing.order import called, local
+from peakline.hlo.printing.outline import called, local
 from peakline.hlo.printing.quoting import sound_name
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from peakline.formats.common.kernel_details import WORDS, parse_details
+from peakline.formats.common.annotations import WORDS, parse_details
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.kernels import KernelReport, kernel_reports, reports_of
