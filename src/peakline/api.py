@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from peakline import compare, timing
 from peakline import tables as _profile
 from peakline.shown import Shown, headline_of, named, public_names
-from peakline.tables.frames import Frames
+from peakline.tables.rows import Frames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

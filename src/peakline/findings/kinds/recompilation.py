@@ -11,8 +11,12 @@ from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.findings.steps import COLUMNS, ROWS
 from peakline.findings.time_context import TimeContext
 from peakline.timing.ops.eager import on_host
-from peakline.timing.programs.compiled import first_calls_ps, programs_compiled, what_changed
-from peakline.timing.programs.compiled_regions import regions_compiled
+from peakline.timing.programs.compiled import (
+    first_calls_ps,
+    programs_compiled,
+    regions_compiled,
+    what_changed,
+)
 from peakline.timing.steps.facts import FEWEST_STEPS, WARM_UP
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity

@@ -1,6 +1,6 @@
 """Steps: the annotations that training loops put around each step, and what belongs to them.
 
-In PyTorch's traces turns of a loop are told apart from turns that are not whole.
+In PyTorch's traces they are turns of a training loop, of which some are not whole.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from peakline.formats.xplane.names import IMPLICIT_ROOTS, LOOP_OPS, TPU_MODULE_L
 from peakline.formats.xplane.outline import PlaneOutline
 from peakline.kernels.event_forest import spread
 from peakline.kernels.xplane_numbers import EventKind, Role
-from peakline.tables.typed import wrap
+from peakline.tables.event_rules import wrap
 
 _INT64 = 4
 

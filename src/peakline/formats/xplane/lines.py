@@ -31,7 +31,7 @@ from peakline.kernels.line_events import NO_PROCESS, gather
 from peakline.kernels.line_layout import NOT_WANTED, SOME_STATS
 from peakline.kernels.nesting import in_order, nest, regions, resolve
 from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE, KEEP, EventKind, Role
-from peakline.tables.typed import wrap
+from peakline.tables.event_rules import wrap
 from peakline.wire import Interner, Spans, Union
 
 _HELD_PARTS = 4

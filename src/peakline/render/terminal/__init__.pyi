@@ -1,5 +1,5 @@
 from peakline.render.terminal.capture import print_capture as print_capture
-from peakline.render.terminal.check import print_checks as print_checks
+from peakline.render.terminal.diff import print_checks as print_checks
 from peakline.render.terminal.diff import print_diff as print_diff
 from peakline.render.terminal.diff import print_hosts_diff as print_hosts_diff
 from peakline.render.terminal.graph import print_graph as print_graph
