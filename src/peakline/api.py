@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from peakline import compare, timing
 from peakline import tables as _profile
 from peakline.shown import Shown, headline_of, named, public_names
-from peakline.tables.frames import Frames
+from peakline.tables.rows import Frames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -198,7 +198,7 @@ class Profile(_profile.Profile, Frames):
         checks = check_limits(state, limits, allocator=allocator, time=time)
         if max_limit_bytes is None:
             return Checks(checks)
-        from peakline.check.limit import limit_checks
+        from peakline.check.limits import limit_checks
 
         return Checks([*checks, *limit_checks(self, limits, allocator)])
 

@@ -13,9 +13,9 @@ from peakline.tables import Names, Profile
 from peakline.tfprof.forest import Forest
 from peakline.tfprof.graph import read_graph
 from peakline.tfprof.model import read_op_stats
-from peakline.tfprof.patterns import check_patterns, matches_any, times_matched
+from peakline.tfprof.options import check_patterns, matches_any, times_matched
 from peakline.tfprof.shapes import parse_shape, parse_shapes
-from peakline.tfprof.units import format_memory, format_number, format_time
+from peakline.tfprof.shown import format_memory, format_number, format_time
 
 # Patterns.
 

@@ -7,7 +7,7 @@ from tests.profile.fake import FakeReader
 from tests.reference.release_walk import PlainWalk
 
 from peakline.errors import InputError
-from peakline.graph import recorded, releases
+from peakline.graph import releases
 from peakline.graph.critical_path import critical_path, step_runs
 from peakline.graph.releases import Releases
 from peakline.graph.step_graph import StepGraph
@@ -122,6 +122,6 @@ def test_it_ends_where_it_would_take_too_long(monkeypatch):
     }
     profile = Profile(FakeReader({"op_runs": [{**run, "start_ps": at} for at in range(9)]}))
     assert len(critical_path(profile, step_runs(profile)).pieces) == 9
-    monkeypatch.setattr(recorded, "_FREE_STEPS", -200)
+    monkeypatch.setattr(releases, "_FREE_STEPS", -200)
     with pytest.raises(InputError, match="no critical path of this step is looked for"):
         critical_path(profile, step_runs(profile))

@@ -17,7 +17,7 @@ from peakline.errors import UsageError
 from peakline.findings.finding import Finding
 from peakline.memory.growth.series import find_growth
 from peakline.memory.marks import find_marks
-from peakline.render.terminal.findings import evidence_part
+from peakline.render.terminal.memory import evidence_part
 from peakline.render.terminal.screen import show
 from peakline.text import parse_time
 

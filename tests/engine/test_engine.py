@@ -23,7 +23,7 @@ from peakline.errors import (
     NotFoundError,
     UsageError,
 )
-from peakline.formats.common import files, stored
+from peakline.formats.common import files
 from peakline.formats.xplane import line_reader
 from peakline.kernels.line_layout import ODD
 from peakline.tools import run_tool
@@ -124,9 +124,9 @@ def test_the_answer_is_the_same_where_the_memory_of_what_was_read_is_given_back(
     # What the events' decoder does not expect is read where the file is mapped.
     monkeypatch.setattr(line_reader, "decode", lambda *_: ODD)
     monkeypatch.setattr(files, "_HEAD_BYTES", 4096)
-    monkeypatch.setattr(stored, "_MOST_COPIED", 0)
-    monkeypatch.setattr(stored, "_RELEASE_BYTES", mmap.PAGESIZE)
-    monkeypatch.setattr(stored.mmap, "mmap", Map)
+    monkeypatch.setattr(files, "_MOST_COPIED", 0)
+    monkeypatch.setattr(files, "_RELEASE_BYTES", mmap.PAGESIZE)
+    monkeypatch.setattr(files.mmap, "mmap", Map)
     assert engine.tool(two, "memory_profile", host="a").content == right
     assert given_back
     assert {words[0] for words in given_back} == {mmap.MADV_DONTNEED}

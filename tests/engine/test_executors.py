@@ -16,8 +16,7 @@ from tests.waiting import HANG_S, EndedDeadline, until
 
 from peakline.deadline import check_deadline, within
 from peakline.engine import Engine, check_executor, make_executor, work
-from peakline.engine.executors import fan_out
-from peakline.engine.processes import Processes
+from peakline.engine.executors import Processes, fan_out
 from peakline.engine.work import HostTask, NoWorkersError, reply, request, understood
 from peakline.errors import CancelledError, DeadlineError, InputError, RemoteError, UsageError
 from peakline.tools import find_tool
@@ -108,7 +107,7 @@ class TestAnswers:
 
 _BUSY = """
 import pickle, time
-from peakline.engine.processes import _Worker
+from peakline.engine.executors import _Worker
 
 class Sleep:
     def __reduce__(self):
@@ -207,7 +206,7 @@ class TestProcesses:
         until(lambda: not running(pid))
 
     def test_a_fault_of_ours_is_told_as_such(self, one_at_work, three, monkeypatch):
-        monkeypatch.setattr("peakline.engine.processes.request", lambda _: b"no pickle")
+        monkeypatch.setattr("peakline.engine.executors.request", lambda _: b"no pickle")
         with pytest.raises(RuntimeError, match="in a worker: Traceback"):
             one_at_work.tool(three, "memory_profile")
 

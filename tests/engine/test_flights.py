@@ -7,7 +7,7 @@ import pytest
 from tests.waiting import HANG_S, EndedDeadline, until
 
 from peakline.deadline import Deadline, check_deadline, within
-from peakline.engine.flights import Flights
+from peakline.engine.answers import Flights
 from peakline.errors import CancelledError, DamagedError, DeadlineError
 
 

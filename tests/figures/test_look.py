@@ -2,8 +2,7 @@
 
 import re
 
-from peakline.figures.dark import DARK
-from peakline.figures.look import ALARM, COLOURS
+from peakline.figures.look import ALARM, COLOURS, DARK
 from peakline.timing.steps.facts import PARTS
 
 

@@ -7,7 +7,7 @@ from tests.analysis.histories import records
 from tests.figures.profiles import asked_of, profile_of
 
 from peakline.figures import churn, growth_per_step
-from peakline.figures.turnover import handed_out
+from peakline.figures.steps_growth import handed_out
 from reference.memory_history import buffers, live_bytes, size_of
 
 

@@ -9,9 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from peakline.formats.common.annotations import steps_columns
+from peakline.formats.common.annotations import dim, steps_columns
 from peakline.formats.common.format import Format
-from peakline.formats.common.kernel_details import dim
 from peakline.formats.common.reader import FileReader
 from peakline.tables.columns import Columns, Names
 from peakline.tables.event_rules import (

@@ -207,7 +207,7 @@ def _accelerator_trace():
 COLLECTIVES = """
 import json, sys
 import peakline
-from peakline.trace.collectives import collectives_of
+from peakline.trace.activity import collectives_of
 found = collectives_of(peakline.open(sys.argv[1]))
 print(json.dumps([
     found.name.to_list(), found.group.to_list(), found.sequence.tolist(),

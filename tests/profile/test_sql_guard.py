@@ -8,8 +8,7 @@ from tests.profile.fake import FakeReader
 from peakline.errors import CheckFailed
 from peakline.tables import TABLES, Profile
 from peakline.tables.query import connect
-from peakline.tables.sql_functions import ALLOWED, LOCAL, REFUSED, SYSTEM_VIEWS
-from peakline.tables.sql_guard import Guard
+from peakline.tables.sql_guard import ALLOWED, LOCAL, REFUSED, SYSTEM_VIEWS, Guard
 from peakline.tables.sql_views import view_names
 
 LIMIT = 64 << 20

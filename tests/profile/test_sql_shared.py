@@ -13,7 +13,7 @@ from tests.profile.test_query import ProjectingReader
 
 from peakline.errors import CheckFailed
 from peakline.tables import Profile
-from peakline.tables.sql_process import files, frames
+from peakline.tables.sql_process import frames
 from peakline.tables.sql_process.pool import SqlPool
 
 
@@ -124,12 +124,12 @@ class TestFiles:
     def test_have_no_name_and_their_content(self, monkeypatch, in_memory):
         if not in_memory:
             monkeypatch.delattr(os, "memfd_create")
-        descriptor = files.nameless_file("peakline-test")
-        assert files.content(descriptor) == b""
-        assert files.mapped(descriptor).size == 0
+        descriptor = frames.nameless_file("peakline-test")
+        assert frames.content(descriptor) == b""
+        assert frames.mapped(descriptor).size == 0
         os.write(descriptor, b"abc")
-        assert files.content(descriptor) == b"abc"
-        assert files.mapped(descriptor).to_pybytes() == b"abc"
+        assert frames.content(descriptor) == b"abc"
+        assert frames.mapped(descriptor).to_pybytes() == b"abc"
         assert not Path(f"/proc/self/fd/{descriptor}").readlink().exists()
         os.close(descriptor)
 

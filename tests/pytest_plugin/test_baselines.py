@@ -7,7 +7,7 @@ from tests.each_row import each_row
 
 from peakline.errors import InputError, UsageError
 from peakline.pytest.baselines import Baselines, hold, read_baselines, tolerance_of
-from peakline.pytest.on_torch import add_before
+from peakline.pytest.frameworks import add_before
 
 PEAK, GROWTH = ("peak", "cpu:0"), ("growth per step", "cpu:0")
 MIB = float(1 << 20)

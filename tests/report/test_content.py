@@ -4,7 +4,7 @@ from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 
 from peakline.document import limits, memory_document
-from peakline.render.html.drawing import Drawings
+from peakline.render.html.context import Drawings
 
 LEAK = "programs/leak_list.xplane.pb.gz"
 HEALTHY = "programs/leak_list_healthy.xplane.pb.gz"
@@ -321,7 +321,7 @@ def test_title_and_command_are_told(made):
 
 
 def test_a_figure_too_large_for_the_page_leaves_its_table(made, monkeypatch):
-    monkeypatch.setattr("peakline.render.html.drawing.MOST_BYTES", 100)
+    monkeypatch.setattr("peakline.render.html.context.MOST_BYTES", 100)
     rows = [alloc(n, 10, op=f"a{n}/b") for n in range(5)]
     page = made(rows)
     assert page.drawings == []

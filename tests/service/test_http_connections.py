@@ -17,7 +17,7 @@ from tests.waiting import HANG_S, growing, until
 from peakline.errors import BusyError
 from peakline.service import deliveries
 from peakline.service.http import page_routes
-from peakline.service.http_connections import GuardedProtocol
+from peakline.service.http_server import GuardedProtocol
 from peakline.service.prometheus import PrometheusMetrics
 from peakline.web import Editions, PageFile, files
 

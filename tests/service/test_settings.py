@@ -9,8 +9,13 @@ from tests.each_row import each_row
 from tests.service.certificates import Authority
 
 from peakline.errors import UsageError
-from peakline.service.settings import Settings, _control_group_bytes, default_cache_bytes
-from peakline.service.settings_check import check_settings, parse_worker
+from peakline.service.settings import (
+    Settings,
+    _control_group_bytes,
+    check_settings,
+    default_cache_bytes,
+    parse_worker,
+)
 
 _ANYWHERE = "0.0.0." + "0"
 

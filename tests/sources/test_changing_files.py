@@ -17,7 +17,7 @@ from tests.sources.format_samples import samples
 import peakline
 from peakline.engine import Engine
 from peakline.errors import InputError, PeaklineError
-from peakline.formats.common import files, stored
+from peakline.formats.common import files
 from peakline.formats.common.files import SourceFile
 from peakline.kernels import bus_errors
 from peakline.schema import GraphDef
@@ -33,7 +33,7 @@ def held(request, monkeypatch):
     """How files that are wanted as a whole are held; what is small is held on the disk too."""
     monkeypatch.setattr(files, "_HEAD_BYTES", 4096)
     if request.param == "mapped":
-        monkeypatch.setattr(stored, "_MOST_COPIED", 0)
+        monkeypatch.setattr(files, "_MOST_COPIED", 0)
     return request.param
 
 
@@ -85,7 +85,7 @@ def test_every_byte_of_a_map_can_go_while_it_is_read(held, graph):
 
 
 def test_a_file_that_is_cut_and_grows_again_is_void(graph, monkeypatch):
-    monkeypatch.setattr(stored, "_MOST_COPIED", 0)
+    monkeypatch.setattr(files, "_MOST_COPIED", 0)
     file = SourceFile(str(graph))
     content, status = file.buffer, graph.stat()
     whole = content.tobytes()
@@ -172,12 +172,12 @@ def test_other_bus_errors_end_the_process_as_before(tmp_path):
     path.write_bytes(b"x" * mmap.PAGESIZE * 4)
     code = """
 import faulthandler, mmap, os, sys
-from peakline.formats.common import stored
+from peakline.formats.common import files
 path, before, after = sys.argv[1], *map(int, sys.argv[2:])
 if before: faulthandler.enable()
-stored._MOST_COPIED = 0
+files._MOST_COPIED = 0
 descriptor = os.open(path, os.O_RDONLY)
-file = stored.StoredFile(os.dup(descriptor), path)
+file = files.StoredFile(os.dup(descriptor), path)
 guarded = file.content()
 if after: faulthandler.enable()
 other = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
@@ -199,7 +199,7 @@ print("never")
 
 
 def test_a_guard_is_taken_off_with_its_map(graph, monkeypatch):
-    monkeypatch.setattr(stored, "_MOST_COPIED", 0)
+    monkeypatch.setattr(files, "_MOST_COPIED", 0)
     for _ in range(3000):  # more than there are slots
         file = SourceFile(str(graph))
         assert file.buffer[0] == 10
@@ -210,7 +210,7 @@ def test_a_guard_is_taken_off_with_its_map(graph, monkeypatch):
 
 
 def test_a_handler_that_came_later_is_followed_by_ours(graph, monkeypatch):
-    monkeypatch.setattr(stored, "_MOST_COPIED", 0)
+    monkeypatch.setattr(files, "_MOST_COPIED", 0)
     was_enabled = faulthandler.is_enabled()
     faulthandler.enable()
     try:

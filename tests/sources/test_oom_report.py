@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.each_row import each_row
 from tests.hanging import no_hang
 
-from peakline.formats.oom_report.lines import human, parse_size
+from peakline.formats.oom_report.report import human, parse_size
 from peakline.formats.oom_report.scanner import OomScanner
 from peakline.formats.oom_report.tables import OomReports
 from peakline.memory.oom import failed_moments

@@ -8,7 +8,7 @@ from tests.sources.format_checks import content
 import peakline
 from peakline.formats import open_reader
 from peakline.formats.xplane import line_reader, times
-from peakline.formats.xplane.plain_events import PLAIN
+from peakline.formats.xplane.events import PLAIN
 from peakline.formats.xplane.times import (
     FARTHEST_LINE_PS,
     FARTHEST_PS,

@@ -12,7 +12,7 @@ import peakline
 from peakline.errors import DeadlineError
 from peakline.formats import open_reader
 from peakline.formats.xplane import file_steps, memory, passes
-from peakline.formats.xplane.plain_events import PLAIN
+from peakline.formats.xplane.events import PLAIN
 from peakline.tables.reader import Warnings
 from peakline.tables.tables import TABLES
 from reference.cases import CASES

@@ -3,9 +3,8 @@
 from tests.each_row import each_row
 from tests.terminal.screens import lines_of, shown
 
-from peakline.render.terminal.elide import elided
 from peakline.render.terminal.layout import width_of
-from peakline.render.terminal.table import Choice, Grid, Head, Labelled
+from peakline.render.terminal.table import Choice, Grid, Head, Labelled, elided
 
 _SCOPE = "model/encoder/attention_with_a_long_name"
 _LAYERS = [f"{_SCOPE}/layer_{n}/query/projection/MatMul" for n in (0, 1, 11)]

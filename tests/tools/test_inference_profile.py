@@ -8,8 +8,8 @@ from tests.each_row import each_row
 import peakline
 from peakline.errors import UsageError
 from peakline.tools import find_tool, run_tool
-from peakline.xprof.inference_profile.models import sampled
 from peakline.xprof.inference_profile.spans import Part, Span, spent_within, xprof_spent
+from peakline.xprof.inference_profile.tables import sampled
 from reference.serving_spaces import STYLES, US, RandomServer
 from reference.xspace_builder import SpaceBuilder
 

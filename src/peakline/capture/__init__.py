@@ -6,15 +6,17 @@ answers. docs/capture.md says what happens when a host is slow, busy, old, dead 
 
 from __future__ import annotations
 
-from peakline.capture.address import Target, parse_address
 from peakline.capture.client import WorkerError, monitor, terminate
-from peakline.capture.locks import WorkerLocks
-from peakline.capture.options import default_options, profile_options
+from peakline.capture.host import WorkerLocks
 from peakline.capture.request import (
     CaptureRequest,
+    Target,
     capture_deadline_s,
+    default_options,
     default_session_id,
     default_session_ids,
+    parse_address,
+    profile_options,
 )
 from peakline.capture.result import CaptureResult, HostOutcome, Progress
 from peakline.capture.session import capture

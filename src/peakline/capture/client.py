@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from peakline import schema
-from peakline.capture.address import parse_address
 from peakline.capture.call import Call, CallError, Sink
-from peakline.capture.request import capture_deadline_s
+from peakline.capture.request import capture_deadline_s, parse_address
 from peakline.capture.stop import Stop
 from peakline.deadline import current_deadline, interrupting
 from peakline.errors import CancelledError, RemoteError

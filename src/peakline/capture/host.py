@@ -1,15 +1,20 @@
-"""The capture of one host: attempts until there is a profile, and keeping it."""
+"""The capture of one host: attempts until there is a profile, and keeping it.
+
+There is one capture per profiler at a time: it has one recorder, and refuses a second session.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import BinaryIO
 
 from peakline.capture import client
-from peakline.capture.address import Target
 from peakline.capture.answer import (
     Answer,
     check_xspace,
@@ -18,15 +23,135 @@ from peakline.capture.answer import (
     read_answer,
     retain,
 )
-from peakline.capture.locks import WorkerLocks
-from peakline.capture.request import CaptureRequest
+from peakline.capture.request import CaptureRequest, Target
 from peakline.capture.result import HostOutcome, State
-from peakline.capture.saved import drop_saved_empty, keep_tool_files, listed_names, saved_size
 from peakline.capture.stop import Stop
 from peakline.deadline import check_deadline
-from peakline.errors import CancelledError, DeadlineError, PeaklineError
-from peakline.repository import NewSession, Repository
-from peakline.wire import Buffer, Spans
+from peakline.errors import CancelledError, DeadlineError, PeaklineError, RemoteError
+from peakline.formats.common.files import open_to_read
+from peakline.formats.common.urls import connect
+from peakline.repository import HostFile, NewSession, Repository, Session, is_url
+from peakline.wire import Buffer, Spans, as_buffer
+
+_NOT_KEPT = "tf_stats_helper_result"
+_MOST_NAME = 100
+_MOST_EMPTY = 1 << 20
+_SHOWN = 5
+
+
+def saved_size(repository: Repository, session: NewSession, host: str) -> int | None:
+    """The size of the file that ``host`` itself saved in the session; None when there is none."""
+    file = _saved(repository, session, host)
+    try:
+        if file is None or not is_url(file.path):
+            return None if file is None else file.status().bytes
+        system, place = connect(file.path, file.storage_options)
+        return int(system.size(place))
+    except (FileNotFoundError, PeaklineError):
+        return None
+
+
+def drop_saved_empty(repository: Repository, session: NewSession, host: str) -> None:
+    """Remove the file that an old server saves even of an empty trace, where the disk is local.
+
+    Only a small file without a single event goes: this capture made the session, which would
+    else be listed as one that can be opened.
+    """
+    file = _saved(repository, session, host)
+    if file is None or is_url(file.path):
+        return
+    # Another user's file, perhaps; the trace is no less empty.
+    with suppress(OSError, PeaklineError):
+        with os.fdopen((file.opener or open_to_read)(file.path), "rb") as stream:
+            content = stream.read(_MOST_EMPTY + 1)
+        if len(content) <= _MOST_EMPTY and not has_events(as_buffer(content)):
+            session.remove(file.path.rpartition(os.sep)[2])
+
+
+def _saved(repository: Repository, session: NewSession, host: str) -> HostFile | None:
+    name = session.session_id
+    try:
+        if is_url(session.path):
+            return repository.session(name).host(host)
+        # By itself: a repository that lacks the session would list all others.
+        return Session(name, name, session.path, confinement=session.confinement).host(host)
+    except PeaklineError:
+        return None
+
+
+def listed_names(answer: Answer) -> list[str]:
+    """The names of the first tools' files."""
+    names = [_safe_name(file.name) for file in answer.tool_files]
+    more = len(names) - _SHOWN
+    return [*names[:_SHOWN], f"{more} more"] if more > 0 else names
+
+
+def keep_tool_files(answer: Answer, host: str, session: NewSession) -> list[str]:
+    """Write the tools' files beside the profile; returns what could not be stored, a line each."""
+    notes = []
+    for file in answer.tool_files:
+        if file.name.endswith(_NOT_KEPT):
+            continue
+        name = _safe_name(file.name)
+        content = answer.buffer[file.start : file.start + file.length]
+        try:
+            session.write_beside(host, name, partial(_write, content))
+        except PeaklineError as error:
+            notes.append(f"the file {name} of an old tool was not stored: {error}")
+    return notes
+
+
+def _write(content: Buffer, stream: BinaryIO) -> None:
+    stream.write(content.data)
+
+
+def _safe_name(name: str) -> str:
+    """``name`` without anything that a path could be made of."""
+    plain = "".join(c if c.isprintable() and c not in "/\\:" else "_" for c in name)
+    return plain.lstrip(".")[:_MOST_NAME] or "_"
+
+
+_POLL_S = 0.2
+
+
+class WorkerLocks:
+    """Locks by address, for the captures of this process."""
+
+    def __init__(self) -> None:
+        self._held: set[str] = set()
+        self._freed = threading.Condition()
+
+    @contextmanager
+    def hold(
+        self, address: str, timeout_s: float, *, check: Callable[[], object] | None = None
+    ) -> Iterator[None]:
+        """Hold ``address`` during the block, after waiting for who holds it.
+
+        ``check`` is called now and then while waiting and may raise. Raises RemoteError when
+        ``timeout_s`` have passed.
+        """
+        key = address.lower()
+        with self._freed:
+            end = time.monotonic() + timeout_s
+            while key in self._held:
+                if check is not None:
+                    check()
+                if time.monotonic() >= end:
+                    raise RemoteError(f"{address}: another capture of it is still running")
+                self._freed.wait(_POLL_S)
+            self._held.add(key)
+        try:
+            yield
+        finally:
+            with self._freed:
+                self._held.discard(key)
+                self._freed.notify_all()
+
+    def is_held(self, address: str) -> bool:
+        """Whether a capture of ``address`` is running."""
+        with self._freed:
+            return address.lower() in self._held
+
 
 _FIRST_PAUSE_S = 0.25
 _MOST_PAUSE_S = 8.0

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 
-from peakline.capture.address import Target
 from peakline.capture.host import HostCapture
 from peakline.capture.request import (
     CaptureRequest,
+    Target,
     check_request,
     profile_request,
     start_timestamp_ns,

@@ -17,7 +17,7 @@ from peakline.export import export as write_export
 from peakline.memory.allocator_names import recorded_name
 from peakline.render.terminal.output import deliver, print_warnings
 from peakline.repository import check_output
-from peakline.repository.folder import whole_folder
+from peakline.repository.writing import whole_folder
 
 _GZIP_LEVEL = 3  # a third larger than the best, four times as fast
 

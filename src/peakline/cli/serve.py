@@ -72,7 +72,7 @@ def serve(
     debug = bool(context.obj)
     os.environ.setdefault("GRPC_VERBOSITY", "INFO" if debug else "NONE")
     from peakline.service.foreground import leave, serve_until_stopped
-    from peakline.service.settings_check import parse_worker
+    from peakline.service.settings import parse_worker
 
     names = [parse_worker(word) for word in worker]
     if len(dict(names)) < len(names):

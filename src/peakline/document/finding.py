@@ -9,9 +9,9 @@ from peakline.document.model import Column, Fact, Table, Value
 from peakline.findings.catalogue import kinds
 from peakline.findings.kind import Column as Declared
 from peakline.findings.kind import heading_of, unit_of
-from peakline.findings.step_names import step_text
 from peakline.text import counted, size_text, time_text
 from peakline.timing.steps.facts import PARTS
+from peakline.trace.steps import step_text
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding

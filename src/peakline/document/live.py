@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from peakline.document.model import Column, Row, Table, columns_of
-from peakline.findings.step_names import step_text
 from peakline.memory.peak.explained import AllocatorPeak, PeakBuffer
 from peakline.memory.signatures import normal_shape
 from peakline.text import shares_text
+from peakline.trace.steps import step_text
 
 _ROWS = 20
 _NAMED, _NAMELESS = 3, 2

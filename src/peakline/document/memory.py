@@ -14,7 +14,6 @@ from peakline.findings.failed_programs import explained_failures
 from peakline.findings.headline.memory import peak_phrases
 from peakline.findings.memory_answer import MemoryAnswer, answer_memory
 from peakline.findings.program_memory import device_needs, program_at_peak
-from peakline.findings.step_names import step_phrase, step_text
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.churn import AllocatorChurn
 from peakline.memory.details import MemoryDetails
@@ -27,6 +26,7 @@ from peakline.memory.savings.answer import Saving
 from peakline.memory.signatures import History
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, size_text, time_text
+from peakline.trace.steps import step_phrase, step_text
 
 _WITHOUT_OPS = (
     "the dump has sizes alone; TensorFlow lists a step's tensors by op with "

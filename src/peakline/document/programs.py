@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from peakline.document.model import Fact, Row, Table, columns_of
 from peakline.document.profile import answer_document
-from peakline.hlo.choice import choose_program
 from peakline.hlo.memory import BY_ALLOCATIONS, BY_NOTHING, BY_SCHEDULE, BY_TRACE
+from peakline.hlo.modules import choose_program
 from peakline.tables import Profile
 from peakline.text import counted, number_text, shares_text, size_text, time_text
 from peakline.timing.programs.answer import LiveBuffer, ProgramAnswer, programs_of

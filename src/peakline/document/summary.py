@@ -12,12 +12,11 @@ from peakline.findings.catalogue import kinds
 from peakline.findings.headline.memory import peak_phrases
 from peakline.findings.memory_answer import MemoryAnswer, failures_of
 from peakline.findings.recording_advice import to_count_memory
-from peakline.findings.step_names import labels_of
-from peakline.findings.time_answer import TimeAnswer
-from peakline.findings.top_ops import top_ops
+from peakline.findings.time_answer import TimeAnswer, top_ops
 from peakline.memory.allocator_names import shown_names
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
+from peakline.trace.steps import labels_of
 
 if TYPE_CHECKING:
     from peakline.findings.program_memory import DeviceNeed

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from peakline.engine.flights import Flights
+from peakline.engine.answers import Flights
 from peakline.formats import open_reader
 from peakline.repository import HostFile
 from peakline.tables import Profile

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from peakline.deadline import check_deadline
-from peakline.engine.flights import Flights
+from peakline.engine.answers import Flights
 from peakline.engine.profile_cache import ProfileCache
 from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError
 from peakline.formats.common.format import format_by_name

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from peakline.export.registry import Exporter, Options, Sink
 from peakline.export.timeline import TIMELINE_TABLES, Timeline, read_timeline
-from peakline.formats.chrome_trace.own import EXPORTER as OWN_NAME
-from peakline.formats.chrome_trace.own import EXPORTER_KEY
+from peakline.formats.chrome_trace.phases import EXPORTER as OWN_NAME
+from peakline.formats.chrome_trace.phases import EXPORTER_KEY
 from peakline.tables import Profile
 from peakline.tables.columns import Names
 from peakline.viewer.events import TraceRows, memory_text, name_texts

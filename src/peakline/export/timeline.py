@@ -14,7 +14,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.errors import NotFoundError
-from peakline.formats.chrome_trace.own import step_category
+from peakline.formats.chrome_trace.phases import step_category
 from peakline.memory.lifetimes import match_lifetimes
 from peakline.memory.signatures import read_history
 from peakline.suggest import there_is

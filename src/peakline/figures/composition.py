@@ -5,8 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peakline.figures.drawn import drawn_allocators
-from peakline.figures.look import INK, MUTED, QUIET, TINTS, Drawing, drawing
-from peakline.figures.text import duration_text, fit, form_text, plain, share_text
+from peakline.figures.look import (
+    INK,
+    MUTED,
+    QUIET,
+    TINTS,
+    Drawing,
+    drawing,
+    duration_text,
+    fit,
+    form_text,
+    plain,
+    share_text,
+)
 from peakline.memory.over_time.trees import NO_OP, SPECIAL, Scope, scopes_of, without_small
 from peakline.memory.peak.explained import UNATTRIBUTED, AllocatorPeak
 from peakline.tables.profile_facts import is_moment

@@ -6,10 +6,14 @@ from peakline.figures.composition import peak_icicle
 from peakline.figures.free_memory import fragmentation
 from peakline.figures.lifetimes import largest_buffers
 from peakline.figures.over_time import memory_over_time
-from peakline.figures.steps_growth import growth_per_step
-from peakline.figures.time_parts import device_time, input_pipeline, step_breakdown
-from peakline.figures.top_ops import kernels, op_stats
-from peakline.figures.turnover import churn
+from peakline.figures.steps_growth import churn, growth_per_step
+from peakline.figures.time_parts import (
+    device_time,
+    input_pipeline,
+    kernels,
+    op_stats,
+    step_breakdown,
+)
 
 __all__ = [
     "churn",

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from peakline.errors import NotFoundError
-from peakline.figures.look import MUTED
-from peakline.figures.text import fit, one_line, plain
+from peakline.figures.look import MUTED, fit, one_line, plain
 from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import MemoryAnswer, answer_memory
 from peakline.memory.details import MemoryDetails

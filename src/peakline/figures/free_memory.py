@@ -8,9 +8,19 @@ import numpy as np
 
 from peakline.arrays import Float64Array, Int64Array
 from peakline.figures.drawn import DrawnAllocator, band_shapes, drawn_allocators, find_bands
-from peakline.figures.look import COLOURS, Drawing, axis, drawing, peak_mark, step_line
+from peakline.figures.look import (
+    COLOURS,
+    Drawing,
+    axis,
+    bytes_unit,
+    drawing,
+    duration_text,
+    peak_mark,
+    plain,
+    step_line,
+    time_unit,
+)
 from peakline.figures.over_time import places_to_draw
-from peakline.figures.text import bytes_unit, duration_text, plain, time_unit
 from peakline.text import size_text
 
 if TYPE_CHECKING:

@@ -24,11 +24,15 @@ from peakline.figures.look import (
     Drawing,
     axis,
     drawing,
+    duration_text,
+    fit,
+    form_text,
     level_bars,
     peak_mark,
+    plain,
     points,
+    time_unit,
 )
-from peakline.figures.text import duration_text, fit, form_text, plain, time_unit
 from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION
 from peakline.memory.peak.explained import BEFORE_PROFILE
 from peakline.memory.signatures import Signature

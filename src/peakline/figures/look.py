@@ -1,12 +1,88 @@
-"""How all figures look: colours, fonts, axes, and the words for who cannot see them."""
+"""How all figures look: colours, for light pages and dark ones, fonts, axes, names and numbers."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from peakline.figures.text import one_line
+from peakline import text as text_module
+from peakline.memory.signatures import normal_shape
+
+_LONGEST = 160
+_TIMES = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"), (1, "ps"))
+_SIZES = ((2**50, "PiB"), (2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+def one_line(text: str, longest: int = _LONGEST) -> str:
+    """``text`` of a file in one line, shortened in the middle, control characters as escapes."""
+    if len(text) > longest:
+        head = (longest - 1) // 2
+        text = f"{text[:head]}…{text[head + 1 - longest :]}"
+    return text_module.one_line(text)
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """``text`` as `one_line` that Plotly shows literally.
+
+    Plotly takes some HTML tags, entities, TeX between dollar signs where MathJax is loaded, and in
+    the template of a hover text ``%{...}``.
+    """
+    escaped = html.escape(one_line(text, longest), quote=False)
+    return escaped.replace("$", "&#36;").replace("%{", "&#37;{")
+
+
+def fit(text: str, longest: int) -> str:
+    """The end of a name of an op, which says most, in at most ``longest`` characters.
+
+    Whole parts of it where they are not much shorter.
+    """
+    if len(text) <= longest:
+        return text
+    end = text[1 - longest :]
+    whole = end.find("/")
+    return f"…{end[whole:] if 0 <= whole < longest // 2 else end}"
+
+
+def share_text(part: float, whole: float) -> str:
+    """``part`` of ``whole`` in percent: ``12.3%``, ``less than 0.1%``."""
+    share = part / whole
+    return "less than 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
+
+
+def form_text(region_type: str, data_type: str, shape: str) -> str:
+    """``float [32, 10] (temp)``; empty where nothing is known."""
+    form = " ".join(part for part in (data_type, normal_shape(shape)) if part)
+    return f"{form} ({region_type})".strip() if region_type else form
+
+
+def bytes_unit(largest: float) -> tuple[int, str]:
+    """How many bytes the unit has in which ``largest`` reads well, and its name.
+
+    Axes are drawn in it, so that their marks are round numbers of it however far one zooms in.
+    """
+    for size, unit in _SIZES:
+        if abs(largest) >= size:
+            return size, unit
+    return 1, "bytes"
+
+
+def time_unit(span_ps: float) -> tuple[int, str]:
+    """How many picoseconds the unit has in which ``span_ps`` reads well, and its name."""
+    for size, unit in _TIMES:
+        if abs(span_ps) >= 2 * size:
+            return size, unit
+    return 1, "ps"
+
+
+def duration_text(picoseconds: int) -> str:
+    """A time with the unit in which it reads well: ``32.773 ms``."""
+    if not picoseconds:
+        return "0 s"
+    size, unit = next((pair for pair in _TIMES if abs(picoseconds) >= pair[0]), (1, "ps"))
+    return f"{picoseconds / size:.3f}".rstrip("0").rstrip(".") + f" {unit}"
+
 
 COLOURS = ("#2F6FD0", "#C2571A", "#2A8553", "#8A4FB8", "#A3860F", "#1591A0", "#C23B6D", "#66727F")
 """Those of the page, `--series-1` to `--series-8` of its stylesheet."""
@@ -120,7 +196,7 @@ class Drawing:
     """A figure as plain data, in the terms of Plotly's traces and layout; arrays are NumPy's.
 
     `peakline.figures` makes a Plotly figure of it, the report an SVG, and the service JSON. Texts
-    are as `peakline.figures.text.plain` writes them.
+    are as `peakline.figures.look.plain` writes them.
     """
 
     traces: tuple[Mapping[str, Any], ...]
@@ -182,3 +258,57 @@ def drawing(
         "separators": ".,",
     }
     return Drawing(tuple(traces), look | layout)
+
+
+_DARK_TINTS = "#3E5C86 #7A543F #386A55 #64537E #6F6535 #326975 #794B62 #535B66".split()
+_DARK_COLOURS = "#6AA5F8 #F0935A #5CC48A #BF92E6 #D6B944 #4FC3D1 #EE7FA8 #98A4B1".split()
+DARK: dict[str, str] = {
+    "white": "#1A2029",
+    "#EEEEEE": "#232B36",
+    GRID: "#36404D",
+    "#999999": "#6B7785",
+    QUIET: "#56616E",
+    MUTED: "#A4AFBC",
+    INK: "#E6EAF0",
+    # The bands of steps, a shade beside the ground.
+    "#EAF1F8": "#1E2732",
+    "#F5F1EA": "#25272C",
+    # Areas that are read through: INK is light now.
+    **dict(zip(TINTS, _DARK_TINTS, strict=True)),
+    **dict(zip(COLOURS, _DARK_COLOURS, strict=True)),
+    ALARM: "#FF8A80",
+    # The other reds of what grows.
+    "#A63603": "#D9662E",
+    "#FDAE6B": "#FDAE6B",
+    "#7F2704": "#B5532A",
+    "#FDD0A2": "#FDD0A2",
+    "#E6550D": "#E6550D",
+    "#FD8D3C": "#FD8D3C",
+}
+_PLACES = frozenset(
+    (
+        "bgcolor", "color", "colors", "fillcolor", "gridcolor", "linecolor", "paper_bgcolor",
+        "plot_bgcolor", "tickcolor",
+    )
+)  # fmt: skip
+"""What holds colours: a name in a profile may be called like one."""
+
+
+def dark(document: Any) -> Any:
+    """``document``, of a figure or a part of it, with the colours of a dark page."""
+    if isinstance(document, dict):
+        return {
+            key: _shaded(value) if key in _PLACES else dark(value)
+            for key, value in document.items()
+        }
+    if isinstance(document, (list, tuple)):
+        return [dark(part) for part in document]
+    return document
+
+
+def _shaded(colours: Any) -> Any:
+    if isinstance(colours, str):
+        return DARK.get(colours, colours)
+    if isinstance(colours, (list, tuple)):
+        return [_shaded(colour) for colour in colours]
+    return dark(colours)

@@ -13,7 +13,7 @@ from typing import Any
 
 from peakline import figures, findings
 from peakline.errors import NotFoundError, UsageError
-from peakline.figures.dark import dark
+from peakline.figures.look import dark
 from peakline.tables import Profile
 from peakline.toolbox.parameters import check_choice
 

@@ -23,12 +23,16 @@ from peakline.figures.look import (
     MUTED,
     Drawing,
     axis,
+    bytes_unit,
     drawing,
+    duration_text,
     level_mark,
+    plain,
     points,
+    share_text,
     step_line,
+    time_unit,
 )
-from peakline.figures.text import bytes_unit, duration_text, plain, share_text, time_unit
 from peakline.memory.peak.moments import find_high_moments
 from peakline.text import size_text
 

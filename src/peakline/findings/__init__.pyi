@@ -1,8 +1,8 @@
 from peakline.findings.failed_programs import explained_failures as explained_failures
-from peakline.findings.headline.graph import graph_headline as graph_headline
 from peakline.findings.headline.memory import failure_sentence as failure_sentence
 from peakline.findings.headline.memory import memory_headline as memory_headline
 from peakline.findings.headline.memory import savings_headline as savings_headline
+from peakline.findings.headline.time import graph_headline as graph_headline
 from peakline.findings.headline.time import time_headline as time_headline
 from peakline.findings.kinds.straggler import of_hosts as of_hosts
 from peakline.findings.memory_answer import NOTHING as NOTHING

@@ -11,6 +11,7 @@ from peakline.findings.finding import Finding
 
 if TYPE_CHECKING:
     from peakline.memory.signatures import Signature
+    from peakline.trace.frames import Frame
 
 About = Literal["memory", "time"]
 
@@ -146,3 +147,17 @@ def unit_of(name: str) -> str:
         return "ps"
     words = name.rpartition("_")[2]
     return "share" if words in {"share", "fragmentation", "confidence"} else ""
+
+
+FRAME = columns(
+    "function", "file", "line", "module", "path",
+    does="What it does", callee="What it calls", calls_per_step="Calls per step",
+    function_ps="Time",
+)  # fmt: skip
+
+
+def of_frame(frame: Frame | None) -> dict[str, object]:
+    """The columns that say which function it is, empty where none is known."""
+    if frame is None:
+        return {}
+    return {"function": frame.function, "file": frame.file, "line": frame.line}

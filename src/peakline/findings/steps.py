@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peakline.arrays import AnyArray, BoolArray
-from peakline.findings.frames import of_frame
-from peakline.findings.kind import columns
+from peakline.findings.kind import columns, of_frame
 from peakline.findings.time_context import TimeContext
 from peakline.text import source_text, time_text
 from peakline.timing.frame_work import FrameWork

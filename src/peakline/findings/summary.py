@@ -13,8 +13,7 @@ from peakline.findings.headline.time import notable_time
 from peakline.findings.memory_answer import answer_memory, memory_of
 from peakline.findings.program_memory import device_needs
 from peakline.findings.ranking import priorities
-from peakline.findings.time_answer import answer_time
-from peakline.findings.top_ops import top_ops
+from peakline.findings.time_answer import answer_time, top_ops
 from peakline.memory.oom import with_limits
 from peakline.memory.over_time.live import memory_records
 from peakline.memory.peak.explained import find_peaks

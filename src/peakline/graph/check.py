@@ -11,14 +11,18 @@ from peakline.graph.index import index_of
 from peakline.graph.rules import BrokenRule
 from peakline.graph.rules_cycles import check_cycles
 from peakline.graph.rules_devices import check_colocation, check_devices
-from peakline.graph.rules_inputs import check_inputs
+from peakline.graph.rules_inputs import (
+    check_functions,
+    check_inputs,
+    check_names,
+    repeated_functions,
+)
 from peakline.graph.rules_library import (
     check_attributes,
     check_calls,
     check_gradients,
     check_versions,
 )
-from peakline.graph.rules_names import check_functions, check_names, repeated_functions
 from peakline.graph.signatures import Signatures, check_returns
 from peakline.hlo.graphs import KIND as HLO
 from peakline.tables import Profile

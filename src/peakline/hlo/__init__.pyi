@@ -1,5 +1,5 @@
 from peakline.hlo.advice import advice_of as advice_of
-from peakline.hlo.choice import choose_program as choose_program
+from peakline.hlo.modules import choose_program as choose_program
 from peakline.hlo.graphs import labels_of as labels_of
 from peakline.hlo.memory import memory_of as memory_of
 from peakline.hlo.messages import read_module as read_module

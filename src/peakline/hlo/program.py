@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peakline.formats.hlo_proto.element_types import bits_of, type_names, width_of
-from peakline.formats.hlo_proto.shapes import bounded_product
+from peakline.formats.hlo_proto.shapes import bits_of, bounded_product, type_names, width_of
 from peakline.hlo.modules import is_elementwise
 
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     """Choose TensorFlow's allocator before a conftest can import TensorFlow."""
     options = early_config.known_args_namespace
     if options.peakline_tf_bfc or early_config.getini("peakline_tensorflow_bfc"):
-        from peakline.pytest.on_tensorflow import use_bfc
+        from peakline.pytest.frameworks import use_bfc
 
         try:
             use_bfc()
@@ -175,14 +175,14 @@ def _recorder_of(item: pytest.Item) -> Recorder:
 
 def _framework(name: str) -> Framework:
     if name == "jax":
-        from peakline.pytest.on_jax import Jax
+        from peakline.pytest.frameworks import Jax
 
         return Jax()
     if name == "torch":
-        from peakline.pytest.on_torch import Torch
+        from peakline.pytest.frameworks import Torch
 
         return Torch()
-    from peakline.pytest.on_tensorflow import TensorFlow
+    from peakline.pytest.frameworks import TensorFlow
 
     return TensorFlow()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from peakline.repository.beside import dumped_in, logs_in, programs_beside
 from peakline.repository.creating import NewSession
 from peakline.repository.files import Extent, HostFile, extent_of
 from peakline.repository.layout import Repository
 from peakline.repository.names import check_name, host_file_name
+from peakline.repository.readable import dumped_in, logs_in, programs_beside
 from peakline.repository.resolve import hosts, only_file, resolve, resolve_hosts
 from peakline.repository.session import Found, Rule, Session
 from peakline.repository.store import Problem, is_url

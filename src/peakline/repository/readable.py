@@ -1,4 +1,4 @@
-"""The files of a directory without sessions that Peakline reads: what a user may have meant."""
+"""What Peakline reads in a directory without sessions: programs of XLA, profiles, logs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,59 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from peakline.deadline import check_deadline
-from peakline.errors import PeaklineError
+from peakline.errors import InputError, NotFoundError, PeaklineError, UsageError
+from peakline.repository.names import host_of
 from peakline.repository.store import FileEntry, Folder, Unreadable, is_url
+from peakline.repository.stores import store_for
+
+
+def dumped_in(path: str | os.PathLike[str]) -> str | None:
+    """``path`` where it is a local directory into which XLA dumped programs (``module_*``; not
+    XProf's own ``*.hlo_proto.pb``, which come from the profile beside them).
+    """
+    from peakline.formats.hlo_dump.listing import is_dump
+
+    place = os.fspath(path)
+    found = (name for name in _files(place) if name.startswith("module_"))
+    return place if is_dump(found) else None
+
+
+def programs_beside(file: str) -> list[str]:
+    """The files of compiled programs that XProf wrote beside the profile ``file``, by name; none
+    of a file that has not the name of a session's profile, or whose directory cannot be read.
+    """
+    from peakline.formats.hlo_dump.listing import is_xprof_program
+
+    parent, separator, name = file.replace(os.sep, "/").rpartition("/")
+    if host_of(name) is None:
+        return []
+    place = parent + separator if separator == "/" and not parent else parent or "."
+    with suppress(InputError, NotFoundError, UsageError, Unreadable):
+        entries = store_for(place, {}).folder(place).files()
+        return sorted(entry.path for entry in entries if is_xprof_program(entry.name))
+    return []
+
+
+def logs_in(directory: str) -> list[str]:
+    """The paths of texts in a directory of dumps that XLA did not write, by name."""
+    return [
+        str(Path(directory) / name)
+        for name in sorted(_files(directory))
+        if name.removesuffix(".gz").endswith(_TEXTS) and not name.startswith((".", "module_"))
+    ]
+
+
+def _files(place: str) -> list[str]:
+    """The names in a local directory; none of one that cannot be read, or of a file."""
+    try:
+        return [] if is_url(place) else [entry.name for entry in Path(place).iterdir()]
+    except OSError:
+        return []
+
 
 _TEXTS = (".err", ".log", ".out", ".txt")
 _ENDINGS = (".json", ".pb", ".pbtxt", ".pickle", ".pkl", ".pprof", ".prof", ".profile", *_TEXTS)

@@ -144,7 +144,7 @@ def serve_until_stopped(
     Returns whether every thread has ended: see `leave`.
     """
     from peakline.service.foreground import RELOAD, Signals
-    from peakline.service.limits import raise_descriptor_limit
+    from peakline.service.places import raise_descriptor_limit
     from peakline.service.run import Server
 
     raise_descriptor_limit()

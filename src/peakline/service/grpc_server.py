@@ -34,10 +34,9 @@ from peakline.service.grpc_answering import (
 )
 from peakline.service.grpc_calls import Servicers
 from peakline.service.grpc_connections import GrpcConnections
-from peakline.service.limits import connection_limits
 from peakline.service.metrics import Metrics
-from peakline.service.settings import Settings
-from peakline.service.settings_check import read_file
+from peakline.service.places import connection_limits
+from peakline.service.settings import Settings, read_file
 from peakline.service.workers import Workers
 
 _HEALTH = health.SERVICE_NAME

@@ -1,25 +1,364 @@
-"""The HTTP face as a running thing: its sockets, and the thread of its event loop."""
+"""The HTTP face as a running thing: its sockets, its connections, the thread of its event loop.
+
+Uvicorn counts connections without asking whose they are, and waits for a request's head for ever.
+Here the sockets are accepted by a `Door`, so that those in a TLS handshake count as well, each has
+a place of `Places`, and a `GuardedProtocol` knows whether its client keeps the server waiting.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
 import ssl
 import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
 from peakline.errors import PeaklineError, UsageError
 from peakline.service.addresses import join_port
-from peakline.service.http.middleware import LONGEST_HEAD
-from peakline.service.http_connections import Connections, Door
-from peakline.service.limits import connection_limits
+from peakline.service.callers import peer_of
+from peakline.service.http.middleware import HANG_UP, LONGEST_HEAD, NO_PLACE
+from peakline.service.http.problems import problem_response
 from peakline.service.metrics import Metrics
-from peakline.service.places import Places
-from peakline.service.settings import Settings
-from peakline.service.settings_check import resolved
+from peakline.service.places import Places, connection_limits, is_scarce
+from peakline.service.settings import Settings, resolved
+
+_AT_ONCE = 128
+"""Connections that are accepted in a row, before those that there are have their turn."""
+_PAUSE_S = 0.1
+_FREED = 16
+_SHORT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+_SPARE, _SPARE_EACH = 64, 16
+"""Connections beyond the places: they get to know that there is none, or the server's health."""
+_PROGRESS_BYTES = 16 << 10
+_UNREAD_BYTES = 32 << 10
+"""Of an answer, beyond what the system takes: then no more is sent until the client reads."""
+
+
+@dataclass
+class Connections:
+    """What all connections of a server share. ``head_s`` is how long a request's head may take
+    from the connection's begin on, ``idle_s`` how long a client may say nothing, or read nothing
+    of its answer, or send a body at less than 16 KiB in that time.
+    """
+
+    config: uvicorn.Config
+    state: ServerState
+    places: Places[GuardedProtocol]
+    metrics: Metrics
+    head_s: float
+    idle_s: float
+    app_state: dict[str, Any] = field(default_factory=dict)
+    spare: Places[GuardedProtocol] = field(default_factory=lambda: Places(_SPARE, _SPARE_EACH))
+
+    def admit(self, accepted: socket.socket, address: Any) -> GuardedProtocol | None:
+        """A protocol for a connection that has a place, or a spare one; None: it was closed."""
+        accepted.settimeout(0)
+        # asyncio does it only for sockets that were made with the protocol's number; without it the
+        # end of an answer waits 40 ms for the other side.
+        with suppress(OSError):  # who has gone already
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        protocol = GuardedProtocol(self, accepted, peer_of(str(address[0])))
+        if self.places.take(protocol):
+            return protocol
+        self.metrics.refused("connections")
+        protocol.places = self.spare
+        protocol.app_state[NO_PLACE] = True
+        if self.spare.take(protocol):
+            return protocol
+        accepted.close()
+        return None
+
+
+class Door:
+    """Accepts the connections of one listening socket; what uvicorn takes for its own server."""
+
+    def __init__(self, listener: socket.socket, connections: Connections) -> None:
+        self._listener = listener
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._opening: dict[asyncio.Task[None], GuardedProtocol] = {}
+        self._pause: asyncio.TimerHandle | None = None
+        listener.settimeout(0)
+        self._open()
+
+    def close(self) -> None:
+        """Accept nothing more, and end handshakes that go on."""
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._listener.fileno())
+        for protocol in self._opening.values():
+            protocol.hang_up()
+
+    async def wait_closed(self) -> None:
+        """When nobody is on the way in any more."""
+        await asyncio.gather(*self._opening, return_exceptions=True)
+
+    def _open(self) -> None:
+        self._loop.add_reader(self._listener.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                accepted, address = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _SHORT:
+                    raise
+                # No descriptor is left for whoever comes.
+                self._make_room()
+                self._loop.remove_reader(self._listener.fileno())
+                self._pause = self._loop.call_later(_PAUSE_S, self._open)
+                return
+            scarce = is_scarce(accepted.fileno())
+            if scarce:
+                self._make_room()
+            protocol = self._connections.admit(accepted, address)
+            if protocol is not None:
+                task = self._loop.create_task(self._connect(protocol, accepted))
+                self._opening[task] = protocol
+                task.add_done_callback(self._opening.pop)
+            if scarce:
+                # Those who gave way close their descriptors when the loop goes on: before that the
+                # next one would look scarce too, and take the places of those who have just come.
+                return
+
+    def _make_room(self) -> None:
+        """Some who do nothing give way."""
+        for _ in range(_FREED):
+            self._connections.places.free_one()
+
+    async def _connect(self, protocol: GuardedProtocol, accepted: socket.socket) -> None:
+        context, limit_s = self._connections.config.ssl, self._connections.head_s
+        handshake: dict[str, Any] = (
+            {}
+            if context is None
+            else {"ssl_handshake_timeout": limit_s, "ssl_shutdown_timeout": limit_s}
+        )
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: protocol, accepted, ssl=context, **handshake
+            )
+        except (OSError, asyncio.CancelledError):
+            protocol.places.leave(protocol)
+            protocol.hang_up()
+
+
+class GuardedProtocol(H11Protocol):
+    """Uvicorn's protocol with limits for its client, which answers by itself what is no request."""
+
+    def __init__(self, connections: Connections, accepted: socket.socket, peer: str) -> None:
+        super().__init__(
+            connections.config,
+            connections.state,
+            {**connections.app_state, HANG_UP: self.give_way},
+            asyncio.get_running_loop(),
+        )
+        self.peer, self.group = peer, ""
+        self.places = connections.places
+        self._connections = connections
+        self._accepted = accepted
+        self._is_made = self._is_lost = False
+        self._answering = 0
+        self._answer, self.app = self.app, self._answer_one
+        self._timer: asyncio.TimerHandle | None = None
+        self._awaits_head = True
+        self._body_of: object = None
+        self._received = 0
+        """Bytes of the head, or of the body since its last progress."""
+        self._unsent = 0
+
+    # -- what uvicorn and the event loop report -------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Serve a connection, or close it if the server ends (then it has a time of grace).
+
+        One can be accepted at that very moment. Uvicorn closes those that were made before, and
+        would wait for this one, though nobody uses it, until the grace is over.
+        """
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(_UNREAD_BYTES)
+        self._is_made = True
+        if self.config.timeout_graceful_shutdown is not None:
+            self.shutdown()
+        else:
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Free the place, or when what was done for the client has ended."""
+        self._stop_timer()
+        self._is_lost = True
+        if self._answering:
+            self.places.works(self)
+        else:
+            self.places.leave(self)
+        super().connection_lost(exc)
+        self.app, self.app_state = self._answer, {}  # they lead back here
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sends, and note whether that is what it has to."""
+        if not self._is_answering() and not self._awaits_head:
+            self._await_head()
+        self._received += len(data)
+        super().data_received(data)
+        if self._is_answering():
+            self._note_request()
+        elif self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
+            self._received = 0  # the end of a body that nobody wanted
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or to be rid of the client."""
+        super().on_response_complete()
+        if self.places is self._connections.spare:
+            self.transport.close()
+        if self.transport.is_closing():
+            self._await_reading()
+        elif self._is_answering():
+            self._note_request()
+        elif self.conn.their_state is h11.SEND_BODY:
+            # Refused before it was read: the rest is thrown away, in the time of a head.
+            self._await_head()
+        else:
+            self._stop_timer()  # uvicorn has its own for who sends nothing
+            self._awaits_head = False
+            self.places.waits(self)
+
+    def pause_writing(self) -> None:
+        """Wait until the client reads."""
+        super().pause_writing()
+        self._await_reading()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        super().resume_writing()
+        if self._is_answering():
+            self._body_of = None
+            self._note_request()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that nobody uses, also one whose last answer nobody reads."""
+        super().timeout_keep_alive_handler()
+        self._await_reading()
+
+    def send_400_response(self, msg: str) -> None:
+        """Say what is wrong with the bytes that came, and hang up."""
+        wanted = "a request line and headers in ASCII, with one Host, are wanted"
+        self._refuse(400, "INVALID_ARGUMENT", f"{msg.rstrip('.')}: {wanted}")
+
+    # -- what the client owes -------------------------------------------------------------------
+
+    def give_way(self) -> None:
+        """End: somebody else has the place."""
+        self._connections.metrics.hung_up("full")
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """End the connection, whatever is on its way."""
+        if self._is_made:
+            self.transport.abort()
+            return
+        # A TLS handshake goes on, which sees the end of the connection.
+        with suppress(OSError):
+            self._accepted.shutdown(socket.SHUT_RDWR)
+
+    async def _answer_one(self, scope: Any, receive: Any, send: Any) -> None:
+        self._answering += 1
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._answering -= 1
+            if self._is_lost and not self._answering:
+                self.places.leave(self)
+
+    def _is_answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        return not getattr(cycle, "response_complete", True)
+
+    def _note_request(self) -> None:
+        if self.transport.is_closing():
+            return
+        self._awaits_head = False
+        if not self.cycle.more_body:
+            self._stop_timer()
+            self.places.works(self)
+        elif self._body_of is not self.cycle or self._received >= _PROGRESS_BYTES:
+            self._body_of = self.cycle
+            self._received = 0
+            self.places.waits(self)
+            self._set_timer(self._connections.idle_s, self._no_body)
+
+    def _await_head(self) -> None:
+        self._awaits_head = True
+        self._received = 0
+        self.places.waits(self)
+        self._set_timer(self._connections.head_s, self._no_head)
+
+    def _await_reading(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        self.places.waits(self)
+        self._set_timer(self._connections.idle_s, self._no_reading)
+
+    def _no_head(self) -> None:
+        self._connections.metrics.hung_up("head")
+        if self._received and self.conn.our_state is h11.IDLE:
+            limit_s = self._connections.head_s
+            self._refuse(
+                408, "DEADLINE_EXCEEDED", f"the request's head did not come within {limit_s:g} s"
+            )
+        else:
+            self.hang_up()
+
+    def _no_body(self) -> None:
+        if self.flow.read_paused:
+            # It is the server that takes no more at present.
+            self.places.works(self)
+            self._set_timer(self._connections.idle_s, self._no_body)
+        else:
+            self._connections.metrics.hung_up("body")
+            self.hang_up()
+
+    def _no_reading(self) -> None:
+        if self.transport.get_write_buffer_size() <= self._unsent - _PROGRESS_BYTES:
+            self._await_reading()
+        else:
+            self._connections.metrics.hung_up("reading")
+            self.hang_up()
+
+    def _refuse(self, status: int, code: str, detail: str) -> None:
+        answer = problem_response(
+            status, code, detail, {"Connection": "close", "X-Content-Type-Options": "nosniff"}
+        )
+        response = h11.Response(
+            status_code=status, headers=answer.raw_headers, reason=_REASONS[status]
+        )
+        for event in (response, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+        self._await_reading()
+
+    def _set_timer(self, seconds: float, then: Callable[[], object]) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(seconds, then)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+_REASONS = {400: b"Bad Request", 408: b"Request Timeout"}
+
 
 _BACKLOG = 1024
 _START_S = 60.0

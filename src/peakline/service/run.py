@@ -16,8 +16,7 @@ from peakline.service.access_log import AccessLog
 from peakline.service.addresses import join_port, literal_address
 from peakline.service.background import Indexer, WarmUp
 from peakline.service.metrics import Metrics
-from peakline.service.settings import Settings
-from peakline.service.settings_check import check_settings, is_loopback
+from peakline.service.settings import Settings, check_settings, is_loopback
 
 if TYPE_CHECKING:
     from peakline.service.grpc_server import GrpcServer

@@ -15,10 +15,9 @@ from peakline.arrays import Int64Array
 from peakline.deadline import holding
 from peakline.errors import NotFoundError
 from peakline.tables.columns import Columns
-from peakline.tables.event_rules import EventRules
+from peakline.tables.event_rules import EventRules, typed_stats
 from peakline.tables.programs import Programs
 from peakline.tables.reader import Reader, Warnings
-from peakline.tables.typed import typed_stats
 
 
 class ReaderFacts:

@@ -2,16 +2,16 @@
 
 from peakline.tfprof.advice import advise
 from peakline.tfprof.graph import FULL_GRAPHS, read_graph
-from peakline.tfprof.grouped import code_view, op_view
 from peakline.tfprof.model import OpNodes, OpStats, read_op_stats
-from peakline.tfprof.options import MEASURES, ORDERS, SELECTABLE, Options
-from peakline.tfprof.patterns import check_patterns
+from peakline.tfprof.options import MEASURES, ORDERS, SELECTABLE, Options, check_patterns
 from peakline.tfprof.shown import Shown
 from peakline.tfprof.views import (
     DEEPEST_SCOPE,
     GRAPH_PARENT,
     SCOPE_PARENT,
+    code_view,
     graph_view,
+    op_view,
     scope_view,
     too_deep,
 )

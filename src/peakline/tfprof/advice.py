@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from peakline.arrays import Int64Array
-from peakline.tfprof.grouped import code_view, op_view
 from peakline.tfprof.model import OpStats
 from peakline.tfprof.options import MEASURES, Options
-from peakline.tfprof.shown import Shown
-from peakline.tfprof.units import format_time
-from peakline.tfprof.views import scope_view
+from peakline.tfprof.shown import Shown, format_time
+from peakline.tfprof.views import code_view, op_view, scope_view
 
 _TOTAL, _ACCELERATOR, _CPU = (
     MEASURES.index(name) for name in ("exec_micros", "accelerator_exec_micros", "cpu_exec_micros")

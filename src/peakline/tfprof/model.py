@@ -17,8 +17,7 @@ from peakline.tables.joins import summed
 from peakline.tfprof.costs import Costs, read_costs
 from peakline.tfprof.flops import float_ops
 from peakline.tfprof.graph import OpGraph, read_graph
-from peakline.tfprof.options import MEASURES
-from peakline.tfprof.patterns import times_matched
+from peakline.tfprof.options import MEASURES, times_matched
 from peakline.tfprof.shapes import Shape, Shapes, output_shapes, parse_shape
 
 _FREE_DIMENSIONS, _USUAL_RANK = 1 << 18, 8

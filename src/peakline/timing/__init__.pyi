@@ -16,7 +16,7 @@ from peakline.timing.programs.hlo_host import combine_hosts as combine_hosts
 from peakline.timing.programs.hlo_host import host_hlo as host_hlo
 from peakline.timing.programs.hlo_host import joined as joined
 from peakline.timing.programs.hlo_host import known_rates as known_rates
-from peakline.timing.programs.plane_stats import plane_stats_of as plane_stats_of
+from peakline.timing.programs.chips import plane_stats_of as plane_stats_of
 from peakline.timing.programs.rates import GIBI as GIBI
 from peakline.timing.programs.rates import gibi as gibi
 from peakline.timing.programs.rates import rates_of as rates_of
@@ -54,7 +54,7 @@ from peakline.timing.timeline.arrows import arrows_of as arrows_of
 from peakline.timing.timeline.details import details_of as details_of
 from peakline.timing.timeline.details import facts_of as facts_of
 from peakline.timing.timeline.details import place_of as place_of
-from peakline.timing.timeline.find import meant as meant
+from peakline.timing.timeline.search import meant as meant
 from peakline.timing.timeline.search import search as search
 from peakline.timing.timeline.steps import beside as beside
 from peakline.timing.timeline.steps import devices_in_order as devices_in_order

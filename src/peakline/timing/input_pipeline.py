@@ -19,10 +19,43 @@ from peakline.arrays import Int64Array
 from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.tables.tables import columns_of_rows
-from peakline.timing.input_ops import input_category, is_enqueue
 from peakline.timing.ops.names import parse_op_name
 from peakline.trace.events import HOST, Trace, nesting_of, trace_of
 from peakline.trace.intervals import Intervals, covered, intersection, total, union, without
+
+ENQUEUE, DEMANDED, ADVANCED = "Enqueue", "Demanded file read", "Advanced file read"
+PREPROCESSING, UNKNOWN = "Preprocessing", "Unknown"
+_STATED = {
+    "enqueue": ENQUEUE,
+    "read": DEMANDED,
+    "preprocessing": PREPROCESSING,
+    "unknown": UNKNOWN,
+}
+"""What a stage of an input pipeline may say of itself."""
+_READERS = (
+    "::TFRecord", "::TextLine", "::FixedLengthRecord", "::SSTable", "::RecordIO", "::ArrayRecord",
+)  # fmt: skip
+_ADVANCED = ("::MemoryReader", "::MemoryWriter", "::Interleave", "::Prefetch", "::ParallelMap")
+
+
+def is_enqueue(op_type: str) -> bool:
+    """Whether ops of this type send data to a TPU's infeed queue."""
+    return op_type.startswith("InfeedEnqueue")
+
+
+def input_category(name: str, op_type: str) -> str | None:
+    """What an op is for, None for one that brings no data."""
+    stated = _STATED.get(op_type.lower())
+    if stated is not None:
+        return stated
+    if is_enqueue(op_type) or op_type == "MemcpyHToD":
+        return ENQUEUE
+    if op_type != "Dataset":
+        return None
+    if not name.endswith(_READERS):
+        return PREPROCESSING
+    return ADVANCED if any(part in name for part in _ADVANCED) else DEMANDED
+
 
 SLOW_CALL_PS = 50_000_000
 """A pipeline none of whose calls takes longer is fast enough: 50 us, from

@@ -20,10 +20,9 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.tables import Profile
 from peakline.tables.columns import Columns
-from peakline.tables.event_rules import LinkStats
+from peakline.tables.event_rules import LinkStats, typed_stats
 from peakline.tables.joins import REPEATED, by_process, causes
 from peakline.tables.once import once
-from peakline.tables.typed import typed_stats
 from peakline.trace.events import DEVICE, HOST, Trace, nesting_of, trace_of
 
 _WORTH = 4

@@ -1,11 +1,8 @@
-"""The steps of a profile, and which step each event belongs to.
-
-From when to when a step lasts on each device is in `peakline.trace.windows`.
-"""
+"""The steps of a profile, which step each event belongs to, and what a person calls a step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +15,35 @@ from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
 from peakline.trace.events import read_with_steps, trace_of
+
+_NAME = 28
+"""Characters of a step's name that are shown; sessions' handles can be hundreds long."""
+_RANDOM = 1 << 32
+"""No runtime counts steps so far: such ids are random, and say nothing to a person."""
+
+
+def labels_of(steps: Columns) -> dict[int, str]:
+    """The names of the steps by id."""
+    ids, names = steps.array("step_id").tolist(), steps.names("name").to_list()
+    return {number: name or "" for number, name in zip(ids, names, strict=True)}
+
+
+def step_text(step: int | None, labels: Mapping[int, str]) -> str:
+    """A step's id, and its name where it says more; of an id that is a random number the name."""
+    if step is None:
+        return ""
+    name = labels.get(step, "")
+    if len(name) > _NAME:
+        name = f"{name[: _NAME - 1]}…"
+    if name in ("", str(step)):
+        return str(step)
+    return name if abs(step) >= _RANDOM else f"{step} ({name})"
+
+
+def step_phrase(step: int, labels: Mapping[int, str]) -> str:
+    """``step 3 (train)`` within a sentence; ``run 3`` where that is its name alone."""
+    text = step_text(step, labels)
+    return text if text.startswith("run ") else f"step {text}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from peakline.web.editions import Edition, Editions, edition_part, without_edition
-from peakline.web.files import PageFile, content_policy, page_files, session_address
+from peakline.web.files import (
+    Edition,
+    Editions,
+    PageFile,
+    content_policy,
+    edition_part,
+    page_files,
+    session_address,
+    without_edition,
+)
 
 __all__ = [
     "Edition",

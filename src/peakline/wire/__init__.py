@@ -1,9 +1,8 @@
 """Protobuf wire bytes to NumPy columns: one table-driven kernel, plans made from messages."""
 
-from peakline.wire.decode import ahead, as_buffer, decode, on_all_cores
+from peakline.wire.decode import Part, ahead, as_buffer, decode, on_all_cores, stream
 from peakline.wire.pieces import threads
 from peakline.wire.plan import Plan
-from peakline.wire.stream import Part, stream
 from peakline.wire.strings import Interner, joined, utf8_of
 from peakline.wire.tables import Buffer, Damage, Decoded, Spans, Union, WireTable
 from peakline.wire.text import TextResult, text_to_wire

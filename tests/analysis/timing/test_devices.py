@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from tests.analysis.timing.traces import GPU, HOST_PLANE, TPU, profile_of
 
 from peakline.timing.device_time import device_times
-from peakline.trace.activity import Activity, activity_of
-from peakline.trace.collectives import collectives_of, recorded_collectives
+from peakline.trace.activity import Activity, activity_of, collectives_of, recorded_collectives
 from peakline.trace.events import trace_of
 
 NCCL = "ncclDevKernel_AllReduce"

@@ -6,10 +6,10 @@ from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
-from peakline.formats.common.kernel_details import parse_details
+from peakline.formats.common.annotations import parse_details
 from peakline.tables.event_rules import LaunchParameters
 from peakline.timing.kernels import kernel_reports, merge_reports
-from peakline.timing.ops.tensor_cores import could_use, is_product, uses
+from peakline.timing.launches.kernels import could_use, is_product, uses
 from peakline.xprof.rules.kernels import (
     WORDS_OF_NVIDIA,
     einsum_could_use,

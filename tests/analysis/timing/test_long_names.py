@@ -6,8 +6,8 @@ import pytest
 from tests.each_row import each_row
 from tests.hanging import no_hang
 
+from peakline.timing.launches import kernels
 from peakline.timing.ops import names as op_names
-from peakline.timing.ops import tensor_cores
 from peakline.timing.ops.names import (
     COPY,
     JAX,
@@ -21,10 +21,10 @@ from peakline.trace import activity_names, device_lines
 from peakline.trace.activity_names import Activity
 
 RULES = (
-    lambda text: tensor_cores.uses(text, ""),
+    lambda text: kernels.uses(text, ""),
     activity_names.host_activity, activity_names.device_activity,
     activity_names.kind_of_collective, op_names.parse_op_name, device_lines._key,
-    device_lines._DERIVED.fullmatch, tensor_cores.could_use,
+    device_lines._DERIVED.fullmatch, kernels.could_use,
 )  # fmt: skip
 MANY = ["a_", "prefetch", "Compiler::", "triton", "DataLoader", "device:", "aten::"]
 MORE = [

@@ -4,7 +4,7 @@ from tests.analysis.timing.kineto_jobs import of_kind
 from tests.analysis.timing.traces import HOST_PLANE, profile_of
 from tests.each_row import each_row
 
-from peakline.timing.ops.loops import loop_of
+from peakline.timing.ops.tiny import loop_of
 
 US = 10**6
 BODY = "loss/while/body/_1/loss/while"

@@ -4,9 +4,9 @@ import numpy as np
 from tests.analysis.timing.kineto_jobs import US, job, of_kind
 
 from peakline.timing.launches.host_reads import value_reads_of
-from peakline.timing.ops.cell_loops import in_cell_loops
 from peakline.timing.ops.elementwise import in_optimizer
 from peakline.timing.ops.in_steps import step_ops_of
+from peakline.timing.ops.tiny import in_cell_loops
 
 FRAME = "train.py(9): log_gradients"
 MM = ("aten::mm", 6000, 9000)

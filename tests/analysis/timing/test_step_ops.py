@@ -5,9 +5,8 @@ from tests.analysis.timing.kineto_jobs import US, job, of_kind
 from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
 from tests.each_row import each_row
 
-from peakline.timing.ops.data_types import is_float64
 from peakline.timing.ops.elementwise import chains_of, in_optimizer
-from peakline.timing.ops.in_steps import step_ops_of
+from peakline.timing.ops.in_steps import is_float64, step_ops_of
 from peakline.timing.ops.tiny import tiny_ops_of
 from peakline.trace.work_classes import Work
 

@@ -9,7 +9,7 @@ from tests.fit.torch import truth
 from tests.sweeps import each_sample
 
 import peakline
-from peakline.memory.fit.choice import replayed_of
+from peakline.memory.fit.answer import replayed_of
 from peakline.memory.signatures import read_history
 from peakline.replay.requests import MIB
 from peakline.replay.torch_settings import CachingSettings

@@ -9,7 +9,6 @@ import numpy as np
 from peakline.findings.headline.sentence import Phrase, Sentence
 from peakline.findings.memory_answer import failures_of
 from peakline.findings.program_memory import device_needs
-from peakline.findings.step_names import labels_of, step_phrase
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.fit.answer import SCARCE
 from peakline.memory.fragmentation.segments import reserved_of
@@ -19,6 +18,7 @@ from peakline.memory.over_time.live import memory_records
 from peakline.memory.peak.explained import find_peaks
 from peakline.tables.profile_facts import is_moment
 from peakline.text import allocator_text, counted, cut_middle, size_text, time_text
+from peakline.trace.steps import labels_of, step_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

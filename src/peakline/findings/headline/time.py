@@ -1,4 +1,7 @@
-"""What is said first of time: how long a step takes, which is slow, and for what."""
+"""What is said first of time, or of a file that holds graphs and nothing that ran.
+
+Of time it is how long a step takes, which is slow, and for what.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import numpy as np
 
 from peakline.findings.headline.sentence import Phrase, Sentence
 from peakline.findings.steps import beyond_median
-from peakline.findings.top_ops import top_ops
+from peakline.findings.time_answer import top_ops
 from peakline.text import counted, cut_middle, time_text
 from peakline.timing.programs.utilisation import utilisation_of
 from peakline.timing.steps.facts import PARTS, step_facts_of
@@ -16,6 +19,37 @@ from peakline.timing.steps.facts import PARTS, step_facts_of
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.steps.facts import StepFacts
+
+
+_GRAPH_NAME = 60
+_KINDS = {"graph_def": "GraphDef", "meta_graph": "MetaGraph", "hlo": "compiled program"}
+_RAN = ("events", "op_runs")
+
+
+def graph_headline(profile: Profile) -> tuple[Sentence, ...]:
+    """How large its largest graph is. Empty where events or executions are recorded, or no graph.
+
+    Raises InputError when the profile cannot be read.
+    """
+    if "graphs" not in profile.tables or any(profile.has_rows(name) for name in _RAN):
+        return ()
+    graphs = profile.columns("graphs")
+    if not graphs.rows:
+        return ()
+    every = list(graphs.each("graph", "kind", "nodes", "functions"))
+    name, kind, nodes, functions = max(every, key=lambda one: int(one[2]))
+    params: dict[str, str | int] = {"graph": name} if name and len(every) > 1 else {}
+    title = " ".join(
+        part for part in (_KINDS.get(kind, kind), cut_middle(name, _GRAPH_NAME)) if part
+    )
+    inside = "computation" if kind == "hlo" else "function"
+    size = counted(nodes, "instruction" if kind == "hlo" else "node")
+    more = f" and {counted(functions, inside)}" if functions else ""
+    phrases = [Phrase(f"{title} of "), Phrase(f"{size}{more}", "graph", params)]
+    if len(every) > 1:
+        phrases.append(Phrase(f", the largest of {counted(len(every), 'graph')}"))
+    return (Sentence("graph", tuple(phrases)),)
+
 
 _NAME = 40
 _OP_NAME = 60

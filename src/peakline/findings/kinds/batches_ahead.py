@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, of_frame
-from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
+from peakline.findings.kind import FRAME, SIGNATURE, Kind, about_signature, columns, of_frame
 from peakline.memory.peak.batches_ahead import ENOUGH, batches_ahead
 from peakline.text import allocator_text, size_text
 

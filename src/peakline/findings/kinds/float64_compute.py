@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of, where_of
 from peakline.timing.frame_work import function_around
-from peakline.timing.ops.data_types import is_float64
+from peakline.timing.ops.in_steps import is_float64
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings

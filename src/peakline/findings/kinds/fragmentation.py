@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.findings.context import Findings, MemoryContext
-from peakline.findings.frames import FRAME, of_frame
-from peakline.findings.kind import SIGNATURE, Kind, about_signature, columns
+from peakline.findings.kind import FRAME, SIGNATURE, Kind, about_signature, columns, of_frame
 from peakline.memory.fragmentation.segments import segments_taken
 from peakline.text import allocator_text, size_text
 

@@ -1,8 +1,7 @@
 """The device waits for the host; without a device, ops are run one by one."""
 
 from peakline.findings.context import Findings
-from peakline.findings.frames import FRAME, of_frame
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.findings.steps import COLUMNS, evidence_of, gain_of, rows_by_step
 from peakline.findings.time_context import TimeContext
 from peakline.text import time_text

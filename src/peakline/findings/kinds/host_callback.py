@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, gain_of, where_of
 from peakline.timing.frame_work import function_inside
 from peakline.trace.work_classes import Work

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import of_frame
-from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, about_signature, columns
+from peakline.findings.kind import ORIGIN, SIGNATURE, Kind, about_signature, columns, of_frame
 from peakline.findings.program_values import (
     ProgramOfDevices,
     alike,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, about_frame, gain_of
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peakline.findings.frames import FRAME
-from peakline.findings.kind import Kind
+from peakline.findings.kind import FRAME, Kind
 from peakline.findings.steps import COLUMNS, about_frame, frame_rows, gain_of
 from peakline.trace.calls import Call
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, of_frame
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.memory.peak.copies import second_states
 from peakline.memory.peak.optimizers import second_slots
 from peakline.text import allocator_text, size_text

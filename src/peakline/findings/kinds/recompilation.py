@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.findings.context import Findings
-from peakline.findings.frames import FRAME, of_frame
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.findings.steps import COLUMNS, ROWS
 from peakline.findings.time_context import TimeContext
 from peakline.timing.ops.eager import on_host
-from peakline.timing.programs.compiled import first_calls_ps, programs_compiled, what_changed
-from peakline.timing.programs.compiled_regions import regions_compiled
+from peakline.timing.programs.compiled import (
+    first_calls_ps,
+    programs_compiled,
+    regions_compiled,
+    what_changed,
+)
 from peakline.timing.steps.facts import FEWEST_STEPS, WARM_UP
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, of_frame
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.findings.program_values import ProgramOfDevices, each_program
 from peakline.memory.peak.buffers import peak_without_signatures
 from peakline.memory.peak.copies import buffers_in, joined_copies, parts_of, second_copies

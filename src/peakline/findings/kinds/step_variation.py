@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, of_frame
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.findings.steps import COLUMNS, ROWS
 from peakline.memory.peak.lone import EVALUATES
 from peakline.text import ordinal, time_text

@@ -1,12 +1,11 @@
 """The device waits for copies from or to the host, or from another device."""
 
 from peakline.findings.context import Findings
-from peakline.findings.frames import FRAME
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, about_frame, evidence_of, gain_of, rows_by_step
 from peakline.findings.time_context import TimeContext
 from peakline.timing.launches.gaps import sum_of
-from peakline.timing.launches.host_transfers import transfers_of
+from peakline.timing.launches.host_reads import transfers_of
 from peakline.timing.steps.facts import PARTS
 from peakline.trace.calls import Call
 

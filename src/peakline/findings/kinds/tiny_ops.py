@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from peakline.findings.frames import FRAME
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, where_of
 from peakline.text import time_text
 from peakline.timing.frame_work import function_around
-from peakline.timing.ops.cell_loops import in_cell_loops
 from peakline.timing.ops.elementwise import in_optimizer
 from peakline.timing.ops.in_steps import step_ops_of
-from peakline.timing.ops.tiny import tiny_ops_of
+from peakline.timing.ops.tiny import in_cell_loops, tiny_ops_of
 
 if TYPE_CHECKING:
     from peakline.arrays import BoolArray

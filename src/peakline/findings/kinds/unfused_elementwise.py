@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakline.findings.frames import FRAME, of_frame
-from peakline.findings.kind import Kind, columns
+from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.findings.steps import COLUMNS, gain_of
 from peakline.timing.frame_work import function_around
 from peakline.timing.ops.elementwise import chains_of

@@ -5,7 +5,7 @@ from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of
 from peakline.findings.time_context import TimeContext
 from peakline.text import time_text
-from peakline.timing.launches.late_runs import late_runs_of
+from peakline.timing.programs.runs import late_runs_of
 
 # From half of the work on, the marks say less about a step than about what is beside it.
 KIND = Kind(

@@ -12,7 +12,7 @@ from peakline.deadline import checked
 from peakline.formats.chrome_trace import phases
 from peakline.formats.chrome_trace.kineto import DEVICE, UNSAID, device_word, place_of
 from peakline.formats.chrome_trace.lines import Lines
-from peakline.formats.chrome_trace.own import EXPORTER, EXPORTER_KEY, STEP_ARGUMENT
+from peakline.formats.chrome_trace.phases import EXPORTER, EXPORTER_KEY, STEP_ARGUMENT
 from peakline.formats.chrome_trace.texts import Texts
 from peakline.formats.common.files import SourceFile
 from peakline.kernels import json_kinds

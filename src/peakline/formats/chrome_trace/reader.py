@@ -17,8 +17,15 @@ from peakline.arrays import Int32Array
 from peakline.errors import DamagedError, InputError
 from peakline.formats.chrome_trace import memory
 from peakline.formats.chrome_trace.collect import collect, objects_of, phases_of
-from peakline.formats.chrome_trace.own import STEP_ARGUMENT
-from peakline.formats.chrome_trace.phases import ASYNC, CLASS_OF, EVENT, IS_END, SKIPPED, UNKNOWN
+from peakline.formats.chrome_trace.phases import (
+    ASYNC,
+    CLASS_OF,
+    EVENT,
+    IS_END,
+    SKIPPED,
+    STEP_ARGUMENT,
+    UNKNOWN,
+)
 from peakline.formats.chrome_trace.rules import RULES
 from peakline.formats.chrome_trace.steps import Steps, find_steps, steps_of_events
 from peakline.formats.chrome_trace.texts import Texts, unescaped

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from peakline.formats.chrome_trace import kineto
-from peakline.formats.common.kernel_details import dim, real, unsigned
-from peakline.formats.common.upstream_stats import CORRELATION, OF_TPUS
+from peakline.formats.common.annotations import CORRELATION, OF_TPUS, dim, real, unsigned
 from peakline.tables.event_rules import (
     CACHING,
     MALLOC,

@@ -10,12 +10,13 @@ from peakline.formats.hlo_text.assignment import (
     BEGINNINGS,
     Assignment,
     assignment_proto,
+    heap_trace,
     read_assignment,
+    read_live_ranges,
 )
 from peakline.formats.hlo_text.computation import Computation
 from peakline.formats.hlo_text.fields import Fields
 from peakline.formats.hlo_text.header import MODULE
-from peakline.formats.hlo_text.live_range import heap_trace, read_live_ranges
 from peakline.formats.hlo_text.losses import Losses
 from peakline.formats.hlo_text.packing import Value, message, pack, utf8
 from peakline.formats.hlo_text.scan import INSTRUCTION, BrokenText

@@ -12,9 +12,8 @@ from functools import cache, cached_property
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
-from peakline.formats.memory_log.meaning import Meaning, read_meaning
+from peakline.formats.memory_log.meaning import Meaning, read_meaning, steps_of
 from peakline.formats.memory_log.records import Records
-from peakline.formats.memory_log.steps import steps_of
 from peakline.formats.memory_log.tensors import data_types
 from peakline.kernels import memory_log_layout as layout
 from peakline.tables.columns import Column, Columns, Names

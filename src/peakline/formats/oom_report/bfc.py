@@ -9,8 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from peakline.formats.oom_report.lines import NODE, SIZE, agrees, parse_size
-from peakline.formats.oom_report.report import ListedBuffer, Report, Reports
+from peakline.formats.oom_report.report import (
+    NODE,
+    SIZE,
+    ListedBuffer,
+    Report,
+    Reports,
+    agrees,
+    parse_size,
+)
 
 _HEADER = re.compile(
     rf"(?:Allocator \((?P<name>[^()]*)\) )?[rR]an out of memory trying to allocate (?P<size>{SIZE})"

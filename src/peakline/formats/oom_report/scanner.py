@@ -8,8 +8,7 @@ import numpy as np
 
 from peakline.arrays import UInt8Array
 from peakline.formats.oom_report.bfc import BfcDumps
-from peakline.formats.oom_report.lines import first_stamp, thread_of
-from peakline.formats.oom_report.report import Reports
+from peakline.formats.oom_report.report import Reports, first_stamp, thread_of
 from peakline.formats.oom_report.tables import OomReports
 from peakline.formats.oom_report.texts import ProgramTexts, TorchTexts
 from peakline.kernels.literals import next_hit

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int64Array
-from peakline.formats.oom_report.lines import LARGEST, agrees, human
-from peakline.formats.oom_report.report import Chunks, Report
+from peakline.formats.oom_report.report import LARGEST, Chunks, Report, agrees, human
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.reader import Warnings
 

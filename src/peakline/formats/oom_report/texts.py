@@ -10,8 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from peakline.formats.oom_report.lines import SIZE, agrees, element_bytes, parse_size
-from peakline.formats.oom_report.report import ListedBuffer, Report, Reports
+from peakline.formats.oom_report.report import (
+    SIZE,
+    ListedBuffer,
+    Report,
+    Reports,
+    agrees,
+    element_bytes,
+    parse_size,
+)
 from peakline.text import source_text
 
 _S = f"({SIZE})"

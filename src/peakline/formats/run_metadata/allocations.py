@@ -28,10 +28,8 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.run_metadata import texts
-from peakline.formats.run_metadata.keys import same
-from peakline.formats.run_metadata.memory_parts import MemoryParts
-from peakline.formats.run_metadata.ownership import Ownership
-from peakline.formats.run_metadata.runs import Runs
+from peakline.formats.run_metadata.memory_parts import MemoryParts, Ownership
+from peakline.formats.run_metadata.runs import Runs, same
 from peakline.tables.columns import Columns, Names
 
 _REGIONS = ("output", "temp", "persist")

@@ -10,7 +10,6 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int8Array, Int64Array
 from peakline.formats.run_metadata import texts
-from peakline.formats.run_metadata.keys import place_in_group, same
 from peakline.formats.run_metadata.runs import (
     NODES,
     Clock,
@@ -19,6 +18,8 @@ from peakline.formats.run_metadata.runs import (
     clock_of,
     names_of,
     picoseconds,
+    place_in_group,
+    same,
 )
 from peakline.tables.columns import Column, Columns, Names
 

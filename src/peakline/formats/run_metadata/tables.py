@@ -14,7 +14,7 @@ from peakline.arrays import Int64Array
 from peakline.formats.common.reader import warn_of_cut, warn_of_damage
 from peakline.formats.graph_def.source import GraphSpan, submessages
 from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphTables
-from peakline.formats.run_metadata import cost, details
+from peakline.formats.run_metadata import details
 from peakline.formats.run_metadata.allocations import read_allocator_events
 from peakline.formats.run_metadata.op_runs import read_op_runs, read_op_times, read_steps
 from peakline.formats.run_metadata.runs import Part, Run, Runs
@@ -38,10 +38,10 @@ _OF_DETAILS = {
     "thread_names": details.read_thread_names,
 }
 _OF_COSTS = {
-    "cost_nodes": cost.read_cost_nodes,
-    "cost_edges": cost.read_cost_edges,
-    "cost_outputs": cost.read_cost_outputs,
-    "cost_totals": cost.read_cost_totals,
+    "cost_nodes": details.read_cost_nodes,
+    "cost_edges": details.read_cost_edges,
+    "cost_outputs": details.read_cost_outputs,
+    "cost_totals": details.read_cost_totals,
 }
 
 

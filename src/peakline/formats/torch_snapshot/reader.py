@@ -12,11 +12,10 @@ from peakline.errors import InputError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import ReportingReader
 from peakline.formats.torch_snapshot.events import DeviceHistory, behind, events_table, oom_table
-from peakline.formats.torch_snapshot.fields import Bad, dicts, integers
 from peakline.formats.torch_snapshot.segments import read_segments
 from peakline.formats.torch_snapshot.stacks import Stacks
 from peakline.formats.torch_snapshot.trace import UNKNOWN, Blocks, Trace, follow, read_trace
-from peakline.formats.torch_snapshot.unpickle import load_plain
+from peakline.formats.torch_snapshot.unpickle import Bad, dicts, integers, load_plain
 from peakline.tables.columns import Columns
 from peakline.tables.event_rules import CACHING, EventRules
 from peakline.tables.reader import Warnings

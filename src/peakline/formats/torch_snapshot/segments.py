@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt64Array
-from peakline.formats.torch_snapshot.fields import Bad, dicts, integers, texts
 from peakline.formats.torch_snapshot.stacks import Stacks
+from peakline.formats.torch_snapshot.unpickle import Bad, dicts, integers, texts
 from peakline.tables.columns import Columns, Names
 
 STATES = ("free", "in_use", "awaiting_free")

@@ -8,7 +8,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.formats.common.callers import Frame, callers, stacks_table
-from peakline.formats.torch_snapshot.fields import text
+from peakline.formats.torch_snapshot.unpickle import text
 from peakline.tables.columns import Columns
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from peakline.arrays import BoolArray, Int8Array, Int32Array, Int64Array, IntpArray, UInt64Array
-from peakline.formats.torch_snapshot.fields import Bad, integers
 from peakline.formats.torch_snapshot.segments import FREE, IN_USE
 from peakline.formats.torch_snapshot.stacks import Stacks
+from peakline.formats.torch_snapshot.unpickle import Bad, integers
 
 ALLOC, FREE_REQUESTED, FREE_COMPLETED, OOM, IGNORED, UNKNOWN = range(6)
 SEGMENT_ACTIONS = {"segment_alloc": 6, "segment_map": 7, "segment_free": 8, "segment_unmap": 9}

@@ -14,12 +14,11 @@ from peakline.arrays import AnyArray, BoolArray
 from peakline.deadline import check_deadline
 from peakline.formats.common.files import SourceFile
 from peakline.formats.xplane.attributes import Attributes, Picked
-from peakline.formats.xplane.contexts import Ends, connect
+from peakline.formats.xplane.contexts import Ends, NodeTimes, Several, by_time, connect
 from peakline.formats.xplane.line_parts import LineFacts
 from peakline.formats.xplane.lines import PlanePass
 from peakline.formats.xplane.names import HOST_PLANE
 from peakline.formats.xplane.outline import PlaneOutline
-from peakline.formats.xplane.repeated import NodeTimes, Several, by_time
 from peakline.formats.xplane.store import Found
 from peakline.formats.xplane.tpu import TpuPlane
 from peakline.kernels.event_forest import adjacency

@@ -15,7 +15,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array, UInt64Array
 from peakline.formats.common.files import SourceFile
-from peakline.formats.xplane.line_parts import LineFacts, LinePart, Lookup, StatRows
+from peakline.formats.xplane.line_parts import LineFacts, LinePart, Lookup, StatRows, places_of
 from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.names import (
     EVENT_KINDS,
@@ -25,14 +25,13 @@ from peakline.formats.xplane.names import (
     tensor_core,
 )
 from peakline.formats.xplane.outline import PlaneOutline, most_id
-from peakline.formats.xplane.places import places_of
 from peakline.formats.xplane.store import Found, renumber, sort_line, unsort
 from peakline.formats.xplane.times import OFFSET
 from peakline.kernels.line_events import NO_PROCESS, gather
 from peakline.kernels.line_layout import NOT_WANTED, SOME_STATS
 from peakline.kernels.nesting import in_order, nest, regions, resolve
 from peakline.kernels.xplane_numbers import FIRST_MEMORY_ROLE, KEEP, EventKind, Role
-from peakline.tables.typed import wrap
+from peakline.tables.event_rules import wrap
 from peakline.wire import Interner, Spans, Union
 
 _HELD_PARTS = 4

@@ -7,7 +7,7 @@ from itertools import islice
 
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import warn_of_cut, warn_of_damage
-from peakline.formats.xplane.events import PlaneEvents
+from peakline.formats.xplane.events import PlaneEvents, lines_table
 from peakline.formats.xplane.forest import GroupedPlane, RepeatedIds
 from peakline.formats.xplane.grouping import Grouping, group, needs_grouping
 from peakline.formats.xplane.line_parts import LineFacts
@@ -16,7 +16,6 @@ from peakline.formats.xplane.lines import PlanePass
 from peakline.formats.xplane.memory import MemoryRecords
 from peakline.formats.xplane.names import EVENT_KINDS
 from peakline.formats.xplane.outline import MOST_LINES, MOST_PLANES, Outline, PlaneOutline
-from peakline.formats.xplane.small_tables import lines_table
 from peakline.formats.xplane.times import Far, FarTimes, clock_zero_ns
 from peakline.formats.xplane.tpu import TpuPlane, read_tpu_plane
 from peakline.kernels.xplane_numbers import EventKind

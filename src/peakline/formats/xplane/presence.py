@@ -17,11 +17,11 @@ from peakline.formats.xplane.detect import names_its_planes
 from peakline.formats.xplane.line_parts import Lookup
 from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.names import EVENT_KINDS
-from peakline.formats.xplane.outline import Outline
-from peakline.formats.xplane.skim import (
+from peakline.formats.xplane.outline import (
     PLANE_ID,
     PLANE_NAME,
     OddError,
+    Outline,
     Piece,
     field,
     head_fields,

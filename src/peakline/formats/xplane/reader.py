@@ -11,13 +11,16 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, cast
 
 from peakline.arrays import AnyArray, Int64Array
+from peakline.formats.common.annotations import CORRELATION, OF_TPUS, parse_details
 from peakline.formats.common.files import SourceFile
-from peakline.formats.common.kernel_details import parse_details
 from peakline.formats.common.reader import FileReader
-from peakline.formats.common.upstream_stats import CORRELATION, OF_TPUS
-from peakline.formats.xplane.event_bytes import EventBytes
-from peakline.formats.xplane.event_stats import read_stats, read_typed_stats, typed_columns
-from peakline.formats.xplane.events import read_module_runs
+from peakline.formats.xplane.event_stats import (
+    EventBytes,
+    read_stats,
+    read_typed_stats,
+    typed_columns,
+)
+from peakline.formats.xplane.events import planes_table, read_module_runs
 from peakline.formats.xplane.file_steps import FileSteps, RuntimeSteps
 from peakline.formats.xplane.line_reader import LineReader
 from peakline.formats.xplane.memory import MemoryRecords
@@ -30,7 +33,6 @@ from peakline.formats.xplane.presence import (
     has_events,
     has_memory_events,
 )
-from peakline.formats.xplane.small_tables import planes_table
 from peakline.formats.xplane.times import FARTHEST_PS, Far
 from peakline.formats.xplane.types import METADATA, TypeTables
 from peakline.tables.columns import Columns

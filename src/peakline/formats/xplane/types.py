@@ -11,8 +11,8 @@ import numpy as np
 from peakline import schema
 from peakline.arrays import Int64Array
 from peakline.formats.xplane.event_stats import coded_names, value_codes
+from peakline.formats.xplane.line_parts import type_bases
 from peakline.formats.xplane.outline import Outline
-from peakline.formats.xplane.places import type_bases
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Buffer, Decoded, Interner, Plan, Spans, Union, WireTable, decode
 

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from peakline.errors import NotFoundError
-from peakline.graph.scopes.bodies import Bodies
-from peakline.graph.scopes.calls import expanded
-from peakline.graph.scopes.grouping import group_large
+from peakline.graph.scopes.bodies import Bodies, expanded
 from peakline.graph.scopes.model import Copy, ScopedGraph
-from peakline.graph.scopes.nesting import Items, nest, without_single
 from peakline.graph.scopes.paths import Paths, split_paths
 from peakline.graph.scopes.programs import program_graph
-from peakline.graph.scopes.tree import BODY, Tree
+from peakline.graph.scopes.tree import BODY, Items, Tree, group_large, nest, without_single
 from peakline.hlo.graphs import KIND as HLO
 from peakline.hlo.graphs import labels_of
 from peakline.hlo.op_times import op_times

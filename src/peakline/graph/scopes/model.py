@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
-from peakline.formats.hlo_proto.element_types import bits_of, width_of
+from peakline.formats.hlo_proto.shapes import bits_of, width_of
 from peakline.graph.critical_path import step_runs
 from peakline.graph.scopes.tree import Tree
 from peakline.hlo.memory import memory_of

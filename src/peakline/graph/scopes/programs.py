@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array, UInt64Array
-from peakline.graph.scopes.grouping import group_large
 from peakline.graph.scopes.model import Edges, ScopedGraph
-from peakline.graph.scopes.nesting import Items, nest, without_single
 from peakline.graph.scopes.paths import Paths, split_paths, stems_of
-from peakline.graph.scopes.tree import BODY, SCOPE, Tree
+from peakline.graph.scopes.tree import BODY, SCOPE, Items, Tree, group_large, nest, without_single
 from peakline.hlo.graphs import KIND, labels_of
 from peakline.tables import Columns, Names, Profile
 from peakline.tables.joins import mix, positions, ranges

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from peakline import schema
-from peakline.formats.hlo_proto.element_types import type_names
+from peakline.formats.hlo_proto.shapes import type_names
 from peakline.hlo.printing.devices import replica_groups
 from peakline.hlo.printing.dimensions import (
     DIMENSIONS,

@@ -9,8 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from peakline import schema
-from peakline.formats.hlo_proto.element_types import type_names
-from peakline.formats.hlo_proto.shapes import bounded_product
+from peakline.formats.hlo_proto.shapes import bounded_product, type_names
 from peakline.hlo.printing.metadata import metadata_text
 from peakline.hlo.printing.quoting import braced, check_items, listed
 from peakline.hlo.printing.shapes import numbered

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from peakline.formats.hlo_proto.element_types import type_names
-from peakline.formats.hlo_proto.shapes import bounded_product
+from peakline.formats.hlo_proto.shapes import bounded_product, type_names
 from peakline.hlo.printing.attributes import (
     BY_SHAPE,
     OLD_COMPARISONS,
@@ -20,8 +19,7 @@ from peakline.hlo.printing.attributes import (
 from peakline.hlo.printing.devices import sharding_text
 from peakline.hlo.printing.literals import ELIDED, UnreadableLiteral, literal_text
 from peakline.hlo.printing.metadata import is_shown, metadata_text, origin_text, payload_of
-from peakline.hlo.printing.order import LOW, called, local
-from peakline.hlo.printing.outline import MAIN_THREAD, Threads
+from peakline.hlo.printing.outline import LOW, MAIN_THREAD, Threads, called, local
 from peakline.hlo.printing.quoting import as_value, braced, check_items, joined, sound_name
 from peakline.hlo.printing.shapes import Shapes, numbered
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peakline.formats.hlo_proto.element_types import type_names
-from peakline.formats.hlo_proto.shapes import bounded_product
+from peakline.formats.hlo_proto.shapes import bounded_product, type_names
 from peakline.hlo.printing.shapes import with_layout
 
 if TYPE_CHECKING:

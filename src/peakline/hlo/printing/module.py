@@ -18,8 +18,7 @@ from peakline.hlo.printing.instructions import (
     frontend_text,
 )
 from peakline.hlo.printing.metadata import array_text, stack_frames
-from peakline.hlo.printing.order import instructions_in_order
-from peakline.hlo.printing.outline import MAIN_THREAD, Outline
+from peakline.hlo.printing.outline import MAIN_THREAD, Outline, instructions_in_order
 from peakline.hlo.printing.quoting import braced, quoted, sound_name
 from peakline.hlo.printing.shapes import numbered, with_layout, without_layout
 

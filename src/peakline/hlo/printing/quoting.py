@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
 from peakline.errors import InputError
-from peakline.formats.hlo_proto.element_types import type_names
+from peakline.formats.hlo_proto.shapes import type_names
 
 _SOUND = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*", re.ASCII)
 _OTHERS = re.compile(rb"[^A-Za-z0-9_.\-]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from peakline.formats.hlo_proto.element_types import type_names
+from peakline.formats.hlo_proto.shapes import type_names
 from peakline.hlo.printing.quoting import check_items, joined, listed
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import numpy as np
 from peakline.arrays import AnyArray, IntpArray, UInt8Array
 from peakline.memory.origins.categories import CATEGORIES, categories_of
 from peakline.memory.origins.op_events import OpEvents, op_events_of
-from peakline.memory.origins.stack_marks import places_of
-from peakline.memory.origins.stacks import UNNAMED, Origins
+from peakline.memory.origins.stacks import UNNAMED, Origins, places_of
 from peakline.memory.over_time.live import memory_records
 from peakline.memory.peak.explained import Descriptions
 from peakline.memory.signatures import History, read_history

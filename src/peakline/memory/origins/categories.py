@@ -31,7 +31,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int64Array, UInt8Array
 from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.origins.op_events import OPTIMIZER_STEP, OpEvents
-from peakline.memory.origins.stack_marks import Mark, marks_of
+from peakline.memory.origins.stacks import Mark, marks_of
 from peakline.memory.signatures import History
 from peakline.tables.columns import Columns
 from peakline.trace.autograd import NODE

@@ -25,8 +25,7 @@ import numpy as np
 from peakline.arrays import BoolArray, Int64Array, IntpArray
 from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.origins.op_events import OpEvents
-from peakline.memory.origins.stack_marks import Mark, marks_of
-from peakline.memory.origins.stacks import NOTHING, Origins, Stack
+from peakline.memory.origins.stacks import NOTHING, Mark, Origins, Stack, marks_of
 from peakline.memory.peak.buffers import AtPeak, peak_without
 from peakline.memory.signatures import History, dimensions
 from peakline.tables.joins import summed

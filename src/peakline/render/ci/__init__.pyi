@@ -3,4 +3,4 @@ from peakline.render.ci.files import append_text as append_text
 from peakline.render.ci.files import check_places as check_places
 from peakline.render.ci.files import write_reports as write_reports
 from peakline.render.ci.files import write_text as write_text
-from peakline.render.ci.reports import Outcome as Outcome
+from peakline.render.ci.files import Outcome as Outcome

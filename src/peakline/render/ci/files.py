@@ -1,23 +1,206 @@
-"""The files that a check writes: named by the user, whole or as they were, and never the input."""
+"""The outcome of a check for programs of continuous integration: its reports, and their files.
+
+A file is named by the user; it is written whole or stays as it was, and is never the input.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
 
 import peakline
+from peakline.check.verdict import Check
+from peakline.document.check import name_of
 from peakline.errors import ExistsError, OutputError, UsageError
-from peakline.render.ci.reports import (
-    Outcome,
-    github_lines,
-    gitlab_json,
-    junit_xml,
-    sarif_document,
-)
 from peakline.repository import write_atomically
+from peakline.text import one_line, valid_text
+
+_FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold, not even escaped."""
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The ``checks`` of a profile at ``path``. ``names`` are those of the allocators on screens;
+    ``places`` are file and line to point at, for each check, None where there is none.
+    """
+
+    path: str
+    checks: Sequence[Check]
+    names: Mapping[str, str] = field(default_factory=dict)
+    places: Sequence[tuple[str, int] | None] = ()
+
+    def of(self, check: Check) -> str:
+        """The allocator or program of a check, or the steps."""
+        return one_line(name_of(check, self.names))
+
+    def located(self) -> list[tuple[Check, tuple[str, int] | None]]:
+        """Every check with its place."""
+        places = [*self.places, *[None] * (len(self.checks) - len(self.places))]
+        return list(zip(self.checks, places, strict=True))
+
+
+def rule_of(check: Check) -> str:
+    """The name of a check as a word: ``step-time``, ``peak-against-the-baseline``."""
+    return check.name.replace(" ", "-")
+
+
+def github_lines(outcome: Outcome) -> list[str]:
+    """A workflow command for each failed limit, and a notice of what was not compared.
+
+    Text is escaped as the runner reads it, so that no name from a profile begins another command.
+    """
+    lines = []
+    for check, place in outcome.located():
+        if check.verdict == "pass":
+            continue
+        title = f"{check.name}: {outcome.of(check)}"
+        properties = [] if place is None else [f"file={_property(place[0])}", f"line={place[1]}"]
+        properties.append(f"title={_property(title)}")
+        kind = "notice" if check.passed else "error"
+        lines.append(f"::{kind} {','.join(properties)}::{_message(check.reason)}")
+    return lines
+
+
+def gitlab_json(outcome: Outcome) -> str:
+    """A Code Quality report: a list with an entry for each failed limit."""
+    entries = []
+    for check, place in outcome.located():
+        if check.passed:
+            continue
+        file, line = place or (outcome.path, 1)
+        of = outcome.of(check)
+        mark = hashlib.sha256(f"{rule_of(check)}\0{of}".encode("utf-8", "replace")).hexdigest()
+        entries.append(
+            {
+                "description": valid_text(one_line(f"{check.name}: {of}: {check.reason}")),
+                "check_name": f"peakline-{rule_of(check)}",
+                "fingerprint": mark,
+                "severity": "major",
+                # A path is one below the repository's root, without ./ in front.
+                "location": {"path": valid_text(file).removeprefix("./"), "lines": {"begin": line}},
+            }
+        )
+    return json.dumps(entries, indent=2) + "\n"
+
+
+def _message(text: str) -> str:
+    text = valid_text(one_line(text))
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def junit_xml(outcome: Outcome) -> str:
+    """One suite; what could not be compared is a skipped case. Ends with a line break."""
+    checks = outcome.checks
+    failed = sum(not check.passed for check in checks)
+    skipped = sum(check.verdict == "not compared" for check in checks)
+    counts = f'tests="{len(checks)}" failures="{failed}" errors="0"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<testsuites name="peakline check" {counts} time="0">',
+        f'  <testsuite name={_attribute(outcome.path)} {counts} skipped="{skipped}" time="0">',
+    ]
+    for check, place in outcome.located():
+        name = f"{check.name}: {outcome.of(check)}"
+        # Classes are shown as folders, divided at points.
+        head = f'    <testcase name={_attribute(name)} classname="peakline.check" time="0"'
+        if place is not None:
+            head += f" file={_attribute(place[0])}"
+        if check.verdict == "pass":
+            lines.append(f"{head}/>")
+            continue
+        kind = "skipped" if check.passed else "failure"
+        text = f"      <{kind} message={_attribute(check.reason)}"
+        text += "" if check.passed else f' type="{check.name}"'
+        lines += [f"{head}>", f"{text}/>", "    </testcase>"]
+    return "\n".join([*lines, "  </testsuite>", "</testsuites>", ""])
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_FORBIDDEN.sub("\ufffd", valid_text(one_line(text))))
+
+
+def sarif_document(outcome: Outcome, version: str) -> dict[str, object]:
+    """The document; ``version`` is that of the program.
+
+    A result points at the line of the program that takes most, where it is known, else at the limit
+    in the file that sets it, else at the profile; what it is about is a logical location.
+    """
+    rules = list({rule_of(check): check for check in outcome.checks}.values())
+    places = [rule_of(check) for check in rules]
+    results = [
+        _result(outcome, check, place, places.index(rule_of(check)))
+        for check, place in outcome.located()
+        if not check.passed
+    ]
+    driver = {
+        "name": "peakline",
+        "version": version,
+        "semanticVersion": version,
+        "rules": [_rule(check) for check in rules],
+    }
+    return {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}],
+    }
+
+
+def _rule(check: Check) -> dict[str, object]:
+    return {
+        "id": rule_of(check),
+        "name": "".join(word.capitalize() for word in check.name.split()),
+        "shortDescription": {"text": f"Limit on the {check.name} of a profile"},
+        "help": {"text": "docs/check.md says what is measured, and what a limit means."},
+        "defaultConfiguration": {"level": "error"},
+    }
+
+
+def _result(
+    outcome: Outcome, check: Check, place: tuple[str, int] | None, rule: int
+) -> dict[str, object]:
+    file, line = place or (outcome.path, 1)
+    of = valid_text(outcome.of(check))
+    text = valid_text(one_line(f"{check.name}: {of}: {check.reason}"))
+    mark = hashlib.sha256(f"{rule_of(check)}\0{of}".encode()).hexdigest()
+    return {
+        "ruleId": rule_of(check),
+        "ruleIndex": rule,
+        "level": "error",
+        "kind": "fail",
+        "message": {"text": text},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": _uri(file)},
+                    "region": {"startLine": max(line, 1)},
+                },
+                "logicalLocations": [{"name": of, "fullyQualifiedName": f"{of}/{check.name}"}],
+            }
+        ],
+        # The same limit of the same allocator is the same alert in the next run.
+        "partialFingerprints": {"peaklineLimit/v1": mark},
+    }
+
+
+def _uri(path: str) -> str:
+    """A path as a URI: relative ones stay so, and name a file of the repository."""
+    quoted = quote(valid_text(path).replace("\\", "/"), errors="replace")
+    return f"file://{quoted}" if quoted.startswith("/") else quoted
+
 
 _STDIN = "-"
 _HEAD = 4096

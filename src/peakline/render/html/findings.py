@@ -10,7 +10,7 @@ from peakline.findings.finding import SEVERITIES, Finding
 from peakline.findings.ranking import Priority, priorities
 from peakline.render.html.context import Context
 from peakline.render.html.html import Markup, clip, code, tag
-from peakline.render.html.values import named
+from peakline.render.html.tables import named
 
 _WORDS = {"error": "Error", "warning": "Warning", "info": "For information"}
 _MARKS = {

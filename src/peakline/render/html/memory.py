@@ -25,7 +25,7 @@ from peakline.render.html import programs
 from peakline.render.html.context import Context, Part
 from peakline.render.html.findings import rank
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
-from peakline.render.html.values import named
+from peakline.render.html.tables import named
 
 
 def parts_of(context: Context) -> list[Part]:

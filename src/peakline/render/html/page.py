@@ -1,37 +1,205 @@
 """The whole page: one HTML file that opens offline and says what memory and time did, and why.
 
-Nothing in it is fetched and no script runs: its Content-Security-Policy forbids both.
+Nothing in it is fetched and no script runs: its Content-Security-Policy forbids both. The last
+sections, graphs and how the numbers were made, stand here too.
 """
 
 from __future__ import annotations
 
+import platform
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import PurePath
 from typing import BinaryIO
 
+from peakline.document import limits
+from peakline.document.graph import (
+    UNNAMED,
+    contents_tables,
+    depth_of,
+    graph_facts,
+    graphs_table,
+    scopes_table,
+)
+from peakline.document.model import Fact, Table, capital, columns_of, rest_text
 from peakline.document.profile import profile_text
-from peakline.findings.memory_answer import MemoryAnswer, answer_memory
-from peakline.findings.step_names import labels_of
-from peakline.findings.time_answer import answer_time
+from peakline.findings.memory_answer import NOTHING, MemoryAnswer, answer_memory
+from peakline.findings.time_answer import NO_STEPS, answer_time
+from peakline.graph.scopes.graphs import default_graph, scoped_graph
+from peakline.graph.summary import summarize_graphs
 from peakline.render.html import programs
-from peakline.render.html.context import Context
-from peakline.render.html.drawing import Drawings
+from peakline.render.html.context import Context, Drawings, Part
 from peakline.render.html.findings import findings, in_order
-from peakline.render.html.graphs import graphs
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
 from peakline.render.html.memory import left_out, parts_of, section_of
-from peakline.render.html.method import method, warnings
-from peakline.render.html.steps import steps
 from peakline.render.html.summary import summary
 from peakline.render.html.svg.paint import patterns, rules
 from peakline.render.html.tables import Tables
-from peakline.render.html.time import time
+from peakline.render.html.time import steps, time
 from peakline.tables import Profile
 from peakline.tables.profile_facts import is_moment
+from peakline.text import counted, time_text
+from peakline.trace.steps import labels_of
+
+
+def graphs(context: Context) -> Markup | None:
+    """The graphs of the profile; nothing without one."""
+    profile = context.profile
+    name = default_graph(profile)
+    if name is None:
+        return None
+    summary = summarize_graphs(profile)
+    facts = [] if name.kind == "hlo" else graph_facts(summary)
+    shown: list[Child] = [context.tables.facts("what the graphs hold", facts) if facts else None]
+    if len(summary.graphs) > 1 and name.kind != "hlo":
+        shown.append(_rows(context, graphs_table(summary.graphs, limits.GRAPHS.report), "graph"))
+    shown.append(_scopes(context))
+    if name.kind != "hlo":
+        shown += [
+            _rows(context, one, "kind") for one in contents_tables(summary, limits.NODES.report)
+        ]
+    several = "s" if len(summary.graphs) > 1 else ""
+    title = tag("h2", f"Graph{several}", id="graphs")
+    return tag("section", title, *shown, aria_labelledby="graphs")
+
+
+def _scopes(context: Context) -> Markup:
+    """The graph that the page shows first: its size, its depth and its largest scopes."""
+    graph = scoped_graph(context.profile)
+    table = scopes_table(graph)
+    what = "instruction" if graph.program is not None else "node"
+    facts = [
+        Fact(
+            "shown", graph.graph or UNNAMED, "name", f", {graph.function}" if graph.function else ""
+        ),
+        Fact(f"{what}s", graph.nodes, "count"),
+        Fact("depth", counted(depth_of(graph), "scope")),
+    ]
+    if graph.measures.has_time and graph.measures.step is not None:
+        facts.append(Fact("times are of", f"step {graph.measures.step}"))
+    shown: list[Child] = [
+        context.tables.facts("the graph that takes most time, or is largest", facts)
+    ]
+    if table.rows:
+        shown.append(_rows(context, replace(table, title=clip(table.title, 300)), "scope"))
+    return join(shown)
+
+
+def _rows(context: Context, table: Table, what: str) -> Markup:
+    rest = tag("p", f"{capital(rest_text(table, what, 'node'))}.") if table.rest else None
+    return join([context.tables.write(replace(table, rest=())), rest])
+
+
+def warnings(context: Context) -> Markup | None:
+    """What the reading and the analyses lost, skipped or guessed."""
+    # The summary says what the profile has nothing about.
+    found = [one for one in context.profile.warnings if one.kind not in {NOTHING, NO_STEPS}]
+    if not found:
+        return None
+    columns = columns_of(kind="name", times="count", what_it_means="")
+    rows = [(one.kind, one.count, one.detail) for one in found]
+    return tag(
+        "section",
+        tag("h2", "Warnings", id="warnings"),
+        context.tables.write(Table("lost, skipped or guessed", columns, rows)),
+        aria_labelledby="warnings",
+    )
+
+
+def method(context: Context, parts: Sequence[Part], command: str | None) -> Markup:
+    """Where the numbers come from, and what the profile does not record."""
+    alone = len(context.answer.allocators) == 1
+    unknown = [
+        capital(reason) if alone or name is None else f"{name}: {reason}"
+        for name, reason in _unknown(context, parts)
+    ]
+    shown: list[Child] = [_facts(context, parts, command)]
+    if unknown:
+        shown.append(tag("h3", "What could not be known"))
+        shown.append(tag("ul", *(tag("li", one) for one in unknown)))
+    return tag(
+        "section",
+        tag("h2", "How these numbers were made", id="method"),
+        *shown,
+        aria_labelledby="method",
+    )
+
+
+def _facts(context: Context, parts: Sequence[Part], command: str | None) -> Markup:
+    profile = context.profile
+    facts = [Fact("profile", profile.path, "name"), Fact("format", profile.format)]
+    if profile.host:
+        facts.append(Fact("host", profile.host))
+    if profile.duration_ps and not context.is_moment:
+        facts.append(Fact("length", time_text(profile.duration_ps)))
+    if parts:
+        buffers = sum(one.count for peak in context.answer.allocators for one in peak.peak_buffers)
+        rows = parts[0].history.rows
+        many = counted(buffers, "buffer") if context.is_moment else counted(rows, "record")
+        facts.append(Fact("read", many))
+    for part in parts:
+        label = "in use is" if len(parts) == 1 else f"in use, {part.heading}"
+        facts.append(Fact(label, _measured_by(part)))
+    facts.append(Fact("Peakline", f"{version('peakline')}, Python {platform.python_version()}"))
+    if command:
+        facts.append(Fact("command", code(command, 2000)))
+    return context.tables.facts("where the numbers come from", facts)
+
+
+def _measured_by(part: Part) -> str:
+    if part.context.is_moment:
+        return "the sum of the buffers that the file lists"
+    if part.peak.reported:
+        return "what the allocator itself reported with each record"
+    return "the sum of the buffers live after each record, for the allocator reports none"
+
+
+def _unknown(context: Context, parts: Sequence[Part]) -> Iterator[tuple[str | None, str]]:
+    """What the profile does not record, and of which allocators; None for all of it."""
+    if context.answer.nothing:
+        yield None, "memory: no record is about it."
+    if context.time.nothing:
+        yield None, f"time: {context.time.nothing}."
+    if context.is_moment:
+        yield (
+            None,
+            "The file is of one moment: it does not record when buffers were made and freed.",
+        )
+        return
+    for part in parts:
+        for reason in _unknown_of(part):
+            yield part.heading, reason
+    if context.drawings.left_out:
+        many = counted(context.drawings.left_out, "figure")
+        yield None, f"{many} would have made this file too large; the tables have what they show."
+
+
+def _unknown_of(part: Part) -> Iterator[str]:
+    peak, growth = part.peak, part.details.growth
+    if not peak.capacity_bytes:
+        yield "how much it may take at most: no record reports what is free."
+    if growth is None:
+        yield "growth: the file has fewer than two steps, and no clear repetition."
+    elif growth.marks.found_by == "period":
+        yield f"which step is which: the file marks none. Instead: {clip(growth.marks.detail)}."
+    if part.details.fragmentation is None:
+        yield "where buffers lie: no record has an address."
+    if peak.untracked_allocations:
+        many = counted(peak.untracked_allocations, "record")
+        yield f"which buffers {many} without an id and an address belong to."
+    if peak.unmatched_deallocations:
+        many = counted(peak.unmatched_deallocations, "deallocation")
+        if peak.unexplained_deallocations:
+            yield f"what {many} freed: no allocation and nothing from before the profile fits."
+        else:
+            yield f"who made what {many} freed: it was there before the profile began."
+    if any(buffer.op == "(before profile)" for buffer in peak.peak_buffers):
+        yield "who made the memory that was in use before the profile began."
 
 
 def write_report(

@@ -13,18 +13,17 @@ from peakline.document.summary import (
     verdict,
 )
 from peakline.document.wording import NOTHING_AT_ALL, NOTHING_NOTABLE
-from peakline.findings.headline.graph import graph_headline
 from peakline.findings.headline.memory import memory_headline, savings_headline
 from peakline.findings.headline.sentence import Sentence
-from peakline.findings.headline.time import time_headline
-from peakline.findings.step_names import step_text
+from peakline.findings.headline.time import graph_headline, time_headline
 from peakline.findings.summary import notable_of
 from peakline.memory.peak.explained import AllocatorPeak
 from peakline.render.html.context import Context, Part
 from peakline.render.html.findings import in_order, mark
 from peakline.render.html.html import Child, Markup, clip, code, join, tag
-from peakline.render.html.values import cell, named
+from peakline.render.html.tables import cell, named
 from peakline.text import time_text
+from peakline.trace.steps import step_text
 
 
 def summary(context: Context, parts: Sequence[Part]) -> Markup:

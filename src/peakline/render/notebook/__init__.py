@@ -1,7 +1,7 @@
 """What a notebook shows of a value: `html_of`, HTML without a script, small whatever it shows.
 
-The facts and tables are those of `peakline.document`, as on the command line. A module here
-says it of one kind of value, by ``parts``: pieces of HTML, the most important first. Colours of
+The facts and tables are those of `peakline.document`, as on the command line. A function of a
+module here says it of one kind of value, as pieces of HTML, the most important first. Colours of
 text and background are those of the notebook, light or dark.
 """
 
@@ -20,27 +20,27 @@ _SECONDS = 20
 """A cell does not wait longer than this for the answer."""
 _MOST = 60_000 - 500
 """The last parts are left out beyond so many bytes, but for a line that says so."""
-_MODULES = {
-    "Profile": "profile",
-    "MemoryAnswer": "memory",
-    "TimeAnswer": "time",
-    "StepFacts": "steps",
-    "StepPath": "path",
-    "LaunchSummary": "launches",
-    "Fit": "fit",
-    "Fits": "fits",
-    "Check": "check",
-    "Checks": "checks",
-    "Finding": "finding",
-    "Findings": "findings",
-    "Comparison": "comparison",
-    "ToolResult": "answer",
-    "Answer": "answer",
-    "Repository": "repository",
-    "Session": "session",
-    "Several": "several",
+_PARTS = {
+    "Profile": "profile.profile_parts",
+    "MemoryAnswer": "memory.memory_answer_parts",
+    "TimeAnswer": "time.time_answer_parts",
+    "StepFacts": "time.steps_parts",
+    "StepPath": "time.path_parts",
+    "LaunchSummary": "time.launches_parts",
+    "Fit": "answers.fit_parts",
+    "Fits": "answers.fits_parts",
+    "Check": "answers.check_parts",
+    "Checks": "answers.checks_parts",
+    "Finding": "findings.finding_parts",
+    "Findings": "findings.findings_parts",
+    "Comparison": "answers.comparison_parts",
+    "ToolResult": "answers.answer_parts",
+    "Answer": "answers.answer_parts",
+    "Repository": "profile.repository_parts",
+    "Session": "profile.session_parts",
+    "Several": "findings.several_parts",
 }
-"""Which module shows the values of a class."""
+"""Which module shows the values of a class, by which of its functions."""
 
 
 def html_of(value: object) -> str:
@@ -62,8 +62,9 @@ def html_of(value: object) -> str:
 
 
 def _parts_of(value: object) -> Callable[[object], list[str]]:
-    names = (name for kind in type(value).__mro__ if (name := _MODULES.get(kind.__name__)))
-    parts: Callable[[object], list[str]] = import_module(f"{__name__}.{next(names)}").parts
+    names = (name for kind in type(value).__mro__ if (name := _PARTS.get(kind.__name__)))
+    module, _, name = next(names).partition(".")
+    parts: Callable[[object], list[str]] = getattr(import_module(f"{__name__}.{module}"), name)
     return parts
 
 

@@ -31,9 +31,8 @@ from peakline.findings.memory_answer import MemoryAnswer
 from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.peak.explained import AllocatorPeak
-from peakline.render.notebook import finding
 from peakline.render.notebook.drawings import memory_drawing
-from peakline.render.notebook.finding import listed_findings
+from peakline.render.notebook.findings import finding_parts, listed_findings
 from peakline.render.notebook.pieces import drawn, facts, headed, line, shown, table
 from peakline.text import allocator_text, counted, size_text
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
 
 
-def parts(answer: MemoryAnswer) -> list[str]:
+def memory_answer_parts(answer: MemoryAnswer) -> list[str]:
     """The answer of `Profile.memory`: while the profile is open what ``peakline memory`` prints."""
     profile = answer.profile
     if profile is None or not _is_open(profile):
@@ -105,7 +104,7 @@ def _explained(profile: Profile, answer: MemoryAnswer) -> Iterator[str]:
 
 def _findings(findings: Sequence[Finding], names: Mapping[str, str]) -> Iterator[str]:
     for one in findings[: limits.ROWS.notebook]:
-        yield from finding.parts(replace(one, title=one.title_with(names)))
+        yield from finding_parts(replace(one, title=one.title_with(names)))
     if left := len(findings[limits.ROWS.notebook :]):
         yield line(f"and {counted(left, 'more finding')}: findings", quiet=True)
 

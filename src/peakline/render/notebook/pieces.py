@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from peakline.document import limits
 from peakline.document.model import Fact, Table, capital, text_of
-from peakline.figures.text import one_line
+from peakline.figures.look import one_line
 from peakline.text import counted
 
 if TYPE_CHECKING:

@@ -1,10 +1,14 @@
-"""What a notebook shows of a profile: what ``peakline summary`` says, with small drawings."""
+"""What a notebook shows of a profile, and of the log directory that it lies in.
+
+Of a profile it shows what ``peakline summary`` says, with small drawings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from peakline.document import limits
 from peakline.document.model import capital
 from peakline.document.profile import profile_text
 from peakline.document.summary import summary_lines
@@ -12,13 +16,14 @@ from peakline.document.wording import NOTHING_NOTABLE
 from peakline.errors import DeadlineError, PeaklineError
 from peakline.findings.ranking import priorities
 from peakline.findings.summary import notable_of
-from peakline.render.notebook.finding import listed_findings
+from peakline.render.notebook.findings import listed_findings
 from peakline.render.notebook.memory import allocator_drawings, memory_parts, program_parts
 from peakline.render.notebook.pieces import headed, line, listed, shown, table
 from peakline.render.notebook.time import time_parts
+from peakline.text import counted
 
 if TYPE_CHECKING:
-    from peakline.api import Profile
+    from peakline.api import Profile, Repository, Session
     from peakline.findings.memory_answer import MemoryAnswer
     from peakline.findings.time_answer import TimeAnswer
 
@@ -27,7 +32,7 @@ _SILENT = {"no_memory_events", "no_steps"}
 """Kinds of warnings that the answers say already."""
 
 
-def parts(profile: Profile) -> list[str]:
+def profile_parts(profile: Profile) -> list[str]:
     """Memory and time, what to fix first, what is behind both, and what was lost.
 
     What fails of one leaves the other. What had to be guessed is counted in ``profile.warnings``
@@ -100,3 +105,22 @@ def _of_memory(profile: Profile, answer: MemoryAnswer) -> list[str]:
 
 def _of_time(answer: TimeAnswer) -> list[str]:
     return list(time_parts(answer))
+
+
+def repository_parts(repository: Repository) -> list[str]:
+    """The sessions, newest first, with their hosts."""
+    sessions = repository.sessions()
+    rows = [
+        [shown(one.name), f"{len(one.hosts):,}", shown(", ".join(one.hosts), 120)]
+        for one in sessions[: limits.SESSIONS.notebook]
+    ]
+    found = [headed(repository.logdir, counted(len(sessions), "session"))]
+    found.append(table(["Session", "Hosts", ""], rows, right=[1]) if rows else "")
+    left = len(sessions) - len(rows)
+    return [*found, line(f"and {left:,} more", quiet=True) if left else ""]
+
+
+def session_parts(session: Session) -> list[str]:
+    """One of the sessions of a `Repository`."""
+    hosts = [shown(one) for one in session.hosts]
+    return [headed(session.name, session.path), listed("Hosts", hosts, limits.HOSTS.notebook)]

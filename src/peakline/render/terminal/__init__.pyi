@@ -1,5 +1,5 @@
 from peakline.render.terminal.capture import print_capture as print_capture
-from peakline.render.terminal.check import print_checks as print_checks
+from peakline.render.terminal.diff import print_checks as print_checks
 from peakline.render.terminal.diff import print_diff as print_diff
 from peakline.render.terminal.diff import print_hosts_diff as print_hosts_diff
 from peakline.render.terminal.graph import print_graph as print_graph
@@ -10,9 +10,9 @@ from peakline.render.terminal.memory import print_together as print_together
 from peakline.render.terminal.ops import print_kernels as print_kernels
 from peakline.render.terminal.ops import print_ops as print_ops
 from peakline.render.terminal.ops import print_ops_by as print_ops_by
-from peakline.render.terminal.programs import print_no_memory as print_no_memory
-from peakline.render.terminal.programs import print_program as print_program
-from peakline.render.terminal.programs import print_programs as print_programs
+from peakline.render.terminal.memory import print_no_memory as print_no_memory
+from peakline.render.terminal.memory import print_program as print_program
+from peakline.render.terminal.memory import print_programs as print_programs
 from peakline.render.terminal.steps import print_steps as print_steps
 from peakline.render.terminal.summary import print_summary as print_summary
 from peakline.render.terminal.trace import print_excerpt as print_excerpt

@@ -1,28 +1,66 @@
-"""The difference between two profiles as a person reads it."""
+"""The outcome of a check, and the difference between two profiles, as a person reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from peakline.compare.comparison import Comparison
-from peakline.compare.hosts import HostsComparison
+from peakline.compare.comparison import Comparison, HostsComparison
 from peakline.compare.series import Series
+from peakline.document.check import behind, checks_table, name_of, outcome
 from peakline.document.diff import Part as Compared
 from peakline.document.diff import facts_text, findings_of, memory_parts, time_part
 from peakline.document.headline import diff_headline
 from peakline.document.model import Fact
 from peakline.document.program_diff import program_parts
 from peakline.findings.finding import Finding
-from peakline.render.terminal.headline import severity_style
 from peakline.render.terminal.screen import (
     Shown,
     Text,
     drawn,
     drawn_facts,
+    grid_of,
     in_order,
     indented,
+    severity_style,
     show,
 )
+
+if TYPE_CHECKING:
+    from peakline.api import Profile
+    from peakline.check.verdict import Check
+
+
+_STYLES = {"fail": "bold red", "not compared": "yellow"}
+
+
+def print_checks(
+    profile: Profile,
+    checks: Sequence[Check],
+    names: Mapping[str, str],
+    baseline: str | None,
+    origin: str = "",
+) -> None:
+    """Print every check, then why each that failed did, and what is behind it; ``origin`` is where
+    the limits came from.
+    """
+    against = "" if baseline is None else f", baseline {baseline}"
+    style = "bold" if all(check.passed for check in checks) else "bold red"
+    parts: list[Shown] = [
+        Text(outcome(checks), style),
+        Text(f"{profile.path} ({profile.format}){against}", "dim", 2),
+    ]
+    parts += [Text(origin, "dim", 2)] if origin else []
+    if checks:
+        parts += ["", grid_of(checks_table(checks, names), styles=_STYLES)]
+    for check in checks:
+        if check.verdict != "pass":
+            style = "bold" if check.passed else "bold red"
+            line = f"{check.verdict}: {name_of(check, names)}: {check.name}: {check.reason}"
+            parts += ["", Text(line, style, 2)]
+            parts += [drawn(behind(check).trimmed())] if check.rows else []
+    show(parts)
+
 
 _LEAST = ("module", "category", "region", "type", "before")
 """What a narrow screen does without, before it leaves out what happened to a row."""

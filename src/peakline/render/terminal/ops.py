@@ -17,8 +17,7 @@ from peakline.document.ops import (
     ops_tables,
 )
 from peakline.findings.recording_advice import to_place_ops
-from peakline.render.terminal.headline import headed, profile_line
-from peakline.render.terminal.screen import Shown, Text, drawn, indented, show
+from peakline.render.terminal.screen import Shown, Text, drawn, headed, indented, profile_line, show
 
 if TYPE_CHECKING:
     from peakline.api import Profile

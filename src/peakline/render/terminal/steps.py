@@ -15,14 +15,15 @@ from peakline.document.steps import (
     steps_tables,
     utilisation_facts,
 )
-from peakline.render.terminal.headline import headed, severity_style
 from peakline.render.terminal.screen import (
     Shown,
     Text,
     drawn_facts,
     fitting,
+    headed,
     in_order,
     indented,
+    severity_style,
     show,
 )
 

@@ -9,9 +9,8 @@ from peakline.document.headline import summary_headline
 from peakline.document.summary import summary_lines
 from peakline.findings.summary import FIRST, notable_of
 from peakline.memory.allocator_names import shown_names
-from peakline.render.terminal.headline import headed, severity_style
 from peakline.render.terminal.layout import Indented
-from peakline.render.terminal.screen import Shown, Text, indented, show
+from peakline.render.terminal.screen import Shown, Text, headed, indented, severity_style, show
 from peakline.render.terminal.table import Labelled
 from peakline.tables.profile_facts import is_moment
 

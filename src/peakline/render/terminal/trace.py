@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peakline.document.trace import NO_EVENTS
-from peakline.findings.step_names import labels_of, step_phrase
-from peakline.render.terminal.elide import elided
-from peakline.render.terminal.headline import headed
 from peakline.render.terminal.layout import Indented, Line, Text, show
+from peakline.render.terminal.screen import headed
+from peakline.render.terminal.table import elided
 from peakline.text import counted, one_line
+from peakline.trace.steps import labels_of, step_phrase
 
 if TYPE_CHECKING:
     from peakline.api import Profile

@@ -17,11 +17,8 @@ from peakline.service.http import (
     capture_routes,
     page_routes,
     problems,
-    server_routes,
     session_routes,
-    sql_routes,
     tool_routes,
-    upload_routes,
     xprof_routes,
 )
 from peakline.service.http.describe import openapi_of
@@ -32,12 +29,12 @@ from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings
 
 _ROUTES = (
-    server_routes.routes,
+    session_routes.server_routes,
     session_routes.routes,
     tool_routes.routes,
-    sql_routes.routes,
+    tool_routes.sql_routes,
     capture_routes.routes,
-    upload_routes.routes,
+    capture_routes.upload_routes,
     xprof_routes.routes,
     page_routes.routes,
 )

@@ -1,4 +1,4 @@
-"""The routes of answers about profiles: of a tool, of a comparison, a figure; all figures."""
+"""The routes of answers about profiles: of a tool, a comparison, SQL, a figure; all figures."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from peakline.engine import Answer
-from peakline.service.http.answers import MEDIA_TYPES
-from peakline.service.http.describe import READING, answer, described, json_answer, reference
-from peakline.service.http.documents import FigureDocument, FigureKindDocument
+from peakline.service.http.answers import MEDIA_TYPES, data_response
+from peakline.service.http.describe import (
+    ASKING,
+    READING,
+    answer,
+    described,
+    json_answer,
+    reference,
+)
+from peakline.service.http.documents import FigureDocument, FigureKindDocument, SqlBody
 from peakline.service.http.parameters import (
     OPTIONAL_NAME,
     ROOT,
@@ -19,10 +26,45 @@ from peakline.service.http.parameters import (
     FigurePath,
     FigureQuery,
     NoQuery,
+    RootQuery,
+    SessionPath,
     ToolPath,
 )
 from peakline.service.http.requests import accepted
 from peakline.service.http.routing import Routes, refuse_repeated
+from peakline.tables.sql_process.answer import Form
+
+sql_routes = Routes("sql", "/api")
+
+_HEADERS = {"Peakline-Rows": "how many rows the query has, those left out by max_rows too"}
+_ROWS = {
+    "application/json": {
+        "schema": {"type": "array", "items": {"type": "object"}},
+        "example": [{"op": "conv1", "bytes": 4096}],
+    },
+    **{MEDIA_TYPES[kind].partition(";")[0]: {} for kind in ("csv", "parquet")},
+}
+
+
+@sql_routes.post(
+    "/sessions/{session_id}/sql",
+    summary="A query over the tables of one host's profile",
+    responses=described(*ASKING, _200=answer("the rows, in the requested format", _ROWS, _HEADERS)),
+)
+async def sql(request: Request, path: SessionPath, query: RootQuery, body: SqlBody) -> Response:
+    """Rows. A statement that does not only read the tables is refused with its reason."""
+    context = accepted(request, session=path.session_id, host=body.host)
+    form = Form(body.format, body.max_rows, body.large_integers == "string")
+
+    def work() -> Response:
+        rows = context.analysis.sql(
+            query.root, path.session_id, body.host, body.query, form, body.parameters
+        )
+        headers = {"Peakline-Rows": str(rows.rows)}
+        return data_response(request, rows.content, body.format, headers, cached=False)
+
+    return await context.work.answer(request, work)
+
 
 routes = Routes("tools", "/api")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from peakline.errors import CheckFailed
 from peakline.tables.rows import write_csv, write_json
-from peakline.tables.sql_process.files import mapped
+from peakline.tables.sql_process.frames import mapped
 
 if TYPE_CHECKING:
     import duckdb

@@ -18,8 +18,7 @@ from peakline.errors import CancelledError, CheckFailed, DeadlineError, Peakline
 from peakline.tables.database import WARNINGS, needed
 from peakline.tables.query import QueryNeeds, SqlParameters
 from peakline.tables.sql_process.answer import Form
-from peakline.tables.sql_process.files import content, nameless_file
-from peakline.tables.sql_process.frames import Frame
+from peakline.tables.sql_process.frames import Frame, content, nameless_file
 from peakline.tables.sql_process.process import GoneError, NonsenseError, SqlProcess
 from peakline.tables.sql_process.shared import Piece, SharedTables
 from peakline.tables.table_source import TableSource

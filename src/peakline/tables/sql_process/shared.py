@@ -17,7 +17,7 @@ from itertools import count
 
 from peakline.deadline import check_deadline, holding
 from peakline.tables.columns import Columns
-from peakline.tables.sql_process.files import nameless_file
+from peakline.tables.sql_process.frames import nameless_file
 from peakline.tables.table_source import TableSource
 from peakline.tables.tables import arrow_of
 

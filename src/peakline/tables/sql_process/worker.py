@@ -31,8 +31,14 @@ from peakline.tables.query import connect, needs_of, reading, refusal, views_in,
 from peakline.tables.sql_guard import Guard
 from peakline.tables.sql_listing import plain_query
 from peakline.tables.sql_process.answer import ARROW, Form, collect, write
-from peakline.tables.sql_process.files import mapped, nameless_file
-from peakline.tables.sql_process.frames import EndOfFramesError, Frame, receive, send
+from peakline.tables.sql_process.frames import (
+    EndOfFramesError,
+    Frame,
+    mapped,
+    nameless_file,
+    receive,
+    send,
+)
 
 if TYPE_CHECKING:
     import duckdb

@@ -16,8 +16,7 @@ from peakline.tables.once import once
 from peakline.timing.event_numbers import event_numbers_of
 from peakline.timing.ops.device import device_times
 from peakline.timing.ops.metrics import OpTable, fill_table
-from peakline.timing.ops.tpu import symbol_of, type_stats_of, types_of
-from peakline.timing.ops.tpu_kinds import op_of_kind
+from peakline.timing.ops.tpu import op_of_kind, symbol_of, type_stats_of, types_of
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.nesting import nest_lines
 

@@ -16,8 +16,7 @@ from peakline.timing.ops.device import device_executions
 from peakline.timing.ops.metrics import OpFacts, OpMetrics, OpTable, fill_table
 from peakline.timing.ops.sparse_core import sparse_core_tables
 from peakline.timing.ops.stat_columns import op_stats_of
-from peakline.timing.ops.tpu import symbol_of, type_stats_of, types_of
-from peakline.timing.ops.tpu_kinds import op_of_kind, over_order
+from peakline.timing.ops.tpu import op_of_kind, over_order, symbol_of, type_stats_of, types_of
 from peakline.timing.programs.device import Key
 from peakline.trace.events import Trace, TraceLine
 

@@ -1,16 +1,10 @@
-"""When the compiled programs of a profile ran, and on which device.
-
-A TPU's profile says it (the lines ``XLA Modules``, table ``module_runs``). On other devices every
-event of an op says of which program it is (stat ``program_id``), on CPUs and newer GPUs also of
-which run (``run_id``, ``device_ordinal``): a run is from the first start to the last end of its
-events. Where runs have no numbers, one begins when events of another program follow on the device,
-or an instruction outside of any loop or call comes again; a program of one instruction that runs
-several times in a row is one run.
-"""
+"""When the compiled programs of a profile ran, on which device, and which outlast their steps."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +12,11 @@ from peakline.arrays import BoolArray, Int64Array
 from peakline.tables import Columns, Names, Profile
 from peakline.tables.joins import positions, summed
 from peakline.tables.once import once
+from peakline.timing.ops.eager import called, in_windows
+from peakline.timing.programs.compiled import module_name
+from peakline.timing.steps.facts import StepFacts
+from peakline.trace.events import trace_of
+from peakline.trace.intervals import covered, union
 
 _STATS = frozenset(("program_id", "run_id", "device_ordinal", "hlo_op"))
 _LINE = "XLA Modules"
@@ -191,3 +190,61 @@ def _rows(program: Int64Array, device: Names, start: Int64Array, end: Int64Array
     return Columns({"program": program, "device": device, "start_ps": start, "end_ps": end}).take(
         order
     )
+
+
+_LAUNCH = "PjitFunction("
+_FROM_STEPS = 0.75
+"""A function is the steps' when they have so many of its calls."""
+
+
+@dataclass(frozen=True)
+class LateRuns:
+    """What ``programs``, by name, do: ``work_ps`` is when one of them runs or more, ``late_ps`` how
+    much of that is outside of the steps. The programs that ran most often come first.
+    """
+
+    programs: tuple[str, ...]
+    work_ps: int
+    late_ps: int
+
+
+def late_runs_of(profile: Profile, facts: StepFacts) -> LateRuns | None:
+    """The runs of what the steps call, on the host; None with a device, and where none ran.
+
+    Raises InputError when the profile cannot be read.
+    """
+    programs = profile.programs()
+    if facts.has_device or facts.is_inferred or not facts.rows or not programs:
+        return None
+    starts = facts.part("start_ps")
+    order = np.argsort(starts, kind="stable")
+    begin, end = starts[order], np.maximum.accumulate(facts.part("end_ps")[order])
+    called_here = _called(profile, begin, end)
+    names = [module_name(programs.name(k).partition("(")[0]) for k in range(len(programs))]
+    runs = program_runs(profile)
+    own = np.isin(runs.array("program"), [k for k, name in enumerate(names) if name in called_here])
+    program = runs.array("program")[own]
+    start, until = runs.array("start_ps")[own], runs.array("end_ps")[own]
+    if not program.size:
+        return None
+    busy = union(start, until)
+    work = int((busy[1] - busy[0]).sum())
+    inside = int(covered(busy, *union(begin, end)).sum())
+    most = [names[k] for k, _ in Counter(program.tolist()).most_common()]
+    return LateRuns(tuple(dict.fromkeys(most)), work, work - inside)
+
+
+def _called(profile: Profile, begin: Int64Array, end: Int64Array) -> set[str]:
+    """The names of the programs that the steps call, and hardly anything else does."""
+    trace = trace_of(profile)
+    names = trace.name.values
+    # One more for events without a name, whose code is -1.
+    is_call = np.array([*(name.startswith(_LAUNCH) for name in names), False], np.bool_)
+    calls = np.flatnonzero(is_call[trace.name.codes])
+    codes, within = trace.name.codes[calls], in_windows(trace.start[calls], begin, end)
+    whole, inside = Counter[str](), Counter[str]()
+    for code, count in zip(*np.unique(codes, return_counts=True), strict=True):
+        whole[module_name("jit_" + called(names[code]))] += int(count)
+    for code, count in zip(*np.unique(codes[within], return_counts=True), strict=True):
+        inside[module_name("jit_" + called(names[code]))] += int(count)
+    return {name for name, count in inside.items() if count >= _FROM_STEPS * whole[name]}

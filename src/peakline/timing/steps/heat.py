@@ -16,9 +16,9 @@ from peakline.tables import Profile
 from peakline.tables.joins import summed
 from peakline.tables.once import once
 from peakline.timing.step_breakdown import PARTS, step_times
+from peakline.timing.steps.attribution import window_self_times
 from peakline.timing.steps.difference import frame_codes
 from peakline.timing.steps.envelope import column_bounds
-from peakline.timing.window_self_times import window_self_times
 from peakline.trace.activity_sets import (
     device_lines_between,
     device_sets_of,

@@ -20,8 +20,7 @@ from peakline.hlo.placement import CATEGORIES, SourceLine
 from peakline.tables.columns import Names
 from peakline.toolbox.json_rows import escaped, lists, member, numbers, objects, same, texts
 from peakline.toolbox.written import quoted_csv
-from peakline.tools.memory_viewer.colours import COLOURS
-from peakline.tools.memory_viewer.drawing import ALLOCATION_COLOUR, Blocks, blocks_of
+from peakline.tools.memory_viewer.drawing import ALLOCATION_COLOUR, COLOURS, Blocks, blocks_of
 from peakline.tools.memory_viewer.view import (
     SMALL_BYTES,
     View,

@@ -45,8 +45,7 @@ def _partial(profile: Profile, _parameters: OpProfileParameters) -> HostHlo:
 def _combine(
     parts: Sequence[tuple[str, HostHlo]], parameters: OpProfileParameters, _format: str
 ) -> bytes:
-    from peakline.tools.op_profile.tree import build_tree
-    from peakline.tools.op_profile.written import as_json
+    from peakline.tools.op_profile.tree import as_json, build_tree
 
     host = timing.combine_hosts([part for _, part in parts])
     group_by = parameters.group_by

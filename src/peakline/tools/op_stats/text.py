@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from peakline.deadline import checked
 from peakline.errors import UsageError
 from peakline.tfprof import GRAPH_PARENT, MEASURES, SCOPE_PARENT, OpNodes, Shown
-from peakline.tfprof.units import format_memory, format_number, format_time
+from peakline.tfprof.shown import format_memory, format_number, format_time
 
 _MOST_SPACES = 1 << 28
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str) -> bytes:
-    from peakline.xprof.rules.programs_by_name import find_program
+    from peakline.xprof.rules.programs import find_program
     from peakline.xprof.rules.reading import NOT_TAKEN, as_read
 
     number = find_program(profile, parameters.module_name, parameters.program_id, _node(parameters))
@@ -37,15 +37,14 @@ def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str
         return ours.program_text(read, parameters, len(data))
     if parameters.type == "graph":
         return _drawn(read.whole(), parameters, output_format)
-    from peakline.xprof.graph_viewer.adjacent import adjacent_nodes
+    from peakline.xprof.graph_viewer.linked import adjacent_nodes
 
     return adjacent_nodes(read.whole(), parameters.node_name)
 
 
 def _drawn(module: HloModuleProto, parameters: GraphViewerParameters, output_format: str) -> bytes:
-    from peakline.xprof.graph_viewer.around import Shown
     from peakline.xprof.graph_viewer.dot import Drawing
-    from peakline.xprof.graph_viewer.linked import link
+    from peakline.xprof.graph_viewer.linked import Shown, link
 
     name = parameters.node_name
     if not name:

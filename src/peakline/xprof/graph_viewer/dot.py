@@ -16,13 +16,6 @@ from peakline.hlo.printing import PrintOptions
 from peakline.hlo.printing.module import printer_of
 from peakline.hlo.program import kind_of
 from peakline.xprof.graph_viewer import labels
-from peakline.xprof.graph_viewer.around import (
-    HIGHLIGHTED,
-    NO_OPERANDS,
-    SOME_OPERANDS,
-    SOME_USERS,
-    Shown,
-)
 from peakline.xprof.graph_viewer.labels import (
     applied,
     element,
@@ -33,6 +26,13 @@ from peakline.xprof.graph_viewer.labels import (
     sane,
     title,
     trivial,
+)
+from peakline.xprof.graph_viewer.linked import (
+    HIGHLIGHTED,
+    NO_OPERANDS,
+    SOME_OPERANDS,
+    SOME_USERS,
+    Shown,
 )
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from peakline.toolbox.registry import Tool
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
-    from peakline.xprof.memory_profile.report import Report, Reports
+    from peakline.xprof.memory_profile.output import Report, Reports
 
 __all__ = ["TOOL", "MemoryProfileParameters"]
 
@@ -49,7 +49,7 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
         profile.warn(_EMPTY, "the profile has no host threads, so no memory events")
         return None
     # Compiling and loading the rules takes a moment: only when there is something to do.
-    from peakline.xprof.memory_profile.report import make_report
+    from peakline.xprof.memory_profile.output import make_report
     from peakline.xprof.memory_profile.rules import (
         MOST_MEMORIES,
         allocator_profiles,

@@ -90,8 +90,7 @@ def _partial(profile: Profile, _parameters: ours.OpProfileParameters) -> HostPro
 def _combine(
     parts: Sequence[tuple[str, HostProfile]], parameters: ours.OpProfileParameters, _format: str
 ) -> bytes:
-    from peakline.tools.op_profile.tree import build_tree
-    from peakline.tools.op_profile.written import as_json
+    from peakline.tools.op_profile.tree import as_json, build_tree
     from peakline.xprof.rules.hlo_host import combine_hlo_hosts
 
     host = combine_hlo_hosts([part.host for _, part in parts])

@@ -25,7 +25,7 @@ from peakline.xprof.rules.host_ops import HostInput, combine_inputs, host_input
 from peakline.xprof.rules.kernels import xprof_kernel_reports
 from peakline.xprof.rules.step_model import HostSteps, StepDatabase
 from peakline.xprof.rules.steps import combine_steps, host_steps
-from peakline.xprof.rules.tpu_step import OFF_DUTY
+from peakline.xprof.rules.tpu_steps import OFF_DUTY
 
 _TPU = "/device:TPU:"
 _OPS = frozenset(("XLA Ops", "Sparse Core Ops"))

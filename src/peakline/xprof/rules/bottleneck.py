@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from peakline.xprof.rules.step_kinds import SpanKind
 from peakline.xprof.rules.step_model import FIRST_SPARSE_CORE, GENERIC_CORE, StepDatabase
-from peakline.xprof.rules.tpu_step import LEAST, TpuStep, tpu_step
+from peakline.xprof.rules.tpu_steps import LEAST, TpuStep, tpu_step
 
 _PS_PER_MS = 1e9
 _INPUT, _OUTPUT = (5.0, 20.0), (5.0, 20.0)

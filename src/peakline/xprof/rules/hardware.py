@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from peakline.hlo.modules import modules_of
 from peakline.tables import Profile
 from peakline.timing.ops.names import is_tf_op
-from peakline.timing.programs.plane_stats import plane_stats_of
+from peakline.timing.programs.chips import plane_stats_of
 from peakline.trace.events import trace_of
 
 CPU, GPU, TPU = "CPU_ONLY", "GPU", "TPU"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from peakline.tables import Profile
 from peakline.timing.ops.metrics import OpTable, combine_tables
+from peakline.timing.programs.chips import plane_stats_of
 from peakline.timing.programs.hlo_facts import described_table
-from peakline.timing.programs.plane_stats import plane_stats_of
 from peakline.timing.programs.rates import CMEM_READ, CMEM_WRITE, PeakRates, combine_peak_rates
 from peakline.trace.events import trace_of
 from peakline.xprof.rules.device_ops import TPU_PREFIX, device_prefix, xprof_device_table

@@ -20,7 +20,7 @@ from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.kernels.op_matching import match_activities
 from peakline.tables import Columns, Profile
 from peakline.tables.event_rules import PlaneNames
-from peakline.timing.input_ops import (
+from peakline.timing.input_pipeline import (
     ADVANCED,
     DEMANDED,
     ENQUEUE,

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from peakline.formats.common.kernel_details import WORDS, parse_details
+from peakline.formats.common.annotations import WORDS, parse_details
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.kernels import KernelReport, kernel_reports, reports_of
 from peakline.timing.launches.kernels import (
+    OF_VENDOR,
     Launch,
     Launches,
     collect,
     has_devices,
+    is_product,
     launches_of,
 )
 from peakline.timing.ops.names import parse_op_name
 from peakline.timing.ops.stat_columns import op_stats_of
-from peakline.timing.ops.tensor_cores import OF_VENDOR, is_product
-from peakline.timing.programs.plane_stats import vendors_of
+from peakline.timing.programs.chips import vendors_of
 from peakline.trace.distribution import distinct
 from peakline.trace.events import trace_of
 from peakline.xprof.rules.device_ops import device_prefix

@@ -1,22 +1,67 @@
 """The compiled programs of a profile as XProf knows them: those that XLA takes back from their
-messages (``HloModule::CreateFromProto``), with the costs that it counts.
+messages (``HloModule::CreateFromProto``), with the costs that it counts; and which of them a
+question means (``convert/xplane_to_hlo.cc``).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peakline.errors import NotFoundError, UsageError
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.hlo.cost import NOTHING, Cost, costs_of
+from peakline.hlo.messages import read_module
 from peakline.hlo.modules import Module
 from peakline.tables import Profile
 from peakline.tables.once import once
+from peakline.tables.programs import Programs as StoredPrograms
 from peakline.timing.programs.device import DeviceOp, Programs
 from peakline.xprof.rules.hlo_cost import GpuCosting
 
 if TYPE_CHECKING:
     from peakline.hlo.messages import ModuleParts
     from peakline.schema import HloComputationProto
+
+
+def find_program(profile: Profile, module_name: str, program_id: str, node_name: str = "") -> int:
+    """The number of a program: the one whose name with its id is ``module_name``; else the first
+    whose name with its id contains ``program_id``; else the first with an instruction
+    ``node_name``.
+
+    XProf has the programs as files, and takes the first that the file system lists; here it is the
+    first of the profile. Raises NotFoundError where there is none, UsageError where nothing is
+    named.
+    """
+    programs = profile.programs()
+    count = len(programs) if programs is not None else 0
+    if programs is None or not (module_name or program_id or node_name):
+        raise UsageError(f"{profile.path}: no program named: say module_name or program_id")
+    labels = [programs.label(number) for number in range(count)]
+    if module_name:
+        found = [number for number, label in enumerate(labels) if label == module_name]
+    else:
+        found = [
+            number for number, label in enumerate(labels) if program_id and program_id in label
+        ]
+    if not found and node_name:
+        found = _with_node(programs, node_name)
+    if not found:
+        wanted = module_name or program_id or node_name
+        raise NotFoundError(f"{profile.path}: no program for {wanted!r}").quoting(repr(wanted))
+    return found[0]
+
+
+def _with_node(programs: StoredPrograms, name: str) -> list[int]:
+    for number in range(len(programs)):
+        parts = read_module(programs.data(number))
+        if parts is not None and any(
+            made.name == name
+            for computation in parts.computations
+            for made in computation.instructions
+        ):
+            return [number]
+    return []
+
 
 _OPCODES = ELEMENTWISE | frozenset(
     """

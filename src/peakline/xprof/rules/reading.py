@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from peakline.errors import InputError
 from peakline.hlo.messages import ModuleParts, read_module
-from peakline.hlo.printing.order import local
-from peakline.hlo.printing.outline import Outline
+from peakline.hlo.printing.outline import Outline, local
 from peakline.xprof.rules.programs import is_sound
 
 if TYPE_CHECKING:

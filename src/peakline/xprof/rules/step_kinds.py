@@ -13,7 +13,7 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array, UInt8Array
 from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
 from peakline.tables import Columns, Profile
-from peakline.timing.input_ops import is_enqueue
+from peakline.timing.input_pipeline import is_enqueue
 from peakline.timing.ops.names import COPY, TENSORFLOW, parse_op_name
 from peakline.trace.activity import activity_of, named_activities
 from peakline.trace.activity_names import Activity

@@ -24,7 +24,7 @@ from peakline.xprof.rules.bottleneck import (
 )
 from peakline.xprof.rules.host_ops import HostInput, InputOps, input_ops
 from peakline.xprof.rules.step_model import TPU, StepDatabase
-from peakline.xprof.rules.tpu_step import TpuStep
+from peakline.xprof.rules.tpu_steps import TpuStep
 
 
 class NoTable(DataTable):

@@ -8,13 +8,19 @@ import numpy as np
 
 from peakline.figures.look import INK, Drawing
 from peakline.render.html.html import Child, Markup, clip, join, tag
-from peakline.render.html.svg.bars import bars
-from peakline.render.html.svg.extent import Trace, is_level, numbers
-from peakline.render.html.svg.frame import axes, frame_of
-from peakline.render.html.svg.lines import lines, slices, symbol_path
-from peakline.render.html.svg.overlays import bands, notes, rulers
-from peakline.render.html.svg.paint import box, label_at, paint, pattern_of, px, tipped
-from peakline.render.html.svg.texts import fitted, plain_text
+from peakline.render.html.svg.frame import axes, bands, frame_of, notes, rulers
+from peakline.render.html.svg.lines import bars, lines, slices, symbol_path
+from peakline.render.html.svg.paint import (
+    box,
+    fitted,
+    label_at,
+    paint,
+    pattern_of,
+    plain_text,
+    px,
+    tipped,
+)
+from peakline.render.html.svg.scales import Trace, is_level, numbers
 
 WIDE, NARROW = 900, 400
 """Pixels that a drawing is made for; the stylesheet shows the one that fits the window."""
