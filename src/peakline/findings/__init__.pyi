@@ -1,7 +1,7 @@
 from peakline.findings.failed_programs import explained_failures as explained_failures
-from peakline.findings.headline.time import graph_headline as graph_headline
 from peakline.findings.headline.memory import memory_headline as memory_headline
 from peakline.findings.headline.memory import savings_headline as savings_headline
+from peakline.findings.headline.time import graph_headline as graph_headline
 from peakline.findings.headline.time import time_headline as time_headline
 from peakline.findings.kinds.straggler import of_hosts as of_hosts
 from peakline.findings.memory_answer import NOTHING as NOTHING
@@ -17,4 +17,5 @@ from peakline.findings.summary import summary_document as summary_document
 from peakline.findings.summary import summary_part as summary_part
 from peakline.findings.time_answer import NO_STEPS as NO_STEPS
 from peakline.findings.time_answer import NO_TIME as NO_TIME
+from peakline.findings.time_answer import UNMARKED as UNMARKED
 from peakline.findings.time_answer import answer_time as answer_time

@@ -7,7 +7,9 @@ from peakline.memory.fragmentation.address_map import at_moment as at_moment
 from peakline.memory.fragmentation.address_map import at_segments as at_segments
 from peakline.memory.fragmentation.address_map import holes_of as holes_of
 from peakline.memory.fragmentation.address_map import listed_blocks as listed_blocks
+from peakline.memory.fragmentation.address_map import map_over_time as map_over_time
 from peakline.memory.fragmentation.address_map import placed as placed
+from peakline.memory.fragmentation.address_map import with_segments as with_segments
 from peakline.memory.fragmentation.segments import reserved_over_time as reserved_over_time
 from peakline.memory.fragmentation.segments import segment_spans as segment_spans
 from peakline.memory.oom import limits_of as limits_of
@@ -18,6 +20,10 @@ from peakline.memory.over_time.layers import polygons as polygons
 from peakline.memory.over_time.layers import stacked as stacked
 from peakline.memory.over_time.live import live_bytes as live_bytes
 from peakline.memory.over_time.live import memory_records as memory_records
+from peakline.memory.over_time.live import op_bytes_of as op_bytes_of
+from peakline.memory.over_time.program_layers import instructions_of as instructions_of
+from peakline.memory.over_time.program_layers import peak_tree as peak_tree
+from peakline.memory.over_time.program_layers import program_layers as program_layers
 from peakline.memory.over_time.ranges import between as between
 from peakline.memory.over_time.ranges import lifespans as lifespans
 from peakline.memory.over_time.ranges import parts_of as parts_of

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peakline import pytest as ours
 from peakline.errors import PeaklineError, UsageError
+from peakline.pytest.frameworks import Jax, TensorFlow, Torch, use_bfc
 from peakline.pytest.marks import FRAMEWORKS, LIMITS, MARKS, choose_framework, wanted_by
+from peakline.pytest.recorder import Recorder
 from peakline.text import size_text
 
 if TYPE_CHECKING:
     from peakline.check.allowance import Run
     from peakline.pytest.baselines import Baselines
     from peakline.pytest.marks import Wanted
-    from peakline.pytest.recorder import Framework, Recorder
+    from peakline.pytest.recorder import Framework
 
 _BASELINES = pytest.StashKey["Baselines"]()
 _RECORDER = pytest.StashKey["Recorder"]()
@@ -91,8 +94,6 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     """Choose TensorFlow's allocator before a conftest can import TensorFlow."""
     options = early_config.known_args_namespace
     if options.peakline_tf_bfc or early_config.getini("peakline_tensorflow_bfc"):
-        from peakline.pytest.frameworks import use_bfc
-
         try:
             use_bfc()
         except PeaklineError as error:
@@ -109,9 +110,7 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError("--peakline-update-baseline needs --peakline-baseline FILE")
         # Under xdist the figures of all tests reach the process that is no worker.
         if not hasattr(config, "workerinput"):
-            from peakline.pytest.baselines import Collector
-
-            config.pluginmanager.register(Collector(path, _FIGURES, anew=reset))
+            config.pluginmanager.register(ours.Collector(path, _FIGURES, anew=reset))
     for signature, text in MARKS.items():
         config.addinivalue_line("markers", f"{signature}: {text}")
     setting = config.getini("peakline_framework")
@@ -160,8 +159,6 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def _recorder_of(item: pytest.Item) -> Recorder:
     """The one recorder of a test, which is closed after the test."""
     if _RECORDER not in item.stash:
-        from peakline.pytest.recorder import Recorder
-
         recorder = Recorder()
         item.stash[_RECORDER] = recorder
 
@@ -175,15 +172,9 @@ def _recorder_of(item: pytest.Item) -> Recorder:
 
 def _framework(name: str) -> Framework:
     if name == "jax":
-        from peakline.pytest.frameworks import Jax
-
         return Jax()
     if name == "torch":
-        from peakline.pytest.frameworks import Torch
-
         return Torch()
-    from peakline.pytest.frameworks import TensorFlow
-
     return TensorFlow()
 
 
@@ -202,9 +193,7 @@ def _baselines(config: pytest.Config) -> Baselines | None:
     if path is None:
         return None
     if _BASELINES not in config.stash:
-        from peakline.pytest.baselines import read_baselines
-
-        config.stash[_BASELINES] = read_baselines(path)
+        config.stash[_BASELINES] = ours.read_baselines(path)
     return config.stash[_BASELINES]
 
 
@@ -231,9 +220,7 @@ def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
         has_file = _baseline_file(item.config) is not None
         if not (wanted.is_limit or has_file or item.config.getoption("peakline_summary")):
             return
-        from peakline.pytest.verdict import verdict_of
-
-        verdict = verdict_of(recorder, wanted, item.nodeid, _runs_before(item, wanted))
+        verdict = ours.verdict_of(recorder, wanted, item.nodeid, _runs_before(item, wanted))
     except PeaklineError as error:
         problem = str(error)
     if problem:
@@ -248,9 +235,7 @@ def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
     if has_file and verdict.figures:
         import json
 
-        from peakline.pytest.baselines import figures_document
-
-        item.user_properties.append((_FIGURES, json.dumps(figures_document(verdict.figures))))
+        item.user_properties.append((_FIGURES, json.dumps(ours.figures_document(verdict.figures))))
     if verdict.failure:
         where = f"\nprofile: {stored}" if stored else ""
         pytest.fail(f"{verdict.failure}{where}", pytrace=False)
