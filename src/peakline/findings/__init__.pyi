@@ -7,6 +7,7 @@ from peakline.findings.kinds.straggler import of_hosts as of_hosts
 from peakline.findings.memory_answer import NOTHING as NOTHING
 from peakline.findings.memory_answer import answer_memory as answer_memory
 from peakline.findings.memory_answer import memory_of as memory_of
+from peakline.findings.ranking import Findings as Findings
 from peakline.findings.ranking import priorities as priorities
 from peakline.findings.step_difference import is_slow as is_slow
 from peakline.findings.step_difference import sentences_of as sentences_of

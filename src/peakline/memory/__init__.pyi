@@ -1,7 +1,10 @@
+from peakline.memory.allocator_names import recorded_name as recorded_name
 from peakline.memory.fit.answer import fits_of as fits_of
 from peakline.memory.fit.answer import range_over as range_over
 from peakline.memory.fit.answer import replayed_map as replayed_map
+from peakline.memory.fit.model import Fits as Fits
 from peakline.memory.fit.model import NoFit as NoFit
+from peakline.memory.fit.model import Question as Question
 from peakline.memory.fit.model import question_of as question_of
 from peakline.memory.fragmentation.address_map import at_moment as at_moment
 from peakline.memory.fragmentation.address_map import at_segments as at_segments

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peakline import pytest as ours
 from peakline.errors import PeaklineError, UsageError
 from peakline.pytest.frameworks import Jax, TensorFlow, Torch, use_bfc
 from peakline.pytest.marks import FRAMEWORKS, LIMITS, MARKS, choose_framework, wanted_by
@@ -110,7 +109,9 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError("--peakline-update-baseline needs --peakline-baseline FILE")
         # Under xdist the figures of all tests reach the process that is no worker.
         if not hasattr(config, "workerinput"):
-            config.pluginmanager.register(ours.Collector(path, _FIGURES, anew=reset))
+            from peakline.pytest.baselines import Collector
+
+            config.pluginmanager.register(Collector(path, _FIGURES, anew=reset))
     for signature, text in MARKS.items():
         config.addinivalue_line("markers", f"{signature}: {text}")
     setting = config.getini("peakline_framework")
@@ -193,7 +194,9 @@ def _baselines(config: pytest.Config) -> Baselines | None:
     if path is None:
         return None
     if _BASELINES not in config.stash:
-        config.stash[_BASELINES] = ours.read_baselines(path)
+        from peakline.pytest.baselines import read_baselines
+
+        config.stash[_BASELINES] = read_baselines(path)
     return config.stash[_BASELINES]
 
 
@@ -220,7 +223,9 @@ def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
         has_file = _baseline_file(item.config) is not None
         if not (wanted.is_limit or has_file or item.config.getoption("peakline_summary")):
             return
-        verdict = ours.verdict_of(recorder, wanted, item.nodeid, _runs_before(item, wanted))
+        from peakline.pytest.verdict import verdict_of
+
+        verdict = verdict_of(recorder, wanted, item.nodeid, _runs_before(item, wanted))
     except PeaklineError as error:
         problem = str(error)
     if problem:
@@ -235,7 +240,9 @@ def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
     if has_file and verdict.figures:
         import json
 
-        item.user_properties.append((_FIGURES, json.dumps(ours.figures_document(verdict.figures))))
+        from peakline.pytest.baselines import figures_document
+
+        item.user_properties.append((_FIGURES, json.dumps(figures_document(verdict.figures))))
     if verdict.failure:
         where = f"\nprofile: {stored}" if stored else ""
         pytest.fail(f"{verdict.failure}{where}", pytrace=False)
