@@ -7,9 +7,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from peakline import compare, timing
+from peakline import check, compare, findings, memory, timing
 from peakline import tables as _profile
 from peakline.shown import Shown, headline_of, named, public_names
+from peakline.tables.derived import DERIVED
 from peakline.tables.rows import Frames
 
 if TYPE_CHECKING:
@@ -74,9 +75,7 @@ class Profile(_profile.Profile, Frames):
         ``allocator`` keeps one allocator; ``step``, an id or a name, asks for the largest use while
         that step ran. Raises NotFoundError for an unknown allocator or step.
         """
-        from peakline.findings.memory_answer import answer_memory
-
-        answer = replace(answer_memory(self, allocator=allocator, step=step), profile=self)
+        answer = replace(findings.answer_memory(self, allocator=allocator, step=step), profile=self)
         if allocator is None and step is None:
             self._headlines["memory"] = headline_of(answer)
         return answer
@@ -86,9 +85,7 @@ class Profile(_profile.Profile, Frames):
 
         Raises InputError when the profile cannot be read.
         """
-        from peakline.findings.time_answer import answer_time
-
-        answer = answer_time(self)
+        answer = findings.answer_time(self)
         self._headlines["time"] = headline_of(answer)
         return answer
 
@@ -97,9 +94,7 @@ class Profile(_profile.Profile, Frames):
 
         Raises InputError when the profile cannot be read.
         """
-        from peakline.findings.ranking import Findings, priorities
-
-        return Findings(priorities(self.memory().findings, self.time().findings))
+        return findings.Findings(findings.priorities(self.memory().findings, self.time().findings))
 
     def steps(self) -> StepFacts:
         """The table ``step_breakdown`` as arrays: a row for each step and device.
@@ -141,13 +136,11 @@ class Profile(_profile.Profile, Frames):
         recorded batch size and ``wanted_batch`` another (None: the largest that fits). Raises
         UsageError for an unknown setting, NotFoundError for an unknown allocator.
         """
-        from peakline.memory.allocator_names import recorded_name
-        from peakline.memory.fit.answer import fits_of
-        from peakline.memory.fit.model import Fits, Question
-
         pairs = tuple((name, str(value)) for name, value in settings.items())
-        question = Question(tuple(limits), pairs, batch, wanted_batch)
-        return Fits(*fits_of(self, question, allocator=recorded_name(self, allocator)))
+        question = memory.Question(tuple(limits), pairs, batch, wanted_batch)
+        return memory.Fits(
+            *memory.fits_of(self, question, allocator=memory.recorded_name(self, allocator))
+        )
 
     def check(
         self,
@@ -172,10 +165,7 @@ class Profile(_profile.Profile, Frames):
         95% of them; of the steps' time ``max_input_wait``, ``max_compile`` and ``max_idle`` are the
         most that may be spent so, as shares. Raises NotFoundError for an unknown allocator.
         """
-        from peakline.check.limits import check_limits
-        from peakline.check.verdict import Checks, Limits
-
-        limits = Limits(
+        limits = check.Limits(
             max_peak_bytes,
             max_growth_per_step_bytes,
             max_fragmentation,
@@ -192,15 +182,11 @@ class Profile(_profile.Profile, Frames):
             state = compare.with_programs(state, self)
         time = None
         if limits.has_time:
-            from peakline.check.time import time_state_of
-
-            time = time_state_of(self.time())
-        checks = check_limits(state, limits, allocator=allocator, time=time)
+            time = check.time_state_of(self.time())
+        checks = check.check_limits(state, limits, allocator=allocator, time=time)
         if max_limit_bytes is None:
-            return Checks(checks)
-        from peakline.check.limits import limit_checks
-
-        return Checks([*checks, *limit_checks(self, limits, allocator)])
+            return check.Checks(checks)
+        return check.Checks([*checks, *check.limit_checks(self, limits, allocator)])
 
     def _headline(self) -> str:
         said = [self._headlines[name] for name in ("time", "memory") if name in self._headlines]
@@ -250,7 +236,6 @@ def open(  # noqa: A001 (used as peakline.open, like gzip.open)
     """
     from peakline.formats import open_reader
     from peakline.repository import dumped_in, programs_beside, resolve
-    from peakline.tables.derived import DERIVED
 
     file = resolve(os.fspath(path), session=session, host=host)
     beside = programs_beside(file) if programs is None else ()
@@ -370,7 +355,6 @@ class Session(Shown):
         """
         from peakline.engine import only_host
         from peakline.formats import open_reader
-        from peakline.tables.derived import DERIVED
 
         file = only_host(self._session, host or "", "open")
         reader = open_reader(

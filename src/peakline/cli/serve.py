@@ -12,7 +12,8 @@ import click
 from peakline.cli.options import Argument, executor_option, scheduler_option, workers_option
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
-from peakline.service.settings import Settings
+from peakline.service.foreground import leave, serve_until_stopped
+from peakline.service.settings import Settings, parse_worker
 
 _SHARED = {
     "executor": executor_option,
@@ -71,9 +72,6 @@ def serve(
     # gRPC's own lines, which it decides about when it is loaded.
     debug = bool(context.obj)
     os.environ.setdefault("GRPC_VERBOSITY", "INFO" if debug else "NONE")
-    from peakline.service.foreground import leave, serve_until_stopped
-    from peakline.service.settings import parse_worker
-
     names = [parse_worker(word) for word in worker]
     if len(dict(names)) < len(names):
         raise UsageError("--worker names one host twice")

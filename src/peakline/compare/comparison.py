@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peakline import timing
+from peakline.compare.memory import compare
+from peakline.compare.programs import compare_programs, program_states
 from peakline.compare.rows import signed_size, signed_time
 from peakline.compare.state import state_of
+from peakline.compare.time import compare_time, time_state
+from peakline.findings.kinds.straggler import of_hosts
 from peakline.findings.memory_answer import answer_memory
 from peakline.findings.ranking import is_worse
+from peakline.repository.names import newest_of_workers
 from peakline.shown import Brief, Shown, Tabular, table_of
 from peakline.tables.profile_facts import ProfileFacts, facts_of, warnings_document
 from peakline.text import allocator_text
@@ -76,9 +81,6 @@ class HostsComparison:
 
 def straggler_of(hosts: list[tuple[str, HostSteps]]) -> Finding | None:
     """The finding about the hosts of one session."""
-    from peakline.findings.kinds.straggler import of_hosts
-    from peakline.repository.names import newest_of_workers
-
     hosts = newest_of_workers(hosts)
     longer = timing.longer_host(hosts)
     return None if longer is None else of_hosts(longer, len(hosts))
@@ -88,8 +90,6 @@ def compare_hosts(
     before: HostStates, after: HostStates, *, allocator: str | None = None
 ) -> HostsComparison:
     """What changed of each host; raises NotFoundError if no profile has the allocator."""
-    from peakline.compare.comparison import compare_profiles
-
     common = [host for host in before.states if host in after.states]
     return HostsComparison(
         {
@@ -208,9 +208,6 @@ def profile_state(
 
     Raises InputError when it cannot be read.
     """
-    from peakline.compare.programs import program_states
-    from peakline.compare.time import time_state
-
     memory = answer_memory(profile)
     return ProfileState(
         facts_of(profile, path),
@@ -229,10 +226,6 @@ def compare_profiles(
 
     Raises NotFoundError if neither profile has the allocator.
     """
-    from peakline.compare.memory import compare
-    from peakline.compare.programs import compare_programs
-    from peakline.compare.time import compare_time
-
     memory = compare(before.memory, after.memory)
     if allocator is not None:
         memory = memory.only(allocator)

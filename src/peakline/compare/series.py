@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from peakline.compare.state import SPECIAL, Kind
+from peakline.findings.kinds.leak import KIND
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
@@ -123,8 +124,6 @@ def _grows(sizes: Sequence[int], whole: int) -> bool:
 
 
 def _findings(series: Series) -> Iterator[Finding]:
-    from peakline.findings.kinds.leak import KIND
-
     for name in dict.fromkeys(one.allocator for one in series.growing):
         mine = [one for one in series.growing if one.allocator == name]
         first = mine[0]

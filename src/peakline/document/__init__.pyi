@@ -1,5 +1,6 @@
 from peakline.document.capture import capture_document as capture_document
 from peakline.document.check import check_document as check_document
+from peakline.document.details import sentences as sentences
 from peakline.document.fit import fit_document as fit_document
 from peakline.document.graph import NO_GRAPH as NO_GRAPH
 from peakline.document.graph import graph_document as graph_document
@@ -7,6 +8,9 @@ from peakline.document.hosts import hosts_document as hosts_document
 from peakline.document.hosts import waiting_text as waiting_text
 from peakline.document.memory import live_at as live_at
 from peakline.document.memory import memory_document as memory_document
+from peakline.document.memory_json import details_json as details_json
+from peakline.document.memory_json import markdown as markdown
+from peakline.document.memory_json import markdown_of_hosts as markdown_of_hosts
 from peakline.document.ops import ops_document as ops_document
 from peakline.document.ops import ops_rows as ops_rows
 from peakline.document.ops import sorted_ops as sorted_ops

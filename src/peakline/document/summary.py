@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peakline.document import limits
+from peakline.document.fit import short_text
 from peakline.document.model import capital
+from peakline.document.program_memory import devices_text, failure_text, needs_by_program
 from peakline.document.steps import utilisation_facts
 from peakline.findings.catalogue import kinds
+from peakline.findings.failed_programs import explained_failures
 from peakline.findings.headline.memory import peak_phrases
 from peakline.findings.memory_answer import MemoryAnswer, failures_of
+from peakline.findings.program_memory import device_needs
 from peakline.findings.recording_advice import to_count_memory
 from peakline.findings.time_answer import TimeAnswer, top_ops
 from peakline.memory.allocator_names import shown_names
@@ -51,23 +55,15 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
     if len(peaks) > _ALLOCATORS:
         rows.append(("", f"and {counted(len(peaks) - _ALLOCATORS, 'more allocator')}"))
     if answer.fits:
-        from peakline.document.fit import short_text
-
         rows += [
             ("it runs" if len(peaks) == 1 else f"{one.allocator} runs", short_text(one))
             for one in answer.fits
         ]
     # What explains programs is imported where there is something to explain.
     if failures_of(profile):
-        from peakline.document.program_memory import failure_text
-        from peakline.findings.failed_programs import explained_failures
-
         failed = dict.fromkeys(failure_text(one) for one in explained_failures(profile))
         rows += [("failed for", text) for text in list(failed)[:_FAILED]]
     if not peaks and profile.programs():
-        from peakline.document.program_memory import needs_by_program
-        from peakline.findings.program_memory import device_needs
-
         rows += [_need(devices) for devices in needs_by_program(device_needs(profile))]
         rows[_ALLOCATORS:] = []
     missing = to_count_memory(profile, peaks)
@@ -80,8 +76,6 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
 
 def _need(devices: Sequence[DeviceNeed]) -> tuple[str, str]:
     """What the programs that ran on some devices say, where nothing else does."""
-    from peakline.document.program_memory import devices_text
-
     one = devices[0]
     where = devices_text([need.device for need in devices]) or "compiled programs"
     least = f"at least {size_text(one.bytes)}" if one.is_run else size_text(one.bytes)

@@ -20,6 +20,7 @@ from typing import IO, Protocol, TypeVar
 
 from peakline.deadline import Deadline, current_deadline, interrupting, within
 from peakline.engine.answers import Answer
+from peakline.engine.dask_cluster import DaskCluster
 from peakline.engine.gate import Gate
 from peakline.engine.work import HostTask, NoWorkersError, reply, request, understood
 from peakline.errors import (
@@ -265,8 +266,6 @@ def make_executor(
     if name == "processes":
         return Processes(workers)
     if name == "dask":
-        from peakline.engine.dask_cluster import DaskCluster
-
         return DaskCluster(workers, scheduler)
     return Threads(workers)
 

@@ -13,6 +13,7 @@ from peakline.engine.answers import Flights
 from peakline.formats import open_reader
 from peakline.repository import HostFile
 from peakline.tables import Profile
+from peakline.tables.derived import DERIVED
 
 _MOST_SHARE = 0.02
 """So much of the time may go to taking sizes."""
@@ -194,8 +195,6 @@ def open_profile(file: HostFile, max_unpacked_bytes: int | None = None) -> Profi
     A gzip file may expand to ``max_unpacked_bytes``, None as for `open_reader`.
     What is remembered of it is known by the content of those files, and a caller may be anybody.
     """
-    from peakline.tables.derived import DERIVED
-
     reader = open_reader(
         file.path,
         max_unpacked_bytes=max_unpacked_bytes,

@@ -9,6 +9,7 @@ from peakline.findings.memory_answer import NOTHING as NOTHING
 from peakline.findings.memory_answer import answer_memory as answer_memory
 from peakline.findings.memory_answer import failures_of as failures_of
 from peakline.findings.memory_answer import memory_of as memory_of
+from peakline.findings.ranking import Findings as Findings
 from peakline.findings.ranking import priorities as priorities
 from peakline.findings.step_difference import is_slow as is_slow
 from peakline.findings.step_difference import sentences_of as sentences_of
@@ -19,4 +20,5 @@ from peakline.findings.summary import summary_document as summary_document
 from peakline.findings.summary import summary_part as summary_part
 from peakline.findings.time_answer import NO_STEPS as NO_STEPS
 from peakline.findings.time_answer import NO_TIME as NO_TIME
+from peakline.findings.time_answer import UNMARKED as UNMARKED
 from peakline.findings.time_answer import answer_time as answer_time

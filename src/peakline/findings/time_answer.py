@@ -82,7 +82,7 @@ def _is_input(profile: Profile, side: str, op: str, op_type: str | None) -> bool
 NO_STEPS = "no_steps"
 """The kind of the warning of a profile in which nothing says what a step is."""
 
-NOTHING = "nothing in this profile says what a step is"
+UNMARKED = "nothing in this profile says what a step is"
 NO_TIME = "no time in this file"
 """What is said of a profile that has no events at all: a heap, a graph, a memory log."""
 
@@ -220,7 +220,7 @@ def answer_time(profile: Profile) -> TimeAnswer:
     when the profile cannot be read.
     """
     answer = _answer(profile)
-    if answer.nothing == NOTHING and answer.devices.rows:
+    if answer.nothing == UNMARKED and answer.devices.rows:
         profile.warn(NO_STEPS, answer.nothing, once=True)
     return answer
 
@@ -236,7 +236,7 @@ def _answer(profile: Profile) -> TimeAnswer:
             return TimeAnswer(facts, None, devices, (), NO_TIME)
         found = _findings(profile, facts)
         marks = tuple(filter(None, (to_mark_steps(profile), to_place_time(profile))))
-        return TimeAnswer(facts, None, devices, found, NOTHING, to_record=marks)
+        return TimeAnswer(facts, None, devices, found, UNMARKED, to_record=marks)
     main = facts.main
     wall = main.part("wall_ps")
     lanes = enumerate(facts.devices if len(facts.devices) > 1 else ())

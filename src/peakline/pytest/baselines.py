@@ -16,6 +16,7 @@ from peakline.check.allowance import MOST_RUNS, Key, Run, allowed
 from peakline.check.units import BYTES, share_amount
 from peakline.errors import InputError, PeaklineError, UsageError
 from peakline.memory.growth.grown import LEAK_BYTES
+from peakline.repository import write_atomically
 from peakline.text import allocator_text, counted, one_line, size_text
 
 _TESTS = "peakline_tests"
@@ -36,8 +37,6 @@ class Baselines:
 
     def write(self) -> None:
         """Replace the file as a whole; raises UsageError or OutputError where that fails."""
-        from peakline.repository import write_atomically
-
         tests = {test: [figures_document(run) for run in self.runs[test]] for test in self.runs}
         # In the order of names, so that a commit's diff shows what changed.
         document = {_TESTS: dict(sorted(tests.items()))}

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from peakline.errors import InputError
+from peakline.formats.common.files import SourceFile
+from peakline.formats.pprof.reader import PprofReader
 from peakline.schema import (
     BufferAllocationProto,
     HloInstructionProto,
@@ -22,6 +24,7 @@ from peakline.schema import (
     LogicalBufferProto,
     XSpace,
 )
+from peakline.tables.reader import Warnings
 
 _DATA_TYPES = {
     1: 10, 2: 6, 3: 5, 4: 3, 5: 9, 6: 4, 7: 17, 8: 22, 9: 23, 10: 19, 11: 1, 12: 2, 15: 8, 16: 14,
@@ -392,10 +395,6 @@ def _whole(stat: Any) -> int:
 
 def _read_heaps(heaps: list[bytes]) -> list[Counter[_Kind]]:
     """The buffers at each moment: how many there are of each kind."""
-    from peakline.formats.common.files import SourceFile
-    from peakline.formats.pprof.reader import PprofReader
-    from peakline.tables.reader import Warnings
-
     states: list[Counter[_Kind]] = []
     with tempfile.TemporaryDirectory(prefix="peakline-") as folder:
         for number, heap in enumerate(heaps):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import peakline
 from peakline.errors import InputError, PeaklineError, UsageError
 
 if TYPE_CHECKING:
@@ -120,8 +121,6 @@ class Recorder:
     def profile(self) -> Profile:
         """The profile of what was recorded; the recording ends with this."""
         if self._profile is None:
-            import peakline
-
             self._profile = peakline.open(self.path)
         return self._profile
 

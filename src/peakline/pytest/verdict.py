@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from peakline import compare
 from peakline.check.allowance import Run
+from peakline.check.baseline import memory_figures
+from peakline.check.limits import check_limits
 from peakline.check.verdict import Check, Limits
 from peakline.findings.memory_answer import MemoryAnswer
 from peakline.pytest.baselines import hold, tolerance_of
@@ -39,8 +41,6 @@ def verdict_of(
 
     Raises NotFoundError for an unknown allocator, InputError for a recording that cannot be read.
     """
-    from peakline.check.limits import check_limits
-
     answer = recorder.memory()
     growths = [d.growth.bytes_per_step for d in answer.details if d.growth is not None]
     peak = max((found.peak_bytes for found in answer.allocators), default=None)
@@ -80,8 +80,6 @@ def verdict_of(
 
 
 def _figures(answer: MemoryAnswer) -> Run:
-    from peakline.check.baseline import memory_figures
-
     return memory_figures(compare.state_of(answer))
 
 
@@ -89,8 +87,6 @@ def _of_programs(recorder: Recorder, wanted: Wanted) -> tuple[Check, ...]:
     """The limit held against the programs that ran: JAX records those of other tests too."""
     if wanted.program_bytes is None:
         return ()
-    from peakline.check.limits import check_limits
-
     state = compare.with_programs(compare.MemoryState(()), recorder.profile, ran=True)
     return check_limits(state, Limits(max_program_peak_bytes=wanted.program_bytes))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from peakline.repository.local import LocalStore
 from peakline.repository.store import Store, is_url
 
 if TYPE_CHECKING:
@@ -23,6 +24,4 @@ def store_for(
         from peakline.repository.remote import RemoteStore
 
         return RemoteStore(storage_options or {})
-    from peakline.repository.local import LocalStore
-
     return LocalStore(confinement)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from importlib.resources import files
 
+import peakline
 from peakline.deadline import Deadline, within
 from peakline.errors import PeaklineError
 from peakline.repository import Repository, Session
@@ -164,8 +165,6 @@ class WarmUp(_Background):
             self._then()
 
     def _answer(self) -> None:
-        import peakline
-
         try:
             if self._first is not None:
                 self._first()

@@ -143,7 +143,6 @@ def serve_until_stopped(
     again, and ends any other. ``at_once`` cleans up when a second signal ends the process at once.
     Returns whether every thread has ended: see `leave`.
     """
-    from peakline.service.foreground import RELOAD, Signals
     from peakline.service.places import raise_descriptor_limit
     from peakline.service.run import Server
 

@@ -15,12 +15,15 @@ from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
 from peakline.service.addresses import join_port, literal_address
 from peakline.service.background import Indexer, WarmUp
+from peakline.service.core import Analysis
+from peakline.service.http import create_app
+from peakline.service.http.page_routes import editions
+from peakline.service.http_server import HttpServer, bind
 from peakline.service.metrics import Metrics
 from peakline.service.settings import Settings, check_settings, is_loopback
 
 if TYPE_CHECKING:
     from peakline.service.grpc_server import GrpcServer
-    from peakline.service.http_server import HttpServer
 
 _COUNTING_S = 10.0
 """How long the announcement waits for the number of sessions; a bucket may take minutes."""
@@ -43,8 +46,6 @@ class Server:
     """
 
     def __init__(self, settings: Settings) -> None:
-        from peakline.service.core import Analysis
-
         check_settings(settings)
         self.settings = settings
         self.access = Access(settings)
@@ -99,9 +100,6 @@ class Server:
 
     def start(self) -> None:
         """Bind both ports, then serve both faces; the kernels are loaded beside it."""
-        from peakline.service.http import create_app
-        from peakline.service.http_server import HttpServer, bind
-
         settings = self.settings
         self._clean()
         self.engine.executor.start()
@@ -164,8 +162,6 @@ class Server:
 
     def _prepare(self) -> None:
         """What any first request would wait for."""
-        from peakline.service.http.page_routes import editions
-
         with suppress(OSError):  # the page says what it has lost
             editions.prepare()
         self.engine.sql_pool.start()

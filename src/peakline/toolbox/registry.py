@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from peakline.errors import NotFoundError
 from peakline.toolbox.answer_rows import ToolAnswer
+from peakline.toolbox.parameter_schema import schema_of
 from peakline.toolbox.parameters import Parameters, check_choice
 
 if TYPE_CHECKING:
@@ -116,8 +117,6 @@ class Tool:
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the parameters."""
-        from peakline.toolbox.parameter_schema import schema_of
-
         return schema_of(self.parameters)
 
     def checked_format(self, format: str | None) -> str:  # noqa: A002 (as in `run_tool`)

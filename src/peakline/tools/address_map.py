@@ -176,19 +176,18 @@ def _where(values: AnyArray, known: BoolArray) -> list[int | None]:
 def _over_time(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> dict[str, Any]:
-    from peakline.memory.fragmentation.address_map import over_time, placed, with_segments
     from peakline.tools.live_memory.recorded import stretch_of
 
     start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
     if end <= start:
         raise UsageError("address_map: a stretch of time needs an end after its start")
-    found = placed(profile, number)
+    found = memory.placed(profile, number)
     if not found.rows.size:
         return {"reason": "no buffer has an address"}
     segments = memory.segment_spans(profile, records.allocators[number])
     if segments is not None:
-        found = with_segments(found, segments)
-    drawn = over_time(records, found, (start, end), parameters.limit)
+        found = memory.with_segments(found, segments)
+    drawn = memory.map_over_time(records, found, (start, end), parameters.limit)
     return {
         "start_ps": start,
         "end_ps": end,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peakline import timing
+from peakline import memory, timing
 from peakline.text import check_repeated
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -102,13 +102,11 @@ def _rows(
     profile: Profile, ops: tuple[OpTime, ...], between: tuple[int, int] | None
 ) -> list[dict[str, Any]]:
     """A row per op; where one of a name ran on both sides, its memory stands with the device."""
-    from peakline.memory.over_time.live import op_bytes_of
-
-    memory, costs = op_bytes_of(profile, between), timing.host_costs(profile)
+    allocated, costs = memory.op_bytes_of(profile, between), timing.host_costs(profile)
     found = []
     seen: set[str] = set()
     for op in ops:
-        own = None if op.op in seen else memory.get(op.op)
+        own = None if op.op in seen else allocated.get(op.op)
         seen.add(op.op)
         flops, moved = op.flops, op.bytes_accessed
         if op.side == "host" and op.op in costs:

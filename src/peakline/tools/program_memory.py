@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from peakline import hlo
+from peakline import hlo, memory
 from peakline.errors import NotFoundError
 from peakline.suggest import there_is
 from peakline.toolbox.parameters import Parameters, parameter
@@ -46,12 +46,9 @@ def _run(profile: Profile, parameters: ProgramMemoryParameters, _output_format: 
 
 
 def _document(profile: Profile, parameters: ProgramMemoryParameters) -> dict[str, Any]:
-    from peakline.memory.over_time.program_layers import peak_tree, program_layers
-    from peakline.memory.over_time.trees import columns_of_tree
-
     labels = hlo.labels_of(profile)
     known = [hlo.memory_of(profile, number) for number in range(len(labels))]
-    peaks = [memory.peak_bytes if memory.is_known else 0 for memory in known]
+    peaks = [usage.peak_bytes if usage.is_known else 0 for usage in known]
     order = sorted(range(len(labels)), key=lambda one: (-peaks[one], one))
     document: dict[str, Any] = {
         "host": profile.host,
@@ -71,7 +68,7 @@ def _document(profile: Profile, parameters: ProgramMemoryParameters) -> dict[str
         "live_bytes": [],
         "layers": [],
         "bytes": [],
-        "tree": columns_of_tree(None),
+        "tree": memory.columns_of_tree(None),
         "rows": [],
         "rows_total": 0,
     }
@@ -81,11 +78,11 @@ def _document(profile: Profile, parameters: ProgramMemoryParameters) -> dict[str
     if not labels:
         return document
     number = order[0] if parameters.program is None else labels.index(parameters.program)
-    memory, schedule = known[number], hlo.schedule_of(profile, number)
+    usage, schedule = known[number], hlo.schedule_of(profile, number)
     document |= {"program": labels[number], "instructions": int(schedule.rows.size)}
-    if not memory.is_known:
+    if not usage.is_known:
         return document | {"reason": _NOT_KNOWN}
-    found = program_layers(profile, number, parameters.by, parameters.width)
+    found = memory.program_layers(profile, number, parameters.by, parameters.width)
     if found is None:
         document["reason"] = _NOT_BY_VALUE
     else:
@@ -95,13 +92,13 @@ def _document(profile: Profile, parameters: ProgramMemoryParameters) -> dict[str
             "layers": [vars(layer) for layer in found.layers],
             "bytes": found.bytes.tolist(),
         }
-    tree = peak_tree(profile, number, parameters.by, labels[number])
+    tree = memory.peak_tree(profile, number, parameters.by, labels[number])
     rows, total = _rows(profile, number, parameters.limit)
     return document | {
-        "peak_bytes": memory.peak_bytes,
-        "found_by": memory.found_by,
+        "peak_bytes": usage.peak_bytes,
+        "found_by": usage.found_by,
         "peak": schedule.peak,
-        "tree": columns_of_tree(tree),
+        "tree": memory.columns_of_tree(tree),
         "rows": rows,
         "rows_total": total,
     }
@@ -111,14 +108,12 @@ def _rows(profile: Profile, number: int, limit: int) -> tuple[list[dict[str, Any
     """What holds memory at the peak, the largest first; ``item`` is its node in `graph_scopes`."""
     import numpy as np
 
-    from peakline.memory.over_time.program_layers import instructions_of
-
-    memory, table = hlo.memory_of(profile, number), instructions_of(profile, number)
-    live, lives = memory.live_set, memory.lives
+    usage, table = hlo.memory_of(profile, number), memory.instructions_of(profile, number)
+    live, lives = usage.live_set, usage.lives
     shown = live.take(np.arange(min(limit, live.bytes.size)))
     texts = {name: table.names(name) for name in ("name", "opcode", "op_name", "source_file")}
     is_line = table.is_valid("source_line")
-    has_place = memory.need is None and lives.start.size > 0
+    has_place = usage.need is None and lives.start.size > 0
     rows = []
     for size, buffer, item, kind in zip(
         shown.bytes.tolist(), shown.buffer.tolist(), shown.instruction.tolist(),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from peakline import timing, trace
+from peakline import findings, timing, trace
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json, quoted_csv
@@ -44,11 +44,9 @@ class _Part:
 
 
 def _times(profile: Profile) -> StepTimes:
-    from peakline.findings.time_answer import NO_STEPS, NOTHING
-
     times = timing.step_times(profile)
     if not times.rows:
-        profile.warn(NO_STEPS, NOTHING, once=True)
+        profile.warn(findings.NO_STEPS, findings.UNMARKED, once=True)
     return times
 
 

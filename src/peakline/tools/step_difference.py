@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from peakline import findings, timing
+from peakline import findings, timing, trace
 from peakline.text import check_repeated
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -56,9 +56,7 @@ def _run(profile: Profile, parameters: StepDifferenceParameters, output_format: 
         profile, parameters.step, parameters.last, parameters.against, parameters.device
     )
     if found is None:
-        from peakline.findings.time_answer import NO_STEPS, NOTHING
-
-        profile.warn(NO_STEPS, NOTHING, once=True)
+        profile.warn(findings.NO_STEPS, findings.UNMARKED, once=True)
     if output_format == "csv":
         rows = [] if found is None else _works(profile, found.ops, parameters.limit)
         columns = [name for name in _COLUMNS if name not in {"events", "usual_events"}]
@@ -134,14 +132,12 @@ def _mean(head: str, mean: Mean) -> dict[str, int]:
 
 
 def _works(profile: Profile, works: Sequence[Work], limit: int) -> list[dict[str, Any]]:
-    from peakline.trace.frames import frame_of
-
     return [
         {
             "part": one.part,
             "name": one.name,
             "title": findings.title_of(one.name),
-            "is_frame": one.name is not None and frame_of(one.name) is not None,
+            "is_frame": one.name is not None and trace.frame_of(one.name) is not None,
             "side": one.side,
             "count": one.count[0],
             "usual_count": one.count[1],
@@ -158,19 +154,17 @@ def _events(profile: Profile, places: Sequence[int]) -> list[dict[str, Any]]:
     """Events as the ``timeline`` tool numbers them."""
     import numpy as np
 
-    from peakline.trace.events import trace_of
-
-    trace, events = trace_of(profile), np.array(places, np.int64)
-    lines = trace.lines_of(events).tolist()
+    recorded, events = trace.trace_of(profile), np.array(places, np.int64)
+    lines = recorded.lines_of(events).tolist()
     return [
         {
             "event": int(row),
             "line": line,
-            "line_name": trace.lines[line].name,
-            "start_ps": int(trace.start[event]),
-            "duration_ps": int(trace.end[event] - trace.start[event]),
+            "line_name": recorded.lines[line].name,
+            "start_ps": int(recorded.start[event]),
+            "duration_ps": int(recorded.end[event] - recorded.start[event]),
         }
-        for event, row, line in zip(places, trace.rows(events).tolist(), lines, strict=True)
+        for event, row, line in zip(places, recorded.rows(events).tolist(), lines, strict=True)
     ]
 
 

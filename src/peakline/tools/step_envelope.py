@@ -57,9 +57,7 @@ class StepEnvelopeParameters(Parameters):
 def _run(profile: Profile, parameters: StepEnvelopeParameters, _output_format: str) -> bytes:
     times = timing.step_times(profile)
     if not times.rows:
-        from peakline.findings.time_answer import NO_STEPS, NOTHING
-
-        profile.warn(NO_STEPS, NOTHING, once=True)
+        profile.warn(findings.NO_STEPS, findings.UNMARKED, once=True)
         return compact_json(_NONE)
     return compact_json(_document(profile, times, parameters))
 

@@ -55,9 +55,7 @@ def _run(profile: Profile, parameters: StepHeatParameters, _output_format: str) 
         "rows": [], "names": {}, "rows_total": 0,
     }  # fmt: skip
     if not times.rows:
-        from peakline.findings.time_answer import NO_STEPS, NOTHING
-
-        profile.warn(NO_STEPS, NOTHING, once=True)
+        profile.warn(findings.NO_STEPS, findings.UNMARKED, once=True)
         return compact_json(document)
     import numpy as np
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from peakline import timing
 from peakline.toolbox.written import Column, DataTable, Value, tables_csv, tables_json
 from peakline.tools import hlo_stats as ours
+from peakline.xprof import rules
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -16,17 +17,13 @@ if TYPE_CHECKING:
 
 
 def _partial(profile: Profile, _parameters: ours.HloStatsParameters) -> HloHost:
-    from peakline.xprof.rules.hlo_host import hlo_host
-
-    return hlo_host(profile)
+    return rules.hlo_of_host(profile)
 
 
 def _combine(
     parts: Sequence[tuple[str, HloHost]], _parameters: ours.HloStatsParameters, output_format: str
 ) -> bytes:
-    from peakline.xprof.rules.hlo_host import combine_hlo_hosts
-
-    host = combine_hlo_hosts([part for _, part in parts])
+    host = rules.combine_hlo_hosts([part for _, part in parts])
     columns = [Column(name, kind, label) for name, kind, label in ours.COLUMNS]  # type: ignore[arg-type]
     rows: list[list[Value]] = [
         ours.row_of(op, timing.rates_of(op, host.peaks, host.environment.hardware), parent, place)

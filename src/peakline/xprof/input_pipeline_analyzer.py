@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import Column, DataTable, tables_csv, tables_json
+from peakline.xprof import rules
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -33,21 +34,17 @@ class InputPipelineParameters(XprofParameters):
 
 def _partial(profile: Profile, parameters: InputPipelineParameters) -> _Part:
     """What one host contributes: its steps and its ops."""
-    from peakline.xprof.rules.host_ops import host_input
-    from peakline.xprof.rules.steps import host_steps
-
     compatible = parameters.compatible == "xprof"
-    return host_steps(profile, compatible=compatible), host_input(profile, compatible=compatible)
+    return rules.host_steps(profile, compatible=compatible), rules.host_input(
+        profile, compatible=compatible
+    )
 
 
 def _combine(
     parts: Sequence[tuple[str, _Part]], parameters: InputPipelineParameters, output_format: str
 ) -> bytes:
-    from peakline.xprof.rules.host_ops import combine_inputs
-    from peakline.xprof.rules.steps import combine_steps
-
-    database = combine_steps([(host, steps) for host, (steps, _) in parts])
-    ops = combine_inputs(ops for _, (_, ops) in parts)
+    database = rules.combine_steps([(host, steps) for host, (steps, _) in parts])
+    ops = rules.combine_inputs(ops for _, (_, ops) in parts)
     compatible = parameters.compatible == "xprof"
     tables = _tables(database, ops, compatible=compatible)
     if output_format == "csv":
@@ -57,22 +54,17 @@ def _combine(
 
 
 def _tables(database: StepDatabase, host: HostInput, *, compatible: bool) -> list[DataTable]:
-    from peakline.xprof.rules.step_model import TPU
-    from peakline.xprof.rules.step_tables import NoTable, analysed, diagnostics_table, step_warnings
-
-    steps, _, ops = analysed(database, host, compatible=compatible)
-    slowest = _slowest(database) if database.hardware == TPU else NoTable(())
+    steps, _, ops = rules.analysed(database, host, compatible=compatible)
+    slowest = _slowest(database) if database.hardware == rules.TPU else rules.NoTable(())
     return [
         slowest, steps, _ops_table(ops), _recommendations(),
-        diagnostics_table(step_warnings(database)),
+        rules.diagnostics_table(rules.step_warnings(database)),
     ]  # fmt: skip
 
 
 def _slowest(database: StepDatabase) -> DataTable:
     """Of every step of TPUs the core that was slowest to be fed."""
-    from peakline.xprof.rules.bottleneck import tpu_steps_of
-
-    steps = tpu_steps_of(database)
+    steps = rules.tpu_steps_of(database)
     columns = [Column(str(number), "string", str(number)) for number in range(len(steps))]
     return DataTable(
         [Column("index", "string", "Index"), *columns],
@@ -116,11 +108,9 @@ def _ops_table(found: InputOps) -> DataTable:
 
 
 def _recommendations() -> DataTable:
-    from peakline.xprof.rules.bottleneck import link
-
     places = (_DATASET + "prefetch", _DATASET + "interleave", _RECORDS)
     ahead, demanded = (
-        ", ".join(map(link, places, texts))
+        ", ".join(map(rules.link, places, texts))
         for texts in (
             ("prefetch size", "interleave cycle_length", "reader buffer_size"),
             ("prefetch", "interleave", "reader buffer"),
@@ -133,7 +123,7 @@ def _recommendations() -> DataTable:
         ),
         (
             "Data preprocessing: you may increase num_parallel_calls in "
-            f"{link(_DATASET + 'map', 'Dataset map()')} or preprocess the data OFFLINE."
+            f"{rules.link(_DATASET + 'map', 'Dataset map()')} or preprocess the data OFFLINE."
         ),
         (
             "Reading data from files in advance: you may tune parameters in the following tf.data "
@@ -145,7 +135,7 @@ def _recommendations() -> DataTable:
         ),
         (
             "Other data reading or processing: you may consider using the "
-            f"{link(_GUIDE, 'tf.data API')} (if you are not using it now)"
+            f"{rules.link(_GUIDE, 'tf.data API')} (if you are not using it now)"
         ),
     )
     return DataTable((Column("link", "string", "link"),), [[text] for text in advice])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peakline.tools import kernel_stats as ours
+from peakline.xprof import rules
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -19,12 +20,10 @@ _SHARED, _AVERAGE = 2, 11
 
 
 def _partial(profile: Profile, _parameters: ours.KernelStatsParameters) -> list[KernelReport]:
-    from peakline.xprof.rules.kernels import MOST_KERNELS, xprof_kernel_reports
-
-    found = xprof_kernel_reports(profile)
-    if (cut := len(found) - MOST_KERNELS) > 0:
-        profile.warn(_CUT, f"kernels beyond the first {MOST_KERNELS} left out", cut)
-    return found[:MOST_KERNELS]
+    found = rules.xprof_kernel_reports(profile)
+    if (cut := len(found) - rules.MOST_KERNELS) > 0:
+        profile.warn(_CUT, f"kernels beyond the first {rules.MOST_KERNELS} left out", cut)
+    return found[: rules.MOST_KERNELS]
 
 
 def _combine(
@@ -32,9 +31,7 @@ def _combine(
     _parameters: ours.KernelStatsParameters,
     output_format: str,
 ) -> bytes:
-    from peakline.xprof.rules.kernels import longest
-
-    every = longest([report for _, reports in parts for report in reports])
+    every = rules.longest([report for _, reports in parts for report in reports])
     return ours.kernel_table(map(_row, every), output_format)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
+from peakline.xprof import rules
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -45,28 +46,23 @@ class PodViewerParameters(Parameters):
 
 def _partial(profile: Profile, parameters: PodViewerParameters) -> _Part:
     """What one host gives: its steps, and when its clock was zero (ns since 1970)."""
-    from peakline.xprof.rules.steps import host_steps
-
     # Unlike its other tools, XProf's pod viewer shows the first and the last step too.
-    steps = host_steps(profile, compatible=bool(parameters.compatible), whole_only=False)
+    steps = rules.host_steps(profile, compatible=bool(parameters.compatible), whole_only=False)
     return steps, profile.start_ns
 
 
 def _combine(
     parts: Sequence[tuple[str, _Part]], parameters: PodViewerParameters, _format: str
 ) -> bytes:
-    from peakline.xprof.rules.step_tables import step_warnings
-    from peakline.xprof.rules.steps import combine_steps
-
     compatible = bool(parameters.compatible)
     hosts = [(host, steps) for host, (steps, _) in parts]
     if not compatible:
         hosts = _on_one_axis(parts)
-    database = combine_steps(hosts)
+    database = rules.combine_steps(hosts)
     steps = [_step(step, database, compatible=compatible) for step in database.steps]
     document = {
         "podStatsSequence": {"podStatsMap": steps},
-        "diagnostics": {"info": [], "warnings": step_warnings(database), "errors": []},
+        "diagnostics": {"info": [], "warnings": rules.step_warnings(database), "errors": []},
         "stepBreakdownEvents": [
             {"id": number, "name": name} for number, name in enumerate(_EVENTS, 1)
         ],
@@ -147,20 +143,18 @@ def _record(
 
 def _spent(core: CoreStep, compatible: bool) -> dict[int, int]:
     """The time per number of `_EVENTS`, in ps."""
-    from peakline.xprof.rules.step_kinds import SpanKind
-
     spent = dict.fromkeys(range(1, len(_EVENTS) + 1), 0)
     event_of: Mapping[Any, int] = {
-        SpanKind.DEVICE_COMPUTE_32: _COMPUTE,
-        SpanKind.DEVICE_COMPUTE_16: _COMPUTE,
-        SpanKind.DEVICE_TO_DEVICE: _TO_DEVICE,
-        SpanKind.DEVICE_COLLECTIVES: _COLLECTIVES,
-        SpanKind.HOST_COMPUTE: _HOST,
-        SpanKind.HOST_PREPARE: _LAUNCH,
-        SpanKind.HOST_WAIT_INPUT: _INPUT,
-        SpanKind.HOST_TO_DEVICE: _INPUT,
-        SpanKind.DEVICE_TO_HOST: _OUTPUT,
-        SpanKind.UNKNOWN: _OTHERS,
+        rules.SpanKind.DEVICE_COMPUTE_32: _COMPUTE,
+        rules.SpanKind.DEVICE_COMPUTE_16: _COMPUTE,
+        rules.SpanKind.DEVICE_TO_DEVICE: _TO_DEVICE,
+        rules.SpanKind.DEVICE_COLLECTIVES: _COLLECTIVES,
+        rules.SpanKind.HOST_COMPUTE: _HOST,
+        rules.SpanKind.HOST_PREPARE: _LAUNCH,
+        rules.SpanKind.HOST_WAIT_INPUT: _INPUT,
+        rules.SpanKind.HOST_TO_DEVICE: _INPUT,
+        rules.SpanKind.DEVICE_TO_HOST: _OUTPUT,
+        rules.SpanKind.UNKNOWN: _OTHERS,
     }
     for kind, ps in core.kinds.items():
         if kind in event_of:

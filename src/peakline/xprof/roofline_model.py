@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from peakline import timing
 from peakline.toolbox.written import Value, tables_csv, tables_json
 from peakline.tools import roofline_model as ours
+from peakline.xprof import rules
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -22,10 +23,7 @@ _MOST_OPS = 1000
 def _partial(
     profile: Profile, _parameters: ours.RooflineModelParameters
 ) -> tuple[HloHost, HostSteps]:
-    from peakline.xprof.rules.hlo_host import hlo_host
-    from peakline.xprof.rules.steps import host_steps
-
-    return hlo_host(profile), host_steps(profile, compatible=True)
+    return rules.hlo_of_host(profile), rules.host_steps(profile, compatible=True)
 
 
 def _combine(
@@ -33,31 +31,26 @@ def _combine(
     _parameters: ours.RooflineModelParameters,
     output_format: str,
 ) -> bytes:
-    from peakline.xprof.rules.hardware import GPU, TPU
-    from peakline.xprof.rules.hlo_host import combine_hlo_hosts
-    from peakline.xprof.rules.step_tables import diagnostics_table, step_warnings
-    from peakline.xprof.rules.steps import combine_steps
-
-    host = combine_hlo_hosts([part for _, (part, _) in parts])
-    steps = combine_steps([(name, part) for name, (_, part) in parts])
+    host = rules.combine_hlo_hosts([part for _, (part, _) in parts])
+    steps = rules.combine_steps([(name, part) for name, (_, part) in parts])
     hardware = host.environment.hardware
     rows: list[list[Value]] = []
     warnings: list[str] = []
     limits, device_type, multiplier = ours.Limits(), "", 0.0
     table = host.table
-    if hardware in (GPU, TPU):
-        limits = ours.limits_of(host.peaks, is_gpu=hardware == GPU)
+    if hardware in (rules.GPU, rules.TPU):
+        limits = ours.limits_of(host.peaks, is_gpu=hardware == rules.GPU)
         device_type, multiplier = (
             host.environment.device_type,
             timing.ratio(table.normalized_ps, table.op_ps),
         )
-        warnings = step_warnings(steps)
-        made = _Table(host, steps, limits, has_average=hardware == TPU or len(parts) > 1)
+        warnings = rules.step_warnings(steps)
+        made = _Table(host, steps, limits, has_average=hardware == rules.TPU or len(parts) > 1)
         rows = [*made.rows(with_transfers=True), *made.rows(with_transfers=False)]
     shown = ours.table_of(rows, limits, device_type, multiplier, is_gpu="GPU" in device_type)
     if output_format == "csv":
         return tables_csv(shown)
-    return tables_json(shown, diagnostics_table(warnings))
+    return tables_json(shown, rules.diagnostics_table(warnings))
 
 
 @dataclass(frozen=True)

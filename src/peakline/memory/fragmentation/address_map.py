@@ -152,7 +152,7 @@ def _segments(profile: Profile, allocator: str) -> tuple[Int64Array, Int64Array]
     return table.array("address")[mine].astype(np.int64), table.array("total_bytes")[mine]
 
 
-def over_time(
+def map_over_time(
     records: MemoryRecords, found: Placed, stretch: tuple[int, int], most: int
 ) -> OverTime:
     """The buffers over a stretch of time: start, and end (exclusive)."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
+from peakline import repository
 from peakline.errors import UsageError
 from peakline.render.terminal.layout import Text, show
 from peakline.text import one_line
@@ -104,9 +105,7 @@ def deliver(
         return
     from pathlib import Path
 
-    from peakline.repository import write_atomically
-
     target = Path(output)
     if target.exists() and Path(source).exists() and target.samefile(source):
         raise UsageError(f"{output}: is the profile itself; choose another name")
-    write_atomically(output, write, replace=force)
+    repository.write_atomically(output, write, replace=force)

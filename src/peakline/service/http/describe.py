@@ -16,6 +16,7 @@ from peakline import __version__
 from peakline.service.http import documents
 from peakline.service.http.documents import Body
 from peakline.service.http.problems import MEDIA_TYPE, Problem
+from peakline.toolbox.parameter_schema import properties_of, required_of
 
 if TYPE_CHECKING:
     from peakline.service.http.routing import Operation
@@ -177,8 +178,6 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _parameters(place: str, kind: type[Parameters] | None) -> list[dict[str, Any]]:
-    from peakline.toolbox.parameter_schema import properties_of, required_of
-
     if kind is None:
         return []
     required = required_of(kind)

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from peakline.engine import Answer
+from peakline.figures.named import FigureQuestion, figure_kind, figure_names
 from peakline.service.http.answers import MEDIA_TYPES, data_response
 from peakline.service.http.describe import (
     ASKING,
@@ -177,8 +178,6 @@ async def list_figures(request: Request, _query: NoQuery) -> Response:
     """Names and parameters; docs/figures.md says what each shows."""
 
     def work() -> list[dict[str, object]]:
-        from peakline.figures.named import figure_kind, figure_names
-
         return [
             {
                 "name": kind.name,
@@ -214,8 +213,6 @@ async def draw_figure(request: Request, path: FigurePath, query: FigureQuery) ->
     context = accepted(request, session=path.session_id, tool=path.figure, host=query.host)
 
     def draw() -> Answer:
-        from peakline.figures.named import FigureQuestion
-
         chosen = FigureQuestion(path.figure, query.allocator, query.device, query.side, query.theme)
         return context.analysis.figure(query.root, path.session_id, query.host, chosen)
 

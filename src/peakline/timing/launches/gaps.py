@@ -12,9 +12,11 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array
 from peakline.tables import Profile
 from peakline.tables.once import once
+from peakline.timing.frame_work import callee_title
 from peakline.timing.launches.summary import launch_summary
 from peakline.timing.ops.eager import called, on_host
 from peakline.timing.steps.facts import StepFacts
+from peakline.timing.steps.slow import own_in
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity, is_marker
 from peakline.trace.activity_sets import (
@@ -239,9 +241,6 @@ def stalls_of(facts: StepFacts, gaps: AnyArray, usual: int) -> AnyArray:
 
 def runs_between(profile: Profile, facts: StepFacts) -> list[str]:
     """What threads of the host run between the steps, the names with most self time first."""
-    from peakline.timing.frame_work import callee_title
-    from peakline.timing.steps.slow import own_in
-
     gap, end = facts.part("gap_before_ps"), facts.part("start_ps")
     rows = np.flatnonzero((gap > 0) & (facts.number > 0))
     rows = rows[np.argsort(end[rows], kind="stable")]

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +17,8 @@ from peakline.schema.shapes import shape
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.ops.metrics import OpFacts, OpMetrics, Place, Source
-from peakline.timing.programs.device import Key
+from peakline.timing.programs.device import DeviceOp, Key
 from peakline.wire import Plan, as_buffer, decode
-
-if TYPE_CHECKING:
-    from peakline.timing.programs.device import DeviceOp
 
 _OP_LINE = "XLA Ops"
 _WANTED = frozenset(
@@ -44,8 +40,6 @@ def tpu_ops(profile: Profile, rows: Int64Array) -> tuple[list[DeviceOp], Int32Ar
 
     An instruction without a number (``symbol_id`` 0) is the program as a whole, and no op.
     """
-    from peakline.timing.programs.device import DeviceOp
-
     types = profile.columns("event_types")
     said, known = type_stats_of(profile), types_of(profile, rows)
     names, shown = types.names("name"), types.names("display_name")

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from peakline import trace
+from peakline.timing.launches.gaps import sum_of
+from peakline.timing.step_breakdown import step_times
+from peakline.timing.steps.variation import Straggler, device_straggler, host_steps, straggler_among
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.timing.step_breakdown import StepTimes
     from peakline.timing.steps.facts import StepFacts
-    from peakline.timing.steps.variation import Straggler
     from peakline.trace.clocks import HostClock
 
 BEHIND = 0.05
@@ -75,16 +77,12 @@ def host_steps_of(profile: Profile) -> HostSteps | None:
 
     Raises InputError when the profile cannot be read.
     """
-    from peakline.timing.step_breakdown import step_times
-
     times = step_times(profile)
     return HostSteps(times, trace.clock_of(profile)) if times.rows else None
 
 
 def host_straggler(hosts: Sequence[tuple[str, HostSteps]]) -> Straggler | None:
     """The host that the others wait for, if there is one; ``hosts`` by name."""
-    from peakline.timing.steps.variation import host_steps, straggler_among
-
     if len(hosts) < 2:
         return None
     alignment = trace.align([replace(steps.clock, host=host) for host, steps in hosts])
@@ -99,8 +97,6 @@ def host_straggler(hosts: Sequence[tuple[str, HostSteps]]) -> Straggler | None:
 def longer_host(hosts: Sequence[tuple[str, HostSteps]]) -> HostStraggler | None:
     """The straggler of `host_straggler`, and whether it works longer than the others."""
     import numpy as np
-
-    from peakline.timing.steps.variation import host_steps
 
     works = {}
     for host, steps in hosts:
@@ -123,8 +119,6 @@ def _slower_host(
     """
     import numpy as np
 
-    from peakline.timing.steps.variation import Straggler
-
     if len(works) < 2:
         return None
     name = max(works, key=lambda host: works[host])
@@ -142,10 +136,6 @@ def _slower_host(
 def behind_of(profile: Profile, facts: StepFacts) -> Behind | None:
     """The device that the others wait for because it works longer, in most steps."""
     import numpy as np
-
-    from peakline.timing.launches.gaps import sum_of
-    from peakline.timing.step_breakdown import step_times
-    from peakline.timing.steps.variation import device_straggler
 
     found = device_straggler(step_times(profile)) if len(facts.devices) > 1 else None
     if found is None or found.share < BEHIND or found.often < OFTEN_BEHIND:

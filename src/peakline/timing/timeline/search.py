@@ -11,6 +11,7 @@ import numpy as np
 
 from peakline.arrays import BoolArray, Int64Array
 from peakline.deadline import checked
+from peakline.patterns import Pattern
 from peakline.tables import Profile
 from peakline.timing.timeline.index import Timeline
 from peakline.trace.frames import frame_of
@@ -184,8 +185,6 @@ def names_with(timeline: Timeline, text: str, *, is_pattern: bool) -> BoolArray:
     """
     names = timeline.trace.name.values
     if is_pattern:
-        from peakline.patterns import Pattern
-
         return Pattern(text).is_in(names)
     wanted = text.casefold()
     return np.fromiter((wanted in name.casefold() for name in checked(names)), np.bool_, len(names))

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from peakline import document, findings
 from peakline.findings.catalogue import kind_names
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
@@ -44,34 +45,28 @@ class MemoryFindingsParameters(Parameters):
 
 def _partial(profile: Profile, parameters: MemoryFindingsParameters) -> dict[str, list[Any]]:
     """One host's findings and the rows of each analysis."""
-    from peakline.document.details import sentences
-    from peakline.document.memory_json import details_json
-    from peakline.findings.memory_answer import answer_memory
-
-    answer = answer_memory(profile, allocator=parameters.allocator, step=parameters.step)
-    findings = [
+    answer = findings.answer_memory(profile, allocator=parameters.allocator, step=parameters.step)
+    rows = [
         found.as_json()
         for found in answer.findings
         if found.is_at_least(parameters.min_severity) and parameters.kind in {None, found.kind}
     ]
-    document: dict[str, list[Any]] = {"findings": [*findings], **{name: [] for name in _DETAILS}}
+    result: dict[str, list[Any]] = {"findings": [*rows], **{name: [] for name in _DETAILS}}
     for details, peak in zip(answer.details, answer.allocators, strict=True):
-        texts = sentences(details, peak, moment=answer.moment)
-        for name, value in details_json(details, peak).items():
+        texts = document.sentences(details, peak, moment=answer.moment)
+        for name, value in document.details_json(details, peak).items():
             entries: list[Any] = value if isinstance(value, list) else [value] if value else []
             for place, entry in enumerate(entries):
                 words = {"sentence": "".join(texts[name][place : place + 1])}
-                document[name].append({"allocator": peak.allocator} | entry | words)
-    return document
+                result[name].append({"allocator": peak.allocator} | entry | words)
+    return result
 
 
 def _run(profile: Profile, parameters: MemoryFindingsParameters, output_format: str) -> bytes:
-    document = _partial(profile, parameters)
+    result = _partial(profile, parameters)
     if output_format == "markdown":
-        from peakline.document.memory_json import markdown
-
-        return markdown(document["findings"]).encode()
-    return compact_json(document)
+        return document.markdown(result["findings"]).encode()
+    return compact_json(result)
 
 
 def _combine(
@@ -89,7 +84,7 @@ def _combine(
     if output_format == "markdown":
         return _markdown_of_hosts(parts)
     found: dict[tuple[object, ...], dict[str, Any]] = {}
-    document: dict[str, list[object]] = {"findings": [], **{name: [] for name in _DETAILS}}
+    result: dict[str, list[object]] = {"findings": [], **{name: [] for name in _DETAILS}}
     for host, told in parts:
         for finding in told["findings"]:
             whole = found.setdefault(
@@ -99,9 +94,9 @@ def _combine(
                 whole["hosts"].append(host)
                 whole["evidence_by_host"][host] = finding["evidence"]
         for name in _DETAILS:
-            document[name] += [{"host": host} | entry for entry in told[name]]
-    document["findings"] += found.values()
-    return compact_json(document)
+            result[name] += [{"host": host} | entry for entry in told[name]]
+    result["findings"] += found.values()
+    return compact_json(result)
 
 
 _SAME = ("allocator", "cause", "op", "region_type", "data_type", "shape", "buffer_bytes")
@@ -114,13 +109,11 @@ def _identity(finding: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _markdown_of_hosts(parts: Sequence[tuple[str, dict[str, list[Any]]]]) -> bytes:
-    from peakline.document.memory_json import markdown, markdown_of_hosts
-
     hosts: dict[str, list[str]] = {}
     for host, told in parts:
         for finding in told["findings"]:
-            hosts.setdefault(markdown([finding]), []).append(host)
-    return markdown_of_hosts(hosts).encode()
+            hosts.setdefault(document.markdown([finding]), []).append(host)
+    return document.markdown_of_hosts(hosts).encode()
 
 
 TOOL = Tool(

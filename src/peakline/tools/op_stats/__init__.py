@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from peakline import tfprof
 from peakline.errors import NotFoundError, PeaklineError, UsageError
 from peakline.suggest import there_is
 from peakline.toolbox.parameters import Parameters, parameter
@@ -26,10 +27,8 @@ _BESIDE = ("graph.pb", "graph.pbtxt", "*graph.pb", "*graph.pbtxt", "*.meta")
 
 
 def _known_columns(select: tuple[str, ...]) -> tuple[str, ...]:
-    from peakline.tfprof import SELECTABLE
-
-    if unknown := [name for name in select if name not in SELECTABLE]:
-        raise ValueError(f"no column {unknown[0]!r}{there_is(unknown[0], SELECTABLE)}")
+    if unknown := [name for name in select if name not in tfprof.SELECTABLE]:
+        raise ValueError(f"no column {unknown[0]!r}{there_is(unknown[0], tfprof.SELECTABLE)}")
     return select
 
 
@@ -103,24 +102,14 @@ class OpStatsParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: OpStatsParameters, output_format: str) -> bytes:
-    from peakline.tfprof import (
-        DEEPEST_SCOPE,
-        Options,
-        check_patterns,
-        code_view,
-        graph_view,
-        op_view,
-        scope_view,
-        too_deep,
-    )
     from peakline.tools.op_stats.output import view_json, view_proto
     from peakline.tools.op_stats.text import view_text
 
     given = parameters.but(*_OPTIONS_OF_THE_TOOL)
     for name, value in given.items():
         if isinstance(value, tuple):
-            check_patterns(name, value)
-    options = Options(**given)
+            tfprof.check_patterns(name, value)
+    options = tfprof.Options(**given)
     if not TOOL.may_support(frozenset(profile.tables)):
         return _nothing(profile, parameters, output_format)
     stats = _stats(profile, parameters.graph)
@@ -129,14 +118,19 @@ def _run(profile: Profile, parameters: OpStatsParameters, output_format: str) ->
     if parameters.view in {"scope", "advise"}:
         profile.warn(
             "deep_scopes",
-            f"names of more than {DEEPEST_SCOPE} scopes: what is further inside is no row",
-            too_deep(stats),
+            f"names of more than {tfprof.DEEPEST_SCOPE} scopes: what is further inside is no row",
+            tfprof.too_deep(stats),
         )
     if parameters.view == "advise":
         return _advice(stats, output_format)
     if output_format != "text" or "input_shapes" in parameters.select:
         stats.check_input_shapes()
-    views = {"scope": scope_view, "graph": graph_view, "op": op_view, "code": code_view}
+    views = {
+        "scope": tfprof.scope_view,
+        "graph": tfprof.graph_view,
+        "op": tfprof.op_view,
+        "code": tfprof.code_view,
+    }
     shown = views[parameters.view](stats, options)
     if shown is None:
         profile.warn("no_code_traces", "the graph does not say which Python lines made its nodes")
@@ -158,23 +152,20 @@ def _nothing(profile: Profile, parameters: OpStatsParameters, output_format: str
 
 
 def _advice(stats: OpStats, output_format: str) -> bytes:
-    from peakline.tfprof import advise
     from peakline.tools.op_stats.output import advice_json, advice_proto
     from peakline.tools.op_stats.text import advice_text
 
     writers = {"json": advice_json, "proto": advice_proto, "text": advice_text}
-    return writers[output_format](advise(stats))
+    return writers[output_format](tfprof.advise(stats))
 
 
 def _stats(profile: Profile, graph: str | None) -> OpStats:
-    from peakline.tfprof import read_op_stats
-
     other = _graph_profile(profile, graph)
     if other is None:
-        stats = read_op_stats(profile)
+        stats = tfprof.read_op_stats(profile)
     else:
         with other:
-            stats = read_op_stats(profile, other)
+            stats = tfprof.read_op_stats(profile, other)
             for warning in other.warnings:
                 profile.warn(warning.kind, f"{other.path}: {warning.detail}", warning.count)
     if stats.costs is not None and stats.costs.lacks_streams:
@@ -221,11 +212,11 @@ def _open_graph(path: str) -> Profile | None:
 
 
 def _has_full_graph(profile: Profile) -> bool:
-    from peakline.tfprof import FULL_GRAPHS
-
     if "graphs" not in profile.tables:
         return False
-    return any(kind in FULL_GRAPHS for kind in profile.columns("graphs").names("kind").values)
+    return any(
+        kind in tfprof.FULL_GRAPHS for kind in profile.columns("graphs").names("kind").values
+    )
 
 
 def _beside(path: str) -> Iterable[str]:

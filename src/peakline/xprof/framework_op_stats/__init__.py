@@ -13,6 +13,7 @@ from peakline import timing
 from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import tables_csv, tables_json
+from peakline.xprof import rules
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -29,24 +30,19 @@ class FrameworkOpStatsParameters(XprofParameters):
 
 def _partial(profile: Profile, parameters: FrameworkOpStatsParameters) -> HostOpStats:
     from peakline.xprof.framework_op_stats.rows import MOST_OPS, HostOpStats, is_cut
-    from peakline.xprof.rules.device_ops import device_table, xprof_device_table
-    from peakline.xprof.rules.hardware import peaks_of
-    from peakline.xprof.rules.host_ops import host_table, xprof_host_table
 
     if parameters.compatible and profile.event_rules.planes is not None:
-        from peakline.xprof.rules.kernels import xprof_kernel_reports
-
-        host, device = xprof_host_table(profile), xprof_device_table(profile)
+        host, device = rules.xprof_host_table(profile), rules.xprof_device_table(profile)
         for side, table in (("host", host), ("device", device)):
             if cut := is_cut(table, device=side == "device"):
                 profile.warn(_CUT, f"ops of the {side} beyond the first {MOST_OPS} left out", cut)
         return HostOpStats(
-            host, device, peaks_of(profile, strict=True), xprof_kernel_reports(profile)
+            host, device, rules.peaks_of(profile, strict=True), rules.xprof_kernel_reports(profile)
         )
     return HostOpStats(
-        host_table(profile),
-        device_table(profile),
-        peaks_of(profile),
+        rules.host_table(profile),
+        rules.device_table(profile),
+        rules.peaks_of(profile),
         timing.kernel_reports(profile),
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from peakline.errors import NotFoundError, UsageError
 from peakline.tools import graph_viewer as ours
+from peakline.xprof import rules
 
 if TYPE_CHECKING:
     from peakline.schema import HloModuleProto
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
 
 
 def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str) -> bytes:
-    from peakline.xprof.rules.programs import find_program
-    from peakline.xprof.rules.reading import NOT_TAKEN, as_read
-
-    number = find_program(profile, parameters.module_name, parameters.program_id, _node(parameters))
+    number = rules.find_program(
+        profile, parameters.module_name, parameters.program_id, _node(parameters)
+    )
     programs = profile.programs()
     if programs is None:
         raise NotFoundError(f"{profile.path}: no compiled programs")
@@ -28,11 +28,11 @@ def _run(profile: Profile, parameters: GraphViewerParameters, output_format: str
     if parameters.type == "json":
         raise UsageError("graph_viewer: XProf has no JSON of a program")
     if parameters.type == "pbtxt":
-        return ours.message_text(profile, data, NOT_TAKEN)
+        return ours.message_text(profile, data, rules.NOT_TAKEN)
     if parameters.type == "custom_call":
         # XProf 2.24.2 does not know it: it writes the long text with metadata.
         parameters = replace(parameters, type="long_txt", show_metadata=True)
-    read = as_read(data)
+    read = rules.as_read(data)
     if parameters.type in ("short_txt", "long_txt"):
         return ours.program_text(read, parameters, len(data))
     if parameters.type == "graph":

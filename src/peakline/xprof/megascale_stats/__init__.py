@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from peakline import trace
 from peakline.toolbox.parameters import XprofParameters
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import Column, DataTable, Value, tables_csv, tables_json_array
@@ -109,20 +110,18 @@ def _host_spans(profile: Profile) -> dict[int, dict[str, list[tuple[int, int]]]]
     """What the host's threads did for a device and a rendezvous, in order of time."""
     import numpy as np
 
-    from peakline.trace.events import HOST, trace_of
-
-    trace = trace_of(profile)
+    recorded = trace.trace_of(profile)
     parsed = {
         code: (int(match[1]), match[2])
-        for code, name in enumerate(trace.name.values)
+        for code, name in enumerate(recorded.name.values)
         if (match := _HOST_EVENT.fullmatch(name))
     }
     found: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
-    for line in trace.lines_on(HOST):
-        codes = trace.name.codes[line.events]
+    for line in recorded.lines_on(trace.HOST):
+        codes = recorded.name.codes[line.events]
         for place in (line.first + np.flatnonzero(np.isin(codes, list(parsed)))).tolist():
-            device, rendezvous = parsed[int(trace.name.codes[place])]
-            found[device][rendezvous].append((int(trace.start[place]), int(trace.end[place])))
+            device, rendezvous = parsed[int(recorded.name.codes[place])]
+            found[device][rendezvous].append((int(recorded.start[place]), int(recorded.end[place])))
     for of_device in found.values():
         for spans in of_device.values():
             spans.sort()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from peakline.errors import UsageError
 from peakline.tools import memory_viewer as ours
+from peakline.xprof import rules
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -19,9 +20,8 @@ _INT32 = range(-(2**31), 2**31)
 
 def _run(profile: Profile, parameters: MemoryViewerParameters, output_format: str) -> bytes:
     from peakline.xprof.memory_viewer.rules import view_of
-    from peakline.xprof.rules.programs import find_program
 
-    number = find_program(profile, parameters.module_name, parameters.program_id)
+    number = rules.find_program(profile, parameters.module_name, parameters.program_id)
     programs = profile.programs()
     if programs is None:
         raise UsageError(f"{profile.path}: no compiled programs")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from peakline import hlo, timing
 from peakline.toolbox.written import compact_json
 from peakline.tools import op_profile as ours
+from peakline.xprof import rules
 
 if TYPE_CHECKING:
     from peakline.tables import Profile
@@ -78,22 +79,19 @@ class HostProfile:
 
 
 def _partial(profile: Profile, _parameters: ours.OpProfileParameters) -> HostProfile:
-    from peakline.xprof.rules.hlo_host import hlo_host
-
     names: dict[int, str] = {}
     for module in hlo.modules_of(profile):
         if module.program_id is not None:
             names.setdefault(module.program_id, module.name)
-    return HostProfile(hlo_host(profile), names)
+    return HostProfile(rules.hlo_of_host(profile), names)
 
 
 def _combine(
     parts: Sequence[tuple[str, HostProfile]], parameters: ours.OpProfileParameters, _format: str
 ) -> bytes:
     from peakline.tools.op_profile.tree import as_json, build_tree
-    from peakline.xprof.rules.hlo_host import combine_hlo_hosts
 
-    host = combine_hlo_hosts([part.host for _, part in parts])
+    host = rules.combine_hlo_hosts([part.host for _, part in parts])
     names: dict[int, str] = {}
     for _, part in parts:
         names = {**part.programs, **names}

@@ -70,7 +70,7 @@ def _table(profile: Profile) -> OpTable:
     return described_table(profile, table, programs, is_tpu=is_tpu)
 
 
-def hlo_host(profile: Profile) -> HloHost:
+def hlo_of_host(profile: Profile) -> HloHost:
     """That of one XSpace; raises InputError when the profile cannot be read."""
     return HloHost(
         _table(profile), peak_rates_of(profile), run_environment_of(profile, strict=True)
