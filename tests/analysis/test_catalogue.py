@@ -1,6 +1,7 @@
 """The catalogue of kinds: what each declares, and that a new one needs nothing but its file."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,16 +53,16 @@ def test_a_kind_is_a_file_of_its_name(name):
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory, root):
-    """A scratch copy of the package with two kinds more; runs Python with it."""
-    scratch = Scratch(tmp_path_factory.mktemp("scratch"), root)
-    scratch.add("findings/kinds/seen_memory.py", MEMORY)
-    scratch.add("findings/kinds/counted_steps.py", TIME)
-    return scratch.run
+    """A scratch copy of the package with two kinds more."""
+    with closing(Scratch(tmp_path_factory.mktemp("scratch"), root)) as scratch:
+        scratch.add("findings/kinds/seen_memory.py", MEMORY)
+        scratch.add("findings/kinds/counted_steps.py", TIME)
+        yield scratch
 
 
 def test_a_new_kind_is_in_every_answer(extended):
     def answer(*arguments):
-        return json.loads(extended("-m", "peakline", *arguments))
+        return json.loads(extended.peakline(*arguments))
 
     memory = answer("memory", LEAK, "--json")["findings"]
     assert [one["kind"] for one in memory][-1] == "seen_memory"
@@ -74,13 +75,13 @@ def test_a_new_kind_is_in_every_answer(extended):
 
 
 def test_a_new_kind_is_on_the_screen_in_the_report_and_in_the_docs(extended, tmp_path):
-    assert "warning: memory was seen thrice" in extended("-m", "peakline", "memory", LEAK)
-    assert "warning (time): steps were counted" in extended("-m", "peakline", "summary", LEAK)
+    assert "warning: memory was seen thrice" in extended.peakline("memory", LEAK)
+    assert "warning (time): steps were counted" in extended.peakline("summary", LEAK)
     page = tmp_path / "report.html"
-    extended("-m", "peakline", "report", LEAK, "-o", page)
+    extended.peakline("report", LEAK, "-o", page)
     assert "Number of sights" in page.read_text()
     write = "import generate_docs as g; print(*g.findings_page({!r}, {!r}), sep=chr(10))"
-    docs = extended("-c", write.format("findings.md", "memory"))
+    docs = extended.run("-c", write.format("findings.md", "memory"))
     assert "`seen_memory`](#seen_memory) | warning | The memory of an allocator was seen. |" in docs
     assert "`sights` (Number of sights)" in docs
-    assert "`counted_steps`" in extended("-c", write.format("time-findings.md", "time"))
+    assert "`counted_steps`" in extended.run("-c", write.format("time-findings.md", "time"))

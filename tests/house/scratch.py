@@ -1,5 +1,6 @@
 """A copy of the package that a test may change, and Python that runs with it."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -7,6 +8,17 @@ import sys
 from pathlib import Path
 
 import peakline
+
+_COMMANDS = """
+import contextlib, io, json, sys
+from peakline.__main__ import main
+for line in sys.stdin:
+    out = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    with contextlib.redirect_stdout(out):
+        code = main(json.loads(line))
+    out.flush()
+    print(json.dumps([code, out.buffer.getvalue().decode()]), flush=True)
+"""
 
 
 class Scratch:
@@ -18,7 +30,9 @@ class Scratch:
     def __init__(self, folder: Path, root: Path) -> None:
         self.package = folder / "peakline"
         self.changed: list[str] = []
-        self._path = os.pathsep.join(map(str, (folder, root, root / "scripts")))
+        path = os.pathsep.join(map(str, (folder, root, root / "scripts")))
+        self._environment = os.environ | {"PYTHONPATH": path}
+        self._commands: subprocess.Popen[str] | None = None
         shutil.copytree(
             Path(peakline.__file__).parent,
             self.package,
@@ -27,7 +41,7 @@ class Scratch:
         )
 
     def add(self, name: str, text: str) -> None:
-        """A new file."""
+        """A new file, before the first command runs."""
         path = self.package / name
         assert not path.exists()
         path.write_text(text, encoding="utf-8")
@@ -46,7 +60,7 @@ class Scratch:
         """What Python prints with the copy in the package's place."""
         result = subprocess.run(
             [sys.executable, *map(str, arguments)],
-            env=os.environ | {"PYTHONPATH": self._path},
+            env=self._environment,
             capture_output=True,
             text=True,
             check=False,
@@ -55,5 +69,21 @@ class Scratch:
         return result.stdout
 
     def peakline(self, *arguments: object) -> str:
-        """What the command line prints."""
-        return self.run("-m", "peakline", *arguments)
+        """What the command line prints. One process runs all commands: importing takes longer."""
+        if self._commands is None:
+            self._commands = subprocess.Popen(
+                [sys.executable, "-c", _COMMANDS],
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        print(json.dumps([*map(str, arguments)]), file=self._commands.stdin, flush=True)
+        code, output = json.loads(self._commands.stdout.readline())
+        assert code == 0, output
+        return output
+
+    def close(self) -> None:
+        """End the process of the commands."""
+        if self._commands is not None:
+            self._commands.communicate()

@@ -4,6 +4,7 @@ Every face has them then. Kinds of findings are in tests/analysis/test_catalogue
 """
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -117,7 +118,8 @@ with server_here(sys.argv[1]) as server:
 
 @pytest.fixture
 def scratch(tmp_path, root):
-    return Scratch(tmp_path, root)
+    with closing(Scratch(tmp_path, root)) as copy:
+        yield copy
 
 
 def _docs(scratch, call):

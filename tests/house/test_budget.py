@@ -90,9 +90,13 @@ def test_a_limit_is_lowered_and_never_raised(check, package, monkeypatch, tmp_pa
     assert "over the budget: lines.a is 3, its limit 1" in capsys.readouterr().out
 
 
-def test_every_figure_has_a_limit(check, root):
+def test_every_figure_has_a_limit(check, package, root, monkeypatch):
+    # `make lint` counts what is in the rooms and in the tests, which takes seconds.
+    monkeypatch.setattr(check, "test_texts", list)
+    rooms = [path.parent.name for path in check.PACKAGE.glob("*/__init__.py")]
+    modules = package(dict.fromkeys(("one.py", *(f"{room}/one.py" for room in rooms)), ""))
     limits = tomllib.loads((root / "scripts" / "house.toml").read_text("utf-8"))
-    now = check.figures(check.read_modules())
+    now = check.figures(modules)
     assert {part: {*entries} for part, entries in limits.items()} == {
         part: {*entries} for part, entries in now.items()
     }

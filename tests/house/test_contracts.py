@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tokenize
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -33,6 +34,17 @@ def _modules(room: str) -> set[str]:
 
 def _sources():
     return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def _definitions(path: Path) -> list[tuple[type[ast.AST], str, set[str]]]:
+    """Functions and classes of a file: what each is, its name, and its arguments' names."""
+    return [
+        (type(node), node.name, {arg.arg for arg in (*args.args, *args.kwonlyargs)})
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for args in [getattr(node, "args", ast.arguments(args=[], kwonlyargs=[]))]
+    ]
 
 
 def test_no_module_imports_itself_by_way_of_others(monkeypatch):
@@ -124,10 +136,8 @@ def test_no_room_above_the_formats_chooses_by_who_wrote_a_profile():
         found += [f"{place}: {flag}" for flag in flags.findall(text)]
         if place.parts[0] in exempt:
             continue
-        for node in ast.walk(ast.parse(text)):
-            name = getattr(node, "name", None) if isinstance(node, ast.FunctionDef) else None
-            if name and vendors.search(name):
-                found.append(f"{place}: {name}")
+        functions = [name for kind, name, _ in _definitions(path) if kind is ast.FunctionDef]
+        found += [f"{place}: {name}" for name in functions if vendors.search(name)]
     assert found == []
 
 
@@ -151,24 +161,16 @@ def test_no_flag_of_xprof_goes_through_what_is_ours():
     found = []
     for room in ("trace", "hlo", "memory", "timing", "graph", "tfprof", "viewer", "tools"):
         for path in (PACKAGE / room).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.FunctionDef):
-                    names = [arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)]
-                    flags = {"compatible", "strict", "as_xprof"} & {*names}
-                    found += [f"{room}/{path.name}: {node.name}({flag})" for flag in flags]
+            for _, name, arguments in _definitions(path):
+                flags = {"compatible", "strict", "as_xprof"} & arguments
+                found += [f"{room}/{path.name}: {name}({flag})" for flag in flags]
     assert found == []
 
 
 def test_files_functions_and_classes_are_named_in_the_terms_of_the_field():
     found = []
     for path in _sources():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = [path.stem] + [
-            node.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        ]
-        for name in names:
+        for name in (path.stem, *(name for _, name, _ in _definitions(path))):
             words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name.replace("_", " "))
             found += [f"{path.name}: {name}"] if {w.lower() for w in words} & DIALECT else []
     assert found == []
@@ -177,6 +179,8 @@ def test_files_functions_and_classes_are_named_in_the_terms_of_the_field():
 def test_texts_and_comments_are_written_in_the_terms_of_the_field():
     found = []
     for path in _sources():
+        if not IN_TEXTS.search(path.read_text(encoding="utf-8")):
+            continue
         with path.open("rb") as file:
             for token in tokenize.tokenize(file.readline):
                 if token.type in {tokenize.STRING, tokenize.COMMENT}:
@@ -188,11 +192,11 @@ def test_texts_and_comments_are_written_in_the_terms_of_the_field():
 
 def test_the_json_of_an_answer_is_made_where_its_document_is():
     found = [
-        f"{path.relative_to(PACKAGE)}: {node.name}"
+        f"{path.relative_to(PACKAGE)}: {name}"
         for room in ("cli", "render/terminal")
         for path in sorted((PACKAGE / room).glob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and node.name.endswith("_document")
+        for kind, name, _ in _definitions(path)
+        if kind is ast.FunctionDef and name.endswith("_document")
     ]
     assert found == []
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from peakline.schema import XSpace
 from reference.data_types import data_type_name
-from reference.grouping import group_events
+from reference.grouping import Grouping, group_events
 from reference.model import Event, Plane, int64
 
 ACTIVITIES = {"MemoryAllocation": "ALLOCATION", "MemoryDeallocation": "DEALLOCATION"}
@@ -79,9 +79,11 @@ class Snapshot:
     activityMetadata: Activity
 
 
-def memory_profile(space: XSpace, max_snapshots: int = 1000) -> dict[str, Any] | None:
+def memory_profile(
+    space: XSpace, max_snapshots: int = 1000, grouping: Grouping | None = None
+) -> dict[str, Any] | None:
     """The document for one host, or None where there is no plane of host threads."""
-    planes = group_events(space).planes
+    planes = (grouping or group_events(space)).planes
     host = next((plane for plane in planes if plane.name == "/host:CPU"), None)
     if host is None:
         return None

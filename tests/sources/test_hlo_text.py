@@ -256,7 +256,7 @@ SLOW = {
 def test_time_is_linear(make):
     # What takes the square of it takes hours.
     with no_hang(60), suppress(InputError):
-        translate_module(make(400_000))
+        translate_module(make(100_000))
 
 
 def test_mutants_are_translated_or_one_line(dumps):

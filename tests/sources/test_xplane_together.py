@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
+from tests.sweeps import each_sample
 
 import peakline
 from peakline.errors import DeadlineError
@@ -18,6 +19,9 @@ from peakline.tables.tables import TABLES
 from reference.cases import CASES
 from reference.random_xspace import random_xspace
 
+NAMES = sorted(CASES.keys() - {"no_planes"})
+IN_EVERY_RUN = set(NAMES[::4])
+"""A fourth of the cases; the night reads all, and `test_random_spaces` other files in every run."""
 _TABLES = ("events", "allocator_events", "memory_snapshots", "steps")
 
 
@@ -44,7 +48,7 @@ def assert_same(path, orders):
         assert set(said) <= set(warnings)
 
 
-@each_row("name", sorted(CASES.keys() - {"no_planes"}))
+@each_sample("name", NAMES, chosen=IN_EVERY_RUN.__contains__)
 def test_every_case(name, tmp_path):
     path = tmp_path / "vm.xplane.pb"
     path.write_bytes(CASES[name].build().SerializeToString())
@@ -142,7 +146,7 @@ def test_records_whose_steps_nobody_wants_are_not_grouped(seed, tmp_path, monkey
     assert_records_need_no_groups(path, monkeypatch)
 
 
-@each_row("name", sorted(CASES.keys() - {"no_planes"}))
+@each_sample("name", NAMES, chosen=IN_EVERY_RUN.__contains__)
 def test_records_of_every_case_are_not_grouped(name, tmp_path, monkeypatch):
     path = tmp_path / "vm.xplane.pb"
     path.write_bytes(CASES[name].build().SerializeToString())

@@ -1,6 +1,7 @@
 """Warnings as a person reads them, and the list of their kinds against the code."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from peakline.tables.warning_kinds import KINDS
 
 SOURCE = Path(peakline.__file__).parent
 _CALLS = {"add", "add_once", "warn", "Notice"}
+_A_CALL = re.compile(rf"\b({'|'.join(_CALLS)})\(")
 
 
 def said(capsys, *warnings, **settings):
@@ -84,7 +86,10 @@ def _used(path: Path) -> Iterator[str]:
     """The kinds that a module counts: first arguments of the calls that do, and the rows of loops
     over kinds.
     """
-    tree = ast.parse(path.read_text())
+    source = path.read_text()
+    if not _A_CALL.search(source):
+        return
+    tree = ast.parse(source)
     named = _constants(tree)
 
     def text(node: ast.expr) -> Iterator[str]:

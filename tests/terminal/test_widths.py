@@ -12,7 +12,6 @@ from peakline.__main__ import main
 from peakline.render.terminal.layout import width_of
 
 DATA = Path(__file__).parent.parent / "data"
-_WIDTHS = (60, 80, 120, 200)
 _LEFT_OUT = re.compile(r"^\([^()]+ left\s+out:\s+\d+\s+columns\)$", re.MULTILINE)
 _TF, _LEAK = "sessions/tf2_cnn", "programs/leak_list.xplane.pb.gz"
 _ANSWERS = [
@@ -69,12 +68,13 @@ def _plain(line):
 
 
 @pytest.mark.parametrize("words", _ANSWERS, ids=" ".join)
-def test_every_line_fits(monkeypatch, words):
+@pytest.mark.parametrize("widths", [(60, 200), pytest.param((80, 120), marks=pytest.mark.nightly)])
+def test_every_line_fits(monkeypatch, words, widths):
     whole = _lines(monkeypatch, words, None)
     assert whole
     assert not any("\x1b" in line for line in whole), "a pipe has no colors"
     known = {word for line in whole for word in line.split()}
-    for width in _WIDTHS:
+    for width in widths:
         found = [_plain(line) for line in _lines(monkeypatch, words, width)]
         assert max(map(width_of, found)) <= width
         assert not any(line != line.rstrip() for line in found)

@@ -16,8 +16,7 @@ from peakline.wire import Buffer, Damage, Plan, Spans, Union, WireTable, as_buff
 decode_module = importlib.import_module("peakline.wire.decode")
 """The module, which the package's function of the same name hides."""
 _ALLOCATING = [
-    importlib.import_module(f"peakline.wire.{name}")
-    for name in ("assemble", "decode", "stream", "walker")
+    importlib.import_module(f"peakline.wire.{name}") for name in ("assemble", "decode", "walker")
 ]
 
 
