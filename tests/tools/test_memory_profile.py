@@ -1,4 +1,6 @@
-"""The tool as a whole: upstream's own example, parameters, versions, formats, nothing to show."""
+"""The tool as a whole: parameters, versions, formats, nothing to show; its rules are compared with
+the slow reference, in test_memory_profile_output and tests/sources/test_xplane_reference.
+"""
 
 import json
 from collections import Counter
@@ -58,45 +60,13 @@ THIRD = FIRST | {
 UPSTREAM = [FIRST, SECOND, THIRD]
 
 
-def test_the_example_of_the_upstream_unit_test():
-    # openxla/xprof, xplane_to_memory_profile_test.cc
-    result = answer(UPSTREAM)
-    assert (result["numHosts"], result["memoryIds"], result["version"]) == (1, ["GPU_0_bfc"], 1)
-    profile = result["memoryProfilePerAllocator"]["GPU_0_bfc"]
-    assert profile["profileSummary"] == {
-        "peakBytesUsageLifetime": "9500",
-        "peakStats": {
-            "stackReservedBytes": "2000",
-            "heapAllocatedBytes": "5000",
-            "freeMemoryBytes": "3000",
-            "fragmentation": 0,
-            "peakBytesInUse": "7000",
-        },
-        "peakStatsTimePs": "70000",
-        "memoryCapacity": "10000",
-    }
-    assert [
-        tuple(row[field] for field in ("snapshotIndex", "specialIndex", "numOccurrences"))
-        for row in profile["activeAllocations"]
-    ] == [("-1", "0", "1"), ("-2", "1", "1"), ("0", "-1", "1")]
-    assert [
-        (special["tfOpName"], special["allocationBytes"], special["stepId"])
-        for special in profile["specialAllocations"]
-    ] == [("unused preallocated device memory", "4700", "0"), ("stack", "2000", "0")]
-    assert [
-        snapshot["activityMetadata"]["tfOpName"] for snapshot in profile["memoryProfileSnapshots"]
-    ] == ["mul_grad/Sum"]
-    assert [
-        tuple(
-            snapshot["activityMetadata"][field]
-            for field in ("memoryActivity", "tfOpName", "regionType", "dataType", "tensorShape")
-        )
-        for snapshot in profile["sampledTimelineSnapshots"]
-    ] == [
-        ("ALLOCATION", "foo/bar", "output", "float", "[3, 3, 512, 512]"),
-        ("DEALLOCATION", "foo/bar", "output", "float", "[3, 3, 512, 512]"),
-        ("ALLOCATION", "mul_grad/Sum", "temp", "int64", "[1, 2]"),
-    ]
+def test_many_addresses_up_to_the_largest():
+    addresses = [2**64 - 1 - 977 * number for number in range(5000)]
+    rows = [alloc(n, address, 8, tf_op_name=f"op{n}") for n, address in enumerate(addresses)]
+    rows += [free(5000 + n, address, 8) for n, address in enumerate(addresses)]
+    result = answer(rows, max_snapshots=10_000)["memoryProfilePerAllocator"]["A"]
+    names = [row["activityMetadata"]["tfOpName"] for row in result["sampledTimelineSnapshots"]]
+    assert names[5000:] == [f"op{number}" for number in range(5000)]
 
 
 def test_the_bytes_of_the_json():
