@@ -31,8 +31,7 @@ def test_tools_for_one_host_and_for_all():
         assert profile.columns("events").rows > 0
     one = session.tool("memory_profile", host=HOSTS[0], max_snapshots=5)
     assert (one.content, one.format) == (right.content, right.format)
-    everything = session.tool("memory_profile", format="proto")
-    assert isinstance(everything, peakline.Answer)
+    assert isinstance(session.tool("memory_profile", format="proto"), peakline.Answer)
     assert (
         peakline.Repository(MULTIHOST).sessions()[0].tool("memory_profile").content != one.content
     )
@@ -42,8 +41,7 @@ def test_several_hosts_leave_a_choice(tmp_path):
     session = peakline.Repository(MULTIHOST).sessions()[0]
     with pytest.raises(peakline.UsageError, match="open needs one host; there is: localhost_47507"):
         session.open()
-    run = DATA / "run_metadata/tf1_grpc.pb.gz"
-    session_of(tmp_path, {"only.profile": run})
+    session_of(tmp_path, {"only.profile": (DATA / "run_metadata/tf1_grpc.pb.gz")})
     with peakline.Repository(tmp_path).session("s").open() as profile:
         assert profile.format == "run_metadata"
 

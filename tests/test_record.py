@@ -66,8 +66,7 @@ def test_text_is_what_tensorflow_prints():
 def test_binary_is_one_message_however_it_is_cut():
     data = written(every_message, text=False)
     log = schema.MemoryLog.FromString(data)
-    kinds = [record.WhichOneof("record") for record in log.record]
-    assert kinds == [
+    assert [record.WhichOneof("record") for record in log.record] == [
         "step",
         "tensor_allocation",
         "tensor_deallocation",

@@ -90,8 +90,7 @@ def _answered(questions: list[list[str]], most: int, seconds: int) -> list[dict[
 
 
 def _limit_memory(most: int) -> None:
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + most
+    limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + most
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -48,5 +48,4 @@ def test_a_title_begins_with_the_name_that_is_shown():
     finding = Finding("leak", "warning", "1: 3 B more", {"allocator": "1"}, "")
     assert finding.title_with({"1": "TPU:1"}) == "TPU:1: 3 B more"
     assert finding.title_with({}) == "1: 3 B more"
-    other = Finding("gap", "warning", "1 step", {}, "")
-    assert other.title_with({"1": "TPU:1"}) == "1 step"
+    assert Finding("gap", "warning", "1 step", {}, "").title_with({"1": "TPU:1"}) == "1 step"

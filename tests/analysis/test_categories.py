@@ -52,15 +52,13 @@ def test_what_gradients_were_off_for_is_no_activation(tmp_path):
     trace.run("aten::relu", 91, 95)
     trace.alloc(92, "scores", 500)
     events += trace.events
-    profile = opened(tmp_path, {"traceEvents": events})
-    buffers = answer_memory(profile).allocators[0].peak_buffers
+    buffers = answer_memory(opened(tmp_path, {"traceEvents": events})).allocators[0].peak_buffers
     (held,) = [one for one in buffers if one.op == "aten::relu"]
     assert (held.category, held.module, held.bytes) == ("", "Net_0", 500)
 
 
 def test_rows_of_the_peak_say_where_they_were_made(tmp_path):
-    profile = opened(tmp_path, {"traceEvents": torch_jobs.training()})
-    (peak,) = answer_memory(profile).allocators
+    (peak,) = answer_memory(opened(tmp_path, {"traceEvents": torch_jobs.training()})).allocators
     assert sum(one.bytes for one in peak.peak_buffers) == peak.peak_bytes
     rows = {(one.op, one.category): one for one in peak.peak_buffers}
     output = rows["aten::addmm", "activation"]

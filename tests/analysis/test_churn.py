@@ -44,8 +44,7 @@ def test_short_lived_is_counted_in_records():
 
 
 def test_without_steps_there_is_no_rate():
-    made = history([alloc(1, 10), free(1)])
-    (found,) = find_churn(made, (None,))
+    (found,) = find_churn(history([alloc(1, 10), free(1)]), (None,))
     assert (found.steps, found.bytes_per_step, found.turnover, found.same_step) == (
         None,
         None,

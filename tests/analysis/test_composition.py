@@ -114,12 +114,10 @@ def test_what_are_no_gradients_of_turns(given):
 def test_passes_between_them():
     rows = loop()
     every, _ = timed(rows)
-    backward = np.array([row.get("op") == "hidden" for row in every])
-    (found,) = found_in(rows, is_backward=backward)
+    (found,) = found_in(rows, is_backward=np.array([row.get("op") == "hidden" for row in every]))
     assert found.has_passes
     # Where passes are known, and none ran between them, they are layers.
-    first = np.arange(len(every)) == 0
-    assert found_in(rows, is_backward=first) == []
+    assert found_in(rows, is_backward=(np.arange(len(every)) == 0)) == []
 
 
 @each_row(
@@ -172,5 +170,4 @@ def test_float64_memory(kind):
 
 
 def test_records_without_a_signature_are_of_no_type():
-    made = history([free(1)])
-    assert float64_rows(made, np.array([0]), None).tolist() == [False]
+    assert float64_rows(history([free(1)]), np.array([0]), None).tolist() == [False]

@@ -209,8 +209,7 @@ def test_steps_are_chosen_by_id_or_name():
 
 
 def test_nothing_was_executed():
-    profile = Profile(FakeReader({"op_runs": []}))
-    assert step_runs(profile) is None
+    assert step_runs(Profile(FakeReader({"op_runs": []}))) is None
 
 
 @pytest.fixture(params=["tf1_cnn_2", "tf1_control_flow_4", "tf1_grpc"])

@@ -79,8 +79,7 @@ class TestRecordsOfBuffers:
 
     def test_a_row_may_stand_for_several_buffers(self):
         rows = [{"allocator": "x", "allocated_bytes": 100, "op": "a", "count": 3}]
-        found = _checked(events_of(columns_of("buffers", rows)))
-        (peak,) = find_peaks(found)
+        (peak,) = find_peaks(_checked(events_of(columns_of("buffers", rows))))
         assert [(b.op, b.bytes, b.count) for b in peak.peak_buffers] == [("a", 100, 3)]
 
 
@@ -122,8 +121,7 @@ class TestProfiles:
         assert profile.columns("memory_snapshots").rows == 1
 
     def test_a_format_without_memory_has_neither(self):
-        profile = Profile(FakeReader({"steps": []}), derived=DERIVED)
-        assert profile.tables == ["steps", "warnings"]
+        assert Profile(FakeReader({"steps": []}), derived=DERIVED).tables == ["steps", "warnings"]
 
 
 def _checked(columns):

@@ -98,16 +98,14 @@ def test_every_byte_of_both_peaks_is_in_one_row(before, after):
                         assert columns(kind) not in in_rows
                         in_rows[columns(kind)] = size
                 for kind, size in kinds.items():
-                    other = (new_kinds, old_kinds)[side]
-                    assert in_rows.get(kind, other.get(kind)) == size
+                    assert in_rows.get(kind, (new_kinds, old_kinds)[side].get(kind)) == size
 
 
 @settings(max_examples=60)
 @given(records, records)
 def test_the_other_way_round_is_the_mirror_image(before, after):
     there = compare(answer(before), answer(after))
-    back = compare(answer(after), answer(before))
-    ways = {named(one)[::-1]: one for one in back.allocators}
+    ways = {named(one)[::-1]: one for one in compare(answer(after), answer(before)).allocators}
     assert len(ways) == len(there.allocators)
     for one in there.allocators:
         other = ways[named(one)]

@@ -59,8 +59,7 @@ def test_a_negative_rest_is_an_accounting_finding():
 
 
 def test_json_shape():
-    finding = Finding("kind", "info", "title", {"n": 1}, "do")
-    assert finding.as_json() == {
+    assert Finding("kind", "info", "title", {"n": 1}, "do").as_json() == {
         "kind": "kind",
         "severity": "info",
         "title": "title",

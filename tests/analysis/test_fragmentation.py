@@ -64,8 +64,7 @@ def test_buffers_without_addresses_have_no_layout():
 
 
 def test_an_address_at_the_end_of_the_address_space():
-    found = find([alloc(2**64 - 4, 100), free(2**64 - 4), alloc(0, 5)])
-    assert found.touched_bytes == 8
+    assert find([alloc(2**64 - 4, 100), free(2**64 - 4), alloc(0, 5)]).touched_bytes == 8
 
 
 def test_the_request_that_found_enough_free_but_in_pieces():

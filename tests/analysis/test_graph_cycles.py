@@ -102,5 +102,4 @@ def test_a_long_cycle_names_its_ends():
 
 def test_every_cycle_is_found_once():
     edges = [(0, 1, False), (1, 0, False), (1, 2, False), (3, 3, True), (2, 4, False)]
-    found = [one.node for one in check_cycles(index_of(["Op"] * 5, edges))]
-    assert found == ["n0", "n3"]
+    assert [one.node for one in check_cycles(index_of(["Op"] * 5, edges))] == ["n0", "n3"]

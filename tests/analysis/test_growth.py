@@ -18,8 +18,7 @@ KIB = 1024
 
 def grow(rows, steps):
     made = history(rows)
-    growth = find_growth(made, 0, find_marks(made, 0, steps))
-    return made, growth
+    return made, find_growth(made, 0, find_marks(made, 0, steps))
 
 
 def findings(rows, steps):
@@ -384,8 +383,7 @@ def test_a_steady_run_has_no_findings_with_or_without_figures_and_steps():
             20, lambda _: [keep(8 * KIB)], release=lambda _: True, capacity=capacity
         )
         assert findings(rows, steps) == []
-        made = history(rows)
-        assert find_marks(made, 0, empty_columns("steps")) is not None
+        assert find_marks(history(rows), 0, empty_columns("steps")) is not None
         assert findings(rows, empty_columns("steps")) == []
 
 

@@ -25,8 +25,7 @@ KINDS = (
 def said(profile, number, space):
     """The memory of a program; the peak and the sizes of what is live then by the viewer."""
     found = memory_of(profile, number, space)
-    label = profile.programs().label(number)
-    parameters = {"module_name": label, "memory_space": str(space)}
+    parameters = {"module_name": profile.programs().label(number), "memory_space": str(space)}
     shown = json.loads(run_tool(profile, "memory_viewer", parameters).content)
     sizes = [round(one["logicalBufferSizeMib"] * 2**20) for one in shown.get("maxHeap", ())]
     return found, round(shown.get("peakHeapMib", 0) * 2**20), sorted(sizes, reverse=True)

@@ -27,8 +27,7 @@ def verdicts(checks):
 
 
 def state(peak, allocator="gpu", **more):
-    groups = groups_of([(Kind("p", "", "", ""), peak, 1)])
-    return AllocatorState(allocator, peak, groups, **more)
+    return AllocatorState(allocator, peak, groups_of([(Kind("p", "", "", ""), peak, 1)]), **more)
 
 
 def check(*states, baseline=None, **limits):
@@ -375,6 +374,5 @@ def test_code_holds_any_text_in_one_cell(text):
     found = code(text)
     assert "\n" not in found
     assert "|" not in found
-    inner = re.fullmatch(r"`([^`]+)`|<code>([^<>`|*_\[\]@]*)</code>", found)
-    assert inner
+    assert re.fullmatch(r"`([^`]+)`|<code>([^<>`|*_\[\]@]*)</code>", found)
     assert len(found) < 3000

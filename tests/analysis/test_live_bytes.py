@@ -14,8 +14,7 @@ def _buffers(seed: int, row_type: type) -> tuple[LiveBytes, list[tuple[int, int,
     ends = np.where(random.random(rows.size) < 0.2, -1, rows + random.integers(1, 60, rows.size))
     sizes = random.integers(0, 1 << 50, rows.size)
     asked = sizes - sizes // 3
-    found = LiveBytes(rows, ends.astype(row_type), sizes, asked)
-    return found, list(
+    return LiveBytes(rows, ends.astype(row_type), sizes, asked), list(
         zip(rows.tolist(), ends.tolist(), sizes.tolist(), asked.tolist(), strict=True)
     )
 

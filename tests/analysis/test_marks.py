@@ -20,8 +20,7 @@ def turns(count, ops="abcdef", start=()):
 
 
 def test_a_step_ends_where_the_next_one_starts_and_the_last_one_at_its_end():
-    made = history([alloc(n, 1) for n in range(20)])
-    marks = find_marks(made, 0, steps_at(2, 7, 11, 15))
+    marks = find_marks(history([alloc(n, 1) for n in range(20)]), 0, steps_at(2, 7, 11, 15))
     assert marks.rows.tolist() == [7, 11, 16]
     assert (marks.start, marks.found_by) == (2, "steps")
     assert marks.ids == (0, 1, 2)
@@ -56,8 +55,7 @@ def test_a_turn_begins_where_the_least_is_in_memory():
         rows += [alloc(1, 10, op="a"), alloc(2, 20, op="b"), free(1), alloc(3, 5, op="c")]
         rows += [free(2), free(3)]
     # The first record of a turn cut off: now c, with b in memory, comes first.
-    marks = find_marks(history(rows[3:]), 0, NONE)
-    assert marks.detail.endswith("each begins with a of 10 B")
+    assert find_marks(history(rows[3:]), 0, NONE).detail.endswith("each begins with a of 10 B")
 
 
 def test_setup_before_the_loop_and_odd_allocations_in_it_do_not_matter():
@@ -76,8 +74,7 @@ def test_layers_of_one_step_are_not_steps():
 
 
 def test_one_signature_alone_makes_no_period():
-    rows = turns(8, ops="aa")
-    assert find_marks(history(rows), 0, NONE) is None
+    assert find_marks(history(turns(8, ops="aa")), 0, NONE) is None
 
 
 def test_four_turns_are_too_few():
@@ -87,10 +84,9 @@ def test_four_turns_are_too_few():
 
 def test_nameless_runs_give_way_to_a_period_of_several_of_them():
     rows = turns(8)
-    bounds = range(0, 12 * 8 + 1, 6)
     runs = [
         {"step_id": n, "name": str(n), "start_ps": start, "end_ps": start + 5}
-        for n, start in enumerate(bounds[:-1])
+        for n, start in enumerate(range(0, 12 * 8 + 1, 6)[:-1])
     ]
     steps = check_columns("steps", columns_of("steps", runs))
     assert find_marks(history(rows), 0, steps).found_by == "period"
@@ -121,14 +117,12 @@ def test_numbers_drawn_at_random_are_no_names():
         {"step_id": 7 * 10**15 + n, "name": str(7 * 10**15 + n), "start_ps": n, "end_ps": n}
         for n in range(10)
     ]
-    marks = find_marks(made, 0, check_columns("steps", columns_of("steps", runs)))
-    assert marks.label(4) == "4"
+    assert find_marks(made, 0, check_columns("steps", columns_of("steps", runs))).label(4) == "4"
 
 
 @each_row("stride", [1, 2, 3, 7])
 def test_thinned_marks_keep_the_last_one(stride):
-    made = history([alloc(n, 1) for n in range(30)])
-    marks = find_marks(made, 0, steps_at(*range(22)))
+    marks = find_marks(history([alloc(n, 1) for n in range(30)]), 0, steps_at(*range(22)))
     thin = marks.every(stride)
     assert len(thin) == -(-21 // stride)
     assert (thin.rows[-1], thin.names[-1]) == (marks.rows[-1], "train 20")

@@ -30,8 +30,7 @@ def what(*ops, shape="[64, 64, 9]", types=None, stacks=None, others=MIB):
     ]
     rows += [free(10 + n) for n in range(len(ops))]
     made = history(rows)
-    marks = find_marks(made, 0, steps_at(0, len(rows)))
-    found = buffers_at_peak(made, 0, marks, made.measured)
+    found = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, len(rows))), made.measured)
     codes = tuple(
         number for number in range(len(made.signatures)) if made.signatures[number].op in ops
     )
@@ -102,8 +101,7 @@ def joined(shape="[24, 96, 384]", *, repeat="pair/Tile", part="[24, 96, 192]", s
         free(3),
     ]
     made = history(rows)
-    marks = find_marks(made, 0, steps_at(0, len(rows)))
-    found = buffers_at_peak(made, 0, marks, made.measured)
+    found = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, len(rows))), made.measured)
     signatures = made.signatures
     code = next(n for n in range(len(signatures)) if signatures[n].op == "pair/concat")
     said = materialised(made, found, (code,), {"pair/concat": "ConcatV2"}, None, None)

@@ -149,8 +149,7 @@ def test_the_first_moment_is_the_peak(rows):
     for peak in find_peaks(made.events):
         if peak.peak_bytes <= 0:
             continue
-        number = made.lifetimes.allocators.index(peak.allocator)
-        first = find_high_moments(made, number)[0]
+        first = find_high_moments(made, made.lifetimes.allocators.index(peak.allocator))[0]
         assert first.memory == peak
 
 

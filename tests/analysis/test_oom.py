@@ -34,8 +34,7 @@ def report(allocator="GPU_0_bfc", op="MatMul", shape=None, **numbers):
 
 
 def oom_findings(oom_reports, listed):
-    failures = failed_moments(oom_reports, listed)
-    return list(out_of_memory.find(MemoryContext(failures=failures)))
+    return list(out_of_memory.find(MemoryContext(failures=failed_moments(oom_reports, listed))))
 
 
 def blocks(*chunks):
@@ -210,14 +209,13 @@ def reports(*rows):
 
 def moments(*rows):
     """The op of the first request of every finding, how many failed, and until when."""
-    found = oom_findings(reports(*rows), empty_columns("blocks"))
     return [
         (
             one.evidence["op"],
             one.evidence.get("failed_requests", 1),
             one.evidence.get("last_after_ps", 0),
         )
-        for one in found
+        for one in oom_findings(reports(*rows), empty_columns("blocks"))
     ]
 
 
@@ -245,8 +243,7 @@ def test_a_second_later_is_another_moment_unless_nothing_was_freed():
     # A BFC allocator waits ten seconds before each of its requests fails.
     rows = [(10_000 * number, "a", 7, None) for number in range(4)]
     assert moments(*rows) == [("op_0", 4, 3 * 10**13)]
-    found = oom_findings(reports(*rows), empty_columns("blocks"))
-    assert found[0].title.startswith(
+    assert oom_findings(reports(*rows), empty_columns("blocks"))[0].title.startswith(
         "a ran out of memory: 4 failed requests in 30.000 s, the first: "
     )
 

@@ -104,8 +104,7 @@ def outputs_of(attr, *outputs, op="Op"):
         "op_times": runs,
         "op_outputs": rows,
     }  # fmt: skip
-    reader = FakeReader(tables)
-    return read_op_stats(Profile(reader)).shapes.get(0)
+    return read_op_stats(Profile(FakeReader(tables))).shapes.get(0)
 
 
 @each_row(
@@ -144,8 +143,7 @@ def test_a_shape_attribute_gives_parameters():
             ]
         ],
     }  # fmt: skip
-    reader = FakeReader(tables)
-    nodes = read_op_stats(Profile(reader)).at(-1)
+    nodes = read_op_stats(Profile(FakeReader(tables))).at(-1)
     assert nodes.measures[:, 8].tolist() == [6, 1, 0, 0]
 
 
@@ -255,8 +253,7 @@ def test_trees_are_summed_and_cut_like_lists_of_ancestors(parents, data):
 
 
 def test_sorting_keeps_children_behind_their_parents():
-    forest = Forest.build([-1, 0, 1, 1, 0], range(5))
-    ordered, rows = forest.sort(lambda row: -row)
+    ordered, rows = Forest.build([-1, 0, 1, 1, 0], range(5)).sort(lambda row: -row)
     assert rows.tolist() == [0, 4, 1, 3, 2]
     assert ordered.parent.tolist() == [-1, 0, 0, 2, 2]
 

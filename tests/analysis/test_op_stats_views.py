@@ -148,8 +148,7 @@ def test_a_long_chain_does_not_recurse():
     count = 3000
     nodes = {f"n{number:05}": ("Op", 1) for number in range(count)}
     names = list(nodes)
-    edges = list(zip(names[1:], names, strict=False))
-    shown = graph_view(stats_of(nodes, edges), Options())
+    shown = graph_view(stats_of(nodes, list(zip(names[1:], names, strict=False))), Options())
     assert (shown.depth.max(), shown.totals[1, MEASURES.index("exec_micros")]) == (count, count)
 
 

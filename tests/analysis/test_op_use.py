@@ -37,8 +37,7 @@ def test_an_output_is_read_when_its_readers_run():
 
 def test_ops_that_hand_a_tensor_on_are_looked_through():
     made = runs(("a", "Add", 0, 1), ("view", "Reshape", 5, 1), ("b", "Mul", 30, 1))
-    found = read_op_use(made, edges(("a", "view"), ("view", "b")))
-    assert found.uses["a"].tolist() == [5, 30]
+    assert read_op_use(made, edges(("a", "view"), ("view", "b"))).uses["a"].tolist() == [5, 30]
 
 
 def test_where_a_reader_is_not_told_of_nobody_knows():
@@ -59,8 +58,7 @@ def test_a_second_row_of_the_same_work_is_left_out():
 
 
 def test_an_op_that_was_not_told_of_has_no_uses():
-    made = runs(("b", "Mul", 30, 1))
-    found = read_op_use(made, edges(("elsewhere", "b")))
+    found = read_op_use(runs(("b", "Mul", 30, 1)), edges(("elsewhere", "b")))
     assert "elsewhere" not in found.uses
     assert "nowhere" not in found.uses
     assert len(found.uses) == 0

@@ -30,8 +30,7 @@ def test_the_innermost_function_of_the_program():
 
 
 def test_functions_without_a_name_give_way():
-    found = stack(("<listcomp>", "/me/train.py", 13), TRAIN, MAIN)
-    assert found.program.function == "forward"
+    assert stack(("<listcomp>", "/me/train.py", 13), TRAIN, MAIN).program.function == "forward"
     assert stack(("<lambda>", "/me/train.py", 13)).program.function == "<lambda>"
 
 
@@ -146,6 +145,5 @@ def test_a_leak_has_its_line():
     (finding,) = of_kind(profile_with(rows, steps, stacks), "leak")
     assert finding.title.endswith("; allocated in update (train.py:17)")
     assert finding.evidence["path"] == "main (train.py:40) > update (train.py:17)"
-    bare = [{**row, "stack_id": None} for row in rows]
-    (finding,) = of_kind(profile_with(bare, steps), "leak")
+    (finding,) = of_kind(profile_with([{**row, "stack_id": None} for row in rows], steps), "leak")
     assert "allocated in" not in finding.title

@@ -261,8 +261,7 @@ def test_only_eligible_records_can_be_the_peak_but_all_of_them_count():
 
 
 def test_the_json_has_the_documented_fields_and_no_other():
-    shape = only([alloc(1, 10, op="a", step_id=2)]).as_json()
-    assert shape == {
+    assert only([alloc(1, 10, op="a", step_id=2)]).as_json() == {
         "allocator": "",
         "capacity_bytes": None,
         "peak_bytes": 10,

@@ -92,8 +92,7 @@ def test_a_leak_is_found_without_the_step_marks(name):
     (finding,) = explain(name, marked=False).findings
     assert (finding.kind, finding.evidence["op"]) == ("leak", fault["op"])
     assert finding.evidence["steps_found_by"] == "period"
-    rate = finding.evidence["bytes_per_step"]
-    assert rate == pytest.approx(fault["bytes_per_step"], rel=0.05)
+    assert finding.evidence["bytes_per_step"] == pytest.approx(fault["bytes_per_step"], rel=0.05)
 
 
 def test_what_is_held_at_every_step_is_what_the_program_held():

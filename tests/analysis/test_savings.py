@@ -176,8 +176,7 @@ def test_what_has_a_finding_of_growth_is_no_saving():
     before, after = of_history(made, marks), of_history(made, marks, growing=told)
     assert {saving.kind for saving in before if "[4]" in saving.title} == {"offload", "older_copy"}
     leaked = {int(code) for code in np.flatnonzero(told)}
-    others = [saving for saving in before if not leaked & set(saving.codes)]
-    assert others == list(after)
+    assert [saving for saving in before if not leaked & set(saving.codes)] == list(after)
     assert {saving.kind for saving in after} == {"temporary", "recompute"}
 
 
@@ -235,8 +234,7 @@ def test_one_shape_in_three_ops_is_no_batch():
 
 
 def test_a_file_of_one_moment_has_no_before_and_after():
-    rows = [alloc(n, 100, op=f"op{n}") for n in range(4)]
-    assert savings(rows) == ()
+    assert savings([alloc(n, 100, op=f"op{n}") for n in range(4)]) == ()
 
 
 def test_savings_are_ranked_and_none_lacks_its_rows():
@@ -258,8 +256,7 @@ def test_savings_are_ranked_and_none_lacks_its_rows():
 
 def test_only_counted_records_can_be_the_peak():
     rows = [alloc(1, 100, op="a"), free(1), alloc(2, 20, op="b"), free(2)] * 10
-    counted = np.array([False, False, True, True] * 10)
-    (saving,) = of(savings(rows, counted=counted), "temporary")
+    (saving,) = of(savings(rows, counted=np.array([False, False, True, True] * 10)), "temporary")
     assert saving.title == "b of 20 B"
 
 
@@ -272,8 +269,7 @@ def test_memory_lost_in_pieces_is_a_saving_with_the_pins_behind_it():
     rows += [free(65 * number) for number in range(6)]
     rows += [alloc(place, 300, op="train")]
     made = history(rows)
-    found = of_history(made, None, find_fragmentation(made, 0))
-    (saving,) = of(found, "fragmentation")
+    (saving,) = of(of_history(made, None, find_fragmentation(made, 0)), "fragmentation")
     assert saving.rows[0]["op"] == "pin"
     assert saving.bytes > 0
 

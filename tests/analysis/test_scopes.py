@@ -80,8 +80,7 @@ def test_small_scopes_are_put_together_without_losing_a_byte(found, most):
             assert scope.bytes == sum(part.bytes for part in scope.parts)
             assert scope.count == sum(part.count for part in scope.parts)
     sizes = sorted((scope.bytes for scope in every(whole)), reverse=True)
-    named = sorted((s.bytes for s in drawn if not s.merged), reverse=True)
-    assert named[:most] == sizes[:most]
+    assert sorted((s.bytes for s in drawn if not s.merged), reverse=True)[:most] == sizes[:most]
     if len(sizes) <= most:
         assert [(s.path, s.bytes) for s in drawn] == [(s.path, s.bytes) for s in every(whole)]
 
@@ -98,8 +97,7 @@ def test_a_scope_with_one_part_is_one_with_it():
 
 
 def test_an_op_that_is_a_scope_too_is_a_part_of_it():
-    root = scopes_of([buffer("a", 5), buffer("a/b", 2)], "gpu")
-    (scope,) = root.parts
+    (scope,) = scopes_of([buffer("a", 5), buffer("a/b", 2)], "gpu").parts
     assert (scope.label, scope.bytes) == ("a", 7)
     assert [(part.path, part.bytes) for part in scope.parts] == [("a", 5), ("a/b", 2)]
 

@@ -59,8 +59,7 @@ def test_what_grows_is_a_leak():
 )
 def test_what_rises_in_most_profiles_grows(sizes, grows):
     whole = tuple(int(size) for size in sizes)
-    found = growing(*sizes)
-    assert found == ([("history", whole)] if grows else [])
+    assert growing(*sizes) == ([("history", whole)] if grows else [])
 
 
 def test_two_profiles_show_no_direction():

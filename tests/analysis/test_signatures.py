@@ -58,8 +58,7 @@ def test_two_spellings_of_a_shape_are_one_signature():
 
 
 def test_buffers_without_a_shape_are_told_apart_by_what_was_asked_for():
-    rows = [alloc(n, 256, requested_bytes=size) for n, size in enumerate((8, 8, 12))]
-    found = history(rows)
+    found = history([alloc(n, 256, requested_bytes=size) for n, size in enumerate((8, 8, 12))])
     assert found.signatures.codes.tolist() == [0, 0, 1]
     assert [found.signatures[n].bytes for n in range(2)] == [8, 12]
     assert found.signatures[1].title == "(no op) of 12 B"
@@ -68,8 +67,7 @@ def test_buffers_without_a_shape_are_told_apart_by_what_was_asked_for():
 def test_equal_names_with_two_codes_are_one_signature_and_null_is_the_empty_name():
     made = events([alloc(1, 1, shape="[1]"), alloc(2, 1, shape="[1]"), alloc(3, 1, shape="[1]")])
     ops = Names(np.array([0, 1, -1], np.int32), ["x", "x"])
-    twice = Columns(dict(made.data) | {"op": ops}, made.valid)
-    found = read_history(twice).signatures
+    found = read_history(Columns(dict(made.data) | {"op": ops}, made.valid)).signatures
     assert found.codes.tolist() == [0, 0, 1]
     assert (found[0].op, found[1].op) == ("x", "")
 
@@ -143,5 +141,4 @@ def test_the_last_record_with_all_figures_tells_the_capacity():
         alloc(4, 1, allocator="z"),
         alloc(5, 1, allocator="y", **told),
     ]
-    found = read_history(events(rows))
-    assert found.capacities == (20, 13, None)
+    assert read_history(events(rows)).capacities == (20, 13, None)

@@ -55,8 +55,7 @@ def said(rows, stacks=None, forward=None, backward=NEVER):
     made = history(rows)
     start, end = (NEVER, NEVER) if forward is None else forward
     facts = PassFacts(empty_columns("stacks") if stacks is None else stacks, start, end, backward)
-    marks = find_marks(made, 0, empty_columns("steps"))
-    growth = find_growth(made, 0, marks, lambda: facts)
+    growth = find_growth(made, 0, find_marks(made, 0, empty_columns("steps")), lambda: facts)
     return [(one.kind, one.severity, one.title) for one in growth_findings(made, growth)]
 
 
@@ -71,8 +70,7 @@ EVERY = (np.array([0]), np.array([10**6]))
 
 def test_layers_of_one_pass_over_distinct_modules_are_held_for_the_backward_pass():
     rows = repeated(32, SIZES, stack=lambda turn: turn)
-    stacks = stacks_of(*(module(f"Linear_{n}") for n in range(32)))
-    assert said(rows, stacks) == [
+    assert said(rows, stacks_of(*(module(f"Linear_{n}") for n in range(32)))) == [
         (
             "one_pass",
             "info",

@@ -24,8 +24,7 @@ def peakline(capsys):
 
     def run(*words):
         capsys.readouterr()
-        code = main([str(word) for word in words])
-        return Run(code, *capsys.readouterr())
+        return Run(main([str(word) for word in words]), *capsys.readouterr())
 
     return run
 

@@ -63,8 +63,7 @@ largest piece, 20.0% allowed
 
 
 def test_the_json(peakline, opened):
-    path = opened(ROWS)
-    run = peakline("check", path, "--max-peak", "1MiB", "--json")
+    run = peakline("check", opened(ROWS), "--max-peak", "1MiB", "--json")
     assert (run.code, run.err.count("\n")) == (1, 1)
     document = json.loads(run.out)
     assert list(document) == [

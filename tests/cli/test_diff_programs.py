@@ -82,8 +82,7 @@ def test_the_json_adds_up(peakline, two):
     train = programs["jit_train"]
     assert train["peak_delta_bytes"] == 512 * 1024
     assert sum(row["delta_bytes"] for row in train["groups"]) == train["peak_delta_bytes"]
-    changes = {row["op"]: row["change"] for row in train["groups"]}
-    assert changes == {
+    assert {row["op"]: row["change"] for row in train["groups"]} == {
         "jit(train)/sort model.py:20": "new",
         "jit(train)/tanh model.py:14": "gone",
         "x": "shape",

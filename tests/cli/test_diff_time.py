@@ -99,8 +99,7 @@ def test_markdown(peakline):
 
 
 def test_a_profile_and_itself_in_markdown(peakline):
-    out = peakline("diff", PAIR[0], PAIR[0], "--markdown").out
-    assert out.endswith("\n\nNothing changed.\n")
+    assert peakline("diff", PAIR[0], PAIR[0], "--markdown").out.endswith("\n\nNothing changed.\n")
 
 
 def test_hostile_names_are_shown_as_text(peakline, evil):

@@ -37,8 +37,7 @@ def test_a_name_that_ends_in_gz_is_compressed_once(peakline, session, tmp_path):
     trace, heap = tmp_path / "t.json.gz", tmp_path / "h.pb.gz"
     assert peakline("export", session, "--to", "chrome-trace", "-o", trace, "--no-args").code == 0
     assert peakline("export", session, "--to", "pprof", "-o", heap).code == 0
-    content = gzip.decompress(trace.read_bytes())
-    assert content == written_file(session, "chrome-trace", args=False)
+    assert gzip.decompress(trace.read_bytes()) == written_file(session, "chrome-trace", args=False)
     with library.open(str(trace)) as again, library.open(str(heap)) as peak:
         assert (again.format, peak.format) == ("chrome_trace", "pprof")
 

@@ -153,5 +153,4 @@ def test_the_exit_codes_are_in_the_help(peakline):
 def test_every_parameter_of_every_verb_has_a_help():
     for verb in VERBS:
         command = app.get_command(None, verb)
-        texts = [one.help for one in command.params if isinstance(one, click.Option)]
-        assert all(texts), verb
+        assert all(one.help for one in command.params if isinstance(one, click.Option)), verb

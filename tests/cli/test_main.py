@@ -247,12 +247,11 @@ def test_numpy_starts_no_threads_of_its_own(sessions):
         "print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules, file=sys.stderr)"
     )
     words = ["memory", str(sessions / "tf2_cnn"), "--json"]
-    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
     run = subprocess.run(
         [sys.executable, "-c", program, *words],
         capture_output=True,
         text=True,
-        env=environment,
+        env={k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"},
         check=False,
     )
     assert run.stderr == "1 True\n"

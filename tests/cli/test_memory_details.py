@@ -117,8 +117,7 @@ def test_the_rows_that_matter_stand_under_a_finding(capsys):
     ]
     for few in (rows[:1], rows[:1] + rows[2:3], ()):
         assert evidence_part(replace(finding, rows=few), None, {}) == []
-    period = replace(finding, evidence={"steps_found_by": "period"})
-    show(evidence_part(period, None, {}))
+    show(evidence_part(replace(finding, evidence={"steps_found_by": "period"}), None, {}))
     out = capsys.readouterr().out
     assert "SINCE" not in out
     assert out.split()[:2] == ["PER", "REPETITION"]

@@ -99,8 +99,7 @@ def test_a_step_without_memory_events(peakline, opened):
 
 
 def test_many_rows_are_cut_and_counted(peakline, opened):
-    path = opened([alloc(n, 1024 * (100 - n), op=f"op{n}") for n in range(25)])
-    run = peakline("memory", path)
+    run = peakline("memory", opened([alloc(n, 1024 * (100 - n), op=f"op{n}") for n in range(25)]))
     assert "op19" in run.out
     assert "op20" not in run.out
     assert "  and 5 more rows, 390.0 KiB (all with --json)\n" in run.out
@@ -203,8 +202,7 @@ def test_the_demo_is_the_memory_answer_for_the_bundled_session(peakline, session
     own, other = demo.out.splitlines(), sample.out.splitlines()
     # The second line names the file.
     assert [own[0], *own[2:]] == [other[0], *other[2:]]
-    document = json.loads(peakline("demo", "--json").out)
-    assert document["allocators"][0]["peak_bytes"] == 76584448
+    assert json.loads(peakline("demo", "--json").out)["allocators"][0]["peak_bytes"] == 76584448
 
 
 @each_row("host", ["localhost_47507", "localhost:56665"])
@@ -213,8 +211,7 @@ def test_a_host_of_several(peakline, sessions, host):
     assert run.code == 2
     assert "localhost_47507, localhost_56665" in run.err
     run = peakline("memory", sessions / "tf2_multihost", "--host", host, "--json")
-    name = json.loads(run.out)["profile"]["path"]
-    assert name.endswith(f"{host.replace(':', '_')}.xplane.pb")
+    assert json.loads(run.out)["profile"]["path"].endswith(f"{host.replace(':', '_')}.xplane.pb")
 
 
 def test_a_profile_without_memory_events(peakline, sessions):
@@ -259,8 +256,7 @@ def test_nameless_steps_are_one_row_and_long_names_are_cut(peakline, opened):
 
 
 def test_an_allocator_that_nobody_can_follow_has_no_peak(peakline, opened):
-    untracked = [{"activity": "allocation", "requested_bytes": 8}] * 3
-    out = peakline("memory", opened(untracked)).out
+    out = peakline("memory", opened([{"activity": "allocation", "requested_bytes": 8}] * 3)).out
     assert "not known: its records have no ids" in out
     assert "live at the peak" not in out
 

@@ -51,10 +51,9 @@ def test_a_request_is_matched_to_the_temporaries_of_just_that_size(peakline, tex
 
 def test_several_programs_with_that_size_are_all_named(peakline, text, dumped):
     path = text(XLA.format(MIB))
-    out = peakline("memory", path, "--programs", dumped).out
     assert (
         "\n2 programs have an allocation of exactly 1.0 MiB (1,048,576 bytes): jit_one(7), "
-        "jit_two(8)\n" in out
+        "jit_two(8)\n" in peakline("memory", path, "--programs", dumped).out
     )
     document = json.loads(peakline("memory", path, "--programs", dumped, "--json").out)
     (failed,) = document["failed_programs"]
@@ -81,8 +80,7 @@ def test_what_is_not_listed_is_counted(peakline, text, dumped, monkeypatch):
     monkeypatch.setattr(failed_programs, "MOST_MOMENTS", 2)
     monkeypatch.setattr(program_memory, "MOST_BUFFERS", 3)
     path = text("".join(XLA.format(size) for size in (MIB, 2 * MIB, 3 * MIB)))
-    run = peakline("memory", path, "--programs", dumped, "--json")
-    document = json.loads(run.out)
+    document = json.loads(peakline("memory", path, "--programs", dumped, "--json").out)
     one, two = document["failed_programs"]
     assert (len(one["programs"]), one["programs_left_out"], two["programs_left_out"]) == (1, 1, 0)
     listed = [*document["programs"], *one["programs"], *two["programs"]]

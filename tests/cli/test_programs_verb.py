@@ -78,8 +78,7 @@ def test_so_many_rows(peakline, two):
 def test_the_json(peakline, two):
     run = peakline("programs", two, "--json")
     assert (run.code, run.err) == (0, "")
-    document = json.loads(run.out)
-    train, one = document["modules"]
+    train, one = json.loads(run.out)["modules"]
     assert (one["module"], one["program_id"], one["peak_bytes"]) == ("jit_one", 7, KIB)
     sizes = {name: train[name] for name in train if name.endswith("_bytes")}
     assert sizes == {
@@ -173,5 +172,4 @@ def test_a_terminal_of_80_columns(words):
     assert max(map(len, lines)) > 60
     assert re.fullmatch(r"\([A-Z, ]+ left out: 80 columns\)", lines.pop())
     # A narrow screen does without columns, not without rows.
-    wide = on_terminal(200, "programs", DUMPED, *words)
-    assert len(wide.splitlines()) == len(lines)
+    assert len(on_terminal(200, "programs", DUMPED, *words).splitlines()) == len(lines)

@@ -43,8 +43,7 @@ def test_the_line_is_drawn_and_gone_when_the_work_is_done(word, code):
     assert ended == code
     assert f"{ERASE}reading events" in got
     assert visible(got) == ["answer", ""]
-    drawn = [part for part in got.split(ERASE) if part.startswith("reading")]
-    assert max(map(len, drawn)) < 80
+    assert max(map(len, [part for part in got.split(ERASE) if part.startswith("reading")])) < 80
 
 
 @each_row("term", ["dumb", ""])

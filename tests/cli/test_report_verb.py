@@ -73,8 +73,7 @@ def test_what_was_lost_is_an_error_when_strict_and_leaves_no_file(
 ):
     path = opened([alloc(None, 1)])
     page = tmp_path / "page.html"
-    run = peakline("report", path, "-o", page, *options)
-    assert run.code == 3
+    assert peakline("report", path, "-o", page, *options).code == 3
     assert not page.exists()
     assert "[untracked_allocation]" in peakline("report", path, "-o", page).err
 

@@ -25,8 +25,7 @@ def test_a_table_for_people(peakline, path):
 
 
 def test_json(peakline, path):
-    run = peakline("sql", path, QUERY, "--format", "json")
-    assert json.loads(run.out) == [
+    assert json.loads(peakline("sql", path, QUERY, "--format", "json").out) == [
         {"op": None, "bytes": 1},
         {"op": "a,\n\x1b", "bytes": 5},
         {"op": "b", "bytes": 10},
@@ -104,8 +103,7 @@ def test_the_list_of_views(peakline, path):
     rows = list(csv.DictReader(io.StringIO(run.out)))
     assert (run.code, run.err) == (0, "")
     assert [row["view"] for row in rows] == sorted(view_names())
-    gaps = next(row for row in rows if row["view"] == "idle_gaps")
-    assert gaps == {
+    assert next(row for row in rows if row["view"] == "idle_gaps") == {
         "view": "idle_gaps",
         "tables": "events, lines, planes",
         "answers": view("idle_gaps").doc,

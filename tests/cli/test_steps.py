@@ -237,8 +237,7 @@ def test_the_host_that_the_others_wait_for_is_named(peakline, tmp_path):
 
 
 def test_the_line_about_the_host_that_the_others_wait_for():
-    straggler = Straggler("b", "communication", 20, 5 * MS, 100 * MS, 0.25, 0.9)
-    assert straggler_text(straggler, 2) == (
+    assert straggler_text(Straggler("b", "communication", 20, 5 * MS, 100 * MS, 0.25, 0.9), 2) == (
         "straggler: the other hosts wait for b: 25% of the step time (5.000 ms in the median "
         "step); it is in collectives for the shortest time in 90% of 20 common steps"
     )

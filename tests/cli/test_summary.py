@@ -109,8 +109,7 @@ def test_of_many_devices_and_allocators_the_first_are_told(monkeypatch, peakline
         monkeypatch, tmp_path,
         device_time=devices, allocator_events=events(buffers),
     )  # fmt: skip
-    lines = peakline("summary", path).out.splitlines()
-    assert [line.split() for line in lines[3:14]] == [
+    assert [line.split() for line in peakline("summary", path).out.splitlines()[3:14]] == [
         "memory gpu0 peak 9.0 MiB at 0 ns; 100% of it w".split(),
         "gpu1 peak 8.0 MiB at 0.001 ns; 100% of it w".split(),
         "gpu2 peak 7.0 MiB at 0.002 ns; 100% of it w".split(),

@@ -26,8 +26,7 @@ def random_servers():
         rng = random.Random(seed)
         for style in STYLES:
             requests = rng.choice([1, 2, 7, 12, 70, 300])
-            batching = rng.random() < 0.7
-            server = RandomServer(seed, style, requests=requests, batching=batching)
+            server = RandomServer(seed, style, requests=requests, batching=(rng.random() < 0.7))
             spaces[f"{style}{seed}"] = server.space
     return spaces
 
@@ -59,8 +58,7 @@ def test_every_sample(xprof):
 
 @pytest.mark.conformance
 def test_random_servers(live_xprof, tmp_path):
-    spaces = random_servers()
-    paths = written(tmp_path, spaces)
+    paths = written(tmp_path, random_servers())
     assert different(live_xprof, paths) == {}
     answers = [ours(path, TOOL, compatible="xprof") for path in paths]
     # Else next to nothing was compared.

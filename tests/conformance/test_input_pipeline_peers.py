@@ -93,8 +93,7 @@ def test_two_hosts_of_one_job_are_put_together_as_theirs(xprof):
 def test_random_spaces(live_xprof, tmp_path, kind):
     for seed in range(SEEDS):
         # A file is called as the peer's program calls its host.
-        paths = written(tmp_path, {"host": RANDOM[kind](seed)})
-        assert not_theirs(live_xprof, paths) == [], seed
+        assert not_theirs(live_xprof, written(tmp_path, {"host": RANDOM[kind](seed)})) == [], seed
 
 
 @pytest.mark.conformance

@@ -76,8 +76,7 @@ def test_random_spaces(live_xprof, tmp_path, make):
 
 @pytest.mark.conformance
 def test_random_ops(live_xprof, tmp_path):
-    spaces = {f"seed {seed}": random_op_space(seed) for seed in range(SEEDS)}
-    paths = written(tmp_path, spaces)
+    paths = written(tmp_path, {f"seed {seed}": random_op_space(seed) for seed in range(SEEDS)})
     assert differences(live_xprof, paths, lambda content: without_duty_cycle(tables(content))) == {}
 
 

@@ -247,8 +247,7 @@ def test_two_hosts_are_numbered_one_after_the_other(xprof):
     for path in HOSTS:
         with peakline.open(str(path)) as profile:
             parts.append((profile.host, tool.contribution(profile, parameters)))
-    theirs = xprof.ask(TOOL, *HOSTS)
-    same(of_json(theirs), of_json(tool.combine(parts, parameters, "json")))
+    same(of_json(xprof.ask(TOOL, *HOSTS)), of_json(tool.combine(parts, parameters, "json")))
 
 
 def test_a_file_may_be_compressed(tmp_path):

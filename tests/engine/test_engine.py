@@ -55,8 +55,7 @@ def run(tmp_path):
 
 def fresh(path, name, parameters=None, fmt=None):
     with peakline.open(path) as profile:
-        content = run_tool(profile, name, parameters, fmt).content
-        return content, tuple(profile.warnings)
+        return run_tool(profile, name, parameters, fmt).content, tuple(profile.warnings)
 
 
 def broken(path) -> None:
@@ -74,8 +73,7 @@ class TestOneHost:
         assert (answer.format, answer.notes) == (format or "json", ())
 
     def test_the_only_host_needs_no_name(self, engine, run):
-        answer = engine.tool(run, "graph")
-        assert answer.content == fresh(RUN, "graph")[0]
+        assert engine.tool(run, "graph").content == fresh(RUN, "graph")[0]
 
     def test_a_tool_that_shows_one_host_says_which_there_are(self, engine, two):
         with pytest.raises(UsageError, match=r"trace_viewer shows one host; there is: a, b_1"):

@@ -129,8 +129,7 @@ MANY, FEW, NEW = ("", "many"), ("", "few"), ("", "new")
 def test_a_caller_with_a_thousand_requests_delays_another_by_one():
     gate = Gate(1, 1010)
     (inside,) = lined_up(gate, MANY)
-    waiting = lined_up(gate, *[MANY] * 1000, FEW, FEW, NEW)
-    order = turns(gate, inside, waiting)
+    order = turns(gate, inside, lined_up(gate, *[MANY] * 1000, FEW, FEW, NEW))
     assert [next(order) for _ in range(6)] == [MANY, FEW, NEW, MANY, FEW, MANY]
     assert len(list(order)) == 997
     assert (gate.running, gate.waiting) == (0, 0)
@@ -156,8 +155,7 @@ def test_one_token_has_no_more_from_many_addresses():
     waiting = lined_up(
         gate, *(("token", f"10.0.0.{number}") for number in range(2, 9)), *[("other", "x")] * 3
     )
-    order = [caller[0] for caller in turns(gate, inside, waiting)]
-    assert order[:6] == ["token", "other"] * 3
+    assert [caller[0] for caller in turns(gate, inside, waiting)][:6] == ["token", "other"] * 3
 
 
 def test_in_a_full_line_who_has_the_most_loses_the_newest():

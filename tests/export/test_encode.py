@@ -51,11 +51,9 @@ def test_packed_numbers(rows):
 
 
 def test_a_message_of_a_negative_number_is_none():
-    made = encode(2, [Number(1, np.array([3, 4]))], frame=1)
-    outer = encode(3, [made.at(np.array([1, -1, 0]))])
+    outer = encode(3, [encode(2, [Number(1, np.array([3, 4]))], frame=1).at(np.array([1, -1, 0]))])
     assert np.diff(outer.bounds).tolist() == [4, 0, 4]
-    none = encode(2, [encode(0, [], frame=1).at(np.array([-1, -1]))])
-    assert none.data.size == 0
+    assert encode(2, [encode(0, [], frame=1).at(np.array([-1, -1]))]).data.size == 0
 
 
 def test_values_of_eight_bytes():

@@ -65,8 +65,7 @@ def test_big_tables_are_written_in_groups_and_compressed(monkeypatch):
 def test_warnings_of_reading_the_other_tables_are_told():
     path = DATA / "memory_log" / "session_default_allocator.log.gz"
     with peakline.open(str(path)) as profile:
-        content = files_of(profile)["warnings.parquet"]
-        told = pq.read_table(io.BytesIO(content)).to_pylist()
+        told = pq.read_table(io.BytesIO(files_of(profile)["warnings.parquet"])).to_pylist()
         assert [(w["kind"], w["count"]) for w in told] == [
             (w.kind, w.count) for w in profile.warnings
         ]

@@ -59,8 +59,7 @@ def test_deprecated_and_rare_fields_come_back(tmp_path):
     shape = node.output.add().tensor_description.shape
     shape.dim.add(size=-1)
     shape.dim.add(size=0)
-    used = node.memory.add(allocator_name="gpu")
-    used.allocation_records.add(alloc_micros=5000, alloc_bytes=-4)
+    node.memory.add(allocator_name="gpu").allocation_records.add(alloc_micros=5000, alloc_bytes=-4)
     node = device.node_stats.add(node_name="empty", all_start_nanos=6_000_000)
     node.memory_stats.SetInParent()
     before.step_stats.dev_stats.add(device="/cpu:0")
@@ -81,8 +80,7 @@ class TestEvents:
         _, metadata = session
         cpu, other = metadata.step_stats.dev_stats
         assert cpu.device == other.device == f"{TASK}/device:CPU:0"
-        nodes = {node.node_name: node for node in cpu.node_stats}
-        node = nodes["sequential_1/conv2d_1_2/Relu"]
+        node = {node.node_name: node for node in cpu.node_stats}["sequential_1/conv2d_1_2/Relu"]
         assert node.timeline_label == "sequential_1/conv2d_1_2/Relu = _FusedConv2D()"
         assert node.all_start_nanos // 1000 == node.all_start_micros > 0
         assert cpu.thread_names[node.thread_id].startswith("tf_Compute/")

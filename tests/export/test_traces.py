@@ -219,8 +219,7 @@ class TestPerfetto:
 
     @each_row("path", SAMPLES)
     def test_the_same_counters(self, path):
-        counters = chrome_events(path).counters()
-        expected = {name: values for (name, _), values in counters.items()}
+        expected = {name: values for (name, _), values in chrome_events(path).counters().items()}
         assert perfetto_events(path).counters == expected
 
     def test_every_arrow_has_both_ends(self):

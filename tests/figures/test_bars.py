@@ -52,8 +52,7 @@ def by_hand(rows, allocator, row):
     for one in found:
         if not at_peak(one, row):
             by_signature[one[4]].append(one)
-    others = [one for same in by_signature.values() for one in same[: lifetimes.EACH]]
-    return chosen, others
+    return chosen, [one for same in by_signature.values() for one in same[: lifetimes.EACH]]
 
 
 @given(rows=records)

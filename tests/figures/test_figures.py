@@ -180,8 +180,7 @@ def test_an_unknown_allocator_is_not_found(name):
 @each_row("name", MEMORY)
 @each_row("rows", [[], [alloc(None, 5)], [alloc(1, 5, time_ps=3), alloc(2, 5, time_ps=3)]])
 def test_nothing_to_show(name, rows):
-    figure = getattr(figures, name)(profile_of(rows))
-    assert figure is None or name == "peak_icicle"
+    assert getattr(figures, name)(profile_of(rows)) is None or name == "peak_icicle"
 
 
 def test_one_allocator_is_drawn_when_it_is_named():

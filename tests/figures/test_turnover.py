@@ -77,8 +77,7 @@ def test_bars_of_many_steps_are_means():
             {"activity": "allocation", "address": 1, "allocated_bytes": 2048, "op": "x"},
             {"activity": "deallocation", "address": 1},
         ]
-    profile = profile_of(rows, steps_of(list(range(0, 601, 2))))
-    drawn = churn(profile)
+    drawn = churn(profile_of(rows, steps_of(list(range(0, 601, 2)))))
     back, kept = drawn.data
     assert len(back.x) == 100
     assert set(np.asarray(back.y).tolist()) == {2.0}

@@ -72,8 +72,7 @@ def ran(path, data):
     """A profile of a GPU that ran a fusion of a program a few times."""
     space = SpaceBuilder()
     plane = space.plane("/host:metadata")
-    program = plane.message.event_metadata[plane.event_id("jit_f(7)")]
-    plane.add_stats(program, {"Hlo Proto": data})
+    plane.add_stats(plane.message.event_metadata[plane.event_id("jit_f(7)")], {"Hlo Proto": data})
     line = space.plane("/device:GPU:0").line("Stream")
     computations = HloProto.FromString(data).hlo_module.computations
     names = (made.name for one in computations[-8:] for made in one.instructions)

@@ -87,8 +87,7 @@ def test_a_computation_runs_where_it_is_called_first(tmp_path):
     made.add(last, "parameter", f32(1))
     first = made.computation("first")
     made.add(first, "call", f32(1), calls=(last,))
-    main = made.computation("main")
-    made.add(main, "conditional", f32(1), calls=(first, last))
+    made.add(made.computation("main"), "conditional", f32(1), calls=(first, last))
     with opened(tmp_path, made) as profile:
         programs = profile.programs()
         tables = (
@@ -103,8 +102,7 @@ def test_the_condition_of_a_loop_runs_before_its_body(tmp_path):
     body, condition = made.computation("body"), made.computation("condition")
     made.add(body, "parameter", f32(1))
     made.add(condition, "parameter", f32(1))
-    main = made.computation("main")
-    made.add(main, "while", f32(1), calls=(body, condition))
+    made.add(made.computation("main"), "while", f32(1), calls=(body, condition))
     with opened(tmp_path, made) as profile:
         assert memory_of(profile, 0).order.tolist() == [1, 0, 2]
 
@@ -122,8 +120,7 @@ def test_calls_in_a_circle_end(tmp_path):
 def lossy():
     """Three references that lead nowhere, each of its own kind, and two events that fit nothing."""
     made = Maker()
-    main = made.computation("main")
-    one = made.add(main, "call", f32(1))
+    one = made.add(made.computation("main"), "call", f32(1))
     one.operand_ids.append(99)
     one.called_computation_ids.append(99)
     assignment = made.proto.buffer_assignment

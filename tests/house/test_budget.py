@@ -55,13 +55,12 @@ def test_imports_in_functions_and_circles_through_type_checking_count(check, pac
 
 
 def test_a_small_module_has_one_importer_and_no_name_of_its_own(check, package):
-    big = "A = [\n" + "    1,\n" * 60 + "]\n"
     modules = package(
         {
             "a/one.py": "from peakline.a import big, small, derived, twice\n"
             "from peakline.tools import verb\n",
             "a/other.py": "import peakline.a.twice\n",
-            "a/big.py": big,
+            "a/big.py": ("A = [\n" + "    1,\n" * 60 + "]\n"),
             "a/small.py": "A = 1\n",
             "a/twice.py": "A = 1\n",
             "a/derived.py": "def columns_of():\n    pass\n",
@@ -77,8 +76,7 @@ def test_a_limit_is_lowered_and_never_raised(check, package, monkeypatch, tmp_pa
     monkeypatch.setattr(check, "BUDGET", tmp_path / "house.toml")
     monkeypatch.setattr(check.sys, "argv", ["check_house.py", "--lower"])
     assert check.main() == 0
-    before = check.BUDGET.read_text()
-    assert "a = 2\n" in before
+    assert "a = 2\n" in check.BUDGET.read_text()
     package({"a/one.py": "A = 1\n"})
     assert check.main() == 0
     assert "a = 1\n" in check.BUDGET.read_text()

@@ -162,10 +162,9 @@ def test_no_flag_of_xprof_goes_through_what_is_ours():
 def test_files_functions_and_classes_are_named_in_the_terms_of_the_field():
     found = []
     for path in _sources():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
         names = [path.stem] + [
             node.name
-            for node in ast.walk(tree)
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         ]
         for name in names:

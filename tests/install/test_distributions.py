@@ -98,8 +98,7 @@ def test_a_difference_is_found(check, distributions, capsys, tmp_path, source, w
     for name in ("dist", "wheel"):
         shutil.rmtree(tmp_path / name, ignore_errors=True)
     made, built = distributions(source, wheel, {"m": "1"})
-    code = check["main"](made, built)
-    assert (code, said in capsys.readouterr().out) == (1 if said else 0, True)
+    assert (check["main"](made, built), said in capsys.readouterr().out) == (1 if said else 0, True)
     assert check["main"](made) == (1 if said and "sdist's-wheel" not in said else 0)
 
 

@@ -21,8 +21,7 @@ def _searched(start, end, first):
     for device in range(len(first) - 1):
         ends = [0]
         for row in range(first[device], first[device + 1]):
-            free = (lane for lane, last in enumerate(ends) if start[row] > last)
-            lane = next(free, len(ends))
+            lane = next((lane for lane, last in enumerate(ends) if start[row] > last), len(ends))
             ends[lane : lane + 1] = [end[row]]
             found.append(lane)
     return found

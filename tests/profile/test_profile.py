@@ -231,8 +231,7 @@ class TestSql:
             profile.sql("select * from " + source.format(path=path))  # noqa: S608 (the test itself)
 
     def test_no_python_variable(self, profile):
-        hidden = pa.table({"a": [1]})
-        assert hidden.num_rows == 1
+        assert pa.table({"a": [1]}).num_rows == 1
         with pytest.raises(CheckFailed, match="hidden does not exist"):
             profile.sql("select * from hidden")
 

@@ -92,15 +92,13 @@ class TestRetained:
         assert retained_bytes(Columns({"a": array}).arrow(), array) < 810_000
 
     def test_texts_and_names(self):
-        values = [f"some name {number}" for number in range(10_000)]
-        size = retained_bytes(Names.encode(values))
+        size = retained_bytes(Names.encode([f"some name {number}" for number in range(10_000)]))
         assert 10_000 * 60 < size < 10_000 * 100
 
     def test_a_mapped_file_does_not_count(self, tmp_path):
         path = tmp_path / "file"
         path.write_bytes(bytes(1 << 20))
-        mapped = np.memmap(path, np.uint8, "r")
-        assert retained_bytes(mapped[5:]) < 1000
+        assert retained_bytes(np.memmap(path, np.uint8, "r")[5:]) < 1000
         assert retained_bytes(np.frombuffer(path.read_bytes(), np.uint8)) > 1 << 20
 
     def test_a_profile_grows_with_what_is_read(self):

@@ -22,8 +22,7 @@ def profile():
 
 @each_row("query", ["show tables", "SHOW ALL TABLES;", " describe ; ", "desc tables", "show"])
 def test_tables_and_views_are_listed_with_what_they_hold(profile, query):
-    rows = profile.sql(query).to_pylist()
-    named = {row["name"]: (row["kind"], row["answers"]) for row in rows}
+    named = {row["name"]: (row["kind"], row["answers"]) for row in profile.sql(query).to_pylist()}
     assert named["steps"] == ("table", TABLES["steps"].doc)
     assert named["warnings"][0] == "table"
     assert {kind for kind, _ in named.values()} <= {"table", "view"}
@@ -31,8 +30,7 @@ def test_tables_and_views_are_listed_with_what_they_hold(profile, query):
 
 
 def test_views_alone(profile):
-    rows = profile.sql("show views;").to_pylist()
-    assert [row["name"] for row in rows] == sorted(profile.views)
+    assert [row["name"] for row in profile.sql("show views;").to_pylist()] == sorted(profile.views)
 
 
 @each_row(

@@ -281,8 +281,7 @@ class TestProcesses:
         with within(Deadline(0.0)), pytest.raises(DeadlineError):
             ask(with_one, profile, "select 1")
         waiting = Deadline(HANG_S)
-        later = threading.Timer(0.05, waiting.cancel)
-        later.start()
+        threading.Timer(0.05, waiting.cancel).start()
         with within(waiting), pytest.raises(CancelledError):
             ask(with_one, profile, "select 1")
         assert with_one.pids == [stuck.pid]
@@ -373,8 +372,7 @@ class TestProcesses:
             ask(sql, profile, "select 1")
         pid = last(sql)
         (allowed,) = numbers(pid, "limits", "Max cpu time")
-        used = ticks(pid) / os.sysconf("SC_CLK_TCK")
-        assert allowed <= used + 30 * os.cpu_count() + 2
+        assert allowed <= (ticks(pid) / os.sysconf("SC_CLK_TCK")) + 30 * os.cpu_count() + 2
 
 
 def test_a_local_query_with_a_limit_is_one_of_these():

@@ -267,8 +267,7 @@ def missing_metadata_entries(space: SpaceBuilder) -> None:
 def metadata_id_zero(space: SpaceBuilder) -> None:
     """Id 0 is an id like any other when the file has an entry for it."""
     host = space.host()
-    line = host.line()
-    line.event("MemoryAllocation", 20, 0, memory_stats(2), metadata_id=0)
+    host.line().event("MemoryAllocation", 20, 0, memory_stats(2), metadata_id=0)
     host.message.event_metadata[0].name = "MemoryAllocation"
 
 

@@ -223,8 +223,7 @@ def sampling_is_per_memory(space: SpaceBuilder) -> None:
 @PEAK_CASES.add("memory: step of the peak")
 def peak_step_is_the_last_at_the_peak(space: SpaceBuilder) -> None:
     """The last snapshot in time whose use equals the peak names the step."""
-    host = space.host()
-    line = host.line()
+    line = space.host().line()
     for number, begin in enumerate((0, 1000, 2000)):
         _step(line, begin, number)
         allocate(line, begin + 10, number, 32, in_use=500 if number < 2 else 400)
@@ -289,22 +288,19 @@ def events_at_the_peak_time_count(space: SpaceBuilder) -> None:
 @PEAK_CASES.add("memory: special allocations")
 def unmapped_and_stack(space: SpaceBuilder) -> None:
     """What active allocations leave over, and the stack, are rows of their own."""
-    line = space.host().line()
-    allocate(line, 10, 1, 100, in_use=1000, bytes_reserved=300)
+    allocate(space.host().line(), 10, 1, 100, in_use=1000, bytes_reserved=300)
 
 
 @PEAK_CASES.add("memory: special allocations")
 def stack_only(space: SpaceBuilder) -> None:
     """Nothing unmapped: the stack is special allocation 0 with index -1."""
-    line = space.host().line()
-    allocate(line, 10, 1, 1000, in_use=1000, bytes_reserved=300)
+    allocate(space.host().line(), 10, 1, 1000, in_use=1000, bytes_reserved=300)
 
 
 @PEAK_CASES.add("memory: special allocations")
 def negative_unmapped_is_dropped(space: SpaceBuilder) -> None:
     """Active allocations beyond the heap leave less than nothing, which is not shown."""
-    line = space.host().line()
-    allocate(line, 10, 1, 5000, in_use=1000)
+    allocate(space.host().line(), 10, 1, 5000, in_use=1000)
 
 
 @PEAK_CASES.add("memory: special allocations")

@@ -129,8 +129,7 @@ def _host(rng: random.Random, builder: SpaceBuilder) -> None:
             if rng.random() < 0.15:
                 stats.append(("_ipl_stage_id", rng.choice([1, 2, 300, 301])))
                 if rng.random() < 0.8:
-                    kind = rng.choice(["read", Ref("preprocessing")])
-                    stats.append(("_ipl_stage_cat", kind))
+                    stats.append(("_ipl_stage_cat", rng.choice(["read", Ref("preprocessing")])))
             if rng.random() < 0.1:
                 memory = [("tf_op", rng.choice(OPS)), ("allocator_name", "cpu")]
                 line.event("MemoryAllocation", offset, 0, memory)

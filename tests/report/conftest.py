@@ -32,7 +32,6 @@ def made():
         tables = {"allocator_events": events(rows)}
         if steps is not None:
             tables["steps"] = steps
-        profile = Profile(FakeReader(tables, losses=losses), derived=DERIVED)
-        return report_of(profile, **options)
+        return report_of(Profile(FakeReader(tables, losses=losses), derived=DERIVED), **options)
 
     return make

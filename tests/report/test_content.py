@@ -52,8 +52,7 @@ def test_a_leak_is_told_first_with_its_evidence(read):
     assert rows[0][:4] == ["Op", "Region", "Type", "Shape"]
     assert rows[1][0] == "model/hidden/MatMul"
     assert rows[1][rows[0].index("Per step")] == "768.0 KiB"
-    grown = page.table("What grew, by op")
-    assert grown[1][0] == "model/hidden/MatMul"
+    assert page.table("What grew, by op")[1][0] == "model/hidden/MatMul"
     assert [label.partition(".")[0] for label in page.drawings] == [
         "Memory in use over time",
         "Composition of the peak by scope",
@@ -243,8 +242,7 @@ def test_several_allocators_stand_in_order_of_their_findings_then_size(made):
     rows = [alloc(1, 10**6, allocator="large"), alloc(2, 10, allocator="small")]
     rows.append(alloc(3, 95, allocator="full", in_use_bytes=95, free_bytes=5))
     page = made(rows)
-    titles = [title for level, title in page.headings if level == 2]
-    assert titles == [
+    assert [title for level, title in page.headings if level == 2] == [
         "Summary",
         "Findings",
         "Allocator full",
@@ -307,8 +305,7 @@ def test_what_was_lost_and_could_not_be_known_is_told(made):
 
 
 def test_records_without_ids_have_a_peak_that_is_not_known(made):
-    page = made([alloc(None, 5), alloc(None, 6)])
-    assert "its records have no ids" in page.text
+    assert "its records have no ids" in made([alloc(None, 5), alloc(None, 6)]).text
 
 
 def test_title_and_command_are_told(made):
@@ -322,8 +319,7 @@ def test_title_and_command_are_told(made):
 
 def test_a_figure_too_large_for_the_page_leaves_its_table(made, monkeypatch):
     monkeypatch.setattr("peakline.render.html.drawing.MOST_BYTES", 100)
-    rows = [alloc(n, 10, op=f"a{n}/b") for n in range(5)]
-    page = made(rows)
+    page = made([alloc(n, 10, op=f"a{n}/b") for n in range(5)])
     assert page.drawings == []
     assert page.table("Memory in use by time")
     assert "would have made this file too large" in page.text
@@ -391,8 +387,7 @@ def test_no_name_of_a_profile_becomes_markup(made, name):
 
 
 def test_a_very_long_name_is_shortened(made):
-    page = made([alloc(n, 10, op="x" * 100_000) for n in range(3)])
-    assert len(page.source) < 200_000
+    assert len(made([alloc(n, 10, op="x" * 100_000) for n in range(3)]).source) < 200_000
 
 
 def test_an_optimizer_without_memory_has_no_state_twice(made):

@@ -34,8 +34,7 @@ def test_a_profile_without_records_says_what_its_programs_need(read):
         "How these numbers were made",
     ]  # fmt: skip
     assert "A device holds at least this while they run" in page.text
-    facts = page.table("What CPU:0 needs")
-    assert facts[1:] == [
+    assert page.table("What CPU:0 needs")[1:] == [
         ["At least", "2.5 MiB (2,629,716 bytes)"],
         ["Program", "jit_train_step(28), by the heap that XLA simulated"],
         ["Ran", "10 runs, the first at 0.780 ms"],

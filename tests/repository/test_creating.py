@@ -106,8 +106,7 @@ def test_a_session_with_any_file_is_refused(tmp_path, name):
 
 
 def test_what_a_killed_writer_left_is_taken(tmp_path):
-    place = tmp_path / PLUGIN / "s"
-    put(place, ".peakline.0123456789abcdef")
+    put((tmp_path / PLUGIN / "s"), ".peakline.0123456789abcdef")
     with Repository(tmp_path).create_session("s") as session:
         session.write("vm", content(b"x"))
     assert files(tmp_path) == [f"{PLUGIN}/s/vm.xplane.pb"]
@@ -173,8 +172,7 @@ def test_many_hosts_at_once(tmp_path):
     hosts = [f"host-{n:02}" for n in range(32)]
     with Repository(tmp_path).create_session("s") as session, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda host: session.write(host, content(host.encode())), hosts))
-    found = Repository(tmp_path).session("s").hosts()
-    assert [file.host for file in found] == hosts
+    assert [file.host for file in Repository(tmp_path).session("s").hosts()] == hosts
 
 
 def test_only_one_may_fill_a_session(tmp_path):
@@ -219,8 +217,7 @@ def test_processes_that_claim_the_same_names_at_once(tmp_path):
                 process.stdin.write(f"s{number}\n")
                 process.stdin.flush()
             answers = [process.stdout.readline().strip() for process in both]
-            place = tmp_path / PLUGIN / f"s{number}"
-            found = {p.name: p.read_bytes() for p in place.iterdir()}
+            found = {p.name: p.read_bytes() for p in (tmp_path / PLUGIN / f"s{number}").iterdir()}
             assert sorted(answers) == ["lost", "won"]
             winner = b"pq"[answers.index("won")].to_bytes()
             assert found == {"a.xplane.pb": winner, "b.xplane.pb": winner}

@@ -59,8 +59,7 @@ def test_foreign_and_hidden_files_are_ignored(tmp_path):
 
 def test_the_plain_file_counts_before_the_compressed_one(tmp_path):
     put(tmp_path, "s/a.xplane.pb.gz", "s/a.xplane.pb", "s/b.xplane.pb.gz")
-    found = [(host.host, host.path) for host in hosts(str(tmp_path / "s"))]
-    assert found == [
+    assert [(host.host, host.path) for host in hosts(str(tmp_path / "s"))] == [
         ("a", str(tmp_path / "s/a.xplane.pb")),
         ("b", str(tmp_path / "s/b.xplane.pb.gz")),
     ]

@@ -60,8 +60,7 @@ def test_the_only_file_that_can_be_read_is_taken(place, name, content, form):
     put_others(put_there)
     put_there(name, content)
     noted = []
-    found = resolve_hosts(path, only=noted.append)
-    assert found == resolve(path) == f"{path}/{name}"
+    assert resolve_hosts(path, only=noted.append) == resolve(path) == f"{path}/{name}"
     assert [str(one) for one in noted] == [f"{name} ({form})"]
     with pytest.raises(InputError, match="no sessions here"):
         resolve(path, host="a")

@@ -70,10 +70,9 @@ def test_a_core_message_is_as_upstream_defines_it(name):
 
 
 def test_no_message_of_a_core_file_is_left_out_of_the_table():
-    paths = {path for path, _ in EXPECTED.values()}
     shipped = {
         name
-        for path in paths
+        for path in {path for path, _ in EXPECTED.values()}
         for name in nested_names(schema.POOL.FindFileByName(path).message_types_by_name.values())
     }
     assert shipped == set(EXPECTED)
@@ -102,10 +101,9 @@ def nested_names(descriptors):
     ],
 )
 def test_enum_values_count_from_zero(name, values):
-    enum = schema.POOL.FindEnumTypeByName(name)
-    assert [(value.name, value.number) for value in enum.values] == [
-        (value, number) for number, value in enumerate(values.split())
-    ]
+    assert [
+        (value.name, value.number) for value in schema.POOL.FindEnumTypeByName(name).values
+    ] == [(value, number) for number, value in enumerate(values.split())]
 
 
 def test_a_reference_type_is_its_base_type_plus_100():
@@ -177,8 +175,7 @@ def test_only_graph_debug_info_has_explicit_presence_of_scalars():
     assert frame.HasField("line")
     assert not frame.HasField("col")
     assert frame.SerializeToString() == b"\x10\x00"
-    record = schema.AllocationRecord(alloc_bytes=0)
-    assert record.SerializeToString() == b""
+    assert schema.AllocationRecord(alloc_bytes=0).SerializeToString() == b""
 
 
 def test_graph_debug_info_has_fixed_width_keys_and_packed_frame_ids():

@@ -50,8 +50,7 @@ def test_unknown_enum_numbers_survive_and_have_no_name():
     metadata = MemoryActivityMetadata.FromString(data)
     assert metadata.memory_activity == 99
     assert metadata.SerializeToString() == data
-    tensor = TensorDescription(dtype=200)
-    assert json_format.MessageToDict(tensor) == {"dtype": 200}
+    assert json_format.MessageToDict(TensorDescription(dtype=200)) == {"dtype": 200}
 
 
 def test_a_repeated_map_key_keeps_its_last_value():
@@ -82,8 +81,7 @@ def test_packed_and_unpacked_numbers_are_both_read():
 
 
 def test_json_has_camel_case_names_and_64_bit_numbers_as_text():
-    stats = NodeExecStats(all_start_micros=2**53 + 1, thread_id=3)
-    assert json_format.MessageToDict(stats) == {
+    assert json_format.MessageToDict(NodeExecStats(all_start_micros=2**53 + 1, thread_id=3)) == {
         "allStartMicros": "9007199254740993",
         "threadId": 3,
     }
@@ -106,8 +104,7 @@ def test_any_is_resolved_in_the_private_pool():
         "@type": "type.googleapis.com/tensorflow.profiler.XStat",
         "metadataId": "3",
     }
-    back = json_format.ParseDict(document, MetaGraphDef.MetaInfoDef(), descriptor_pool=POOL)
-    assert back == info
+    assert json_format.ParseDict(document, MetaGraphDef.MetaInfoDef(), descriptor_pool=POOL) == info
 
 
 def test_messages_can_be_pickled():
@@ -173,8 +170,7 @@ def test_enum_name():
 
 def test_threads_get_one_class():
     with ThreadPoolExecutor(8) as threads:
-        names = ["tensorflow.SavedModel"] * 64
-        assert len(set(threads.map(schema.message, names))) == 1
+        assert len(set(threads.map(schema.message, (["tensorflow.SavedModel"] * 64)))) == 1
 
 
 def test_the_default_pool_does_not_know_our_files():

@@ -169,8 +169,7 @@ def test_a_link_between_the_root_and_its_sessions_is_forbidden(access, places):
 
 def test_links_that_stay_inside_are_followed(access, places):
     (places / "logs" / "in").symlink_to("train")
-    profile = places / "logs" / "plugins" / "profile"
-    (profile / "again").symlink_to(_ID)
+    ((places / "logs" / "plugins" / "profile") / "again").symlink_to(_ID)
     assert _content(access.run(str(places / "logs" / "in"), _ID)) == [b"train"]
     assert _content(access.run("", "again")) == [b"logs"]
 

@@ -58,8 +58,7 @@ def test_an_upload_becomes_a_session_with_its_tools(parts, empty, xspace):
     assert Path(file.path).read_bytes() == xspace
     ((session, tools),) = made.analysis.listing("").sessions
     assert (session.session_id, "memory_profile" in tools) == ("mine", True)
-    answer = made.analysis.tool_data("", "mine", "worker:1", "memory_profile", {})
-    assert answer.content
+    assert made.analysis.tool_data("", "mine", "worker:1", "memory_profile", {}).content
     assert f"peakline_upload_bytes_total {len(xspace):.1f}" in (made.metrics.render().decode())
 
 
@@ -202,10 +201,8 @@ def test_a_host_that_is_a_link_out_is_left_out_and_named(parts, empty, xspace, t
         (sessions / name / "out.xplane.pb").symlink_to(secret / "h.xplane.pb")
     (sessions / "mixed" / "good.xplane.pb").write_bytes(xspace)
     (sessions / "hidden").symlink_to(secret)
-    made = parts(empty)
-    analysis = made.analysis
-    found = analysis.listing("").sessions
-    listed = {session.session_id: list(tools) for session, tools in found}
+    analysis = parts(empty).analysis
+    listed = {session.session_id: list(tools) for session, tools in analysis.listing("").sessions}
     assert set(listed) == {"mixed", "only"}
     assert listed["mixed"] == analysis.tools("", "mixed")
     assert listed["only"] == []

@@ -23,8 +23,7 @@ def failure(call, *arguments, **fields):
 
 
 def test_sessions_come_newest_first_with_their_tools(serve, sample_logdir):
-    served = serve(sample_logdir)
-    answer = served.client.call("EnumSessions", repository_root=str(sample_logdir))
+    answer = serve(sample_logdir).client.call("EnumSessions", repository_root=str(sample_logdir))
     assert [session.session_id for session in answer.sessions] == NEWEST_FIRST
     tools = {session.session_id: list(session.available_tools) for session in answer.sessions}
     assert "memory_profile" in tools[SESSIONS["tf2_cnn"]]
@@ -52,8 +51,7 @@ def test_a_tool_answers_with_the_bytes_of_the_library(serve, sample_logdir):
 
 
 def test_the_format_is_a_parameter(serve, sample_logdir):
-    served = serve(sample_logdir)
-    answer = served.client.call(
+    answer = serve(sample_logdir).client.call(
         "GetSessionToolData",
         session_id=SESSIONS["tf2_cnn"],
         tool_name="memory_profile",
@@ -65,9 +63,8 @@ def test_the_format_is_a_parameter(serve, sample_logdir):
 
 def test_an_empty_host_name_means_all_hosts_together(serve, sample_logdir):
     client = serve(sample_logdir).client
-    session = SESSIONS["tf2_multihost"]
     fields = {
-        "session_id": session,
+        "session_id": SESSIONS["tf2_multihost"],
         "tool_name": "memory_profile",
         "parameters": {"format": "proto"},
     }
@@ -78,16 +75,14 @@ def test_an_empty_host_name_means_all_hosts_together(serve, sample_logdir):
         part = MemoryProfile.FromString(answer.output)
         parts |= {f"{host}/{name}": one for name, one in part.memory_profile_per_allocator.items()}
     assert together.num_hosts == 2
-    found = together.memory_profile_per_allocator
-    assert {name: one.profile_summary for name, one in found.items()} == {
-        name: one.profile_summary for name, one in parts.items()
-    }
+    assert {
+        name: one.profile_summary for name, one in together.memory_profile_per_allocator.items()
+    } == {name: one.profile_summary for name, one in parts.items()}
 
 
 def test_a_tool_of_one_host_names_the_hosts_there_are(serve, sample_logdir):
-    client = serve(sample_logdir).client
     status, details = failure(
-        client.call,
+        serve(sample_logdir).client.call,
         "GetSessionToolData",
         session_id=SESSIONS["tf2_multihost"],
         tool_name="trace_viewer",

@@ -115,8 +115,7 @@ def test_hosts_are_called_by_the_names_of_the_options(serve, empty, recorded):
 
 def test_a_host_that_is_named_twice_is_captured_once(serve, empty, recorded):
     with worker(recorded) as job:
-        served = serve(empty, profiler_port=job.port)
-        served.client.call(
+        serve(empty, profiler_port=job.port).client.call(
             "NewSession", **from_tensorflow(empty, "twice", ["localhost:1", "localhost:2"])
         )
     assert len(job.requests) == 1

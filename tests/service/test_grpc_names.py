@@ -124,8 +124,7 @@ def test_links_out_of_the_root_are_not_followed(serve, logdir, tmp_path):
         status, details = failure(client.call, "GetSessionToolData", **fields)
         assert status == "PERMISSION_DENIED"
         assert "theirs" not in details
-    listed = [session.session_id for session in client.call("EnumSessions").sessions]
-    assert "linked" not in listed
+    assert "linked" not in [session.session_id for session in client.call("EnumSessions").sessions]
 
 
 def test_a_repository_under_the_root_is_served(serve, logdir):

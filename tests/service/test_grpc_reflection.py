@@ -43,8 +43,7 @@ def test_a_client_that_knows_nothing_can_ask_for_an_answer(channel):
         response_deserializer=GetMessageClass(method.output_type).FromString,
     )
     text = json.dumps({"sessionId": SESSIONS["tf2_cnn"], "toolName": "memory_profile"})
-    request = json_format.Parse(text, GetMessageClass(method.input_type)())
-    answer = call(request, timeout=HANG_S)
+    answer = call(json_format.Parse(text, GetMessageClass(method.input_type)()), timeout=HANG_S)
     assert answer.output_format == "json"
     assert json.loads(answer.output)["numHosts"] == 1
 
@@ -78,8 +77,7 @@ def test_every_service_is_described_with_all_it_needs(channel, service):
         FileDescriptorProto.FromString(content)
         for content in files(channel, file_containing_symbol=service)
     ]
-    found = {f"{proto.package}.{one.name}" for proto in protos for one in proto.service}
-    assert service in found
+    assert service in {f"{proto.package}.{one.name}" for proto in protos for one in proto.service}
     needed = {name for proto in protos for name in proto.dependency}
     assert needed <= {proto.name for proto in protos}
 

@@ -78,8 +78,7 @@ def test_a_host_is_told_of_while_it_records(capturing, held):
     }  # fmt: skip
 
     def logged():
-        lines = capturing.face.log_lines()
-        return [line for line in lines if line["request_id"] == "this-one"]
+        return [line for line in capturing.face.log_lines() if line["request_id"] == "this-one"]
 
     until(logged)
     (line,) = logged()
@@ -137,8 +136,7 @@ def test_what_is_refused_at_once_keeps_its_status(capturing, body, status, code)
     taken = capturing.profiles / "taken"
     taken.mkdir(exist_ok=True)
     (taken / "b.xplane.pb").write_bytes(b"")
-    answer = capturing.face.client.post("/api/captures", json=body, headers=LINES)
-    problem(answer, status, code)
+    problem(capturing.face.client.post("/api/captures", json=body, headers=LINES), status, code)
     assert not capturing.job.requests
 
 

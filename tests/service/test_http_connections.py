@@ -148,8 +148,7 @@ def test_a_head_that_does_not_come_ends_the_connection(start, connect, content):
 
 
 def test_a_head_that_trickles_ends_the_connection(start, connect):
-    face = start(head_timeout_s=0.3)
-    connection = connect(face.port, HEALTH + b"X-Slow: ")
+    connection = connect(start(head_timeout_s=0.3).port, HEALTH + b"X-Slow: ")
     connection.settimeout(0.02)
 
     def ended() -> bool:
@@ -176,8 +175,7 @@ def test_a_second_request_has_a_time_of_its_own(start, connect):
 
 
 def test_a_connection_that_is_not_used_is_closed(start, connect):
-    face = start(idle_timeout_s=0.1)
-    connection = connect(face.port, HEALTH + b"\r\n")
+    connection = connect(start(idle_timeout_s=0.1).port, HEALTH + b"\r\n")
     assert rest(connection).endswith(b'{"status": "ok"}')
 
 
@@ -296,8 +294,7 @@ def test_handshakes_that_never_end_count_and_end(start, connect, tmp_path):
     assert httpx.get(url, verify=context, timeout=HANG_S).status_code == 200
     assert closed(face, "full") >= 42
     assert rest(held[0]) == b""
-    hasty = start(head_timeout_s=0.1, **secured)
-    assert rest(connect(hasty.port)) == b""
+    assert rest(connect(start(head_timeout_s=0.1, **secured).port)) == b""
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no limit of another process")
@@ -324,8 +321,7 @@ def test_where_no_descriptor_is_left_the_silent_give_way(sample_logdir, connect)
     ],
 )
 def test_a_long_head_is_refused_at_once(start, target, headers, status):
-    face = start()
-    answer = face.client.get(target, headers=headers)
+    answer = start().client.get(target, headers=headers)
     if answer.status_code == 400:  # it came in several pieces
         assert "headers in ASCII" in problem(answer, 400, "INVALID_ARGUMENT")
     else:

@@ -47,8 +47,7 @@ def test_names_of_the_server_are_answered(face, host):
 )  # fmt: skip
 @each_row("path", ["/api/sessions", "/healthz", "/nosuch"])
 def test_a_name_that_was_pointed_here_is_refused(face, host, path):
-    answer = face.client.get(path, headers={"Host": host})
-    problem(answer, 421, "INVALID_ARGUMENT")
+    problem(face.client.get(path, headers={"Host": host}), 421, "INVALID_ARGUMENT")
 
 
 def test_two_hosts_or_none_are_refused(face):
@@ -297,8 +296,7 @@ def test_no_name_leads_out(trapped, path):
 
 
 def test_links_that_lead_out_are_not_listed(trapped):
-    listed = trapped.client.get("/api/sessions")
-    assert "linked" not in listed.text
+    assert "linked" not in trapped.client.get("/api/sessions").text
     assert "outside" not in trapped.client.get(f"/api/sessions/{CNN}").text
     assert "linked" not in trapped.client.get("/data/plugin/profile/runs").text
 

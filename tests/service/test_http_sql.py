@@ -30,8 +30,7 @@ def ask(face):
 
 
 def test_rows_are_objects(ask):
-    answer = ask("select activity, count(*) as n from allocator_events group by 1 order by 1")
-    rows = answer.json()
+    rows = ask("select activity, count(*) as n from allocator_events group by 1 order by 1").json()
     assert [row["activity"] for row in rows] == ["allocation", "deallocation"]
     assert all(isinstance(row["n"], int) for row in rows)
 
@@ -131,8 +130,7 @@ def test_a_refused_query_is_told_why(ask, query):
     if answer.status_code == 200:
         assert query == "select '\x00'"
         return
-    detail = problem(answer, 400, answer.json()["code"])
-    assert "root:" not in detail
+    assert "root:" not in problem(answer, 400, answer.json()["code"])
 
 
 @each_row(

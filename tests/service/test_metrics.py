@@ -17,10 +17,9 @@ class _Cache:
 
 
 def _samples(metrics):
-    families = text_string_to_metric_families(metrics.render().decode())
     return {
         (sample.name, *sorted(sample.labels.values())): sample.value
-        for family in families
+        for family in text_string_to_metric_families(metrics.render().decode())
         for sample in family.samples
     }
 

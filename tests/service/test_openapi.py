@@ -90,8 +90,7 @@ def test_every_answer_is_one_that_is_described(face, described, path, method, ex
 
 @pytest.fixture(scope="module")
 def document(face):
-    answer = face.client.get("/openapi.json", headers={"Authorization": f"Bearer {WORD}"})
-    return answer.json()
+    return face.client.get("/openapi.json", headers={"Authorization": f"Bearer {WORD}"}).json()
 
 
 def test_the_document_is_the_one_in_docs(document):

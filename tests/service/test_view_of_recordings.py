@@ -31,8 +31,7 @@ def test_where_a_view_begins(tmp_path, files, logdir, session, listed):
     (tmp_path / "made").mkdir()
     place = find_place(str(tmp_path / "logs"), None, None, str(tmp_path / "made"))
     assert (place.logdir, place.session) == (str(tmp_path / logdir), session)
-    found = Repository(place.logdir).sessions()
-    assert sorted(one.name for one in found) == listed
+    assert sorted(one.name for one in Repository(place.logdir).sessions()) == listed
 
 
 def test_a_nested_run_that_is_named(tmp_path):

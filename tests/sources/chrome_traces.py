@@ -10,8 +10,7 @@ import peakline
 def opened(folder: Path, trace: Any) -> peakline.Profile:
     """The profile of a trace, given as JSON text, or as what is to be written as JSON."""
     path = folder / "trace.json"
-    text = trace if isinstance(trace, bytes) else json.dumps(trace).encode()
-    path.write_bytes(text)
+    path.write_bytes(trace if isinstance(trace, bytes) else json.dumps(trace).encode())
     return peakline.open(str(path))
 
 

@@ -54,8 +54,7 @@ def ask_one(path: Path, other: Path, rng: Random) -> bool:
     """
     draw = rng.random()
     if draw < 0.35:
-        words = rng.choice(all_verbs(path, other))
-        return run_verb(words)[0] in {0, 1}
+        return run_verb(rng.choice(all_verbs(path, other)))[0] in {0, 1}
     try:
         if draw < 0.45:
             _read(path, rng)
@@ -169,8 +168,7 @@ def _memory(profile: Profile, rng: Random) -> None:
 
 def _sql(profile: Profile, rng: Random) -> None:
     for name in rng.sample(profile.tables, min(3, len(profile.tables))):
-        columns = profile.sql(f"describe {name}").column("column_name").to_pylist()
-        column = rng.choice(columns)
+        column = rng.choice(profile.sql(f"describe {name}").column("column_name").to_pylist())
         query = f'select count(*) n, min("{column}") m from {name}'  # noqa: S608 (our own names)
         (counted,) = profile.sql(query).to_pylist()
         if name != "warnings":
@@ -245,8 +243,7 @@ def all_verbs(path: Path, other: Path) -> list[list[str]]:
 
 def run_verb(words: list[str]) -> tuple[int, str]:
     """The exit code and what stands on standard error, held to its rules."""
-    binary = io.BytesIO()
-    out, err = io.TextIOWrapper(binary, "utf-8", write_through=True), io.StringIO()
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(words)
     text = err.getvalue()

@@ -39,8 +39,7 @@ def restructured(rng: Random, sample: Sample) -> bytes:
     message = deepcopy(_parsed(sample))
     for _ in range(rng.randrange(1, _MOST_CHANGES + 1)):
         target = rng.choice(_messages_in(message))
-        change = rng.choice((_set, _set, _set, _take_away, _repeat, _move, _exchange))
-        change(rng, target, message)
+        rng.choice((_set, _set, _set, _take_away, _repeat, _move, _exchange))(rng, target, message)
     try:
         return sample.wrap(message.SerializeToString())
     except ValueError:  # larger than a message may be
@@ -89,8 +88,7 @@ def _value(rng: Random, field: FieldDescriptor, depth: int = 0) -> Any:
         value = rng.choice(_FLOATS)
         return value if kind == FieldDescriptor.CPPTYPE_DOUBLE or abs(value) < 1e38 else 3e38
     if kind == FieldDescriptor.CPPTYPE_ENUM:
-        known = [value.number for value in field.enum_type.values]
-        return rng.choice(known)
+        return rng.choice([value.number for value in field.enum_type.values])
     if field.type == FieldDescriptor.TYPE_BYTES:
         return rng.choice((b"", b"\xff" * 9, struct.pack("<q", -1), rng.randbytes(30)))
     if kind == FieldDescriptor.CPPTYPE_STRING:

@@ -168,8 +168,7 @@ def _frames(info):
     def frames(trace):
         if trace.file_line_cols:
             return [frame(one) for one in trace.file_line_cols]
-        ids = [info.frames_by_id.get(i) for i in trace.frame_id]
-        return [frame(one) for one in reversed(ids)]
+        return [frame(one) for one in reversed([info.frames_by_id.get(i) for i in trace.frame_id])]
 
     found = {name: frames(info.traces_by_id[i]) for name, i in info.name_to_trace_id.items()
              if i in info.traces_by_id}  # fmt: skip

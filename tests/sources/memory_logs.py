@@ -35,8 +35,7 @@ def printed_records(path):
         for line in lines:
             if match := _LINE.search(line):
                 message = getattr(schema, match[1].decode())()
-                text = re.sub(rb"^ goo\.gle/debug\w+\s+", b"", match[2])
-                text_format.Parse(text, message)
+                text_format.Parse(re.sub(rb"^ goo\.gle/debug\w+\s+", b"", match[2]), message)
                 found.append(message)
     return found
 

@@ -159,8 +159,7 @@ def test_a_real_trace_agrees_with_a_slow_reading_of_it(root: Path):
             inner = max(around, key=lambda op: (op["ts"], -op["dur"]), default=None)
             name = inner and re.sub(r" at 0x[0-9a-f]+>", ">", inner["name"])
             assert found.names("op")[row] == name
-        answer = explain_memory(found, profile.columns("steps"))
-        [peak] = answer.allocators
+        [peak] = explain_memory(found, profile.columns("steps")).allocators
         assert peak.peak_bytes == max(in_use)
         assert sum(buffer.bytes for buffer in peak.peak_buffers) == peak.peak_bytes
         live: dict[int, int] = {}
@@ -178,8 +177,7 @@ def test_mapped_memory_is_an_allocator_of_its_own(tmp_path):
     """Batches of a DataLoader's workers: PyTorch reports them with the allocator's total as 0."""
 
     def mapped(ts, size, address):
-        reserved = max(size, 0)
-        return _memory(ts, size, address, **{"Total Allocated": 0, "Total Reserved": reserved})
+        return _memory(ts, size, address, **{"Total Allocated": 0, "Total Reserved": max(size, 0)})
 
     def allocated(ts, size, address, total):
         return _memory(ts, size, address, **{"Total Allocated": total, "Total Reserved": 0})

@@ -191,10 +191,8 @@ def test_strict_refuses_a_truncated_file(write, names_first):
 
 
 def test_the_warning_tells_how_much_is_missing(write, names_first):
-    space = schema.XSpace.FromString(names_first)
-    one = len_field(1, space.planes[0].SerializeToString())
-    profile = read_all(write(one[:-1000]))
-    (detail,) = [w.detail for w in profile.warnings if w.kind == "truncated"]
+    one = len_field(1, schema.XSpace.FromString(names_first).planes[0].SerializeToString())
+    (detail,) = [w.detail for w in read_all(write(one[:-1000])).warnings if w.kind == "truncated"]
     assert "1000 bytes" in detail
     assert str(len(one) - 1000) in detail
 
@@ -243,8 +241,7 @@ def test_what_is_inside_a_gzip_file_is_looked_at(write):
 
 
 def test_a_file_that_went_through_a_text_conversion(write, sample):
-    mangled = read_sample(sample).decode("utf-8", errors="replace").encode()
-    path = write(mangled)
+    path = write(read_sample(sample).decode("utf-8", errors="replace").encode())
     with pytest.raises(DamagedError, match=r"text \(UTF-8\) conversion") as caught:
         peakline.open(path)
     assert path in str(caught.value)

@@ -59,8 +59,7 @@ def test_recorded_sessions(sessions):
 
 def test_other_formats_look_into_the_table():
     rows = [{"event_id": 2, "name": "a", "value": "1"}, {"event_id": 0, "name": "b", "value": "2"}]
-    profile = Profile(FakeReader({"event_stats": rows}))
-    found = profile.stats_of(np.array([2, 0, 1]))
+    found = Profile(FakeReader({"event_stats": rows})).stats_of(np.array([2, 0, 1]))
     assert found.array("event_id").tolist() == [0, 2]
     assert found.names("value").to_list() == ["2", "1"]
     assert Profile(FakeReader({})).stats_of(np.array([0])).rows == 0

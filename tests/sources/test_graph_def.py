@@ -64,8 +64,7 @@ _EDGE = ("source", "source_output", "is_control", "source_argument", "input")
     ],
 )
 def test_an_input_outside_functions(text, edge):
-    graph = graph_with({"name": "n", "input": [text]})
-    assert rows(tables_of(graph), "edges", *_EDGE) == [edge]
+    assert rows(tables_of(graph_with({"name": "n", "input": [text]})), "edges", *_EDGE) == [edge]
 
 
 @each_row(
@@ -228,8 +227,7 @@ def test_nesting_that_no_parser_takes_is_cut():
         data = b"\x52" + varint(len(func)) + func
     entry = b"\x0a\x01v\x12" + varint(len(data)) + data
     node = b"\x2a" + varint(len(entry)) + entry
-    tables = tables_of(b"\x0a" + varint(len(node)) + node)
-    (text,) = rows(tables, "node_attrs", "value")[0]
+    (text,) = rows(tables_of(b"\x0a" + varint(len(node)) + node), "node_attrs", "value")[0]
     assert text == "f{g=" * 33 + "..." + "}" * 33
 
 

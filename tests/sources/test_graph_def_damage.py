@@ -85,8 +85,7 @@ def test_a_meta_graph_file(opened):
 def test_a_saved_model_of_two_meta_graphs(opened):
     saved = SavedModel(saved_model_schema_version=1)
     for nodes, tag in ((1, "train"), (2, "serve")):
-        meta = saved.meta_graphs.add(graph_def=graph_of(nodes))
-        meta.meta_info_def.tags.append(tag)
+        saved.meta_graphs.add(graph_def=graph_of(nodes)).meta_info_def.tags.append(tag)
     profile = opened(saved.SerializeToString())
     assert profile.format == "saved_model"
     assert profile.sql("select graph, tags, nodes from graphs").to_pylist() == [
@@ -217,8 +216,7 @@ def test_no_bytes_crash_a_table(root):
     rng = Random(0)
     frozen = (root / "tests" / "data" / "graph_def" / "frozen.pb").read_bytes()[-3000:]
     for round_ in range(150):
-        whole = frozen if round_ % 5 == 0 else random_graph(rng).SerializeToString()
-        data = mutated(rng, whole)
+        data = mutated(rng, (frozen if round_ % 5 == 0 else random_graph(rng).SerializeToString()))
         start = rng.randrange(len(data) + 1) if rng.random() < 0.2 else 0
         tables = GraphTables(
             as_buffer(data), [GraphSpan("", "graph_def", start, len(data) - start)] * 2

@@ -96,15 +96,13 @@ def test_both_in_one_text_as_older_versions_wrote_them(dumps):
 def test_an_assignment_that_was_cut_says_so(dumps):
     _, text = _programs(dumps, NAMES[1])
     values = _programs(dumps, NAMES[1], "-buffer-assignment-values.txt")[1]
-    whole = text.split(b"allocation 3:")[0] + values
-    losses = translate_program(whole)[1]
+    losses = translate_program(text.split(b"allocation 3:")[0] + values)[1]
     assert [kind for kind, _, _ in losses.entries()] == ["truncated"]
 
 
 def test_a_text_that_ends_within_a_line_says_so(dumps):
     _, text = _programs(dumps, NAMES[0])
-    losses = translate_program(text[:-3])[1]
-    assert [kind for kind, _, _ in losses.entries()] == ["truncated"]
+    assert [kind for kind, _, _ in translate_program(text[:-3])[1].entries()] == ["truncated"]
 
 
 OLD = """BufferAssignment:

@@ -63,8 +63,7 @@ def test_texts_say_what_the_message_says(dumped):
     again, found = answer(path)
     check_lives(path, found)
     # Ends in a heap trace have the names of the makers, in the texts those of the last users.
-    traced = check_lives(path, [row for row in rows if row["end"] not in (None, 33)])
-    assert traced > 15
+    assert check_lives(path, [row for row in rows if row["end"] not in (None, 33)]) > 15
     assert again == module
     at_peak = [row["name"] for row in rows if row["is_live_at_peak"]]
     assert [row["name"] for row in found if row["is_live_at_peak"]] == at_peak
@@ -106,10 +105,9 @@ def events(ranges):
     text += "  BufferLiveRange:\n" + "".join(f"    {one}\n" for one in ranges)
     data, losses = translate_assignment(ASSIGNMENT, None, text.encode())
     assert losses.entries() == []
-    traces = BufferAssignmentProto.FromString(data).heap_simulator_traces
     return [
         (one.kind, one.buffer_id, one.share_with_canonical_id, one.instruction_name)
-        for trace in traces
+        for trace in BufferAssignmentProto.FromString(data).heap_simulator_traces
         for one in trace.events
     ]
 

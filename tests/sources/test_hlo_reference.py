@@ -92,8 +92,7 @@ def folder(tmp_path_factory):
 @given(st.integers(0, 2**32))
 def test_programs_that_no_compiler_writes(folder, seed):
     rng = Random(seed)
-    proto = HloProto.FromString(rng.choice(SMALL).read_bytes())
-    made = mutated(rng, proto, rng.randrange(1, 12))
+    made = mutated(rng, HloProto.FromString(rng.choice(SMALL).read_bytes()), rng.randrange(1, 12))
     order = sorted(PROGRAM_TABLES)
     rng.shuffle(order)
     check(write(folder, made), [made], order)

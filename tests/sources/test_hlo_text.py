@@ -82,15 +82,13 @@ def test_layouts():
 
 
 def test_only_what_is_no_fusion_is_scheduled():
-    text = ODD["calls"].replace("HloModule m", "HloModule m, is_scheduled=true")
-    module = module_of(text)
+    module = module_of(ODD["calls"].replace("HloModule m", "HloModule m, is_scheduled=true"))
     names = {c.id: c.name for c in module.computations}
     assert sorted(names[number] for number in module.schedule.sequences) == ["main", "one"]
 
 
 def test_an_asynchronous_opcode_calls_what_it_names():
-    module = module_of(ODD["asynchronous"])
-    wrapped, main = module.computations
+    wrapped, main = module_of(ODD["asynchronous"]).computations
     by_name = {one.name: one for one in main.instructions}
     assert by_name["cs"].opcode == "async-start"
     assert by_name["cd"].opcode == "async-done"
@@ -187,8 +185,7 @@ LOST = {
 def test_what_is_lost_is_counted(line, kind):
     data, losses = translate_module(_entry(line))
     assert [(found, count) for found, count, _ in losses.entries()] == [(kind, 1)]
-    instructions = HloProto.FromString(data).hlo_module.computations[0].instructions
-    assert len(instructions) == 2
+    assert len(HloProto.FromString(data).hlo_module.computations[0].instructions) == 2
 
 
 @each_row(("line", "kind"), LOST.values())

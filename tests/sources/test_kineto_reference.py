@@ -57,5 +57,4 @@ def test_odd_traces(part, tmp_path):
         made = odd_trace(seed)
         path = tmp_path / f"{seed}.json"
         path.write_text(made.text)
-        found = differences(path, Trace(made.text))
-        assert found == {}, f"seed {seed}: {made.oddities}"
+        assert differences(path, Trace(made.text)) == {}, f"seed {seed}: {made.oddities}"

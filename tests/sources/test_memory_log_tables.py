@@ -132,8 +132,7 @@ def test_records_without_an_id_are_untracked(tmp_path):
         ("untracked", 3, ("records without an id, whose buffers cannot be followed: "
          "cpu: 2 allocations (30 bytes requested) and 1 deallocations"))
     ]  # fmt: skip
-    addresses = profile.columns("log_records").array("address").tolist()
-    assert addresses == [4096, 0, 4096]
+    assert profile.columns("log_records").array("address").tolist() == [4096, 0, 4096]
 
 
 def test_of_very_many_allocators_the_first_are_named(tmp_path):
@@ -255,8 +254,7 @@ def test_ids_that_begin_anew_too_often(tmp_path):
             log.record_tensor_allocation("a", 1, tensor(1))
 
     profile = opened(tmp_path, write)
-    names = profile.columns("allocator_events").names("allocator").to_list()
-    assert names[-3:] == ["cpu (16)"] * 3
+    assert profile.columns("allocator_events").names("allocator").to_list()[-3:] == ["cpu (16)"] * 3
     assert kinds(profile) == {"id_restarted": 15, "id_restarted_too_often": 2}
 
 

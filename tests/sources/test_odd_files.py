@@ -108,8 +108,7 @@ def test_a_file_that_grows_while_it_is_read(write, made):
 @every(ONE_OF_EACH.values())
 def test_a_file_that_expands_too_much(write, made):
     path = write(gzip.compress(made.file + b" " * 3_000_000), "bomb.gz")
-    error = error_of(path, "--max-unpacked", "10KB")
-    assert error == (
+    assert error_of(path, "--max-unpacked", "10KB") == (
         f"{path}: expands to more than 10000 bytes; "
         "--max-unpacked allows more if it is what it should be"
     )
@@ -152,8 +151,7 @@ def test_zero_bytes_in_text(write, made):
     expected = content(write(made.data))
     end = made.data.rindex(b"\n")
     for at in (end, end + 2):
-        path = write(made.data[:at] + b"\0" + made.data[at:])
-        answer, error = content_or_error(path)
+        answer, error = content_or_error(write(made.data[:at] + b"\0" + made.data[at:]))
         if answer is None:
             assert "line " in error
         else:

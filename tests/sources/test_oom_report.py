@@ -166,8 +166,7 @@ def test_size_after_next():
 
 
 def test_without_regions_a_gap_begins_the_next_one():
-    lines = [line for line in dump() if not line.startswith("Next region")]
-    reports = read("\n".join(lines))
+    reports = read("\n".join([line for line in dump() if not line.startswith("Next region")]))
     assert rows(reports, "blocks", "segment_id", "bytes") == [
         (0, 1280), (0, 768), (1, 2 * MIB), (1, 5 * MIB),
     ]  # fmt: skip
@@ -201,8 +200,7 @@ def test_what_an_op_can_do_without_is_no_failure():
 
 
 def test_the_error_is_printed_again_and_again():
-    text = "\n".join([*dump(), *dump()[-1:] * 3])
-    assert read(text).reports == 1
+    assert read("\n".join([*dump(), *dump()[-1:] * 3])).reports == 1
 
 
 def test_two_reports_of_an_allocator():
@@ -232,8 +230,7 @@ def test_two_threads_dump_at_once():
 
 def test_addresses_keep_dumps_apart_where_no_thread_is_named():
     first, second = dump(), dump("GPU_1_bfc", 0x500000000000)
-    mixed = [line for pair in zip(first, second, strict=True) for line in pair]
-    reports = read("\n".join(mixed))
+    reports = read("\n".join([line for pair in zip(first, second, strict=True) for line in pair]))
     assert rows(reports, "blocks", "report_id", "bytes", "state") == [
         (report, size, state)
         for report in (0, 1)
@@ -265,8 +262,7 @@ def test_a_line_cut_in_the_middle_is_counted():
     lines = dump()
     lines[26] = "InUse at 7f00000"
     reports = read("\n".join(lines))
-    kinds = [kind for kind, _, _ in warned(reports)]
-    assert kinds == ["oom_report_mismatch", "cut_oom_lines"]
+    assert [kind for kind, _, _ in warned(reports)] == ["oom_report_mismatch", "cut_oom_lines"]
     assert rows(reports, "oom_reports", "is_complete") == [(False,)]
 
 
@@ -326,8 +322,7 @@ def test_tensors_of_the_step_alone():
 
 
 def test_a_progress_bar_before_a_report():
-    bar = "\r".join(f"{n}% done" for n in range(100))
-    assert read(bar + "\r" + "\n".join(dump())).reports == 1
+    assert read("\r".join(f"{n}% done" for n in range(100)) + "\r" + "\n".join(dump())).reports == 1
 
 
 def test_a_log_with_windows_line_ends():
@@ -347,13 +342,11 @@ def test_a_long_log_that_reports_nothing():
 
 
 def test_a_line_without_an_end():
-    reports = read(b"x" * (3 << 20) + b"\n" + "\n".join(dump()).encode(), 1 << 16)
-    assert reports.reports == 1
+    assert read(b"x" * (3 << 20) + b"\n" + "\n".join(dump()).encode(), 1 << 16).reports == 1
 
 
 def test_the_report_of_a_real_run(root: Path):
-    packed = root / "tests/data/oom_report/tf_bfc_oom.log.gz"
-    reports = read(gzip.decompress(packed.read_bytes()))
+    reports = read(gzip.decompress((root / "tests/data/oom_report/tf_bfc_oom.log.gz").read_bytes()))
     assert rows(reports, "oom_reports", "allocator", "requested_bytes", "op", "in_use_bytes",
                 "pool_bytes", "free_bytes", "largest_free_bytes", "is_complete") == [
         ("bfc_cpu_allocator_for_gpu", 2 * MIB, "AddV2", 65216768, 64 * MIB, 1892096, 1226496, True)

@@ -63,8 +63,7 @@ def test_pytorch(text, row):
 
 
 def test_pytorch_message_on_several_lines():
-    text = NEW.replace(". ", ".\n")
-    assert rows(read(text + "\nnext line"), "oom_reports", *TORCH) == [NEW_ROW]
+    assert rows(read(NEW.replace(". ", ".\n") + "\nnext line"), "oom_reports", *TORCH) == [NEW_ROW]
 
 
 def test_pytorch_message_printed_twice_is_one_report():
@@ -123,8 +122,7 @@ def test_an_xla_program():
 
 @each_row("size", ["3145600 bytes", "3.00MiB"])
 def test_an_xla_program_whose_allocator_reported_first(size):
-    text = "\n".join(dump()[:-1]) + XLA.replace("{size}", size)
-    assert read(text).reports == 1
+    assert read("\n".join(dump()[:-1]) + XLA.replace("{size}", size)).reports == 1
 
 
 def test_an_xla_error_printed_again():

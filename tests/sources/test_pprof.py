@@ -47,8 +47,7 @@ def opened(tmp_path, profile, data=None):
 
 
 def rows(profile, table, *columns):
-    found = profile.columns(table).to_pylist()
-    return [tuple(row[column] for column in columns) for row in found]
+    return [tuple(row[column] for column in columns) for row in profile.columns(table).to_pylist()]
 
 
 def test_a_row_per_sample_with_memory(tmp_path):

@@ -18,8 +18,7 @@ def session(sessions, tmp_path):
     """A copy of a recorded session's directory."""
 
     def make(name="jax_cpu"):
-        copied = shutil.copytree(sessions / name, tmp_path / name)
-        (folder,) = copied.glob("plugins/profile/*")
+        (folder,) = shutil.copytree(sessions / name, tmp_path / name).glob("plugins/profile/*")
         return folder
 
     return make
@@ -77,8 +76,7 @@ def test_others_come_after_the_profile_s_own(session):
         assert {row["many"] for row in counted[len(own) :]} == {1}
         assert profile.columns("events").rows > 0
         assert not list(profile.warnings)
-        answer = profile.tool("memory_viewer", module_name="jit_odd(6)")
-        assert b"jit_odd" in answer.content
+        assert b"jit_odd" in profile.tool("memory_viewer", module_name="jit_odd(6)").content
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -122,8 +120,7 @@ def test_a_file_that_is_no_program_is_counted(session):
     (folder / "jit_empty(7).hlo_proto.pb").write_bytes(b"")
     (folder / "jit_text(8).hlo_proto.pb").write_bytes(b"no program at all\n")
     with peakline.open(folder) as profile:
-        rows = profile.sql("select module_id from hlo_instructions").to_pylist()
-        assert len(rows) == 1
+        assert len(profile.sql("select module_id from hlo_instructions").to_pylist()) == 1
         assert ("hlo_unreadable", 2) in {(one.kind, one.count) for one in profile.warnings}
 
 

@@ -137,8 +137,7 @@ def test_tiny_messages_in_every_form(form, text):
 
 @each_row("field", ["errors", "warnings", "hostnames"])
 def test_a_space_of_text_alone(field):
-    space = schema.XSpace(**{field: ["worker"]})
-    assert recognise(space.SerializeToString()) == Form("xplane")
+    assert recognise(schema.XSpace(**{field: ["worker"]}).SerializeToString()) == Form("xplane")
 
 
 def test_a_devices_name_has_a_colon_and_a_nodes_has_none():

@@ -135,8 +135,7 @@ def test_columns_do_not_change_the_rows(small, tmp_path):
 def test_damage_is_counted_once_however_often_it_is_met(small, tmp_path):
     # The length of the first output's tensor, made longer than the output.
     at = small.index(b"\x1a", small.index(b"\x3a", small.index(b"op 0")))
-    data = small[: at + 1] + b"\x7f" + small[at + 2 :]
-    profile = open_run(tmp_path, data)
+    profile = open_run(tmp_path, (small[: at + 1] + b"\x7f" + small[at + 2 :]))
     profile.columns("op_runs")
     assert profile.warnings == []
     for _ in range(2):
@@ -147,8 +146,7 @@ def test_damage_is_counted_once_however_often_it_is_met(small, tmp_path):
 
 
 def test_strict_refuses_a_cut_file(small, tmp_path):
-    profile = open_run(tmp_path, small[:-3])
-    strict = Profile(profile._reader, strict=True)
+    strict = Profile(open_run(tmp_path, small[:-3])._reader, strict=True)
     with pytest.raises(StrictError, match="truncated"):
         strict.columns("op_runs")
 
@@ -158,8 +156,7 @@ def test_a_real_run_cut_at_random_places(root, tmp_path):
     rng = Random(7)
     rows = -1
     for cut in sorted(rng.sample(range(200, len(data)), 12)):
-        profile = open_run(tmp_path, data[:cut])
-        now = len(read_all(profile)["op_runs"])
+        now = len(read_all(open_run(tmp_path, data[:cut]))["op_runs"])
         assert now >= rows
         rows = now
     assert rows == 47

@@ -246,8 +246,7 @@ def test_ids_that_every_execution_numbers_anew(device, events):
         node = add_node(device, name, 10 * number)
         add_memory(node, [(10 * number + 1, 64), (50 + number, -64)])
         add_output(node, 64, 1, address=4096 * (number + 1))
-    view = add_node(device, "view", 30)
-    add_output(view, 64, 1, address=4096)
+    add_output(add_node(device, "view", 30), 64, 1, address=4096)
     assert events() == [
         (1, "+", 64, "a", -1, "output"),
         (11, "+", 64, "b", -2, "output"),

@@ -41,8 +41,7 @@ def full():
     )
     memory.allocation_records.add(alloc_micros=ZERO + 6, alloc_bytes=64)
     memory.allocation_records.add(alloc_micros=ZERO + 30, alloc_bytes=-64)
-    output = node.output.add(slot=2)
-    tensor = output.tensor_description
+    tensor = node.output.add(slot=2).tensor_description
     tensor.dtype = 1
     tensor.shape.dim.add(size=4)
     tensor.shape.dim.add(size=-1)
@@ -200,8 +199,7 @@ def test_only_the_columns_asked_for(full, tmp_path):
     profile = open_run(tmp_path, full)
     everything = rows(profile, "op_runs")
     for column in TABLES["op_runs"].columns:
-        reader = open_run(tmp_path, full)._reader
-        found = reader.read("op_runs", profile._warnings, {column.name})
+        found = open_run(tmp_path, full)._reader.read("op_runs", profile._warnings, {column.name})
         assert list(found) == [column.name]
         assert [row[column.name] for row in found.to_pylist()] == [
             row[column.name] for row in everything
@@ -358,8 +356,7 @@ def test_cost_graph(tmp_path):
     assert second["cost_id"] == -5
     edges = [tuple(row.values()) for row in rows(profile, "cost_edges")]
     assert edges == [(0, 4, 1, 6), (0, 4, 2, None), (0, 4, 3, None), (0, -5, 0, 0)]
-    outputs = [tuple(row.values()) for row in rows(profile, "cost_outputs")]
-    assert outputs == [
+    assert [tuple(row.values()) for row in rows(profile, "cost_outputs")] == [
         (0, 4, 0, 64, -1, "int32", "<unknown>"),
         (0, 4, 1, 4, 0, "INVALID", None),
     ]
@@ -378,8 +375,7 @@ def test_graphs_have_kinds_and_names(tmp_path):
     function.pre_optimization_graph.node.add(name="before")
     function.partition_graphs.add().node.add(name="f1")
     profile = open_run(tmp_path, run)
-    kinds = [(row["graph"], row["kind"]) for row in rows(profile, "graphs")]
-    assert kinds == [
+    assert [(row["graph"], row["kind"]) for row in rows(profile, "graphs")] == [
         ("partition 0", "partition"),
         ("partition 1", "partition"),
         ("function 0 partition 0", "function_partition"),

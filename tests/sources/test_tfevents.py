@@ -166,8 +166,7 @@ def test_of_other_summaries_nothing_but_what_they_are_is_read(value, found):
 
 def test_a_summary_that_is_no_message_is_passed_over(read):
     for inside in (b"\x0a\x7f", b"\x0a\x03\x4a\x7f\x00", b"\xff" * 12, b"\x0b"):
-        content = b"\x2a" + bytes([len(inside)]) + inside
-        assert read(VERSION + record(content)).warnings == []
+        assert read(VERSION + record(b"\x2a" + bytes([len(inside)]) + inside)).warnings == []
 
 
 def test_an_exported_run_without_content_is_none(read):
@@ -240,8 +239,7 @@ def test_the_file_is_known_by_its_content(run, tmp_path):
 
 
 def test_a_run_with_a_wrong_checksum_is_left_out(read, run):
-    first = tagged("step0", run)
-    broken = bytearray(first)
+    broken = bytearray(tagged("step0", run))
     broken[-20] ^= 1
     profile = read(VERSION + bytes(broken) + tagged("step1", run))
     assert profile.columns("steps").names("name").to_list() == ["step1"]

@@ -75,8 +75,7 @@ def opened(tmp_path):
 
 
 def rows(profile, table, *columns):
-    found = profile.columns(table).to_pylist()
-    return [tuple(row[column] for column in columns) for row in found]
+    return [tuple(row[column] for column in columns) for row in profile.columns(table).to_pylist()]
 
 
 def peaks(profile):
@@ -319,8 +318,7 @@ def test_a_failure_before_the_end_is_told_as_it_was(opened):
 
 def test_sizes_that_no_memory_has_do_not_end_the_reading(opened):
     history = [alloc(A, 2**63 - 1, 1), alloc(B, 2 * MIB, 2), entry("oom", 0, MIB, 3)]
-    free_block = segment(C, block(8 * MIB, state="inactive"))
-    profile = opened(snapshot([free_block], history))
+    profile = opened(snapshot([segment(C, block(8 * MIB, state="inactive"))], history))
     assert rows(profile, "oom_reports", "requested_bytes", "free_bytes") == [(MIB, 2**63 - 1)]
 
 
@@ -494,8 +492,7 @@ def slow_round(size, divisions):
     """The rule as it is told: steps between powers of two, else multiples of 512."""
     if size == 0:
         return 0
-    interval = min(max(size.bit_length() - 21, 0), 15)
-    steps = divisions.get(str(1 << interval), 0)
+    steps = divisions.get(str(1 << min(max(size.bit_length() - 21, 0), 15)), 0)
     if steps > 1 and size > 512 * steps:
         floor = 1 << (size.bit_length() - 1)
         step = floor // steps

@@ -79,8 +79,7 @@ def test_old_names_in_text(made):
       host_persistent_tensor_alloc_ids: 4 host_persistent_tensor_alloc_ids: 5 } } } }
     cost_graph { node { host_temp_memory_size: 6 host_persistent_memory_size: 7 } }
     """
-    got = message_of(translated(made(text), "text", METADATA)[0])
-    assert_old_names(got)
+    assert_old_names(message_of(translated(made(text), "text", METADATA)[0]))
 
 
 def test_old_names_in_json(made):

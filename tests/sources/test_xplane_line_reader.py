@@ -111,8 +111,7 @@ def by_messages(messages):
                 role = _ROLES.get(stat.metadata_id, layout.NOT_WANTED)
                 values.append((len(events), stat.metadata_id, role, number, value))
             events.append((line, event.metadata_id, kind, case, bits, event.duration_ps))
-    facts = [(m.id, m.name, m.display_name, m.timestamp_ns) for m in messages]
-    return events, values, facts
+    return events, values, [(m.id, m.name, m.display_name, m.timestamp_ns) for m in messages]
 
 
 def as_tuples(facts):

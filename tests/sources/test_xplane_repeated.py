@@ -114,8 +114,7 @@ def test_work_of_steps_that_run_at_once_is_no_step_s(opened):
 def test_threads_of_one_step_that_run_at_once_leave_nothing_open(opened):
     """Both produce the context, and both belong to the step of their part."""
     builder = SpaceBuilder()
-    plane = builder.host()
-    main, first, second, worker = map(plane.line, ("main", "first", "second", "worker"))
+    main, first, second, worker = map(builder.host().line, ("main", "first", "second", "worker"))
     for part in range(2):
         at = 100 * part
         main.event("train", at, 90, {"_r": 1, "step_num": 0})

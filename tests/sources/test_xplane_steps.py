@@ -113,8 +113,7 @@ def test_a_file_that_says_groups_itself_has_the_runs_of_functions_as_steps(opene
     host.event("FunctionRun", 0, 5, {"group_id": 0})
     host.event("MatMul:MatMul", 1, 2, {"group_id": 0})
     host.event("FunctionRun", 60, 5, {"group_id": 3})
-    profile = opened(builder)
-    assert steps(profile) == [("0", 0, 5, "function"), ("3", 60, 65, "function")]
+    assert steps(opened(builder)) == [("0", 0, 5, "function"), ("3", 60, 65, "function")]
 
 
 def test_runs_of_one_program_on_all_cores_are_one_step(opened):
@@ -133,8 +132,7 @@ def test_runs_of_one_program_on_all_cores_are_one_step(opened):
         ("jit_f 1", 200, 250, "function"),
     ]
     assert of_events(profile) == [0, 1, 2, 1, 2]
-    grouped = profile.with_runtime_steps()
-    assert of_events(grouped) == [0, 1, 2, 0, 1]
+    assert of_events(profile.with_runtime_steps()) == [0, 1, 2, 0, 1]
 
 
 def test_the_step_lines_of_cores_are_in_lock_step(opened):
@@ -182,15 +180,13 @@ def test_inferred_steps_are_called_by_their_function(opened):
         line.event("FunctionRun", at + 10, 5, {"_r": 1, "id": number})
     profile = opened(builder)
     assert [name for name, *_ in steps(profile)] == ["train 0", "evaluate 0", "train 1"]
-    grouped = profile.with_runtime_steps()
-    assert [name for name, *_ in steps(grouped)] == ["0", "1", "2"]
+    assert [name for name, *_ in steps(profile.with_runtime_steps())] == ["0", "1", "2"]
 
 
 def test_a_group_that_only_stands_in_the_file_is_no_step(opened):
     """One plane knows no groups, so that all are found again, and what is not reached stays."""
     builder = SpaceBuilder()
-    host = builder.host().line("t", 0)
-    host.event("train", 0, 50, {"_r": 1, "step_num": 7})
+    builder.host().line("t", 0).event("train", 0, 50, {"_r": 1, "step_num": 7})
     builder.plane("/device:GPU:0").line("Stream #1", 0).event("kernel", 60, 5, {"group_id": 4})
     profile = opened(builder)
     assert steps(profile) == [("train 7", 0, 50, "mark")]

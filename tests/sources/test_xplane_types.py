@@ -61,8 +61,7 @@ def test_entries_of_a_map_in_any_order(tmp_path):
     """Their texts are in the file's order, the rows in that of the ids."""
     entries = []
     for number in (3, 1, 2):
-        space = SpaceBuilder()
-        plane = space.plane("/device:TPU:0")
+        plane = SpaceBuilder().plane("/device:TPU:0")
         plane.message.id = 0
         entry = plane.message.event_metadata[number]
         plane.add_stats(entry, {"hlo_category": f"kind {number}", "info": bytes([number])})
@@ -112,8 +111,7 @@ def test_a_program_has_a_number(opened, name, key, stats, shown):
         kind = plane.message.event_metadata[key]
         kind.id, kind.name = key, name
         plane.add_stats(kind, {stat: HLO, **stats})
-        profile = opened(builder)
-        assert profile.hlo_modules() == [(shown, HLO)]
+        assert opened(builder).hlo_modules() == [(shown, HLO)]
 
 
 def test_numbers_are_numbers(profile):

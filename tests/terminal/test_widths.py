@@ -78,8 +78,7 @@ def test_every_line_fits(monkeypatch, words):
         found = [_plain(line) for line in _lines(monkeypatch, words, width)]
         assert max(map(width_of, found)) <= width
         assert not any(line != line.rstrip() for line in found)
-        text = _LEFT_OUT.sub("", "\n".join(found))
-        cut = [word for word in text.split() if "…" not in word]
+        cut = [word for word in _LEFT_OUT.sub("", "\n".join(found)).split() if "…" not in word]
         assert set(cut) <= known, f"words that the whole answer has not, at {width} columns"
 
 

@@ -140,8 +140,7 @@ def test_text_without_executions(graph):
 
 
 def test_costs_of_the_step(steps):
-    document = ask(steps)
-    by_name = {one["name"]: one for one in document["nodes"]}
+    by_name = {one["name"]: one for one in ask(steps)["nodes"]}
     assert len(by_name) == 52
     assert by_name["MatMul_2"] == {
         "graph": "partition 0",

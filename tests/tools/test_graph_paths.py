@@ -120,8 +120,7 @@ def test_nodes_of_odd_names_stand_in_scopes_and_their_edges_lead_to_them(tmp_pat
         edges = profile.table("edges").to_pylist()
         found = ask(profile, opened="none")
         for name in names[:8]:
-            shown = ask(profile, view="search", search=name)["rows"]
-            assert name in [row["name"] for row in shown]
+            assert name in [row["name"] for row in ask(profile, view="search", search=name)["rows"]]
     assert sum(found["items"]["nodes"]) == len(names)
     expected = [
         (text.removeprefix("^").removesuffix(":0"), node.name, text.startswith("^"))

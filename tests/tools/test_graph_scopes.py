@@ -241,8 +241,7 @@ def test_a_function_that_calls_itself_opens_so_many_times(calls):
     while ask(profile, view="item", item=node)["children"]:
         node = plain.caller.index(node)
         levels += 1
-        details = ask(profile, view="item", item=node)
-        assert details["functions"] == ["again"]
+        assert ask(profile, view="item", item=node)["functions"] == ["again"]
     assert levels == 4
     assert found["rows_total"] == 0
 

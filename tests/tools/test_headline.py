@@ -40,8 +40,7 @@ def test_a_sentence_is_its_phrases(sample):
 def test_the_peak_is_that_of_the_memory_answer(sample):
     with peakline.open(sample) as profile:
         found = headline(profile, "memory")
-        answer = memory_of(profile)
-        peaks = {peak.allocator: peak for peak in answer.allocators}
+        peaks = {peak.allocator: peak for peak in memory_of(profile).allocators}
         assert len(of_kind(found, "peak")) == bool(peaks)
         for one in of_kind(found, "peak"):
             links = [

@@ -17,10 +17,9 @@ def _read(found):
 def test_members_without_a_text_are_left_out():
     codes = np.array([*range(len(NAMES)), -1])
     size = np.array([0, 1, -2, 2**62, 5, 0, 7, 0])
-    name = escaped(NAMES).at(codes)
     made = objects(
         codes.size,
-        member("name", '"{}"', name),
+        member("name", '"{}"', escaped(NAMES).at(codes)),
         member("size", "{}", numbers(size)),
         member("mib", "{}", numbers(size / 2**20)),
     )

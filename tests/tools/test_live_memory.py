@@ -339,16 +339,14 @@ def test_a_size_that_no_memory_can_have_is_told_and_not_drawn():
     assert [(one.kind, one.count) for one in profile.warnings] == [("implausible_size", 1)]
     answer_memory(profile)
     assert len(profile.warnings) == 1
-    drawn = json.loads(profile.tool("timeline", view="counter", width=2).content)
-    assert drawn["high"] == [10, 10]
+    assert json.loads(profile.tool("timeline", view="counter", width=2).content)["high"] == [10, 10]
 
 
 def test_a_chart_of_a_viewport_reads_no_events():
     reader = FakeReader({"allocator_events": events(ROWS), "events": []})
     profile = Profile(reader)
     parameters = {"view": "counter", "start_ps": 100, "end_ps": 500, "width": 4}
-    drawn = json.loads(profile.tool("timeline", **parameters).content)
-    assert drawn["last"] == [10, 40, 60, 65]
+    assert json.loads(profile.tool("timeline", **parameters).content)["last"] == [10, 40, 60, 65]
     ask(profile, at_ps=300)
     assert (reader.reads["allocator_events"], reader.reads["events"]) == (1, 0)
 

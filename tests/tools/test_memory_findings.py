@@ -136,8 +136,7 @@ def test_it_is_there_where_memory_is(sessions):
         assert "memory_findings" in available_tools(profile)
     with peakline.open(sessions / "jax_cpu") as profile:
         assert "memory_findings" not in available_tools(profile)
-        found = json.loads(profile.tool("memory_findings").content)
-        assert set(map(len, found.values())) == {0}
+        assert set(map(len, json.loads(profile.tool("memory_findings").content).values())) == {0}
         assert profile.tool("memory_findings", format="markdown").content == b""
         assert "no_memory_events" in {warning.kind for warning in profile.warnings}
 

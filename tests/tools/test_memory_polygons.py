@@ -65,8 +65,7 @@ def test_the_smaller_ones_are_one_sum():
         alloc(1, 10, op="a", time_ps=0), alloc(2, 30, op="b", time_ps=10),
         alloc(3, 20, op="a", time_ps=20), free(1, time_ps=30), free(2, time_ps=99),
     ]  # fmt: skip
-    profile = Profile(FakeReader({"allocator_events": events(rows)}))
-    answer = ask(profile, width=4, limit=2)
+    answer = ask(Profile(FakeReader({"allocator_events": events(rows)})), width=4, limit=2)
     assert answer["at_ps"] == [20, 20, 30, 30]
     assert answer["smaller"] == [10, 10, 0, 0]
     assert answer["others"] == 1

@@ -117,8 +117,7 @@ def test_module_runs_are_numbered_in_file_order():
         {"name": "jit_f(1)", "start_ps": 500, "end_ps": 700, "plane_name": "TPU:1"},
         {"name": "jit_g(2)", "start_ps": 10, "end_ps": 20, "plane_name": "TPU:0"},
     ]
-    profile = profile_of([], modules)
-    assert json.loads(profile.tool("memory_profile").content)["hloModules"] == [
+    assert json.loads(profile_of([], modules).tool("memory_profile").content)["hloModules"] == [
         {
             "name": "jit_f(1)",
             "startTimePs": "500",
@@ -204,8 +203,7 @@ class TestProto:
         result = profile.tool("memory_profile", format="proto")
         assert result.format == "proto"
         parsed = MemoryProfile.FromString(result.content)
-        expected = json_format.Parse(profile.tool("memory_profile").content, MemoryProfile())
-        assert parsed == expected
+        assert parsed == json_format.Parse(profile.tool("memory_profile").content, MemoryProfile())
         assert parsed.hlo_modules[0].plane_name == "TPU:0"
 
     def test_more_snapshots_than_are_written_at_a_time(self):
@@ -220,8 +218,7 @@ class TestProto:
 def test_the_capacity_is_known_only_where_free_bytes_are(free_bytes, capacity):
     event = {"time_ps": 1, "allocator": "A", "activity": "allocation", "allocation_id": 1,
              "requested_bytes": 8, "allocated_bytes": 8, "free_bytes": free_bytes}  # fmt: skip
-    reader = FakeReader({"allocator_events": [event]})
-    profile = Profile(reader, derived=DERIVED)
+    profile = Profile(FakeReader({"allocator_events": [event]}), derived=DERIVED)
     document = json.loads(profile.tool("memory_profile").content)
     summary = document["memoryProfilePerAllocator"]["A"]["profileSummary"]
     assert (summary["peakStats"]["peakBytesInUse"], summary["memoryCapacity"]) == (

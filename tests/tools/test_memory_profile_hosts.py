@@ -64,13 +64,11 @@ def join(parts, fmt, parameters=None):
 @each_row("version", [0, 1])
 def test_proto_and_json_are_the_merged_messages(version):
     given = {"version": version, "max_snapshots": 50}
-    protos = answers("proto", given)
-    right = merged(protos)
+    right = merged(answers("proto", given))
     assert len(right.memory_ids) == 3
     assert MemoryProfile.FromString(join(contributions(given), "proto", given)) == right
     text = join(contributions(given), "json", given)
-    read = json_format.Parse(text, MemoryProfile(), descriptor_pool=schema.POOL)
-    assert read == right
+    assert json_format.Parse(text, MemoryProfile(), descriptor_pool=schema.POOL) == right
     assert json.loads(text)["memoryIds"] == list(right.memory_ids)
 
 

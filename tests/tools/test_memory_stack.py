@@ -143,8 +143,7 @@ def test_what_the_allocator_says_beyond_its_buffers_is_unattributed():
 def test_what_is_reserved_ends_at_the_segments(path):
     profile = shared(path)
     answer = ask(profile, width=WIDTH)
-    segments = profile.columns("segments").to_pylist()
-    total = sum(one["total_bytes"] for one in segments)
+    total = sum(one["total_bytes"] for one in profile.columns("segments").to_pylist())
     assert answer["reserved"][-1] >= total
     time, value = reserved_over_time(profile, answer["allocator"])
     assert value[-1] == total

@@ -265,8 +265,7 @@ def test_the_drawing(opened):
     evil = '</pre><script>alert("1")</script>\\"${x}`'
     program.hlo_module.computations[0].instructions[0].name = evil
     with opened(program) as profile:
-        name = profile.programs().label(0)
-        given = {"module_name": name, "view_memory_allocation_timeline": "1"}
+        given = {"module_name": profile.programs().label(0), "view_memory_allocation_timeline": "1"}
         found = run_tool(profile, "memory_viewer", given)
         dot = run_tool(profile, "memory_viewer", given, "dot").content.decode()
     assert found.format == "html"

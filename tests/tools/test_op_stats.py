@@ -101,8 +101,7 @@ def test_a_graph_beside_the_run_is_found(root, tmp_path):
     with peakline.open(str(tmp_path / "run.pb.gz")) as profile:
         alone = text_of(profile)
         (tmp_path / "graph.pb").write_bytes(gzip.decompress((root / GRAPH).read_bytes()))
-        beside = text_of(profile)
-        assert beside == text_of(profile, graph=str(tmp_path / "graph.pb")) != alone
+        assert text_of(profile) == text_of(profile, graph=str(tmp_path / "graph.pb")) != alone
 
 
 def test_a_broken_graph_beside_the_run_is_told_and_passed_over(root, tmp_path):
@@ -156,8 +155,7 @@ def test_a_run_without_executions_is_told(tmp_path):
     run.step_stats.dev_stats.add(device="/cpu:0")
     (tmp_path / "run.pb").write_bytes(run.SerializeToString())
     with peakline.open(str(tmp_path / "run.pb")) as profile:
-        content = run_tool(profile, "op_stats").content
-        assert json.loads(content) == {"name": "_TFProfRoot"}
+        assert json.loads(run_tool(profile, "op_stats").content) == {"name": "_TFProfRoot"}
         assert [warning.kind for warning in profile.warnings] == ["no_op_stats"]
 
 
@@ -219,8 +217,7 @@ def chain(count):
         "nodes": [{"name": name, "op": "Op"} for name in names],
         "edges": [{"source": source, "target": target} for target, source in pairwise(names)],
     }
-    reader = FakeReader(tables)
-    return Profile(reader)
+    return Profile(FakeReader(tables))
 
 
 def test_messages_nest_deeper_than_a_parser_goes():

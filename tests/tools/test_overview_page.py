@@ -27,8 +27,7 @@ def rows(table):
 def gpu(tmp_path):
     """Two steps of 10 ms; the GPU computes half of each, and the host waits for input before."""
     space = SpaceBuilder()
-    host = space.host()
-    line = host.line("main", 1)
+    line = space.host().line("main", 1)
     stream = space.plane("/device:GPU:0", {"device_vendor": "Nvidia", "compute_cap_major": 9})
     kernels = stream.line("Stream #1", 1)
     for number in range(2):
@@ -49,8 +48,7 @@ def gpu(tmp_path):
 def test_a_step_holds_what_the_host_did(gpu):
     top, steps, environment, advice, latency, nothing, diagnostics = overview(gpu)
     assert [row[2:4] for row in rows(top)] == [["MatMul", "dense/MatMul"]]
-    shown = [column["id"] for column in steps["cols"]]
-    first = dict(zip(shown, rows(steps)[0], strict=True))
+    first = dict(zip([column["id"] for column in steps["cols"]], rows(steps)[0], strict=True))
     assert first["stepTimeMs"] == 10.0
     assert (first["deviceComputeTimeMs"], first["infeedTimeMs"]) == (5.0, 4.0)
     assert first["kernelLaunchTimeMs"] == 1.0
@@ -61,8 +59,7 @@ def test_a_step_holds_what_the_host_did(gpu):
 
 def test_as_xprof_it_leaves_the_host_out(gpu):
     _, steps, _, advice, *_ = overview(gpu, compatible="xprof")
-    shown = [column["id"] for column in steps["cols"]]
-    first = dict(zip(shown, rows(steps)[0], strict=True))
+    first = dict(zip([column["id"] for column in steps["cols"]], rows(steps)[0], strict=True))
     assert (first["infeedTimeMs"], first["kernelLaunchTimeMs"]) == (0.0, 0.0)
     assert advice["p"]["bottleneck"] == "device"
 
@@ -84,8 +81,7 @@ def test_what_the_profiler_reported_is_a_diagnosis(tmp_path):
 def test_two_hosts_are_one_overview():
     session = next(DATA.glob("sessions/tf2_multihost/plugins/profile/*"))
     repository = peakline.Repository(DATA / "sessions" / "tf2_multihost")
-    answer = repository.session(session.name).tool("overview_page")
-    environment = json.loads(answer.content)[2]
+    environment = json.loads(repository.session(session.name).tool("overview_page").content)[2]
     assert environment["p"]["host_count"] == "2"
     assert environment["p"]["task_count"] == "2 (num tasks per host = 1)"
 

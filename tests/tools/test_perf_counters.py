@@ -32,8 +32,7 @@ def test_rows(tmp_path):
         ["vm", 3.0, "kernel", 1.0, "ratio", 2.5, "", "a,b"],
         ["vm", 6.0, "kernel", 1.0, "cycles", 255.0, "", ""],
     ]
-    texts = [row["c"][5]["f"] for row in table["rows"]]
-    assert texts == ["0xffffffffffffffff", "2.5", "0xff"]
+    assert [row["c"][5]["f"] for row in table["rows"]] == ["0xffffffffffffffff", "2.5", "0xff"]
     assert [row["c"][5]["v"] for row in strict["rows"]] == [float(2**64 - 1), 0.0]
     assert csv.splitlines()[0].startswith('"Host","Chip","Kernel"')
     assert len(csv.splitlines()) == 4

@@ -17,8 +17,7 @@ MS = 10**9
 
 
 def answer(parts, **parameters):
-    question = find_tool("pod_viewer").validated(parameters)
-    return json.loads(_combine(parts, question, "json"))
+    return json.loads(_combine(parts, find_tool("pod_viewer").validated(parameters), "json"))
 
 
 def host(name, windows, *, start_ns=None, device="CPU", hardware="CPU_ONLY", **core):
@@ -65,8 +64,7 @@ def test_the_shape_is_xprofs():
 def test_every_kind_of_time_is_somewhere(kind, event):
     found = answer([host("a", [(0, 5 * MS)], kinds={kind: 5 * MS})])
     record = found["podStatsSequence"]["podStatsMap"][0]["podStatsPerCore"]["1"]
-    spent = {number: us for number, us in record["stepBreakdownUs"].items() if us}
-    assert spent == {event: 5000}
+    assert {number: us for number, us in record["stepBreakdownUs"].items() if us} == {event: 5000}
 
 
 def test_a_tpu_shows_its_categories_which_xprof_does_not():
@@ -122,8 +120,7 @@ class TestHosts:
 def test_without_steps_it_says_why(opened):
     builder = SpaceBuilder()
     builder.host().line("t").event("a", 0, 5)
-    profile = opened(builder)
-    found = json.loads(profile.tool("pod_viewer").content)
+    found = json.loads(opened(builder).tool("pod_viewer").content)
     assert found["podStatsSequence"] == {"podStatsMap": []}
     (warning,) = found["diagnostics"]["warnings"]
     assert warning.startswith("No step marker observed")

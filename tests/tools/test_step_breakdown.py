@@ -70,8 +70,7 @@ def test_several_hosts_are_on_one_axis(two):
     assert found["clocks"]["hosts"][1]["skew_ps"] == 3 * MS
     assert found["clocks"]["zero_ns"] == S2026
     apart = Engine().tool(two, "step_breakdown", parameters={"align": "false"})
-    own = json.loads(apart.content)["steps"]
-    assert {s["start_ps"] for s in own if s["step_id"] == 0} == {0}
+    assert {s["start_ps"] for s in json.loads(apart.content)["steps"] if s["step_id"] == 0} == {0}
 
 
 def test_who_keeps_the_others_waiting(two):

@@ -94,8 +94,7 @@ def test_slow_steps_and_those_that_warm_up(name):
         assert (row["says"] is None) == (own is None)
         if own is not None:
             assert own["is_first"] == row["is_warm_up"]
-    columns = found["columns"]
-    assert sum(columns["slow"]) == sum(row["is_slow"] for row in found["rows"])
+    assert sum(found["columns"]["slow"]) == sum(row["is_slow"] for row in found["rows"])
     for new, old in zip(found["variation"], told, strict=True):
         first = [one for one in old["slow"] if one["is_first"]]
         assert (new["warm_up"], new["slow"]) == (len(first), len(old["slow"]) - len(first))
@@ -164,8 +163,7 @@ def test_an_answer_about_very_many_steps_is_small(many):
 
 def test_names_are_in_natural_order(many):
     found = envelope(many, sort="name", limit=2048, width=0)
-    numbers = [int(row["name"].split()[-1]) for row in found["rows"]]
-    assert numbers == list(range(2048))
+    assert [int(row["name"].split()[-1]) for row in found["rows"]] == list(range(2048))
 
 
 def test_what_there_is_not_is_an_error(many):

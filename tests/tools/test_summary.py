@@ -53,10 +53,8 @@ def test_a_graph_has_no_summary():
 
 def test_several_hosts_and_who_keeps_them_waiting(capsys):
     (session,) = Repository(MULTI).sessions()
-    answer = Engine().tool(session, "summary")
-    told, verb = json.loads(answer.content), printed(capsys, MULTI)
-    names = [host.pop("host") for host in told["hosts"]]
-    assert names == ["localhost_47507", "localhost_56665"]
+    told, verb = json.loads(Engine().tool(session, "summary").content), printed(capsys, MULTI)
+    assert [host.pop("host") for host in told["hosts"]] == ["localhost_47507", "localhost_56665"]
     assert told == {"hosts": [*map(with_names, verb["hosts"])], "straggler": verb["straggler"]}
 
 

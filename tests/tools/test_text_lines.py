@@ -9,8 +9,7 @@ from peakline.viewer.lines import Gap, Lines, put_together
 def written(rows, *gaps):
     lines = Lines(rows, gaps)
     starts = np.cumsum(lines.lengths) - lines.lengths
-    size = 2 + int(lines.lengths.sum()) + 1
-    return put_together(size, b"<<", [(lines, 2 + starts)], b">")
+    return put_together((2 + int(lines.lengths.sum()) + 1), b"<<", [(lines, 2 + starts)], b">")
 
 
 def test_a_text_per_line_between_two_fixed_ones():

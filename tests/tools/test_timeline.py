@@ -21,8 +21,7 @@ LINES = ([("step", 0, 100), ("op", 10, 5), ("op", 16, 2)], [("copy", 50, 25)])
 
 def ask(profile, view, **parameters):
     """The answer of a view, which both formats must agree on."""
-    content = profile.tool("timeline", view=view, **parameters).content
-    found = json.loads(content)
+    found = json.loads(profile.tool("timeline", view=view, **parameters).content)
     binary = read_timeline(profile.tool("timeline", format="bin", view=view, **parameters).content)
     assert binary.view == found.pop("view") == view
     assert {name: plain(value) for name, value in binary.columns.items()} == found
@@ -36,8 +35,7 @@ def plain(value):
 
 
 def test_a_tile():
-    found = ask(profile_of(*LINES), "tile", start_ps=0, end_ps=100, width=5)
-    assert found == {
+    assert ask(profile_of(*LINES), "tile", start_ps=0, end_ps=100, width=5) == {
         "start_ps": 0,
         "end_ps": 100,
         "width": 5,
@@ -79,8 +77,7 @@ def test_lines_that_are_not_there(lines):
 
 
 def test_the_lanes_and_names():
-    found = ask(profile_of(*LINES), "lanes")
-    assert found == {
+    assert ask(profile_of(*LINES), "lanes") == {
         "start_ps": 0,
         "end_ps": 101,
         "events": 4,
@@ -233,8 +230,7 @@ def test_the_documented_example_is_what_the_tool_writes(root):
     block = page.split("```hex\n")[1].split("```")[0]
     told = bytes.fromhex("".join(line[8:].partition("|")[0] for line in block.splitlines()))
     profile = profile_of([("step", 0, 100), ("op", 10, 5), ("op", 16, 2)])
-    result = profile.tool("timeline", format="bin", start_ps=-10, end_ps=118, width=4)
-    assert result.content == told
+    assert profile.tool("timeline", format="bin", start_ps=-10, end_ps=118, width=4).content == told
 
 
 def test_names_behind_the_last_are_refused():

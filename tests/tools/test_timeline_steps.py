@@ -104,8 +104,7 @@ def test_the_items_are_the_steps(name, width, tmp_path):
 
 
 def test_an_answer_is_bounded_by_pixels(tmp_path):
-    profile = _open("many steps", tmp_path)
-    found = ask(profile, width=100)
+    found = ask(_open("many steps", tmp_path), width=100)
     assert found["total"] == 6400
     assert len(found["step_id"]) <= 400
     assert len(json.dumps(found)) < 60_000

@@ -207,8 +207,7 @@ def test_a_view_follows_what_is_read_later():
         assert profile.sql("select live_bytes from live_memory").num_rows == 1
         profile.release("buffers")
         assert profile.sql("from live_memory").num_rows == 1
-        limited = profile.sql("from live_memory", memory_limit_bytes=1 << 28)
-        assert limited.num_rows == 1
+        assert profile.sql("from live_memory", memory_limit_bytes=1 << 28).num_rows == 1
 
 
 def test_what_a_profile_lacks_is_said():

@@ -134,8 +134,7 @@ def many_steps_profile() -> bytes:
 def hostile_profile() -> bytes:
     """Steps, ops and memory whose every name is markup that would run a script."""
     built = SpaceBuilder()
-    host = built.host()
-    line = host.line(HOSTILE, timestamp_ns=1000)
+    line = built.host().line(HOSTILE, timestamp_ns=1000)
     for step in range(3):
         start = step * 10**9
         line.event(f"{HOSTILE} {step}", start, 9 * 10**8, {"step_num": step, "_r": 1})

@@ -90,10 +90,9 @@ def test_the_time_is_that_of_the_service(page, server):
     open_view(page, server, "/compare", **PAIR)
     part = region(page, "Time")
     before, after = told["before"]["times"]["median_ps"], told["after"]["times"]["median_ps"]
-    found = re.findall(r"[\d.]+", facts(part)["Median step"][0])
-    assert [float(number) for number in found] == pytest.approx(
-        [before / 1e9, after / 1e9], rel=0.005
-    )
+    assert [
+        float(number) for number in re.findall(r"[\d.]+", facts(part)["Median step"][0])
+    ] == pytest.approx([before / 1e9, after / 1e9], rel=0.005)
     assert facts(part)["Steps"] == ["12 → 12", "no change"]
     ops = sorted(told["ops"], key=lambda op: -abs(op["delta_ps"]))
     shown = rows(page, "Ops whose self time differs")

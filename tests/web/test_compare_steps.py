@@ -64,8 +64,7 @@ def test_a_leak_is_a_difference_that_grows(page, pair):
         tells(part, f"After less Before: {first} at step 1, {last} at step 20.")
     wait_for_params(page, of="low")
     part.get_by_text("As a table").first.click()
-    grid = part.get_by_role("grid", name="bfc_cpu_allocator_for_gpu by step")
-    row = grid.locator(".row").nth(3)
+    row = part.get_by_role("grid", name="bfc_cpu_allocator_for_gpu by step").locator(".row").nth(3)
     row.wait_for()
     cells = row.get_by_role("gridcell").all_inner_texts()
     delta = differences["low"][3]
@@ -77,9 +76,8 @@ def test_what_changed_is_said_first(page, pair):
     (allocator,) = api(pair, "compare", **LEAK)["allocators"]
     peaks = [size_text(allocator[side]["peak_bytes"]) for side in ("before", "after")]
     open_view(page, pair, "/compare", **LEAK)
-    glance = page.get_by_role("region", name="At a glance")
     tells(
-        glance,
+        page.get_by_role("region", name="At a glance"),
         f"The memory peak of bfc_cpu_allocator_for_gpu is higher: {peaks[0]} → {peaks[1]}",
         "most of it model/hidden/MatMul",
         "with every step 768.0 KiB more of model/hidden/MatMul stay in memory than before",

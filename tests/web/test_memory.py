@@ -226,8 +226,7 @@ def test_the_view_can_be_used_by_everybody(page, server):
     open_view(page, server, view("fragmentation"), group="buffer")
     for summary in page.locator(".memory-findings details.section > summary").all():
         summary.click()
-    unfilled = page.locator(".memory-findings details.section[open] > summary:only-child")
-    eventually(unfilled.count, 0)
+    eventually(page.locator(".memory-findings details.section[open] > summary:only-child").count, 0)
     drawn(page)
     expect_accessible_in_both_schemes(page, "memory")
 

@@ -30,8 +30,7 @@ def test_programs_are_shown_without_records(page, server, session):
     answer = ask(server, session)
     part = shown(page)
     tells(part, answer["program"], size_text(answer["peak_bytes"]))
-    names = part.locator(".program-legend .name").all_inner_texts()
-    assert names == [
+    assert part.locator(".program-legend .name").all_inner_texts() == [
         layer["key"] if layer["kind"] == "group" else f"{layer['groups']} smaller"
         for layer in reversed(answer["layers"])
     ]
@@ -90,8 +89,7 @@ def test_what_is_chosen_is_in_the_address_and_leads_to_the_graph(page, server):
         arg=answer["layers"][0]["key"],
     )
     first = max(answer["rows"], key=lambda row: row["bytes"])
-    link = part.locator(".table .row a").first
-    link.click()
+    part.locator(".table .row a").first.click()
     page.wait_for_url("**/graph?**")
     found = params(page)
     assert found["graph"] == answer["program"]

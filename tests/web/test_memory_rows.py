@@ -100,8 +100,7 @@ def test_fragmentation_leads_to_its_moment(page, server):
 def test_a_buffer_shows_its_life(page, server):
     open_view(page, server, view("leak_list"))
     page.locator(".memory-live .row", has_text="ResourceApplyAdam_1").first.click()
-    record = int(wait_for_param(page, "buffer"))
-    (row,) = live(server, "leak_list", record=record)["rows"]
+    (row,) = live(server, "leak_list", record=int(wait_for_param(page, "buffer")))["rows"]
     assert fact(page, "Bytes", ".memory-buffer") == size_text(row["bytes"])
     assert fact(page, "Address", ".memory-buffer") == row["address"]
     page.get_by_role("button", name="Show its life").click()

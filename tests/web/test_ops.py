@@ -158,8 +158,7 @@ def test_an_op_shows_its_runs(page, server):
 
 def test_choosing_an_op_puts_it_into_the_address(page, server):
     open_view(page, server, "/session/tf2_cnn/steps", part="ops")
-    table = page.get_by_role("grid", name="Ops")
-    table.focus()
+    page.get_by_role("grid", name="Ops").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     second = rows_of(page, "Ops")[1]["Op"]

@@ -189,8 +189,7 @@ def test_the_keyboard_reaches_the_table_of_a_view(page, server):
         page.keyboard.press("Tab")
         link = page.get_by_role("link", name="To the table")
         eventually(lambda: page.evaluate("document.activeElement.id"), "to-table")
-        box = link.bounding_box()
-        assert box["x"] >= 0
+        assert link.bounding_box()["x"] >= 0
         page.keyboard.press("Enter")
         focused = "[document.activeElement.role, document.activeElement.ariaLabel]"
         role, label = page.evaluate(focused)

@@ -43,8 +43,7 @@ def test_the_arrows_choose_and_enter_goes(page, server):
     tells(places, "Summary", "Memory", "Timeline", "SQL")
     for _ in range(2):
         field.press("ArrowDown")
-    chosen = places.get_by_role("option", selected=True)
-    assert chosen.locator(".name").inner_text() == "Timeline"
+    assert places.get_by_role("option", selected=True).locator(".name").inner_text() == "Timeline"
     field.press("Enter")
     eventually(lambda: "/timeline" in page.evaluate("location.hash"), expected=True)
     assert page.get_by_role("dialog").count() == 0

@@ -86,8 +86,7 @@ def test_paper_is_light_and_shows_what_a_screen_folds(page, source):
         assert table.bounding_box()["height"] > 30
     assert page.locator(WIDE).first.is_visible()
     assert not page.locator(NARROW).first.is_visible()
-    pdf = page.pdf(format="A4")
-    pages = re.findall(rb"/Type\s*/Page\b", pdf)
+    pages = re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))
     assert 4 <= len(pages) <= 20
     page.emulate_media(color_scheme="light", media="screen")
 

@@ -33,8 +33,7 @@ def many(run_server, tmp_path_factory):
 
 
 def names(page):
-    rows = page.locator(".table .row:not(.coming) [role=gridcell]:nth-child(2)")
-    return rows.all_inner_texts()
+    return page.locator(".table .row:not(.coming) [role=gridcell]:nth-child(2)").all_inner_texts()
 
 
 def asked(page):
@@ -70,11 +69,9 @@ def test_the_first_page_comes_alone_and_others_when_they_are_scrolled_to(page, m
 def test_only_rows_in_view_are_looked_into(page, many):
     page.watch.requests.clear()
     open_view(page, many)
-    row = page.get_by_role("row").filter(has_text="run_449")
-    row.get_by_role("link", name="SQL").wait_for()
+    page.get_by_role("row").filter(has_text="run_449").get_by_role("link", name="SQL").wait_for()
     settle(page)
-    looked = [url for url in page.watch.requests if "/api/sessions/run_" in url]
-    assert 5 < len(looked) < 60
+    assert 5 < len([url for url in page.watch.requests if "/api/sessions/run_" in url]) < 60
 
 
 def test_the_service_searches_and_sorts(page, many):

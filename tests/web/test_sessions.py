@@ -139,8 +139,7 @@ def test_the_row_that_is_chosen_stays_in_view(page, server):
     row(page, chosen).locator("[role=gridcell]").nth(2).click()
     eventually(lambda: page.evaluate(ROWS_IN_VIEW).count(chosen), 1)
     open_view(page, server, sort="name", chosen=chosen)
-    in_view = page.evaluate(ROWS_IN_VIEW)
-    assert in_view[-1] == chosen
+    assert page.evaluate(ROWS_IN_VIEW)[-1] == chosen
     # The first is not half below the head, where it would be hard to hit.
     assert page.evaluate("document.querySelector('.table').scrollTop % 28") == 0
 
@@ -228,8 +227,7 @@ def test_a_damaged_session_says_why(page, server):
     cell = row(page, "damaged").get_by_text("cannot be read")
     assert "damaged/host.xplane.pb" in cell.get_attribute("title")
     cell.click()
-    details = page.get_by_role("region", name="Session damaged")
-    tells(details, "host.xplane.pb")
+    tells(page.get_by_role("region", name="Session damaged"), "host.xplane.pb")
     screenshot(page, "sessions_damaged")
 
 
@@ -259,8 +257,7 @@ def test_sessions_are_picked_and_compared(page, server):
 
 def test_the_keyboard_chooses_picks_and_opens(page, server):
     open_view(page, server, sort="name", q="tf2")
-    shown = names(page)
-    assert shown == ["tf2_cnn", "tf2_multihost", "tf2_two_devices"]
+    assert names(page) == ["tf2_cnn", "tf2_multihost", "tf2_two_devices"]
     page.get_by_role("grid").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
@@ -288,8 +285,7 @@ def test_no_answer_is_told_and_can_be_asked_again(page, server):
     page.allowed_failures.append("/api/sessions")
     page.route("**/api/sessions?*", lambda route: route.abort())
     open_view(page, server)
-    alert = page.get_by_role("alert")
-    tells(alert, "No answer")
+    tells(page.get_by_role("alert"), "No answer")
     screenshot(page, "sessions_no_answer")
     page.unroute("**/api/sessions?*")
     page.get_by_role("button", name="Try again").click()
@@ -298,8 +294,7 @@ def test_no_answer_is_told_and_can_be_asked_again(page, server):
 
 def test_of_several_log_directories_one_is_chosen(serve, page, tmp_path):
     one, two = make_logdir(tmp_path / "one", "tf2_cnn"), make_logdir(tmp_path / "two", "leak_list")
-    server = serve(one, two)
-    open_view(page, server)
+    open_view(page, serve(one, two))
     assert names(page) == ["tf2_cnn"]
     page.get_by_label("Log directory").select_option("two")
     row(page, "leak_list").get_by_text("1 warning").wait_for()
@@ -313,5 +308,4 @@ def test_of_several_log_directories_one_is_chosen(serve, page, tmp_path):
 
 
 def test_every_sample_is_in_the_list(server):
-    listed = {one["session_id"] for one in api(server, "sessions")}
-    assert listed == {*SAMPLES, *MADE}
+    assert {one["session_id"] for one in api(server, "sessions")} == {*SAMPLES, *MADE}

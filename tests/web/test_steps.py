@@ -36,8 +36,7 @@ def canvas_of(page):
 
 def click_step(page, place, steps):
     """Click the bar of a step; bars share the chart's width evenly, from 78 pixels on."""
-    box = canvas_of(page).bounding_box()
-    width = box["width"] - 78 - 8
+    width = canvas_of(page).bounding_box()["width"] - 78 - 8
     canvas_of(page).click(position={"x": 78 + (place + 0.5) * width / steps, "y": 150})
 
 
@@ -199,8 +198,7 @@ def test_bars_are_as_tall_as_the_steps_take(page, server):
 def test_devices_can_be_chosen_and_the_slow_one_is_named(page, server):
     told = breakdown(server, "gpus")
     device = "/device:GPU:1"
-    straggler = told["straggler"]
-    assert straggler["name"] == device
+    assert told["straggler"]["name"] == device
     open_view(page, server, "/session/gpus/steps")
     assert f"The other devices wait for {device}" in page.locator("#main").inner_text()
     picker = page.get_by_role("combobox", name="Device", exact=True)
@@ -350,8 +348,7 @@ def test_very_many_steps_come_as_columns_and_pages(page, server):
     slowest = api(server, "sessions/many_steps/tools/step_envelope", sort="-wall_ps", limit=1)
     # The rows come after the table.
     eventually(lambda: rows_of(page, "Steps")[0]["Step"], slowest["rows"][0]["name"])
-    first = rows_of(page, "Steps")[0]
-    assert number_of(first["Time"]) == almost(slowest["rows"][0]["wall_ps"])
+    assert number_of(rows_of(page, "Steps")[0]["Time"]) == almost(slowest["rows"][0]["wall_ps"])
     page.get_by_role("columnheader", name="Begins at").get_by_role("button").click()
     wait_for_params(page, sort="-start_ps")
     eventually(lambda: rows_of(page, "Steps")[0]["Step"], "train 6399")

@@ -35,8 +35,7 @@ def test_a_search_counts_shows_and_jumps(page, server):
     open_timeline(page, server, "slow_step", colors="name")
     page.keyboard.press("/")
     page.keyboard.type("MATMUL")
-    status = page.locator(".tl-found")
-    status.filter(
+    page.locator(".tl-found").filter(
         has_text=f"{expected['total']} events, {expected['names_total']} names"
     ).wait_for()
     wait_for_params(page, q="MATMUL")

@@ -88,8 +88,7 @@ def test_a_link_of_a_step_chooses_the_event_that_marks_it(page, server):
     page.wait_for_selector("canvas.tl-lanes[aria-busy=false]")
     wait_for_params(page, step=6)
     page.wait_for_function("() => location.hash.includes('event=')")
-    event = event_of(server, "slow_step", params(page)["event"])
-    assert event["name"] == "train"
+    assert event_of(server, "slow_step", params(page)["event"])["name"] == "train"
     page.get_by_role("heading", name="train", exact=True).wait_for()
 
 
@@ -284,16 +283,14 @@ def test_flags_are_in_the_address_alone(page, other_page, server):
     open_timeline(page, server, "slow_step")
     canvas(page).hover(position={"x": 300, "y": 80})
     page.keyboard.press("b")
-    note = page.get_by_role("textbox", name="Note of flag 1")
-    note.fill("slow | from here: 100%")
+    page.get_by_role("textbox", name="Note of flag 1").fill("slow | from here: 100%")
     page.wait_for_function("() => location.hash.includes('flags=') && /100/.test(location.hash)")
     load_again(other_page, page.evaluate("location.href"))
     other_page.wait_for_selector("canvas.tl-lanes[aria-busy=false]")
     other = other_page.get_by_role("textbox", name="Note of flag 1")
     eventually(other.input_value, "slow | from here: 100%")
     before = int(params(page)["flags"].split("_")[0])
-    show = page.get_by_role("button", name=re.compile("flag 1 at .*: show it"))
-    show.focus()
+    page.get_by_role("button", name=re.compile("flag 1 at .*: show it")).focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function(
         "([before]) => !location.hash.includes(`flags=${before}_`)", arg=[str(before)]

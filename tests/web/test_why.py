@@ -61,8 +61,7 @@ def test_rows_are_those_of_the_service(page, server):
         assert number_of(row["Takes"]) == almost(op["ps"])
         assert number_of(row["Instead of"]) == almost(op["usual_ps"])
     assert rows[0]["Calls"] == "3 instead of 1"
-    bars = page.locator(".waterfall .part")
-    shown = [bar.get_attribute("data-part") for bar in bars.all()]
+    shown = [bar.get_attribute("data-part") for bar in page.locator(".waterfall .part").all()]
     parts = sorted(told["parts"], key=lambda part: -abs(part["difference_ps"]))
     assert shown == [part["part"] for part in parts if part["difference_ps"]]
 
@@ -112,8 +111,7 @@ def test_a_step_may_be_compared_with_another(page, server):
     for sentence in difference(server, "many_steps", step=SLOW, against=SLOW - 1)["sentences"]:
         tells(sentences(page), sentence)
     picker.select_option("another step …")
-    field = page.get_by_label("Compare with step")
-    field.fill("999")
+    page.get_by_label("Compare with step").fill("999")
     page.keyboard.press("Enter")
     wait_for_params(page, against="999")
     tells(sentences(page), "about as long as train 999")

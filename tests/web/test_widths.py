@@ -88,5 +88,4 @@ def test_the_bar_of_the_timeline_wraps_on_a_phone(page, server):
         box = control.bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
-    bar = page.locator(".tl-bar")
-    assert bar.evaluate("(bar) => bar.scrollWidth <= bar.clientWidth")
+    assert page.locator(".tl-bar").evaluate("(bar) => bar.scrollWidth <= bar.clientWidth")

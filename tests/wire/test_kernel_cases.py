@@ -124,8 +124,7 @@ def test_columns_are_as_narrow_as_their_values_allow(kind, given, dtype):
         in_container = zoo(data, kind, "zoos.key", containers=containers)
         assert in_container[kind].array("value").dtype == dtype
         assert values(in_container, kind) == given
-    entry = len_field(number("zoos"), len_field(2, data))
-    in_atom = zoo(entry, f"zoos.value.{kind}")
+    in_atom = zoo(len_field(number("zoos"), len_field(2, data)), f"zoos.value.{kind}")
     assert in_atom[f"zoos.value.{kind}"].array("value").dtype == dtype
     assert values(in_atom, f"zoos.value.{kind}") == given
 
@@ -153,8 +152,7 @@ def test_bits_beyond_64_are_cut_off():
 
 @each_row("size", range(2, 6))
 def test_a_tag_may_be_longer_than_it_need_be(size):
-    decoded = zoo(tag(number("int64"), 0, size) + b"\x07", "int64")
-    assert values(decoded, "", "int64") == [7]
+    assert values(zoo(tag(number("int64"), 0, size) + b"\x07", "int64"), "", "int64") == [7]
 
 
 def test_fields_beyond_the_plan_are_skipped():
@@ -370,8 +368,7 @@ def test_every_span_is_a_root():
     data = len_field(number("leaves"), leaf) * 3
     plan = Plan(ZOO.fields_by_name["leaf"].message_type, ["id", "many"])
     spans = Spans(np.array([6, 0, 2, 3]), np.zeros(4, np.int64))
-    empty = decode(as_buffer(data), plan, spans)
-    assert values(empty, "", "id") == [0, 0, 0, 0]
+    assert values(decode(as_buffer(data), plan, spans), "", "id") == [0, 0, 0, 0]
     size = len(data) // 3
     starts = np.array([2 * size, 0, size], np.uint32) + size - len(leaf)
     three = decode(as_buffer(data), plan, Spans(starts, np.full(3, len(leaf), np.uint8)))
@@ -392,8 +389,7 @@ def test_spans_outside_the_buffer_are_refused(start, length):
 
 @each_row("kind", [bytes, bytearray, memoryview])
 def test_any_bytes_like_object_is_a_buffer(kind):
-    data = varint_field(number("int64"), 5)
-    buffer = as_buffer(kind(data))
+    buffer = as_buffer(kind(varint_field(number("int64"), 5)))
     assert not buffer.flags.writeable
     assert values(decode(buffer, Plan(ZOO, ["int64"])), "", "int64") == [5]
     assert as_buffer(kind(b"")).size == 0

@@ -142,18 +142,15 @@ def test_a_length_that_reaches_beyond_a_container():
         1, len_field(2, b"two") + line(event(3))
     )
     decoded = space(data)
-    names = decoded["planes"].spans("name")
-    assert names.texts(as_buffer(data)) == ["one", "two"]
+    assert decoded["planes"].spans("name").texts(as_buffer(data)) == ["one", "two"]
     assert ids(decoded) == [1, 2, 3]
     assert decoded["planes.lines"].parent.tolist() == [0, 0, 1]
-    at = data.index(tag(3, 2) + varint(1000))
-    assert decoded.damage == Damage(1, 0, at)
+    assert decoded.damage == Damage(1, 0, data.index(tag(3, 2) + varint(1000)))
 
 
 def test_a_length_that_reaches_beyond_the_buffer_tells_how_much_is_missing():
     lines = line(event(1)) + tag(3, 2) + varint(1000) + event(2)
-    data = tag(1, 2) + varint(len(lines) + 1000) + lines
-    decoded = space(data)
+    decoded = space(tag(1, 2) + varint(len(lines) + 1000) + lines)
     assert ids(decoded) == [1, 2]
     assert decoded.damage == Damage(1, 0, 0, missing_bytes=1000)
 
@@ -228,8 +225,7 @@ def test_truncated_anywhere_what_is_whole_is_kept(paths):
 def test_truncated_anywhere_spans_of_lines_reach_to_the_end():
     data, _, begins, _ = _truncatable()
     for cut in range(begins[0], len(data)):
-        decoded = space(data[:cut], ("planes.lines",), ("", "planes"))
-        spans = decoded["planes.lines"].spans("value")
+        spans = space(data[:cut], ("planes.lines",), ("", "planes"))["planes.lines"].spans("value")
         assert len(spans) == sum(begin <= cut for begin in begins)
         last = int(spans.start[-1]) + int(spans.length[-1])
         assert last == cut or (len(spans) == 1 and begins[1] > cut)

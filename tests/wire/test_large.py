@@ -44,8 +44,7 @@ def _mapped(path: Path, size: int, tail: bytes) -> Buffer:
 
 
 def _plane(name: bytes) -> bytes:
-    event = len_field(4, varint_field(1, 7))
-    return len_field(1, len_field(3, event * 5) + len_field(2, name))
+    return len_field(1, len_field(3, len_field(4, varint_field(1, 7)) * 5) + len_field(2, name))
 
 
 def test_offsets_beyond_4_gib(sparse):

@@ -55,8 +55,7 @@ def test_the_readers_withstand_many_mutants(fuzzer):
 
 
 def test_slices_of_real_files_keep_their_lines(sample):
-    data = read_sample(sample)
-    small = slice_of(data, 60)
+    small = slice_of(read_sample(sample), 60)
     assert 3000 < len(small) < 60_000
     assert slice_of(small, 60) == small
 

@@ -107,8 +107,7 @@ def test_more_inexact_numbers_than_are_kept_at_once():
 
 
 def test_output_larger_than_the_text():
-    text = f"int32_list: [{','.join(['-1'] * 60_000)}]"
-    got = Zoo.FromString(scanned(text).data.tobytes())
+    got = Zoo.FromString(scanned(f"int32_list: [{','.join(['-1'] * 60_000)}]").data.tobytes())
     assert list(got.int32_list) == [-1] * 60_000
 
 
@@ -116,8 +115,7 @@ def test_output_larger_than_the_text():
 def test_depth_is_limited_as_for_wire_bytes(form):
     name = {"tree %s": "left", "none %s": "x", "zoos: [%s]": "none"}[form]
     for depth, accepted in [(100, True), (101, False), (5000, False)]:
-        inner = f"{{ {name} " * (depth - 1) + "{ }" + " }" * (depth - 1)
-        result = scanned(form % inner)
+        result = scanned(form % (f"{{ {name} " * (depth - 1) + "{ }" + " }" * (depth - 1)))
         assert (not result.error) == accepted, depth
         if accepted:
             Zoo.FromString(result.data.tobytes())
@@ -141,8 +139,7 @@ def test_aliases_stand_for_fields_of_one_message_only():
     text = b"memory_stats { old_size: 7 } old_size: 8"
     aliases = {"tensorflow.MemoryStats": {"old_size": "temp_memory_size"}}
     result = text_to_wire(text, stats, aliases)
-    got = schema.NodeExecStats.FromString(result.data.tobytes())
-    assert got.memory_stats.temp_memory_size == 7
+    assert schema.NodeExecStats.FromString(result.data.tobytes()).memory_stats.temp_memory_size == 7
     assert (result.unknown, result.first_unknown_at) == (1, 29)
 
 
@@ -175,7 +172,6 @@ def test_a_real_graph_in_every_style(root):
         {"use_short_repeated_primitives": True, "force_colon": True},
         {"as_utf8": True, "use_index_order": True},
     ):
-        printed = text_format.MessageToString(message, **style)
-        result = scanned(printed, kind)
+        result = scanned(text_format.MessageToString(message, **style), kind)
         assert (result.error, result.unknown) == ("", 0)
         assert kind.FromString(result.data.tobytes()) == message

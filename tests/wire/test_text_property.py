@@ -67,8 +67,7 @@ def test_any_float(values, data):
     value = data.draw(values)
     for form in (repr, "{:.9g}".format, "{:.17e}".format, "{:.30f}".format):
         text = f"double: {form(value)} float: {form(value)}"
-        result = scanned(text)
-        assert wire(Zoo.FromString(result.data.tobytes())) == reference(text), text
+        assert wire(Zoo.FromString(scanned(text).data.tobytes())) == reference(text), text
 
 
 _PIECES = [

@@ -106,8 +106,7 @@ class TestWithoutDevice:
         assert [(row["start"], row["end"]) for row in rows] == [(0, 10), (20, 30)]
 
     def test_no_steps_no_rows(self):
-        profile = profile_of({HOST_PLANE: {"python": [("work", 0, 10)]}})
-        assert parts_of(profile) == []
+        assert parts_of(profile_of({HOST_PLANE: {"python": [("work", 0, 10)]}})) == []
 
 
 def loop(device, *, marker=20, period=100, steps=3):
@@ -361,8 +360,7 @@ def test_kernels_belong_to_the_step_that_launched_them(opened):
         python.event("train", at, 20, {"_r": 1, "step_num": step})
         python.event("cuLaunchKernel", at + 5, 10, {"correlation_id": step + 1})
         stream.event("gemm", 10 + 90 * step, 85, {"correlation_id": step + 1})
-    profile = opened(space)
-    rows = parts_of(profile)
+    rows = parts_of(opened(space))
     assert [(row["name"], row["start"], row["end"]) for row in rows] == [
         ("train 0", 0, 95), ("train 1", 95, 185), ("train 2", 185, 275)
     ]  # fmt: skip

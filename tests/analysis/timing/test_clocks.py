@@ -50,8 +50,7 @@ def test_steps_that_begin_late_do_not_move_a_clock():
 
 
 def test_steps_put_a_clock_right_that_is_wrong_by_more_than_a_step():
-    found = align([host("a", S2026), host("b", S2026 + 3_600 * 10**9, 2 * MS)])
-    a, b = found.hosts
+    a, b = align([host("a", S2026), host("b", S2026 + 3_600 * 10**9, 2 * MS)]).hosts
     assert b.source == "steps"
     assert a.offset_ps - b.offset_ps == 2 * MS
     assert b.skew_ps == 3_600 * 10**12 + 2 * MS
@@ -78,8 +77,7 @@ def test_few_matches_say_nothing(steps):
 
 def test_steps_that_were_not_run_together_say_nothing():
     drift = [number * 3 * MS for number in range(8)]
-    found = align([host("a", S2026), host("b", S2026 + 10**12, jitter=drift)])
-    b = found.hosts[1]
+    b = align([host("a", S2026), host("b", S2026 + 10**12, jitter=drift)]).hosts[1]
     assert (b.source, b.skew_ps) == ("clock", None)
     assert b.spread_ps > MS
 

@@ -59,8 +59,7 @@ def test_steps_of_other_names_are_compared_with_a_note():
 
 def test_parts_make_the_difference_of_the_mean_step():
     before = loop(("a:MatMul", 60), steps=2)
-    after = loop(("a:MatMul", 70), steps=3, length=150)
-    found = compare_time(before, after)
+    found = compare_time(before, loop(("a:MatMul", 70), steps=3, length=150))
     told = [(part.part, part.before_ps, part.after_ps, part.delta_ps) for part in found.parts]
     assert told == [("unknown_ps", 40, 80, 40), ("host_compute_ps", 60, 70, 10)]
     assert (found.before.times.mean_ps, found.after.times.mean_ps) == (100, 150)
@@ -84,8 +83,7 @@ def test_what_runs_between_the_steps_counts():
 
 def test_new_gone_and_renamed_ops():
     before = loop(("net/a_1:MatMul", 40), ("old:Relu", 20))
-    after = loop(("net/a_7:MatMul", 50), ("new:Tanh", 30))
-    assert changes(before, after) == [
+    assert changes(before, loop(("net/a_7:MatMul", 50), ("new:Tanh", 30))) == [
         ("new", 0, 30, "new", "new"),
         ("old", 20, 0, "gone", "gone"),
         ("net/a_7", 40, 50, "renamed", "renamed from net/a_1"),
@@ -94,16 +92,14 @@ def test_new_gone_and_renamed_ops():
 
 def test_several_ops_that_only_numbers_tell_apart_are_one_row():
     before = loop(("fusion.1:XlaOp", 10), ("fusion.2:XlaOp", 20))
-    after = loop(("fusion.8:XlaOp", 10), ("fusion.9:XlaOp", 20), ("fusion.10:XlaOp", 30))
-    assert changes(before, after) == [
-        ("fusion", 30, 60, "several", "2 -> 3 ops of that name and a number, 2 -> 3 runs")
-    ]
+    assert changes(
+        before, loop(("fusion.8:XlaOp", 10), ("fusion.9:XlaOp", 20), ("fusion.10:XlaOp", 30))
+    ) == [("fusion", 30, 60, "several", "2 -> 3 ops of that name and a number, 2 -> 3 runs")]
 
 
 def test_what_matters_little_is_told_as_a_sum():
     before = loop(("large:MatMul", 900), ("small:Relu", 10), length=1000)
-    after = loop(("large:MatMul", 950), ("small:Relu", 14), length=1000)
-    found = compare_time(before, after)
+    found = compare_time(before, loop(("large:MatMul", 950), ("small:Relu", 14), length=1000))
     assert [op.op for op in found.ops] == ["large"]
     assert found.others_ps("host") == (10, 14)
     assert found.as_json()["other_ops"]["host"] == {

@@ -71,8 +71,7 @@ def test_the_first_call_of_a_function_prepares_it():
         line.append((call.format(7), 100 * number + 10, 100 * number + 60))
         line.append(("op", 100 * number + 20, 100 * number + 30))
     profile = profile_of({HOST_PLANE: {"main": line}}, steps)
-    found = first_calls_ps(profile, step_facts_of(profile), np.arange(3))
-    assert found.tolist() == [40, 0, 0]
+    assert first_calls_ps(profile, step_facts_of(profile), np.arange(3)).tolist() == [40, 0, 0]
 
 
 def test_what_changed_by_the_shapes_of_arguments():

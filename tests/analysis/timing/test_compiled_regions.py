@@ -29,8 +29,7 @@ def finding(tmp_path, calls, *, frames=False, marked=True):
 
 
 def test_it_names_the_region_and_the_shapes_that_differ(tmp_path):
-    calls = [(f"0/{n}", [[4, 2], [], [8 + n, 2]]) for n in range(6)]
-    one = finding(tmp_path, calls)
+    one = finding(tmp_path, [(f"0/{n}", [[4, 2], [], [8 + n, 2]]) for n in range(6)])
     assert one.title == (
         "4 of 4 steps after the first 2 compile region 0 of torch.compile for the 6th time: 70% of "
         "their time; the shape of an input changes: [8, 2], [9, 2], [10, 2], ..."
@@ -40,15 +39,13 @@ def test_it_names_the_region_and_the_shapes_that_differ(tmp_path):
 
 
 def test_with_frames_it_names_who_calls_it(tmp_path):
-    calls = [(f"0/{n}", [[8 + n, 2]]) for n in range(6)]
     assert "for the 6th time, called in fit (train.py:7): 70%" in (
-        finding(tmp_path, calls, frames=True).title
+        finding(tmp_path, [(f"0/{n}", [[8 + n, 2]]) for n in range(6)], frames=True).title
     )
 
 
 def test_where_no_steps_are_marked_it_names_the_region_too(tmp_path):
-    calls = [(f"0/{n}", [[8 + n, 2]]) for n in range(6)]
-    one = finding(tmp_path, calls, marked=False)
+    one = finding(tmp_path, [(f"0/{n}", [[8 + n, 2]]) for n in range(6)], marked=False)
     assert one.title.startswith(
         "region 0 of torch.compile is compiled 6 times, 72% of the profile's time goes to "
         "compilation; the shape of an input changes: [8, 2], [9, 2], [10, 2], ..."
@@ -71,5 +68,4 @@ def test_what_the_shapes_do_not_say(tmp_path, shapes, says):
 
 def test_regions_that_were_compiled_once_are_not_named(tmp_path):
     """A program that compiles parts of its own in each step compiles none of them again."""
-    title = finding(tmp_path, [(f"{n}/0", [[8, 2]]) for n in range(6)]).title
-    assert "torch.compile" not in title
+    assert "torch.compile" not in finding(tmp_path, [(f"{n}/0", [[8, 2]]) for n in range(6)]).title

@@ -109,8 +109,7 @@ def test_a_thread_that_synchronises_waited_for_the_device(path_of):
         ],
         [("a", 30, 70, 1), ("b", 120, 80, 2)],
     )
-    names = [(name, kind) for name, kind, *_ in told(path_of(space))]
-    assert names[-6:] == [
+    assert [(name, kind) for name, kind, *_ in told(path_of(space))][-6:] == [
         ("cudaLaunchKernel", "launch"),
         ("a", "op"),
         ("(going on)", "host"),
@@ -240,8 +239,7 @@ def steps_of(*steps):
 
 def test_a_step_is_found_by_its_id_before_its_name():
     profile = steps_of(("1", 10), ("0", 20), ("5", 30))
-    ends = [critical_path_of(profile, name).end_ps for name in ("0", "1", "5")]
-    assert ends == [10, 120, 230]
+    assert [critical_path_of(profile, name).end_ps for name in ("0", "1", "5")] == [10, 120, 230]
 
 
 def test_the_median_step_of_an_even_number_is_the_shorter_one():

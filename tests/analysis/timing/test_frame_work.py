@@ -41,8 +41,7 @@ def of_kind(profile, kind):
 
 
 def test_python_is_idle_time_only_while_the_device_is():
-    profile = steps_of((STEP, 0, 100), (LOAD, 10, 60), device=[("kernel", 30, 100)])
-    idle = idle_of(profile)
+    idle = idle_of(steps_of((STEP, 0, 100), (LOAD, 10, 60), device=[("kernel", 30, 100)]))
     found = idle.by_function(idle.is_python)
     # 10 ms of step before the load, and 20 ms of it before the kernel.
     assert [(one.frame.function, one.ps, one.calls) for one in found] == [
@@ -54,23 +53,19 @@ def test_python_is_idle_time_only_while_the_device_is():
 
 
 def test_a_call_is_of_the_function_around_it():
-    profile = steps_of((STEP, 0, 100), (LOAD, 10, 60), ("$time sleep", 20, 50))
-    idle = idle_of(profile)
+    idle = idle_of(steps_of((STEP, 0, 100), (LOAD, 10, 60), ("$time sleep", 20, 50)))
     first = idle.by_function(idle.call == Call.SLEEP)[0]
     assert (first.frame, first.ps, first.callee) == (frame_of(LOAD), 6 * 30 * MS, "time.sleep")
 
 
 def test_functions_without_a_name_count_for_the_one_around_them():
-    profile = steps_of((STEP, 0, 100), (LOAD, 30, 90), ("$train.py:10 <listcomp>", 40, 80))
-    idle = idle_of(profile)
+    idle = idle_of(steps_of((STEP, 0, 100), (LOAD, 30, 90), ("$train.py:10 <listcomp>", 40, 80)))
     assert [one.frame.function for one in idle.by_function(idle.is_python)] == ["load", "step"]
-    path = [(one.function, ps // MS) for one, ps in idle.path(idle.is_python)]
-    assert path == [("step", 600)]
+    assert [(one.function, ps // MS) for one, ps in idle.path(idle.is_python)] == [("step", 600)]
 
 
 def test_the_path_goes_where_most_of_the_time_does():
-    profile = steps_of((STEP, 0, 100), (LOAD, 5, 95), ("$train.py:20 parse", 10, 90))
-    idle = idle_of(profile)
+    idle = idle_of(steps_of((STEP, 0, 100), (LOAD, 5, 95), ("$train.py:20 parse", 10, 90)))
     path = [(one.function, ps // (6 * MS)) for one, ps in idle.path(idle.is_python)]
     assert path == [("step", 100), ("load", 90), ("parse", 80)]
 
@@ -157,5 +152,4 @@ def test_lock_wait(name, phrase):
     (finding,) = of_kind(steps_of((STEP, 0, 100), (LOAD, 10, 60), (name, 20, 50)), "lock_wait")
     assert finding.title.startswith(f"30% of the step time the loop {phrase}, in load")
     assert (finding.severity, finding.evidence["gain_share"]) == ("warning", 0.3)
-    short = steps_of((STEP, 0, 100), (LOAD, 10, 60), (name, 20, 24))
-    assert of_kind(short, "lock_wait") == []
+    assert of_kind(steps_of((STEP, 0, 100), (LOAD, 10, 60), (name, 20, 24)), "lock_wait") == []

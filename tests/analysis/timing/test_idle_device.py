@@ -20,8 +20,7 @@ def test_an_idle_device_is_told_of_without_steps(opened, host, says):
         stats = {"correlation_id": number + 1}
         stream.event("gemm", 10 * number * MS, MS, stats)
         python.event("cuLaunchKernel", max(10 * number - 1, 0) * MS, 1000, stats)
-    profile = opened(space)
-    answer = profile.time()
+    answer = opened(space).time()
     (found,) = answer.findings
     assert (answer.times, found.kind, found.severity) == (None, "host_bound", "warning")
     assert found.title == f"{GPU} waits for 86% of 21.000 ms while the host {says}"
@@ -71,5 +70,4 @@ def idle_of(opened, devices):
             begin = max(apart * MS, length) * place
             stream.event("gemm", begin, length, stats)
             python.event("cuLaunchKernel", max(begin - 1, 0), 1000, stats)
-    profile = opened(space)
-    return profile.time().findings
+    return opened(space).time().findings

@@ -32,8 +32,7 @@ def test_the_largest_input_of_each_event():
     ],
 )
 def test_an_op_is_float64_when_all_of_its_floating_inputs_are(types, is_float64):
-    found = inputs((1, "Input type", types))
-    assert found.is_float64.tolist() == [False, is_float64, False]
+    assert inputs((1, "Input type", types)).is_float64.tolist() == [False, is_float64, False]
 
 
 def test_tensors_are_known_by_their_types():

@@ -77,6 +77,5 @@ def test_nothing_where_neither_is_recorded(tmp_path):
 def test_an_op_without_a_name_has_the_empty_one(tmp_path):
     trace = torch_jobs.Trace()
     trace.run("", 1, 5, **{"Input Dims": [[2]]})
-    profile = opened(tmp_path, {"traceEvents": trace.events})
-    (row,) = profile.table("shape_time").to_pylist()
+    (row,) = opened(tmp_path, {"traceEvents": trace.events}).table("shape_time").to_pylist()
     assert (row["op"], row["input_shape"]) == ("", "[2]")

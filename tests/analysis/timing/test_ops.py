@@ -205,8 +205,7 @@ class TestDevices:
     def test_a_tpu_tells_by_its_metadata(self, opened):
         space = SpaceBuilder()
         plane = space.plane("/device:TPU:0")
-        number = plane.event_id("%add.1 = f32[] add()")
-        metadata = plane.message.event_metadata[number]
+        metadata = plane.message.event_metadata[plane.event_id("%add.1 = f32[] add()")]
         metadata.display_name = "add.1"
         stats = {"program_id": 7, "symbol_id": 3, "tf_op": "jit(f)/add:", "flops": 5}
         plane.add_stats(metadata, stats)
@@ -290,8 +289,7 @@ class TestTables:
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 50))))
 def test_distribution_by_hand(runs):
     groups = np.array([group for group, _ in runs], np.int32)
-    values = np.array([value for _, value in runs], np.int64)
-    found = distribution(groups, values, 5)
+    found = distribution(groups, np.array([value for _, value in runs], np.int64), 5)
     for group in range(5):
         own = sorted(value for g, value in runs if g == group)
         row = [int(column[group]) for column in vars(found).values()]

@@ -47,10 +47,9 @@ def space():
 def runs_of(profile):
     """Per run the program's name, the device, begin and end in microseconds."""
     programs = profile.programs()
-    found = program_runs(profile)
     return [
         (programs.name(row["program"]), row["device"], row["start_ps"] // US, row["end_ps"] // US)
-        for row in found.to_pylist()
+        for row in program_runs(profile).to_pylist()
     ]
 
 

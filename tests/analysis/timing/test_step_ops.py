@@ -23,8 +23,7 @@ def test_the_outermost_op_that_is_known_counts():
     assert kinds == {
         ("aten::sort", Work.SORT), ("aten::copy_", Work.OTHER), ("aten::mm", Work.MATMUL)
     }  # fmt: skip
-    inner = [ops.keys[op][0] for op in ops.op[ops.is_inner]]
-    assert inner == ["aten::copy_"] * 6
+    assert [ops.keys[op][0] for op in ops.op[ops.is_inner]] == ["aten::copy_"] * 6
     assert [ops.keys[op][0] for op in ops.op[~ops.is_leaf]] == ["aten::sort"] * 6
     assert np.array_equal(ops.is_outermost, ~ops.is_inner)
     sorts = ops.work == Work.SORT
@@ -117,8 +116,7 @@ def test_a_few_ops_and_layers_are_no_loop():
 def test_an_optimizer_goes_from_tensor_to_tensor():
     around = ("Optimizer.step#SGD.step", 0, 9000)
     profile = job([around, *loop(240)])
-    ops = step_ops_of(profile)
-    assert in_optimizer(profile, ops).all()
+    assert in_optimizer(profile, step_ops_of(profile)).all()
     (finding,) = of_kind(profile, "tiny_ops")
     assert (finding.severity, finding.title.split(" (")[0]) == ("info", "the optimizer's step")
 
@@ -190,8 +188,7 @@ def test_float64_compute():
 def test_types_by_what_ops_put_out():
     events = [("train 0", 0, 100, 0), ("model/MatMul:MatMul", 0, 60), ("model/Add:AddV2", 60, 90)]
     profile = profile_of({HOST_PLANE: {"main": events}}, [("train 0", 0, 100)])
-    ops = step_ops_of(profile)
-    assert not is_float64(profile, ops).any()
+    assert not is_float64(profile, step_ops_of(profile)).any()
 
 
 def test_steps_without_length_are_none():

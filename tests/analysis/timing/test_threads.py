@@ -6,8 +6,7 @@ US = 10**6
 
 
 def rows_of(opened, space):
-    profile = opened(space)
-    return profile.columns("thread_time").to_pylist()
+    return opened(space).columns("thread_time").to_pylist()
 
 
 def test_busy_idle_waiting_and_the_longest_name(opened):

@@ -182,8 +182,7 @@ def test_memory_and_time_in_one_order():
         finding("near_capacity", "warning", peak_bytes=100),
     ]
     time = [finding("input_bound", "warning", gain_share=0.3)]
-    order = [(one.about, one.finding.kind, one.gain_share) for one in priorities(memory, time)]
-    assert order == [
+    assert [(one.about, one.finding.kind, one.gain_share) for one in priorities(memory, time)] == [
         ("memory", "out_of_memory", 0),
         ("time", "input_bound", 0.3),
         ("memory", "leak", 0.1),
@@ -220,8 +219,7 @@ def test_memory_is_a_gain_by_the_capacity_and_not_by_the_peak():
 
 
 def test_no_steps():
-    profile = Profile(FakeReader({"allocator_events": []}))
-    answer = profile.time()
+    answer = Profile(FakeReader({"allocator_events": []})).time()
     assert (answer.times, answer.findings) == (None, ())
     assert answer.nothing == "no time in this file"
     assert answer.as_json() == {
@@ -240,8 +238,7 @@ def test_no_steps():
 
 def test_a_few_long_stalls_between_steps_are_named():
     rows = [{"compute": 100} for _ in range(12)]
-    profile = steps(*rows, device=GPU, gap_ms=1)
-    table = profile.columns("step_breakdown").to_pylist()
+    table = steps(*rows, device=GPU, gap_ms=1).columns("step_breakdown").to_pylist()
     for row in table[5:]:
         row["start_ps"] += 399 * MS
         row["end_ps"] += 399 * MS

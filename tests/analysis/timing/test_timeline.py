@@ -159,8 +159,7 @@ def test_next_and_previous_from_a_time(at, previous, following):
 
 
 def test_events_of_one_time_are_stepped_through():
-    found = timeline([("a", 5, 0), ("a", 5, 0)], [("a", 5, 0)])
-    result = search(found, "a", event=1, **WHOLE)
+    result = search(timeline([("a", 5, 0), ("a", 5, 0)], [("a", 5, 0)]), "a", event=1, **WHOLE)
     assert (result.previous, result.next) == (0, 2)
 
 

@@ -52,8 +52,7 @@ def test_pixels_are_those_of_the_reference(samples, start, length, width):
 
 
 def test_extremes_of_a_long_series_are_exact():
-    rng = np.random.default_rng(3)
-    value = rng.normal(size=100_000)
+    value = np.random.default_rng(3).normal(size=100_000)
     counter = make_counter("g", "n", np.arange(value.size), value)
     assert counter.level_first.size == 6
     for low, high, last in pixels(counter, 0, value.size, 1):

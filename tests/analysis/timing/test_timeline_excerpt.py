@@ -41,16 +41,14 @@ def test_what_is_not_shown_is_counted_where_it_lies():
 
 
 def test_only_events_of_a_length():
-    found = timeline([("a", 0, 400), ("b", 5, 100), ("c", 6, 20)])
-    answer = excerpt(found, 0, 400, min_ps=100)
+    answer = excerpt(timeline([("a", 0, 400), ("b", 5, 100), ("c", 6, 20)]), 0, 400, min_ps=100)
     assert [row.name for row in answer.lines[0].rows] == ["a", "b"]
 
 
 def test_every_line_gets_its_share_and_a_quiet_one_leaves_its_own():
     busy = [("x", 10 * k, 5 + k % 3) for k in range(50)]
     answer = excerpt(timeline(busy, [("y", 0, 1)], busy), 0, 500, limit=9)
-    shown = [sum(row.event >= 0 for row in line.rows) for line in answer.lines]
-    assert shown == [4, 1, 4]
+    assert [sum(row.event >= 0 for row in line.rows) for line in answer.lines] == [4, 1, 4]
 
 
 def test_of_too_many_lines_the_busiest_are_shown():

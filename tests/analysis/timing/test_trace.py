@@ -40,8 +40,7 @@ class TestOrder:
         plane = space.host()
         plane.line("a", 1).event("late", 9, 1).event("short", 2, 1).event("long", 2, 5)
         plane.line("b", 1).event("other", 0, 1)
-        profile = opened(space)
-        trace = trace_of(profile)
+        trace = trace_of(opened(space))
         assert names_of(trace) == ["long", "short", "late", "other"]
         assert trace.rows(slice(None)).tolist() == [2, 1, 0, 3]
         assert trace.places(np.array([0, 1, 2, 3])).tolist() == [2, 1, 0, 3]
@@ -52,8 +51,7 @@ class TestOrder:
 
     def test_no_time_is_so_far_away_that_a_span_has_no_room(self, opened):
         space = SpaceBuilder()
-        plane = space.host()
-        plane.line("a", 1).event("never", -LAST, 5).event("ever", LAST, LAST)
+        space.host().line("a", 1).event("never", -LAST, 5).event("ever", LAST, LAST)
         trace = trace_of(opened(space))
         assert trace.span() == (1 - 2**62 + 2**60, 2**62 - 1)
         assert (trace.end - trace.start).tolist() == [5, 2**60]
@@ -68,8 +66,7 @@ class TestOrder:
     def test_a_negative_length_is_none_and_an_endless_one_is_as_long_as_any_may_be(self, opened):
         space = SpaceBuilder()
         space.host().line("a").event("back", 5, -3).event("endless", 7, LAST)
-        trace = trace_of(opened(space))
-        assert trace.end.tolist() == [5, 7 + 2**60]
+        assert trace_of(opened(space)).end.tolist() == [5, 7 + 2**60]
 
     def test_a_profile_without_events_has_an_empty_trace(self, opened):
         space = SpaceBuilder()
@@ -86,8 +83,7 @@ class TestNesting:
         line = space.host().line("a")
         line.event("outer", 0, 100).event("child", 10, 30).event("grandchild", 15, 5)
         line.event("child", 50, 20).event("next", 100, 10)
-        profile = opened(space)
-        nesting = nesting_of(profile)
+        nesting = nesting_of(opened(space))
         assert nesting.parent.tolist() == [-1, 0, 1, 0, -1]
         assert nesting.row.tolist() == [0, 1, 2, 1, 0]
         assert nesting.own_ps.tolist() == [50, 25, 5, 20, 10]
@@ -228,8 +224,7 @@ class TestSteps:
             line.event("train", 100 * number, 50, {"_r": 1, "step_num": 7 + number})
             line.event("work", 100 * number + 10, 5)
         line.event("after", 500, 1)
-        profile = opened(space)
-        assert step_places_of(profile).tolist() == [0, 0, 1, 1, -1]
+        assert step_places_of(opened(space)).tolist() == [0, 0, 1, 1, -1]
 
     @each_row("steps_first", [False, True])
     def test_a_real_profile_gives_the_same_whatever_is_asked_first(self, tmp_path, steps_first):

@@ -124,8 +124,7 @@ class TestAmong:
 
     def test_only_steps_that_all_have_and_at_the_same_time(self):
         others = [member("a", 50), member("b", 50)]
-        late = member("c", 85, numbers=[0, 1, 7, 8])
-        assert straggler_among([*others, late]).steps == 2
+        assert straggler_among([*others, member("c", 85, numbers=[0, 1, 7, 8])]).steps == 2
         assert straggler_among([*others, member("c", 85, numbers=[0, 7, 8, 9])]) is None
         assert straggler_among([*others, member("c", 85, begin=1000)]) is None
 

@@ -167,8 +167,7 @@ def test_kinds_of_gpu_work_by_name_and_shapes(opened):
 
 def test_a_step_that_a_function_call_opens(opened):
     def fill(builder):
-        line = builder.host().line("t")
-        line.event("FunctionRun", 0, 10, {"_r": 1}).event("MatMul:MatMul", 2, 5)
+        builder.host().line("t").event("FunctionRun", 0, 10, {"_r": 1}).event("MatMul:MatMul", 2, 5)
 
     profile = opened(fill)
     assert host_steps(profile, compatible=True).steps == ()

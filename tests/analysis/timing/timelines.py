@@ -77,5 +77,4 @@ def items_of(tile):
     """Per track the items of a tile, in the form of `slow_tile`."""
     columns = (tile.begin_ps, tile.until_ps, tile.count, tile.busy_ps, tile.event)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    first = tile.first.tolist()
-    return [rows[lo:hi] for lo, hi in pairwise(first)]
+    return [rows[lo:hi] for lo, hi in pairwise(tile.first.tolist())]

@@ -53,8 +53,7 @@ def build(wheels: list[Path], folder: Path) -> Path:
         with zipfile.ZipFile(wheel) as archive:
             names = [name for name in archive.namelist() if _WANTED.fullmatch(name)]
             archive.extractall(folder, names)
-    cuda = f"-I{folder}/nvidia/cu13/include"
-    common = ["g++", "-std=c++20", "-O1", cuda]
+    common = ["g++", "-std=c++20", "-O1", f"-I{folder}/nvidia/cu13/include"]
     runtime, nvml = folder / "libcudart.so.13", folder / "libnvidia-ml.so.1"
     for library, source in ((runtime, "fake_cuda"), (nvml, "fake_nvml")):
         command = [*common, "-fPIC", "-shared", f"{HERE}/{source}.cpp", "-o", str(library)]
@@ -88,8 +87,7 @@ def build(wheels: list[Path], folder: Path) -> Path:
 def version(folder: Path) -> str:
     """The version of PyTorch and its commit."""
     text = (folder / "torch/version.py").read_text()
-    found = re.findall(r"(__version__|git_version) = '(.*)'", text)
-    return " ".join(value for _, value in found)
+    return " ".join(value for _, value in re.findall(r"(__version__|git_version) = '(.*)'", text))
 
 
 def run(
