@@ -182,16 +182,6 @@ def told(moment):
     )  # fmt: skip
 
 
-def test_a_moment_is_made_of_its_buffers():
-    found = records_of([alloc(1, 10), alloc(2, 30), free(1), alloc(3, 5), free(2)])
-    moment = found.at(0, 3)
-    assert (moment.buffers.tolist(), moment.buffer_bytes.tolist()) == ([1, 3], [30, 5])
-    assert (moment.bytes_in_use, moment.remainders) == (35, {})
-    assert found.at(0, 2).buffers.tolist() == [1]
-    assert found.at(0, 10**18).buffers.tolist() == [3]
-    assert found.at(0, -1) is None
-
-
 def test_a_free_without_its_size_is_read_off_the_reports():
     rows = [
         alloc(1, 10, in_use_bytes=110),

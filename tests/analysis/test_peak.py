@@ -35,16 +35,6 @@ def test_the_peak_is_the_largest_reported_use_and_the_first_time_it_is_reached()
     assert (peak.allocations, peak.deallocations, peak.live_at_end_bytes) == (3, 1, 150)
 
 
-def test_reserved_memory_is_in_the_peak_and_a_row_of_its_own():
-    rows = [
-        alloc(1, 100, op="a", in_use_bytes=100, reserved_bytes=5),
-        free(1, 100, in_use_bytes=0, reserved_bytes=500),
-    ]
-    peak = only(rows)
-    assert (peak.peak_bytes, peak.peak_time_ps) == (500, 1)
-    assert sizes(peak) == {"(reserved)": 500}
-
-
 def test_memory_from_before_the_profile_shrinks_with_the_frees_nobody_saw_allocated():
     rows = [
         alloc(1, 10, op="a", in_use_bytes=1010),
@@ -54,20 +44,6 @@ def test_memory_from_before_the_profile_shrinks_with_the_frees_nobody_saw_alloca
     peak = only(rows)
     assert sizes(peak) == {"b": 800, "(before profile)": 600, "a": 10}
     assert (peak.unmatched_deallocations, peak.unexplained_deallocations) == (1, 0)
-
-
-def test_a_first_record_that_frees_tells_what_was_there_before_it():
-    rows = [free(99, 400, in_use_bytes=600), alloc(1, 1000, op="a", in_use_bytes=1600)]
-    assert sizes(only(rows)) == {"a": 1000, "(before profile)": 600}
-
-
-def test_the_size_of_an_unmatched_free_without_one_is_read_from_the_reports():
-    rows = [
-        alloc(1, 10, op="a", in_use_bytes=1010),
-        free(99, in_use_bytes=610),
-        alloc(2, 800, op="b", in_use_bytes=1410),
-    ]
-    assert sizes(only(rows)) == {"b": 800, "(before profile)": 600, "a": 10}
 
 
 def test_rows_that_stand_for_memory_from_before_are_not_counted_as_allocations():
@@ -99,25 +75,6 @@ def test_memory_from_before_is_one_row_however_it_is_known():
     )
 
 
-def test_what_no_record_names_is_unattributed():
-    rows = [
-        alloc(1, 100, op="a", in_use_bytes=100),
-        alloc(None, 40, op="b", in_use_bytes=140),
-    ]
-    peak = only(rows)
-    assert sizes(peak) == {"a": 100, "(unattributed)": 40}
-    assert peak.untracked_allocations == 1
-    assert peak.unmatched_deallocations == 0
-
-
-def test_more_live_buffers_than_memory_in_use_leave_a_negative_rest():
-    rows = [
-        alloc(1, 100, op="a", in_use_bytes=100),
-        alloc(2, 100, op="b", in_use_bytes=130),
-    ]
-    assert sizes(only(rows)) == {"a": 100, "b": 100, "(unattributed)": -70}
-
-
 def test_frees_beyond_the_memory_from_before_are_unexplained():
     rows = [
         alloc(1, 100, in_use_bytes=150),
@@ -145,25 +102,6 @@ def test_an_allocator_without_reports_is_measured_by_its_live_buffers():
     assert peak.capacity_bytes is None
     assert peak.lifetime_peak_bytes is None
     assert peak.fragmentation_at_peak is None
-
-
-def test_a_double_allocation_counts_once_in_the_running_sum():
-    peak = only([alloc(1, 100, op="a"), alloc(1, 70, op="b")])
-    assert (peak.peak_bytes, peak.double_allocations, peak.live_at_end_bytes) == (100, 1, 70)
-
-
-def test_requested_bytes_stand_in_for_unknown_allocated_bytes():
-    assert only([alloc(1, None, requested_bytes=30, op="a")]).peak_bytes == 30
-
-
-def test_other_activities_can_be_the_peak_but_begin_no_buffer():
-    rows = [
-        alloc(1, 100, op="a", in_use_bytes=100),
-        {"activity": "expansion", "address": 1, "in_use_bytes": 120},
-    ]
-    peak = only(rows)
-    assert sizes(peak) == {"a": 100, "(unattributed)": 20}
-    assert (peak.allocations, peak.deallocations) == (1, 0)
 
 
 def test_capacity_and_fragmentation_are_those_at_the_peak_and_the_lifetime_peak_a_maximum():

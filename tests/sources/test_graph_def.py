@@ -6,7 +6,7 @@ from peakline.formats.graph_def.source import GraphSpan
 from peakline.formats.graph_def.tables import GraphTables
 from peakline.schema import AttrValue, GraphDef
 from peakline.tables.tables import check_columns
-from peakline.wire import Damage, as_buffer
+from peakline.wire import as_buffer
 
 
 def tables_of(*graphs):
@@ -88,34 +88,6 @@ def test_an_input_in_a_function_body(text, edge):
     function = {"signature": {"name": "f"}, "node_def": [{"name": "n", "input": [text]}]}
     tables = tables_of(graph_with(function=function))
     assert rows(tables, "edges", *_EDGE, "function") == [(*edge, "f")]
-
-
-def test_inputs_are_numbered_by_node():
-    graph = GraphDef()
-    graph.node.add(name="a", input=["x", "y"])
-    graph.node.add(name="b")
-    graph.node.add(name="c", input=["a", "b:1", "^a"])
-    assert rows(tables_of(graph), "edges", "source", "target", "target_input") == [
-        ("x", "a", 0), ("y", "a", 1), ("a", "c", 0), ("b", "c", 1), ("a", "c", 2),
-    ]  # fmt: skip
-
-
-def test_nodes_come_graph_by_graph_and_functions_last():
-    first = graph_with({"name": "a", "op": "Add"}, {"signature": {"name": "f"},
-                                                    "node_def": [{"name": "inner"}]})  # fmt: skip
-    second = graph_with({"name": "b", "device": "/cpu:0"})
-    assert rows(tables_of(first, second), "nodes", "graph", "name", "op", "device", "function") == [
-        ("g0", "a", "Add", "", None),
-        ("g0", "inner", "", "", "f"),
-        ("g1", "b", "", "/cpu:0", None),
-    ]
-
-
-def test_a_graph_without_nodes():
-    tables = tables_of(GraphDef())
-    assert rows(tables, "graphs", "graph", "kind", "nodes") == [("", "graph_def", 0)]
-    assert rows(tables, "nodes", "name") == []
-    assert rows(tables, "node_attrs", "name") == []
 
 
 def test_no_graph_at_all():
@@ -206,18 +178,6 @@ def test_a_shape_of_many_dimensions_takes_no_time():
     assert text == f"DT_FLOAT [{', '.join([str(2**62)] * 100_000)}]"
 
 
-def test_functions_within_functions_end_somewhere():
-    value = AttrValue()
-    inner = value
-    for _ in range(30):
-        inner.func.name = "f"
-        inner = inner.func.attr["g"]
-    inner.i = 1
-    graph = graph_with({"name": "n", "attr": {"v": value}})
-    expected = "f{g=" * 30 + "1" + "}" * 30
-    assert rows(tables_of(graph), "node_attrs", "value") == [(expected,)]
-
-
 def test_nesting_that_no_parser_takes_is_cut():
     """A thousand functions in each other, which protobuf's own parser refuses."""
     data = b""
@@ -262,139 +222,3 @@ def test_a_library_in_two_parts_is_one():
     tables = tables_of(first.SerializeToString() + second.SerializeToString())
     assert rows(tables, "functions", "name", "gradient") == [("f", "g"), ("g", None)]
     assert rows(tables, "graphs", "functions") == [(2,)]
-
-
-def test_gradients_belong_to_their_graph():
-    graphs = [graph_with(function={"signature": {"name": "f"}}) for _ in range(2)]
-    graphs[0].library.gradient.add(function_name="f", gradient_func="df")
-    graphs[1].library.registered_gradients.add(gradient_func="f", registered_op_type="Relu")
-    graphs[1].library.registered_gradients.add(gradient_func="f", registered_op_type="Elu")
-    assert rows(tables_of(*graphs), "functions", "graph", "gradient", "gradient_of") == [
-        ("g0", "df", None), ("g1", None, "Relu,Elu"),
-    ]  # fmt: skip
-
-
-def test_the_rest_of_a_signature_is_text():
-    signature = {
-        "name": "f", "description": "adds", "is_stateful": True, "is_commutative": True,
-        "attr": [{"name": "T", "type": "type", "default_value": {"type": 1}}],
-    }  # fmt: skip
-    text = 'attr { name: "T" type: "type" default_value { type: DT_FLOAT } } is_commutative: true'
-    tables = tables_of(graph_with(function={"signature": signature}))
-    assert rows(tables, "functions", "description", "is_stateful", "signature") == [
-        ("adds", True, text)
-    ]
-
-
-def test_arguments_and_where_results_come_from():
-    function = {
-        "signature": {
-            "name": "f",
-            "input_arg": [
-                {"name": "x", "type": 20, "handle_data": [{"dtype": 1}], "description": "state"},
-                {"name": "y", "type_attr": "T", "number_attr": "N", "is_ref": True},
-            ],
-            "output_arg": [{"name": "z", "type_list_attr": "L"}, {"name": "lost", "type": 1}],
-            "control_output": ["done"],
-        },
-        "ret": {"z": "n:out:0", "done": "wrong map"},
-        "control_ret": {"done": "n"},
-    }
-    tables = tables_of(graph_with(function=function))
-    columns = ("role", "position", "name", "data_type", "source")
-    assert rows(tables, "function_arguments", *columns) == [
-        ("input", 0, "x", "DT_RESOURCE", None),
-        ("input", 1, "y", None, None),
-        ("output", 0, "z", None, "n:out:0"),
-        ("output", 1, "lost", "DT_FLOAT", None),
-        ("control_output", 0, "done", None, "n"),
-    ]
-    columns = ("name", "type_attr", "number_attr", "type_list_attr", "is_ref", "handle")
-    assert rows(tables, "function_arguments", *columns)[:3] == [
-        ("x", None, None, None, False, "handle_data { dtype: DT_FLOAT }"),
-        ("y", "T", "N", None, True, None),
-        ("z", None, None, "L", False, None),
-    ]
-
-
-def test_attributes_of_functions_and_of_their_arguments():
-    function = {
-        "signature": {"name": "f"},
-        "attr": {"noinline": AttrValue(b=True)},
-        "arg_attr": {1: {"attr": {"_user": AttrValue(s=b"u")}}, 4_000_000_000: {}},
-        "resource_arg_unique_id": {1: 7, 2: 8},
-    }
-    tables = tables_of(graph_with(function=function))
-    assert rows(tables, "function_attrs", "argument", "attr", "value", "unique_id") == [
-        (None, "noinline", "true", None),
-        (1, "_user", "u", 7),
-        (2, "", "", 8),
-    ]
-
-
-def test_what_a_node_was_made_from():
-    node = {
-        "name": "fused",
-        "experimental_debug_info": {
-            "original_node_names": ["a", "b"], "original_func_names": ["f"],
-        },
-        "experimental_type": {"type_id": 1000, "args": [{"type_id": 210}]},
-    }  # fmt: skip
-    graph = graph_with(node)
-    graph.node.add(name="plain")
-    columns = ("name", "original_nodes", "original_functions", "full_type")
-    assert rows(tables_of(graph), "nodes", *columns) == [
-        ("fused", "a,b", "f", "type_id: TFT_TENSOR args { type_id: TFT_FLOAT }"),
-        ("plain", None, None, None),
-    ]
-
-
-_FRAME = ("node", "depth", "file", "line", "column", "function", "code")
-
-
-def test_inline_frames_are_in_the_order_of_the_file():
-    graph = GraphDef()
-    graph.debug_info.files.extend(["a.py", "b.py"])
-    trace = graph.debug_info.traces["n@f"]
-    trace.file_line_cols.add(file_index=1, line=10, col=2, func="inner", code="x = 1")
-    trace.file_line_cols.add(file_index=0, line=20, func="outer")
-    assert rows(tables_of(graph), "node_frames", *_FRAME) == [
-        ("n@f", 0, "b.py", 10, 2, "inner", "x = 1"),
-        ("n@f", 1, "a.py", 20, 0, "outer", ""),
-    ]
-
-
-def test_frames_by_id_are_written_outermost_first():
-    graph = GraphDef()
-    info = graph.debug_info
-    info.files.append("a.py")
-    info.frames_by_id[2**64 - 1].line = 1
-    info.frames_by_id[5].line = 2
-    info.traces_by_id[9].frame_id.extend([2**64 - 1, 5])
-    info.name_to_trace_id["n"] = info.name_to_trace_id["m"] = 9
-    info.name_to_trace_id["nowhere"] = 10
-    found = sorted(rows(tables_of(graph), "node_frames", "node", "depth", "line", "file"))
-    assert found == [
-        ("m", 0, 2, "a.py"), ("m", 1, 1, "a.py"), ("n", 0, 2, "a.py"), ("n", 1, 1, "a.py"),
-    ]  # fmt: skip
-
-
-def test_a_trace_by_name_wins_and_missing_files_and_frames_are_empty():
-    graph = GraphDef()
-    info = graph.debug_info
-    info.traces["n"].file_line_cols.add(file_index=3, line=7)
-    info.traces_by_id[1].frame_id.append(77)
-    info.name_to_trace_id["n"] = info.name_to_trace_id["m"] = 1
-    assert rows(tables_of(graph), "node_frames", "node", "depth", "line", "file") == [
-        ("n", 0, 7, ""), ("m", 0, 0, ""),
-    ]  # fmt: skip
-
-
-def test_versions_of_a_graph():
-    graph = GraphDef(version=7)
-    graph.versions.producer, graph.versions.min_consumer = 2474, 12
-    graph.versions.bad_consumers.extend([21, 22])
-    columns = ("producer", "min_consumer", "bad_consumers", "version")
-    tables = tables_of(graph, GraphDef())
-    assert rows(tables, "graphs", *columns) == [(2474, 12, "21,22", 7), (0, 0, "", 0)]
-    assert tables.damage == Damage()

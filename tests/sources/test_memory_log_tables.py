@@ -97,17 +97,6 @@ def test_an_output_of_an_unknown_buffer_begins_it(tmp_path):
     ]
 
 
-def test_an_output_is_shared_when_another_op_made_its_buffer(tmp_path):
-    def write(log):
-        for number, (maker, step) in enumerate((("own", 1), ("other", 1), ("x", -6)), start=1):
-            log.record_tensor_allocation(maker, step, tensor(number))
-            log.record_tensor_output("own", 1, 0, tensor(number))
-
-    shared = opened(tmp_path, write).columns("tensor_outputs").array("is_shared").tolist()
-    # Nobody knows who asked for what was logged under the step "unknown".
-    assert shared == [False, True, False]
-
-
 def test_a_raw_buffer(tmp_path):
     def write(log):
         log.record_raw_allocation("TF_NewTensor", -3, 64, 4096, 5, "cpu")
@@ -294,21 +283,6 @@ def test_an_undeferred_deallocation_of_other_work_frees(tmp_path):
         (8, None),
         (7, 4),
         (8, None),
-    ]
-
-
-def test_equal_ids_pair_before_equal_work(tmp_path):
-    def write(log):
-        for number in (7, 8):
-            log.record_raw_allocation("scratch", 1, 10, 64, number, "gpu")
-            log.record_raw_deallocation("scratch", 1, number, "gpu", deferred=True)
-        for number in (8, 7):
-            log.record_raw_deallocation("scratch", 1, number, "gpu")
-
-    query = "select sequence, completes from log_records where completes is not null"
-    assert answer(opened(tmp_path, write), query) == [
-        {"sequence": 4, "completes": 3},
-        {"sequence": 5, "completes": 1},
     ]
 
 

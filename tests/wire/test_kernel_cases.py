@@ -5,13 +5,11 @@ import struct
 import numpy as np
 import pytest
 from tests.each_row import each_row
-from tests.wire.wirebytes import fixed32, fixed64, len_field, tag, varint, varint_field
+from tests.wire.wirebytes import fixed64, len_field, tag, varint, varint_field
 from tests.wire.zoo import ZOO
 
 from peakline import schema
 from peakline.wire import Decoded, Plan, Spans, as_buffer, decode
-
-_NONE = Spans(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def number(name: str) -> int:
@@ -91,16 +89,6 @@ def test_nan_keeps_its_bits():
     assert table.array("double").view(np.uint64).tolist() == [0x7FF0000000000001]
 
 
-def test_absent_fields_are_zero_and_empty():
-    table = zoo(b"", "int64", "double", "bool", "string?", "maybe?")
-    assert values(table, "", "int64") == [0]
-    assert values(table, "", "double") == [0.0]
-    assert values(table, "", "bool") == [False]
-    assert values(table, "", "string?") == [False]
-    assert values(table, "", "maybe?") == [False]
-    assert texts(table, "", "string") == [b""]
-
-
 @each_row(
     ("kind", "given", "dtype"),
     [
@@ -139,37 +127,9 @@ def test_floating_point_keeps_its_width():
 # Varints and tags.
 
 
-@each_row("size", range(1, 11))
-def test_a_varint_may_be_longer_than_it_need_be(size):
-    assert values(zoo(tag(number("int64"), 0) + varint(5, size), "int64"), "", "int64") == [5]
-
-
 def test_bits_beyond_64_are_cut_off():
     decoded = zoo(tag(number("uint64"), 0) + b"\xff" * 9 + b"\x7f", "uint64")
     assert values(decoded, "", "uint64") == [2**64 - 1]
-    assert not decoded.damage
-
-
-@each_row("size", range(2, 6))
-def test_a_tag_may_be_longer_than_it_need_be(size):
-    assert values(zoo(tag(number("int64"), 0, size) + b"\x07", "int64"), "", "int64") == [7]
-
-
-def test_fields_beyond_the_plan_are_skipped():
-    unknown = (
-        varint_field(2**29 - 1, 5) + fixed32(9999, 1) + fixed64(300, 1) + len_field(77, b"abc")
-    )
-    decoded = zoo(unknown + varint_field(number("int64"), 3) + unknown, "int64")
-    assert values(decoded, "", "int64") == [3]
-    assert not decoded.damage
-
-
-def test_another_wire_type_makes_a_field_unknown():
-    as_fixed = fixed64(number("int64"), 9) + fixed32(number("string"), 9)
-    as_bytes = len_field(number("int64"), b"\x05") + varint_field(number("string_list"), 1)
-    decoded = zoo(varint_field(number("int64"), 4) + as_fixed + as_bytes, "int64", "string_list")
-    assert values(decoded, "", "int64") == [4]
-    assert decoded["string_list"].rows == 0
     assert not decoded.damage
 
 
@@ -190,41 +150,7 @@ def test_texts_that_are_no_utf8_become_replacement_characters():
     ) == ["a\ufffdb"]
 
 
-def test_repeated_strings_are_rows():
-    listed = number("bytes_list")
-    decoded = zoo(len_field(listed, b"") + len_field(listed, b"ab"), "bytes_list")
-    assert texts(decoded, "bytes_list") == [b"", b"ab"]
-    assert decoded["bytes_list"].parent.tolist() == [0, 0]
-
-
-def test_a_message_named_as_a_leaf_is_a_span():
-    leaf = varint_field(1, 5)
-    data = len_field(number("leaf"), leaf) + len_field(number("leaves"), leaf) * 2
-    decoded = zoo(data, "leaf?", "leaves")
-    assert texts(decoded, "", "leaf") == [leaf]
-    assert values(decoded, "", "leaf?") == [True]
-    assert texts(decoded, "leaves") == [leaf, leaf]
-
-
-def test_at_span_says_where_each_message_lies():
-    data = len_field(number("leaves"), b"") + len_field(number("leaves"), varint_field(1, 9))
-    decoded = zoo(data, "leaves.@span", "leaves.id", "@span")
-    assert texts(decoded, "leaves", "@span") == [b"", varint_field(1, 9)]
-    assert texts(decoded, "", "@span") == [data]
-
-
-def test_at_alone_counts_rows():
-    decoded = zoo(len_field(number("leaves"), b"") * 3, "leaves.@")
-    assert decoded["leaves"].rows == 3
-    assert decoded["leaves"].columns == {}
-
-
 # Merging, oneofs, maps, recursion.
-
-
-def test_the_last_singular_value_wins():
-    data = varint_field(number("int64"), 1) + varint_field(number("int64"), 2)
-    assert values(zoo(data, "int64"), "", "int64") == [2]
 
 
 def test_the_parts_of_a_split_message_merge():
@@ -238,14 +164,6 @@ def test_the_parts_of_a_split_message_merge():
     assert decoded["leaf.many"].parent.tolist() == [0, 0]
 
 
-def test_a_missing_message_is_no_row():
-    decoded = zoo(len_field(number("zoos"), b"") + len_field(number("zoos"), len_field(2, b"")),
-                  "zoos.value.leaf.id", "zoos.value.int64")  # fmt: skip
-    assert decoded["zoos"].rows == 2
-    assert decoded["zoos.value"].parent.tolist() == [1]
-    assert decoded["zoos.value.leaf"].rows == 0
-
-
 def test_the_last_member_of_a_oneof_wins():
     data = len_field(number("pick_string"), b"abc") + varint_field(number("pick_bool"), 1)
     decoded = zoo(data, "pick_string?", "pick_bool?", "pick_leaf.id")
@@ -253,57 +171,6 @@ def test_the_last_member_of_a_oneof_wins():
     assert texts(decoded, "", "pick_string") == [b""]
     assert values(decoded, "", "pick_string?") == [False]
     assert values(decoded, "", "pick_bool?") == [True]
-
-
-def test_a_member_nobody_asked_for_switches_too():
-    data = varint_field(number("pick_bool"), 1) + len_field(number("pick_tree"), b"")
-    decoded = zoo(data, "pick_bool?")
-    assert values(decoded, "", "pick.case") == [number("pick_tree")]
-    assert values(decoded, "", "pick_bool") == [False]
-    assert values(decoded, "", "pick_bool?") == [False]
-
-
-def test_a_replaced_message_takes_its_rows_with_it():
-    tree = number("pick_tree")
-    kid = len_field(4, varint_field(1, 2) + len_field(4, len_field(4, varint_field(1, 4))))
-    data = len_field(tree, kid) + varint_field(number("pick_bool"), 0) + len_field(tree, kid)
-    decoded = zoo(data + varint_field(number("pick_uint64"), 1), "pick_tree.**")
-    assert {path: t.rows for path, t in decoded.tables.items() if t.rows} == {"": 1}
-    again = zoo(data, "pick_tree.**")
-    assert again["pick_tree"].parent.tolist() == [0]
-    assert values(again, "pick_tree.kids", "id") == [1, 0, 2]
-    order = list(again.tables)
-    above = [order[index] for index in values(again, "pick_tree.kids", "@parent_table")]
-    assert above == ["pick_tree", "pick_tree.kids", "pick_tree.kids"]
-    assert again["pick_tree.kids"].parent.tolist() == [0, 0, 1]
-
-
-def test_a_oneof_as_one_column():
-    pick = [fd.name for fd in ZOO.oneofs_by_name["pick"].fields]
-    members = {
-        "pick_sint64": (varint_field(number("pick_sint64"), 3), -2, 0),
-        "pick_float": (fixed32(number("pick_float"), 0xBFC00000), 0xBFC00000 - 2**32, 0),
-        "pick_double": (fixed64(number("pick_double"), 2**63), -(2**63), 0),
-        "pick_bool": (varint_field(number("pick_bool"), 9), 1, 0),
-        "pick_string": (len_field(number("pick_string"), b"abc"), None, 3),
-        "pick_fixed32": (fixed32(number("pick_fixed32"), 2**32 - 1), 2**32 - 1, 0),
-        "pick_uint64": (varint_field(number("pick_uint64"), 2**64 - 1), -1, 0),
-        "pick_leaf": (len_field(number("pick_leaf"), varint_field(1, 1)), None, 2),
-        "pick_tree": (len_field(number("pick_tree"), b""), None, 0),
-    }
-    assert list(members) == pick
-    entries = b"".join(len_field(number("zoos"), len_field(2, m[0])) for m in members.values())
-    union = zoo(entries + len_field(number("zoos"), len_field(2, b"")), "zoos.value.pick")[
-        "zoos.value"
-    ].union("pick")
-    assert union.case.tolist() == [number(name) for name in pick] + [0]
-    assert union.length.tolist() == [m[2] for m in members.values()] + [0]
-    assert union.bits.tolist()[-1] == 0
-    for (name, (_, bits, _)), found in zip(members.items(), union.bits.tolist(), strict=False):
-        if bits is not None:
-            assert found == bits, name
-    start = union.bits.tolist()[4]
-    assert entries[start : start + 3] == b"abc"
 
 
 def test_map_entries_are_rows_in_order_with_their_defaults():
@@ -328,21 +195,6 @@ def test_a_message_that_recurs_is_one_table():
     assert decoded["trees"].parent.tolist() == [0, 0, 0, 2]
 
 
-def test_singular_recursion_is_left_as_a_span():
-    left = len_field(3, varint_field(1, 2))
-    decoded = zoo(len_field(number("tree"), left), "tree.**")
-    assert texts(decoded, "tree", "left") == [varint_field(1, 2)]
-
-
-def test_maps_recur_too():
-    tree = varint_field(1, 2)
-    entry = len_field(6, len_field(1, b"k") + len_field(2, tree))
-    decoded = zoo(len_field(number("tree"), len_field(6, len_field(2, entry))), "tree.**")
-    assert texts(decoded, "tree.named", "key") == [b"", b"k"]
-    assert values(decoded, "tree.named.value", "id") == [0, 1]
-    assert decoded["tree.named.value"].parent.tolist() == [0, 1]
-
-
 # Buffers and spans.
 
 
@@ -355,25 +207,6 @@ def test_an_empty_buffer_is_one_root_without_anything(containers):
         "": 1, "planes": 0, "planes.lines": 0,
     }  # fmt: skip
     assert not decoded.damage
-
-
-def test_no_spans_are_no_roots():
-    decoded = zoo(varint_field(number("int64"), 1), "int64", spans=_NONE)
-    assert decoded[""].rows == 0
-    assert not decoded.damage
-
-
-def test_every_span_is_a_root():
-    leaf = varint_field(1, 7)
-    data = len_field(number("leaves"), leaf) * 3
-    plan = Plan(ZOO.fields_by_name["leaf"].message_type, ["id", "many"])
-    spans = Spans(np.array([6, 0, 2, 3]), np.zeros(4, np.int64))
-    assert values(decode(as_buffer(data), plan, spans), "", "id") == [0, 0, 0, 0]
-    size = len(data) // 3
-    starts = np.array([2 * size, 0, size], np.uint32) + size - len(leaf)
-    three = decode(as_buffer(data), plan, Spans(starts, np.full(3, len(leaf), np.uint8)))
-    assert values(three, "", "id") == [7, 7, 7]
-    assert three[""].parent.tolist() == [0, 1, 2]
 
 
 @each_row(

@@ -64,14 +64,6 @@ def test_levels_answer_as_the_events_do(seed):
             assert items_of(tile) == slow_tile(found, start, end, bits, tracks)
 
 
-def test_all_events_are_in_a_tile_of_one_pixel():
-    found = timeline(_dense(1, 3000))
-    first, last = found.trace.span()
-    tile = draw_tile(found, first, last + 1, 1)
-    assert int(tile.count.sum()) == 3000
-    assert int(tile.busy_ps.sum()) == int((found.trace.end - found.trace.start).sum())
-
-
 def test_a_tile_of_dense_data_is_as_large_as_what_is_drawn():
     found = timeline([("e", 3 * k, 2) for k in range(60_000)])
     assert draw_tile(found, 0, 180_000, 100).items <= 2 * 128 * found.tracks

@@ -78,29 +78,6 @@ class TestOrder:
 
 
 class TestNesting:
-    def test_self_time_is_what_direct_children_leave(self, opened):
-        space = SpaceBuilder()
-        line = space.host().line("a")
-        line.event("outer", 0, 100).event("child", 10, 30).event("grandchild", 15, 5)
-        line.event("child", 50, 20).event("next", 100, 10)
-        nesting = nesting_of(opened(space))
-        assert nesting.parent.tolist() == [-1, 0, 1, 0, -1]
-        assert nesting.row.tolist() == [0, 1, 2, 1, 0]
-        assert nesting.own_ps.tolist() == [50, 25, 5, 20, 10]
-
-    def test_events_that_overlap_in_part_are_kept_on_rows_of_their_own(self, opened):
-        space = SpaceBuilder()
-        space.host().line("a").event("a", 0, 10).event("b", 5, 10).event("in b", 12, 2)
-        nesting = nesting_of(opened(space))
-        assert nesting.parent.tolist() == [-1, -1, 1]
-        assert nesting.row.tolist() == [0, 1, 2]
-        assert nesting.own_ps.tolist() == [10, 8, 2]
-
-    def test_an_instant_lies_in_an_event_and_holds_nothing(self, opened):
-        space = SpaceBuilder()
-        space.host().line("a").event("a", 0, 10).event("i", 4, 0).event("i", 4, 0)
-        assert nesting_of(opened(space)).parent.tolist() == [-1, 0, 0]
-
     def test_each_part_may_be_read_first(self, opened):
         space = SpaceBuilder()
         space.host().line("a").event("a", 0, 10).event("b", 5, 10).event("in b", 12, 2)
