@@ -10,7 +10,6 @@ from peakline.tfprof import (
     advise,
     code_view,
     graph_view,
-    op_view,
     read_op_stats,
     scope_view,
 )
@@ -64,30 +63,9 @@ def lines(shown, measure="exec_micros"):
 SCOPES = {"a/b": ("Add", 3), "a/c/d": ("Mul", 4), "a-x": ("Add", 5), "a/c": ("Mul", 6)}
 
 
-def test_scope_makes_parents_of_name_parts():
-    assert lines(scope_view(stats_of(SCOPES), Options())) == [
-        "_TFProfRoot 0/18", "  a 0/13", "    a/b 3/3", "    a/c 6/10", "      a/c/d 4/4",
-        "  a-x 5/5",
-    ]  # fmt: skip
-
-
 def test_a_scope_that_is_no_node_counts_as_a_definition():
     shown = scope_view(stats_of(SCOPES), Options())
     assert lines(shown, "definition_count")[:2] == ["_TFProfRoot 0/5", "  a 1/4"]
-
-
-def test_ordered_by_time_the_longest_comes_first_and_ties_by_name():
-    nodes = {"a": ("Add", 3), "b": ("Add", 9), "c": ("Add", 3)}
-    assert lines(scope_view(stats_of(nodes), Options(order_by="micros")))[1:] == [
-        "  b 9/9", "  a 3/3", "  c 3/3",
-    ]  # fmt: skip
-
-
-def test_only_accounted_types_count_and_their_scopes_stay():
-    options = Options(account_type_regexes=("Mul",))
-    shown = scope_view(stats_of(SCOPES), options)
-    assert lines(shown) == ["_TFProfRoot 0/10", "  a 0/10", "    a/c 6/10", "      a/c/d 4/4"]
-    assert shown.accounted.tolist() == [False, False, True, True]
 
 
 def test_a_type_can_be_the_device():
@@ -115,27 +93,6 @@ def test_filters_keep_what_is_below_a_hidden_row(options, expected):
     assert shown.totals[0, MEASURES.index("exec_micros")] == 18
 
 
-def test_displayed_only_adds_up_what_is_left():
-    options = Options(hide_name_regexes=("a/c",), account_displayed_op_only=True)
-    assert lines(scope_view(stats_of(SCOPES), options))[:2] == ["_TFProfRoot 0/12", "  a 0/7"]
-
-
-def test_data_flow_hangs_a_node_below_the_first_that_takes_from_it():
-    nodes = {"z": ("Op", 1), "y": ("Op", 2), "x": ("Op", 4), "a": ("Op", 8)}
-    edges = [("y", "z"), ("x", "z"), ("x", "y"), ("x", "a")]
-    assert lines(graph_view(stats_of(nodes, edges), Options())) == [
-        "_TFProfRoot 0/15", "  a 8/12", "    x 4/4", "  z 1/3", "    y 2/2",
-    ]  # fmt: skip
-
-
-def test_data_flow_leaves_out_what_is_not_accounted_but_not_what_feeds_it():
-    nodes = {"z": ("Op", 1), "y": ("Other", 2), "x": ("Op", 4)}
-    options = Options(account_type_regexes=("Op",))
-    assert lines(graph_view(stats_of(nodes, [("y", "z"), ("x", "y")]), options)) == [
-        "_TFProfRoot 0/5", "  z 1/5", "    x 4/4",
-    ]  # fmt: skip
-
-
 def test_a_circle_ends_the_walk():
     nodes = {"z": ("Op", 1), "y": ("Op", 2), "x": ("Op", 4), "alone": ("Op", 8)}
     edges = [("y", "z"), ("x", "y"), ("y", "x"), ("alone", "alone")]
@@ -150,24 +107,6 @@ def test_a_long_chain_does_not_recurse():
     names = list(nodes)
     shown = graph_view(stats_of(nodes, list(zip(names[1:], names, strict=False))), Options())
     assert (shown.depth.max(), shown.totals[1, MEASURES.index("exec_micros")]) == (count, count)
-
-
-def test_op_types_are_a_chain_of_running_totals():
-    nodes = {"a": ("Add", 3), "b": ("Mul", 4), "c": ("Add", 5), "d": ("Sub", None)}
-    shown = op_view(stats_of(nodes), Options(order_by="micros"))
-    assert lines(shown) == ["_TFProfRoot 0/12", "  Add 8/12", "    Mul 4/4", "      Sub 0/0"]
-    assert [list(members) for members in shown.members] == [[], [0, 2], [1], [3]]
-
-
-def test_op_types_end_at_a_trimmed_one_and_begin_at_the_start():
-    nodes = {name: (name.upper(), 1) for name in "abcde"}
-    options = Options(start_name_regexes=("B",), trim_name_regexes=("D",))
-    assert lines(op_view(stats_of(nodes), options)) == ["_TFProfRoot 0/5", "  B 1/4", "    C 1/3"]
-
-
-def test_a_node_counts_once_per_pattern_that_takes_its_type():
-    options = Options(account_type_regexes=("Add", "A.*"))
-    assert lines(op_view(stats_of({"a": ("Add", 3)}), options)) == ["_TFProfRoot 0/6", "  Add 6/6"]
 
 
 def test_gradients_stand_at_the_calls_of_what_they_are_gradients_of():

@@ -191,7 +191,8 @@ class TestAllHosts:
         whole = message_of(answer.content)
         assert whole.num_hosts == 1
         assert list(whole.memory_ids) == [
-            f"a/{name}" for name in message_of(one_proto()).memory_ids
+            f"a/{name}"
+            for name in message_of(fresh(ONE, "memory_profile", fmt="proto")[0]).memory_ids
         ]
         # Not remembered: the file may be whole the next time.
         with open(two.host("b_1").path, "wb") as file:  # noqa: PTH123
@@ -227,10 +228,6 @@ def message_of(content):
     from peakline.schema import MemoryProfile
 
     return MemoryProfile.FromString(content)
-
-
-def one_proto() -> bytes:
-    return fresh(ONE, "memory_profile", fmt="proto")[0]
 
 
 class TestSql:

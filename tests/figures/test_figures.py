@@ -55,10 +55,6 @@ def largest(answer):
     return max(answer.allocators, key=lambda peak: peak.peak_bytes)
 
 
-def unit_of(axis):
-    return UNITS[axis.title.text.rpartition("(")[2].rstrip(")")]
-
-
 @each_sample("path", SAMPLES)
 def test_figures_are_small_and_speak(path):
     _, drawn = told(path)
@@ -91,7 +87,7 @@ def test_the_peak_is_drawn_to_the_byte(path):
     figure = drawn["memory_over_time"]
     if figure is None:
         return
-    unit = unit_of(figure.layout.yaxis)
+    unit = UNITS[figure.layout.yaxis.title.text.rpartition("(")[2].rstrip(")")]
     lines = [trace for trace in figure.data if trace.mode == "lines"]
     tops = sorted(float(np.max(line.y)) * unit for line in lines)
     peaks = sorted(peak.peak_bytes for peak in answer.allocators)

@@ -28,10 +28,6 @@ def read_all(path):
     return profile
 
 
-def is_ours(item):
-    return type(item).__module__.startswith("peakline.")
-
-
 def arrays_below(root):
     """Bytes of all NumPy arrays that attributes of ours lead to, each once."""
     seen, sizes, waiting, alive = set(), {}, [root], []
@@ -50,7 +46,7 @@ def arrays_below(root):
             waiting += item.values()
         elif isinstance(item, (list, tuple, set, frozenset)):
             waiting += item
-        elif is_ours(item) and hasattr(item, "__dict__"):
+        elif type(item).__module__.startswith("peakline.") and hasattr(item, "__dict__"):
             waiting += vars(item).values()
     return sum(sizes.values())
 

@@ -59,7 +59,8 @@ def assert_equal(profile, expected, **parameters):
     assert found["rows_total"] == len(rows)
     assert sum(row["bytes"] for row in rows) == found["rows_bytes"] == expected.peak_bytes
     assert summed((labels(row), row["bytes"]) for row in rows) == summed(
-        (labels(vars_of(one)), one.bytes) for one in expected.peak_buffers
+        (labels({name: getattr(one, name) for name in one.__slots__}), one.bytes)
+        for one in expected.peak_buffers
     )
     by_op = summed((row["op"], row["bytes"]) for row in rows)
     positive = sum(size for size in by_op.values() if size > 0)
@@ -78,10 +79,6 @@ def labels(row):
         row["op"], row["region_type"], row["data_type"], normal_shape(row["shape"]),
         row["start_step"],
     )  # fmt: skip
-
-
-def vars_of(buffer):
-    return {name: getattr(buffer, name) for name in buffer.__slots__}
 
 
 def summed(pairs):

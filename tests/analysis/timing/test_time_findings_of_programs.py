@@ -16,13 +16,9 @@ TRUTH = json.loads((DATA.parent / "programs" / "time_truth.json").read_text())
 GPU = "/device:GPU:0"
 
 
-def program(name):
-    return shared(PROGRAMS / TRUTH[name]["file"])
-
-
 @each_row("name", TRUTH)
 def test_a_recorded_program_has_its_fault_and_no_other(name):
-    answer = program(name).time()
+    answer = shared(PROGRAMS / TRUTH[name]["file"]).time()
     assert answer.times.count == TRUTH[name]["steps"]
     assert [f.kind for f in answer.findings] == [f["kind"] for f in TRUTH[name]["faults"]]
 
