@@ -67,13 +67,9 @@ def test_binary_is_one_message_however_it_is_cut():
     data = written(every_message, text=False)
     log = schema.MemoryLog.FromString(data)
     assert [record.WhichOneof("record") for record in log.record] == [
-        "step",
-        "tensor_allocation",
-        "tensor_deallocation",
-        "tensor_output",
-        "raw_allocation",
+        "step", "tensor_allocation", "tensor_deallocation", "tensor_output", "raw_allocation",
         "raw_deallocation",
-    ]
+    ]  # fmt: skip
     assert {record.time_ns for record in log.record} == {NS}
     assert {record.thread_id for record in log.record} == {threading.get_native_id()}
     assert schema.MemoryLog.FromString(data + data).record[6:] == log.record[:]

@@ -27,14 +27,9 @@ from pkgutil import walk_packages
 from typing import Any
 
 _UNUSED = (
-    "peakline.service",
-    "peakline.capture",
-    "peakline.pytest",
-    "peakline.figures",
-    "peakline.engine.dask_cluster",
-    "peakline.repository.remote",
-    "peakline.__main__",
-)
+    "peakline.service", "peakline.capture", "peakline.pytest", "peakline.figures",
+    "peakline.engine.dask_cluster", "peakline.repository.remote", "peakline.__main__",
+)  # fmt: skip
 """What no question of `questions` imports, so that it counts for none."""
 
 

@@ -214,16 +214,11 @@ def test_the_json_has_the_documented_fields_and_no_other():
         "live_at_end_bytes": 10,
         "peak_buffers": [
             {
-                "op": "a",
-                "region_type": "",
-                "data_type": "",
-                "shape": "",
-                "bytes": 10,
-                "count": 1,
+                "op": "a", "region_type": "", "data_type": "", "shape": "", "bytes": 10, "count": 1,
                 "start_step": 2,
             }
         ],
-    }
+    }  # fmt: skip
 
 
 small = st.integers(0, 6)

@@ -52,16 +52,10 @@ def test_nothing_waits_where_there_is_enough():
 
 
 MEMORY = {
-    "allocator_name": "GPU_0_bfc",
-    "bytes_reserved": 0,
-    "fragmentation": 0.0,
-    "peak_bytes_in_use": 0,
-    "tf_op": "MatMul",
-    "data_type": 1,
-    "region_type": "temp",
-    "tensor_shape": "[8]",
-    "bytes_limit": 0,
-}
+    "allocator_name": "GPU_0_bfc", "bytes_reserved": 0, "fragmentation": 0.0,
+    "peak_bytes_in_use": 0, "tf_op": "MatMul", "data_type": 1, "region_type": "temp",
+    "tensor_shape": "[8]", "bytes_limit": 0,
+}  # fmt: skip
 
 
 def memory(line, kind, at, address, size, in_use, limit=4096):

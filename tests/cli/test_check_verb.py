@@ -67,15 +67,8 @@ def test_the_json(peakline, opened):
     assert (run.code, run.err.count("\n")) == (1, 1)
     document = json.loads(run.out)
     assert list(document) == [
-        "profile",
-        "passed",
-        "checks",
-        "allocators",
-        "programs",
-        "time",
-        "limits_from",
-        "warnings",
-    ]
+        "profile", "passed", "checks", "allocators", "programs", "time", "limits_from", "warnings",
+    ]  # fmt: skip
     assert document["passed"] is False
     assert [one["passed"] for one in document["checks"]] == [False, True]
     assert document["checks"][0]["measured"] == 3 * 2**20

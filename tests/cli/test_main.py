@@ -68,17 +68,9 @@ def bad_inputs(tmp_path):
 
 
 INPUTS = [
-    "empty",
-    "link",
-    "missing",
-    "text.txt/inside",
-    "nothing.pb",
-    "text.txt",
-    "zeros.pb",
-    "answer.pb",
-    "not.xplane.pb.gz",
-    "session",
-]
+    "empty", "link", "missing", "text.txt/inside", "nothing.pb", "text.txt", "zeros.pb",
+    "answer.pb", "not.xplane.pb.gz", "session",
+]  # fmt: skip
 
 
 @each_row("verb", ["memory", "tool", "sql"])

@@ -11,15 +11,9 @@ from typing import Any
 
 MISSING = "(missing)"
 ROW_FIELDS = (
-    "allocationBytes",
-    "requestedBytes",
-    "tfOpName",
-    "regionType",
-    "dataType",
-    "tensorShape",
-    "memoryActivity",
-    "stepId",
-)
+    "allocationBytes", "requestedBytes", "tfOpName", "regionType", "dataType", "tensorShape",
+    "memoryActivity", "stepId",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,9 @@ from peakline import figures
 from peakline.errors import NotFoundError, StrictError
 
 PROGRAMS = (
-    "buffer_flushed",
-    "cache_fill",
-    "fragmentation",
-    "jax_list_20",
-    "late_slot",
-    "leak_list",
-    "leak_list_healthy",
-    "leak_slow",
-)
+    "buffer_flushed", "cache_fill", "fragmentation", "jax_list_20", "late_slot", "leak_list",
+    "leak_list_healthy", "leak_slow",
+)  # fmt: skip
 SAMPLES = [path for name in PROGRAMS for path in (DATA / "programs").glob(f"{name}.*")]
 SAMPLES += sorted(
     path

@@ -20,18 +20,9 @@ FRAMEWORKS = {"jax", "tensorflow", "torch", "pandas", "polars"}
 with them has them.
 """
 BASE = {
-    "anyio",
-    "click",
-    "duckdb",
-    "fsspec",
-    "h11",
-    "msgspec",
-    "numpy",
-    "protobuf",
-    "pyarrow",
-    "starlette",
-    "uvicorn",
-}
+    "anyio", "click", "duckdb", "fsspec", "h11", "msgspec", "numpy", "protobuf", "pyarrow",
+    "starlette", "uvicorn",
+}  # fmt: skip
 """What `pip install peakline` brings, 350 MB together at most (docs/install.md)."""
 OF_EXTRAS = {
     "distributed": {"engine/dask_cluster.py"},
@@ -51,22 +42,14 @@ OF_EXTRAS = {
 """Files or rooms that alone import what `pip install peakline` does not bring."""
 OTHER_ENVIRONMENTS = {
     "conformance/peers": {
-        "google",
-        "grpc",
-        "jax",
-        "jaxlib",
-        "numpy",
-        "pytest",
-        "tensorflow",
-        "xprof",
-        "anyio",
+        "google", "grpc", "jax", "jaxlib", "numpy", "pytest", "tensorflow", "xprof", "anyio",
         "torch",
     },
     "diagnosis/programs": {"flax", "jax", "keras", "numpy", "optax", "tensorflow", "torch"},
     "data/memory_waits": {"tensorflow"},
     "fit/programs": {"numpy", "tensorflow"},
     "programs": {"jax", "numpy", "tensorflow", "torch"},
-}
+}  # fmt: skip
 """Programs in tests that run with the packages of a lock of their own, or did once."""
 ENTRY = re.compile(r"^([a-z0-9][a-z0-9.-]*)==([^ ;]+)((?: ;[^\\]*)?) \\$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")

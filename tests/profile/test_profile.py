@@ -213,17 +213,11 @@ class TestSql:
     @each_row(
         "source",
         [
-            "'{path}'",
-            "read_csv('{path}')",
-            "read_text('{path}')",
-            "read_blob('{path}')",
-            "read_parquet('{path}')",
-            "read_json('{path}')",
-            "glob('{path}')",
-            "'https://127.0.0.1:9/x.csv'",
-            "read_csv('https://127.0.0.1:9/x.csv')",
+            "'{path}'", "read_csv('{path}')", "read_text('{path}')", "read_blob('{path}')",
+            "read_parquet('{path}')", "read_json('{path}')", "glob('{path}')",
+            "'https://127.0.0.1:9/x.csv'", "read_csv('https://127.0.0.1:9/x.csv')",
         ],
-    )
+    )  # fmt: skip
     def test_no_file_and_no_network(self, profile, tmp_path, source):
         path = tmp_path / "secret.csv"
         path.write_text("a,b\n1,2\n")

@@ -26,27 +26,19 @@ def profile():
     "query",
     [
         "select value from duckdb_settings() where name = 'allowed_paths'",
-        'select value from "DuckDB_Settings"()',
-        "select current_setting('secret_directory')",
-        "select * from duckdb_extensions()",
-        "select which_secret('a', 'b')",
-        "select * from which_secret('a', 'b')",
-        "select pg_sleep(1)",
-        "select sleep_ms(1)",
-        "select 1 where exists (select * from pg_settings)",
-        "select pg_postmaster_start_time()",
+        'select value from "DuckDB_Settings"()', "select current_setting('secret_directory')",
+        "select * from duckdb_extensions()", "select which_secret('a', 'b')",
+        "select * from which_secret('a', 'b')", "select pg_sleep(1)", "select sleep_ms(1)",
+        "select 1 where exists (select * from pg_settings)", "select pg_postmaster_start_time()",
         "select list_transform([1], lambda x: getenv('HOME'))",
-        "with a as (select 'x' y) select y.getenv() from a",
-        "select * from pragma_database_list",
+        "with a as (select 'x' y) select y.getenv() from a", "select * from pragma_database_list",
         "select * from query('select * from duckdb_settings()')",
         "select * from query('select * from duckdb_' || 'settings()')",
-        "select * from query_table('duckdb_constraints')",
-        "select * from read_csv('x')",
-        "explain analyze select pg_sleep(1)",
-        "pivot duckdb_settings() on name using first(value)",
+        "select * from query_table('duckdb_constraints')", "select * from read_csv('x')",
+        "explain analyze select pg_sleep(1)", "pivot duckdb_settings() on name using first(value)",
         "select 1 union all select count(*) from duckdb_memory()",
     ],
-)
+)  # fmt: skip
 def test_the_machine_is_no_subject(profile, query):
     for limit in (None, LIMIT):
         with pytest.raises(CheckFailed, match=r"is not allowed in a query|needs a constant") as why:

@@ -10,20 +10,11 @@ PEAK_CASES = Registry()
 def upstream_unit_test(space: SpaceBuilder) -> None:
     """The input of xplane_to_memory_profile_test.cc in openxla/xprof."""
     first: dict[str, object] = {
-        "bytes_reserved": 2000,
-        "bytes_allocated": 3000,
-        "bytes_available": 5000,
-        "peak_bytes_in_use": 8500,
-        "requested_bytes": 200,
-        "allocation_bytes": 256,
-        "addr": 222333,
-        "id": -93746,
-        "data_type": 1,
-        "allocator_name": "GPU_0_bfc",
-        "tf_op": "foo/bar",
-        "region_type": "output",
-        "shape": "[3, 3, 512, 512]",
-    }
+        "bytes_reserved": 2000, "bytes_allocated": 3000, "bytes_available": 5000,
+        "peak_bytes_in_use": 8500, "requested_bytes": 200, "allocation_bytes": 256, "addr": 222333,
+        "id": -93746, "data_type": 1, "allocator_name": "GPU_0_bfc", "tf_op": "foo/bar",
+        "region_type": "output", "shape": "[3, 3, 512, 512]",
+    }  # fmt: skip
     second = first | {"bytes_allocated": 2744, "bytes_available": 5256, "id": 0, "data_type": 0}
     second |= {"region_type": "", "shape": ""}
     del second["tf_op"]

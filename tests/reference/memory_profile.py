@@ -18,15 +18,11 @@ from reference.model import Event, Plane, int64
 ACTIVITIES = {"MemoryAllocation": "ALLOCATION", "MemoryDeallocation": "DEALLOCATION"}
 NO_STEP = -1
 INTEGER_STATS = {
-    "bytes_reserved": "stackReservedBytes",
-    "bytes_allocated": "heapAllocatedBytes",
-    "bytes_available": "freeMemoryBytes",
-    "peak_bytes_in_use": "peakBytesInUse",
-    "requested_bytes": "requestedBytes",
-    "allocation_bytes": "allocationBytes",
-    "addr": "address",
+    "bytes_reserved": "stackReservedBytes", "bytes_allocated": "heapAllocatedBytes",
+    "bytes_available": "freeMemoryBytes", "peak_bytes_in_use": "peakBytesInUse",
+    "requested_bytes": "requestedBytes", "allocation_bytes": "allocationBytes", "addr": "address",
     "group_id": "stepId",
-}
+}  # fmt: skip
 TEXT_STATS = {"tf_op": "tfOpName", "region_type": "regionType", "shape": "tensorShape"}
 
 

@@ -17,13 +17,8 @@ NAMES = [
     "transpose(jvp(f))/mul:mul", "IDLE:IDLE", "µ:Relu", "a b:Relu", "a_ 5:", "q_+1:", "MatMul:",
 ]  # fmt: skip
 OPS = [
-    "MatMul:MatMul",
-    "a/MatMul:MatMul",
-    "",
-    "plain",
-    "jit(f)/dot_general:dot_general",
-    "e:Einsum",
-]
+    "MatMul:MatMul", "a/MatMul:MatMul", "", "plain", "jit(f)/dot_general:dot_general", "e:Einsum",
+]  # fmt: skip
 KERNELS = [
     "volta_h884gemm", "nvjet_x", "_MI16x16x16x1_SN", "_MI16x16", "gemm_fusion_dot", "add_xdl",
     "loop_fusion", "Memset", "wmma_k", "i16832",

@@ -30,14 +30,9 @@ BATCHING = ["ProcessBatch", "OrbaxServing::ProcessBatch", "BatchingSessionRun"]
 LAUNCHES = ["KernelLaunch", "KernelExecute", "cudaLaunchKernel", "UnknownHostEventType"]
 POOL = ["ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"]
 TPU_HOST = [
-    "EnqueueRequestLocked",
-    "RunProgramRequest",
-    "TransferH2DRequest",
-    "DoEnqueueProgram",
-    "DoEnqueueContinuationProgram",
-    "CompleteCallbacks",
-    "TpuExecuteOp",
-]
+    "EnqueueRequestLocked", "RunProgramRequest", "TransferH2DRequest", "DoEnqueueProgram",
+    "DoEnqueueContinuationProgram", "CompleteCallbacks", "TpuExecuteOp",
+]  # fmt: skip
 MEMORY = ["MemoryAllocation", "MemoryDeallocation"]
 RARE = ["InstantiatedCapturedFunction::Run", "InstantiatedCapturedFunction::RunAsync"]
 LOOPS = ["WhileOp-StartBody", "ForOp"]

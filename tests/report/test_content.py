@@ -38,13 +38,8 @@ def test_the_numbers_are_those_of_the_json(read, name):
 def test_a_leak_is_told_first_with_its_evidence(read):
     page, _ = read(LEAK)
     assert [title for level, title in page.headings if level == 2] == [
-        "Summary",
-        "Findings",
-        "Memory",
-        "Time",
-        "Steps",
-        "How these numbers were made",
-    ]
+        "Summary", "Findings", "Memory", "Time", "Steps", "How these numbers were made",
+    ]  # fmt: skip
     assert page.texts("p", **{"class": "verdict warning"}) == ["Memory grows with every step."]
     (heading,) = page.texts("article")
     assert heading.startswith("Warning 768.0 KiB more stay in memory with every step since step")
@@ -243,13 +238,9 @@ def test_several_allocators_stand_in_order_of_their_findings_then_size(made):
     rows.append(alloc(3, 95, allocator="full", in_use_bytes=95, free_bytes=5))
     page = made(rows)
     assert [title for level, title in page.headings if level == 2] == [
-        "Summary",
-        "Findings",
-        "Allocator full",
-        "Allocator large",
-        "Allocator small",
+        "Summary", "Findings", "Allocator full", "Allocator large", "Allocator small",
         "How these numbers were made",
-    ]
+    ]  # fmt: skip
     assert [row[0] for row in page.table("Allocators")[1:]] == ["full", "large", "small"]
     assert "Allocator full" in page.texts("article")[0]
     only = made(rows, allocator="small")
@@ -327,14 +318,10 @@ def test_a_figure_too_large_for_the_page_leaves_its_table(made, monkeypatch):
 
 
 HOSTILE = [
-    "</script><script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "<!--<script>",
-    "]]>&lt;b&gt;",
-    "a\x00\x1b[31m\u202e\u2028b",
-    "'`${x}`/../../etc",
+    "</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "<!--<script>",
+    "]]>&lt;b&gt;", "a\x00\x1b[31m\u202e\u2028b", "'`${x}`/../../etc",
     '<a href="javascript:alert(1)">x</a>',
-]
+]  # fmt: skip
 
 
 @each_row("name", HOSTILE)
@@ -362,24 +349,9 @@ def test_no_name_of_a_profile_becomes_markup(made, name):
     page = made(rows, steps, title=name, command=name, losses={"allocator_events": (name, name, 1)})
     plain = made([row | {"op": "op"} for row in rows[:1]])
     assert {tag for tag, _, _ in page.elements} - {tag for tag, _, _ in plain.elements} <= {
-        "a",
-        "article",
-        "br",
-        "g",
-        "text",
-        "title",
-        "strong",
-        "nav",
-        "li",
-        "ul",
-        "details",
-        "summary",
-        "figure",
-        "figcaption",
-        "div",
-        "circle",
-        "wbr",
-    }
+        "a", "article", "br", "g", "text", "title", "strong", "nav", "li", "ul", "details",
+        "summary", "figure", "figcaption", "div", "circle", "wbr",
+    }  # fmt: skip
     assert page.all("script") == []
     assert page.all("img") == []
     assert all(attrs["href"].startswith("#") for attrs, _ in page.all("a"))

@@ -7,17 +7,12 @@ from tests.each_row import each_row
 from tests.report.document import hash_of
 
 SAMPLES = [
-    "programs/leak_list.xplane.pb.gz",
-    "programs/fragmentation.xplane.pb.gz",
-    "programs/leak_list_healthy.xplane.pb.gz",
-    "sessions/tf2_two_devices",
-    "sessions/jax_cpu",
-    "memory_log/tf1_control_flow.log.gz",
-    "memory_log/session_default_allocator.log.gz",
-    "oom_report/tf_bfc_oom.log.gz",
-    "pprof/device_memory.pprof.pb.gz",
+    "programs/leak_list.xplane.pb.gz", "programs/fragmentation.xplane.pb.gz",
+    "programs/leak_list_healthy.xplane.pb.gz", "sessions/tf2_two_devices", "sessions/jax_cpu",
+    "memory_log/tf1_control_flow.log.gz", "memory_log/session_default_allocator.log.gz",
+    "oom_report/tf_bfc_oom.log.gz", "pprof/device_memory.pprof.pb.gz",
     "run_metadata/tf1_grpc.pb.gz",
-]
+]  # fmt: skip
 
 
 @each_row("name", SAMPLES)

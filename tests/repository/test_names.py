@@ -21,29 +21,11 @@ def test_a_name_passes_as_it_is(name):
 @each_row(
     "name",
     [
-        "",
-        ".",
-        "..",
-        ".hidden",
-        "-rf",
-        "\u202e",
-        "a\u200bb",
-        "\ufeffa",
-        "\u2066a",
-        "a/b",
-        "/",
-        "a\\b",
-        "a\0",
-        "a\nb",
-        "\x1b[0m",
-        "a\x7f",
-        "a\x85b",
-        "a\u2028b",
-        "a\ud800b",
-        "x" * 201,
+        "", ".", "..", ".hidden", "-rf", "\u202e", "a\u200bb", "\ufeffa", "\u2066a", "a/b", "/",
+        "a\\b", "a\0", "a\nb", "\x1b[0m", "a\x7f", "a\x85b", "a\u2028b", "a\ud800b", "x" * 201,
         "雪" * 67,
     ],
-)
+)  # fmt: skip
 def test_what_is_no_name_is_one_short_line(name):
     with pytest.raises(UsageError, match="is no session id: ") as caught:
         check_name("session id", name)

@@ -43,17 +43,9 @@ def test_a_line_has_what_is_known_and_leaves_out_what_is_not(log, path):
     first, second = _lines(path)
     assert first.pop("time").endswith("Z")
     assert first == {
-        "face": "http",
-        "method": "GET /x",
-        "peer": "127.0.0.1",
-        "code": "200",
-        "seconds": 0.5,
-        "bytes": 7,
-        "session": "s",
-        "tool": "t",
-        "host": "h",
-        "request_id": "r",
-    }
+        "face": "http", "method": "GET /x", "peer": "127.0.0.1", "code": "200", "seconds": 0.5,
+        "bytes": 7, "session": "s", "tool": "t", "host": "h", "request_id": "r",
+    }  # fmt: skip
     assert set(second) == {"time", "face", "method", "peer", "code", "seconds", "bytes"}
 
 

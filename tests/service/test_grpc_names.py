@@ -9,24 +9,12 @@ from tests.service.test_grpc_analysis import failure
 
 SESSION = SESSIONS["tf2_cnn"]
 TRICKS = {
-    "parent": "..",
-    "parents": "../../../../etc",
-    "escaped": "%2e%2e%2f%2e%2e%2fetc%2fpasswd",
-    "here": ".",
-    "hidden": ".cached",
-    "absolute": "/etc/passwd",
-    "separator": "a/b",
-    "backslash": "..\\..\\etc",
-    "null": "a\x00b",
-    "newline": "a\nb",
-    "escape": "\x1b[2J",
-    "long": "a" * 5000,
-    "wide": "\u2025\u2215etc",
-    "url": "file:///etc/passwd",
-    "variable": "$HOME",
-    "home": "~root",
-    "glob": "*",
-}
+    "parent": "..", "parents": "../../../../etc", "escaped": "%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    "here": ".", "hidden": ".cached", "absolute": "/etc/passwd", "separator": "a/b",
+    "backslash": "..\\..\\etc", "null": "a\x00b", "newline": "a\nb", "escape": "\x1b[2J",
+    "long": "a" * 5000, "wide": "\u2025\u2215etc", "url": "file:///etc/passwd", "variable": "$HOME",
+    "home": "~root", "glob": "*",
+}  # fmt: skip
 REFUSED = {"INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED"}
 
 

@@ -207,33 +207,11 @@ def test_refusals_are_counted_and_logged(guarded):
 
 
 TRICKS = [
-    "..",
-    ".",
-    "../../../etc/passwd",
-    "..\\..\\secret",
-    "%2e%2e%2f",
-    "..%2fsecret",
-    "%252e%252e%252fsecret",
-    "..%c0%af",
-    "%00",
-    "a\x00b",
-    "/etc/passwd",
-    "file:///etc/passwd",
-    "~root",
-    "a/b",
-    "a\\b",
-    "a\nb",
-    "\x1b[31m",
-    "\u2025/\u2025",
-    "\uff0e\uff0e\uff0fsecret",
-    "\u202e",
-    "a" * 5000,
-    "\U0001f4a9" * 60,
-    ".hidden",
-    "secret",
-    "linked",
-    "outside",
-]
+    "..", ".", "../../../etc/passwd", "..\\..\\secret", "%2e%2e%2f", "..%2fsecret",
+    "%252e%252e%252fsecret", "..%c0%af", "%00", "a\x00b", "/etc/passwd", "file:///etc/passwd",
+    "~root", "a/b", "a\\b", "a\nb", "\x1b[31m", "\u2025/\u2025", "\uff0e\uff0e\uff0fsecret",
+    "\u202e", "a" * 5000, "\U0001f4a9" * 60, ".hidden", "secret", "linked", "outside",
+]  # fmt: skip
 NAMED = [
     "/api/sessions/{}",
     "/api/sessions/{}/tables",

@@ -112,22 +112,12 @@ def test_head_says_the_same_without_the_file(face):
 @each_row(
     "path",
     [
-        "/assets/",
-        "/assets/nosuch.js",
-        "/assets/index.html",
-        "/assets/js",
-        "/assets/js/",
-        "/assets//js/main.js",
-        "/assets/./js/main.js",
-        "/assets/js/../js/main.js",
-        "/assets/%2e%2e/__init__.py",
-        "/assets/..%2f__init__.py",
-        "/assets/../files.py",
-        "/assets/..\\files.py",
-        "/assets/js/main.js%00",
-        "/assets//etc/passwd",
+        "/assets/", "/assets/nosuch.js", "/assets/index.html", "/assets/js", "/assets/js/",
+        "/assets//js/main.js", "/assets/./js/main.js", "/assets/js/../js/main.js",
+        "/assets/%2e%2e/__init__.py", "/assets/..%2f__init__.py", "/assets/../files.py",
+        "/assets/..\\files.py", "/assets/js/main.js%00", "/assets//etc/passwd",
     ],
-)
+)  # fmt: skip
 def test_no_request_names_a_path(face, path):
     request = (
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"  # as it is written

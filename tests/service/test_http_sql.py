@@ -106,25 +106,13 @@ def test_csv_and_parquet(ask):
 @each_row(
     "query",
     [
-        "drop table events",
-        "select 1; select 2",
-        "copy events to '/tmp/x.csv'",
-        "select * from '/etc/passwd'",
-        "select * from read_csv('/etc/passwd')",
-        "attach '/tmp/x.db'",
-        "install httpfs",
-        "set memory_limit = '99GB'",
-        "pragma database_list",
-        "select getenv('HOME')",
-        "nonsense",
-        "select * from nosuch",
-        "select 1 as a where a.b.c.d",
-        "\x00",
-        "select '\x00'",
-        " ",
-        "--",
+        "drop table events", "select 1; select 2", "copy events to '/tmp/x.csv'",
+        "select * from '/etc/passwd'", "select * from read_csv('/etc/passwd')",
+        "attach '/tmp/x.db'", "install httpfs", "set memory_limit = '99GB'", "pragma database_list",
+        "select getenv('HOME')", "nonsense", "select * from nosuch", "select 1 as a where a.b.c.d",
+        "\x00", "select '\x00'", " ", "--",
     ],
-)
+)  # fmt: skip
 def test_a_refused_query_is_told_why(ask, query):
     answer = ask(query)
     if answer.status_code == 200:

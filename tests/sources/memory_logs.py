@@ -61,14 +61,10 @@ class Reference:
         self.shared = []
         self.answers = defaultdict(
             lambda: {
-                "allocations": 0,
-                "deallocations": 0,
-                "unmatched_deallocations": 0,
-                "untracked_allocations": 0,
-                "peak_bytes": 0,
-                "live_at_end_bytes": 0,
+                "allocations": 0, "deallocations": 0, "unmatched_deallocations": 0,
+                "untracked_allocations": 0, "peak_bytes": 0, "live_at_end_bytes": 0,
             }
-        )
+        )  # fmt: skip
         self._lives = defaultdict(lambda: [_Life()])
         self._outputs = {}
         for sequence, message in enumerate(messages):

@@ -11,13 +11,9 @@ from peakline.findings.memory_answer import explain_memory
 
 _SAMPLES = ("eager_default_allocator", "session_default_allocator")
 _FIELDS = (
-    "allocations",
-    "deallocations",
-    "unmatched_deallocations",
-    "untracked_allocations",
-    "peak_bytes",
-    "live_at_end_bytes",
-)
+    "allocations", "deallocations", "unmatched_deallocations", "untracked_allocations",
+    "peak_bytes", "live_at_end_bytes",
+)  # fmt: skip
 
 
 def answers(profile):

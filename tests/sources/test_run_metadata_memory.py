@@ -55,17 +55,10 @@ def test_a_temporary_buffer(run, device, tmp_path):
     add_memory(add_node(device, "a"), [(1, 64), (5, -64)])
     first, second = open_run(tmp_path, run).columns("allocator_events").to_pylist()
     assert {name: value for name, value in first.items() if value is not None} == {
-        "time_ps": 1_000_000,
-        "sequence": 0,
-        "allocator": "bfc",
-        "activity": "allocation",
-        "allocation_id": -1,
-        "allocated_bytes": 64,
-        "op": "a",
-        "region_type": "temp",
-        "step_id": 0,
+        "time_ps": 1_000_000, "sequence": 0, "allocator": "bfc", "activity": "allocation",
+        "allocation_id": -1, "allocated_bytes": 64, "op": "a", "region_type": "temp", "step_id": 0,
         "is_before": False,
-    }
+    }  # fmt: skip
     assert (second["time_ps"], second["sequence"]) == (5_000_000, 1)
     assert (second["activity"], second["allocation_id"]) == ("deallocation", -1)
 

@@ -69,22 +69,12 @@ def full():
 def test_executions(full, tmp_path):
     conv, first = rows(open_run(tmp_path, full), "op_runs")
     assert conv == {
-        "op_run_id": 0,
-        "device": CPU,
-        "name": "conv",
-        "op_type": "Conv2D",
-        "start_ps": 5_500_000,
-        "duration_ps": 9_900_000,
-        "scheduled_ps": 2_200_000,
-        "thread": 7,
-        "step_id": 0,
-        "compute_start_ps": 6_600_000,
-        "compute_ps": 7_700_000,
-        "label": "[bfc 1.0MB 1.0MB] conv = Conv2D(x, w:1, ^init)",
-        "kind": "executor",
-        "is_duplicate": False,
-        "device_entry": 0,
-    }
+        "op_run_id": 0, "device": CPU, "name": "conv", "op_type": "Conv2D", "start_ps": 5_500_000,
+        "duration_ps": 9_900_000, "scheduled_ps": 2_200_000, "thread": 7, "step_id": 0,
+        "compute_start_ps": 6_600_000, "compute_ps": 7_700_000,
+        "label": "[bfc 1.0MB 1.0MB] conv = Conv2D(x, w:1, ^init)", "kind": "executor",
+        "is_duplicate": False, "device_entry": 0,
+    }  # fmt: skip
     assert (first["start_ps"], first["duration_ps"]) == (0, 3_000_000)
     assert [first[name] for name in ("op_type", "label", "thread", "scheduled_ps")] == [None] * 4
 
@@ -124,29 +114,20 @@ def test_outputs(full, tmp_path):
 def test_references(full, tmp_path):
     assert rows(open_run(tmp_path, full), "op_references") == [
         {
-            "op_run_id": 0,
-            "requested_bytes": 1,
-            "allocated_bytes": 2,
-            "allocator": "host",
-            "allocation_id": 3,
-            "has_single_reference": True,
-            "address": 4,
+            "op_run_id": 0, "requested_bytes": 1, "allocated_bytes": 2, "allocator": "host",
+            "allocation_id": 3, "has_single_reference": True, "address": 4,
         }
-    ]
+    ]  # fmt: skip
 
 
 def test_memory(full, tmp_path):
     profile = open_run(tmp_path, full)
     assert rows(profile, "op_memory") == [
         {
-            "op_run_id": 0,
-            "allocator": "bfc",
-            "total_bytes": 96,
-            "peak_bytes": 80,
-            "live_bytes": 64,
-            "allocator_bytes_in_use": 1000,
+            "op_run_id": 0, "allocator": "bfc", "total_bytes": 96, "peak_bytes": 80,
+            "live_bytes": 64, "allocator_bytes_in_use": 1000,
         }
-    ]
+    ]  # fmt: skip
     assert rows(profile, "op_allocations") == [
         {"op_run_id": 0, "allocator": "bfc", "time_ps": 6_000_000, "bytes": 64},
         {"op_run_id": 0, "allocator": "bfc", "time_ps": 30_000_000, "bytes": -64},
@@ -177,14 +158,10 @@ def test_step(full, tmp_path):
     profile = open_run(tmp_path, full)
     assert rows(profile, "steps") == [
         {
-            "step_id": 0,
-            "name": "run 0",
-            "start_ps": 0,
-            "end_ps": 15_400_000,
-            "found_by": None,
+            "step_id": 0, "name": "run 0", "start_ps": 0, "end_ps": 15_400_000, "found_by": None,
             "is_cut_off": None,
         }
-    ]
+    ]  # fmt: skip
     assert profile.duration_ps == 15_400_000
 
 
@@ -338,21 +315,11 @@ def test_cost_graph(tmp_path):
     profile = open_run(tmp_path, run)
     first, second = rows(profile, "cost_nodes")
     assert first == {
-        "step_id": 0,
-        "name": "mul",
-        "device": CPU,
-        "cost_id": 4,
-        "is_final": True,
-        "is_inaccurate": True,
-        "compute_micros": 5,
-        "compute_time": 9,
-        "memory_time": 10,
-        "temporary_bytes": 1,
-        "persistent_bytes": 8,
-        "host_temp_bytes": 6,
-        "device_temp_bytes": 7,
+        "step_id": 0, "name": "mul", "device": CPU, "cost_id": 4, "is_final": True,
+        "is_inaccurate": True, "compute_micros": 5, "compute_time": 9, "memory_time": 10,
+        "temporary_bytes": 1, "persistent_bytes": 8, "host_temp_bytes": 6, "device_temp_bytes": 7,
         "device_persistent_bytes": 11,
-    }
+    }  # fmt: skip
     assert second["cost_id"] == -5
     edges = [tuple(row.values()) for row in rows(profile, "cost_edges")]
     assert edges == [(0, 4, 1, 6), (0, 4, 2, None), (0, 4, 3, None), (0, -5, 0, 0)]
@@ -405,11 +372,7 @@ def test_devices_and_the_session_of_a_run(tmp_path):
     ]
     assert profile.columns("traced_runs").to_pylist() == [
         {
-            "step_id": 0,
-            "name": "run 0",
-            "session_name": "resnet",
-            "session_version": 7,
-            "wall_time_s": None,
-            "event_step": None,
+            "step_id": 0, "name": "run 0", "session_name": "resnet", "session_version": 7,
+            "wall_time_s": None, "event_step": None,
         }
-    ]
+    ]  # fmt: skip

@@ -8,20 +8,11 @@ from peakline.errors import UsageError
 from reference.xspace_builder import SpaceBuilder, Uint
 
 MEMORY = {
-    "allocator_name": "GPU_0_bfc",
-    "bytes_reserved": 0,
-    "bytes_allocated": 256,
-    "bytes_available": 1000,
-    "fragmentation": 0.5,
-    "peak_bytes_in_use": 512,
-    "requested_bytes": 200,
-    "allocation_bytes": 256,
-    "addr": 4096,
-    "tf_op": "net/MatMul",
-    "region_type": "output",
-    "data_type": 1,
-    "shape": "[2, 100]",
-}
+    "allocator_name": "GPU_0_bfc", "bytes_reserved": 0, "bytes_allocated": 256,
+    "bytes_available": 1000, "fragmentation": 0.5, "peak_bytes_in_use": 512, "requested_bytes": 200,
+    "allocation_bytes": 256, "addr": 4096, "tf_op": "net/MatMul", "region_type": "output",
+    "data_type": 1, "shape": "[2, 100]",
+}  # fmt: skip
 
 
 def test_an_allocation_keeps_everything_the_runtime_said(opened):
@@ -29,32 +20,13 @@ def test_an_allocation_keeps_everything_the_runtime_said(opened):
     builder.host().line("t", 5).event("MemoryAllocation", 7000, 0, MEMORY)
     (row,) = opened(builder).columns("allocator_events").to_pylist()
     assert row == {
-        "time_ps": 7000,
-        "sequence": 0,
-        "allocator": "GPU_0_bfc",
-        "activity": "allocation",
-        "address": 4096,
-        "allocation_id": None,
-        "requested_bytes": 200,
-        "allocated_bytes": 256,
-        "op": "net/MatMul",
-        "region_type": "output",
-        "data_type": "float",
-        "shape": "[2, 100]",
-        "step_id": None,
-        "in_use_bytes": 256,
-        "reserved_bytes": 0,
-        "free_bytes": 1000,
-        "fragmentation": 0.5,
-        "peak_bytes": 512,
-        "deferred": None,
-        "returned_sequence": None,
-        "stream": None,
-        "stack_id": None,
-        "line_id": 0,
-        "is_before": None,
-        "count": None,
-    }
+        "time_ps": 7000, "sequence": 0, "allocator": "GPU_0_bfc", "activity": "allocation",
+        "address": 4096, "allocation_id": None, "requested_bytes": 200, "allocated_bytes": 256,
+        "op": "net/MatMul", "region_type": "output", "data_type": "float", "shape": "[2, 100]",
+        "step_id": None, "in_use_bytes": 256, "reserved_bytes": 0, "free_bytes": 1000,
+        "fragmentation": 0.5, "peak_bytes": 512, "deferred": None, "returned_sequence": None,
+        "stream": None, "stack_id": None, "line_id": 0, "is_before": None, "count": None,
+    }  # fmt: skip
 
 
 def test_what_the_runtime_did_not_say_is_null(opened):
@@ -105,14 +77,10 @@ def test_memory_belongs_to_the_step_around_it(opened):
     profile = opened(builder)
     assert profile.columns("steps").to_pylist() == [
         {
-            "step_id": 0,
-            "name": "train 170",
-            "start_ps": 100,
-            "end_ps": 150,
-            "found_by": "mark",
+            "step_id": 0, "name": "train 170", "start_ps": 100, "end_ps": 150, "found_by": "mark",
             "is_cut_off": False,
         }
-    ]
+    ]  # fmt: skip
     assert [e["step_id"] for e in profile.columns("allocator_events").to_pylist()] == [0, None]
     assert [e["step_id"] for e in profile.columns("events").to_pylist()] == [0, 0, None]
 

@@ -19,14 +19,9 @@ TODAY = 1_790_000_000_000_000_000
 _EDGES = [0, 1, -1, 2**62, 2**63 - 1, -(2**63), FARTHEST_PS, FARTHEST_PS + 1, LONGEST_PS, -(2**62)]
 _BASES = [*_EDGES, TODAY, TODAY + 5, 2**63 // 1000, 2**64 // 1000, FARTHEST_LINE_PS // 1000]
 _MEMORY = {
-    "allocator_name": "bfc",
-    "bytes_allocated": 64,
-    "bytes_reserved": 0,
-    "bytes_available": 64,
-    "allocation_bytes": 64,
-    "requested_bytes": 60,
-    "addr": 4096,
-}
+    "allocator_name": "bfc", "bytes_allocated": 64, "bytes_reserved": 0, "bytes_available": 64,
+    "allocation_bytes": 64, "requested_bytes": 60, "addr": 4096,
+}  # fmt: skip
 _KINDS = {
     "/host:CPU": {
         "train": {"_r": 1, "step_num": 3},

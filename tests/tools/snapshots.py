@@ -38,14 +38,9 @@ def free(time, address, size, **more) -> dict[str, Any]:
 
 def _event(activity, time, address, size, more) -> dict[str, Any]:
     event = {
-        "memory_id": "A",
-        "time_offset_ps": time,
-        "activity": activity,
-        "requested_bytes": size,
-        "allocation_bytes": size,
-        "address": address,
-        "step_id": 0,
-    }
+        "memory_id": "A", "time_offset_ps": time, "activity": activity, "requested_bytes": size,
+        "allocation_bytes": size, "address": address, "step_id": 0,
+    }  # fmt: skip
     return event | more
 
 

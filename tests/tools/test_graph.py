@@ -108,19 +108,11 @@ def test_errors(graph, parameters, error, message):
 
 def test_dot(graph):
     assert graph.tool("graph", format="dot", node="b").content.decode().splitlines() == [
-        "digraph graph_def {",
-        "  node [shape=box, fontname=sans];",
-        r'  n0 [label="a\nConst"];',
-        r'  n1 [label="b\nNeg"];',
-        r'  n2 [label="c\nSplit"];',
-        r'  n3 [label="d\nAdd"];',
-        "  n0 -> n1;",
-        "  n2 -> n1 [style=dashed];",
-        "  n0 -> n2;",
-        "  n1 -> n3;",
-        '  n2 -> n3 [taillabel="1"];',
-        "}",
-    ]
+        "digraph graph_def {", "  node [shape=box, fontname=sans];", r'  n0 [label="a\nConst"];',
+        r'  n1 [label="b\nNeg"];', r'  n2 [label="c\nSplit"];', r'  n3 [label="d\nAdd"];',
+        "  n0 -> n1;", "  n2 -> n1 [style=dashed];", "  n0 -> n2;", "  n1 -> n3;",
+        '  n2 -> n3 [taillabel="1"];', "}",
+    ]  # fmt: skip
 
 
 def test_dot_quotes_names(tmp_path):
@@ -148,16 +140,10 @@ def test_costs_of_the_step(steps):
         "op": "MatMul",
         "device": "/job:worker/replica:0/task:1/device:CPU:0",
         "cost": {
-            "runs": 1,
-            "compute_ps": 134_481_000,
-            "duration_ps": 137_716_000,
-            "accelerator_ps": 0,
-            "allocated_bytes": 65536,
-            "output_bytes": 65536,
-            "flops": None,
-            "bytes_accessed": None,
+            "runs": 1, "compute_ps": 134_481_000, "duration_ps": 137_716_000, "accelerator_ps": 0,
+            "allocated_bytes": 65536, "output_bytes": 65536, "flops": None, "bytes_accessed": None,
         },
-    }
+    }  # fmt: skip
     assert by_name["w0/read_S3"]["cost"] is None
 
 

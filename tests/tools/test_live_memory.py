@@ -53,13 +53,8 @@ def test_the_default_is_the_peak():
         "end_ps": 500,
         "allocators": [
             {
-                "allocator": "",
-                "capacity_bytes": None,
-                "peak_bytes": 65,
-                "peak_time_ps": 400,
-                "peak_step": None,
-                "lifetime_peak_bytes": None,
-                "live_at_end_bytes": 35,
+                "allocator": "", "capacity_bytes": None, "peak_bytes": 65, "peak_time_ps": 400,
+                "peak_step": None, "lifetime_peak_bytes": None, "live_at_end_bytes": 35,
                 "untracked_allocations": 0,
             }
         ],
@@ -99,7 +94,7 @@ def test_the_default_is_the_peak():
         ],
         "rows_total": 4,
         "rows_bytes": 65,
-    }
+    }  # fmt: skip
     assert found["columns"] == list(found["rows"][0])
 
 

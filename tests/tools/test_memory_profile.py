@@ -18,45 +18,22 @@ from peakline.tables.derived import DERIVED
 from peakline.xprof.memory_profile import TOOL
 
 FIRST = {
-    "memory_id": "GPU_0_bfc",
-    "time_offset_ps": 40000,
-    "activity": 1,
-    "stack_reserved_bytes": 2000,
-    "heap_allocated_bytes": 3000,
-    "free_memory_bytes": 5000,
-    "peak_bytes_in_use": 8500,
-    "requested_bytes": 200,
-    "allocation_bytes": 256,
-    "address": 222333,
-    "tf_op_name": "foo/bar",
-    "step_id": -1,
-    "region_type": "output",
-    "data_type": "float",
+    "memory_id": "GPU_0_bfc", "time_offset_ps": 40000, "activity": 1, "stack_reserved_bytes": 2000,
+    "heap_allocated_bytes": 3000, "free_memory_bytes": 5000, "peak_bytes_in_use": 8500,
+    "requested_bytes": 200, "allocation_bytes": 256, "address": 222333, "tf_op_name": "foo/bar",
+    "step_id": -1, "region_type": "output", "data_type": "float",
     "tensor_shape": "[3, 3, 512, 512]",
-}
+}  # fmt: skip
 SECOND = FIRST | {
-    "time_offset_ps": 50000,
-    "activity": 2,
-    "heap_allocated_bytes": 2744,
-    "free_memory_bytes": 5256,
-    "tf_op_name": "",
-    "region_type": "",
-    "data_type": "INVALID",
-    "tensor_shape": "",
-}
+    "time_offset_ps": 50000, "activity": 2, "heap_allocated_bytes": 2744, "free_memory_bytes": 5256,
+    "tf_op_name": "", "region_type": "", "data_type": "INVALID", "tensor_shape": "",
+}  # fmt: skip
 THIRD = FIRST | {
-    "time_offset_ps": 70000,
-    "heap_allocated_bytes": 5000,
-    "free_memory_bytes": 3000,
-    "peak_bytes_in_use": 9500,
-    "requested_bytes": 300,
-    "allocation_bytes": 300,
-    "address": 345678,
-    "tf_op_name": "mul_grad/Sum",
-    "region_type": "temp",
-    "data_type": "int64",
+    "time_offset_ps": 70000, "heap_allocated_bytes": 5000, "free_memory_bytes": 3000,
+    "peak_bytes_in_use": 9500, "requested_bytes": 300, "allocation_bytes": 300, "address": 345678,
+    "tf_op_name": "mul_grad/Sum", "region_type": "temp", "data_type": "int64",
     "tensor_shape": "[1, 2]",
-}
+}  # fmt: skip
 UPSTREAM = [FIRST, SECOND, THIRD]
 
 

@@ -254,10 +254,6 @@ def test_the_schema_is_named_and_described_as_the_class():
     assert schema["additionalProperties"] is False
     assert list(schema["properties"]) == list(Every.declared())
     assert schema["properties"]["whole"] == {
-        "default": 0,
-        "description": "a number",
-        "exclusiveMaximum": 1 << 70,
-        "minimum": -5,
-        "title": "Whole",
-        "type": "integer",
-    }
+        "default": 0, "description": "a number", "exclusiveMaximum": 1 << 70, "minimum": -5,
+        "title": "Whole", "type": "integer",
+    }  # fmt: skip

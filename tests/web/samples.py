@@ -13,19 +13,10 @@ from reference.op_spaces import random_op_space
 
 DATA = Path(__file__).parent.parent / "data"
 PROGRAMS = (
-    "busy_pipeline",
-    "doubled_batch",
-    "doubled_batch_healthy",
-    "fragmentation",
-    "huge_temporary",
-    "leak_list",
-    "steps/tf_functions",
-    "steps/tf_train_eval",
-    "time/eager_loop",
-    "time/input_bound",
-    "time/recompiling",
-    "time/slow_step",
-)
+    "busy_pipeline", "doubled_batch", "doubled_batch_healthy", "fragmentation", "huge_temporary",
+    "leak_list", "steps/tf_functions", "steps/tf_train_eval", "time/eager_loop", "time/input_bound",
+    "time/recompiling", "time/slow_step",
+)  # fmt: skip
 OTHERS = {
     "memory_log": "memory_log/session_default_allocator.log.gz",
     "memory_log_bfc": "memory_log/tf1_control_flow.log.gz",

@@ -16,14 +16,10 @@ import peakline
 from peakline.report import write_report
 
 SAMPLES = (
-    "sessions/tf2_cnn",
-    "sessions/jax_cpu",
-    "programs/leak_list.xplane.pb.gz",
-    "programs/time/slow_step.xplane.pb.gz",
-    "chrome_trace/noleak.pt.trace.json.gz",
-    "oom_report/tf_bfc_oom.log.gz",
-    "graph_def/frozen.pb",
-)
+    "sessions/tf2_cnn", "sessions/jax_cpu", "programs/leak_list.xplane.pb.gz",
+    "programs/time/slow_step.xplane.pb.gz", "chrome_trace/noleak.pt.trace.json.gz",
+    "oom_report/tf_bfc_oom.log.gz", "graph_def/frozen.pb",
+)  # fmt: skip
 
 WIDE, NARROW = "figure > svg.wide", "figure > svg.narrow"
 
