@@ -27,12 +27,8 @@ def test_the_upper_bound_holds_memory_until_the_deallocation_took_effect():
     [finding] = found(rows)
     assert finding.severity == "info"
     assert finding.evidence == {
-        "allocator": "",
-        "deferred": 1,
-        "completed": 1,
-        "peak_bytes": 20,
-        "upper_peak_bytes": 30,
-    }
+        "allocator": "", "deferred": 1, "completed": 1, "peak_bytes": 20, "upper_peak_bytes": 30,
+    }  # fmt: skip
     assert finding.title.endswith("deferred; the peak lies between 20 and 30 bytes")
 
 

@@ -47,18 +47,11 @@ def written(path, rows, *, name="GPU_0_bfc"):
                 "allocator_name": name,
                 "bytes_allocated": in_use,
                 "bytes_available": LIMIT - in_use,
-                "bytes_reserved": 0,
-                "peak_bytes_in_use": in_use,
-                "fragmentation": 0.0,
-                "requested_bytes": size,
-                "allocation_bytes": chunk,
-                "addr": address,
-                "tf_op": "op",
-                "data_type": 1,
-                "region_type": "temp",
-                "tensor_shape": "[1]",
+                "bytes_reserved": 0, "peak_bytes_in_use": in_use, "fragmentation": 0.0,
+                "requested_bytes": size, "allocation_bytes": chunk, "addr": address, "tf_op": "op",
+                "data_type": 1, "region_type": "temp", "tensor_shape": "[1]",
             },
-        )
+        )  # fmt: skip
     path.write_bytes(builder.space.SerializeToString())
     return path
 
@@ -133,16 +126,9 @@ def test_a_saving_whose_replay_fails_is_none():
     requests, address, granted = recorded(requests, limit, BfcSettings())
     count = requests.size.size
     recording = Recording(
-        requests=requests,
-        row=np.arange(count),
-        address=address,
-        granted=granted,
-        event_row=np.arange(len(requests)),
-        before=0,
-        untracked=0,
-        missing=0,
-        start_bytes=0,
-    )
+        requests=requests, row=np.arange(count), address=address, granted=granted,
+        event_row=np.arange(len(requests)), before=0, untracked=0, missing=0, start_bytes=0,
+    )  # fmt: skip
     replay = BfcFit(recording, limit, is_gpu=False)
     assert replay.is_proved
     peaks = ReplayedPeaks(replay, np.arange(count))

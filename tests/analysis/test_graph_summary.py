@@ -39,15 +39,11 @@ def test_counts(tmp_path):
                     "graph": "",
                     "kind": "graph_def",
                     "tags": [],
-                    "nodes": 3,
-                    "edges": 3,
-                    "functions": 1,
-                    "producer": 2474,
-                    "min_consumer": 12,
+                    "nodes": 3, "edges": 3, "functions": 1, "producer": 2474, "min_consumer": 12,
                     "bad_consumers": [3, 5],
                 }
             ],
-        }
+        }  # fmt: skip
 
 
 def test_what_the_largest_graph_holds(tmp_path):

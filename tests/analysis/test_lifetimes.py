@@ -71,12 +71,8 @@ def test_records_without_a_key_are_untracked_and_other_activities_are_left_alone
         free(1),
     ]
     assert match_lifetimes(events(rows)).kind.tolist() == [
-        UNTRACKED_ALLOCATION,
-        UNTRACKED_DEALLOCATION,
-        OTHER,
-        ALLOCATION,
-        DEALLOCATION,
-    ]
+        UNTRACKED_ALLOCATION, UNTRACKED_DEALLOCATION, OTHER, ALLOCATION, DEALLOCATION,
+    ]  # fmt: skip
 
 
 @each_row("live", [1, 3000])

@@ -114,12 +114,8 @@ def test_it_is_that_of_the_plain_one(monkeypatch, many):
 
 def test_it_ends_where_it_would_take_too_long(monkeypatch):
     run = {
-        "device": DEVICES[0],
-        "kind": "executor",
-        "label": "a = Op(a)",
-        "step_id": 0,
-        "name": "a",
-    }
+        "device": DEVICES[0], "kind": "executor", "label": "a = Op(a)", "step_id": 0, "name": "a",
+    }  # fmt: skip
     profile = Profile(FakeReader({"op_runs": [{**run, "start_ps": at} for at in range(9)]}))
     assert len(critical_path(profile, step_runs(profile)).pieces) == 9
     monkeypatch.setattr(recorded, "_FREE_STEPS", -200)

@@ -64,14 +64,10 @@ def test_unknown_fields_are_no_damage():
 @each_row(
     "content",
     [
-        b"<html><body>502 Bad Gateway</body></html>",
-        b"hello",
-        b"\xff" * 20,
-        b"\x42\x7f\x0a",
-        answer_of(space())[:-3],
-        space().SerializeToString(),
+        b"<html><body>502 Bad Gateway</body></html>", b"hello", b"\xff" * 20, b"\x42\x7f\x0a",
+        answer_of(space())[:-3], space().SerializeToString(),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_answer(content):
     with pytest.raises(InputError, match="its answer"):
         read_answer(content)

@@ -83,23 +83,16 @@ def test_the_json(peakline, two):
     assert (allocator["before"]["peak_bytes"], allocator["after"]["peak_bytes"]) == (1536, 2304)
     assert (allocator["allocator"], allocator["peak_delta_bytes"]) == ("cuda:0", 768)
     assert groups[0] == {
-        "op": "net/MatMul",
-        "region_type": "output",
-        "data_type": "float",
-        "shape": "[16, 32]",
-        "before_bytes": 1024,
-        "after_bytes": 2048,
-        "delta_bytes": 1024,
-        "before_count": 1,
-        "after_count": 1,
-        "change": "shape",
+        "op": "net/MatMul", "region_type": "output", "data_type": "float", "shape": "[16, 32]",
+        "before_bytes": 1024, "after_bytes": 2048, "delta_bytes": 1024, "before_count": 1,
+        "after_count": 1, "change": "shape",
         "was": {
             "op": "net/MatMul",
             "region_type": "output",
             "data_type": "float",
             "shape": "[8, 32]",
         },
-    }
+    }  # fmt: skip
     assert sum(group["delta_bytes"] for group in groups) == 768
 
 

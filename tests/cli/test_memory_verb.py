@@ -162,17 +162,11 @@ def test_the_memory_of_a_real_training_job(peakline, sessions):
     assert allocator == {
         "allocator": "bfc_cpu_allocator_for_gpu",
         "capacity_bytes": 64 * 2**30,
-        "peak_bytes": 76584448,
-        "lifetime_peak_bytes": 76863232,
-        "fragmentation_at_peak": 0.387264,
-        "allocations": 1986,
-        "deallocations": 1984,
-        "unmatched_deallocations": 3,
-        "untracked_allocations": 0,
-        "live_at_end_bytes": 413440,
-        "reserved": None,
+        "peak_bytes": 76584448, "lifetime_peak_bytes": 76863232, "fragmentation_at_peak": 0.387264,
+        "allocations": 1986, "deallocations": 1984, "unmatched_deallocations": 3,
+        "untracked_allocations": 0, "live_at_end_bytes": 413440, "reserved": None,
         "program_at_peak": None,
-    }
+    }  # fmt: skip
     biggest = {(b["op"].split("/")[-2], b["shape"], b["bytes"]) for b in buffers[:2]}
     assert {(name, size) for name, _, size in biggest} == {("convolution", 2**25)}
     assert {shape for _, shape, _ in biggest} == {"[201,900,27]", "[56,784,144]"}

@@ -27,18 +27,12 @@ BASE = {
 OF_EXTRAS = {
     "distributed": {"engine/dask_cluster.py"},
     "grpc": {"service/grpc_answering.py", "service/grpc_server.py"},
-    "grpc_health": {"service/grpc_server.py"},
-    "grpc_reflection": {"service/grpc_server.py"},
-    "hpack": {"capture/http2.py"},
-    "jax": {"pytest"},
-    "pandas": {"shown.py", "tables/frames.py"},
-    "plotly": {"figures/plotly_figures.py"},
-    "polars": {"shown.py", "tables/frames.py"},
-    "prometheus_client": {"service/prometheus.py"},
-    "pytest": {"pytest"},
-    "tensorflow": {"pytest"},
+    "grpc_health": {"service/grpc_server.py"}, "grpc_reflection": {"service/grpc_server.py"},
+    "hpack": {"capture/http2.py"}, "jax": {"pytest"}, "pandas": {"shown.py", "tables/frames.py"},
+    "plotly": {"figures/plotly_figures.py"}, "polars": {"shown.py", "tables/frames.py"},
+    "prometheus_client": {"service/prometheus.py"}, "pytest": {"pytest"}, "tensorflow": {"pytest"},
     "torch": {"pytest"},
-}
+}  # fmt: skip
 """Files or rooms that alone import what `pip install peakline` does not bring."""
 OTHER_ENVIRONMENTS = {
     "conformance/peers": {

@@ -162,18 +162,8 @@ def fragmentation_kinds(space: SpaceBuilder) -> None:
     """Only a double counts; not-a-number and infinity have names in JSON."""
     line = space.host().line()
     values = (
-        0.5,
-        float("nan"),
-        1,
-        0,
-        Uint(1),
-        float("inf"),
-        float("-inf"),
-        "0.5",
-        1.0,
-        1e-310,
-        0.1,
-    )
+        0.5, float("nan"), 1, 0, Uint(1), float("inf"), float("-inf"), "0.5", 1.0, 1e-310, 0.1,
+    )  # fmt: skip
     for offset, value in enumerate(values):
         allocate(line, offset, offset, fragmentation=value)
 

@@ -59,13 +59,9 @@ class Activity:
     def row_key(self) -> tuple[int, int, str, str, str, str]:
         """Rows are in this order, and rows of equal key are one."""
         return (
-            int64(-self.allocationBytes),
-            int64(-self.requestedBytes),
-            self.tfOpName,
-            self.regionType,
-            self.dataType,
-            self.tensorShape,
-        )
+            int64(-self.allocationBytes), int64(-self.requestedBytes), self.tfOpName,
+            self.regionType, self.dataType, self.tensorShape,
+        )  # fmt: skip
 
 
 @dataclass(eq=False)

@@ -332,16 +332,12 @@ def test_no_name_of_a_profile_becomes_markup(made, name):
             alloc(
                 step,
                 10**6,
-                op=name,
-                region_type=name,
-                data_type=name,
-                shape=name,
-                allocator=name,
+                op=name, region_type=name, data_type=name, shape=name, allocator=name,
                 in_use_bytes=10**6 * (step + 1),
                 free_bytes=10,
                 time_ps=step * 100,
             )
-        ]
+        ]  # fmt: skip
     steps = [
         {"step_id": n, "name": f"{name}{n}", "start_ps": 100 * n, "end_ps": 100 * n + 90}
         for n in range(8)

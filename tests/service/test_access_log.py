@@ -29,12 +29,8 @@ def _lines(path):
 
 def _record(**changes):
     return {
-        "face": "http",
-        "method": "GET /x",
-        "peer": "127.0.0.1",
-        "code": "200",
-        "seconds": 0.5,
-    } | changes
+        "face": "http", "method": "GET /x", "peer": "127.0.0.1", "code": "200", "seconds": 0.5,
+    } | changes  # fmt: skip
 
 
 def test_a_line_has_what_is_known_and_leaves_out_what_is_not(log, path):

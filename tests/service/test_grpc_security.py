@@ -42,17 +42,12 @@ def test_the_token_opens_every_method(serve, sample_logdir):
     "metadata",
     [
         (),
-        bearer(""),
-        bearer(TOKEN),
-        bearer("Bearer"),
-        bearer("Bearer wrong"),
-        bearer(f"Bearer {TOKEN}x"),
-        bearer(f"Bearer {TOKEN[:-1]}"),
-        bearer(f"Basic {TOKEN}"),
+        bearer(""), bearer(TOKEN), bearer("Bearer"), bearer("Bearer wrong"),
+        bearer(f"Bearer {TOKEN}x"), bearer(f"Bearer {TOKEN[:-1]}"), bearer(f"Basic {TOKEN}"),
         (*bearer(f"Bearer {TOKEN}"), *bearer("Bearer wrong")),
         (("x-authorization", f"Bearer {TOKEN}"),),
     ],
-)
+)  # fmt: skip
 @each_row("method", ["EnumSessions", "NewSession", "Monitor", "Profile"])
 def test_no_other_text_opens_one(guarded, method, metadata):
     before = len(guarded.parts.log_lines())

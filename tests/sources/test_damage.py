@@ -76,14 +76,10 @@ def test_no_file(tmp_path):
 @each_row(
     "text",
     [
-        b"hello\n",
-        b"<html>\n404</html>",
-        b'{"unit": "ns"}',
-        "größe".encode(),
-        b"\n\n",
+        b"hello\n", b"<html>\n404</html>", b'{"unit": "ns"}', "größe".encode(), b"\n\n",
         b"a,b\r\n" * 99,
     ],
-)
+)  # fmt: skip
 def test_a_text_file(write, text):
     with pytest.raises(UnknownFormatError, match=r"reads in this log|not a profile .*JSON"):
         peakline.open(write(text))

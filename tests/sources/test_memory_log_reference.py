@@ -68,21 +68,15 @@ _MESSAGES = st.one_of(
     st.builds(schema.MemoryLogTensorOutput, step_id=_STEPS, kernel_name=_OPS, tensor=_TENSORS),
     st.builds(
         schema.MemoryLogRawAllocation,
-        step_id=_STEPS,
-        operation=_OPS,
-        num_bytes=_SIZES,
-        allocation_id=_NUMBERS,
+        step_id=_STEPS, operation=_OPS, num_bytes=_SIZES, allocation_id=_NUMBERS,
         allocator_name=_ALLOCATORS,
     ),
     st.builds(
         schema.MemoryLogRawDeallocation,
-        step_id=_STEPS,
-        operation=_OPS,
-        allocation_id=_NUMBERS,
-        allocator_name=_ALLOCATORS,
+        step_id=_STEPS, operation=_OPS, allocation_id=_NUMBERS, allocator_name=_ALLOCATORS,
         deferred=st.booleans(),
     ),
-)
+)  # fmt: skip
 
 
 @settings(max_examples=200)

@@ -165,16 +165,10 @@ def test_pickles_of_every_protocol(protocol, content):
 @each_row(
     "text",
     [
-        b"node: worker-3 started\n",
-        b"versions: see below\n",
-        b"{'loss': 0.5}\n",
-        b"[INFO] 10:00 start\n",
-        b"[2024-05-01 10:00:00] start\n",
-        b'{"log": "Allocator ran out of memory"}\n{"log": "and again"}\n',
-        b"(default) started\n",
-        b"\n\nstart\n",
-        b"\x1b[32mstart\x1b[0m\n",
-        b"10%\b\b\b20%\b\b\b\r30%\n",
+        b"node: worker-3 started\n", b"versions: see below\n", b"{'loss': 0.5}\n",
+        b"[INFO] 10:00 start\n", b"[2024-05-01 10:00:00] start\n",
+        b'{"log": "Allocator ran out of memory"}\n{"log": "and again"}\n', b"(default) started\n",
+        b"\n\nstart\n", b"\x1b[32mstart\x1b[0m\n", b"10%\b\b\b20%\b\b\b\r30%\n",
         b"\0" * 5000 + b"what is left of a log that was cut\n",
         b"caf\xe9 " + b"in Latin-1 " * 20,
         b"a zero\0 in a long line " + b"of text " * 20,
@@ -182,7 +176,7 @@ def test_pickles_of_every_protocol(protocol, content):
         "10% ███░░\n".encode(),
         ("\ufffd" * 40).encode() + b" through the wrong encoding\n",
     ],
-)
+)  # fmt: skip
 def test_anything_else_is_a_log(text):
     assert recognise(text) == Form("log", "text")
 

@@ -50,13 +50,9 @@ def full():
     buffer.allocation_id, buffer.has_single_reference, buffer.ptr = 12, True, 2**63 + 5
     node.output.add(slot=3)
     node.referenced_tensor.add(
-        requested_bytes=1,
-        allocated_bytes=2,
-        allocator_name="host",
-        allocation_id=3,
-        has_single_reference=True,
-        ptr=4,
-    )
+        requested_bytes=1, allocated_bytes=2, allocator_name="host", allocation_id=3,
+        has_single_reference=True, ptr=4,
+    )  # fmt: skip
     stats = node.memory_stats
     stats.temp_memory_size, stats.persistent_memory_size = 21, 22
     stats.device_temp_memory_size, stats.device_persistent_memory_size = 23, 24
@@ -92,20 +88,13 @@ def test_times_as_written(full, tmp_path):
 def test_outputs(full, tmp_path):
     whole, bare = rows(open_run(tmp_path, full), "op_outputs")
     assert whole == {
-        "op_run_id": 0,
-        "position": 0,
-        "slot": 2,
-        "data_type": "float",
-        "shape": "[4, ?]",
-        "requested_bytes": 60,
-        "allocated_bytes": 64,
-        "allocator": "bfc",
-        "allocation_id": 12,
+        "op_run_id": 0, "position": 0, "slot": 2, "data_type": "float", "shape": "[4, ?]",
+        "requested_bytes": 60, "allocated_bytes": 64, "allocator": "bfc", "allocation_id": 12,
         "address": 2**63 + 5,
         "has_single_reference": True,
         "has_description": True,
         "has_allocation": True,
-    }
+    }  # fmt: skip
     assert (bare["position"], bare["slot"]) == (1, 3)
     known = {"op_run_id", "position", "slot"}
     assert {bare[name] for name in bare.keys() - known} == {None, False}
@@ -291,21 +280,12 @@ def test_cost_graph(tmp_path):
     run = run_metadata()
     graph = run.cost_graph
     node = graph.node.add(
-        name="mul",
-        device=CPU,
-        id=4,
-        temporary_memory_size=1,
-        is_final=True,
+        name="mul", device=CPU, id=4, temporary_memory_size=1, is_final=True,
         control_input=[2, 3],
-        compute_cost=5,
-        host_temp_memory_size=6,
-        device_temp_memory_size=7,
-        persistent_memory_size=8,
-        compute_time=9,
-        memory_time=10,
-        device_persistent_memory_size=11,
+        compute_cost=5, host_temp_memory_size=6, device_temp_memory_size=7,
+        persistent_memory_size=8, compute_time=9, memory_time=10, device_persistent_memory_size=11,
         inaccurate=True,
-    )
+    )  # fmt: skip
     node.input_info.add(preceding_node=1, preceding_port=6)
     output = node.output_info.add(size=64, alias_input_port=-1, dtype=3)
     output.shape.unknown_rank = True

@@ -34,14 +34,10 @@ def segment(address, *blocks, device=0, stream=0, **more):
     for place, found in enumerate(blocks):
         found.setdefault("address", address + sum(b["size"] for b in blocks[:place]))
     return {
-        "device": device,
-        "address": address,
-        "total_size": sum(b["size"] for b in blocks),
-        "stream": stream,
-        "segment_type": "small",
-        "blocks": list(blocks),
+        "device": device, "address": address, "total_size": sum(b["size"] for b in blocks),
+        "stream": stream, "segment_type": "small", "blocks": list(blocks),
         **more,
-    }
+    }  # fmt: skip
 
 
 def entry(action, addr, size, time_us, frames=(), **more):

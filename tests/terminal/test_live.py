@@ -24,12 +24,8 @@ def test_lines_are_drawn_over_one_another(monkeypatch):
 
 def test_a_bar_and_a_clock():
     assert [bar(share, 4) for share in (-1, 0, 0.5, 1, 2)] == [
-        "╌╌╌╌",
-        "╌╌╌╌",
-        "━━╌╌",
-        "━━━━",
-        "━━━━",
-    ]
+        "╌╌╌╌", "╌╌╌╌", "━━╌╌", "━━━━", "━━━━",
+    ]  # fmt: skip
     assert [clock(seconds) for seconds in (0, 61.9, 3600)] == ["0:00:00", "0:01:01", "1:00:00"]
 
 

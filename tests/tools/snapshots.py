@@ -10,12 +10,8 @@ from reference.memory_profile import Activity, Aggregation, Snapshot, allocator_
 
 ALLOCATION, DEALLOCATION = 1, 2
 ACTIVITIES = {
-    0: "UNKNOWN_ACTIVITY",
-    1: "ALLOCATION",
-    2: "DEALLOCATION",
-    3: "RESERVATION",
-    4: "EXPANSION",
-}
+    0: "UNKNOWN_ACTIVITY", 1: "ALLOCATION", 2: "DEALLOCATION", 3: "RESERVATION", 4: "EXPANSION",
+}  # fmt: skip
 
 
 def profile_of(rows, modules=None, **keywords) -> Profile:

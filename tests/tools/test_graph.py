@@ -123,12 +123,8 @@ def test_dot_quotes_names(tmp_path):
 
 def test_text_without_executions(graph):
     assert graph.tool("graph", format="text", function="F").content.decode().splitlines() == [
-        "2 nodes, 1 edges among them",
-        "",
-        "OP   NAME",
-        "Abs  i",
-        "Neg  j",
-    ]
+        "2 nodes, 1 edges among them", "", "OP   NAME", "Abs  i", "Neg  j",
+    ]  # fmt: skip
 
 
 def test_costs_of_the_step(steps):

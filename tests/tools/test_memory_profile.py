@@ -96,20 +96,14 @@ def test_module_runs_are_numbered_in_file_order():
     ]
     assert json.loads(profile_of([], modules).tool("memory_profile").content)["hloModules"] == [
         {
-            "name": "jit_f(1)",
-            "startTimePs": "500",
-            "endTimePs": "700",
-            "id": "0",
+            "name": "jit_f(1)", "startTimePs": "500", "endTimePs": "700", "id": "0",
             "planeName": "TPU:1",
         },
         {
-            "name": "jit_g(2)",
-            "startTimePs": "10",
-            "endTimePs": "20",
-            "id": "1",
+            "name": "jit_g(2)", "startTimePs": "10", "endTimePs": "20", "id": "1",
             "planeName": "TPU:0",
         },
-    ]
+    ]  # fmt: skip
 
 
 class TestParameters:

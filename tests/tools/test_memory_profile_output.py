@@ -108,13 +108,9 @@ ROWS = st.lists(
             "memory_id": st.sampled_from(["", "A", "B", "é<"]),
             "time_offset_ps": st.one_of(st.integers(0, 12), INT64),
             "activity": st.one_of(st.sampled_from([1, 1, 2]), st.integers(0, 4)),
-            "stack_reserved_bytes": st.one_of(st.just(0), SIZES),
-            "heap_allocated_bytes": SIZES,
-            "free_memory_bytes": SIZES,
-            "fragmentation": st.floats(),
-            "peak_bytes_in_use": SIZES,
-            "requested_bytes": SIZES,
-            "allocation_bytes": SIZES,
+            "stack_reserved_bytes": st.one_of(st.just(0), SIZES), "heap_allocated_bytes": SIZES,
+            "free_memory_bytes": SIZES, "fragmentation": st.floats(), "peak_bytes_in_use": SIZES,
+            "requested_bytes": SIZES, "allocation_bytes": SIZES,
             "address": st.one_of(st.integers(0, 4), st.integers(0, 2**64 - 1)),
             "tf_op_name": TEXTS,
             "step_id": st.one_of(st.integers(-1, 2), INT64),
@@ -124,7 +120,7 @@ ROWS = st.lists(
         }
     ),
     max_size=40,
-)
+)  # fmt: skip
 
 
 def spelled_out(message):

@@ -36,11 +36,7 @@ def plain(value):
 
 def test_a_tile():
     assert ask(profile_of(*LINES), "tile", start_ps=0, end_ps=100, width=5) == {
-        "start_ps": 0,
-        "end_ps": 100,
-        "width": 5,
-        "resolution_ps": 16,
-        "events": 4,
+        "start_ps": 0, "end_ps": 100, "width": 5, "resolution_ps": 16, "events": 4,
         "track_line": [0, 0, 1],
         "track_row": [0, 1, 0],
         "track_first": [0, 1, 3, 4],
@@ -50,7 +46,7 @@ def test_a_tile():
         "count": [1, 1, 1, 1],
         "name": [0, 1, 1, 2],
         "event": [0, 1, 2, 3],
-    }
+    }  # fmt: skip
 
 
 def test_short_neighbours_are_one_item():

@@ -241,12 +241,8 @@ def test_the_guard_holds(query):
 
 
 ARROW = {
-    "int64": "int64",
-    "int32": "int32",
-    "float64": "double",
-    "string": "string",
-    "bool": "bool",
-}
+    "int64": "int64", "int32": "int32", "float64": "double", "string": "string", "bool": "bool",
+}  # fmt: skip
 
 
 @each_row(

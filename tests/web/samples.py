@@ -138,21 +138,14 @@ def hostile_profile() -> bytes:
                 start + (2 + order) * 10**8,
                 1000,
                 {
-                    "allocator_name": HOSTILE,
-                    "bytes_allocated": live,
-                    "bytes_available": 1 << 20,
-                    "bytes_reserved": 0,
-                    "peak_bytes_in_use": 4096,
-                    "requested_bytes": 4000,
+                    "allocator_name": HOSTILE, "bytes_allocated": live, "bytes_available": 1 << 20,
+                    "bytes_reserved": 0, "peak_bytes_in_use": 4096, "requested_bytes": 4000,
                     "allocation_bytes": 4096,
                     "addr": 4096 + step,
-                    "fragmentation": 0.0,
-                    "tf_op": HOSTILE,
-                    "region_type": HOSTILE,
-                    "data_type": 1,
+                    "fragmentation": 0.0, "tf_op": HOSTILE, "region_type": HOSTILE, "data_type": 1,
                     "tensor_shapes": HOSTILE,
                 },
-            )
+            )  # fmt: skip
     return bytes(built.space.SerializeToString())
 
 

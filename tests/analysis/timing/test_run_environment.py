@@ -42,13 +42,9 @@ def test_gpus_come_before_tpus_and_a_host_alone_is_a_cpu(opened):
     alone = SpaceBuilder()
     alone.host({"matrix_unit_utilization_percent": 12.5, "hbm_utilization_percent": 7.0})
     assert run_environment_of(opened(alone)) == RunEnvironment(
-        hardware="CPU_ONLY",
-        device_type="CPU",
-        devices=0,
-        is_training=False,
-        matrix_percent=12.5,
+        hardware="CPU_ONLY", device_type="CPU", devices=0, is_training=False, matrix_percent=12.5,
         memory_percent=7.0,
-    )
+    )  # fmt: skip
     both = SpaceBuilder()
     both.plane("/device:TPU:0", {"device_type_string": "TPU v9"})
     both.plane("/device:TPU:1")

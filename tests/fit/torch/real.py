@@ -66,21 +66,12 @@ def build(wheels: list[Path], folder: Path) -> Path:
     subprocess.run(
         [
             *common,
-            "-w",
-            f"-I{folder}/torch/include",
-            f"{HERE}/drive.cpp",
-            "-o",
-            str(program),
-            f"-L{libraries}",
-            "-lc10_cuda",
-            "-lc10",
-            "-Wl,--no-as-needed",
-            str(runtime),
-            str(nvml),
+            "-w", f"-I{folder}/torch/include", f"{HERE}/drive.cpp", "-o", str(program),
+            f"-L{libraries}", "-lc10_cuda", "-lc10", "-Wl,--no-as-needed", str(runtime), str(nvml),
             f"-Wl,-rpath,{folder}:{libraries}",
         ],
         check=True,
-    )
+    )  # fmt: skip
     return program
 
 
@@ -134,19 +125,14 @@ def to_snapshot(ran: dict[str, Any]) -> dict[str, Any]:
         address, total, requested, allocated, active, stream, large, expandable, *rest = row
         pool_1, pool_2, _, blocks = rest
         segment = {
-            "device": 0,
-            "address": address,
-            "total_size": total,
-            "allocated_size": allocated,
-            "active_size": active,
-            "requested_size": requested,
-            "stream": stream,
+            "device": 0, "address": address, "total_size": total, "allocated_size": allocated,
+            "active_size": active, "requested_size": requested, "stream": stream,
             "segment_type": "large" if large else "small",
             "segment_pool_id": (pool_1, pool_2),
             "is_expandable": bool(expandable),
             "frames": [],
             "blocks": [],
-        }
+        }  # fmt: skip
         for size, wanted, is_allocated, is_active in blocks:
             segment["blocks"].append(
                 {
