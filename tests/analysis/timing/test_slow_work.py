@@ -3,6 +3,8 @@
 from tests.analysis.timing.kineto_jobs import of_kind
 from tests.analysis.timing.traces import HOST_PLANE, profile_of
 
+from peakline.timing.steps.slow import OnlySlow, only_slow
+
 MS = 10**9
 TRAIN = "EagerLocalExecute: __inference_train_step_40"
 PREDICT = "EagerLocalExecute: __inference_predict_step_77"
@@ -34,6 +36,20 @@ def test_a_function_that_slow_steps_alone_run():
     )
     assert finding.evidence["only_in_slow"] == "predict_step, MakeIterator"
     assert finding.suggestion.startswith("predict_step and what is run with it take 20.000 ms of a")
+
+
+def test_what_slow_steps_run_alone_and_how_long_it_takes_of_one():
+    profile = job([(ITERATOR, 10), (PREDICT, 5)], steps=8)
+    steps = profile.columns("steps")
+    begin, end = steps.array("start_ps"), steps.array("end_ps")
+    slow = end - begin > 10 * MS
+    assert slow.tolist() == [number % 4 == 1 for number in range(8)]
+    alone = OnlySlow(("predict_step", "MakeIterator"), 15 * MS, has_function=True)
+    assert only_slow(profile, begin, end, slow, 30 * MS) == alone
+    # It takes less than half of what they take longer; or there are no others.
+    assert only_slow(profile, begin, end, slow, 31 * MS) is None
+    assert only_slow(profile, begin, end, slow | True, 30 * MS) is None
+    assert only_slow(job([], steps=8), begin, end, slow, 0) is None
 
 
 def test_what_all_steps_run_and_what_takes_little_says_nothing():
