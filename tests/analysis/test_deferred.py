@@ -37,10 +37,6 @@ def test_memory_that_is_back_before_the_peak_is_not_worth_a_word():
     assert found(rows) == []
 
 
-def test_without_a_second_record_the_memory_stays():
-    assert bounds([alloc(1, 10), deferred(1), alloc(2, 20)]) == (20, 30)
-
-
 def test_another_allocators_memory_is_left_out():
     rows = [alloc(1, 10), alloc(1, 50, allocator="b"), deferred(1), alloc(2, 5)]
     assert bounds(rows) == (10, 15)

@@ -48,11 +48,6 @@ def test_memory_that_no_buffer_lay_on_is_not_known_to_be_free():
     assert found.touched_bytes == 20
 
 
-def test_neighbouring_holes_are_one():
-    found = find([alloc(0, 10), alloc(10, 10), free(0), free(10)])
-    assert (found.free[-1], found.largest[-1], found.holes[-1]) == (20, 20, 1)
-
-
 def test_the_figure_of_the_allocator_is_given_beside():
     found = find([alloc(0, 10, fragmentation=0.25), free(0)])
     assert found.reported[0] == 0.25

@@ -102,15 +102,6 @@ def test_what_is_no_profile_is_refused_and_leaves_nothing(parts, empty, content,
     assert made.analysis.uploads.gate.running == 0
 
 
-def test_an_upload_that_is_too_large_leaves_nothing(parts, empty, xspace):
-    made = parts(empty, max_upload_bytes=len(xspace) - 1)
-    with pytest.raises(UsageError, match=f"larger than {len(xspace) - 1} bytes"):
-        made.analysis.uploads.upload("", "mine", "h", blocks(xspace, 1 << 10))
-    assert files_under(empty) == []
-    made = parts(empty, max_upload_bytes=len(xspace))
-    made.analysis.uploads.upload("", "mine", "h", blocks(xspace))
-
-
 @pytest.mark.parametrize("members", [1, 4])
 def test_a_gzip_file_that_expands_too_far_is_not_kept(parts, empty, members):
     log = b"".join(path.read_bytes() for path in [DATA / "memory_log/tf1_control_flow.log.gz"])
@@ -269,11 +260,6 @@ def test_uploads_take_names_only(parts, empty, xspace, name):
     with pytest.raises((ForbiddenError, UsageError)):
         made.analysis.uploads.upload(f"/tmp/{name}", "mine", "h", blocks(xspace))  # noqa: S108 (refused)
     assert list(empty.iterdir()) == []
-
-
-def test_a_read_only_server_takes_none(parts, empty, xspace):
-    with pytest.raises(ForbiddenError, match="read-only"):
-        parts(empty, read_only=True).analysis.uploads.upload("", "mine", "h", blocks(xspace))
 
 
 # -- SQL ------------------------------------------------------------------------------------------

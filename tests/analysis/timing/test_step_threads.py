@@ -33,27 +33,6 @@ def read(profile):
     ]  # fmt: skip
 
 
-def test_time_belongs_to_the_innermost_function_of_the_program():
-    events = [
-        ("$train.py:1 step", 10, 90),
-        ("$train.py:9 load", 20, 60),
-        ("$numpy.py:3 dot", 30, 50),
-        ("$time sleep", 35, 40),
-    ]
-    profile, _ = marked(events, (0, 100))
-    found, rows = read(profile)
-    assert found.has_steps
-    assert found.has_frames
-    assert found.wall_ps == 100
-    assert rows == [
-        (0, 20, 0, -1, 0, -1),
-        (1, 40, 0, 1, -1, 0),
-        (2, 20, 0, 2, -1, 1),
-        (3, 15, 0, 2, 3, 2),
-        (4, 5, 0, 2, 3, 3),
-    ]
-
-
 def test_a_step_lasts_to_the_next_one():
     events = [("$train.py:1 step", 10, 30), ("$train.py:9 load", 60, 80)]
     profile, _ = marked(events, (0, 50), (100, 150))
