@@ -185,16 +185,6 @@ def test_map_entries_are_rows_in_order_with_their_defaults():
     assert values(decoded, "numbers", "value") == [1.0, 0.0, 1.0, 0.0, 1.0]
 
 
-def test_a_message_that_recurs_is_one_table():
-    inner = varint_field(1, 6)
-    data = len_field(number("trees"), len_field(4, inner) + len_field(5, len_field(4, inner)))
-    decoded = zoo(data, "trees.**")
-    assert values(decoded, "trees", "id") == [0, 3, 0, 3]
-    order = list(decoded.tables)
-    assert [order[i] for i in values(decoded, "trees", "@parent_table")] == ["", *["trees"] * 3]
-    assert decoded["trees"].parent.tolist() == [0, 0, 0, 2]
-
-
 # Buffers and spans.
 
 

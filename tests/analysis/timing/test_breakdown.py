@@ -115,15 +115,6 @@ class TestGpu:
         assert rows[2]["compute"] == 85
         assert rows[2]["idle"] == 5
 
-    def test_what_was_launched_before_the_first_step_is_no_part_of_it(self):
-        streams = {"Stream #1": [
-            ("kernel", 0, 60), ("kernel", 60, 110, 0), ("kernel", 110, 160, 1),
-        ]}  # fmt: skip
-        host = {"python": [("train", 5, 15, 0), ("train", 20, 30, 1)]}
-        steps = [("train 0", 5, 15), ("train 1", 20, 30)]
-        rows = parts_of(profile_of({GPU: streams, HOST_PLANE: host}, steps))
-        assert [(row["start"], row["end"]) for row in rows] == [(60, 110), (110, 160)]
-
     def test_computation_hides_communication_and_both_hide_copies(self):
         profile = loop(lambda k: [
             ("Stream #1", "kernel", 100 * k + 20, 100 * k + 50),
@@ -187,18 +178,6 @@ class TestTpu:
             (TPU, 0): {"compute": 40, "communication": 30, "host_to_device": 20, "idle": 10},
             (TPU, 1): {"compute": 40, "communication": 20, "idle": 30},
         }
-
-    def test_every_core_has_steps_of_its_own(self):
-        planes = {
-            TPU: {"XLA Modules": self.MODULES, "XLA Ops": [("%fusion = x", 0, 90, 0)]},
-            "/device:TPU:1": {
-                "XLA Modules": [("jit_f(1)", 10, 130, 0)], "XLA Ops": [("%fusion = x", 10, 60, 0)],
-            },
-        }  # fmt: skip
-        rows = parts_of(profile_of(planes, self.STEPS))
-        assert [(row["device"], row["start"], row["end"]) for row in rows] == [
-            (TPU, 0, 100), (TPU, 100, 190), ("/device:TPU:1", 10, 130)
-        ]  # fmt: skip
 
     def test_a_core_without_marks_takes_part_in_no_step(self):
         planes = {
