@@ -1,9 +1,14 @@
 """Allocator records in a few words, and a slow answer to compare the fast one with."""
 
 from collections import defaultdict
+from itertools import pairwise
 
-from tests.profile.fake import columns_of
+from hypothesis import strategies as st
+from tests.profile.fake import FakeReader, columns_of
 
+from peakline.api import Profile
+from peakline.memory.origins.stacks import Origins
+from peakline.memory.signatures import read_history
 from peakline.tables.tables import check_columns
 
 
@@ -107,3 +112,75 @@ def _one(records):
             default=None,
         ),
     }
+
+
+_size_of_histories = st.integers(1, 9)
+
+record = st.fixed_dictionaries(
+    {
+        "activity": st.sampled_from(["allocation"] * 5 + ["deallocation"] * 4 + ["reservation"]),
+        "address": st.none() | st.integers(0, 24),
+        "allocated_bytes": _size_of_histories,
+    },
+    optional={
+        "allocation_id": st.none() | st.integers(0, 6),
+        "allocator": st.sampled_from(["a", "b"]),
+        "requested_bytes": st.none() | st.integers(0, 12),
+        "in_use_bytes": st.none() | st.integers(0, 60),
+        "reserved_bytes": st.none() | st.integers(0, 5),
+        "op": st.sampled_from([None, "", "p", "q"]),
+        "region_type": st.sampled_from([None, "temp"]),
+        "data_type": st.sampled_from([None, "float"]),
+        "shape": st.sampled_from([None, "[1,2]", "[1, 2]", "(3,)"]),
+    },
+)
+records = st.lists(record, min_size=1, max_size=40)
+
+
+def history(rows):
+    """The history of records given as dicts, a picosecond apart."""
+    return read_history(events(rows))
+
+
+def steps_at(*bounds):
+    """Steps ``train 0`` ... between the times ``bounds``: one fewer than there are bounds."""
+    rows = [
+        {"step_id": n, "name": f"train {n}", "start_ps": start, "end_ps": end}
+        for n, (start, end) in enumerate(pairwise(bounds))
+    ]
+    return check_columns("steps", columns_of("steps", rows))
+
+
+def stack_rows(stacks):
+    """The table ``stacks``: each is a list of frames, the innermost first: ``(function, file,
+    line)``, or the name of what is written in C.
+    """
+    return [
+        {"stack_id": number, "depth": depth}
+        | dict(zip(("function", "file", "line"), one if isinstance(one, tuple) else (one,),
+                   strict=False))
+        for number, frames in enumerate(stacks)
+        for depth, one in enumerate(frames)
+    ]  # fmt: skip
+
+
+def origins(stacks, rows=None):
+    """The origins of ``rows``: without any, of one allocation for each stack."""
+    if rows is None:
+        rows = [
+            {"activity": "allocation", "address": n, "allocated_bytes": 8, "stack_id": n}
+            for n in range(len(stacks))
+        ]
+    table = check_columns("stacks", columns_of("stacks", stack_rows(stacks)))
+    return Origins(table, read_history(events(rows)))
+
+
+def profile_with(rows, steps=(), stacks=()):
+    """A profile of these records."""
+    tables = {"allocator_events": events(rows), "steps": steps, "stacks": stack_rows(stacks)}
+    return Profile(FakeReader(tables))
+
+
+def of_kind(profile, kind):
+    """The findings of memory of one kind."""
+    return [finding for finding in profile.memory().findings if finding.kind == kind]

@@ -1,9 +1,8 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.analysis.histories import history, records, steps_at
 from tests.analysis.kinds import found_by
-from tests.analysis.records import alloc, free
+from tests.analysis.records import alloc, free, history, records, steps_at
 
 from peakline.findings.kinds import churn as kind
 from peakline.memory.churn import SHORT, find_churn

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.analysis.histories import records, steps_at
-from tests.analysis.records import alloc, events, free, reference
+from tests.analysis.records import alloc, events, free, records, reference, steps_at
 from tests.each_row import each_row
 
 import peakline
@@ -18,7 +17,9 @@ from peakline.compare.matching import match_allocators, match_kinds, stem_of
 from peakline.compare.memory import compare
 from peakline.compare.state import SPECIAL, Kind, state_of
 from peakline.errors import NotFoundError
+from peakline.findings.finding import Finding
 from peakline.findings.memory_answer import explain_memory
+from peakline.findings.ranking import is_worse
 from peakline.memory.signatures import normal_shape
 from peakline.tables.tables import empty_columns
 
@@ -386,3 +387,33 @@ def test_the_nearest_shape_of_an_op_is_its_partner():
     before = [kind("[32, 128]"), kind("[32, 10]"), kind("[128]")]
     after = [kind("[64, 128]"), kind("[64, 10]"), kind("[128]")]
     assert set(match_kinds(before, after)) == set(zip(before, after, strict=True))
+
+
+def finding(kind, severity="warning", **evidence):
+    return Finding(kind, severity, "it is so", evidence, "do it")
+
+
+@each_row(
+    ("kind", "name", "before", "after", "worse"),
+    [
+        ("leak", "bytes_per_step", 100, 126, False),
+        ("huge_temporary", "saved_bytes", 100, 126, True),
+        ("huge_temporary", "saved_bytes", 100, 125, False),
+        ("huge_temporary", "saved_bytes", 126, 100, False),
+        ("huge_temporary", "saved_bytes", None, 100, False),
+        ("python_work", "gain_share", 0.20, 0.30, True),
+        # Half as much again, and little of the time.
+        ("python_work", "gain_share", 0.02, 0.06, False),
+        ("python_work", "gain_share", 0.30, 0.36, False),
+        ("no_such_kind", "saved_bytes", 1, 100, False),
+    ],
+)
+def test_it_says_that_more_would_go(kind, name, before, after, worse):
+    assert is_worse(finding(kind, **{name: before}), finding(kind, **{name: after})) == worse
+
+
+def test_a_graver_one_is_worse_and_a_lighter_one_is_not():
+    info, warning = finding("python_work", "info"), finding("python_work")
+    assert is_worse(info, warning)
+    assert not is_worse(warning, info)
+    assert not is_worse(warning, warning)

@@ -1,16 +1,24 @@
+"""Free bytes that do not fit: fragmentation, segments, and who waits for memory."""
+
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.analysis.histories import history, records
 from tests.analysis.kinds import found_by
-from tests.analysis.records import alloc, free
+from tests.analysis.records import alloc, free, history, of_kind, profile_with, records
 from tests.each_row import each_row
 
+import peakline
 from peakline.findings.kinds import fragmentation as kind
+from peakline.memory.fit.waits import LATE_PS, waits_of
 from peakline.memory.fragmentation.holes import find_fragmentation
+from peakline.memory.fragmentation.segments import segments_taken
 from reference.memory_history import buffers, fragmentation
+from reference.xspace_builder import SpaceBuilder
 
 KIB = 1024
 
@@ -154,3 +162,169 @@ def test_the_course_and_the_forced_requests_equal_the_slow_answer(rows, data):
             assert tuple(figures) == course[row]
         assert len(found.time_ps) == len(made.rows_of(number))
         assert [(f.row, f.new_bytes, f.free, f.largest) for f in found.forced] == forced
+
+
+MIB = 1 << 20
+
+
+def segment(size, op, action="segment_alloc"):
+    return {
+        "activity": "reservation", "allocated_bytes": size, "region_type": action, "op": op,
+    }  # fmt: skip
+
+
+def job(count, *, op="encode"):
+    """Each step needs a little more than the one before, and takes a segment for it."""
+    rows = []
+    for number in range(count):
+        size = (100 + number) * MIB
+        rows += [segment(size, op), alloc(number, size, op=op), free(number)]
+    return rows
+
+
+def test_what_was_taken_in_vain():
+    found = segments_taken(history(job(4)), 0)
+    assert (found.segments, found.forced) == (4, 2)
+    assert (found.reserved_bytes, found.used_bytes) == ((100 + 101 + 102 + 103) * MIB, 103 * MIB)
+    assert found.ops == (("encode", 205 * MIB, 2),)
+
+
+def test_what_is_too_little_or_not_recorded():
+    assert segments_taken(history(job(1)), 0) is None
+    assert segments_taken(history([alloc(1, 8), free(1)]), 0) is None
+    # Each segment is given back before the next is taken.
+    rows = []
+    for number in range(4):
+        size = (100 + number) * MIB
+        rows += [segment(size, "x"), alloc(number, size), free(number)]
+        rows += [segment(size, "x", "segment_free")]
+    assert segments_taken(history(rows), 0) is None
+
+
+def test_fragmentation_of_segments():
+    (finding,) = of_kind(profile_with(job(4)), "fragmentation")
+    assert "2 of 4 segments were taken while enough was free" in finding.title
+    assert (finding.evidence["op"], finding.evidence["forced"]) == ("encode", 2)
+    assert finding.evidence["wasted_bytes"] == 205 * MIB
+    assert of_kind(profile_with(job(1)), "fragmentation") == []
+
+
+def growing(count, *, settles=False):
+    """A small pool in which a tensor grows by each token, or has one of two sizes."""
+    rows = []
+    for number in range(count):
+        size = (5 + (number % 2 if settles else number)) * MIB
+        rows += [segment(20 * MIB, "extend")] if number % 4 == 0 else []
+        rows += [alloc(number, size, op="extend"), free(number)]
+    return rows
+
+
+def test_a_small_pool_counts_where_sizes_never_settle():
+    found = segments_taken(history(growing(12)), 0)
+    assert (found.reserved_bytes, found.used_bytes) == (60 * MIB, 16 * MIB)
+    assert found.ops[0][0] == "extend"
+    assert segments_taken(history(growing(12, settles=True)), 0) is None
+    # State that is made once for each weight.
+    assert segments_taken(history(growing(11)), 0) is None
+
+
+DATA = Path(__file__).parents[1] / "data" / "memory_waits"
+
+
+@pytest.fixture
+def tight():
+    with peakline.open(DATA / "limit_24.xplane.pb.gz") as profile:
+        yield profile
+
+
+def test_ops_that_waited_for_other_threads_are_found(tight):
+    found = waits_of(tight)
+    assert len(found) > 20
+    assert {one.allocator for one in found} == {"bfc_cpu_allocator_for_gpu"}
+    assert min(one.wait_ps for one in found) > LATE_PS
+    events = tight.columns("allocator_events")
+    for one in found:
+        assert events.names("activity")[one.row] == "allocation"
+        assert one.begin_ps + one.wait_ps == events.array("time_ps")[one.row]
+        # Just before it was served, another thread freed memory.
+        earlier = events.array("time_ps")[: one.row]
+        freed = np.array(events.names("activity").to_list()[: one.row]) == "deallocation"
+        assert ((earlier > one.begin_ps) & freed).any()
+
+
+def test_the_finding_says_how_long_and_for_what(tight):
+    (finding,) = [one for one in tight.time().findings if one.kind == "allocation_wait"]
+    assert finding.severity == "warning"
+    assert "waited for memory that other threads held" in finding.title
+    evidence = finding.evidence
+    assert evidence["count"] == len(waits_of(tight))
+    assert 0.05 < evidence["share"] <= 1
+    assert len(finding.rows) == 20
+    waited = [row["wait_ps"] for row in finding.rows]
+    assert waited == sorted(waited, reverse=True)
+
+
+def test_nothing_waits_where_there_is_enough():
+    with peakline.open(DATA / "limit_65536.xplane.pb.gz") as profile:
+        assert waits_of(profile) == []
+        assert "allocation_wait" not in {one.kind for one in profile.time().findings}
+
+
+MEMORY = {
+    "allocator_name": "GPU_0_bfc", "bytes_reserved": 0, "fragmentation": 0.0,
+    "peak_bytes_in_use": 0, "tf_op": "MatMul", "data_type": 1, "region_type": "temp",
+    "tensor_shape": "[8]", "bytes_limit": 0,
+}  # fmt: skip
+
+
+def memory(line, kind, at, address, size, in_use, limit=4096):
+    line.event(
+        kind,
+        at,
+        0,
+        MEMORY
+        | {
+            "bytes_allocated": in_use,
+            "bytes_available": limit - in_use,
+            "requested_bytes": size,
+            "allocation_bytes": size,
+            "addr": address,
+        },
+    )
+
+
+def recorded(tmp_path, late_ps, room, *, busy_ps=0):
+    """One thread holds 2,048 bytes; another op, which works for ``busy_ps`` first, needs as much
+    and gets it when they are freed.
+    """
+    builder = SpaceBuilder()
+    host = builder.host()
+    holder, waiter = host.line("holder", 0), host.line("waiter", 0)
+    memory(holder, "MemoryAllocation", 100, 4096, 2048, 2048, room)
+    memory(holder, "MemoryDeallocation", 500 + late_ps - 10, 4096, 2048, 0, room)
+    waiter.event("MatMul", 500, late_ps + 1000)
+    if busy_ps:
+        waiter.event("Transpose", 500, busy_ps)
+        waiter.event("Inside", 510, busy_ps - 20)
+    memory(waiter, "MemoryAllocation", 500 + late_ps, 4096, 2048, 2048, room)
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(builder.space.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("late_ps", "room", "waits"),
+    [(2 * LATE_PS, 2048, 1), (2 * LATE_PS, 8192, 0), (LATE_PS // 2, 2048, 0)],
+)
+def test_late_is_a_wait_only_where_there_was_no_room(tmp_path, late_ps, room, waits):
+    with peakline.open(recorded(tmp_path, late_ps, room)) as profile:
+        assert len(waits_of(profile)) == waits
+
+
+@pytest.mark.parametrize(
+    ("busy_ps", "wait_ps"), [(LATE_PS + 5, [LATE_PS + 95]), (LATE_PS + 101, []), (2 * LATE_PS, [])]
+)
+def test_a_thread_that_works_does_not_wait(tmp_path, busy_ps, wait_ps):
+    path = recorded(tmp_path, 2 * LATE_PS + 100, 2048, busy_ps=busy_ps)
+    with peakline.open(path) as profile:
+        assert [one.wait_ps for one in waits_of(profile)] == wait_ps

@@ -1,18 +1,39 @@
-"""What would lower a program's memory, for dumps of JAX programs of ours; that following it saves
-what it says is in tests/conformance/test_hlo_advice_peers.py.
-"""
+"""What a compiled program could do with less: findings in its instructions."""
 
 from functools import cache
 from pathlib import Path
 from random import Random
 
 import pytest
+from tests.analysis.records import alloc, events, free, history, origins, steps_at
+from tests.analysis.timing.traces import HOST_PLANE, profile_of
+from tests.each_row import each_row
+from tests.profile.fake import FakeReader
 
 import peakline
 from peakline.hlo.advice import WORTH, advice_of
 from peakline.hlo.memory import memory_of
 from peakline.hlo.packing import packed_heaps, repack
+from peakline.memory.marks import find_marks
+from peakline.memory.origins.op_events import op_events_of
+from peakline.memory.peak.buffers import buffers_at_peak
+from peakline.memory.peak.optimizers import DENSE_OP, dense_gradients
+from peakline.memory.peak.temporaries import (
+    ATTENTION,
+    BROADCAST,
+    DENSE,
+    ONE_HOT,
+    PATCHES,
+    REPEATED,
+    SPARSE,
+    is_broadcast,
+    is_for_each_pair,
+    is_written_out,
+    materialised,
+)
 from peakline.schema import HloProto
+from peakline.tables import Profile
+from peakline.tables.derived import DERIVED
 
 DUMPS = Path(__file__).parents[1] / "data" / "hlo"
 AFTER = "cpu_after_optimizations.hlo.pb"
@@ -230,3 +251,210 @@ def test_strange_programs_do_no_harm(tmp_path, name):
                 assert one.title
             for heap in packed_heaps(memory_of(profile, 0)):
                 assert heap.packed.heap_bytes >= heap.trace.pieces.live_peak()
+
+
+MIB = 1 << 20
+
+
+def what(*ops, shape="[64, 64, 9]", types=None, stacks=None, others=MIB):
+    """What the temporaries of these ops are; beside them there is a weight."""
+    rows = [alloc(1, others, op="weight", shape="[3]")]
+    rows += [
+        alloc(10 + n, 8 * MIB, op=op, shape=shape, **({} if stacks is None else {"stack_id": n}))
+        for n, op in enumerate(ops)
+    ]
+    rows += [free(10 + n) for n in range(len(ops))]
+    made = history(rows)
+    found = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, len(rows))), made.measured)
+    codes = tuple(
+        number for number in range(len(made.signatures)) if made.signatures[number].op in ops
+    )
+    who = None if stacks is None else origins(stacks, rows)
+    said = materialised(made, found, codes, types or {}, who, None)
+    return None if said is None else said.what
+
+
+@each_row(
+    ("ops", "shape", "expected"),
+    [
+        (["loss/one_hot"], "[64, 9]", ONE_HOT),
+        (["model/ExtractImagePatches"], "[64, 9]", PATCHES),
+        (["grad/UnsortedSegmentSum"], "[64, 9]", DENSE),
+        (["a/BatchMatMulV2", "a/Softmax"], "[8, 64, 64]", ATTENTION),
+        (["a/BatchMatMulV2", "a/Softmax"], "[8, 64, 9]", None),
+        (["a/einsum", "a/softmax"], "", ATTENTION),
+        (["distances/sub"], "[64, 64, 9]", BROADCAST),
+        # What a model needs: the result of a product, and what is as large as its inputs together.
+        (["model/MatMul"], "[64, 9]", None),
+        (["model/Relu", "model/MatMul"], "[64, 9]", None),
+        (["model/concat_1"], "[64, 9]", None),
+        (["model/Tile"], "[64, 9]", None),
+        # ... but where an element-wise op reads it.
+        (["model/Tile", "model/mul"], "[64, 64, 9]", BROADCAST),
+        # A table of all pairs of two vectors, and what another shape is half as large as.
+        (["model/Tile", "model/mul"], "[64, 9]", BROADCAST),
+        (["metric/Tile", "metric/Greater"], "[64, 9]", BROADCAST),
+        (["model/Tile", "model/mul"], "[8, 9, 64, 3]", BROADCAST),
+        (["graph/ScatterNd"], "[64, 64]", SPARSE),
+        (["graph/ScatterNd"], "[64, 9]", DENSE),
+        (["model/Tile", "model/Reshape"], "[64, 64, 9]", None),
+        # What layers make for themselves is no broadcast.
+        (["aten::lstm"], "[64, 64, 9]", None),
+        (["model/CudnnRNNV3"], "[64, 64, 9]", None),
+        # Pairs of numbers may be what is needed, and so are rows that are looked up.
+        (["distances/sub"], "[64, 64]", None),
+        (["words/embedding"], "[64, 32, 9]", None),
+    ],
+)
+def test_what_it_is(ops, shape, expected):
+    assert what(*ops, shape=shape) == expected
+
+
+def test_it_is_much_larger_than_what_else_there_is():
+    assert what("distances/sub", others=2 * MIB) == BROADCAST
+    assert what("distances/sub", others=3 * MIB) is None
+
+
+def test_types_say_more_than_names():
+    assert what("x", types={"x": "OneHot"}) == ONE_HOT
+    assert what("one_hot", types={"one_hot": "MatMul"}) is None
+
+
+def test_the_outermost_op_of_a_stack_says_it():
+    assert what("aten::copy_", stacks=[["aten::copy_", "aten::one_hot"]]) == ONE_HOT
+    assert what("x", stacks=[[("at::_ops::im2col::call(at::Tensor)", "??", 0)]]) == PATCHES
+
+
+def joined(shape="[24, 96, 384]", *, repeat="pair/Tile", part="[24, 96, 192]", size=4, ends=False):
+    """What the join of ``shape`` is, of 8 MiB, made while what was repeated lived."""
+    rows = [
+        alloc(1, MIB, op="weight", shape="[3]"),
+        alloc(2, size * MIB, op=repeat, shape=part),
+        *([free(2)] if ends else []),
+        alloc(3, 8 * MIB, op="pair/concat", shape=shape),
+        *([] if ends else [free(2)]),
+        free(3),
+    ]
+    made = history(rows)
+    found = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, len(rows))), made.measured)
+    signatures = made.signatures
+    code = next(n for n in range(len(signatures)) if signatures[n].op == "pair/concat")
+    said = materialised(made, found, (code,), {"pair/concat": "ConcatV2"}, None, None)
+    return None if said is None else said.what
+
+
+def test_a_softmax_that_allocates_nothing():
+    scores = "attention/MatMul_1"
+    types = {scores: "BatchMatMulV2", "attention/Softmax": "Softmax", "logits/Softmax": "Softmax"}
+    assert what(scores, shape="[8, 64, 64]", types=types) == ATTENTION
+    del types["attention/Softmax"]
+    assert what(scores, shape="[8, 64, 64]", types=types) is None
+
+
+def test_what_is_repeated_and_joined():
+    assert joined() == REPEATED
+    assert joined(repeat="pair/BroadcastTo") == REPEATED
+    # What is not repeated, is a small part (coordinates of pixels), has other items, or is gone.
+    assert joined(repeat="pair/Relu") is None
+    assert joined(part="[24, 96, 2]", size=1) is None
+    assert joined(part="[96, 24, 192]") is None
+    assert joined("[24, 384]", part="[24, 192]") is None
+    # PyTorch's allocator records no shapes.
+    assert joined("", part="") == REPEATED
+    assert joined("", part="", repeat="pair/Relu") is None
+    assert joined(ends=True) is None
+
+
+NODE = "autograd::engine::evaluate_function: SubBackward0"
+
+
+def job(ops, rows):
+    """The ops ``(name, begin, end, dimensions)`` of a thread, and its allocator's records."""
+    stats = [(n, "Input Dims", op[3]) for n, op in enumerate(ops) if len(op) > 3]
+    base = profile_of({HOST_PLANE: {"1": [op[:3] for op in ops]}}, stats=stats, kind="chrome_trace")
+    tables = {name: base.columns(name) for name in ("planes", "lines", "events", "event_stats")}
+    reader = FakeReader(tables | {"allocator_events": events(rows), "stacks": []})
+    made = history(rows)
+    found = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, 1000)), made.measured)
+    return made, found, op_events_of(Profile(reader.of_format("chrome_trace"), derived=DERIVED))
+
+
+def broadcast(dims, *others):
+    rows = [alloc(1, 32 * MIB, op="aten::sub", time_ps=5), free(1, time_ps=90)]
+    made, found, ops = job([("aten::sub", 0, 10, dims), *others], rows)
+    return is_broadcast(made, found, 0, (0,), ops)
+
+
+MATRIX, CUBE = "[[4096, 1], [1, 2048]]", "[[256, 1, 128], [1, 256, 128]]"
+
+
+@each_row(
+    ("dims", "others", "expected"),
+    [
+        (CUBE, [], True),
+        # Pairs of numbers: a product reads them, a norm reduces them, or only their gradient is
+        # summed up.
+        (MATRIX, [("aten::linear", 20, 30, "[[4096, 2048], [8, 2048]]")], False),
+        (MATRIX, [("aten::mean", 20, 30, "[[4096, 2048]]")], True),
+        (MATRIX, [(NODE, 20, 40), ("aten::sum", 21, 30, "[[4096, 2048]]")], False),
+        # Not larger than what it reads.
+        ("[[4096, 2048], [1, 2048]]", [], False),
+        # What says nothing of its result.
+        ("[[99], [98]]", [], True),
+        ("[[-1], [99999999999999999999]]", [], False),
+        ("7", [], True),
+    ],
+)
+def test_broadcasts(dims, others, expected):
+    assert broadcast(dims, *others) is expected
+
+
+@each_row(
+    ("dims", "scores", "expected"),
+    [
+        ("[[255, 64], [128, 128]]", "[[2, 4, 128, 128]]", True),
+        ("[[255, 64], [32, 128]]", "[[2, 4, 128, 128]]", False),
+        ("[[255, 64], [128, 128]]", "[[2, 4, 128, 64]]", False),
+    ],
+)
+def test_rows_for_each_pair(dims, scores, expected):
+    rows = [alloc(1, 4 * MIB, op="aten::embedding", time_ps=5), free(1, time_ps=90)]
+    ops = [("aten::embedding", 0, 10, dims), ("aten::softmax", 20, 30, scores)]
+    made, _, known = job(ops, rows)
+    assert is_for_each_pair(made, 0, known) is expected
+
+
+@each_row(("rows_read", "is_dense"), [(512, True), (65_536, False)])
+def test_dense_gradients_of_embeddings(rows_read, is_dense):
+    rows = [
+        alloc(1, 8 * MIB, op="aten::empty", time_ps=15),
+        alloc(2, MIB, op="aten::mm", time_ps=30),
+        free(2, time_ps=40),
+        free(1, time_ps=60),
+    ]
+    ops = [
+        (DENSE_OP, 10, 25, f"[[{rows_read}, 32], [{rows_read}]]"),
+        ("aten::empty", 12, 18),
+        ("aten::mm", 28, 35),
+    ]
+    found = dense_gradients(*job(ops, rows))
+    assert (found is not None) is is_dense
+    if found is not None:
+        assert found.rows.tolist() == [0]
+        assert (found.bytes, found.peak_after) == (8 * MIB, MIB + 512 * 32 * 4)
+
+
+@each_row(
+    ("dims", "expected"),
+    [
+        ("[[6, 1, 256], []]", True),
+        # An image that is made four times as large; nothing recorded.
+        ("[[2048, 1024], []]", False),
+        ("", False),
+    ],
+)
+def test_what_is_written_out_many_times(dims, expected):
+    rows = [alloc(1, 32 * MIB, op="aten::repeat", time_ps=5), free(1, time_ps=90)]
+    made, _, ops = job([("aten::repeat", 0, 10, dims)], rows)
+    assert is_written_out(made, 0, ops) is expected
+    assert not is_written_out(made, 0, None)

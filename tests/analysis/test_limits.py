@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analysis.histories import steps_at
-from tests.analysis.records import alloc, free
+from tests.analysis.records import alloc, free, steps_at
 from tests.analysis.test_diff import answer, program
 from tests.each_row import each_row
 

@@ -1,26 +1,30 @@
-"""All analyses together, as `explain_memory` gives them."""
+"""All analyses together, as `explain_memory` gives them, and the bytes that live at a record."""
+
+from __future__ import annotations
 
 import json
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.analysis.histories import history, records, steps_at
-from tests.analysis.records import alloc, events, free
+from tests.analysis.records import alloc, events, free, history, records, steps_at
 from tests.each_row import each_row
+from tests.profile.fake import FakeReader, columns_of
 
 import peakline
 from peakline.deadline import Deadline, within
-from peakline.errors import DeadlineError
+from peakline.errors import DeadlineError, NotFoundError
 from peakline.findings.finding import Finding
-from peakline.findings.memory_answer import explain_memory
+from peakline.findings.memory_answer import Notice, answer_memory, explain_memory
 from peakline.memory.churn import find_churn
 from peakline.memory.fragmentation.holes import find_fragmentation
 from peakline.memory.growth.series import find_growth
 from peakline.memory.marks import find_marks
+from peakline.memory.over_time.live import LiveBytes
 from peakline.memory.peak.buffers import buffers_at_peak
 from peakline.memory.savings.answer import find_savings
 from peakline.memory.savings.op_use import read_op_use
+from peakline.tables import Profile
 from peakline.tables.tables import empty_columns
 from peakline.text import size_text
 
@@ -136,3 +140,148 @@ def test_no_analysis_goes_on_when_nobody_waits_any_more(analysis):
     asked()
     with within(Deadline(0)), pytest.raises(DeadlineError):
         asked()
+
+
+STEPS = columns_of(
+    "steps",
+    [
+        {"step_id": 0, "name": "train 170", "start_ps": 10, "end_ps": 19},
+        {"step_id": 1, "name": "train 171", "start_ps": 20, "end_ps": 29},
+    ],
+)
+EVENTS = events(
+    [
+        alloc(1, 100, op="a", time_ps=5),
+        free(1, time_ps=11, step_id=0),
+        alloc(2, 30, op="b", time_ps=12, step_id=0),
+        alloc(3, 20, op="loader", time_ps=13),
+        free(3, time_ps=21),
+        alloc(4, 5, op="late", time_ps=35, step_id=1),
+    ]
+)
+
+
+def test_the_whole_profile():
+    answer = explain_memory(EVENTS, STEPS)
+    (peak,) = answer.allocators
+    assert (peak.peak_bytes, answer.step, answer.findings, answer.notices) == (100, None, (), ())
+
+
+@each_row("step", ["0", "train 170"])
+def test_a_step_takes_what_ran_during_it_on_any_thread(step):
+    answer = explain_memory(EVENTS, STEPS, step=step)
+    (peak,) = answer.allocators
+    assert answer.step == 0
+    assert {buffer.op: buffer.bytes for buffer in peak.peak_buffers} == {"b": 30, "loader": 20}
+    assert (peak.peak_time_ps, peak.peak_step) == (13, None)
+
+
+def test_a_step_takes_its_own_records_wherever_they_are():
+    (peak,) = explain_memory(EVENTS, STEPS, step="1").allocators
+    assert (peak.peak_bytes, peak.peak_time_ps) == (35, 35)
+
+
+@each_row("step", ["2", "train 9", "-1", ""])
+def test_an_unknown_step(step):
+    with pytest.raises(NotFoundError, match=r"no step .* ids 0 to 1"):
+        explain_memory(EVENTS, STEPS, step=step)
+
+
+def test_an_unknown_step_of_a_profile_without_steps():
+    with pytest.raises(NotFoundError, match="has no steps"):
+        explain_memory(EVENTS, columns_of("steps", []), step="0")
+
+
+def test_no_records_no_allocators():
+    assert explain_memory(events([]), STEPS).allocators == ()
+
+
+def test_notices_count_what_could_not_be_followed():
+    rows = [alloc(1, 1, allocator="x"), alloc(1, 1, allocator="x"), free(9, allocator="x")]
+    rows += [alloc(None, 1, allocator="x"), free(None, allocator="x")]
+    answer = explain_memory(events(rows), STEPS)
+    assert [(n.kind, n.count) for n in answer.notices] == [
+        ("untracked_allocation", 2),
+        ("double_allocation", 1),
+        ("unmatched_deallocation", 1),
+    ]
+    assert all(isinstance(n, Notice) and n.detail.startswith("x: ") for n in answer.notices)
+
+
+def test_freeing_memory_from_before_the_profile_is_no_notice():
+    rows = [alloc(1, 10, in_use_bytes=100), free(9, 50, in_use_bytes=50)]
+    assert explain_memory(events(rows), STEPS).notices == ()
+
+
+def test_what_was_guessed_is_counted_once_however_often_it_is_asked():
+    rows = [row | {"allocator": name} for name in "ab" for row in (alloc(1, 5), alloc(1, 7))]
+    profile = Profile(FakeReader({"allocator_events": events(rows)}))
+    answer_memory(profile, allocator="a")
+    assert [(w.kind, w.count) for w in profile.warnings] == [("double_allocation", 1)]
+    # The other allocator's is another one.
+    for _ in range(2):
+        answer_memory(profile)
+        assert [(w.kind, w.count) for w in profile.warnings] == [("double_allocation", 2)]
+    # Each question has its own, and what it was told is not taken from those that follow.
+    shared = Profile(FakeReader({"allocator_events": events(rows)}))
+    for _ in range(2):
+        with shared.question() as warnings:
+            answer_memory(shared)
+            assert [(w.kind, w.count) for w in warnings()] == [("double_allocation", 2)]
+    answer_memory(shared)
+    assert [(w.kind, w.count) for w in shared.warnings] == [("double_allocation", 2)]
+
+
+@each_row("size", [-5, 2**48 + 1, 2**63 - 1])
+def test_a_size_that_no_memory_has_is_unknown_and_told(size):
+    answer = explain_memory(events([alloc(1, size, op="a"), alloc(2, 100, op="b")]), STEPS)
+    (peak,) = answer.allocators
+    assert (peak.peak_bytes, peak.live_at_end_bytes) == (100, 100)
+    assert [(notice.kind, notice.count) for notice in answer.notices] == [("implausible_size", 1)]
+
+
+def _buffers(seed: int, row_type: type) -> tuple[LiveBytes, list[tuple[int, int, int, int]]]:
+    random = np.random.default_rng(seed)
+    rows = np.flatnonzero(random.random(200) < 0.5)
+    ends = np.where(random.random(rows.size) < 0.2, -1, rows + random.integers(1, 60, rows.size))
+    sizes = random.integers(0, 1 << 50, rows.size)
+    asked = sizes - sizes // 3
+    return LiveBytes(rows, ends.astype(row_type), sizes, asked), list(
+        zip(rows.tolist(), ends.tolist(), sizes.tolist(), asked.tolist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("row_type", [np.int32, np.int64])
+@pytest.mark.parametrize("seed", range(8))
+def test_live_bytes_are_the_sums_of_the_buffers_that_live_then(seed, row_type):
+    found, buffers = _buffers(seed, row_type)
+    random = np.random.default_rng(seed + 100)
+    group = random.integers(0, 4, found.rows.size)
+    low, high = sorted(random.integers(-1, 259, 2).tolist())
+    moments = np.sort(random.integers(low, high + 1, 37))
+    for requested in (False, True):
+        own = found.at(moments, group.astype(np.int8), 4, requested=requested)
+        plain = [
+            [
+                sum(
+                    buffer[2 + requested]
+                    for buffer, code in zip(buffers, group.tolist(), strict=True)
+                    if code == one and buffer[0] <= at and (buffer[1] < 0 or buffer[1] > at)
+                )
+                for at in moments.tolist()
+            ]
+            for one in range(4)
+        ]
+        assert own.tolist() == plain
+    for at in (-1, low, high):
+        live = [
+            place for place, (row, end, *_) in enumerate(buffers) if row <= at < (end % (1 << 60))
+        ]
+        assert found.live_at(at).tolist() == live
+
+
+def test_no_moments_and_no_buffers():
+    nothing = np.zeros(0, np.int64)
+    empty = LiveBytes(nothing, nothing, nothing, nothing)
+    assert empty.at(np.array([-1, 3]), nothing, 2).tolist() == [[0, 0], [0, 0]]
+    assert empty.at(nothing, nothing, 2).shape == (2, 0)

@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.analysis.histories import history, records
-from tests.analysis.records import alloc, events, free
+from tests.analysis.records import alloc, events, free, history, records
 from tests.analysis.timing.timelines import profile_of
 
 from peakline.errors import NotFoundError

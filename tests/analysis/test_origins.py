@@ -1,12 +1,14 @@
-"""Whose code made a buffer, by its call stack; second copies; what the stacks add to findings."""
+"""Which lines of the user's program allocated, by stacks or by the compiled program."""
 
 import numpy as np
-from tests.analysis.histories import steps_at
-from tests.analysis.records import alloc, free
-from tests.analysis.stacks import of_kind, origins, profile_with
+from tests.analysis.records import alloc, free, of_kind, origins, profile_with, steps_at
+from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 
+import peakline
+from peakline.findings.program_values import with_readers
 from peakline.memory.origins.stacks import NOTHING, signature_codes
+from peakline.timing.programs.answer import LiveBuffer, ProgramAnswer
 from peakline.trace.frames import Frame
 
 MIB = 1 << 20
@@ -147,3 +149,27 @@ def test_a_leak_has_its_line():
     assert finding.evidence["path"] == "main (train.py:40) > update (train.py:17)"
     (finding,) = of_kind(profile_with([{**row, "stack_id": None} for row in rows], steps), "leak")
     assert "allocated in" not in finding.title
+
+
+def value(instruction):
+    return LiveBuffer(instruction, "copy", "", "", None, 8, None, "f32[4]", "temporary")
+
+
+def test_the_op_that_reads_a_copy(tmp_path):
+    made = Maker()
+    main = made.computation("main")
+    x = made.add(main, "parameter", f32(4), name="x")
+    copy = made.add(main, "copy", f32(4), x, name="copy.1")
+    again = made.add(main, "copy", f32(4), copy, name="copy.2")
+    reads = made.add(main, "negate", f32(4), again, name="negate.1")
+    reads.metadata.op_name = "jit(f)/neg"
+    reads.metadata.source_file, reads.metadata.source_line = "/me/train.py", 7
+    made.add(main, "copy", f32(4), reads, name="copy.3")
+    path = tmp_path / "some.hlo.pb"
+    path.write_bytes(made.data)
+    given = [value(name) for name in ("copy.1", "copy.2{}", "copy.3", "unknown")]
+    with peakline.open(path) as profile:
+        found = with_readers(profile, ProgramAnswer(profile, 0), given)
+    assert [(one.op_name, one.source_line) for one in found] == [
+        ("jit(f)/neg", 7), ("jit(f)/neg", 7), ("", None), ("", None)
+    ]  # fmt: skip

@@ -1,7 +1,6 @@
 import numpy as np
 from hypothesis import given, settings
-from tests.analysis.histories import history, records
-from tests.analysis.records import alloc, events, free
+from tests.analysis.records import alloc, events, free, history, records
 from tests.each_row import each_row
 
 from peakline.memory.signatures import (

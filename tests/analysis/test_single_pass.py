@@ -5,9 +5,8 @@ import json
 import pickle
 
 import numpy as np
-from tests.analysis.histories import history
 from tests.analysis.kinds import growth_findings
-from tests.analysis.records import alloc, free
+from tests.analysis.records import alloc, free, history
 from tests.each_row import each_row
 from tests.profile.fake import columns_of
 

@@ -6,8 +6,7 @@ from copy import deepcopy
 from random import Random
 from typing import Any
 
-from tests.sources.format_samples import Sample
-from tests.sources.format_structure import restructured
+from tests.sources.format_samples import Sample, restructured
 from tests.wire.mutations import mutate, sized_fields
 
 from peakline import schema

@@ -1,6 +1,6 @@
 """Programs in XLA's text form with what compiled programs of one machine do not have.
 
-XLA's parser takes them all (tests/conformance/test_hlo_text_peers.py).
+XLA's parser takes them all (tests/conformance/test_hlo_cost_peers.py).
 """
 
 import re

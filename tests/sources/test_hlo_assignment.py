@@ -1,16 +1,32 @@
-"""Buffer assignments and usage reports as texts: what XLA wrote beside them as protos."""
+"""A program's memory: assignments, live ranges, dumps, damage, and the slow reference."""
+
+import re
+import shutil
+from collections import Counter
+from itertools import permutations
+from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.amplification.cases import hlo_dump
 from tests.amplification.cases.hlo_assignment import values_of_rows
 from tests.each_row import each_row
 from tests.hanging import no_hang
+from tests.reference.hlo import Reference
+from tests.reference.hlo_mutations import mutated
 from tests.sources.format_damage import dice
+from tests.wire.wirebytes import len_field
 
+import peakline
 from peakline.errors import InputError
 from peakline.formats import open_reader
+from peakline.formats.hlo_dump import reader
 from peakline.formats.hlo_text.program import module_name, translate_assignment, translate_program
 from peakline.formats.hlo_text.usage_report import size_text
 from peakline.schema import BufferAssignmentProto, HloProto
+from peakline.tables.program_tables import PROGRAM_TABLES
 
 NAMES = [f"module_{number:04}.jit_{name}.cpu_after_optimizations"
          for number, name in ((0, "flow"), (2, "image"), (6, "table"), (8, "spread"))]  # fmt: skip
@@ -267,3 +283,315 @@ def test_mutants_are_translated_or_one_line(dumps):
         assert HloProto.FromString(data).hlo_module.computations, n
         outcomes["lost"] += bool(len(losses))
     assert min(outcomes.values()) > 5, outcomes
+
+
+LIVE = "-live-range.txt"
+
+
+@pytest.fixture
+def dumped(root, tmp_path):
+    """A copy of the dump of a program, without the files with these ends."""
+
+    def make(*without):
+        folder = tmp_path / "dump"
+        shutil.rmtree(folder, ignore_errors=True)
+        ends = shutil.ignore_patterns(*(f"*{end}" for end in without))
+        return shutil.copytree(root / "tests" / "data" / "xla_live_range", folder, ignore=ends)
+
+    return make
+
+
+def answer(path):
+    with peakline.open(path) as profile:
+        (module,) = profile.sql(
+            "select name, peak_bytes, peak_found_by from hlo_modules"
+        ).to_pylist()
+        rows = profile.sql(
+            'select i.name, b.shape_index, b.bytes, b.kind, b.start, b."end", b.is_live_at_peak '
+            "from hlo_buffers b join hlo_instructions i using (instruction_id) "
+            "order by 1, 2"
+        ).to_pylist()
+        assert not profile.warnings
+    return module, rows
+
+
+def check_lives(path, rows):
+    """The temporaries among these rows live as long as XLA says; how many they are."""
+    # XLA numbers the instructions as the tables do.
+    (text,) = path.glob(f"*{LIVE}")
+    said = {
+        (name, index.replace("{}", "")): (int(start), int(end))
+        for name, index, start, end in re.findall(
+            r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$", text.read_text(), re.MULTILINE
+        )
+    }
+    temporary = [row for row in rows if row["kind"] == "temporary"]
+    for row in temporary:
+        assert (row["start"], row["end"]) == said[row["name"], row["shape_index"]], row
+    return len(temporary)
+
+
+def test_texts_say_what_the_message_says(dumped):
+    module, rows = answer(dumped())
+    assert (module["peak_bytes"], module["peak_found_by"]) == (163944, "heap trace")
+    path = dumped(".hlo.pb")
+    again, found = answer(path)
+    check_lives(path, found)
+    # Ends in a heap trace have the names of the makers, in the texts those of the last users.
+    assert check_lives(path, [row for row in rows if row["end"] not in (None, 33)]) > 15
+    assert again == module
+    at_peak = [row["name"] for row in rows if row["is_live_at_peak"]]
+    assert [row["name"] for row in found if row["is_live_at_peak"]] == at_peak
+    assert len(found) == len(rows)
+
+
+def test_without_the_ranges_the_peak_is_an_upper_bound(dumped):
+    module, _ = answer(dumped(".hlo.pb", LIVE))
+    assert module["peak_found_by"] == "allocations"
+    assert module["peak_bytes"] > 163944
+
+
+def test_what_adds_nothing_is_passed_over(dumped):
+    folder = dumped()
+    for number in ("0006.jit_ranges", "0099.jit_other"):
+        stem = folder / f"module_{number}.cpu_after_optimizations"
+        for extra in ("-memory-usage-report.pb", "-memory-usage-report.txt", "-odd.txt"):
+            stem.with_name(stem.name + extra).write_bytes(b"\n\x03odd\xff")
+        stem.with_name(f"module_{number}.debug_options").write_text("odd")
+    (folder / f"{stem.name}{LIVE}").write_text("odd")
+    assert answer(folder)[0]["name"] == "jit_ranges"
+
+
+ASSIGNMENT = b"""BufferAssignment:
+allocation 0: size 16, preallocated-temp:
+ value: <1 a @0> (size=16,offset=0): f32[4]{0}
+ value: <2 b @0> (size=8,offset=8): f32[2]{0}
+ value: <3 c{1} @0> (size=8,offset=0): f32[2]{0}
+allocation 1: size 16, maybe-live-out:
+ value: <4 d @0> (size=16,offset=0): f32[4]{0}
+"""
+ALLOCATION, DEALLOCATION, SHARE = range(3)
+
+
+def events(ranges):
+    text = "HloLiveRange (max 9):\n  InstructionSequence:\n" + "".join(
+        f"    {place}:i{place}\n" for place in range(9)
+    )
+    text += "  BufferLiveRange:\n" + "".join(f"    {one}\n" for one in ranges)
+    data, losses = translate_assignment(ASSIGNMENT, None, text.encode())
+    assert losses.entries() == []
+    return [
+        (one.kind, one.buffer_id, one.share_with_canonical_id, one.instruction_name)
+        for trace in BufferAssignmentProto.FromString(data).heap_simulator_traces
+        for one in trace.events
+    ]
+
+
+@each_row(
+    "ranges, expected",
+    [
+        # One after the other.
+        (["a{}:1-2", "b{}:3-4"],
+         [(ALLOCATION, 1, 0, "i1"), (DEALLOCATION, 1, 0, "i2"), (ALLOCATION, 2, 0, "i3"),
+          (DEALLOCATION, 2, 0, "i4")]),
+        # The memory of one is taken over: it ends before the other begins.
+        (["a{}:1-3", "b{}:3-4"],
+         [(ALLOCATION, 1, 0, "i1"), (DEALLOCATION, 1, 0, "i3"), (ALLOCATION, 2, 0, "i3"),
+          (DEALLOCATION, 2, 0, "i4")]),
+        # It is shared.
+        (["a{}:1-5", "b{}:3-4"],
+         [(ALLOCATION, 1, 0, "i1"), (SHARE, 2, 1, "i3"), (DEALLOCATION, 2, 0, "i4"),
+          (DEALLOCATION, 1, 0, "i5")]),
+        # Beside each other, one of them a part of a tuple.
+        (["b{}:1-2", "c{1}:2-2"],
+         [(ALLOCATION, 2, 0, "i1"), (ALLOCATION, 3, 0, "i2"), (DEALLOCATION, 2, 0, "i2"),
+          (DEALLOCATION, 3, 0, "i2")]),
+        # What is held all the time has no heap, what is unknown or damaged no event.
+        (["d{}:1-2", "c{}:1-2", "other{}:1-2", "a{}:5-3", "a{}:1-", "a{:1-2", "b{}:1-99999999999"],
+         []),
+        ([], []),
+    ],
+)  # fmt: skip
+def test_events(ranges, expected):
+    assert events(ranges) == expected
+
+
+def test_values_without_allocations_are_no_assignment(root):
+    name = "module_0000.jit_flow.cpu_after_optimizations-buffer-assignment-values.txt"
+    with peakline.open(root / "tests" / "data" / "xla_dump" / name) as profile:
+        (row,) = profile.table("hlo_modules").to_pylist()
+        assert (row["peak_bytes"], row["peak_found_by"]) == (None, None)
+
+
+DATA = Path(__file__).parents[1] / "data"
+DUMPED = sorted(DATA.rglob("*.hlo.pb"))
+SPACES = sorted((DATA / "sessions").glob("jax*/**/*.xplane.pb*"))
+SMALL = sorted(DUMPED, key=lambda path: path.stat().st_size)[:10]
+ROWS_OF = {
+    "computation_id": "hlo_computations",
+    "root_id": "hlo_instructions",
+    "instruction_id": "hlo_instructions",
+    "operand_id": "hlo_instructions",
+    "buffer_id": "hlo_buffers",
+}
+KINDS = ("hlo_reference", "hlo_heap")
+
+
+def expected(protos):
+    """The rows of all programs, numbered through, and what was lost."""
+    tables, losses = {table: [] for table in PROGRAM_TABLES}, Counter()
+    stacks = 0
+    for number, proto in enumerate(protos):
+        one = Reference(proto)
+        losses += one.losses
+        first = {table: len(tables[table]) for table in PROGRAM_TABLES}
+        assert one.tables.keys() == PROGRAM_TABLES
+        for table, rows in one.tables.items():
+            for row in rows:
+                for name in row.keys() & ROWS_OF.keys():
+                    row[name] = None if row[name] is None else row[name] + first[ROWS_OF[name]]
+                if row.get("stack_id") is not None:
+                    row["stack_id"] += stacks
+                tables[table].append(row | ({"module_id": number} if "module_id" in row else {}))
+        stacks += len(proto.hlo_module.stack_frame_index.stack_frames)
+    return tables, losses
+
+
+def check(path, protos, order=None):
+    """Compare all tables of a file; ``order`` is that in which they are read."""
+    tables, losses = expected(protos)
+    with peakline.open(path) as profile:
+        for table in order or sorted(tables):
+            found = profile.table(table).to_pylist()
+            assert len(found) == len(tables[table]), table
+            for row, wanted in zip(found, tables[table], strict=True):
+                assert {name: row[name] for name in wanted} == wanted, table
+        counts = Counter({one.kind: one.count for one in profile.warnings})
+        assert {kind: counts[kind] for kind in KINDS} == {kind: losses[kind] for kind in KINDS}
+
+
+@pytest.mark.parametrize("path", DUMPED, ids=lambda path: path.name)
+def test_programs_that_xla_dumped(path):
+    check(path, [HloProto.FromString(path.read_bytes())])
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.name)
+def test_programs_of_a_profile(path):
+    with peakline.open(path) as profile:
+        programs = profile.programs()
+        protos = [HloProto.FromString(bytes(programs.data(n))) for n in range(len(programs))]
+    assert len(protos) > 5
+    check(path, protos)
+
+
+def write(folder, proto):
+    path = folder / "program.hlo.pb"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("programs")
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32))
+def test_programs_that_no_compiler_writes(folder, seed):
+    rng = Random(seed)
+    made = mutated(rng, HloProto.FromString(rng.choice(SMALL).read_bytes()), rng.randrange(1, 12))
+    order = sorted(PROGRAM_TABLES)
+    rng.shuffle(order)
+    check(write(folder, made), [made], order)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """How often each file was."""
+    counts = Counter()
+    content_of = reader.content_of
+
+    def counting(path, *words):
+        counts[path] += 1
+        return content_of(path, *words)
+
+    monkeypatch.setattr(reader, "content_of", counting)
+    return counts
+
+
+def _profile(tmp_path):
+    for name, content in hlo_dump.programs(2000).items():
+        (tmp_path / name).write_bytes(content)
+    return peakline.open(str(tmp_path))
+
+
+def test_small_programs_are_opened_once_for_all_tables(tmp_path, opened):
+    with _profile(tmp_path) as profile:
+        for table in reader.DumpReader.tables:
+            profile.columns(table)
+    assert len(opened) > 10
+    assert set(opened.values()) == {1}
+
+
+def test_whether_a_table_has_rows_is_known_from_the_first_program(tmp_path, opened):
+    with _profile(tmp_path) as profile:
+        assert profile.has_rows("hlo_instructions")
+        assert len(opened) == 1
+        assert not profile.has_rows("hlo_heap_events")
+        opened.clear()
+        assert not profile.has_rows("hlo_heap_events")
+        assert not opened, "it is known"
+
+
+def test_of_very_many_tiny_programs_some_are_left_out(tmp_path):
+    for number in range(1100):
+        (tmp_path / f"module_{number:04}.f.cpu_after_optimizations.hlo.pb").write_bytes(b"x" * 64)
+    with peakline.open(str(tmp_path)) as profile:
+        # One more for each 2 KiB.
+        assert len(profile.programs()) == 1024 + 1100 * 64 // 2048
+        profile.programs()
+        (warning,) = profile.warnings
+        assert (warning.kind, warning.count) == ("hlo_programs", 42)
+    (tmp_path / "module_0000.f.cpu_after_optimizations.hlo.pb").write_bytes(bytes(128 << 10))
+    with peakline.open(str(tmp_path)) as profile:
+        assert (len(profile.programs()), profile.warnings) == (1100, [])
+
+
+_SAMPLE = next((Path(__file__).parents[1] / "data/hlo").glob("*jit_donate_sgd*.hlo.pb"))
+_METADATA, _WINDOW = 7, 15
+_BROKEN = b"\x0a\x7f"
+"""A text that is longer than what it stands in."""
+
+
+def program(*broken):
+    """A sample in which a field of some of the first instructions is broken, each by its number."""
+    proto = HloProto.FromString(_SAMPLE.read_bytes())
+    numbers = iter(broken)
+    computations = []
+    for computation in proto.hlo_module.computations:
+        made = []
+        for one in computation.instructions:
+            field = next(numbers, None)
+            more = b"" if field is None else len_field(field, _BROKEN)
+            made.append(len_field(2, one.SerializeToString() + more))
+        computation.ClearField("instructions")
+        computations.append(len_field(3, computation.SerializeToString() + b"".join(made)))
+    proto.hlo_module.ClearField("computations")
+    module = proto.hlo_module.SerializeToString() + b"".join(computations)
+    proto.ClearField("hlo_module")
+    return len_field(1, module) + proto.SerializeToString()
+
+
+def test_damage_that_only_some_tables_meet_is_counted_in_any_order(tmp_path):
+    # Metadata is read for every table, a window only for categories.
+    path = tmp_path / "odd.hlo_proto.pb"
+    path.write_bytes(program(_METADATA, _WINDOW))
+    with peakline.open(_SAMPLE) as profile:
+        rows = profile.columns("hlo_instructions").rows
+    found = []
+    for tables in permutations(["hlo_modules", "hlo_instructions", "hlo_computations"]):
+        with peakline.open(path) as profile:
+            counts = {table: profile.columns(table).rows for table in tables}
+            found.append({warning.kind: warning.count for warning in profile.warnings})
+        assert counts["hlo_instructions"] == rows - 1
+    assert found == [{"damaged": 2, "hlo_damaged": 1}] * len(found)

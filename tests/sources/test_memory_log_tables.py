@@ -1,12 +1,20 @@
-import gzip
+"""Tables of memory logs: one log per question, clocks, and the slow reference."""
 
+import gzip
+import re
+
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.each_row import each_row
-from tests.sources.memory_logs import opened, tensor
+from tests.sources.memory_logs import Reference, opened, printed_records, tensor
 
 import peakline
 from peakline import schema
 from peakline.errors import DamagedError, StrictError, UnknownFormatError
+from peakline.findings.memory_answer import explain_memory
+from peakline.formats.memory_log.tables import read_clock
 from peakline.record import MemoryLog, Tensor
 
 NS = 1_795_000_000_000_000_000
@@ -376,3 +384,144 @@ def test_a_large_binary_log_is_read_in_pieces(tmp_path, monkeypatch):
     pieces = peakline.open(str(tmp_path / "log"))
     for name in ("log_records", "allocator_events", "steps"):
         assert pieces.columns(name).to_pylist() == whole.columns(name).to_pylist()
+
+
+_SAMPLES = ("eager_default_allocator", "session_default_allocator")
+_FIELDS = (
+    "allocations", "deallocations", "unmatched_deallocations", "untracked_allocations",
+    "peak_bytes", "live_at_end_bytes",
+)  # fmt: skip
+
+
+def answers(profile):
+    found = explain_memory(profile.columns("allocator_events"), profile.columns("steps"))
+    return {a.allocator: {name: getattr(a, name) for name in _FIELDS} for a in found.allocators}
+
+
+def check(profile, messages):
+    expected = Reference(messages)
+    events = profile.columns("allocator_events").to_pylist()
+    rows = [(e["sequence"], e["allocator"], e["activity"], e["allocation_id"]) for e in events]
+    assert rows == expected.events
+    outputs = profile.columns("tensor_outputs").to_pylist()
+    assert [row["sequence"] for row in outputs if row["is_shared"]] == expected.shared
+    records = profile.columns("log_records").to_pylist()
+    completes = {r["sequence"]: r["completes"] for r in records if r["completes"] is not None}
+    assert completes == expected.completes
+    assert len(records) == len(messages)
+    if events:
+        assert answers(profile) == expected.answers
+
+
+@each_row("name", _SAMPLES)
+def test_real_logs(root, name):
+    path = root / "tests" / "data" / "memory_log" / f"{name}.log.gz"
+    with peakline.open(str(path)) as profile:
+        check(profile, printed_records(path))
+
+
+_STEPS = st.sampled_from([-6, -3, 0, 1])
+_OPS = st.sampled_from(["a", "b"])
+_NUMBERS = st.sampled_from([-1, 0, 1, 2, 3])
+_ALLOCATORS = st.sampled_from(["cpu", "gpu", ""])
+_SIZES = st.integers(0, 1000)
+_BUFFERS = st.builds(
+    schema.AllocationDescription,
+    requested_bytes=_SIZES,
+    allocated_bytes=_SIZES,
+    allocator_name=_ALLOCATORS,
+    allocation_id=_NUMBERS,
+)
+_TENSORS = st.one_of(
+    st.builds(schema.TensorDescription, allocation_description=_BUFFERS),
+    st.builds(schema.TensorDescription),
+)
+_MESSAGES = st.one_of(
+    st.builds(schema.MemoryLogStep, step_id=_STEPS),
+    st.builds(schema.MemoryLogTensorAllocation, step_id=_STEPS, kernel_name=_OPS, tensor=_TENSORS),
+    st.builds(
+        schema.MemoryLogTensorDeallocation, allocation_id=_NUMBERS, allocator_name=_ALLOCATORS
+    ),
+    st.builds(schema.MemoryLogTensorOutput, step_id=_STEPS, kernel_name=_OPS, tensor=_TENSORS),
+    st.builds(
+        schema.MemoryLogRawAllocation,
+        step_id=_STEPS, operation=_OPS, num_bytes=_SIZES, allocation_id=_NUMBERS,
+        allocator_name=_ALLOCATORS,
+    ),
+    st.builds(
+        schema.MemoryLogRawDeallocation,
+        step_id=_STEPS, operation=_OPS, allocation_id=_NUMBERS, allocator_name=_ALLOCATORS,
+        deferred=st.booleans(),
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(messages=st.lists(_MESSAGES, min_size=1, max_size=40))
+def test_any_records(tmp_path_factory, messages):
+    log = schema.MemoryLog()
+    for message in messages:
+        kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(message).__name__.removeprefix("MemoryLog"))
+        target = getattr(log.record.add(thread_id=1), kind.lower())
+        target.CopyFrom(message)
+        target.SetInParent()
+    path = tmp_path_factory.getbasetemp() / "any"
+    path.write_bytes(log.SerializeToString())
+    with peakline.open(str(path)) as profile:
+        check(profile, messages)
+
+
+EPOCH = 1_795_000_000_000_000_000
+DAY = 86_400_000_000_000
+
+
+def clock(*times):
+    return read_clock(np.array(times, np.int64))
+
+
+def test_zero_is_the_first_record():
+    assert clock(EPOCH, EPOCH + 7).time_ps.tolist() == [0, 7000]
+
+
+def test_time_never_goes_backwards():
+    found = clock(EPOCH + 5, EPOCH, EPOCH + 9, EPOCH + 8)
+    assert found.time_ps.tolist() == [0, 0, 4000, 4000]
+    assert found.behind == 2
+
+
+def test_a_record_without_a_time_has_that_of_the_one_before():
+    found = clock(0, EPOCH, 0, EPOCH + 1, 0)
+    assert found.time_ps.tolist() == [0, 0, 0, 1000, 1000]
+    assert (found.missing, found.behind) == (3, 0)
+
+
+def test_without_any_time_the_number_of_the_record_stands_for_it():
+    found = clock(0, 0, 0)
+    assert found.time_ps.tolist() == [0, 1, 2]
+    assert found.numbered
+    assert found.missing == 3
+
+
+def test_a_time_too_far_from_the_first():
+    found = clock(EPOCH, EPOCH + 200 * DAY)
+    assert found.time_ps.tolist() == [0, (2**63 - 1) // 1000 * 1000]
+    assert found.far == 1
+
+
+@each_row("turn", [DAY, 366 * DAY])
+def test_a_clock_without_date_or_year_goes_on(turn):
+    # The third was logged by a thread that was late.
+    found = clock(turn - 5, 3, turn - 1, 4)
+    assert found.time_ps.tolist() == [0, 8000, 8000, 9000]
+    assert found.behind == 1
+
+
+def test_a_log_that_changes_to_times_without_a_year():
+    year_less = 300 * DAY
+    found = clock(EPOCH, EPOCH + 5, year_less, year_less + 2, EPOCH + 8, year_less + 4)
+    assert found.time_ps.tolist() == [0, 5000, 5000, 7000, 8000, 9000]
+    assert found.behind == 0
+
+
+def test_no_records():
+    assert read_clock(np.zeros(0, np.int8)).time_ps.tolist() == []

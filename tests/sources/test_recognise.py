@@ -6,11 +6,14 @@ import pickle
 import pickletools
 import re
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import pytest
 from google.protobuf import json_format, text_format
 from tests.each_row import each_row
 from tests.hanging import no_hang
+from tests.sources.format_checks import all_verbs, ask_everything, run_verb
 from tests.sources.format_samples import samples
 
 from peakline import schema
@@ -219,3 +222,17 @@ def test_what_cannot_be_read_is_named(data, note):
 def test_nothing_takes_the_square_of_what_it_looks_at(head):
     with no_hang():
         recognise(head[: 1 << 20])
+
+
+CORPUS = Path(__file__).parent.parent / "data" / "corpus"
+FILES = sorted(path for path in CORPUS.iterdir() if path.suffix != ".md")
+WHOLE = Path(__file__).parent.parent / "data" / "graph_def" / "frozen.pb"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_it_is_answered_or_refused(file, tmp_path):
+    path = tmp_path / file.name
+    path.write_bytes(file.read_bytes())
+    ask_everything(path, Random(1))
+    for words in all_verbs(path, WHOLE):
+        run_verb(words)

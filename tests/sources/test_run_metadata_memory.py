@@ -1,7 +1,7 @@
 """Allocator events of traced runs: tiny runs, and exactly the events that they give."""
 
 import pytest
-from tests.sources.step_stats_files import (
+from tests.sources.step_stats_reference import (
     add_device,
     add_memory,
     add_node,

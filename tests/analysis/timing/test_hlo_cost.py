@@ -1,4 +1,4 @@
-"""Costs of instructions: exact cases, and programs that nobody would compile."""
+"""What instructions of HLO cost: flops, bytes, attention."""
 
 import json
 import random
@@ -6,11 +6,18 @@ from pathlib import Path
 
 from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
+from tests.reference.xspace_builder import SpaceBuilder
 
 import peakline
+from peakline.formats.hlo_proto.source import StoredProgram
+from peakline.formats.hlo_proto.tables import ProgramTables
 from peakline.hlo.cost import NOTHING, Costing, cost_program, costs_of
+from peakline.hlo.messages import ModuleParts
+from peakline.hlo.modules import Module, category_of, modules_of
 from peakline.schema import PrimitiveType
+from peakline.wire import as_buffer
 from peakline.xprof.rules.hlo_cost import GpuCosting
+from peakline.xprof.rules.programs import is_sound
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -313,3 +320,242 @@ def test_damaged_programs_have_costs_and_no_errors():
         for rule in (Costing, GpuCosting):
             read += bool(costs_of(bytes(data), rule))
     assert read > 100
+
+
+def a_module():
+    made = Maker()
+    inner = made.computation("fused")
+    x = made.add(inner, "parameter", f32(8))
+    made.add(inner, "tanh", f32(8), x, name="tanh.1")
+    main = made.computation("main")
+    arg = made.add(main, "parameter", f32(8), name="x")
+    fusion = made.add(
+        main, "fusion", f32(8), arg, name="loop_fusion", calls=(inner,), fusion_kind="kLoop"
+    )
+    fusion.metadata.op_name = "jit(f)/tanh"
+    fusion.metadata.source_file, fusion.metadata.source_line = "model.py", 7
+    return made
+
+
+def module_of(data):
+    """A program, and what it reports as lost."""
+    lost = []
+    stored = StoredProgram("jit_f", 17, "", lambda: as_buffer(data))
+    return Module(ProgramTables([stored]), 0, lambda *entry: lost.append(entry)), lost
+
+
+def test_instructions_by_name():
+    module, lost = module_of(a_module().data)
+    fusion = module.instructions["loop_fusion"]
+    assert (fusion.opcode, fusion.category, fusion.operands) == ("fusion", "loop fusion", ("x",))
+    assert (fusion.op_name, fusion.source) == ("jit(f)/tanh", "model.py:7")
+    assert module.instructions["tanh.1"].opcode == "tanh"
+    assert lost == []
+
+
+@each_row(
+    ("opcode", "fields", "category"),
+    [
+        ("add", {}, "non-fusion elementwise"),
+        ("constant", {}, "non-fusion elementwise"),
+        ("copy", {}, "data formatting"),
+        ("dot", {}, "dot"),
+        ("fusion", {"fusion_kind": "kOutput"}, "output fusion"),
+        ("convolution", {}, "convolution"),
+        ("all-reduce-start", {}, "all-reduce-start"),
+    ],
+)
+def test_categories_are_those_of_xla(opcode, fields, category):
+    made = Maker()
+    assert category_of(made.add(made.computation("main"), opcode, f32(1), **fields), {}) == category
+
+
+def test_a_dilated_convolution_has_a_category_of_its_own():
+    made = Maker()
+    instruction = made.add(made.computation("main"), "convolution", f32(1))
+    instruction.window.dimensions.add(base_dilation=2, window_dilation=1)
+    assert category_of(instruction, {}) == "convolution base-dilated"
+
+
+def test_what_names_nothing_is_counted():
+    made = a_module()
+    instruction = made.proto.hlo_module.computations[1].instructions[1]
+    instruction.operand_ids.append(999)
+    instruction.called_computation_ids.append(998)
+    module, lost = module_of(made.data)
+    assert len(module.instructions) == 4
+    assert [(kind, count) for kind, _, count in lost] == [("hlo_reference", 2)]
+
+
+def test_damaged_programs_are_warnings(opened):
+    space = SpaceBuilder()
+    metadata = space.plane("/host:metadata")
+    lost = a_module()
+    lost.proto.hlo_module.computations[1].instructions[1].operand_ids.append(999)
+    for name, data in (("jit_f(1)", lost.data), ("jit_g(2)", b"\x0a\xff\xff")):
+        entry = metadata.message.event_metadata[metadata.event_id(name)]
+        metadata.add_stats(entry, {"Hlo Proto": data})
+    profile = opened(space)
+    found = {module.program_id: len(module.instructions) for module in modules_of(profile)}
+    assert found == {1: 4, 2: 0}
+    told = {warning.kind: warning.count for warning in profile.warnings}
+    assert told == {"hlo_reference": 1, "hlo_unreadable": 1}
+
+
+def program():
+    """A call of a computation, and what is done with its result."""
+    made = Maker()
+    inner = made.computation("inner")
+    made.add(inner, "negate", f32(4), made.add(inner, "parameter", f32(4)))
+    main = made.computation("main")
+    x = made.add(main, "parameter", f32(4))
+    made.add(main, "copy", f32(4), made.add(main, "call", f32(4), x, calls=(inner,)))
+    module = made.proto.hlo_module
+    module.host_program_shape.result.element_type = 11
+    return module
+
+
+def last(module):
+    return module.computations[-1].instructions[-1]
+
+
+def test_a_whole_program():
+    assert is_sound(ModuleParts.of(program()))
+
+
+@each_row(
+    "damage",
+    [
+        lambda module: module.ClearField("host_program_shape"),
+        lambda module: setattr(module, "entry_computation_id", 99),
+        lambda module: module.computations.add(name="empty", id=77),
+        lambda module: module.computations.reverse(),
+        lambda module: module.computations[-1].instructions.reverse(),
+        lambda module: setattr(module.computations[-1], "root_id", 99),
+        lambda module: setattr(last(module), "opcode", "unheard_of"),
+        lambda module: setattr(last(module), "name", module.computations[0].instructions[0].name),
+        lambda module: setattr(last(module), "id", last(module).operand_ids[0]),
+        lambda module: last(module).ClearField("shape"),
+        lambda module: last(module).operand_ids.append(99),
+        lambda module: last(module).control_predecessor_ids.append(99),
+        lambda module: last(module).called_computation_ids.append(99),
+        lambda module: setattr(module.computations[0].instructions[0], "parameter_number", 1),
+    ],
+)
+def test_what_it_refuses(damage):
+    module = program()
+    damage(module)
+    assert not is_sound(ModuleParts.of(module))
+
+
+BATCH, HEADS, QUERIES, KEYS, KEY_SIZE, VALUE_SIZE = 2, 3, 5, 7, 4, 6
+SCORES = (BATCH, HEADS, QUERIES, KEYS)
+CUDNN = {
+    "cudnn_fmha_backend_config": {
+        "intermediate_tensor_shape": {"dimensions": [str(size) for size in SCORES]},
+        "mask_type": "CAUSAL",
+    }
+}
+ENGINE = (
+    b"{attn_heads = 3 : i64, dropout_probability = 1.000000e-01 : f64, input_batch = 2 : i64, "
+    b"is_training = true, kv_max_seqlen = 7 : i64, mask_type = 2 : i64, num_gqa_groups = 1 : i64, "
+    b"q_max_seqlen = 5 : i64, %s, window_size_left = -1 : i64}"
+)
+SIZES = b"qk_head_dim = 4 : i64, v_head_dim = 6 : i64"
+
+
+def bf16(*sizes):
+    return f32(*sizes, kind="BF16")
+
+
+def products(pairs):
+    """The flops and what else a program costs that does batched products of rows and columns."""
+    made = Maker()
+    main = made.computation("main")
+    for rows, inner, columns in pairs:
+        one, other = (
+            made.add(main, "parameter", f32(BATCH, HEADS, *sizes))
+            for sizes in ((rows, inner), (inner, columns))
+        )
+        dot = made.add(main, "dot", f32(BATCH, HEADS, rows, columns), one, other)
+        dot.dot_dimension_numbers.lhs_contracting_dimensions.append(3)
+    return cost_program(made.data, Costing).total
+
+
+FORWARD = [(QUERIES, KEY_SIZE, KEYS), (QUERIES, KEYS, VALUE_SIZE)]
+BACKWARD = [
+    FORWARD[0],  # the scores again
+    (KEYS, QUERIES, VALUE_SIZE),  # of values
+    (QUERIES, VALUE_SIZE, KEYS),  # of what weighs them
+    (QUERIES, KEYS, KEY_SIZE),  # of queries
+    (KEYS, QUERIES, KEY_SIZE),  # of keys
+]
+
+
+def call(target, config, results, *operands):
+    made = Maker()
+    main = made.computation("main")
+    given = [made.add(main, "parameter", shape) for shape in operands]
+    one = made.add(main, "custom-call", ("TUPLE", ()), *given, name="call")
+    one.custom_call_target, one.backend_config = target, config
+    for part in (*results, f32(1000, kind="U8")):
+        made.fill(one.shape.tuple_shapes.add(), part)
+    return made
+
+
+def of_cudnn(target, config=CUDNN, *, backward=False):
+    query, key = bf16(BATCH, QUERIES, HEADS, KEY_SIZE), bf16(BATCH, KEYS, 1, KEY_SIZE)
+    value, result = bf16(BATCH, KEYS, 1, VALUE_SIZE), bf16(BATCH, HEADS, QUERIES, VALUE_SIZE)
+    text = json.dumps(config).encode()
+    if not backward:
+        return call(target, text, (result,), query, key, value)
+    sums = f32(BATCH, HEADS, QUERIES)
+    return call(target, text, (query, key, value), query, key, value, sums, result, result)
+
+
+@each_row("name", ["Softmax", "SoftmaxDropout", "ScaleBiasSoftmax", "ScaleBiasSoftmaxDropout"])
+def test_attention_of_cudnn(name):
+    found = costs_of(of_cudnn(f"__cudnn$fmha{name}").data)["call"]
+    assert found.flops == products(FORWARD).flops
+    assert found.transcendentals == BATCH * HEADS * QUERIES * KEYS
+    # 2 bytes each of queries, keys, values and the result; not the memory to work in.
+    assert found.bytes_accessed == 2 * (120 + 56 + 84 + 180)
+    gradients = costs_of(of_cudnn(f"__cudnn$fmha{name}Backward", backward=True).data)["call"]
+    assert gradients.flops == products(BACKWARD).flops
+
+
+@each_row("sizes", [SIZES, b"head_dim = 5 : i64"])
+def test_attention_of_transformer_engine(sizes):
+    shapes = bf16(BATCH, QUERIES, 3, HEADS, KEY_SIZE), bf16(0)
+    forward, backward = (
+        costs_of(call(f"te_fused_attn_{name}_ffi", ENGINE % sizes, (shapes[0],), *shapes).data)
+        for name in ("forward", "backward")
+    )
+    if sizes == SIZES:
+        assert forward["call"].flops == products(FORWARD).flops
+        assert backward["call"].flops == products(BACKWARD).flops
+    else:
+        # Keys and values of one size: so each product is as large.
+        assert forward["call"].flops == 2 * 2 * 2 * 3 * 5 * 7 * 5
+        assert backward["call"].flops == 5 * 2 * 2 * 3 * 5 * 7 * 5
+
+
+@each_row(
+    ("target", "config"),
+    [
+        ("__cudnn$fmhaSoftmax", {}),
+        ("__cudnn$fmhaSoftmax", {"cudnn_fmha_backend_config": {}}),
+        ("__cudnn$fmhaSoftmax", {"cudnn_fmha_backend_config": {
+            "intermediate_tensor_shape": {"dimensions": ["0", "1", "1", "x"]}}}),
+        ("__cudnn$fmhaSoftmaxBackward", CUDNN),
+        ("te_fused_attn_forward_ffi", {}),
+    ],
+)  # fmt: skip
+def test_a_call_that_does_not_say_its_shapes_is_guessed(target, config):
+    made = of_cudnn(target, config)
+    assert costs_of(made.data)["call"].flops == 0
+    assert cost_program(made.data, Costing).guessed == 1
+
+
+def test_xprof_knows_none():
+    assert costs_of(of_cudnn("__cudnn$fmhaSoftmax").data, GpuCosting)["call"] == NOTHING

@@ -1,9 +1,18 @@
-"""Loops of TensorFlow's graphs: which scopes they are, and which are loops of small ops."""
+"""Loops that keep a device waiting, late runs, and devices that are idle between runs."""
 
+import gzip
+
+import pytest
 from tests.analysis.timing.kineto_jobs import of_kind
 from tests.analysis.timing.traces import HOST_PLANE, profile_of
 from tests.each_row import each_row
+from tests.reference.xspace_builder import SpaceBuilder
+from tests.shared import DATA
 
+import peakline
+from peakline.check.time import time_limits, time_state_of
+from peakline.check.verdict import Limits
+from peakline.schema import XSpace
 from peakline.timing.ops.loops import loop_of
 
 US = 10**6
@@ -88,3 +97,137 @@ def test_a_loop_with_its_gradient_is_one():
 )
 def test_other_loops_are_silent(ops, turns):
     assert of_kind(job(ops, turns), "tiny_ops") == []
+
+
+MS = 10**9
+GPU = "/device:GPU:0"
+
+
+@each_row(
+    ("host", "says"),
+    [("python", "had not launched its next work"), ("backend_compile", "compiled")],
+)
+def test_an_idle_device_is_told_of_without_steps(opened, host, says):
+    space = SpaceBuilder()
+    stream = space.plane(GPU).line("Stream #13(Compute)")
+    python = space.host().line("python")
+    python.event(host, 0, 19 * MS, {})
+    for number in range(3):
+        stats = {"correlation_id": number + 1}
+        stream.event("gemm", 10 * number * MS, MS, stats)
+        python.event("cuLaunchKernel", max(10 * number - 1, 0) * MS, 1000, stats)
+    answer = opened(space).time()
+    (found,) = answer.findings
+    assert (answer.times, found.kind, found.severity) == (None, "host_bound", "warning")
+    assert found.title == f"{GPU} waits for 86% of 21.000 ms while the host {says}"
+    assert found.evidence["share"] == 18 / 21
+    (row,) = found.rows
+    assert (row["not_launched_ps"], row["being_launched_ps"]) == (16 * MS, 2 * MS)
+
+
+@each_row(
+    ("copy_ns", "says", "severity", "share"),
+    [
+        # A two hundredth, then a fiftieth, of what the other device works.
+        (5_000, "/device:GPU:0 waits for 86% of 21.000 ms", "warning", 18 / 21),
+        (20_000, "/device:GPU:1 waits for 100% of 30.020 ms", "warning", None),
+    ],
+)
+def test_of_idle_devices_those_that_work_come_first(opened, copy_ns, says, severity, share):
+    (found,) = idle_of(opened, {"/device:GPU:0": (10, MS), "/device:GPU:1": (15, copy_ns * 1000)})
+    assert found.title.startswith(says)
+    assert found.severity == severity
+    assert share in {None, found.evidence["share"]}
+    assert len(found.rows) == 2
+
+
+def test_an_idle_device_that_does_none_of_the_work_is_a_note(opened):
+    (found,) = idle_of(opened, {"/device:GPU:0": (1, MS), "/device:GPU:1": (10, MS // 200)})
+    assert found.severity == "info"
+    assert found.title == (
+        "/device:GPU:1 waits for 100% of 20.005 ms while the host had not launched its next work "
+        "(it does 0.5% of the work of the busiest device)"
+    )
+    assert (found.evidence["gain_ps"], found.evidence["gain_share"]) == (0, 0.0)
+
+
+def idle_of(opened, devices):
+    """What is found where each device has three pieces of work, launched as they begin: the ms from
+    one to the next, and the ps that each takes.
+    """
+    space = SpaceBuilder()
+    python = space.host().line("python")
+    number = 0
+    for device, (apart, length) in devices.items():
+        stream = space.plane(device).line("Stream #13(Compute)")
+        for place in range(3):
+            number += 1
+            stats = {"correlation_id": number}
+            begin = max(apart * MS, length) * place
+            stream.event("gemm", begin, length, stats)
+            python.event("cuLaunchKernel", max(begin - 1, 0), 1000, stats)
+    return opened(space).time().findings
+
+
+RECORDED = DATA / "sessions/jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz"
+
+
+@pytest.fixture
+def job_of_late_runs(tmp_path):
+    """Write the job with marks that end when the last call of a program in them has begun, of all
+    steps but the first ``whole``; a path.
+    """
+
+    def write(whole=0):
+        space = XSpace.FromString(gzip.decompress(RECORDED.read_bytes()))
+        for plane in space.planes:
+            names = {key: one.name for key, one in plane.event_metadata.items()}
+            for line in plane.lines:
+                marks = [one for one in line.events if names[one.metadata_id] == "train"]
+                for mark in sorted(marks, key=lambda one: one.offset_ps)[whole:]:
+                    end = mark.offset_ps + mark.duration_ps
+                    calls = [
+                        one.offset_ps
+                        for one in line.events
+                        if names[one.metadata_id].startswith("PjitFunction(")
+                        and mark.offset_ps <= one.offset_ps < end
+                    ]
+                    mark.duration_ps = max(calls) + US - mark.offset_ps
+        path = tmp_path / f"{whole}.xplane.pb"
+        path.write_bytes(space.SerializeToString())
+        return path
+
+    return write
+
+
+def finding_of(path):
+    with peakline.open(path) as profile:
+        found = [one for one in profile.time().findings if one.kind == "work_after_steps"]
+        steps = profile.steps()
+    return (found or [None])[0], steps
+
+
+def test_work_that_ends_in_the_steps_is_not_late():
+    assert finding_of(RECORDED)[0] is None
+
+
+def test_work_that_the_steps_only_launch(job_of_late_runs):
+    path = job_of_late_runs()
+    finding, steps = finding_of(path)
+    evidence = finding.evidence
+    assert finding.severity == "warning"
+    assert "jit_train_step" in evidence["programs"]
+    assert evidence["late_ps"] > max(0.75 * evidence["work_ps"], steps.wall_ps)
+    assert evidence["share"] == evidence["late_ps"] / evidence["work_ps"]
+    assert finding.title.startswith("the steps only launch their work: ")
+    # A limit on what the marks say would hold of any program.
+    with peakline.open(path) as profile:
+        state = time_state_of(profile.time())
+    (check,) = time_limits(state, Limits(max_step_ps=10**12))
+    assert not check.passed
+    assert check.reason.startswith("cannot be measured: the steps only launch their work: wait for")
+
+
+def test_work_of_which_some_ends_in_the_steps(job_of_late_runs):
+    finding, _ = finding_of(job_of_late_runs(whole=9))
+    assert finding is None

@@ -1,19 +1,40 @@
-"""Statistics of ops: what counts, self time, distribution, devices."""
+"""Ops of a trace: time by op, where it is called, its inputs, and very long names."""
 
 import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.analysis import torch_jobs
+from tests.analysis.timing.traces import HOST_PLANE, profile_of
+from tests.each_row import each_row
+from tests.hanging import no_hang
 from tests.reference.xspace_builder import Ref, SpaceBuilder
+from tests.sources.chrome_traces import opened
 
 import peakline
 from peakline.schema import HloProto
 from peakline.timing.op_stats import op_times
+from peakline.timing.ops import names as op_names
+from peakline.timing.ops import tensor_cores
 from peakline.timing.ops.metrics import OpMetrics, OpTable, combine_tables, framework_ops
+from peakline.timing.ops.names import (
+    COPY,
+    JAX,
+    TENSORFLOW,
+    TF_DATA,
+    UNKNOWN,
+    is_jax_op,
+    parse_op_name,
+)
+from peakline.timing.ops.places import module_times, shape_times
 from peakline.timing.ops.stat_columns import op_stats_of
+from peakline.trace import activity_names, device_lines
+from peakline.trace.activity_names import Activity
 from peakline.trace.distribution import distinct, distribution
+from peakline.trace.op_inputs import inputs_of
 from peakline.xprof.rules.device_ops import device_table
 from peakline.xprof.rules.host_ops import host_table, xprof_host_table
 from reference.op_spaces import PROGRAM, add_program, random_op_space
@@ -321,3 +342,229 @@ def test_self_times_and_idle_make_the_whole(tmp_path_factory, seed):
             assert all(0 <= op.self_ps <= op.total_ps for op in table.ops.values())
         device = sum(op.self_ps for op in op_times(profile).of("device"))
         assert device == device_table(profile).op_ps
+
+
+US = 10**6
+
+
+def of(rows, *names):
+    return [tuple(getattr(row, name) for name in names) for row in rows]
+
+
+def test_modules_of_both_passes(tmp_path):
+    profile = opened(tmp_path, {"traceEvents": torch_jobs.training(1)})
+    rows = module_times(profile)
+    # linear and addmm take 6 us, the node of its gradient and the mm in it 10.
+    assert of(rows, "side", "module", "self_ps", "total_ps", "occurrences") == [
+        ("host", "Linear_0", 16 * US, 16 * US, 4),
+        ("host", "", 12 * US, 12 * US, 6),
+        ("host", "Net_0", 0, 16 * US, 0),
+    ]
+    assert sum(row.self_ps for row in rows) == op_times(profile).host_ps
+
+
+def test_shapes_of_inputs(tmp_path):
+    profile = opened(tmp_path, {"traceEvents": torch_jobs.training(2)})
+    rows = shape_times(profile)
+    (known,) = [row for row in rows if row.input_shape]
+    assert (known.op, known.input_shape) == ("aten::addmm", "[2], [8, 4], [4, 2]")
+    assert (known.occurrences, known.self_ps, known.median_ps) == (2, 8 * US, 4 * US)
+    assert sum(row.self_ps for row in rows) == op_times(profile).host_ps
+
+
+def test_both_are_tables_of_sql(tmp_path):
+    profile = opened(tmp_path, {"traceEvents": torch_jobs.training(1)})
+    modules = profile.sql("select module, self_ps from module_time").to_pylist()
+    shapes = profile.sql("select op, input_shape, self_ps from shape_time").to_pylist()
+    assert modules == [
+        {"module": row.module or None, "self_ps": row.self_ps} for row in module_times(profile)
+    ]
+    assert shapes == [
+        {"op": row.op, "input_shape": row.input_shape or None, "self_ps": row.self_ps}
+        for row in shape_times(profile)
+    ]
+
+
+def test_kernels_are_of_the_module_of_the_op_that_launched_them(tmp_path):
+    trace = torch_jobs.Trace()
+    trace.run("nn.Module: Conv2d_0", 0, 20, torch_jobs.MODULE)
+    trace.run("aten::conv2d", 1, 10, **{"Input Dims": [[4, 3, 8, 8]]})
+    trace.run("cudaLaunchKernel", 2, 3, "cuda_runtime", correlation=7)
+    for ts in (12, 14):
+        kernel = {
+            "ph": "X", "pid": 0, "tid": 7, "ts": ts, "dur": 1, "name": "gemm", "cat": "kernel",
+            "args": {"correlation": 7, "device": 0, "stream": 7},
+        }  # fmt: skip
+        trace.events.append(kernel)
+    profile = opened(tmp_path, {"traceEvents": trace.events})
+    device = [row for row in module_times(profile) if row.side == "device"]
+    # Two kernels of one run of the op are one run.
+    assert of(device, "module", "self_ps", "occurrences") == [("Conv2d_0", 2 * US, 1)]
+    device = [row for row in shape_times(profile) if row.side == "device"]
+    assert of(device, "op", "input_shape") == [("aten::conv2d", "[4, 3, 8, 8]")]
+
+
+def test_nothing_where_neither_is_recorded(tmp_path):
+    trace = torch_jobs.training(1, stacks=False, shapes=False)
+    profile = opened(tmp_path, json.dumps({"traceEvents": trace}).encode())
+    assert module_times(profile) == shape_times(profile) == ()
+
+
+def test_an_op_without_a_name_has_the_empty_one(tmp_path):
+    trace = torch_jobs.Trace()
+    trace.run("", 1, 5, **{"Input Dims": [[2]]})
+    (row,) = opened(tmp_path, {"traceEvents": trace.events}).table("shape_time").to_pylist()
+    assert (row["op"], row["input_shape"]) == ("", "[2]")
+
+
+def inputs(*stats, kind="chrome_trace"):
+    events = [(f"aten::op{number}", number * 10, number * 10 + 5) for number in range(3)]
+    return inputs_of(profile_of({HOST_PLANE: {"1": events}}, kind=kind, stats=stats))
+
+
+def test_the_largest_input_of_each_event():
+    found = inputs((0, "Input Dims", "[[8, 4], [], [2, 64]]"), (2, "Input Dims", "[[3]]"))
+    dims = found.dims(np.arange(3))
+    assert [found.dims_text(code) for code in dims.tolist()] == ["[2, 64]", "", "[3]"]
+    assert found.is_recorded
+
+
+@each_row(
+    ("types", "is_float64"),
+    [
+        ('["double", "double"]', True),
+        ('["double", "Scalar", "long int"]', True),
+        ('["float", "double"]', False),
+        ('["c10::Half"]', False),
+        ('["long int"]', False),
+        ('["Scalar", ""]', False),
+        ('["complex<double>"]', True),
+    ],
+)
+def test_an_op_is_float64_when_all_of_its_floating_inputs_are(types, is_float64):
+    assert inputs((1, "Input type", types)).is_float64.tolist() == [False, is_float64, False]
+
+
+def test_tensors_are_known_by_their_types():
+    found = inputs((0, "Input type", '["Scalar"]'), (1, "Input type", '["long int"]'))
+    assert found.has_tensor.tolist() == [False, True, False]
+
+
+@each_row("text", ["", "[", "{}", "[1, 2]", '[["a"]]', "[[1.5]]", "null"])
+def test_what_is_no_list_of_shapes_is_none(text):
+    found = inputs((0, "Input Dims", text))
+    assert found.dims_text(int(found.dims(np.array([0]))[0])) == ""
+
+
+def test_other_formats_record_none():
+    found = inputs((0, "Input Dims", "[[3]]"), kind="xplane")
+    assert not found.is_recorded
+    assert found.dims(np.array([0])).tolist() == [-1]
+
+
+RULES = (
+    lambda text: tensor_cores.uses(text, ""),
+    activity_names.host_activity, activity_names.device_activity,
+    activity_names.kind_of_collective, op_names.parse_op_name, device_lines._key,
+    device_lines._DERIVED.fullmatch, tensor_cores.could_use,
+)  # fmt: skip
+MANY = ["a_", "prefetch", "Compiler::", "triton", "DataLoader", "device:", "aten::"]
+MORE = [
+    "M", "a", "1", ".1", "(", " ", "a/", "Compiler::Await", "Executor::", "-start",
+    "<built-in method ", "time.py ", "Backward1", "derived ", "gpu:0", "_1",
+]  # fmt: skip
+
+
+def check_rules(name):
+    """Every rule is through with it in a fraction of a second; with the square of so many
+    characters none would be in minutes.
+    """
+    for rule in RULES:
+        with no_hang():
+            rule(name)
+
+
+@pytest.mark.nightly
+@each_row("part", MANY)
+def test_no_rule_of_names_takes_the_square_of_their_length(part):
+    check_rules(part * (1_000_000 // len(part)) + "\n!")
+
+
+@pytest.mark.soak
+@each_row("part", [*MANY, *MORE])
+@each_row("tail", ["", "\n!"])
+def test_no_rule_takes_the_square_of_any_long_name(part, tail):
+    check_rules(part * (4_000_000 // len(part)) + tail)
+
+
+@each_row(
+    ("name", "activity"),
+    [
+        ("GpuCompiler::RunBackend", Activity.COMPILE),
+        ("XCompiler::AwaitAll", Activity.HOST),
+        ("XCompiler::Run Compiler::Awaiting", Activity.HOST),
+        ("XCompiler::Awaiting Compiler::Run", Activity.COMPILE),
+        ("Triton kernel compile", Activity.COMPILE),
+        ("$my_prefetcher.py:12 __next__", Activity.INPUT_WAIT),
+        ("$prefetch.py:12 next", Activity.INPUT_WAIT),
+        ("$fetch.py:12 next", Activity.HOST),
+    ],
+)
+def test_rules_without_repetition_say_the_same(name, activity):
+    assert activity_names.host_activity(name) == activity
+
+
+@each_row(
+    ("name", "key"),
+    [
+        ("/job:x/replica:0/task:0/device:GPU:0", ("/job:x/replica:0/task:0", "gpu:0")),
+        ("/gpu:0", ("", "gpu:0")),
+        ("gpu:0", ("", "gpu:0")),
+        ("xdevice:GPU:1", ("x", "gpu:1")),
+        ("nothing", ("", "nothing")),
+    ],
+)
+def test_the_device_of_a_name(name, key):
+    assert device_lines._key(name) == key
+
+
+@each_row(
+    ("text", "name", "op_type", "category"),
+    [
+        ("a/b/MatMul:MatMul", "a/b/MatMul", "MatMul", TENSORFLOW),
+        ("x:_FusedConv2D", "x", "_FusedConv2D", TENSORFLOW),
+        ("a->b:Send", "a->b", "Send", TENSORFLOW),
+        ("model/MatMul_1:", "model/MatMul_1", "MatMul", TENSORFLOW),
+        ("jit(f)/add:add", "jit(f)/add", "add", JAX),
+        ("x:dot_general[precision=(1, 2)]", "x", "dot_general", JAX),
+        ("jit(f)/mul_12:", "jit(f)/mul_12", "mul", JAX),
+        ("q_+1:", "q_+1", "q", JAX),
+        ("5:", "5", "5", TENSORFLOW),
+        (":", "", "", TENSORFLOW),
+        (":mul", "", "mul", JAX),
+        ("Iterator::Map::Range:x", "Iterator::Map::Range:x", "Dataset", TF_DATA),
+        ("memcpyHtoD 4", "memcpyHtoD 4", "MemcpyHToD", COPY),
+        ("MemcpyDToD", "MemcpyDToD", "MemcpyDToD", COPY),
+        ("train", "train", "", UNKNOWN),
+        ("MemcpyH2D", "MemcpyH2D", "", UNKNOWN),
+        ("$file.py:12 run", "$file.py:12 run", "", UNKNOWN),
+        ("foo: bar", "foo: bar", "", UNKNOWN),
+        ("a b:Relu", "a b:Relu", "", UNKNOWN),
+        (":Mul", ":Mul", "", UNKNOWN),
+        ("x:add[a\nb]", "x:add[a\nb]", "", UNKNOWN),
+    ],
+)
+def test_names(text, name, op_type, category):
+    found = parse_op_name(text)
+    assert (found.name, found.op_type, found.category) == (name, op_type, category)
+    assert found.is_op == (category != UNKNOWN)
+
+
+def test_a_number_beyond_64_bits_is_no_suffix():
+    assert parse_op_name("b_99999999999999999999:").op_type == "b_99999999999999999999"
+
+
+def test_an_op_of_jax_holds_its_type_in_its_last_scope():
+    assert is_jax_op("jit(f)/transpose(jvp(g))/dot_general", "dot_general")
+    assert not is_jax_op("dot_general/x", "dot_general")
+    assert not is_jax_op("", "add")

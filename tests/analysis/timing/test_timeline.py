@@ -2,19 +2,26 @@
 name, and the details of one event.
 """
 
+import math
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.analysis.records import alloc, events, free
 from tests.analysis.timing.timelines import items_of, profile_of, slow_tile, timeline
 from tests.each_row import each_row
 
 import peakline
 from peakline.errors import NotFoundError, UsageError
 from peakline.timing.timeline import draw_tile, timeline_of, tracks_of
+from peakline.timing.timeline.counters import counters_of, make_counter
 from peakline.timing.timeline.details import Children, details_of, place_of
+from peakline.timing.timeline.excerpt import excerpt_of
 from peakline.timing.timeline.search import search
 from peakline.timing.timeline.tiles import level_of
+from peakline.trace.pixels import pixel_edges
 
 EVENTS = st.lists(
     st.tuples(
@@ -197,3 +204,153 @@ def test_the_step_of_a_recorded_event(sessions):
         details = details_of(profile, found, step)
         assert details.step == (0, "train 0")
         assert ("step_num", "0") in details.stats
+
+
+def excerpt(found, start, end, **more):
+    return excerpt_of(found.trace, found.nesting, start, end, **more)
+
+
+def rows(line):
+    return [(row.name or "-", row.depth, row.start_ps, row.end_ps, row.hidden) for row in line.rows]
+
+
+def test_events_are_nested_and_gaps_told():
+    found = timeline([("a", 0, 40), ("b", 5, 10), ("c", 6, 2), ("d", 60, 30)])
+    (line,) = excerpt(found, 0, 100).lines
+    assert rows(line) == [
+        ("a", 0, 0, 40, 0),
+        ("b", 1, 5, 15, 0),
+        ("c", 2, 6, 8, 0),
+        ("-", 0, 40, 60, 0),
+        ("d", 0, 60, 90, 0),
+        ("-", 0, 90, 100, 0),
+    ]
+    assert (line.events, line.busy_ps, line.hidden) == (4, 70, 0)
+
+
+def test_what_is_not_shown_is_counted_where_it_lies():
+    found = timeline(
+        [("a", 0, 400), ("b", 5, 100), ("c", 6, 20), ("c", 7, 2), ("e", 200, 3), ("f", 500, 1)]
+    )
+    answer = excerpt(found, 0, 1000, limit=2)
+    (line,) = answer.lines
+    assert [row for row in rows(line) if row[0] != "-"] == [
+        ("a", 0, 0, 400, 1),
+        ("b", 1, 5, 105, 2),
+    ]
+    assert (line.hidden, answer.events, answer.shown) == (1, 6, 2)
+
+
+def test_only_events_of_a_length():
+    answer = excerpt(timeline([("a", 0, 400), ("b", 5, 100), ("c", 6, 20)]), 0, 400, min_ps=100)
+    assert [row.name for row in answer.lines[0].rows] == ["a", "b"]
+
+
+def test_every_line_gets_its_share_and_a_quiet_one_leaves_its_own():
+    busy = [("x", 10 * k, 5 + k % 3) for k in range(50)]
+    answer = excerpt(timeline(busy, [("y", 0, 1)], busy), 0, 500, limit=9)
+    assert [sum(row.event >= 0 for row in line.rows) for line in answer.lines] == [4, 1, 4]
+
+
+def test_of_too_many_lines_the_busiest_are_shown():
+    answer = excerpt(timeline([("x", 0, 1)], [("y", 0, 50)], [("z", 0, 2)]), 0, 100, limit=1)
+    assert [len([r for r in line.rows if r.event >= 0]) for line in answer.lines] == [0, 1, 0]
+
+
+def test_of_equal_ones_the_outer_is_shown():
+    answer = excerpt(
+        timeline([("outer", 0, 10), ("inner", 0, 10), ("last", 0, 10)]), 0, 10, limit=2
+    )
+    assert [(row.name, row.depth, row.hidden) for row in answer.lines[0].rows] == [
+        ("outer", 0, 0),
+        ("inner", 1, 1),
+    ]
+
+
+def test_lines_without_events_in_the_stretch_are_left_out():
+    answer = excerpt(timeline([("a", 0, 5)], [("b", 50, 5)]), 40, 60)
+    assert [(line.line, line.busy_ps) for line in answer.lines] == [(1, 5)]
+    assert excerpt(timeline([("a", 0, 5)]), 40, 60).lines == ()
+
+
+def test_only_the_asked_lines_of_timeline_excerpt():
+    answer = excerpt(timeline([("a", 0, 5)], [("b", 0, 5)]), 0, 5, lines=[1])
+    assert [line.line for line in answer.lines] == [1]
+
+
+def pixels(counter, start, end, width):
+    found = counter.pixels(start, end, width)
+    columns = (found.low, found.high, found.last)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def slow(time, value, start, end, width):
+    """Pixel by pixel: the values in it, and the one that it begins with."""
+    edges = pixel_edges(start, end, width).tolist()
+    answer = []
+    for lo, hi in pairwise(edges):
+        upto = [v for t, v in zip(time, value, strict=True) if t <= lo]
+        inside = [v for t, v in zip(time, value, strict=True) if lo <= t < hi]
+        values = upto[-1:] + inside
+        last = (inside or upto)[-1:] or [None]
+        answer.append((min(values), max(values), last[0]) if values else (None, None, None))
+    return answer
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(-9, 9)), max_size=80),
+    st.integers(-50, 320),
+    st.integers(1, 400),
+    st.integers(1, 40),
+)
+def test_pixels_are_those_of_the_reference(samples, start, length, width):
+    samples = sorted(samples, key=lambda sample: sample[0])
+    time, value = [t for t, _ in samples], [v for _, v in samples]
+    counter = make_counter("g", "n", np.array(time, np.int64), np.array(value, np.float64))
+    found = [
+        tuple(None if math.isnan(v) else v for v in pixel)
+        for pixel in pixels(counter, start, start + length, width)
+    ]
+    assert found == slow(time, value, start, start + length, width)
+
+
+def test_extremes_of_a_long_series_are_exact():
+    value = np.random.default_rng(3).normal(size=100_000)
+    counter = make_counter("g", "n", np.arange(value.size), value)
+    assert counter.level_first.size == 6
+    for low, high, last in pixels(counter, 0, value.size, 1):
+        assert (low, high, last) == (value.min(), value.max(), value[-1])
+    found = counter.pixels(17, 90_001, 7)
+    edges = pixel_edges(17, 90_001, 7)
+    assert found.high.tolist() == [value[lo:hi].max() for lo, hi in pairwise(edges)]
+
+
+def test_what_is_no_number_is_left_out():
+    counter = make_counter("g", "n", np.arange(3), np.array([1.0, np.nan, np.inf]))
+    assert counter.value.tolist() == [1.0]
+
+
+def test_memory_in_use_is_a_counter_of_each_allocator():
+    records = events([alloc(1, 10), alloc(2, 5), free(1), alloc(1, 2, allocator="other")])
+    found = counters_of(profile_of(records=records))
+    assert [(one.group, one.name, one.value.tolist()) for one in found] == [
+        ("memory in use", "", [10, 15, 5]),
+        ("memory in use", "other", [2]),
+    ]
+
+
+def test_the_counters_of_a_profile_by_series():
+    rows = [
+        {"plane_id": 0, "name": "c", "series": s, "time_ps": t, "value": v}
+        for s, t, v in [("x", 5, 1), ("y", 1, 7), ("x", 2, 4)]
+    ]
+    found = counters_of(profile_of([("a", 0, 1)], counters=rows))
+    assert [(one.group, one.name, one.time_ps.tolist(), one.value.tolist()) for one in found] == [
+        ("/host:CPU", "c x", [2, 5], [4, 1]),
+        ("/host:CPU", "c y", [1], [7]),
+    ]
+
+
+def test_an_empty_viewport_is_refused_of_timeline_counters():
+    with pytest.raises(UsageError):
+        make_counter("g", "n", np.arange(3), np.arange(3)).pixels(3, 3, 4)

@@ -1,4 +1,4 @@
-"""The trace of a profile: order, nesting and self time, steps."""
+"""A trace as columns: order, nesting, threads and intervals."""
 
 import gzip
 from itertools import pairwise, permutations
@@ -8,12 +8,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.each_row import each_row
+from tests.profile.fake import FakeReader
 from tests.reference.xspace_builder import SpaceBuilder
+from tests.sweeps import each_sample
 
 import peakline
 from peakline.kernels.trace_layout import MOST_ROWS
 from peakline.kernels.trace_nesting import ends
+from peakline.tables import Profile
 from peakline.tables.columns import Names
+from peakline.tables.derived import DERIVED
 from peakline.timing.steps.slow import own_in
 from peakline.trace.events import (
     Nesting,
@@ -23,8 +27,10 @@ from peakline.trace.events import (
     nesting_of,
     trace_of,
 )
+from peakline.trace.intervals import covered, intersection, total, union, within, without
 from peakline.trace.nesting import nest_lines, self_times
 from peakline.trace.steps import step_places_of
+from reference.odd_traces import odd_trace
 
 DATA = Path(__file__).parents[2] / "data"
 LAST = np.iinfo(np.int64).max
@@ -241,3 +247,296 @@ def test_executions_of_ops_are_a_trace_too():
         assert (step_places_of(profile) == 0).all()
         runs = profile.columns("op_runs")
         assert (runs.array("start_ps")[trace.rows(slice(None))] == trace.start).all()
+
+
+US = 10**6
+
+
+def rows_of(opened, space):
+    return opened(space).columns("thread_time").to_pylist()
+
+
+def test_busy_idle_waiting_and_the_longest_name(opened):
+    space = SpaceBuilder()
+    space.plane("/device:GPU:0").line("Stream #1(Compute)").event("kernel", 0, US)
+    host = space.host()
+    host.line("quiet")
+    python = host.line("python", timestamp_ns=1000)
+    python.event("step", 0, 10 * US)
+    python.event("inner", 2 * US, 3 * US)
+    python.event("cudaStreamSynchronize", 6 * US, 2 * US)
+    python.event("inner", 20 * US, 4 * US)
+    assert rows_of(opened, space) == [
+        {
+            "line_id": 2,
+            "plane_id": 1,
+            "thread": "python",
+            "events": 4,
+            "busy_ps": 14 * US,
+            "idle_ps": 10 * US,
+            "wait_ps": 2 * US,
+            "longest_op": "inner",
+            "longest_op_ps": 7 * US,
+        }
+    ]
+
+
+def test_overlapping_events_are_covered_once(opened):
+    space = SpaceBuilder()
+    line = space.host().line("thread")
+    line.event("a", 0, 6 * US)
+    line.event("b", 4 * US, 6 * US)
+    (row,) = rows_of(opened, space)
+    assert (row["busy_ps"], row["idle_ps"], row["longest_op"]) == (10 * US, 0, "a")
+
+
+def test_sums_beyond_what_a_double_holds_are_exact(opened):
+    space = SpaceBuilder()
+    line = space.host().line("thread")
+    line.event("a", 0, 2**59 + 1)
+    line.event("a", 2**61, 2**59 + 1)
+    (row,) = rows_of(opened, space)
+    assert row["longest_op_ps"] == 2**60 + 2
+
+
+def test_a_profile_without_host_threads_has_no_rows(opened):
+    space = SpaceBuilder()
+    space.plane("/device:GPU:0").line("Stream #1(Compute)").event("kernel", 0, US)
+    assert rows_of(opened, space) == []
+
+
+FARTHEST = 2**62 - 1
+MADE = ["parent_id", "depth", "self_ps", "activity"]
+
+
+def slowly(events):
+    """(parent_id, depth, self_ps) per row of the table, from what the row and its line say.
+
+    The parent is the last event before it, by start and the longest first, that ends no sooner.
+    """
+    lines = {}
+    for row, event in enumerate(events):
+        if event["start_ps"] is None:
+            continue
+        begin = min(max(event["start_ps"], -FARTHEST), FARTHEST)
+        end = max(event["start_ps"], event["start_ps"] + event["duration_ps"])
+        end = min(max(end, -FARTHEST), FARTHEST)
+        key = (event["start_ps"], -event["duration_ps"], row)
+        lines.setdefault(event["line_id"], []).append((key, begin, end, row))
+    found = [(None, None, None)] * len(events)
+    for line in lines.values():
+        line.sort()
+        ends = np.array([end if end > begin else -FARTHEST - 1 for _, begin, end, _ in line])
+        children = [[] for _ in line]
+        for place, (_, begin, end, row) in enumerate(line):
+            holding = np.flatnonzero(ends[:place] >= end)
+            if not holding.size:
+                found[row] = (None, 0, None)
+                continue
+            parent = int(holding[-1])
+            children[parent].append((begin, end))
+            above = line[parent][3]
+            found[row] = (above, found[above][1] + 1, None)
+        for place, (_, begin, end, row) in enumerate(line):
+            inside, covered_to = 0, begin
+            for first, last in children[place]:
+                inside += max(0, last - max(first, covered_to))
+                covered_to = max(covered_to, last)
+            found[row] = (*found[row][:2], end - begin - inside)
+    return found
+
+
+def check(profile):
+    events = profile.columns("events", frozenset(("line_id", "start_ps", "duration_ps")))
+    expected = slowly(events.to_pylist())
+    made = profile.columns("events", frozenset(MADE)).to_pylist()
+    assert [(e["parent_id"], e["depth"], e["self_ps"]) for e in made] == expected
+    # Where there is no time there is no word.
+    assert [e["activity"] is None for e in made] == [e["start_ps"] is None for e in made]
+
+
+def samples():
+    for path in sorted(DATA.rglob("*.gz")):
+        if path.name.endswith((".xplane.pb.gz", ".json.gz")):
+            yield str(path.relative_to(DATA))
+
+
+@each_sample("name", samples())
+def test_samples(name):
+    with peakline.open(DATA / name) as profile:
+        if "events" in profile.tables:
+            check(profile)
+
+
+def test_odd_traces(tmp_path):
+    path = tmp_path / "odd.json"
+    for seed in range(60):
+        path.write_text(odd_trace(seed).text)
+        with peakline.open(path) as profile:
+            check(profile)
+
+
+def made_by_hand(*rows):
+    """A profile of two threads with events (line, name, start, duration)."""
+    return {
+        "planes": [{"plane_id": 0, "name": "/host:CPU", "kind": "host"}],
+        "lines": [{"line_id": line, "plane_id": 0} for line in (0, 1)],
+        "events": [
+            {"event_id": n, "line_id": line, "name": name, "start_ps": at, "duration_ps": ps}
+            for n, (line, name, at, ps) in enumerate(rows)
+        ],
+    }
+
+
+def rows_of_event_columns(tables, query):
+    with Profile(FakeReader(tables), derived=DERIVED) as profile:
+        return [tuple(row.values()) for row in profile.sql(query).to_pylist()]
+
+
+def test_rows_stand_in_the_order_of_the_table():
+    tables = made_by_hand(
+        (1, "inner", 30, 10),
+        (0, "step", 0, 100),
+        (1, "aggregated", None, 5),
+        (1, "outer", 20, 60),
+        (0, "overlaps", 90, 20),
+        (0, "instant", 0, 0),
+        (1, "innermost", 35, 5),
+    )
+    assert rows_of_event_columns(tables, "select name, parent_id, depth, self_ps from events") == [
+        ("inner", 3, 1, 5),
+        ("step", None, 0, 100),
+        ("aggregated", None, None, None),
+        ("outer", None, 0, 50),
+        ("overlaps", None, 0, 20),
+        ("instant", 1, 1, 0),
+        ("innermost", 0, 2, 5),
+    ]
+
+
+def test_words():
+    tables = made_by_hand(
+        (0, "Iterator::Prefetch::Generator", 0, 10),
+        (0, "XlaCompile", 10, 10),
+        (0, "MatMul:MatMul", 20, 10),
+        (0, "cudaLaunchKernel", 30, 10),
+        (0, "cudaStreamSynchronize", 40, 10),
+        (0, "whatever", None, 10),
+    )
+    words = [word for (word,) in rows_of_event_columns(tables, "select activity from events")]
+    assert words == ["input_work", "compile", "host_op", "launch", "wait", None]
+
+
+def test_waits_are_those_of_thread_time():
+    with peakline.open(DATA / "chrome_trace" / "noleak.pt.trace.json.gz") as profile:
+        waits = profile.sql(
+            "select line_id, start_ps, start_ps + duration_ps from events"
+            " where activity in ('wait', 'input_wait') order by 1, 2"
+        )
+        found = {}
+        covered_to = {}
+        for line, begin, end in (tuple(row.values()) for row in waits.to_pylist()):
+            uncovered = end - max(begin, covered_to.get(line, begin))
+            found[line] = found.get(line, 0) + max(0, uncovered)
+            covered_to[line] = max(end, covered_to.get(line, end))
+        threads = profile.sql("select line_id, wait_ps from thread_time").to_pylist()
+    assert threads
+    for row in threads:
+        assert row["wait_ps"] == found.get(row["line_id"], 0)
+
+
+class Watched(FakeReader):
+    """Remembers which columns of ``events`` were read."""
+
+    def read(self, table, warnings, columns=None):
+        if table == "events":
+            self.wanted = [*getattr(self, "wanted", []), columns]
+        return super().read(table, warnings, columns)
+
+
+def test_nothing_is_made_for_who_names_none():
+    reader = Watched(made_by_hand((0, "a", 0, 2), (0, "b", 1, 1)))
+    with Profile(reader, derived=DERIVED) as profile:
+        profile.sql("select name, sum(duration_ps) from events group by name")
+        assert reader.wanted == [{"name", "duration_ps"}]
+        assert not set(MADE) & profile.columns("events").keys()
+        assert reader.reads["lines"] == 0
+        assert not set(MADE) & profile.columns("events", {"event_id", "step_id"}).keys()
+        assert set(MADE) <= set(profile.sql("from events").column_names)
+        assert profile.sql("select depth from events").to_pylist() == [{"depth": 0}, {"depth": 1}]
+        assert profile.table("events")["self_ps"].to_pylist() == [1, 1]
+
+
+def test_one_read_brings_what_is_needed():
+    reader = Watched(made_by_hand((0, "a", 0, 2), (0, "b", 1, 1)))
+    with Profile(reader, derived=DERIVED) as profile:
+        profile.sql("select step_id, activity, self_ps from events")
+    placed = {"line_id", "name", "start_ps", "duration_ps"}
+    assert reader.wanted == [{"step_id", "category", "type_id", *placed}]
+
+
+def test_a_later_read_loses_nothing():
+    tables = made_by_hand((0, "a", 0, 2), (0, "b", 1, 1))
+
+    class Projecting(FakeReader):
+        def read(self, table, warnings, columns=None):
+            whole = super().read(table, warnings)
+            names = [name for name in whole if columns is None or name in columns]
+            valid = {name: whole.valid[name] for name in names if name in whole.valid}
+            return type(whole)({name: whole[name] for name in names}, valid)
+
+    with Profile(Projecting(tables), derived=DERIVED) as profile:
+        assert profile.columns("events", {"depth"}).array("depth").tolist() == [0, 1]
+        later = profile.columns("events", {"event_id", "type_id"})
+        assert {"event_id", "type_id", "depth"} <= later.keys()
+        assert later.array("depth").tolist() == [0, 1]
+
+
+PAIRS = st.lists(st.tuples(st.integers(-20, 60), st.integers(-3, 15)), max_size=12)
+
+
+def intervals(pairs):
+    begin = np.array([begin for begin, _ in pairs], np.int64)
+    return union(begin, begin + np.array([length for _, length in pairs], np.int64))
+
+
+def moments(pairs):
+    return {moment for begin, length in pairs for moment in range(begin, begin + length)}
+
+
+def held(found):
+    """The moments of a set, and that it is as sets are: sorted, disjoint, nothing empty."""
+    begin, end = (part.tolist() for part in found)
+    assert all(b < e for b, e in zip(begin, end, strict=True))
+    assert all(e < b for e, b in zip(end, begin[1:], strict=False))
+    return {moment for b, e in zip(begin, end, strict=True) for moment in range(b, e)}
+
+
+@given(PAIRS)
+def test_a_union_holds_what_its_intervals_hold(pairs):
+    found = intervals(pairs)
+    assert held(found) == moments(pairs)
+    assert total(found) == len(moments(pairs))
+
+
+@given(PAIRS, PAIRS)
+def test_two_sets(one, other):
+    first, second = intervals(one), intervals(other)
+    assert held(without(first, second)) == moments(one) - moments(other)
+    assert held(intersection(first, second)) == moments(one) & moments(other)
+
+
+@given(PAIRS, PAIRS)
+def test_how_much_of_windows_is_covered(pairs, windows):
+    begin = np.array([begin for begin, _ in windows], np.int64)
+    end = begin + np.array([length for _, length in windows], np.int64)
+    expected = [
+        len(moments(pairs) & set(range(begin, begin + length))) for begin, length in windows
+    ]
+    assert covered(intervals(pairs), begin, end).tolist() == expected
+
+
+@given(PAIRS, st.integers(-25, 80), st.integers(0, 50))
+def test_the_part_between_two_moments(pairs, begin, length):
+    found = within(intervals(pairs), begin, begin + length)
+    assert held(found) == moments(pairs) & set(range(begin, begin + length))
