@@ -8,9 +8,9 @@ import sys
 import threading
 
 import pytest
-from tests.analysis.records import alloc
 from tests.cli.made import made, step
 from tests.each_row import each_row
+from tests.memory.records import alloc
 
 from peakline.check.allowance import MOST_RUNS
 from peakline.check.history import read_history

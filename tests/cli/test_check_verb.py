@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.analysis.hlo_programs import OUTPUT, PARAMETER, TEMPORARY, dump, program, value
-from tests.analysis.records import alloc
 from tests.cli.made import made, step
 from tests.each_row import each_row
+from tests.memory.hlo_programs import OUTPUT, PARAMETER, TEMPORARY, dump, program, value
+from tests.memory.records import alloc
 
 import peakline as package
 from peakline.schema import HloProto

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from tests.analysis.hlo_programs import OUTPUT, PARAMETER, TEMPORARY, dump, program, value
-from tests.analysis.records import alloc, events, free
-from tests.analysis.timing.traces import HOST_PLANE, profile_of
 from tests.engine.ending import DATA
-from tests.profile.fake import FakeReader
+from tests.memory.hlo_programs import OUTPUT, PARAMETER, TEMPORARY, dump, program, value
+from tests.memory.records import alloc, events, free
+from tests.tables.fake import FakeReader
+from tests.timing.traces import HOST_PLANE, profile_of
 
 import peakline as package
 from peakline.compare.programs import match_programs

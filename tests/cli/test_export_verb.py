@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.analysis.records import alloc
 from tests.each_row import each_row
 from tests.export.written import DATA, written_file
+from tests.memory.records import alloc
 from tests.waiting import HANG_S
 
 import peakline as library

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
-from tests.analysis.records import alloc, free, history, records, steps_at
 from tests.each_row import each_row
 from tests.engine.ending import DATA
+from tests.memory.records import alloc, free, history, records, steps_at
 
 import peakline
 from peakline.document.memory import steps_near

@@ -13,8 +13,8 @@ import termios
 from pathlib import Path
 
 import pytest
-from tests.analysis.hlo_programs import OUTPUT, PARAMETER, TEMPORARY, dump, program, value
 from tests.each_row import each_row
+from tests.memory.hlo_programs import OUTPUT, PARAMETER, TEMPORARY, dump, program, value
 
 import peakline as package
 from peakline.document import program_memory

@@ -6,11 +6,11 @@ import shlex
 import sys
 
 import pytest
-from tests.analysis.records import alloc, events, free
 from tests.cli.made import MS, made, step
 from tests.cli.test_steps import op
 from tests.each_row import each_row
 from tests.engine.ending import DATA
+from tests.memory.records import alloc, events, free
 from tests.report.document import Document
 
 from peakline.findings.kinds import input_bound

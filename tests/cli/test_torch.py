@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from tests.analysis import torch_jobs
 from tests.each_row import each_row
+from tests.memory import torch_jobs
 
 WITH_STACK = "record with with_stack=True to see "
 

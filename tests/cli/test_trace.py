@@ -1,10 +1,10 @@
 import json
 
 import pytest
-from tests.analysis.timing.timelines import profile_of
 from tests.cli.made import MS, path_of
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader
+from tests.tables.fake import FakeReader
+from tests.timing.timelines import profile_of
 
 from peakline.render.terminal.trace import span_text
 

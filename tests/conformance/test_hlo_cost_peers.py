@@ -21,9 +21,9 @@ from tests.conformance.peer import PROGRAMS, peers_python
 from tests.conformance.stats_tables import different, ours, rows
 from tests.conformance.test_memory_viewer_peers import compile_programs
 from tests.each_row import each_row
+from tests.formats.hlo_odd_texts import ODD
+from tests.formats.hlo_same import differences
 from tests.reference.xspace_builder import SpaceBuilder, Uint
-from tests.sources.hlo_odd_texts import ODD
-from tests.sources.hlo_same import differences
 
 pytestmark = pytest.mark.conformance
 

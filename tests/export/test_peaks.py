@@ -4,11 +4,11 @@ import gzip
 import json
 
 import pytest
-from tests.analysis.records import events as records
 from tests.each_row import each_row
 from tests.export.written import DATA, KINETO, SESSION, written, written_file
-from tests.profile.fake import FakeReader
+from tests.memory.records import events as records
 from tests.shared import shared
+from tests.tables.fake import FakeReader
 from tests.tools.step_stats import random_run_metadata
 
 import peakline

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.analysis.records import events as records
 from tests.each_row import each_row
 from tests.export.timelines import ChromeEvents, PerfettoEvents
 from tests.export.written import DATA, KINETO, SESSION, written, written_file
-from tests.profile.fake import FakeReader
+from tests.memory.records import events as records
 from tests.shared import shared
+from tests.tables.fake import FakeReader
 
 import peakline
 from peakline.errors import NotFoundError

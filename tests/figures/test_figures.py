@@ -9,9 +9,9 @@ from inspect import signature
 import numpy as np
 import plotly.graph_objects  # noqa: F401 (its import is slow, and no part of a test's time)
 import pytest
-from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.figures.profiles import profile_of, texts
+from tests.memory.records import alloc, free
 from tests.shared import DATA, shared
 from tests.sweeps import each_sample
 

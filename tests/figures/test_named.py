@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analysis.records import alloc, free, records
-from tests.analysis.timing.traces import GPU
 from tests.each_row import each_row
 from tests.figures.profiles import asked_of, profile_of
 from tests.figures.test_time_figures import job
+from tests.memory.records import alloc, free, records
 from tests.shared import shared
 from tests.sweeps import each_sample
+from tests.timing.traces import GPU
 
 from peakline import figures
 from peakline.errors import NotFoundError, UsageError

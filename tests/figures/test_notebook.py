@@ -4,10 +4,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.figures.profiles import profile_of
 from tests.figures.test_figures import HOSTILE, SAMPLES
+from tests.memory.records import alloc, free
 from tests.sweeps import each_sample
 from tests.waiting import HANG_S
 

@@ -8,14 +8,14 @@ import plotly.graph_objects  # noqa: F401 (its import is slow, and no part of a 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analysis.records import records
-from tests.analysis.timing.traces import GPU, HOST_PLANE, profile_of
 from tests.each_row import each_row
 from tests.figures.profiles import asked_of, texts
 from tests.figures.profiles import profile_of as profile_of_of_turnover
+from tests.memory.records import records
 from tests.reference.xspace_builder import SpaceBuilder
 from tests.shared import shared
 from tests.sweeps import each_sample
+from tests.timing.traces import GPU, HOST_PLANE, profile_of
 
 import peakline
 from peakline import figures

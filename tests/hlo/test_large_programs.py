@@ -8,10 +8,10 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests.analysis.timing.programs import Maker, f32
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
 from tests.sweeps import sweep
+from tests.timing.programs import Maker, f32
 
 import peakline
 from peakline.hlo import messages

@@ -3,9 +3,9 @@
 from functools import cache
 
 import pytest
-from tests.analysis.records import events
-from tests.profile.fake import FakeReader
+from tests.memory.records import events
 from tests.report.document import report_of
+from tests.tables.fake import FakeReader
 
 import peakline
 from peakline.api import Profile

@@ -1,11 +1,11 @@
 """What a report says about profiles whose truth is known."""
 
 import pytest
-from tests.analysis.hlo_programs import OUTPUT, TEMPORARY, dump, program, value
-from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader
+from tests.memory.hlo_programs import OUTPUT, TEMPORARY, dump, program, value
+from tests.memory.records import alloc, events, free
 from tests.report.document import report_of
+from tests.tables.fake import FakeReader
 
 import peakline
 from peakline.api import Profile

@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from tests.analysis.records import alloc, free
 from tests.each_row import each_row
+from tests.memory.records import alloc, free
 from tests.report.document import report_of
 
 import peakline

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.profile.fake import FakeReader
+from tests.tables.fake import FakeReader
 
 from peakline.api import Profile
 from reference.memory_profile import Activity, Aggregation, Snapshot, allocator_profile

@@ -8,12 +8,12 @@ import random
 from itertools import pairwise
 
 import pytest
-from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
 from tests.engine.ending import DATA
-from tests.profile.fake import FakeReader
+from tests.memory.records import alloc, events, free
 from tests.shared import shared
 from tests.sweeps import each_sample
+from tests.tables.fake import FakeReader
 from tests.tools.plain_replay import SAMPLES, buffers, replay
 
 from peakline.api import Profile

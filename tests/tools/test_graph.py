@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from tests.analysis.graphs import node, opened
 from tests.each_row import each_row
+from tests.graph.graphs import node, opened
 from tests.shared import DATA, shared
 from tests.tools.scopes import ask as ask_of_graph_paths
 

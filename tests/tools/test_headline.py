@@ -8,10 +8,10 @@ import statistics
 from collections import defaultdict
 
 import pytest
-from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader
+from tests.memory.records import alloc, events, free
 from tests.shared import DATA
+from tests.tables.fake import FakeReader
 from tests.web.samples import SAMPLES
 
 import peakline

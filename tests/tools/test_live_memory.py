@@ -8,13 +8,13 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from tests.analysis.records import alloc, events, free
-from tests.analysis.timing.timelines import profile_of
 from tests.each_row import each_row
 from tests.engine.ending import DATA
-from tests.profile.fake import FakeReader
+from tests.memory.records import alloc, events, free
 from tests.shared import shared
 from tests.sweeps import each_sample
+from tests.tables.fake import FakeReader
+from tests.timing.timelines import profile_of
 from tests.tools.scopes import assert_adds_up
 
 from peakline.api import Profile

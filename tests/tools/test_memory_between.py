@@ -6,11 +6,11 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from tests.analysis.records import alloc, events, free
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader
+from tests.memory.records import alloc, events, free
 from tests.shared import shared
 from tests.sweeps import each_sample
+from tests.tables.fake import FakeReader
 from tests.tools.plain_replay import SAMPLES, buffers, by_group, group_of, replay
 
 from peakline.api import Profile

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.each_row import each_row
 from tests.engine.ending import DATA
-from tests.profile.fake import FakeReader
+from tests.tables.fake import FakeReader
 from tests.tools.snapshots import alloc, answer, free, profile_of, reference
 
 import peakline

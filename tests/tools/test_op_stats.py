@@ -13,8 +13,8 @@ import pytest
 from google.protobuf import json_format
 from tests.amplification.cases import graph_def
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader
 from tests.reference.xspace_builder import SpaceBuilder
+from tests.tables.fake import FakeReader
 from tests.tools.tfprof_cases import (
     open_runs,
     random_graph,

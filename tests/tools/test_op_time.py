@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.each_row import each_row
 from tests.engine.ending import DATA
-from tests.profile.fake import FakeReader
 from tests.reference.xspace_builder import SpaceBuilder
 from tests.shared import shared
+from tests.tables.fake import FakeReader
 from tests.tools.plain_steps import DATA_OF_STEPS
 from tests.web.samples import gpu_profile
 

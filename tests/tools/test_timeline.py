@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.analysis.records import alloc, events, free
-from tests.analysis.timing.gpu_jobs import Job, Work, write
-from tests.analysis.timing.timelines import profile_of
 from tests.each_row import each_row
+from tests.memory.records import alloc, events, free
+from tests.timing.gpu_jobs import Job, Work, write
+from tests.timing.timelines import profile_of
 from tests.web.samples import many_steps_profile
 
 import peakline

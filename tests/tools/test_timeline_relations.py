@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.analysis.timing.timelines import profile_of
 from tests.each_row import each_row
+from tests.timing.timelines import profile_of
 
 import peakline
 from peakline.errors import UsageError

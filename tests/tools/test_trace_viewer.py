@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
+from tests.tables.fake import FakeReader, columns_of
 
 import peakline
 from peakline.errors import NotFoundError, UsageError

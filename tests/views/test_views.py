@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
 from tests.shared import shared
+from tests.tables.fake import FakeReader, columns_of
 
 import peakline
 from peakline.errors import CheckFailed

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.analysis.timing.gpu_jobs import COLLECTIVES, Job, Work, write
 from tests.reference.xspace_builder import SpaceBuilder
+from tests.timing.gpu_jobs import COLLECTIVES, Job, Work, write
 
 from reference.op_spaces import random_op_space
 
