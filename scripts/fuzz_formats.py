@@ -30,7 +30,7 @@ sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 if TYPE_CHECKING:
     from random import Random
 
-    from tests.sources.format_samples import Sample
+    from tests.formats.format_samples import Sample
 
 _EVERYTHING_EVERY = 400
 """One mutant in so many is asked everything, the others one question each."""
@@ -51,7 +51,7 @@ def main() -> int:
     """Run and return the exit code: 1 when a mutant failed."""
     sys.unraisablehook = lambda lost: _LOST.append(lost.exc_value)
     options = _options()
-    from tests.sources.format_samples import samples
+    from tests.formats.format_samples import samples
 
     chosen = [s for s in samples(_ROOT / "tests" / "data") if options.only in s.name]
     if options.samples is not None:
@@ -91,7 +91,7 @@ def _options() -> argparse.Namespace:
 
 
 def _more_samples(folder: Path) -> list[Sample]:
-    from tests.sources.format_samples import Sample
+    from tests.formats.format_samples import Sample
 
     found = []
     for path in sorted(folder.rglob("*")):
@@ -116,7 +116,7 @@ class _Run:
 
     def whole_ones_fail(self) -> int:
         """How many samples fail as they are; asked first, so that all is compiled afterwards."""
-        from tests.sources.format_damage import dice
+        from tests.formats.format_damage import dice
 
         return sum(
             not self._passes(sample, sample.file, dice(self._seed, -1), -1, all_of_it=True)
@@ -125,7 +125,7 @@ class _Run:
 
     def passes(self, n: int) -> bool:
         """Whether mutant ``n`` is answered as it must be."""
-        from tests.sources.format_damage import damaged, dice
+        from tests.formats.format_damage import damaged, dice
 
         rng = dice(self._seed, n)
         sample = rng.choice(self._samples)
@@ -153,7 +153,7 @@ class _Run:
         return True
 
     def _ask(self, sample: Sample, data: bytes, rng: Random, *, all_of_it: bool) -> bool:
-        from tests.sources import format_checks
+        from tests.formats import format_checks
 
         path, other = self._folder / f"mutant-{sample.name}", self._folder / sample.name
         path.unlink(missing_ok=True)

@@ -34,8 +34,7 @@ def test_the_package_carries_its_data(root):
     for name in compiled:
         made = installed.joinpath(name.parent).glob(f"{name.stem}.*")
         assert {".so", ".pyd"} & {path.suffix for path in made}, name
-    missing = {name for name in wanted if not (installed / name).is_file()}
-    assert missing == set()
+    assert {name for name in wanted if not (installed / name).is_file()} == set()
     assert "py.typed" in wanted
     assert any(name.endswith(".proto") for name in wanted)
     assert any(name.endswith(".pyi") for name in wanted)

@@ -66,15 +66,10 @@ def test_text_is_what_tensorflow_prints():
 def test_binary_is_one_message_however_it_is_cut():
     data = written(every_message, text=False)
     log = schema.MemoryLog.FromString(data)
-    kinds = [record.WhichOneof("record") for record in log.record]
-    assert kinds == [
-        "step",
-        "tensor_allocation",
-        "tensor_deallocation",
-        "tensor_output",
-        "raw_allocation",
+    assert [record.WhichOneof("record") for record in log.record] == [
+        "step", "tensor_allocation", "tensor_deallocation", "tensor_output", "raw_allocation",
         "raw_deallocation",
-    ]
+    ]  # fmt: skip
     assert {record.time_ns for record in log.record} == {NS}
     assert {record.thread_id for record in log.record} == {threading.get_native_id()}
     assert schema.MemoryLog.FromString(data + data).record[6:] == log.record[:]

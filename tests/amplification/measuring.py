@@ -27,14 +27,9 @@ from pkgutil import walk_packages
 from typing import Any
 
 _UNUSED = (
-    "peakline.service",
-    "peakline.capture",
-    "peakline.pytest",
-    "peakline.figures",
-    "peakline.engine.dask_cluster",
-    "peakline.repository.remote",
-    "peakline.__main__",
-)
+    "peakline.service", "peakline.capture", "peakline.pytest", "peakline.figures",
+    "peakline.engine.dask_cluster", "peakline.repository.remote", "peakline.__main__",
+)  # fmt: skip
 """What no question of `questions` imports, so that it counts for none."""
 
 
@@ -90,8 +85,7 @@ def _answered(questions: list[list[str]], most: int, seconds: int) -> list[dict[
 
 
 def _limit_memory(most: int) -> None:
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + most
+    limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + most
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -58,17 +58,11 @@ _MORE = {
     "memory_profile": ("max_snapshots=1000000000",),
     "memory_viewer": ("view_memory_allocation_timeline=true", "memory_space=1"),
     "graph_viewer": (
-        "type=long_txt show_metadata=true",
-        "type=short_txt",
-        "type=pbtxt",
-        "type=pb",
-        "type=json",
-        "type=graph node_name=main graph_width=1000",
-        "type=graph node_name=a graph_width=1000",
-        "type=adj_nodes node_name=a",
-        "type=custom_call node_name=a",
+        "type=long_txt show_metadata=true", "type=short_txt", "type=pbtxt", "type=pb", "type=json",
+        "type=graph node_name=main graph_width=1000", "type=graph node_name=a graph_width=1000",
+        "type=adj_nodes node_name=a", "type=custom_call node_name=a",
     ),
-}
+}  # fmt: skip
 """Parameters that make a tool do other work, beside none at all."""
 
 

@@ -194,8 +194,7 @@ def test_every_one_takes_its_share(case):
 def test_twice_the_bytes_take_no_more_than_they_have_to(case):
     with Measuring() as measuring:
         half = measured(measuring, [case], HALF, list(broad()))
-        whole = measured(measuring, [case], WHOLE, list(broad()))
-        pairs = list(zip(half, whole, strict=True))
+        pairs = list(zip(half, measured(measuring, [case], WHOLE, list(broad())), strict=True))
     assert [pair for pair in pairs if _grows(*pair)] == []
 
 

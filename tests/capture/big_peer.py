@@ -30,10 +30,8 @@ def answer(size: int) -> bytes:
     # XPlane.stats is field 6, XStat.bytes_value field 6, each around the next.
     value = field(6, size)
     stat = field(6, len(value) + size)
-    plane = field(1, len(stat) + len(value) + size)
-    head = plane + stat + value
-    space = field(8, len(head) + size + len(small))
-    return b"".join((space, head, bytes(size), small))
+    head = field(1, len(stat) + len(value) + size) + stat + value
+    return b"".join((field(8, len(head) + size + len(small)), head, bytes(size), small))
 
 
 def main() -> None:

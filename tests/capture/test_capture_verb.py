@@ -29,8 +29,7 @@ def run(capsys):
 
     def run(*words):
         capsys.readouterr()
-        code = main(["capture", *map(str, words)])
-        return (code, *capsys.readouterr())
+        return (main(["capture", *map(str, words)]), *capsys.readouterr())
 
     return run
 

@@ -4,9 +4,9 @@ import sys
 from dataclasses import dataclass
 
 import pytest
-from tests.analysis.records import events
 from tests.cli.made import path_of
-from tests.profile.fake import FakeReader
+from tests.memory.records import events
+from tests.tables.fake import FakeReader
 
 from peakline.__main__ import main
 
@@ -24,8 +24,7 @@ def peakline(capsys):
 
     def run(*words):
         capsys.readouterr()
-        code = main([str(word) for word in words])
-        return Run(code, *capsys.readouterr())
+        return Run(main([str(word) for word in words]), *capsys.readouterr())
 
     return run
 

@@ -1,6 +1,6 @@
 """Profiles made of tables by hand, for the verbs about time to read from a path."""
 
-from tests.profile.fake import FakeReader
+from tests.tables.fake import FakeReader
 
 MS = 10**9
 

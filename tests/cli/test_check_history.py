@@ -8,9 +8,9 @@ import sys
 import threading
 
 import pytest
-from tests.analysis.records import alloc
 from tests.cli.made import made, step
 from tests.each_row import each_row
+from tests.memory.records import alloc
 
 from peakline.check.allowance import MOST_RUNS
 from peakline.check.history import read_history
@@ -167,8 +167,7 @@ def test_a_baseline_is_whole_whenever_its_writer_is_killed(figures, times):
         process.wait()
         process.stdout.close()
         last = int(written[-1]) if written else last
-        found = read_history(figures.read_bytes(), "figures")
-        runs = [run["step time", ""] for run in found.runs]
+        runs = [run["step time", ""] for run in read_history(figures.read_bytes(), "figures").runs]
         assert runs[0] in {last, last + 1}, "neither the old nor the new"
         assert runs == [runs[0]] * 20
         assert json.loads(figures.read_bytes())["time"]["step_time_ps"] == runs[0]

@@ -6,9 +6,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.analysis.records import alloc
 from tests.cli.made import made, step
 from tests.each_row import each_row
+from tests.memory.records import alloc
 
 EVIL = "a\x1b[31m,b:c%\n::error::owned<&>\"'\ud800]]>"
 ATTRIBUTES = {

@@ -62,8 +62,7 @@ def test_settings_are_replayed(peakline):
     (whole,) = answer(peakline, CNN, "--set", "allow_growth=false")["allocators"]
     assert whole["settings"]["allow_growth"] is False
     assert whole["safe_from_bytes"] < growing["safe_from_bytes"]
-    best = growing["alternatives"][0]
-    assert best["safe_from_bytes"] == whole["safe_from_bytes"]
+    assert growing["alternatives"][0]["safe_from_bytes"] == whole["safe_from_bytes"]
     safe = [one["safe_from_bytes"] for one in growing["alternatives"]]
     assert safe == sorted(safe)
 
@@ -73,8 +72,7 @@ def test_what_fits_under_a_limit_comes_first(peakline):
     fits = [other["fits"] for other in one["alternatives"]]
     assert fits[0] is True
     assert fits == sorted(fits, key=lambda value: value is not True)
-    text = peakline("fit", CNN, "--limit", "70MiB").out
-    assert "AT 70 MIB" in text
+    assert "AT 70 MIB" in peakline("fit", CNN, "--limit", "70MiB").out
 
 
 def test_several_threads_make_it_a_bound(peakline):
@@ -92,8 +90,7 @@ def test_recordings_of_one_program_give_a_range(peakline):
     limits = [one["allocators"][0]["safe_from_bytes"] for one in document["recordings"]]
     assert together["recordings"] == len(paths) == 2
     assert together["safe_from_bytes"] == [min(limits), max(limits)]
-    run = peakline("fit", *paths)
-    assert "2 recordings: the smallest limit is" in run.out
+    assert "2 recordings: the smallest limit is" in peakline("fit", *paths).out
 
 
 def test_another_batch_is_an_estimate(peakline):
@@ -192,6 +189,5 @@ def test_summary_says_it_where_memory_is_scarce(peakline):
     (scarce,) = (DATA / "fit" / "sparse_embedding").glob("24.xplane.pb.gz")
     run = peakline("summary", scarce)
     assert any(line.split()[:2] == ["it", "runs"] for line in run.out.splitlines())
-    document = json.loads(peakline("summary", scarce, "--json").out)
-    assert document["fits"][0]["safe_from_bytes"]
+    assert json.loads(peakline("summary", scarce, "--json").out)["fits"][0]["safe_from_bytes"]
     assert json.loads(peakline("summary", TILES, "--json").out)["fits"] == []

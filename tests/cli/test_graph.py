@@ -2,7 +2,7 @@ import json
 
 import pytest
 from tests.amplification.matrix import cases
-from tests.analysis.graphs import graph_bytes, node
+from tests.graph.graphs import graph_bytes, node
 
 BAD = node("a") + node("b", "Op", "zz") + node("c", "Op", more='device:"/job:w-x"')
 

@@ -1,3 +1,6 @@
+"""The command line as a whole: exit codes, progress, errors."""
+
+import ast
 import os
 import shlex
 import subprocess
@@ -7,6 +10,14 @@ from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
+from tests.terminal.ptys import on_a_terminal
+
+import peakline as package
+from peakline import errors
+from peakline.cli.main import EXIT_CODES
+from peakline.cli.progress import is_drawn, progress_text
+from peakline.errors import PeaklineError
+from peakline.progress import Progress
 
 # A MemoryProfile, which is an answer and no profile: num_hosts: 1 memory_ids: "cpu"
 ANSWER = b"\x10\x01\x1a\x03cpu"
@@ -68,17 +79,9 @@ def bad_inputs(tmp_path):
 
 
 INPUTS = [
-    "empty",
-    "link",
-    "missing",
-    "text.txt/inside",
-    "nothing.pb",
-    "text.txt",
-    "zeros.pb",
-    "answer.pb",
-    "not.xplane.pb.gz",
-    "session",
-]
+    "empty", "link", "missing", "text.txt/inside", "nothing.pb", "text.txt", "zeros.pb",
+    "answer.pb", "not.xplane.pb.gz", "session",
+]  # fmt: skip
 
 
 @each_row("verb", ["memory", "tool", "sql"])
@@ -247,12 +250,11 @@ def test_numpy_starts_no_threads_of_its_own(sessions):
         "print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules, file=sys.stderr)"
     )
     words = ["memory", str(sessions / "tf2_cnn"), "--json"]
-    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
     run = subprocess.run(
         [sys.executable, "-c", program, *words],
         capture_output=True,
         text=True,
-        env=environment,
+        env={k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"},
         check=False,
     )
     assert run.stderr == "1 True\n"
@@ -265,3 +267,194 @@ def test_without_standard_streams_the_exit_code_is_the_same(root, words, code):
     run = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (code, "")
     assert "unexpected" not in run.stderr
+
+
+LIMITED = ["check", "{sample}", "--max-peak", "1"]
+
+
+@pytest.fixture
+def places(root, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "taken").touch()
+    return {
+        "sample": str(root / "tests/data/programs/late_slot_healthy.xplane.pb.gz"),
+        "empty": str(tmp_path / "empty"),
+        "taken": str(tmp_path / "taken"),
+        "new": str(tmp_path / "new"),
+    }
+
+
+@each_row(
+    ("code", "words"),
+    [
+        (0, "summary {sample}"),
+        (0, "{sample} --json"),
+        (1, "check {sample} --max-peak 1"),
+        (1, "sql {sample} drop"),
+        (1, "sql {sample} {taken}"),
+        (2, "sumary {sample}"),
+        (2, "memory"),
+        (2, "memory {sample} --at soon"),
+        (2, "memory {sample} --alocator x"),
+        (2, "tool memory_profil {sample}"),
+        (2, "tool memory_profile {sample} --format xml"),
+        (2, "tool memory_profile {sample} -p memoryid=x"),
+        (2, "tool memory_profile {sample} -o {taken}"),
+        (2, "export {sample} --to prefetto -o {new}"),
+        (2, "fit {sample} --limit much"),
+        (2, "ops {sample} --sort slef"),
+        (2, "graph {sample} --consumer x"),
+        (2, "capture nowhere --logdir {new}"),
+        (2, "serve {new}"),
+        (2, "view"),
+        (3, "summary {empty}"),
+        (3, "memory {new}"),
+        (3, "memory {sample} --allocator x"),
+        (3, "memory {sample} --step x"),
+        (2, "summary {sample} --host x"),
+        (3, "graph {sample}/x"),
+        (3, "report {empty} -o {new}"),
+        (3, "sessions {new}"),
+        (4, "capture localhost:1 --logdir {new} --attempts 1 --timeout 1s --duration 1ms"),
+    ],
+)
+def test_a_case_of_each_code(peakline, places, code, words):
+    run = peakline(*(word.format(**places) for word in words.split()))
+    assert run.code == code, run.err
+    assert code in EXIT_CODES
+    if code:
+        assert run.err.startswith("peakline: ")
+
+
+def _errors(kind):
+    for each in kind.__subclasses__():
+        yield each
+        yield from _errors(each)
+
+
+def test_each_error_has_a_code_of_the_policy():
+    assert {name for name in errors.__all__ if name != "PeaklineError"} <= {
+        each.__name__ for each in _errors(PeaklineError)
+    }
+    assert {each.exit_code for each in (PeaklineError, *_errors(PeaklineError))} <= set(EXIT_CODES)
+
+
+def test_no_verb_ends_the_program_by_itself():
+    """But `capture`, whose outcome is printed already, and the program without a verb: it has
+    printed its help, or a script of completion.
+    """
+    ends = {}
+    for file in (Path(package.__file__).parent / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            called = node.func if isinstance(node, ast.Call) else None
+            name = getattr(called, "attr", getattr(called, "id", ""))
+            if name in {"exit", "_exit", "Exit", "SystemExit"}:
+                ends.setdefault(file.stem, []).append(ast.unparse(node))
+    assert ends == {
+        "capture": ["click.exceptions.Exit(_FAILED)"],
+        "main": ["context.exit()", "context.exit(2)"],
+    }
+
+
+def test_what_is_lost_under_strict(peakline, places):
+    sample = Path(places["sample"]).read_bytes()
+    cut = Path(places["new"])
+    cut.write_bytes(sample[: len(sample) // 2])
+    assert peakline("summary", cut, "--strict").code == 3
+
+
+@each_row("answer", ["json", "text"])
+def test_the_code_does_not_depend_on_the_form(peakline, places, answer):
+    words = [word.format(**places) for word in LIMITED]
+    assert peakline(*words, *(["--json"] if answer == "json" else [])).code == 1
+
+
+ERASE = "\r\x1b[K"
+DRAWN = """
+import sys, threading
+from peakline.cli import progress as drawer
+drawer._FIRST_S = 0
+text, shown = drawer.progress_text, threading.Event()
+def counted(*words):
+    if again: shown.set()
+    again.append(1)
+    return text(*words)
+again = []
+drawer.progress_text = counted
+with drawer.drawn_progress() as progress:
+    assert progress is not None
+    progress.begin("reading " + "events" * 40, 100)
+    progress.advance(50)
+    shown.wait()
+    print("answer")
+    if "fail" in sys.argv: raise SystemExit(3)
+"""
+
+
+def visible(text):
+    """What stays on the screen, line by line."""
+    return [line.rpartition(ERASE)[2] for line in text.split("\n")]
+
+
+@each_row(("word", "code"), [("done", 0), ("fail", 3)])
+def test_the_line_is_drawn_and_gone_when_the_work_is_done(word, code):
+    ended, got = on_a_terminal(["-c", DRAWN, word])
+    assert ended == code
+    assert f"{ERASE}reading events" in got
+    assert visible(got) == ["answer", ""]
+    assert max(map(len, [part for part in got.split(ERASE) if part.startswith("reading")])) < 80
+
+
+@each_row("term", ["dumb", ""])
+def test_a_terminal_that_cannot_move_its_cursor_gets_no_line(sessions, term):
+    code, got = on_a_terminal(
+        ["-m", "peakline", "summary", sessions / "tf2_cnn"], {"TERM": term, "NO_COLOR": "1"}
+    )
+    assert code == 0
+    assert ERASE not in got
+
+
+def test_a_verb_on_a_terminal_shows_what_it_shows_elsewhere(sessions):
+    early = "import peakline.cli.progress as p, sys; p._FIRST_S = p._EVERY_S = 0.0001\n"
+    early += "from peakline.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    words = ["summary", str(sessions / "tf2_cnn"), "--json"]
+    code, got = on_a_terminal(["-c", early, *words])
+    plain = subprocess.run(
+        [sys.executable, "-m", "peakline", *words], capture_output=True, text=True, check=True
+    )
+    assert (code, plain.stderr) == (0, "")
+    assert visible(got) == plain.stdout.split("\n")
+
+
+def test_nothing_is_drawn_into_a_pipe(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        assert not is_drawn(pipe)
+
+
+@each_row(
+    ("stage", "done", "total", "unit", "text"),
+    [
+        ("", 0, 0, "bytes", "working, 3 s"),
+        ("reading events", 0, 100, "bytes", "reading events, 3 s"),
+        ("reading events", 5 << 20, 10 << 20, "bytes", "reading events, 5.0 MiB of 10.0 MiB, 3 s"),
+        ("reading events", 5 << 20, 1 << 20, "bytes", "reading events, 5.0 MiB, 3 s"),
+        ("reading the hosts", 1, 2000, "hosts", "reading the hosts, 1 of 2,000 hosts, 3 s"),
+    ],
+)
+def test_what_the_line_says(stage, done, total, unit, text):
+    progress = Progress()
+    progress.begin(stage, total, unit)
+    progress.advance(done)
+    assert progress_text(progress, 3.2) == text
+
+
+def test_the_time_that_is_left():
+    progress = Progress()
+    progress.begin("reading", 1000)
+    progress.began -= 100
+    progress.advance(500)
+    said = progress_text(progress, 130)
+    assert said == ("reading, 500 B of 1000 B, 2 min 10 s, about 1 min 40 s left in this stage")

@@ -44,8 +44,7 @@ def test_options_follow_the_path(peakline):
 
 
 def test_standard_input(peakline, here, monkeypatch):
-    content = (here / "run.xplane.pb").read_bytes()
-    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(content)))
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO((here / "run.xplane.pb").read_bytes())))
     run = peakline("-", "--json")
     assert run.code == 0
     assert '"-"' in run.out

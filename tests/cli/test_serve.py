@@ -55,8 +55,7 @@ def test_weak_tokens_are_told_before_the_server_runs(peakline, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         run = peakline("serve", tmp_path, "--token-file", tokens, "--http-port", port)
-    warnings = run.err.splitlines()[:-1]
-    assert [line.split(":")[1] for line in warnings] == [" warning", " warning"]
+    assert [line.split(":")[1] for line in run.err.splitlines()[:-1]] == [" warning", " warning"]
     assert "short" not in run.err.replace("shorter", "")
 
 

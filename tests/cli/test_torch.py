@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from tests.analysis import torch_jobs
 from tests.each_row import each_row
+from tests.memory import torch_jobs
 
 WITH_STACK = "record with with_stack=True to see "
 
@@ -63,8 +63,7 @@ def test_rows_fit_the_terminal(peakline, write, terminal, width, heads):
     ],
 )
 def test_live_memory_by_what_buffers_are_for(peakline, write, group, first):
-    path = write(torch_jobs.training())
-    question = ("tool", "live_memory", path, "-p")
+    question = ("tool", "live_memory", write(torch_jobs.training()), "-p")
     whole = json.loads(peakline(*question, f"group={group}").out)
     assert whole["is_described"]
     assert sum(row["bytes"] for row in whole["rows"]) == whole["bytes_in_use"]

@@ -1,10 +1,10 @@
 import json
 
 import pytest
-from tests.analysis.timing.timelines import profile_of
 from tests.cli.made import MS, path_of
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader
+from tests.tables.fake import FakeReader
+from tests.timing.timelines import profile_of
 
 from peakline.render.terminal.trace import span_text
 
@@ -82,8 +82,7 @@ def test_lines_by_name(peakline, traced):
 
 
 def test_as_json(peakline, traced):
-    path = traced(EVENTS)
-    run = peakline("trace", path, "--from", "0ms", "--to", "8ms", "--limit", 2, "--json")
+    run = peakline("trace", traced(EVENTS), "--from", "0ms", "--to", "8ms", "--limit", 2, "--json")
     found = json.loads(run.out)
     assert (found["from_ps"], found["to_ps"], found["events"], found["shown"]) == (
         0,

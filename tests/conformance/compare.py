@@ -11,15 +11,9 @@ from typing import Any
 
 MISSING = "(missing)"
 ROW_FIELDS = (
-    "allocationBytes",
-    "requestedBytes",
-    "tfOpName",
-    "regionType",
-    "dataType",
-    "tensorShape",
-    "memoryActivity",
-    "stepId",
-)
+    "allocationBytes", "requestedBytes", "tfOpName", "regionType", "dataType", "tensorShape",
+    "memoryActivity", "stepId",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,8 +54,7 @@ def _load(document: Any) -> Any:
 def _canonical(document: Any) -> Any:
     if document is None:
         return "(empty answer)"
-    rest = {key: value for key, value in document.items() if key != "memoryProfilePerAllocator"}
-    return rest | {
+    return {key: value for key, value in document.items() if key != "memoryProfilePerAllocator"} | {
         f"allocator {memory_id}": _canonical_allocator(profile)
         for memory_id, profile in document["memoryProfilePerAllocator"].items()
     }
@@ -100,8 +93,7 @@ def _canonical_row(row: dict[str, Any], profile: dict[str, Any]) -> dict[str, An
         shared = {field: allocation[field] for field in ROW_FIELDS}
         return {"numOccurrences": row["numOccurrences"], "allocation": shared}
     origin = profile["memoryProfileSnapshots"][index] if index >= 0 else allocation
-    special = {"snapshotIndex": row["snapshotIndex"]} if index < 0 else {}
-    return special | {
+    return ({"snapshotIndex": row["snapshotIndex"]} if index < 0 else {}) | {
         "numOccurrences": row["numOccurrences"],
         "specialIndex": row["specialIndex"],
         "allocation": origin,

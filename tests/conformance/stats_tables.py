@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import peakline
-from peakline.tools import run_tool
+from peakline.tools import find_tool, run_tool
 from tests.conformance.oracle import XProf
 
 
@@ -39,6 +39,18 @@ def ours(path: Path, tool: str, **parameters: str) -> Any:
     """Our answer as JSON values."""
     with peakline.open(str(path)) as profile:
         return json.loads(run_tool(profile, tool, parameters).content)
+
+
+def ours_together(paths: Sequence[Path], tool: str, **parameters: str) -> Any:
+    """Our answer about the hosts of a session, as JSON values."""
+    found = find_tool(tool)
+    asked = found.validated(parameters)
+    found = found.answering(asked)
+    parts = []
+    for path in paths:
+        with peakline.open(str(path)) as profile:
+            parts.append((profile.host, found.contribution(profile, asked)))
+    return json.loads(found.combine(parts, asked, "json"))
 
 
 def rows(table: Any) -> list[list[Any]]:

@@ -141,8 +141,7 @@ def tpu_space(seed: int, *, cores: int, sparse_cores: int, host: str = "host") -
                 shared = {"all_reduce_unique_id": Uint(5 + symbol)} if "all-" in category else {}
                 ops.event(op, at, length, shared)
                 if category == "loop fusion" and length > 10:
-                    inner = _hlo_op(plane, "inner", "convolution", 99)
-                    ops.event(inner, at + 1, length // 2)
+                    ops.event(_hlo_op(plane, "inner", "convolution", 99), at + 1, length // 2)
                 at += length
     if rng.random() < 0.4:
         _host_of_tpus(rng, builder.host(), steps)

@@ -143,8 +143,7 @@ def test_both_at_once_then_memory(jax_job, tensorflow_job, repository):
         file = session.host(outcome.host)
         content = Path(file.path).read_bytes()
         assert len(content) == outcome.size
-        planes = [plane.name for plane in XSpace.FromString(content).planes]
-        assert "/host:CPU" in planes
+        assert "/host:CPU" in [plane.name for plane in XSpace.FromString(content).planes]
         with peakline.open(file.path) as profile:
             assert profile.table("events").num_rows > 100
             # However slow the job is: it recorded for a second.
@@ -160,8 +159,7 @@ def test_the_command_line_ends_with_the_summary(jax_job, tensorflow_job, tmp_pat
     words = ("capture", jax_job, tensorflow_job, "--logdir", tmp_path / "l", "--duration", "500ms")
     shown = peakline_command(*words, "--session-id", "a", "--option", "host_tracer_level=3")
     assert (shown.returncode, shown.stderr) == (0, "")
-    lines = shown.stdout.splitlines()
-    assert lines[0] == str(tmp_path / "l" / "plugins" / "profile" / "a")
+    assert shown.stdout.splitlines()[0] == str(tmp_path / "l" / "plugins" / "profile" / "a")
     host = tensorflow_job.replace(":", "_")
     summary = peakline_command("summary", tmp_path / "l")
     assert f"host {host}" in summary.stdout

@@ -1,26 +1,28 @@
-"""Costs of compiled programs against JAX's ``cost_analysis()`` and XProf's table of HLO ops.
-
-JAX compiles some thirty functions for the CPU, and others are written by hand. XProf gets these
-programs in a made-up GPU profile in which every instruction runs once; and the real GPU profiles
-among the samples, if any.
-"""
+"""Programs against XLA and XProf themselves: costs and texts."""
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
 import peakline
 from peakline.formats.hlo_proto.source import StoredProgram
 from peakline.formats.hlo_proto.tables import ProgramTables
+from peakline.formats.hlo_text.module import translate_module
+from peakline.hlo.advice import advice_of
 from peakline.hlo.cost import cost_program, costs_of
 from peakline.hlo.modules import Module, modules_of, parse_program
-from peakline.schema import HloProto
+from peakline.schema import HloModuleProto, HloProto
 from peakline.wire import as_buffer
 from peakline.xprof.rules.hlo_cost import GpuCosting
 from tests.conformance.hlo_texts import TEXTS
 from tests.conformance.peer import PROGRAMS, peers_python
 from tests.conformance.stats_tables import different, ours, rows
+from tests.conformance.test_memory_viewer_peers import compile_programs
+from tests.each_row import each_row
+from tests.formats.hlo_odd_texts import ODD
+from tests.formats.hlo_same import differences
 from tests.reference.xspace_builder import SpaceBuilder, Uint
 
 pytestmark = pytest.mark.conformance
@@ -236,3 +238,115 @@ def test_real_profiles_are_as_in_xprof(live_xprof):
                     str(module.program_id): module.data.tobytes() for module in modules_of(profile)
                 }
             assert compare(rows_of(live_xprof.ask("hlo_stats", path)), programs) > 0, path
+
+
+ALL = ODD | {f"cost_{name}": text for name, text in TEXTS.items()}
+
+
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory, root):
+    """The messages that XLA makes of all texts, those of the dumps included."""
+    folder = tmp_path_factory.mktemp("texts")
+    dumps = sorted((root / "tests" / "data" / "xla_dump").glob("*_optimizations.txt"))
+    texts = [*ALL.values(), *(path.read_text() for path in dumps)]
+    for number, text in enumerate(texts):
+        (folder / f"{number}.txt").write_text(text)
+    done = subprocess.run(
+        [peers_python(), str(PROGRAMS / "hlo_of_texts.py"), str(folder)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    names = [*ALL, *(path.name for path in dumps)]
+    return {name: Path(folder / f"{number}.hlo") for number, name in enumerate(names)}
+
+
+def _same(path):
+    upstream = HloModuleProto.FromString(path.read_bytes())
+    data, losses = translate_module(path.with_suffix(".txt").read_bytes())
+    assert losses.entries() == []
+    assert differences(upstream, HloProto.FromString(data).hlo_module) == []
+
+
+@each_row("name", ALL)
+def test_a_text_is_what_xla_makes_of_it(parsed, name):
+    _same(parsed[name])
+
+
+def test_a_dump_is_what_xla_makes_of_it(parsed):
+    dumps = [path for name, path in parsed.items() if name not in ALL]
+    assert len(dumps) == 8
+    for path in dumps:
+        _same(path)
+
+
+TOLERANCE = {
+    "donate_sgd": 0.0,
+    "donate_reversed": 0.0,
+    # XLA schedules otherwise once results lie in place.
+    "donate_momentum": 0.06,
+    "rematerialise_features": 0.0,
+    # The loop over halves holds its operands and its results.
+    "chunk_attention": 0.02,
+    "chunk_heads": 0.10,
+    "lower_precision_sorted": 0.0,
+    "lower_precision_attention": 0.0,
+    "lower_precision_gathered": 0.0,
+}
+"""By how much of what the program allocates the estimate may be wrong."""
+
+
+@pytest.fixture(scope="module")
+def compiled_of_hlo_advice_peers(tmp_path_factory):
+    return compile_programs("advised_jax.py", tmp_path_factory.mktemp("advised"))
+
+
+def allocated(sizes, kind):
+    if kind == "lower_precision":
+        # Parameters and results are made smaller too, about which the advice says nothing.
+        return sizes["temp"]
+    return sizes["argument"] + sizes["output"] + sizes["temp"] - sizes["alias"]
+
+
+def total(sizes):
+    return sizes["argument"] + sizes["output"] + sizes["temp"] - sizes["alias"]
+
+
+@pytest.mark.parametrize("name", TOLERANCE)
+def test_following_it_saves_what_it_says(compiled_of_hlo_advice_peers, name):
+    dumps, sizes = compiled_of_hlo_advice_peers
+    kind = next(kind for kind in ("donate", "rematerialise", "chunk", "lower_precision")
+                if name.startswith(kind))  # fmt: skip
+    with peakline.open(dumps[name]) as profile:
+        advice = next(one for one in advice_of(profile, 0) if one.kind == kind)
+    saved = allocated(sizes[name], kind) - allocated(sizes[f"{name}_followed"], kind)
+    assert saved > 0.05 * total(sizes[name])
+    assert advice.bytes == pytest.approx(saved, abs=TOLERANCE[name] * total(sizes[name]))
+    assert advice.rows[0]["bytes"] > 0
+
+
+@pytest.mark.parametrize("name", TOLERANCE)
+def test_what_was_followed_is_not_advised_again(compiled_of_hlo_advice_peers, name):
+    dumps, _ = compiled_of_hlo_advice_peers
+    with peakline.open(dumps[f"{name}_followed"]) as profile:
+        kinds = [one.kind for one in advice_of(profile, 0)]
+    if not name.startswith("chunk"):
+        # What is computed in halves can be computed in quarters.
+        assert not any(name.startswith(kind) for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("none_donate_needed_later", "donate"),
+        ("none_donate_other_type", "donate"),
+        ("none_rematerialise_of_sorted", "rematerialise"),
+    ],
+)
+def test_what_saves_nothing_is_not_advised(compiled_of_hlo_advice_peers, name, kind):
+    dumps, sizes = compiled_of_hlo_advice_peers
+    with peakline.open(dumps[name]) as profile:
+        kinds = [one.kind for one in advice_of(profile, 0)]
+    assert kind not in kinds
+    assert total(sizes[f"{name}_followed"]) > 0.95 * total(sizes[name])

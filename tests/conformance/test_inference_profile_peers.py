@@ -10,11 +10,11 @@ import random
 import pytest
 
 import peakline
-from peakline.tools import find_tool, run_tool
+from peakline.tools import run_tool
 from reference.serving_spaces import STYLES, US, RandomServer
 from reference.xspace_builder import SpaceBuilder
 from tests.conformance.oracle import SEEDS
-from tests.conformance.stats_tables import difference, ours, rows, theirs, written
+from tests.conformance.stats_tables import difference, ours, ours_together, rows, theirs, written
 
 TOOL = "inference_profile"
 
@@ -26,8 +26,7 @@ def random_servers():
         rng = random.Random(seed)
         for style in STYLES:
             requests = rng.choice([1, 2, 7, 12, 70, 300])
-            batching = rng.random() < 0.7
-            server = RandomServer(seed, style, requests=requests, batching=batching)
+            server = RandomServer(seed, style, requests=requests, batching=(rng.random() < 0.7))
             spaces[f"{style}{seed}"] = server.space
     return spaces
 
@@ -59,8 +58,7 @@ def test_every_sample(xprof):
 
 @pytest.mark.conformance
 def test_random_servers(live_xprof, tmp_path):
-    spaces = random_servers()
-    paths = written(tmp_path, spaces)
+    paths = written(tmp_path, random_servers())
     assert different(live_xprof, paths) == {}
     answers = [ours(path, TOOL, compatible="xprof") for path in paths]
     # Else next to nothing was compared.
@@ -95,15 +93,8 @@ def test_several_hosts(live_xprof, tmp_path):
         for seed in (3, 5, 8)
     }
     paths = written(tmp_path, spaces)
-    tool = find_tool(TOOL)
-    parameters = tool.validated({"compatible": "xprof"})
-    parts = []
-    for path in paths:
-        with peakline.open(str(path)) as profile:
-            parts.append((path.name, tool.partial(profile, parameters)))
-    own = json.loads(tool.combine(parts, parameters, "json"))
     right = in_order(theirs(live_xprof, TOOL, *paths))
-    assert difference(in_order(own), right) is None
+    assert difference(in_order(ours_together(paths, TOOL, compatible="xprof")), right) is None
 
 
 @pytest.mark.conformance

@@ -4,15 +4,11 @@ Inputs: the samples, two hosts in one session, random XSpaces of other tests, an
 spans, with GPUs, and with TPUs.
 """
 
-import json
-
 import pytest
 
-import peakline
-from peakline.toolbox.registry import find_tool
 from reference.random_xspace import random_xspace
 from tests.conformance.oracle import OWN_SAMPLES, SEEDS
-from tests.conformance.stats_tables import theirs, written
+from tests.conformance.stats_tables import ours_together, theirs, written
 from tests.conformance.step_spaces import gpu_space, tpu_space
 
 TOOL = "input_pipeline_analyzer"
@@ -40,17 +36,6 @@ GROUPS = {
 }
 
 
-def own_tables(paths, **parameters):
-    """What we answer for the hosts of a session."""
-    tool = find_tool(TOOL)
-    asked = tool.validated(parameters)
-    parts = []
-    for path in paths:
-        with peakline.open(path) as profile:
-            parts.append((profile.host, tool.contribution(profile, asked)))
-    return json.loads(tool.combine(parts, asked, "json"))
-
-
 def differences(ours, theirs, where=""):
     """What differs, as ``where: ours, theirs``; numbers to the last digit but one."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
@@ -73,7 +58,9 @@ def differences(ours, theirs, where=""):
 
 def not_theirs(xprof, paths):
     """What differs in the answer about the hosts of a session, the first of it."""
-    return differences(own_tables(paths, compatible="xprof"), theirs(xprof, TOOL, *paths))[:5]
+    return differences(ours_together(paths, TOOL, compatible="xprof"), theirs(xprof, TOOL, *paths))[
+        :5
+    ]
 
 
 def test_every_sample(xprof):
@@ -93,8 +80,7 @@ def test_two_hosts_of_one_job_are_put_together_as_theirs(xprof):
 def test_random_spaces(live_xprof, tmp_path, kind):
     for seed in range(SEEDS):
         # A file is called as the peer's program calls its host.
-        paths = written(tmp_path, {"host": RANDOM[kind](seed)})
-        assert not_theirs(live_xprof, paths) == [], seed
+        assert not_theirs(live_xprof, written(tmp_path, {"host": RANDOM[kind](seed)})) == [], seed
 
 
 @pytest.mark.conformance

@@ -5,13 +5,11 @@ import math
 
 import pytest
 
-import peakline
-from peakline.tools import find_tool
 from reference.hlo_spaces import hlo_space
 from reference.op_spaces import random_op_space
 from reference.xspace_builder import SpaceBuilder
 from tests.conformance.oracle import SEEDS
-from tests.conformance.stats_tables import ours, written
+from tests.conformance.stats_tables import ours, ours_together, written
 
 TOOL = "op_profile"
 GROUPINGS = ("program", "category", "provenance")
@@ -101,14 +99,7 @@ def test_the_order_of_equals_and_what_is_left_out(live_xprof, tmp_path):
 def test_several_hosts(live_xprof, tmp_path, kind):
     seeds = (7, 8, 9)
     paths = written(tmp_path, {f"host{seed}": hlo_space(seed, kind=kind) for seed in seeds})
-    found = find_tool(TOOL)
-    parameters = found.validated({"compatible": "xprof"})
-    found = found.answering(parameters)
-    parts = []
-    for path in paths:
-        with peakline.open(str(path)) as profile:
-            parts.append((path.name, found.partial(profile.with_runtime_steps(), parameters)))
-    own = json.loads(found.combine(parts, parameters, "json"))
+    own = ours_together(paths, TOOL, compatible="xprof")
     other = json.loads(live_xprof.ask(TOOL, *paths))
     for tree in (tree for one in (own, other) for tree in one.values()):
         sort(tree)

@@ -4,15 +4,11 @@ Samples, random spaces full of ops, with typed spans, with GPUs and with TPUs, a
 together.
 """
 
-import json
-
 import pytest
 
-import peakline
-from peakline.tools import find_tool
 from reference.op_spaces import random_op_space
 from tests.conformance.oracle import OWN_SAMPLES, SEEDS
-from tests.conformance.stats_tables import difference, ours, theirs, written
+from tests.conformance.stats_tables import difference, ours, ours_together, theirs, written
 from tests.conformance.step_spaces import gpu_space, tpu_space
 
 TOOL = "overview_page"
@@ -76,8 +72,7 @@ def test_random_spaces(live_xprof, tmp_path, make):
 
 @pytest.mark.conformance
 def test_random_ops(live_xprof, tmp_path):
-    spaces = {f"seed {seed}": random_op_space(seed) for seed in range(SEEDS)}
-    paths = written(tmp_path, spaces)
+    paths = written(tmp_path, {f"seed {seed}": random_op_space(seed) for seed in range(SEEDS)})
     assert differences(live_xprof, paths, lambda content: without_duty_cycle(tables(content))) == {}
 
 
@@ -91,8 +86,6 @@ def test_what_the_profiler_reported_is_told(live_xprof, tmp_path):
 
 @pytest.mark.conformance
 def test_several_hosts(live_xprof, tmp_path):
-    tool = find_tool(TOOL)
-    asked = tool.validated({"compatible": "xprof"})
     groups = [sorted((OWN_SAMPLES[0] / "tf2_multihost").rglob("*.xplane.pb"))]
     for seed in range(6):
         folder = tmp_path / str(seed)
@@ -105,10 +98,6 @@ def test_several_hosts(live_xprof, tmp_path):
         }
         groups.append(written(folder, hosts))
     for group in groups:
-        parts = []
-        for path in group:
-            with peakline.open(path) as profile:
-                parts.append((profile.host, tool.contribution(profile, asked)))
-        own = json.loads(tool.combine(parts, asked, "json"))
+        own = ours_together(group, TOOL, compatible="xprof")
         other = theirs(live_xprof, TOOL, *group)
         assert difference(without_host_count(own), without_host_count(other)) is None, group

@@ -54,18 +54,11 @@ def ask(tmp_path_factory):
 
 FRAMEWORKS = {"jax": (), "tensorflow": ("--peakline-tf-bfc",)}
 OUTCOMES = {
-    "test_list[leaks]": "FAILED",
-    "test_list[healthy]": "PASSED",
-    "test_temporary[256]": "FAILED",
-    "test_temporary[16]": "PASSED",
-    "TestMethods::test_temporary": "FAILED",
-    "test_no_steps": "FAILED",
-    "test_asks": "PASSED",
-    "test_fails_itself": "FAILED",
-    "test_expected": "XFAIL",
-    "test_profiles_itself": "FAILED",
-    "test_profiled_already": "FAILED",
-}
+    "test_list[leaks]": "FAILED", "test_list[healthy]": "PASSED", "test_temporary[256]": "FAILED",
+    "test_temporary[16]": "PASSED", "TestMethods::test_temporary": "FAILED",
+    "test_no_steps": "FAILED", "test_asks": "PASSED", "test_fails_itself": "FAILED",
+    "test_expected": "XFAIL", "test_profiles_itself": "FAILED", "test_profiled_already": "FAILED",
+}  # fmt: skip
 
 
 def message_of(output, test):

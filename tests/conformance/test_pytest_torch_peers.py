@@ -18,19 +18,11 @@ pytestmark = pytest.mark.conformance
 MODULES = "torch, pytest_asyncio, anyio, xdist"
 PLUGINS = ("peakline.pytest.plugin", "pytest_asyncio.plugin", "anyio", "xdist.plugin")
 OUTCOMES = {
-    "test_list[leaks]": "FAILED",
-    "test_list[healthy]": "PASSED",
-    "test_temporary[256]": "FAILED",
-    "test_temporary[16]": "PASSED",
-    "test_fixture": "FAILED",
-    "test_async[256]": "FAILED",
-    "test_async[16]": "PASSED",
-    "test_anyio[leaks]": "FAILED",
-    "test_anyio[healthy]": "PASSED",
-    "test_profiles_itself": "FAILED",
-    "test_no_program": "FAILED",
-    "test_reads": "PASSED",
-}
+    "test_list[leaks]": "FAILED", "test_list[healthy]": "PASSED", "test_temporary[256]": "FAILED",
+    "test_temporary[16]": "PASSED", "test_fixture": "FAILED", "test_async[256]": "FAILED",
+    "test_async[16]": "PASSED", "test_anyio[leaks]": "FAILED", "test_anyio[healthy]": "PASSED",
+    "test_profiles_itself": "FAILED", "test_no_program": "FAILED", "test_reads": "PASSED",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -101,8 +101,7 @@ def test_a_session_of_its_client_is_stored_listed_and_served(
         )
     (stored,) = logdir.glob("plugins/profile/*/*")
     assert (stored.parent.name, stored.name) == (session.session_id, "localhost.xplane.pb")
-    theirs = live_xprof.ask("memory_profile", stored)
-    differences = compare_memory_profiles(theirs, answer.output)
+    differences = compare_memory_profiles(live_xprof.ask("memory_profile", stored), answer.output)
     assert not differences, describe(differences)
     assert json.loads(answer.output)["memoryProfilePerAllocator"]
 

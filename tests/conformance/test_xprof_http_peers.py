@@ -28,13 +28,9 @@ NESTED = {
 """Samples, and the log directory inside the served one that each is put into."""
 
 RUNS = (
-    "2026_11_20_17_33_46",
-    "2026_11_20_17_20_28",
-    "train/2026_11_20_16_57_05",
-    "nosuch",
-    "train/nosuch",
-    "2026_11_20_16_57_05",
-)
+    "2026_11_20_17_33_46", "2026_11_20_17_20_28", "train/2026_11_20_16_57_05", "nosuch",
+    "train/nosuch", "2026_11_20_16_57_05",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

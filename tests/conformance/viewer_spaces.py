@@ -28,8 +28,7 @@ def viewer_space(seed: int) -> XSpace:
         for thread in range(rng.randint(0, 3)):
             line = plane.line(rng.choice(kinds), 1000 * thread)
             kinds = [kind for kind in kinds if kind != line.message.name or kind != "_counters_"]
-            counts = line.message.name == "_counters_"
-            _thread(rng, line, counts=counts)
+            _thread(rng, line, counts=(line.message.name == "_counters_"))
         if shown:
             for metadata in plane.message.event_metadata.values():
                 if rng.random() < 0.5:
@@ -102,8 +101,7 @@ def gpu_viewer_space(seed: int) -> XSpace:
     """Streams of GPUs whose kernels name modules, HLO ops and framework ops, in steps or not."""
     rng = random.Random(seed)
     builder = SpaceBuilder()
-    host = builder.host()
-    thread = host.line("main")
+    thread = builder.host().line("main")
     for step in range(rng.randint(0, 4)):
         thread.event("train", step * 10**7, 9 * 10**6, {"_r": 1, "step_num": step + 10})
         for k in range(5):

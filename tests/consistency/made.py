@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.analysis.timing.gpu_jobs import Job, Work, write
+from tests.timing.gpu_jobs import Job, Work, write
 from tests.web.samples import gpu_profile, kernel_profile
 
 from reference.odd_traces import odd_trace

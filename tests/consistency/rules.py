@@ -202,8 +202,7 @@ def step_ids(said: Said) -> None:
     for name in ("events", "allocator_events"):
         if name not in said.profile.tables:
             continue
-        ids = {row["step_id"] for row in said.table(name)} - {None}
-        assert ids <= set(said.steps)
+        assert ({row["step_id"] for row in said.table(name)} - {None}) <= set(said.steps)
     for name in ("start_step", "end_step"):
         assert {row[name] for row in said.table("buffers")} - {None} <= set(said.steps)
 
@@ -217,8 +216,7 @@ def peaks(said: Said) -> None:
         memory = said.summary["memory"] or {"allocators": []}
         assert {one["allocator"]: only(one, *facts) for one in memory["allocators"]} == expected
     if said.live is not None:
-        found = {one["allocator"]: only(one, *facts) for one in said.live["allocators"]}
-        assert found == expected
+        assert {one["allocator"]: only(one, *facts) for one in said.live["allocators"]} == expected
         for one in said.live["allocators"]:
             assert one["lifetime_peak_bytes"] == told[one["allocator"]]["lifetime_peak_bytes"]
             assert one["live_at_end_bytes"] == told[one["allocator"]]["live_at_end_bytes"]
@@ -237,8 +235,7 @@ def peaks_of_the_memory_profile(said: Said) -> None:
         return
     told = {one["allocator"]: one for one in said.of_memory["allocators"]}
     for name, one in found["memoryProfilePerAllocator"].items():
-        summary = one["profileSummary"]
-        assert int(summary["peakStats"]["peakBytesInUse"]) == told[name]["peak_bytes"]
+        assert int(one["profileSummary"]["peakStats"]["peakBytesInUse"]) == told[name]["peak_bytes"]
 
 
 @rule

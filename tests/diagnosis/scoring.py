@@ -192,8 +192,7 @@ def _comes_true(pair: Pair, best: dict, faulty: dict, healthy: dict) -> tuple[bo
     lower = evidence.get("least_saved_bytes", upper)
     went = _peak(faulty) - _peak(healthy)
     said = f"{lower:,.0f} to {upper:,.0f} of {_peak(faulty):,}, went {went:,}"
-    is_near = abs(went - upper) <= _NEAR * abs(went)
-    return is_near or lower <= went <= upper, said
+    return (abs(went - upper) <= _NEAR * abs(went)) or lower <= went <= upper, said
 
 
 def _peak(memory: dict) -> int:

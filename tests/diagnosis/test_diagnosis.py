@@ -81,5 +81,4 @@ def test_a_pair(name):
     )
     assert bool(found.alarms) == (name in ALARMED), found.alarms
     # Both are None where nothing is expected.
-    is_unsaid = found.line is False or found.magnitude is False
-    assert is_unsaid == (name in UNSAID), found.said
+    assert (found.line is False or found.magnitude is False) == (name in UNSAID), found.said

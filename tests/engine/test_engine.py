@@ -55,8 +55,7 @@ def run(tmp_path):
 
 def fresh(path, name, parameters=None, fmt=None):
     with peakline.open(path) as profile:
-        content = run_tool(profile, name, parameters, fmt).content
-        return content, tuple(profile.warnings)
+        return run_tool(profile, name, parameters, fmt).content, tuple(profile.warnings)
 
 
 def broken(path) -> None:
@@ -74,8 +73,7 @@ class TestOneHost:
         assert (answer.format, answer.notes) == (format or "json", ())
 
     def test_the_only_host_needs_no_name(self, engine, run):
-        answer = engine.tool(run, "graph")
-        assert answer.content == fresh(RUN, "graph")[0]
+        assert engine.tool(run, "graph").content == fresh(RUN, "graph")[0]
 
     def test_a_tool_that_shows_one_host_says_which_there_are(self, engine, two):
         with pytest.raises(UsageError, match=r"trace_viewer shows one host; there is: a, b_1"):
@@ -193,7 +191,8 @@ class TestAllHosts:
         whole = message_of(answer.content)
         assert whole.num_hosts == 1
         assert list(whole.memory_ids) == [
-            f"a/{name}" for name in message_of(one_proto()).memory_ids
+            f"a/{name}"
+            for name in message_of(fresh(ONE, "memory_profile", fmt="proto")[0]).memory_ids
         ]
         # Not remembered: the file may be whole the next time.
         with open(two.host("b_1").path, "wb") as file:  # noqa: PTH123
@@ -229,10 +228,6 @@ def message_of(content):
     from peakline.schema import MemoryProfile
 
     return MemoryProfile.FromString(content)
-
-
-def one_proto() -> bytes:
-    return fresh(ONE, "memory_profile", fmt="proto")[0]
 
 
 class TestSql:

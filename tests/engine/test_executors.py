@@ -77,8 +77,7 @@ class TestAnswers:
 
     def test_so_are_failures_and_warnings(self, elsewhere, broken):
         here = Engine().tool(broken, "memory_findings")
-        there = elsewhere.tool(broken, "memory_findings")
-        assert there == here
+        assert elsewhere.tool(broken, "memory_findings") == here
         (note,) = here.notes
         assert note.startswith("host c: ")
         assert any(w.kind == "truncated" and w.detail.startswith("b: ") for w in here.warnings)

@@ -89,8 +89,7 @@ def test_hosts_without_memory_events_are_not_opened(engine, tmp_path, opened):
 
 
 def test_tools_that_no_host_has(engine, tmp_path):
-    session = session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})
-    assert engine.tools(session) == JAX_TOOLS
+    assert engine.tools(session_of(tmp_path, {"a.xplane.pb.gz": WITHOUT_MEMORY})) == JAX_TOOLS
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.analysis.records import events as records
 from tests.each_row import each_row
 from tests.export.timelines import ChromeEvents, PerfettoEvents
 from tests.export.written import DATA, KINETO, SESSION, written, written_file
-from tests.profile.fake import FakeReader
+from tests.memory.records import events as records
 from tests.shared import shared
+from tests.tables.fake import FakeReader
 
 import peakline
 from peakline.errors import NotFoundError
@@ -219,8 +219,7 @@ class TestPerfetto:
 
     @each_row("path", SAMPLES)
     def test_the_same_counters(self, path):
-        counters = chrome_events(path).counters()
-        expected = {name: values for (name, _), values in counters.items()}
+        expected = {name: values for (name, _), values in chrome_events(path).counters().items()}
         assert perfetto_events(path).counters == expected
 
     def test_every_arrow_has_both_ends(self):

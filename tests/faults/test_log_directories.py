@@ -1,22 +1,26 @@
-"""A log directory that goes away, comes back, is another one or cannot be written any more, under a
-running server: an error of one line, and all is as before when it is there again.
-"""
+"""Log directories that go away, are replaced or read-only, and clocks that are set."""
 
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from contextlib import closing, contextmanager
 
 import grpc
 import httpx
 import pytest
-from tests.capture.peers import peer, sample_profile, space
+from tests.capture.peers import peer, profile_of, sample_profile, space
 from tests.faults.test_killed_verbs import PROFILE
 from tests.service.bad_peers import exact_answer
 from tests.service.grpc_client import Client
 from tests.service.server_here import server_here
 from tests.service.server_process import running_server
 from tests.waiting import HANG_S
+
+from peakline.capture import default_session_id
+from peakline.errors import ExistsError
+from peakline.repository import Repository
 
 OLD = "plugins/profile/old/w.xplane.pb"
 BINARY = {"Content-Type": "application/octet-stream"}
@@ -213,3 +217,94 @@ def test_a_start_removes_what_killed_servers_left(logdir):
         assert sorted(path.name for path in place.iterdir()) == ["made by others", "old"]
         assert server._warm_up.wait(HANG_S)
     assert not list((logdir / "train" / "plugins" / "profile").iterdir())
+
+
+DAY = 86_400
+SET = """
+import time
+from pathlib import Path
+real = {{"time": time.time, "time_ns": time.time_ns}}
+def by():
+    return float(Path({path!r}).read_text() or 0)
+time.time = lambda: real["time"]() + by()
+time.time_ns = lambda: real["time_ns"]() + int(by() * 1e9)
+"""
+
+
+@pytest.fixture
+def clock(tmp_path):
+    """What the server's wall clock is wrong by, in seconds."""
+    file = tmp_path / "clock"
+    file.write_text("0")
+    return file
+
+
+@pytest.fixture
+def logdir_of_clock(tmp_path):
+    place = tmp_path / "logs"
+    place.mkdir()
+    return place
+
+
+def test_a_server_whose_clock_is_set(logdir_of_clock, sessions, clock):
+    """Deadlines, the ids of sessions and what is remembered hold, whatever the clock says."""
+    recording, go_on = threading.Event(), threading.Event()
+
+    def behave(*_):
+        recording.set()
+        assert go_on.wait(HANG_S)
+        return profile_of()
+
+    with (
+        peer(behave) as slow,
+        peer(lambda *_: profile_of()) as worker,
+        running_server(
+            logdir_of_clock, "--access-log", "off", "--worker", f"w={worker.address}",
+            "--worker", f"slow={slow.address}", warms_up=False, before=SET.format(path=str(clock)),
+        ) as server,
+        httpx.Client(base_url=f"http://127.0.0.1:{server.http_port}", timeout=HANG_S) as http,
+    ):  # fmt: skip
+
+        def capture(**more):
+            body = {"hosts": ["w"], "duration_ms": 1} | more
+            answers.append(http.post("/api/captures", json=body))
+
+        def stored():
+            return {one["session_id"] for one in http.get("/api/sessions").json()}
+
+        answers = []
+        long = threading.Thread(target=capture, kwargs={"session_id": "long", "hosts": ["slow"]})
+        long.start()
+        assert recording.wait(HANG_S)
+        for wrong in (DAY, -DAY, 0, 0, -1, -2):
+            clock.write_text(str(wrong))
+            capture()
+            upload = http.post("/api/uploads", content=sample_profile(sessions), headers=BINARY)
+            assert upload.status_code == 201
+        go_on.set()
+        long.join(HANG_S)
+        assert [answer.status_code for answer in answers] == [201] * 7
+        assert "long" in stored()
+        assert len(stored() - {"long"}) == 12, "an id that a session has is not given again"
+        assert http.get("/api/sessions/long/tools/overview_page").status_code == 200
+        assert server.end() == 0
+
+
+def test_a_second_may_see_many_sessions(logdir_of_clock, monkeypatch):
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    repository = Repository(logdir_of_clock)
+    names = []
+    for _ in range(5):
+        names.append(default_session_id(repository))
+        with repository.create_session(names[-1]) as session:
+            session.write("w", lambda stream: stream.write(b"x"))
+    assert names == [
+        time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(now + later)) for later in range(5)
+    ]
+
+
+def test_there_is_an_end_to_looking_for_a_name(logdir_of_clock, monkeypatch):
+    monkeypatch.setattr(Repository, "is_free", lambda *_: False)
+    with pytest.raises(ExistsError, match="no session id is free near the present time"):
+        default_session_id(Repository(logdir_of_clock))

@@ -1,7 +1,7 @@
 """Profiles of records made by hand, and what a figure draws as plain lists."""
 
-from tests.analysis.records import events
-from tests.profile.fake import FakeReader, columns_of
+from tests.memory.records import events
+from tests.tables.fake import FakeReader, columns_of
 
 from peakline.api import Profile
 from peakline.figures.drawn import drawn_allocators

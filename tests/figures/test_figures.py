@@ -9,9 +9,9 @@ from inspect import signature
 import numpy as np
 import plotly.graph_objects  # noqa: F401 (its import is slow, and no part of a test's time)
 import pytest
-from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.figures.profiles import profile_of, texts
+from tests.memory.records import alloc, free
 from tests.shared import DATA, shared
 from tests.sweeps import each_sample
 
@@ -20,15 +20,9 @@ from peakline import figures
 from peakline.errors import NotFoundError, StrictError
 
 PROGRAMS = (
-    "buffer_flushed",
-    "cache_fill",
-    "fragmentation",
-    "jax_list_20",
-    "late_slot",
-    "leak_list",
-    "leak_list_healthy",
-    "leak_slow",
-)
+    "buffer_flushed", "cache_fill", "fragmentation", "jax_list_20", "late_slot", "leak_list",
+    "leak_list_healthy", "leak_slow",
+)  # fmt: skip
 SAMPLES = [path for name in PROGRAMS for path in (DATA / "programs").glob(f"{name}.*")]
 SAMPLES += sorted(
     path
@@ -53,10 +47,6 @@ def told(path):
 
 def largest(answer):
     return max(answer.allocators, key=lambda peak: peak.peak_bytes)
-
-
-def unit_of(axis):
-    return UNITS[axis.title.text.rpartition("(")[2].rstrip(")")]
 
 
 @each_sample("path", SAMPLES)
@@ -91,7 +81,7 @@ def test_the_peak_is_drawn_to_the_byte(path):
     figure = drawn["memory_over_time"]
     if figure is None:
         return
-    unit = unit_of(figure.layout.yaxis)
+    unit = UNITS[figure.layout.yaxis.title.text.rpartition("(")[2].rstrip(")")]
     lines = [trace for trace in figure.data if trace.mode == "lines"]
     tops = sorted(float(np.max(line.y)) * unit for line in lines)
     peaks = sorted(peak.peak_bytes for peak in answer.allocators)
@@ -180,8 +170,7 @@ def test_an_unknown_allocator_is_not_found(name):
 @each_row("name", MEMORY)
 @each_row("rows", [[], [alloc(None, 5)], [alloc(1, 5, time_ps=3), alloc(2, 5, time_ps=3)]])
 def test_nothing_to_show(name, rows):
-    figure = getattr(figures, name)(profile_of(rows))
-    assert figure is None or name == "peak_icicle"
+    assert getattr(figures, name)(profile_of(rows)) is None or name == "peak_icicle"
 
 
 def test_one_allocator_is_drawn_when_it_is_named():

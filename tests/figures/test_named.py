@@ -1,23 +1,27 @@
-"""Figures by name as strict JSON, for light and dark pages."""
+"""Figures by name: their look, bars, and thinning of many points."""
 
 import json
 import re
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.analysis.records import alloc, free
-from tests.analysis.timing.traces import GPU
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.each_row import each_row
-from tests.figures.profiles import profile_of
+from tests.figures.profiles import asked_of, profile_of
 from tests.figures.test_time_figures import job
+from tests.memory.records import alloc, free, records
 from tests.shared import shared
 from tests.sweeps import each_sample
+from tests.timing.traces import GPU
 
 from peakline import figures
 from peakline.errors import NotFoundError, UsageError
-from peakline.figures import drawings
-from peakline.figures.look import Drawing
+from peakline.figures import drawings, lifetimes
+from peakline.figures.lifetimes import largest_bars, window_of
+from peakline.figures.look import ALARM, COLOURS, DARK, Drawing
 from peakline.figures.named import (
     FigureQuestion,
     dark,
@@ -25,6 +29,9 @@ from peakline.figures.named import (
     figure_kind,
     figure_names,
 )
+from peakline.figures.over_time import places_to_draw, read_usage
+from peakline.timing.steps.facts import PARTS
+from reference.memory_history import buffers, in_use
 
 DATA = Path(__file__).parents[1] / "data"
 SAMPLES = [
@@ -160,3 +167,244 @@ def test_a_name_that_is_a_colour_stays():
     assert dark(document) == {
         "text": ["white"], "name": "#222222", "line": {"color": "#1A2029"},
     }  # fmt: skip
+
+
+def variables(css, selector):
+    block = css[css.index(selector) :].partition("}")[0]
+    return {name: value.upper() for name, value in re.findall(r"--([\w-]+): (#\w+);", block)}
+
+
+def test_colours_are_those_of_the_page(root):
+    css = (root / "src/peakline/web/static/styles/base.css").read_text()
+    light, dark = variables(css, ":root {"), variables(css, ':root[data-theme="dark"] {')
+    series = [f"series-{place}" for place in range(1, len(COLOURS) + 1)]
+    assert [light[name] for name in series] == list(COLOURS)
+    assert [dark[name] for name in series] == [DARK[colour].upper() for colour in COLOURS]
+    assert (light["bad"], dark["bad"]) == (ALARM, DARK[ALARM])
+
+
+def test_parts_of_a_step_are_called_as_on_the_page(root):
+    script = (root / "src/peakline/web/static/js/core/parts.js").read_text()
+    found = dict(re.findall(r'name: "(\w+)", text: "([^"]+)"', script))
+    assert {f"{name}_ps": text for name, text in found.items()} == PARTS
+
+
+def test_every_colour_is_its_own_on_either_page():
+    assert len(set(COLOURS)) == len(COLOURS)
+    assert len({DARK[colour] for colour in COLOURS}) == len(COLOURS)
+
+
+points = st.lists(st.tuples(st.integers(0, 60), st.integers(-3, 9)), min_size=1, max_size=80)
+
+
+def drawn(time, value, edges):
+    """Per slice of time, every value that a step line takes in it."""
+    slices = []
+    for start, end in zip(edges, [*edges[1:], time[-1] + 1], strict=True):
+        before = [v for t, v in zip(time, value, strict=True) if t < start]
+        within = [v for t, v in zip(time, value, strict=True) if start <= t < end]
+        taken = [*before[-1:], *within]
+        slices.append((min(taken), max(taken), taken[-1]) if taken else None)
+    return slices
+
+
+@given(points, st.integers(1, 12))
+def test_fewer_points_draw_the_same_picture(values, buckets):
+    values.sort(key=lambda point: point[0])
+    time, value = [t for t, _ in values], [v for _, v in values]
+    kept = places_to_draw(np.array(time), np.array(value), buckets).tolist()
+    assert len(kept) <= 4 * buckets
+    assert kept == sorted(set(kept))
+    assert (kept[0], kept[-1]) == (0, len(time) - 1)
+    edges = [time[0] + (time[-1] - time[0]) * k // buckets for k in range(buckets)]
+    # The first value of a slice that repeats the one before needs no point of its own.
+    few = drawn([time[k] for k in kept], [value[k] for k in kept], edges)
+    assert few == drawn(time, value, edges)
+    # The first of the largest values is kept, where it is the largest for the first time.
+    assert value.index(max(value)) in kept
+
+
+def test_times_at_the_ends_of_their_range():
+    time = np.array([-(2**62), *range(50), 2**62], np.int64)
+    assert places_to_draw(time, np.arange(52), 4).tolist() == [0, 1, 50, 51]
+    assert places_to_draw(np.zeros(0, np.int64), np.zeros(0, np.int64), 4).tolist() == []
+
+
+def test_shares_are_thinned_like_bytes():
+    time = np.arange(100)
+    share = np.linspace(0, 1, 100)
+    kept = places_to_draw(time, share, 5)
+    assert share[kept].max() == 1.0
+    assert kept.size <= 20
+
+
+@given(records)
+def test_the_course_is_the_memory_in_use(rows):
+    for asked in asked_of(rows):
+        name = asked.peak.allocator
+        used = in_use(rows, name)
+        reports = any(
+            r.get("in_use_bytes") is not None and (r.get("allocator") or "") == name for r in rows
+        )
+        own = [
+            k
+            for k, row in enumerate(rows)
+            if (row.get("allocator") or "") == name
+            and (not reports or row.get("in_use_bytes") is not None)
+        ]
+        course = read_usage(asked, 1000)
+        if len(own) < 2:
+            assert course is None
+            continue
+        told = dict(zip(course.time_ps.tolist(), course.used.tolist(), strict=True))
+        assert told.items() <= {k: used[k] for k in own}.items()
+        assert told[asked.peak.peak_time_ps] == asked.peak.peak_bytes
+        # What is left out repeats what stands before it.
+        last = None
+        for k in own:
+            assert k in told or used[k] == last
+            last = used[k]
+
+
+@each_row("buckets", [1, 7, 400])
+def test_the_peak_is_never_lost(buckets):
+    size = 10_000
+    value = np.random.default_rng(7).integers(0, 10**9, size)
+    value[6_543] = 10**12
+    time = np.sort(np.random.default_rng(8).integers(0, 10**13, size))
+    kept = places_to_draw(time, value, buckets)
+    assert 6_543 in kept
+    assert kept.size <= 4 * buckets
+
+
+def test_the_course_begins_with_all_that_is_from_before_the_profile():
+    rows = [alloc(n, 1000, is_before=True, time_ps=5) for n in range(6)]
+    rows += [free(0, time_ps=7), alloc(9, 300, time_ps=8)]
+    course = read_usage(asked_of(rows)[0], 100)
+    assert course.time_ps.tolist() == [5, 7, 8]
+    assert course.used.tolist() == [6000, 5000, 5300]
+    # A later one, as of a second run, hides nothing of the first.
+    rows += [alloc(20, 50, is_before=True, time_ps=9), free(9, time_ps=12)]
+    assert read_usage(asked_of(rows)[0], 100).used.tolist() == [6000, 5000, 5300, 5350, 5050]
+
+
+def lives(rows, allocator):
+    """Every life of a buffer with a size: (bytes, begin, end, row), a begin of None is older."""
+    last = len(rows) - 1
+    found = [
+        (one.allocated, one.begin, one.end, one.begin, one.signature)
+        for one in buffers(rows)
+        if one.allocator == allocator and one.allocated > 0
+    ]
+    ends = {one.end for one in buffers(rows) if one.end is not None}
+    for number, row in enumerate(rows):
+        followed = row.get("allocation_id") is not None or row.get("address") is not None
+        if (
+            row["activity"] == "deallocation"
+            and followed
+            and number not in ends
+            and (row.get("allocator") or "") == allocator
+            and (row.get("allocated_bytes") or 0) > 0
+        ):
+            found.append((row["allocated_bytes"], None, number, number, None))
+    return sorted(
+        found,
+        key=lambda one: (
+            -one[0],
+            -((last if one[2] is None else one[2]) - (one[1] or 0)),
+            one[3],
+        ),
+    )
+
+
+def at_peak(one, row):
+    _, begin, end, _, _ = one
+    return (begin is None or begin <= row) and (end is None or end > row)
+
+
+def by_hand(rows, allocator, row):
+    found = lives(rows, allocator)
+    chosen = [one for one in found if at_peak(one, row)][: lifetimes.AT_PEAK]
+    by_signature = defaultdict(list)
+    for one in found:
+        if not at_peak(one, row):
+            by_signature[one[4]].append(one)
+    return chosen, [one for same in by_signature.values() for one in same[: lifetimes.EACH]]
+
+
+@given(rows=records)
+def test_all_bars_of_a_small_profile(rows):
+    for asked in asked_of(rows):
+        chosen, others = by_hand(rows, asked.peak.allocator, asked.peak_row)
+        expected = Counter((size, begin, end) for size, begin, end, _, _ in chosen + others)
+        found = largest_bars(asked)
+        assert Counter((b.bytes, b.start_ps, b.end_ps) for b in found) == expected
+        assert [b.at_peak for b in found].count(True) == len(chosen)
+        order = [-1 if b.start_ps is None else b.start_ps for b in found]
+        assert order == sorted(order)
+
+
+@given(rows=records)
+def test_the_largest_bars_are_taken(rows):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lifetimes, "AT_PEAK", 3)
+        patch.setattr(lifetimes, "OTHERS", 4)
+        for asked in asked_of(rows):
+            chosen, others = by_hand(rows, asked.peak.allocator, asked.peak_row)
+            found = largest_bars(asked)
+            peak = sorted((b.bytes for b in found if b.at_peak), reverse=True)
+            rest = sorted((b.bytes for b in found if not b.at_peak), reverse=True)
+            assert peak == [one[0] for one in chosen]
+            assert rest == sorted((one[0] for one in others), reverse=True)[:4]
+
+
+def test_where_a_buffer_comes_from_and_goes():
+    rows = [
+        alloc(1, 4096, op="model/W", shape="[32, 32]", data_type="float", region_type="persist"),
+        alloc(2, 1024, op="act", step_id=7),
+        free(9, 512),
+        free(2),
+    ]
+    (asked,) = asked_of(rows, steps=[{"step_id": 7, "name": "train 7", "start_ps": 1, "end_ps": 3}])
+    older, kept, passing = largest_bars(asked)
+    assert (older.signature.op, older.start_ps, older.end_ps) == ("(before profile)", None, 2)
+    assert (kept.signature.title, kept.start_ps, kept.end_ps) == (
+        "model/W float [32, 32]",
+        0,
+        None,
+    )
+    assert (passing.step, passing.start_ps, passing.end_ps, passing.at_peak) == (7, 1, 3, True)
+
+
+def test_buffers_too_small_to_matter_are_left_out():
+    rows = [alloc(n, 100_000 - n, op=f"big{n}") for n in range(lifetimes.FEW)]
+    rows += [alloc(100 + n, 1, op=f"small{n}") for n in range(5)]
+    (asked,) = asked_of([*rows, free(1)])
+    assert [bar.signature.op for bar in largest_bars(asked)] == [
+        f"big{n}" for n in range(lifetimes.FEW)
+    ]
+    (asked,) = asked_of([*rows[:2], *rows[-5:]])
+    assert len(largest_bars(asked)) == 7
+
+
+def test_the_window_is_around_the_short_lives_at_the_peak():
+    rows = [alloc(1, 100, op="weights", time_ps=0)]
+    for n in range(50):
+        at = 1000 * n + 10
+        rows += [
+            alloc(2, 500 + (n == 30), op="act", time_ps=at),
+            free(2, time_ps=at + 40),
+            alloc(3, 300, op=f"other{n}", time_ps=at + 50),
+            free(3, time_ps=at + 60),
+        ]
+    (asked,) = asked_of(rows)
+    found = largest_bars(asked)
+    window = window_of(found, 0, 49_070)
+    assert window == (30_010 - 21, 30_050 + 21)
+    around = largest_bars(asked, window)
+    assert [bar.signature.op for bar in around] == ["weights", "act", "other30"]
+    assert {bar.signature.op for bar in found} > {"other0", "other1"}
+    # Where what lives long has most of the bytes, all of the time is drawn.
+    rows[0] = alloc(1, 5000, op="weights", time_ps=0)
+    (asked,) = asked_of(rows)
+    assert window_of(largest_bars(asked), 0, 49_070) == (0, 49_070)

@@ -4,10 +4,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.figures.profiles import profile_of
 from tests.figures.test_figures import HOSTILE, SAMPLES
+from tests.memory.records import alloc, free
 from tests.sweeps import each_sample
 from tests.waiting import HANG_S
 
@@ -167,8 +167,7 @@ def test_no_error_leaves_it(monkeypatch, error, told):
 
 def test_it_does_not_wait_for_ever(monkeypatch):
     monkeypatch.setattr("peakline.render.notebook._SECONDS", 0)
-    profile = profile_of([alloc(1, 5)])
-    text = read(profile._repr_html_())
+    text = read(profile_of([alloc(1, 5)])._repr_html_())
     assert "It takes long: profile.memory() and profile.time() do not hurry." in text
 
 

@@ -5,10 +5,10 @@ import re
 
 import pytest
 from click.testing import CliRunner
-from tests.analysis.records import alloc, free
 from tests.each_row import each_row
 from tests.figures.profiles import profile_of
 from tests.figures.test_notebook import read
+from tests.memory.records import alloc, free
 from tests.shared import DATA, shared
 from tests.waiting import HANG_S
 

@@ -105,14 +105,12 @@ def test_a_log_directory_and_its_sessions():
     assert "1 session" in read(repository._repr_html_())
     assert all(host in read(session._repr_html_()) for host in session.hosts)
     assert len(repr(session)) <= MOST_CHARACTERS
-    text = read(peakline.Repository("nowhere")._repr_html_())
-    assert "error: " in text
+    assert "error: " in read(peakline.Repository("nowhere")._repr_html_())
 
 
 @each_row("tool", ["framework_op_stats", "memory_profile", "live_memory", "graph", "trace_viewer"])
 def test_answers_of_tools_show_their_table_or_their_begin(tool):
-    profile = shared(DATA / "sessions" / "tf2_cnn")
-    answer = profile.tool(tool)
+    answer = shared(DATA / "sessions" / "tf2_cnn").tool(tool)
     assert repr(answer).startswith("<ToolResult json, ")
     text = read(answer._repr_html_())
     assert "to_pandas()" in text or "it begins" in text
@@ -120,8 +118,7 @@ def test_answers_of_tools_show_their_table_or_their_begin(tool):
 
 
 def test_an_answer_without_a_table_says_so():
-    profile = shared(DATA / "sessions" / "tf2_cnn")
-    answer = profile.tool("memory_profile", format="proto")
+    answer = shared(DATA / "sessions" / "tf2_cnn").tool("memory_profile", format="proto")
     with pytest.raises(UsageError, match="no table; request format='json'"):
         answer.to_arrow()
     with pytest.raises(UsageError, match="proto, not json"):

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.analysis.timing.programs import Maker, f32
 from tests.reference.hlo_liveness import Liveness
 from tests.reference.random_programs import random_program
 from tests.sweeps import sweep
+from tests.timing.programs import Maker, f32
 
 import peakline
 from peakline.hlo.memory import memory_of

@@ -169,15 +169,13 @@ def test_what_is_not_there_is_null():
 def test_a_circle_of_operands_and_of_calls_ends():
     first, second = made("add", 2, 2, name="a"), made("add", 1, 1, name="b")
     first.called_computation_ids.append(1)
-    module = module_of(first, second)
-    assert text(module).count("\n  ") == 2
+    assert text(module_of(first, second)).count("\n  ") == 2
 
 
 def test_a_chain_of_many_needs_no_deep_stack():
     chain = [made("parameter", name="p", parameter_number=0)]
     chain += [made("negate", number, name=f"n{number}") for number in range(1, 20_000)]
-    module = module_of(*chain)
-    assert text(module).count("\n") == 20_000 + 5
+    assert text(module_of(*chain)).count("\n") == 20_000 + 5
 
 
 def test_calls_within_calls_need_no_deep_stack():

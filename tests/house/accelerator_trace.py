@@ -59,14 +59,10 @@ class AcceleratorReader(FileReader):
         links=(LinkStats("ticket", ("ticket",), ("ticket",)),),
         launches=LaunchStats(("shape",), parse_launch),
         collectives=CollectiveStats(
-            name="exchange",
-            group="ring",
-            sequence="turn",
-            elements_in="count",
-            data_type="type",
+            name="exchange", group="ring", sequence="turn", elements_in="count", data_type="type",
             ranks="members",
         ),
-    )
+    )  # fmt: skip
 
     @cached_property
     def _events(self):

@@ -1,6 +1,6 @@
 """A tool, a column, a format and a view are added in a copy with at most two files each.
 
-Every face has them then. Kinds of findings are in tests/analysis/test_catalogue.py.
+Every face has them then. Kinds of findings are in tests/memory/test_findings.py.
 """
 
 import json

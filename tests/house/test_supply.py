@@ -20,53 +20,30 @@ FRAMEWORKS = {"jax", "tensorflow", "torch", "pandas", "polars"}
 with them has them.
 """
 BASE = {
-    "anyio",
-    "click",
-    "duckdb",
-    "fsspec",
-    "h11",
-    "msgspec",
-    "numpy",
-    "protobuf",
-    "pyarrow",
-    "starlette",
-    "uvicorn",
-}
+    "anyio", "click", "duckdb", "fsspec", "h11", "msgspec", "numpy", "protobuf", "pyarrow",
+    "starlette", "uvicorn",
+}  # fmt: skip
 """What `pip install peakline` brings, 350 MB together at most (docs/install.md)."""
 OF_EXTRAS = {
     "distributed": {"engine/dask_cluster.py"},
     "grpc": {"service/grpc_answering.py", "service/grpc_server.py"},
-    "grpc_health": {"service/grpc_server.py"},
-    "grpc_reflection": {"service/grpc_server.py"},
-    "hpack": {"capture/http2.py"},
-    "jax": {"pytest"},
-    "pandas": {"shown.py", "tables/rows.py"},
-    "plotly": {"figures/plotly_figures.py"},
-    "polars": {"shown.py", "tables/rows.py"},
-    "prometheus_client": {"service/prometheus.py"},
-    "pytest": {"pytest"},
-    "tensorflow": {"pytest"},
+    "grpc_health": {"service/grpc_server.py"}, "grpc_reflection": {"service/grpc_server.py"},
+    "hpack": {"capture/http2.py"}, "jax": {"pytest"}, "pandas": {"shown.py", "tables/rows.py"},
+    "plotly": {"figures/plotly_figures.py"}, "polars": {"shown.py", "tables/rows.py"},
+    "prometheus_client": {"service/prometheus.py"}, "pytest": {"pytest"}, "tensorflow": {"pytest"},
     "torch": {"pytest"},
-}
+}  # fmt: skip
 """Files or rooms that alone import what `pip install peakline` does not bring."""
 OTHER_ENVIRONMENTS = {
     "conformance/peers": {
-        "google",
-        "grpc",
-        "jax",
-        "jaxlib",
-        "numpy",
-        "pytest",
-        "tensorflow",
-        "xprof",
-        "anyio",
+        "google", "grpc", "jax", "jaxlib", "numpy", "pytest", "tensorflow", "xprof", "anyio",
         "torch",
     },
     "diagnosis/programs": {"flax", "jax", "keras", "numpy", "optax", "tensorflow", "torch"},
     "data/memory_waits": {"tensorflow"},
     "fit/programs": {"numpy", "tensorflow"},
     "programs": {"jax", "numpy", "tensorflow", "torch"},
-}
+}  # fmt: skip
 """Programs in tests that run with the packages of a lock of their own, or did once."""
 ENTRY = re.compile(r"^([a-z0-9][a-z0-9.-]*)==([^ ;]+)((?: ;[^\\]*)?) \\$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")

@@ -30,7 +30,7 @@ def main() -> None:
 
 def _answer(path: Path) -> str:
     """A digest of all that the file answers."""
-    from tests.sources.format_checks import content
+    from tests.formats.format_checks import content
 
     import peakline
     from peakline.errors import PeaklineError

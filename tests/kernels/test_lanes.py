@@ -1,11 +1,13 @@
-"""Lanes on which events nest, beside a plain search of all lanes."""
+"""Lanes and nearest rows, beside plain searches."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from peakline.kernels.step_timeline import assign_lanes
 from peakline.kernels.trace_layout import BEGIN, END, MARK
 from peakline.tables.columns import Columns
+from peakline.trace.events import Nesting
 from peakline.trace.nesting import lanes_of
 
 
@@ -67,3 +69,80 @@ def test_the_last_moment_of_all():
     found, happens = _lanes([(0, most - 5, 5), (0, most - 3, 3), (0, most, 0)])
     assert found == [0, 0, 0]
     assert [event for event, kind in happens if kind == MARK] == [2]
+
+
+def _nesting(parents):
+    nesting = Nesting(None)
+    vars(nesting)["parent"] = np.array(parents, np.int32)
+    return nesting
+
+
+def _climbed(parents, event, wanted):
+    event = parents[event]
+    while event >= 0 and not wanted[event]:
+        event = parents[event]
+    return event
+
+
+@given(st.data(), st.integers(0, 80), st.booleans())
+def test_it_is_the_first_on_the_way_up(data, size, is_deep):
+    # A chain is deeper than the levels that are looked at one by one.
+    parents = [
+        n - 1 if is_deep else data.draw(st.integers(-1, n - 1), label="parent") for n in range(size)
+    ]
+    wanted = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    events = data.draw(st.lists(st.integers(0, size - 1))) if size else []
+    found = _nesting(parents).around(np.array(events, np.int64), np.array(wanted, np.bool_))
+    assert found.tolist() == [_climbed(parents, event, wanted) for event in events]
+
+
+def test_an_event_is_not_around_itself():
+    found = _nesting([-1, 0, 1]).around(np.array([0, 1, 2]), np.array([False, True, True]))
+    assert found.tolist() == [-1, -1, 1]
+
+
+def test_an_event_deeper_than_the_levels_that_are_looked_at_one_by_one():
+    nesting, wanted = _nesting(range(-1, 999)), np.zeros(1000, np.bool_)
+    events = np.array([999, 500, 4, 3, 0])
+    assert nesting.around(events, wanted).tolist() == [-1] * 5
+    wanted[3] = True
+    assert nesting.around(events, wanted).tolist() == [3, 3, 3, -1, -1]
+
+
+_FREE = np.iinfo(np.int64).max
+
+
+def _assigned(start, end, first):
+    lanes, found = 2, np.zeros(start.size, np.int64)
+    while not assign_lanes(start, end, first, found, np.full(lanes, _FREE)):
+        lanes *= 2
+    return found.tolist()
+
+
+def _searched_of_step_timeline(start, end, first):
+    found = []
+    for device in range(len(first) - 1):
+        ends = [0]
+        for row in range(first[device], first[device + 1]):
+            lane = next((lane for lane, last in enumerate(ends) if start[row] > last), len(ends))
+            ends[lane : lane + 1] = [end[row]]
+            found.append(lane)
+    return found
+
+
+@given(
+    runs=st.lists(st.tuples(st.integers(-3, 30), st.integers(-1, 20)), max_size=40),
+    cuts=st.lists(st.integers(0, 40), max_size=3),
+)
+def test_lanes_are_the_first_that_are_free(runs, cuts):
+    start = np.array([begin for begin, _ in runs], np.int64)
+    end = start + np.array([length for _, length in runs], np.int64)
+    first = np.array([0, *sorted(min(cut, len(runs)) for cut in cuts), len(runs)], np.int64)
+    assert _assigned(start, end, first) == _searched_of_step_timeline(
+        start.tolist(), end.tolist(), first.tolist()
+    )
+
+
+def test_many_at_once_have_a_lane_each():
+    start = np.full(100, np.iinfo(np.int64).min)
+    assert _assigned(start, start, np.array([0, 100])) == list(range(1, 101))

@@ -10,8 +10,8 @@ from random import Random, getrandbits
 
 import numpy as np
 import pytest
-from tests.sources.format_damage import damaged
-from tests.sources.format_samples import samples
+from tests.formats.format_damage import damaged
+from tests.formats.format_samples import samples
 
 from kernels import uncompiled
 from peakline.kernels import nesting

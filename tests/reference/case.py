@@ -41,18 +41,10 @@ def memory_stats(
         "bytes_reserved": 0,
         "bytes_allocated": in_use,
         "bytes_available": 4096 - in_use,
-        "fragmentation": 0.25,
-        "peak_bytes_in_use": in_use,
-        "requested_bytes": size,
-        "allocation_bytes": size,
-        "addr": address,
-        "allocator_name": "GPU_0_bfc",
-        "tf_op": "net/layer",
-        "id": 5,
-        "region_type": "output",
-        "data_type": 1,
-        "shape": "[4, 4]",
-    }
+        "fragmentation": 0.25, "peak_bytes_in_use": in_use, "requested_bytes": size,
+        "allocation_bytes": size, "addr": address, "allocator_name": "GPU_0_bfc",
+        "tf_op": "net/layer", "id": 5, "region_type": "output", "data_type": 1, "shape": "[4, 4]",
+    }  # fmt: skip
     stats |= other
     return {name: value for name, value in stats.items() if value is not None}
 

@@ -61,8 +61,7 @@ def last_launch_of_a_correlation_wins(space: SpaceBuilder) -> None:
     for begin in (0, 1000):
         line.event("train", begin, 500, {"_r": 1})
         line.event("launch", begin + 100, 50, {"correlation_id": 1})
-    stream = space.plane("/device:GPU:0").line()
-    stream.event("kernel", 2000, 50, {"correlation_id": 1})
+    space.plane("/device:GPU:0").line().event("kernel", 2000, 50, {"correlation_id": 1})
 
 
 @CONTEXT_CASES.add("grouping: contexts")

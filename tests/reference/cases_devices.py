@@ -103,8 +103,7 @@ def tpu_last_of_equal_lines(space: SpaceBuilder) -> None:
 @DEVICE_CASES.add("grouping: TPU")
 def tpu_contexts_go_to_the_enclosing_step(space: SpaceBuilder) -> None:
     """Contexts of other lines belong to the first step that may enclose the event."""
-    host = space.host()
-    line = host.line()
+    line = space.host().line()
     for number in range(4):
         stats = {"_r": 1, "_pt": 2, "_p": number}
         line.event("train", number * 100, 50, stats)
@@ -118,8 +117,7 @@ def tpu_contexts_go_to_the_enclosing_step(space: SpaceBuilder) -> None:
 @DEVICE_CASES.add("grouping: TPU")
 def tpu_steps_produce_for_the_host(space: SpaceBuilder) -> None:
     """A step's group spreads to host events that consume what the device produced."""
-    host = space.host()
-    line = host.line()
+    line = space.host().line()
     line.event("callback", 5000, 100, {"_ct": 5, "_c": 1})
     allocate(line, 5050, 1)
     plane = _core(space)
@@ -130,8 +128,7 @@ def tpu_steps_produce_for_the_host(space: SpaceBuilder) -> None:
 @DEVICE_CASES.add("grouping: TPU")
 def tpu_roots_are_not_read_on_the_device(space: SpaceBuilder) -> None:
     """A stat _r on a step makes no root: without a link the cores go in lock step."""
-    plane = _core(space)
-    steps = plane.line("Steps")
+    steps = _core(space).line("Steps")
     steps.event("late", 200, 50, {"_r": 2})
     steps.event("early", 100, 50, {"_r": 3})
 
@@ -140,8 +137,7 @@ def tpu_roots_are_not_read_on_the_device(space: SpaceBuilder) -> None:
 def sparse_core_planes(space: SpaceBuilder) -> None:
     """Sparse cores have lines of their own names, and no groups of their own."""
     _events(_core(space).line("Steps"), (0, 100), (200, 300))
-    host = space.host().line()
-    host.event("train", 0, 100, {"_r": 1, "_pt": 2, "_p": 1})
+    space.host().line().event("train", 0, 100, {"_r": 1, "_pt": 2, "_p": 1})
     for name in ("/device:TPU:0 SparseCore 0", "/device:TPU:0 SparseCore Tile 1"):
         plane = _core(space, name)
         steps = plane.line("Sparse Core Steps")
@@ -205,6 +201,5 @@ def tpu_groups_from_an_earlier_grouping(space: SpaceBuilder) -> None:
     steps.event("0", 0, 100, {"group_id": 30})
     steps.event("1", 200, 100)
     steps.event("2", 400, 100, {"group_id": 31})
-    modules = plane.line("XLA Modules")
-    _run(modules, 7, 210, 290)
+    _run(plane.line("XLA Modules"), 7, 210, 290)
     _events(plane.line("XLA Ops"), (10, 20), (210, 220), (410, 420))

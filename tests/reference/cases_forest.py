@@ -157,8 +157,7 @@ def launches_belong_to_no_process(space: SpaceBuilder) -> None:
     steps = host.line()
     steps.event("train", 0, 1000, ROOT | produce(12, 5))
     steps.event("train", 10, 10, produce(2, 3))
-    other = space.plane("/host:CPU [9]", {"process_id": 9})
-    work(other.line(), 300, consume(12, 5))
+    work(space.plane("/host:CPU [9]", {"process_id": 9}).line(), 300, consume(12, 5))
     line = host.line()
     work(line, 500, consume(12, 6) | consume(2, 3))
     work(line, 700, {"_pt": 12} | consume(2, 3))
@@ -180,8 +179,7 @@ def threadpool_region(space: SpaceBuilder) -> None:
 @FOREST_CASES.add("grouping: rewrites")
 def threadpool_region_is_a_parent(space: SpaceBuilder) -> None:
     """A region encloses a root but has none itself; sorting puts it before what it encloses."""
-    host = space.host()
-    line = host.line()
+    line = space.host().line()
     line.event("outer", 50, 2000)
     line.event("ThreadpoolListener::StartRegion", 100, 0, {"_c": 1})
     work(line, 200, ROOT)

@@ -162,18 +162,8 @@ def fragmentation_kinds(space: SpaceBuilder) -> None:
     """Only a double counts; not-a-number and infinity have names in JSON."""
     line = space.host().line()
     values = (
-        0.5,
-        float("nan"),
-        1,
-        0,
-        Uint(1),
-        float("inf"),
-        float("-inf"),
-        "0.5",
-        1.0,
-        1e-310,
-        0.1,
-    )
+        0.5, float("nan"), 1, 0, Uint(1), float("inf"), float("-inf"), "0.5", 1.0, 1e-310, 0.1,
+    )  # fmt: skip
     for offset, value in enumerate(values):
         allocate(line, offset, offset, fragmentation=value)
 
@@ -267,8 +257,7 @@ def missing_metadata_entries(space: SpaceBuilder) -> None:
 def metadata_id_zero(space: SpaceBuilder) -> None:
     """Id 0 is an id like any other when the file has an entry for it."""
     host = space.host()
-    line = host.line()
-    line.event("MemoryAllocation", 20, 0, memory_stats(2), metadata_id=0)
+    host.line().event("MemoryAllocation", 20, 0, memory_stats(2), metadata_id=0)
     host.message.event_metadata[0].name = "MemoryAllocation"
 
 

@@ -10,20 +10,11 @@ PEAK_CASES = Registry()
 def upstream_unit_test(space: SpaceBuilder) -> None:
     """The input of xplane_to_memory_profile_test.cc in openxla/xprof."""
     first: dict[str, object] = {
-        "bytes_reserved": 2000,
-        "bytes_allocated": 3000,
-        "bytes_available": 5000,
-        "peak_bytes_in_use": 8500,
-        "requested_bytes": 200,
-        "allocation_bytes": 256,
-        "addr": 222333,
-        "id": -93746,
-        "data_type": 1,
-        "allocator_name": "GPU_0_bfc",
-        "tf_op": "foo/bar",
-        "region_type": "output",
-        "shape": "[3, 3, 512, 512]",
-    }
+        "bytes_reserved": 2000, "bytes_allocated": 3000, "bytes_available": 5000,
+        "peak_bytes_in_use": 8500, "requested_bytes": 200, "allocation_bytes": 256, "addr": 222333,
+        "id": -93746, "data_type": 1, "allocator_name": "GPU_0_bfc", "tf_op": "foo/bar",
+        "region_type": "output", "shape": "[3, 3, 512, 512]",
+    }  # fmt: skip
     second = first | {"bytes_allocated": 2744, "bytes_available": 5256, "id": 0, "data_type": 0}
     second |= {"region_type": "", "shape": ""}
     del second["tf_op"]
@@ -223,8 +214,7 @@ def sampling_is_per_memory(space: SpaceBuilder) -> None:
 @PEAK_CASES.add("memory: step of the peak")
 def peak_step_is_the_last_at_the_peak(space: SpaceBuilder) -> None:
     """The last snapshot in time whose use equals the peak names the step."""
-    host = space.host()
-    line = host.line()
+    line = space.host().line()
     for number, begin in enumerate((0, 1000, 2000)):
         _step(line, begin, number)
         allocate(line, begin + 10, number, 32, in_use=500 if number < 2 else 400)
@@ -289,22 +279,19 @@ def events_at_the_peak_time_count(space: SpaceBuilder) -> None:
 @PEAK_CASES.add("memory: special allocations")
 def unmapped_and_stack(space: SpaceBuilder) -> None:
     """What active allocations leave over, and the stack, are rows of their own."""
-    line = space.host().line()
-    allocate(line, 10, 1, 100, in_use=1000, bytes_reserved=300)
+    allocate(space.host().line(), 10, 1, 100, in_use=1000, bytes_reserved=300)
 
 
 @PEAK_CASES.add("memory: special allocations")
 def stack_only(space: SpaceBuilder) -> None:
     """Nothing unmapped: the stack is special allocation 0 with index -1."""
-    line = space.host().line()
-    allocate(line, 10, 1, 1000, in_use=1000, bytes_reserved=300)
+    allocate(space.host().line(), 10, 1, 1000, in_use=1000, bytes_reserved=300)
 
 
 @PEAK_CASES.add("memory: special allocations")
 def negative_unmapped_is_dropped(space: SpaceBuilder) -> None:
     """Active allocations beyond the heap leave less than nothing, which is not shown."""
-    line = space.host().line()
-    allocate(line, 10, 1, 5000, in_use=1000)
+    allocate(space.host().line(), 10, 1, 5000, in_use=1000)
 
 
 @PEAK_CASES.add("memory: special allocations")

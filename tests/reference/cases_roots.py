@@ -73,8 +73,7 @@ def roots_in_a_circle(space: SpaceBuilder) -> None:
 @ROOT_CASES.add("grouping: tf.data")
 def tf_data_functions_are_no_roots(space: SpaceBuilder) -> None:
     """Ids of captured functions exclude roots and executor events with the same id."""
-    host = space.host()
-    line = host.line()
+    line = space.host().line()
     names = ("Run", "RunWithBorrowedArgs", "RunInstantiated", "RunAsync", "RunOther")
     for number, name in enumerate(names):
         line.event(f"InstantiatedCapturedFunction::{name}", number * 100, 50, {"id": number + 1})
@@ -171,8 +170,7 @@ def groups_do_not_spread_into_others(space: SpaceBuilder) -> None:
 @ROOT_CASES.add("grouping: names")
 def group_names(space: SpaceBuilder) -> None:
     """Graph type or event name, then iteration, step number or group, of the nearest ancestor."""
-    host = space.host()
-    line = host.line()
+    line = space.host().line()
     roots: list[tuple[str, dict[str, object]]] = [
         ("train", {"step_num": 170}),
         ("train", {"step_num": 170, "iter_num": 4}),

@@ -101,8 +101,7 @@ def group_events(space: XSpace) -> Grouping:
         for plane in planes:
             rewrite_plane(plane)
         if not any(plane.event_names & LOOP_OPS for plane in planes):
-            forest = Forest(planes)
-            names = forest.assign_groups()
+            names = Forest(planes).assign_groups()
             if any(plane.name.startswith("/device:TPU:") for plane in planes):
                 for plane in planes:
                     if plane.is_device:

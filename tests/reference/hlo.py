@@ -149,12 +149,8 @@ class Reference:
         if not file:
             file, line = _own(self._stack(stack))
         return {
-            "instruction_id": row,
-            "computation_id": computation,
-            "native_id": one.id,
-            "name": one.name,
-            "opcode": one.opcode,
-            "category": self._category(computation, one),
+            "instruction_id": row, "computation_id": computation, "native_id": one.id,
+            "name": one.name, "opcode": one.opcode, "category": self._category(computation, one),
             "fusion_kind": one.fusion_kind or None,
             "called": ",".join(names) if names else None,
             "target": one.custom_call_target or None,
@@ -171,7 +167,7 @@ class Reference:
             "is_root": row
             == self.row_of.get((computation, self.module.computations[computation].root_id)),
             "schedule_index": self.place.get(row),
-        }
+        }  # fmt: skip
 
     def _category(self, computation: int, one: Any) -> str:
         opcode = one.opcode

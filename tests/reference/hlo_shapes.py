@@ -33,8 +33,7 @@ def bytes_of(shape: Any) -> int:
     if kind in ("", "token", "opaque"):
         return 0
     count = min(math.prod(max(size, 0) for size in shape.dimensions), MOST_BYTES)
-    bits = shape.layout.element_size_in_bits or bits_of(kind)
-    return min(-(-count * bits // 8), MOST_BYTES)
+    return min(-(-count * (shape.layout.element_size_in_bits or bits_of(kind)) // 8), MOST_BYTES)
 
 
 def text_of(shape: Any, depth: int = 0) -> str:

@@ -134,8 +134,7 @@ def _tpu(rng: random.Random, builder: SpaceBuilder, number: int, seed: int) -> N
             steps.event(str(step), at, own, {"group_id": step})
             at += own
     kinds = _kinds(seed, plane, rng.randint(1, 8))
-    line = plane.line("XLA Ops")
-    _run(rng, line, kinds, 0, rng.randint(20_000, 200_000) * LONG, 0)
+    _run(rng, plane.line("XLA Ops"), kinds, 0, rng.randint(20_000, 200_000) * LONG, 0)
 
 
 def _kinds(seed: int, plane: PlaneBuilder, count: int) -> list[int]:
@@ -143,8 +142,7 @@ def _kinds(seed: int, plane: PlaneBuilder, count: int) -> list[int]:
     kinds: list[int] = []
     for number in range(1, count + 1):
         own = random.Random(f"kind {seed} {number}")
-        text = own.choice(TEXTS).format(f"op.{number}")
-        kind = plane.event_id(text)
+        kind = plane.event_id(own.choice(TEXTS).format(f"op.{number}"))
         metadata = plane.message.event_metadata[kind]
         if own.random() < 0.8:
             shown = own.choice(["op.{}", "op.{}", "region_{}.op"])
@@ -206,8 +204,7 @@ def _run(
             stats |= {"flops": 1000, "model_flops": 500, "bytes_accessed": 640}
         if rng.random() < 0.2:
             stats |= {"offload_core_id": Uint(0), "tc_offload_start_id": rng.randint(1, 2)}
-        kind = rng.choice(kinds)
-        line.event("", at, own, stats, metadata_id=kind)
+        line.event("", at, own, stats, metadata_id=rng.choice(kinds))
         if depth < 3 and own > 100 * LONG and rng.random() < 0.3:
             _run(rng, line, kinds, at, at + own, depth + 1)
         at += own

@@ -241,8 +241,7 @@ def _events(records: list[dict[str, Any]]) -> list[Event]:
     for start, record in sorted(timed, key=lambda pair: pair[0]):
         thread = str(record.get("pid", "")), str(record.get("tid", ""))
         if record["ph"] == "X":
-            length = _ps(record.get("dur"))
-            end = start + max(length or 0, 0)
+            end = start + max(_ps(record.get("dur")) or 0, 0)
             found.append(_event(record, thread, start, end))
         elif record["ph"] == "B":
             begun[thread].append((start, record))

@@ -131,8 +131,7 @@ def _runs(
             done[place] += 1
             length = rng.randint(1, 30 * US)
             if rng.random() < 0.95:
-                info = dict(exchanges)[place]
-                ops.event(_kind(plane, number, place, opcode, info), at, length)
+                ops.event(_kind(plane, number, place, opcode, dict(exchanges)[place]), at, length)
             at += length + rng.randint(1, 999)
             if rng.random() < 0.3:
                 ops.event("%fusion", at, 10 * US)

@@ -1,6 +1,6 @@
 """The memory analyses done slowly and plainly: dictionaries, one buffer at a time.
 
-Rows are those of `tests.analysis.records`: dicts in time order, one row a picosecond apart.
+Rows are those of `tests.memory.records`: dicts in time order, one row a picosecond apart.
 """
 
 from collections import defaultdict

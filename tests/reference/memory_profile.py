@@ -18,15 +18,11 @@ from reference.model import Event, Plane, int64
 ACTIVITIES = {"MemoryAllocation": "ALLOCATION", "MemoryDeallocation": "DEALLOCATION"}
 NO_STEP = -1
 INTEGER_STATS = {
-    "bytes_reserved": "stackReservedBytes",
-    "bytes_allocated": "heapAllocatedBytes",
-    "bytes_available": "freeMemoryBytes",
-    "peak_bytes_in_use": "peakBytesInUse",
-    "requested_bytes": "requestedBytes",
-    "allocation_bytes": "allocationBytes",
-    "addr": "address",
+    "bytes_reserved": "stackReservedBytes", "bytes_allocated": "heapAllocatedBytes",
+    "bytes_available": "freeMemoryBytes", "peak_bytes_in_use": "peakBytesInUse",
+    "requested_bytes": "requestedBytes", "allocation_bytes": "allocationBytes", "addr": "address",
     "group_id": "stepId",
-}
+}  # fmt: skip
 TEXT_STATS = {"tf_op": "tfOpName", "region_type": "regionType", "shape": "tensorShape"}
 
 
@@ -63,16 +59,12 @@ class Activity:
     def row_key(self) -> tuple[int, int, str, str, str, str]:
         """Rows are in this order, and rows of equal key are one."""
         return (
-            int64(-self.allocationBytes),
-            int64(-self.requestedBytes),
-            self.tfOpName,
-            self.regionType,
-            self.dataType,
-            self.tensorShape,
-        )
+            int64(-self.allocationBytes), int64(-self.requestedBytes), self.tfOpName,
+            self.regionType, self.dataType, self.tensorShape,
+        )  # fmt: skip
 
 
-@dataclass
+@dataclass(eq=False)
 class Snapshot:
     timeOffsetPs: int
     aggregationStats: Aggregation
@@ -94,7 +86,7 @@ def memory_profile(
             by_memory[memory_id].append(snapshot)
     return {
         "memoryProfilePerAllocator": {
-            memory_id: _allocator_profile(snapshots, max_snapshots)
+            memory_id: allocator_profile(snapshots, max_snapshots)
             for memory_id, snapshots in by_memory.items()
         },
         "numHosts": 1,
@@ -128,7 +120,10 @@ def _read_snapshot(event: Event) -> tuple[str, Snapshot]:
     return memory_id, Snapshot(event.offset_ps, aggregation, activity)
 
 
-def _allocator_profile(snapshots: list[Snapshot], max_snapshots: int) -> dict[str, Any]:
+def allocator_profile(
+    snapshots: list[Snapshot], max_snapshots: int, version: int = 1
+) -> dict[str, Any]:
+    """The document's part of one memory, of its snapshots in the order of the file."""
     peak = Aggregation()
     peak_time = capacity = 0
     for snapshot in snapshots:
@@ -150,6 +145,13 @@ def _allocator_profile(snapshots: list[Snapshot], max_snapshots: int) -> dict[st
     special = _special_allocations(unmapped, peak.stackReservedBytes, peak_step)
 
     rows, kept = _rows(active, special)
+    sampled = _sample(timeline, max_snapshots)
+    if version == 0:  # Every snapshot is there, and rows have its number among all.
+        numbers = [timeline.index(snapshot) for snapshot in kept]
+        for row in rows:
+            if row["specialIndex"] < 0:
+                row["snapshotIndex"] = numbers[row["snapshotIndex"]]
+        kept, sampled = timeline, []
     return {
         "memoryProfileSnapshots": [_json(asdict(snapshot)) for snapshot in kept],
         "profileSummary": _json(
@@ -162,9 +164,7 @@ def _allocator_profile(snapshots: list[Snapshot], max_snapshots: int) -> dict[st
         ),
         "activeAllocations": [_json(row) for row in rows],
         "specialAllocations": [_json(asdict(activity)) for activity in special],
-        "sampledTimelineSnapshots": [
-            _json(asdict(snapshot)) for snapshot in _sample(timeline, max_snapshots)
-        ],
+        "sampledTimelineSnapshots": [_json(asdict(snapshot)) for snapshot in sampled],
     }
 
 
@@ -215,7 +215,7 @@ def _name_frees(timeline: list[Snapshot]) -> None:
         activity = snapshot.activityMetadata
         if activity.memoryActivity == "ALLOCATION":
             live.setdefault(activity.address, activity)
-        elif activity.address in live:
+        elif activity.memoryActivity == "DEALLOCATION" and activity.address in live:
             allocation = live.pop(activity.address)
             activity.tfOpName = allocation.tfOpName
             activity.regionType = allocation.regionType
@@ -244,25 +244,25 @@ def _active_at_peak(
     timeline: list[Snapshot], peak: Aggregation, peak_time: int, peak_step: int
 ) -> tuple[list[Snapshot], int]:
     """Allocations of the peak's step that are live at the peak, and the bytes they leave over."""
-    active: dict[int, Snapshot] = {}
+    active: dict[int, int] = {}
     unmapped = peak.heapAllocatedBytes
     freed = 0
-    for snapshot in timeline:
+    for position, snapshot in enumerate(timeline):
         if snapshot.timeOffsetPs > peak_time:
             break
         activity = snapshot.activityMetadata
         if activity.stepId != peak_step:
             continue
         if activity.memoryActivity == "ALLOCATION":
-            active[activity.address] = snapshot
+            active[activity.address] = position
             unmapped -= activity.allocationBytes
-        else:
+        elif activity.memoryActivity == "DEALLOCATION":
             if activity.address in active:
                 del active[activity.address]
             else:
                 freed += activity.allocationBytes
             unmapped += activity.allocationBytes
-    return list(active.values()), int64(unmapped - freed)
+    return [timeline[number] for number in sorted(active.values())], int64(unmapped - freed)
 
 
 def _special_allocations(unmapped: int, stack: int, step: int) -> list[Activity]:

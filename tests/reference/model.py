@@ -139,15 +139,9 @@ class Plane:
     @property
     def is_host(self) -> bool:
         prefixes = (
-            "/host:CPU",
-            "Host CPUs",
-            "/host:tfstreamz",
-            "/host:metadata",
-            "Syscalls",
-            "/host:python-tracer",
-            "/host:CUPTI",
-            "/host:__ScopeRangeCallStack__",
-        )
+            "/host:CPU", "Host CPUs", "/host:tfstreamz", "/host:metadata", "Syscalls",
+            "/host:python-tracer", "/host:CUPTI", "/host:__ScopeRangeCallStack__",
+        )  # fmt: skip
         return self.name.startswith(prefixes)
 
     @property

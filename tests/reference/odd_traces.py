@@ -215,8 +215,7 @@ class _Maker:
         empty = None if self.truth.marks == "by_hand" else "empty"
         cut_off = self.draw.choice([None, None, empty, "part" if steps > 2 else None])
         for number in range(steps):
-            cut = cut_off if number == steps - 1 else None
-            place = self._step(pid, main, number, place, cut)
+            place = self._step(pid, main, number, place, (cut_off if number == steps - 1 else None))
         for number in range(self.draw.randrange(3)):
             self._op(pid, other, _OPS[number], begin + number * 1000 * self.tick_ns)
         if self.has("bad_times"):

@@ -17,13 +17,8 @@ NAMES = [
     "transpose(jvp(f))/mul:mul", "IDLE:IDLE", "µ:Relu", "a b:Relu", "a_ 5:", "q_+1:", "MatMul:",
 ]  # fmt: skip
 OPS = [
-    "MatMul:MatMul",
-    "a/MatMul:MatMul",
-    "",
-    "plain",
-    "jit(f)/dot_general:dot_general",
-    "e:Einsum",
-]
+    "MatMul:MatMul", "a/MatMul:MatMul", "", "plain", "jit(f)/dot_general:dot_general", "e:Einsum",
+]  # fmt: skip
 KERNELS = [
     "volta_h884gemm", "nvjet_x", "_MI16x16x16x1_SN", "_MI16x16", "gemm_fusion_dot", "add_xdl",
     "loop_fusion", "Memset", "wmma_k", "i16832",
@@ -129,8 +124,7 @@ def _host(rng: random.Random, builder: SpaceBuilder) -> None:
             if rng.random() < 0.15:
                 stats.append(("_ipl_stage_id", rng.choice([1, 2, 300, 301])))
                 if rng.random() < 0.8:
-                    kind = rng.choice(["read", Ref("preprocessing")])
-                    stats.append(("_ipl_stage_cat", kind))
+                    stats.append(("_ipl_stage_cat", rng.choice(["read", Ref("preprocessing")])))
             if rng.random() < 0.1:
                 memory = [("tf_op", rng.choice(OPS)), ("allocator_name", "cpu")]
                 line.event("MemoryAllocation", offset, 0, memory)

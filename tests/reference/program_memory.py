@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from peakline.schema import HloProto
+from reference.hlo_memory import replay
 
 MIB = 2**20
 
@@ -26,7 +26,7 @@ def curve_of(proto: HloProto, space: int = 0) -> dict[str, Any]:
         first = next((e.buffer_id for e in trace.events if e.buffer_id in owner), None)
         if first is None or owner[first].color != space or _lasts(owner[first]):
             continue
-        heap = _replay(trace, size, owner)
+        heap = _replay(trace, {number: size[number] for number in owner})
         heaps.append(heap)
         covered.update(owner[number].index for number in heap["seen"])
     # What holds no value is not counted.
@@ -58,43 +58,11 @@ def _lasts(allocation: Any) -> bool:
     )
 
 
-def _replay(trace: Any, size: dict[int, int], owner: dict[int, Any]) -> dict[str, Any]:
-    groups: list[set[int]] = []
-    """Values that use one piece of memory now; the piece is the first one's."""
-    base: dict[int, int] = {}
-    uses: Counter[int] = Counter()
-    points, live, strange, seen = [], 0, 0, set()
-    del groups
-    for event in trace.events:
-        points.append(live)
-        number, other = event.buffer_id, event.share_with_canonical_id
-        if number not in owner or event.kind > 2 or (event.kind == 2 and other not in owner):
-            strange += 1
-            continue
-        piece = number
-        while base.get(piece, piece) != piece:
-            piece = base[piece]
-        if event.kind == 1:
-            if uses[piece] == 0:
-                strange += 1
-                continue
-            uses[piece] -= 1
-            live -= size[piece] if uses[piece] == 0 else 0
-        elif event.kind == 0:
-            if uses[piece]:
-                strange += 1
-                continue
-            base[number], uses[number] = number, 1
-            live += size[number]
-        else:
-            while base.get(other, other) != other:
-                other = base[other]
-            base[number] = other
-            uses[other] += 1
-            live += size[other] if uses[other] == 1 else 0
-        seen.add(number)
-    points.append(live)
+def _replay(trace: Any, size: dict[int, int]) -> dict[str, Any]:
+    replayed = replay(trace.events, size)
+    points = [0, *replayed.live]
     names = [*(event.instruction_name for event in trace.events), ""]
     return {
-        "points": points, "peak": max(points), "seen": seen, "names": names, "strange": strange,
+        "points": points, "peak": max(points), "seen": replayed.spans, "names": names,
+        "strange": replayed.strange,
     }  # fmt: skip

@@ -115,8 +115,7 @@ class _Program:
         waiting = list(made)
         while waiting:
             there = set(order)
-            ready = [one for one in waiting if there.issuperset(one.operand_ids)]
-            one = self.rng.choice(ready)
+            one = self.rng.choice([one for one in waiting if there.issuperset(one.operand_ids)])
             order.append(one.id)
             waiting.remove(one)
         computation.instructions.extend(made)
@@ -148,8 +147,7 @@ class _Program:
         elif roll == 7 and not isinstance(shape, list):
             self.asynchronous(add, some, shape)
         elif roll < 12:
-            opcode = rng.choice(OPCODES)
-            add(opcode, shape, *rng.choices(same, k=rng.randrange(1, 4)))
+            add(rng.choice(OPCODES), shape, *rng.choices(same, k=rng.randrange(1, 4)))
         elif roll < 14:
             body, _ = self.computation([shape], shape, rng.randrange(4), depth + 1)
             condition, _ = self.computation([shape], ("PRED", 1, 0), rng.randrange(3), depth + 1)

@@ -30,14 +30,9 @@ BATCHING = ["ProcessBatch", "OrbaxServing::ProcessBatch", "BatchingSessionRun"]
 LAUNCHES = ["KernelLaunch", "KernelExecute", "cudaLaunchKernel", "UnknownHostEventType"]
 POOL = ["ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"]
 TPU_HOST = [
-    "EnqueueRequestLocked",
-    "RunProgramRequest",
-    "TransferH2DRequest",
-    "DoEnqueueProgram",
-    "DoEnqueueContinuationProgram",
-    "CompleteCallbacks",
-    "TpuExecuteOp",
-]
+    "EnqueueRequestLocked", "RunProgramRequest", "TransferH2DRequest", "DoEnqueueProgram",
+    "DoEnqueueContinuationProgram", "CompleteCallbacks", "TpuExecuteOp",
+]  # fmt: skip
 MEMORY = ["MemoryAllocation", "MemoryDeallocation"]
 RARE = ["InstantiatedCapturedFunction::Run", "InstantiatedCapturedFunction::RunAsync"]
 LOOPS = ["WhileOp-StartBody", "ForOp"]
@@ -57,15 +52,9 @@ class Profile:
 
 
 _HOST = {
-    tuple(PLAIN): 4.0,
-    tuple(STEPS): 3.0,
-    tuple(EXECUTION): 1.0,
-    tuple(BATCHING): 0.4,
-    tuple(LAUNCHES): 1.0,
-    tuple(POOL): 0.5,
-    tuple(MEMORY): 3.0,
-    tuple(RARE): 0.05,
-}
+    tuple(PLAIN): 4.0, tuple(STEPS): 3.0, tuple(EXECUTION): 1.0, tuple(BATCHING): 0.4,
+    tuple(LAUNCHES): 1.0, tuple(POOL): 0.5, tuple(MEMORY): 3.0, tuple(RARE): 0.05,
+}  # fmt: skip
 PROFILES = {
     "memory": Profile({tuple(MEMORY): 10.0, tuple(PLAIN): 2.0, tuple(STEPS): 2.0}),
     "host": Profile(_HOST),

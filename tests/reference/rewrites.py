@@ -7,19 +7,11 @@ from reference.model import Event, Line, Plane
 ROOT_LEVELS = {"ProcessBatch": 2, "OrbaxServing::ProcessBatch": 2, "BatchingSessionRun": 1}
 RUN_ID_MASKED = {"DoEnqueueProgram", "CompleteCallbacks", "DoEnqueueContinuationProgram"}
 QUEUE_CONSUMERS = {
-    "RunProgramRequest",
-    "HostCallbackRequest",
-    "TransferH2DRequest",
-    "TransferPreprocessedH2DRequest",
-    "TransferD2HRequest",
-    "OnDeviceSendRequest",
-    "OnDeviceRecvRequest",
-    "OnDeviceSendRecvLocalRequest",
-    "CustomWait",
-    "OnDeviceSendRequestMulti",
-    "OnDeviceRecvRequestMulti",
-    "PjrtAsyncWait",
-}
+    "RunProgramRequest", "HostCallbackRequest", "TransferH2DRequest",
+    "TransferPreprocessedH2DRequest", "TransferD2HRequest", "OnDeviceSendRequest",
+    "OnDeviceRecvRequest", "OnDeviceSendRecvLocalRequest", "CustomWait", "OnDeviceSendRequestMulti",
+    "OnDeviceRecvRequestMulti", "PjrtAsyncWait",
+}  # fmt: skip
 LEGACY, TPU_STREAM, TPU_LAUNCH = 1, 11, 12
 START_REGION = "ThreadpoolListener::StartRegion"
 STOP_REGION = "ThreadpoolListener::StopRegion"

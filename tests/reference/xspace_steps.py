@@ -83,8 +83,7 @@ def host_events(space: Any) -> list[Event]:
                 start = (base + line.timestamp_ns) * 1000 + event.offset_ps
                 stats = {names[stat.metadata_id]: _value(stat, names) for stat in event.stats}
                 name = plane.event_metadata[event.metadata_id].name
-                end = start + event.duration_ps
-                found.append(Event(line.id, name, start, end, stats))
+                found.append(Event(line.id, name, start, (start + event.duration_ps), stats))
     return sorted(found, key=lambda event: (event.start_ps, -event.end_ps))
 
 
@@ -162,5 +161,4 @@ def cut_off_from(events: list[Event], marks: list[Mark]) -> int | None:
             after.append(run)
         else:
             between.add(run.name)
-    begun = [run.start_ps for run in after if run.name in inside - between]
-    return min(begun, default=None)
+    return min([run.start_ps for run in after if run.name in inside - between], default=None)

@@ -95,8 +95,7 @@ PROGRAMS = st.builds(
 @settings(max_examples=300, deadline=None)
 @given(PROGRAMS, CHOSEN, st.integers(1, 120))
 def test_it_is_what_the_rules_say(requests, chosen, percent):
-    live = int(requests.live_bytes(256).max())
-    limit = max(live * percent // 60 // MIB, 1) * MIB
+    limit = max(int(requests.live_bytes(256).max()) * percent // 60 // MIB, 1) * MIB
     placed, fails_at, machine = run(requests, limit, chosen)
     expected, expected_fails, plain, peak = replayed(requests, limit, chosen)
     assert fails_at == expected_fails

@@ -1,5 +1,12 @@
+"""PyTorch's caching allocator against a plain model and real recordings, with its settings."""
+
+import gzip
+import json
+import re
 import sys
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -14,6 +21,7 @@ from tests.replay.caching_sequences import (
     random_settings,
     replayed,
 )
+from tests.replay.real_sequences import Sequence
 
 from kernels import uncompiled
 from peakline.deadline import within
@@ -279,3 +287,159 @@ def test_ten_million_events_take_seconds():
     machine.advance()
     assert machine.failed < 0
     assert machine.nbytes < 200_000_000
+
+
+FOLDER = Path(__file__).parents[1] / "fit" / "torch" / "truth_of"
+NAMES = sorted(path.parent.name for path in FOLDER.glob("*/truth.json.gz"))
+PLACEMENTS = {"lowest": "lowest", "rising": "ascending", "falling": "descending"}
+
+
+@cache
+def sequence_of(name):
+    return Sequence(FOLDER / name / "requests.txt.gz")
+
+
+def content(name, file):
+    return json.loads(gzip.decompress((FOLDER / name / file).read_bytes()))
+
+
+def replayed_of_torch_real(name, run, capacity_mib):
+    sequence = sequence_of(name)
+    chosen = CachingSettings.parse(run["settings"])
+    if run["fraction"]:
+        chosen = replace(chosen, memory_fraction=run["fraction"])
+    machine = CachingMachine(
+        sequence.events,
+        chosen,
+        capacity_mib * MIB,
+        placement=PLACEMENTS[run["placement"]],
+        are_pools_captured=False,
+    )
+    for place, fraction in sequence.fractions:
+        machine.advance(place)
+        machine.set_memory_fraction(fraction)
+    machine.advance()
+    return machine
+
+
+def outcome(name, machine):
+    failed = -1 if machine.failed < 0 else int(sequence_of(name).request[machine.failed])
+    return [failed, machine.peak_in_use, machine.peak_reserved, machine.taken, machine.returned]
+
+
+def differing(name, every):
+    found = []
+    for run in content(name, "truth.json.gz")["runs"]:
+        for capacity, *recorded in run["rows"][::every]:
+            made = outcome(name, replayed_of_torch_real(name, run, capacity))
+            if made != recorded[:5]:
+                found.append((run["settings"], run["placement"], capacity, made, recorded[:5]))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_fails_where_the_real_one_fails_and_takes_as_much(name):
+    assert differing(name, 12) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", NAMES)
+def test_so_it_does_under_every_recorded_capacity(name):
+    assert differing(name, 1) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_address_is_the_real_ones(name):
+    for run in content(name, "addresses.json.gz"):
+        real = np.cumsum(np.array(run["addresses"], np.int64)) * 512
+        machine = replayed_of_torch_real(name, run, run["capacity_mib"])
+        # The fake device begins at an address of its own.
+        assert np.unique(real - machine.address[: real.size]).size == 1, run["settings"]
+
+
+def test_a_fraction_that_changes_keeps_the_slack():
+    run = {"settings": "", "fraction": 0.9, "placement": "lowest"}
+    machine = replayed_of_torch_real("limited", run, 500)
+    assert machine.failed < 0
+    assert 0 <= machine.slack <= 500 * MIB
+
+
+def test_the_default_is_pytorchs():
+    assert CachingSettings.parse("") == CachingSettings()
+    assert CachingSettings().rounding_bytes == 20 * MIB
+
+
+def test_a_text_is_read():
+    found = CachingSettings.parse(
+        "max_split_size_mb:64, max_non_split_rounding_mb:40,garbage_collection_threshold:0.8,"
+        "expandable_segments:True,large_segment_size_mb:32,per_process_memory_fraction:0.5,"
+        "roundup_power2_divisions:[2:8,16:4,>:2],pinned_num_register_threads:4,backend:native"
+    )
+    assert found.max_split_bytes == 64 * MIB
+    assert found.rounding_bytes == 40 * MIB
+    assert found.garbage_collection_threshold == 0.8
+    assert found.expandable_segments
+    assert found.large_segment_bytes == 32 * MIB
+    assert found.memory_fraction == 0.5
+    assert found.roundup_power2_divisions == (8, 8, 0, 0, 4) + (2,) * 11
+    assert CachingSettings.parse("roundup_power2_divisions:4").roundup_power2_divisions == (4,) * 16
+    # Its own least is the large segment, wherever that stands.
+    assert CachingSettings.parse("max_split_size_mb:12,large_segment_size_mb:11").max_split_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("max_split:5", "no setting 'max_split'; did you mean 'max_split_size_mb'?"),
+        ("max_split_size_mb", "has no value"),
+        ("max_split_size_mb:", "has no value"),
+        ("max_split_size_mb:19", "too small, PyTorch takes 20 or more"),
+        ("max_split_size_mb:-1", "no whole number"),
+        ("max_split_size_mb:many", "no whole number"),
+        ("large_segment_size_mb:10", "too small"),
+        ("large_segment_size_mb:32,max_non_split_rounding_mb:20", "takes 32 or more"),
+        ("garbage_collection_threshold:1.0", "not below 1"),
+        ("garbage_collection_threshold:nan", "no part"),
+        ("garbage_collection_threshold:x", "no part"),
+        ("per_process_memory_fraction:1.5", "no part"),
+        ("expandable_segments:yes", "neither True nor False"),
+        ("roundup_power2_divisions:3", "no power of 2"),
+        ("roundup_power2_divisions:[2:8", "no closing bracket"),
+        ("roundup_power2_divisions:[3:8]", "3 MiB is no power of 2"),
+        ("roundup_power2_divisions:[8]", "not written SIZE:DIVISIONS"),
+        ("backend:cudaMallocAsync", "only native is modelled"),
+    ],
+)
+def test_what_pytorch_does_not_know_is_named(text, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        CachingSettings.parse(text)
+
+
+def test_the_settings_of_a_snapshot_are_read():
+    found = CachingSettings.of_snapshot(
+        {
+            "PYTORCH_CUDA_ALLOC_CONF": "large_segment_size_mb:48",
+            "max_split_size": 64 * MIB,
+            "garbage_collection_threshold": 0.5,
+            "expandable_segments": True,
+            "roundup_power2_divisions": {"1": 4, "2": 0, "64": 2, "4": "x"},
+        }
+    )
+    assert found == CachingSettings(
+        max_split_bytes=64 * MIB,
+        roundup_power2_divisions=(4, 0, 0, 0, 0, 0, 2) + (0,) * 9,
+        garbage_collection_threshold=0.5,
+        expandable_segments=True,
+        large_segment_bytes=48 * MIB,
+    )
+    assert CachingSettings.of_snapshot({"max_split_size": -1}) == CachingSettings()
+    assert CachingSettings.of_snapshot({"max_split_size": "x", 5: None}) == CachingSettings()
+
+
+def test_a_fraction_of_one_limits_nothing():
+    whole = CachingSettings(memory_fraction=1.0, garbage_collection_threshold=0.8)
+    assert whole.allowed(100) is None
+    assert whole.threshold(100) is None
+    part = CachingSettings(memory_fraction=0.5, garbage_collection_threshold=0.8)
+    assert (part.allowed(1000), part.threshold(1000)) == (500, 400)
+    assert CachingSettings(garbage_collection_threshold=0.8).threshold(1000) is None

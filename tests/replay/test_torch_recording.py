@@ -51,8 +51,7 @@ def random_recording(rng, *, lanes=1, has_cache=True, **options):
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([1, 2]), st.booleans())
 def test_a_whole_history_is_proved(tmp_path_factory, seed, lanes, by_age):
-    rng = Random(seed)
-    made, chosen = random_recording(rng, lanes=lanes, by_age=by_age)
+    made, chosen = random_recording(Random(seed), lanes=lanes, by_age=by_age)
     recording = recording_of(tmp_path_factory.mktemp("s"), made.snapshot(), chosen)
     proof = prove(recording)
     assert recording.is_whole
@@ -70,8 +69,7 @@ def test_a_history_that_begins_late_is_proved_from_its_end(tmp_path_factory, see
     made, chosen = random_recording(rng, by_age=False)
     skipped = rng.randrange(len(made.entries))
     folder = tmp_path_factory.mktemp("s")
-    recording = recording_of(folder, made.snapshot(skipped, has_stacks=has_stacks), chosen)
-    proof = prove(recording)
+    proof = prove(recording_of(folder, made.snapshot(skipped, has_stacks=has_stacks), chosen))
     # A block that was handed out whole and is freed later is shorter in the recording.
     assert proof.equal >= proof.allocations * 0.8
     assert proof.end_equal or proof.equal < proof.allocations or proof.strange
@@ -95,8 +93,7 @@ def test_what_was_live_before_is_there_at_the_begin(tmp_path):
     machine.advance()
     assert (lead, is_estimate, machine.reserved) == (0, False, 22 * MIB)
     # Under other settings it is placed afresh.
-    chosen = CachingSettings(expandable_segments=True)
-    machine, lead, is_estimate = recording.machine(chosen)
+    machine, lead, is_estimate = recording.machine(CachingSettings(expandable_segments=True))
     machine.advance()
     assert (lead, is_estimate) == (3, True)
     assert machine.in_use == 8 * MIB
@@ -218,8 +215,7 @@ def test_damaged_histories_are_replayed_to_their_end(tmp_path_factory, seed):
         elif content["segments"]:
             segment = rng.choice(content["segments"])
             segment[rng.choice(["address", "total_size", "stream"])] = rng.choice([0, 5, 2**60])
-    folder = tmp_path_factory.mktemp("s")
-    recording = recording_of(folder, pickle.dumps(content), chosen)
+    recording = recording_of(tmp_path_factory.mktemp("s"), pickle.dumps(content), chosen)
     proof = prove(recording)
     assert proof.equal + proof.unplaced <= proof.allocations
     for limit in (None, 64 * MIB):

@@ -73,8 +73,7 @@ def test_what_lives_at_the_same_time_never_overlaps(seed, count, lifetime):
     of = np.repeat(np.arange(len(pieces)), np.diff(pieces.first))
     at, stop = packed.offset[of], (packed.offset + pieces.size)[of]
     in_time = (pieces.begin[:, None] <= pieces.end) & (pieces.begin <= pieces.end[:, None])
-    in_space = (at[:, None] < stop) & (at < stop[:, None])
-    assert not (in_time & in_space & (of[:, None] != of)).any()
+    assert not (in_time & ((at[:, None] < stop) & (at < stop[:, None])) & (of[:, None] != of)).any()
 
 
 @pytest.mark.parametrize("lifetime", [5, 200])
@@ -83,8 +82,7 @@ def test_the_source_run_by_python_places_the_same(monkeypatch, lifetime):
     trace = read(*random_events(Random(lifetime), 500, SIZES[2], lifetime))
     compiled = pack(trace.pieces, 64)
     monkeypatch.setattr(xla_heap, "place", uncompiled.load("best_fit").place)
-    plain = pack(trace.pieces, 64)
-    assert plain.offset.tolist() == compiled.offset.tolist()
+    assert pack(trace.pieces, 64).offset.tolist() == compiled.offset.tolist()
 
 
 def test_live_bytes_are_counted_once_per_piece():
@@ -122,8 +120,7 @@ def test_nothing_takes_no_heap():
 
 
 def test_sizes_beyond_all_memory_do_not_overflow():
-    events = [(ALLOCATE, value, -1) for value in range(9)]
-    packed = pack(read(events, [2**63 - 1] * 9).pieces, 1024)
+    packed = pack(read([(ALLOCATE, value, -1) for value in range(9)], [2**63 - 1] * 9).pieces, 1024)
     assert MOST_BYTES // 2 < packed.heap_bytes <= MOST_BYTES + 9 * 1024
     assert (packed.offset >= 0).all()
 

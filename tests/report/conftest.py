@@ -3,9 +3,9 @@
 from functools import cache
 
 import pytest
-from tests.analysis.records import events
-from tests.profile.fake import FakeReader
+from tests.memory.records import events
 from tests.report.document import report_of
+from tests.tables.fake import FakeReader
 
 import peakline
 from peakline.api import Profile
@@ -32,7 +32,6 @@ def made():
         tables = {"allocator_events": events(rows)}
         if steps is not None:
             tables["steps"] = steps
-        profile = Profile(FakeReader(tables, losses=losses), derived=DERIVED)
-        return report_of(profile, **options)
+        return report_of(Profile(FakeReader(tables, losses=losses), derived=DERIVED), **options)
 
     return make

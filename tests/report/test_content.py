@@ -1,10 +1,19 @@
 """What a report says about profiles whose truth is known."""
 
-from tests.analysis.records import alloc, free
+import pytest
 from tests.each_row import each_row
+from tests.memory.hlo_programs import OUTPUT, TEMPORARY, dump, program, value
+from tests.memory.records import alloc, events, free
+from tests.report.document import report_of
+from tests.tables.fake import FakeReader
 
+import peakline
+from peakline.api import Profile
 from peakline.document import limits, memory_document
+from peakline.formats.common.with_programs import with_programs
+from peakline.formats.hlo_dump.reader import DumpReader
 from peakline.render.html.context import Drawings
+from peakline.tables.derived import DERIVED
 
 LEAK = "programs/leak_list.xplane.pb.gz"
 HEALTHY = "programs/leak_list_healthy.xplane.pb.gz"
@@ -38,13 +47,8 @@ def test_the_numbers_are_those_of_the_json(read, name):
 def test_a_leak_is_told_first_with_its_evidence(read):
     page, _ = read(LEAK)
     assert [title for level, title in page.headings if level == 2] == [
-        "Summary",
-        "Findings",
-        "Memory",
-        "Time",
-        "Steps",
-        "How these numbers were made",
-    ]
+        "Summary", "Findings", "Memory", "Time", "Steps", "How these numbers were made",
+    ]  # fmt: skip
     assert page.texts("p", **{"class": "verdict warning"}) == ["Memory grows with every step."]
     (heading,) = page.texts("article")
     assert heading.startswith("Warning 768.0 KiB more stay in memory with every step since step")
@@ -52,8 +56,7 @@ def test_a_leak_is_told_first_with_its_evidence(read):
     assert rows[0][:4] == ["Op", "Region", "Type", "Shape"]
     assert rows[1][0] == "model/hidden/MatMul"
     assert rows[1][rows[0].index("Per step")] == "768.0 KiB"
-    grown = page.table("What grew, by op")
-    assert grown[1][0] == "model/hidden/MatMul"
+    assert page.table("What grew, by op")[1][0] == "model/hidden/MatMul"
     assert [label.partition(".")[0] for label in page.drawings] == [
         "Memory in use over time",
         "Composition of the peak by scope",
@@ -243,15 +246,10 @@ def test_several_allocators_stand_in_order_of_their_findings_then_size(made):
     rows = [alloc(1, 10**6, allocator="large"), alloc(2, 10, allocator="small")]
     rows.append(alloc(3, 95, allocator="full", in_use_bytes=95, free_bytes=5))
     page = made(rows)
-    titles = [title for level, title in page.headings if level == 2]
-    assert titles == [
-        "Summary",
-        "Findings",
-        "Allocator full",
-        "Allocator large",
-        "Allocator small",
+    assert [title for level, title in page.headings if level == 2] == [
+        "Summary", "Findings", "Allocator full", "Allocator large", "Allocator small",
         "How these numbers were made",
-    ]
+    ]  # fmt: skip
     assert [row[0] for row in page.table("Allocators")[1:]] == ["full", "large", "small"]
     assert "Allocator full" in page.texts("article")[0]
     only = made(rows, allocator="small")
@@ -307,8 +305,7 @@ def test_what_was_lost_and_could_not_be_known_is_told(made):
 
 
 def test_records_without_ids_have_a_peak_that_is_not_known(made):
-    page = made([alloc(None, 5), alloc(None, 6)])
-    assert "its records have no ids" in page.text
+    assert "its records have no ids" in made([alloc(None, 5), alloc(None, 6)]).text
 
 
 def test_title_and_command_are_told(made):
@@ -322,8 +319,7 @@ def test_title_and_command_are_told(made):
 
 def test_a_figure_too_large_for_the_page_leaves_its_table(made, monkeypatch):
     monkeypatch.setattr("peakline.render.html.context.MOST_BYTES", 100)
-    rows = [alloc(n, 10, op=f"a{n}/b") for n in range(5)]
-    page = made(rows)
+    page = made([alloc(n, 10, op=f"a{n}/b") for n in range(5)])
     assert page.drawings == []
     assert page.table("Memory in use by time")
     assert "would have made this file too large" in page.text
@@ -331,14 +327,10 @@ def test_a_figure_too_large_for_the_page_leaves_its_table(made, monkeypatch):
 
 
 HOSTILE = [
-    "</script><script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "<!--<script>",
-    "]]>&lt;b&gt;",
-    "a\x00\x1b[31m\u202e\u2028b",
-    "'`${x}`/../../etc",
+    "</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "<!--<script>",
+    "]]>&lt;b&gt;", "a\x00\x1b[31m\u202e\u2028b", "'`${x}`/../../etc",
     '<a href="javascript:alert(1)">x</a>',
-]
+]  # fmt: skip
 
 
 @each_row("name", HOSTILE)
@@ -349,16 +341,12 @@ def test_no_name_of_a_profile_becomes_markup(made, name):
             alloc(
                 step,
                 10**6,
-                op=name,
-                region_type=name,
-                data_type=name,
-                shape=name,
-                allocator=name,
+                op=name, region_type=name, data_type=name, shape=name, allocator=name,
                 in_use_bytes=10**6 * (step + 1),
                 free_bytes=10,
                 time_ps=step * 100,
             )
-        ]
+        ]  # fmt: skip
     steps = [
         {"step_id": n, "name": f"{name}{n}", "start_ps": 100 * n, "end_ps": 100 * n + 90}
         for n in range(8)
@@ -366,24 +354,9 @@ def test_no_name_of_a_profile_becomes_markup(made, name):
     page = made(rows, steps, title=name, command=name, losses={"allocator_events": (name, name, 1)})
     plain = made([row | {"op": "op"} for row in rows[:1]])
     assert {tag for tag, _, _ in page.elements} - {tag for tag, _, _ in plain.elements} <= {
-        "a",
-        "article",
-        "br",
-        "g",
-        "text",
-        "title",
-        "strong",
-        "nav",
-        "li",
-        "ul",
-        "details",
-        "summary",
-        "figure",
-        "figcaption",
-        "div",
-        "circle",
-        "wbr",
-    }
+        "a", "article", "br", "g", "text", "title", "strong", "nav", "li", "ul", "details",
+        "summary", "figure", "figcaption", "div", "circle", "wbr",
+    }  # fmt: skip
     assert page.all("script") == []
     assert page.all("img") == []
     assert all(attrs["href"].startswith("#") for attrs, _ in page.all("a"))
@@ -391,10 +364,99 @@ def test_no_name_of_a_profile_becomes_markup(made, name):
 
 
 def test_a_very_long_name_is_shortened(made):
-    page = made([alloc(n, 10, op="x" * 100_000) for n in range(3)])
-    assert len(page.source) < 200_000
+    assert len(made([alloc(n, 10, op="x" * 100_000) for n in range(3)]).source) < 200_000
 
 
 def test_an_optimizer_without_memory_has_no_state_twice(made):
     page = made([alloc(1, 0, op="optimizer/ResourceApplyAdam", in_use_bytes=0)])
     assert page.all("article") == []
+
+
+MIB = 2**20
+OOM = "E0528 x.cc:1] RESOURCE_EXHAUSTED: Out of memory while trying to allocate {} bytes.\n"
+
+
+@pytest.fixture
+def dumped(tmp_path):
+    many = [value(OUTPUT, f"result {n}", (n, 512), line=n) for n in range(1, 40)]
+    return dump(
+        tmp_path / "dump",
+        program("jit_train", value(TEMPORARY, "jit(<b>)/sort", (1024, 256), line=20), number=1),
+        program("jit_many", *many, number=2),
+    )
+
+
+def test_a_profile_without_records_says_what_its_programs_need(read):
+    page, profile = read("sessions/jax_cpu")
+    titles = [title for level, title in page.headings if level == 2]
+    assert titles == [
+        "Summary", "Time", "Steps", "Compiled programs", "Graphs",
+        "How these numbers were made",
+    ]  # fmt: skip
+    assert "A device holds at least this while they run" in page.text
+    assert page.table("What CPU:0 needs")[1:] == [
+        ["At least", "2.5 MiB (2,629,716 bytes)"],
+        ["Program", "jit_train_step(28), by the heap that XLA simulated"],
+        ["Ran", "10 runs, the first at 0.780 ms"],
+    ]
+    rows = page.table("Live then")
+    assert rows[0] == ["Size", "Share", "Kind", "Shape", "Op", "Line", "Instruction"]
+    assert rows[1][3:6] == ["f32[256,256]", "jit(train_step)/sub", "gen_f_jax.py:14"]
+    assert page.table("Live at the peak, by line")[1][3] == "gen_f_jax.py:14"
+    assert report_of(profile).text == page.text
+
+
+def test_a_dump_is_cut_to_its_largest_values(dumped):
+    with peakline.open(dumped) as profile:
+        page = report_of(profile)
+    assert "Nothing here says which of them ran." in page.text
+    assert len(page.table("Live then")) == 31
+    # 45 of 780 rows of 512 floats: those of 1 to 9.
+    assert "And 9 more values, 90.0 KiB." in page.text
+
+
+def test_a_failed_allocation_is_explained(tmp_path, dumped):
+    path = tmp_path / "oom.txt"
+    path.write_text(OOM.format(MIB))
+    with peakline.open(path, programs=dumped) as profile:
+        page = report_of(profile)
+    titles = [title for level, title in page.headings if level == 2]
+    assert titles[:3] == ["Summary", "Findings", "What the failed allocations were for"]
+    assert "jit_train(1) has an allocation of exactly 1.0 MiB (1,048,576 bytes)" in page.text
+    rows = page.table("When jit_train(1) needs most, 1.0 MiB, it has live")
+    assert rows[1][4:6] == ["jit(<b>)/sort", "model.py:20"]
+    assert not page.all("b")
+    with peakline.open(path) as profile:
+        assert "What the failed allocations were for" not in report_of(profile).text
+
+
+@pytest.fixture
+def at_peak(dumped):
+    """The report of a device whose allocator peaks at 5 ps, and which ran a program then."""
+
+    def make(start, size):
+        reader = FakeReader(
+            {
+                "allocator_events": events([alloc(5, size, op="copy", allocator="TPU:0")]),
+                "planes": [{"plane_id": 0, "name": "/device:TPU:0", "kind": "device"}],
+                "lines": [{"line_id": 0, "plane_id": 0, "name": "XLA Modules"}],
+                "events": [
+                    {"event_id": 0, "line_id": 0, "name": "jit_train(1)", "start_ps": start,
+                     "duration_ps": 10}
+                ],
+            }
+        )  # fmt: skip
+        with Profile(with_programs(reader, DumpReader(str(dumped))), derived=DERIVED) as profile:
+            return report_of(profile)
+
+    return make
+
+
+def test_the_program_that_ran_at_the_peak_is_shown(at_peak):
+    page = at_peak(0, 4 * MIB)
+    assert "The program at the peak" in [title for _, title in page.headings]
+    assert "jit_train(1) ran at the peak; when it needs most, 1.0 MiB, it has live:" in page.text
+    assert page.table("Live when the program needs most")[1][0] == "1.0 MiB"
+    # Later, or too small to explain anything.
+    assert "ran at the peak" not in at_peak(6, 4 * MIB).text
+    assert "ran at the peak" not in at_peak(0, 400 * MIB).text

@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from tests.analysis.records import alloc, free
 from tests.each_row import each_row
+from tests.memory.records import alloc, free
 from tests.report.document import report_of
 
 import peakline
@@ -24,8 +24,7 @@ def svg_of(page, begin):
         r'<svg[^>]*class="wide"[^>]*aria-label="([^"]*)".*?</svg>', page.source, re.DOTALL
     )
     place = next(k for k, label in enumerate(found) if label.startswith(begin))
-    whole = re.findall(r'<svg[^>]*class="wide".*?</svg>', page.source, re.DOTALL)
-    return whole[place]
+    return re.findall(r'<svg[^>]*class="wide".*?</svg>', page.source, re.DOTALL)[place]
 
 
 def corners(path):
@@ -87,8 +86,7 @@ def test_memory_over_time_is_that_of_the_records(read, name):
             continue
         middle = (a + b) / 2
         near = used[(times >= middle - 2 * pixel) & (times <= middle + 2 * pixel)]
-        before = used[times <= middle][-1:]
-        values = np.concatenate([near, before])
+        values = np.concatenate([near, used[times <= middle][-1:]])
         assert np.abs(values - y).min() <= 0.6 * step
 
 
@@ -119,8 +117,7 @@ def test_many_records_make_a_small_drawing(made):
     for number in range(30_000):
         rows.append(alloc(number, 1000 + number % 700, op="a", time_ps=2 * number))
         rows.append(free(number, time_ps=2 * number + 1))
-    page = made(rows)
-    svg = svg_of(page, "Memory in use over time")
+    svg = svg_of(made(rows), "Memory in use over time")
     assert len(svg) < 100_000
     assert svg.count("<title>") <= 100
 

@@ -1,23 +1,22 @@
-"""What every report is, whatever the profile: self-contained, well formed, readable by all."""
+"""The report's page, and every sample."""
 
 import itertools
 import re
 
+import pytest
 from tests.each_row import each_row
-from tests.report.document import hash_of
+from tests.report.document import hash_of, report_of
+
+import peakline
+from peakline.errors import InputError
 
 SAMPLES = [
-    "programs/leak_list.xplane.pb.gz",
-    "programs/fragmentation.xplane.pb.gz",
-    "programs/leak_list_healthy.xplane.pb.gz",
-    "sessions/tf2_two_devices",
-    "sessions/jax_cpu",
-    "memory_log/tf1_control_flow.log.gz",
-    "memory_log/session_default_allocator.log.gz",
-    "oom_report/tf_bfc_oom.log.gz",
-    "pprof/device_memory.pprof.pb.gz",
+    "programs/leak_list.xplane.pb.gz", "programs/fragmentation.xplane.pb.gz",
+    "programs/leak_list_healthy.xplane.pb.gz", "sessions/tf2_two_devices", "sessions/jax_cpu",
+    "memory_log/tf1_control_flow.log.gz", "memory_log/session_default_allocator.log.gz",
+    "oom_report/tf_bfc_oom.log.gz", "pprof/device_memory.pprof.pb.gz",
     "run_metadata/tf1_grpc.pb.gz",
-]
+]  # fmt: skip
 
 
 @each_row("name", SAMPLES)
@@ -109,3 +108,52 @@ def test_the_same_profile_gives_the_same_bytes(read, root):
     name = "programs/leak_list.xplane.pb.gz"
     again = report_of(peakline.open(str(root / "tests" / "data" / name)))
     assert again.source == read(name)[0].source
+
+
+MOST_BYTES = 1_000_000
+SUFFIXES = (".pb", ".pb.gz", ".log.gz", ".log", ".json.gz", ".json", ".pickle.gz", ".pbtxt", ".txt")
+FOLDERS = (
+    "chrome_trace", "fit", "graph_def", "hlo", "memory_log", "memory_waits", "oom_report",
+    "op_stats", "pprof", "programs", "run_metadata", "sessions", "xla_dump", "xla_live_range",
+)  # fmt: skip
+_FETCHES = ("src", "srcset", "action", "background", "poster", "data", "ping")
+
+
+def largest_of(folder, most):
+    """Hundreds of small ones would take minutes."""
+    files = [path for path in folder.rglob("*") if str(path).endswith(SUFFIXES)]
+    return sorted(files, key=lambda path: (-path.stat().st_size, path))[:most]
+
+
+@pytest.mark.parametrize("most", [2, pytest.param(8, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_report_is_small_and_fetches_nothing(root, folder, most):
+    made = 0
+    # That elements are closed and nested well is asserted where a `Document` is made.
+    for path in largest_of(root / "tests" / "data" / folder, most):
+        try:
+            profile = peakline.open(str(path))
+        except InputError:
+            continue
+        with profile:
+            page = report_of(profile)
+        source = page.source
+        assert len(source.encode()) < MOST_BYTES, path
+        assert "plotly" not in source.lower(), path
+        assert "<script" not in source, path
+        assert not any("://" in value or name in _FETCHES for name, value in attributes(page)), path
+        for drawn in page.source.split("<svg")[1:]:
+            assert "NaN" not in drawn.partition("</svg>")[0], path
+        made += 1
+    assert made
+
+
+def attributes(page):
+    """Names and values of all attributes, but for names of the profile that are shown."""
+    shown = {"title", "aria-label", "value"}
+    return [
+        (name, value or "")
+        for _, attrs, _ in page.elements
+        for name, value in attrs.items()
+        if name not in shown
+    ]

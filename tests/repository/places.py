@@ -7,28 +7,13 @@ from contextlib import contextmanager
 NOBODY = 65534
 
 FOREIGN = (
-    "vm.op_stats_v2.pb",
-    "ALL_HOSTS.op_stats_v2.pb",
-    "NO_HOST.dcn_collective_stats.pb",
-    "ALL_HOSTS.smart_suggestion.pb",
-    "vm.SSTABLE",
-    "vm.metadata.SSTABLE",
-    "vm.trie.SSTABLE",
-    "jit_step.hlo_proto.pb",
-    "NO_MODULE.hlo_proto.pb",
-    ".cached_tools.json",
-    "cache_version.txt",
-    "vm.trace.json.gz",
-    "perfetto_trace.json.gz",
-    "vm.trace",
-    "vm.tracetable",
-    "vm.overview_page.json",
-    "vm.memory_profile.json.gz",
-    "input_pipeline.pb",
-    "vm.xplane.riegeli",
-    "xplane.pb",
-    ".xplane.pb",
-)
+    "vm.op_stats_v2.pb", "ALL_HOSTS.op_stats_v2.pb", "NO_HOST.dcn_collective_stats.pb",
+    "ALL_HOSTS.smart_suggestion.pb", "vm.SSTABLE", "vm.metadata.SSTABLE", "vm.trie.SSTABLE",
+    "jit_step.hlo_proto.pb", "NO_MODULE.hlo_proto.pb", ".cached_tools.json", "cache_version.txt",
+    "vm.trace.json.gz", "perfetto_trace.json.gz", "vm.trace", "vm.tracetable",
+    "vm.overview_page.json", "vm.memory_profile.json.gz", "input_pipeline.pb", "vm.xplane.riegeli",
+    "xplane.pb", ".xplane.pb",
+)  # fmt: skip
 """What XProf, TensorBoard and JAX leave in a session beside the hosts' profiles."""
 
 

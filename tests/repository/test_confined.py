@@ -57,8 +57,7 @@ def test_what_is_inside_is_opened_by_any_spelling(confinement, places):
         places / "entrance/absolute/vm.xplane.pb",
     ):
         assert content(confinement, path) == INSIDE, path
-    entered = Confinement((str(places / "entrance"),))
-    assert content(entered, file) == INSIDE
+    assert content(Confinement((str(places / "entrance"),)), file) == INSIDE
 
 
 def test_what_is_outside_is_not(confinement, places):

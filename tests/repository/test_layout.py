@@ -1,17 +1,27 @@
-import os
+"""The layout of a repository: names, and what is readable."""
 
+import gzip
+import os
+import sys
+import unicodedata
+
+import fsspec
 import pytest
 from tests.each_row import each_row
+from tests.repository.places import put as put_of_readable
 
 from peakline.errors import InputError, NotFoundError, UsageError
 from peakline.repository import (
     HostFile,
     Repository,
     Session,
+    check_name,
+    host_file_name,
     hosts,
     resolve,
     resolve_hosts,
 )
+from peakline.repository.names import host_of, is_name, newest_of_workers, recording_of
 
 OLD, NEW = "2026_11_20_16_57_05", "2026_11_21_09_00_00"
 
@@ -59,8 +69,7 @@ def test_foreign_and_hidden_files_are_ignored(tmp_path):
 
 def test_the_plain_file_counts_before_the_compressed_one(tmp_path):
     put(tmp_path, "s/a.xplane.pb.gz", "s/a.xplane.pb", "s/b.xplane.pb.gz")
-    found = [(host.host, host.path) for host in hosts(str(tmp_path / "s"))]
-    assert found == [
+    assert [(host.host, host.path) for host in hosts(str(tmp_path / "s"))] == [
         ("a", str(tmp_path / "s/a.xplane.pb")),
         ("b", str(tmp_path / "s/b.xplane.pb.gz")),
     ]
@@ -215,3 +224,190 @@ def test_paths_that_cannot_be_read(tmp_path):
         with pytest.raises(InputError) as caught:
             resolve(str(tmp_path / name))
         assert "\n" not in str(caught.value)
+
+
+LIGHTNING = "fit-lightning-[Strategy]SingleDeviceStrategy.training_step"
+
+
+@each_row(
+    "name", ["s", "2026_11_20_17_02_06", "a b", "worker-0.example.com", "Ω雪", "a:1", "x" * 200]
+)
+def test_a_name_passes_as_it_is(name):
+    assert check_name("host", name) == name
+
+
+@each_row(
+    "name",
+    [
+        "", ".", "..", ".hidden", "-rf", "\u202e", "a\u200bb", "\ufeffa", "\u2066a", "a/b", "/",
+        "a\\b", "a\0", "a\nb", "\x1b[0m", "a\x7f", "a\x85b", "a\u2028b", "a\ud800b", "x" * 201,
+        "雪" * 67,
+    ],
+)  # fmt: skip
+def test_what_is_no_name_is_one_short_line(name):
+    with pytest.raises(UsageError, match="is no session id: ") as caught:
+        check_name("session id", name)
+    message = str(caught.value)
+    message.encode()
+    assert message.isprintable()
+    assert len(message) < 160
+
+
+def test_every_invisible_character_is_refused():
+    for code in range(sys.maxunicode + 1):
+        one = chr(code)
+        if unicodedata.category(one) in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
+            assert not is_name(f"a{one}"), hex(code)
+    assert is_name("a\u00e9\u0301 \u4e2d\U0001f600")
+
+
+def test_a_colon_is_an_underscore_in_a_file():
+    assert host_file_name("localhost:9012") == "localhost_9012"
+
+
+@each_row(
+    ("file_name", "expected"),
+    [
+        ("vm.xplane.pb", ("vm", 0)),
+        ("vm.xplane.pb.gz", ("vm", 1)),
+        ("vm.profile", ("vm", 2)),
+        ("a.b.c.xplane.pb", ("a.b.c", 0)),
+        (".xplane.pb", None),
+        (".vm.xplane.pb", None),
+        ("xplane.pb", None),
+        ("vm.xplane.pb.tmp", None),
+        ("a\nb.xplane.pb", None),
+        ("vm_1707.1795856066108631811.pt.trace.json", ("vm_1707", 3)),
+        ("vm_1707.1795856066108631811.pt.trace.json.gz", ("vm_1707", 4)),
+        ("a.b.17.pt.trace.json", ("a.b", 3)),
+        (f"{LIGHTNING}.1795855858144846902.pt.trace.json", (LIGHTNING, 3)),
+        ("step.pt.trace.json", ("step", 3)),
+        ("17.pt.trace.json", ("17", 3)),
+        ("a.\u0661.pt.trace.json", ("a.\u0661", 3)),
+        ("-rank.17.pt.trace.json", None),
+        (".17.pt.trace.json", None),
+        ("a\nb.17.pt.trace.json", None),
+        ("vm.trace.json.gz", None),
+    ],
+)
+def test_which_files_are_hosts(file_name, expected):
+    assert host_of(file_name) == expected
+
+
+def test_which_files_are_recordings_of_pytorch():
+    assert recording_of("a.17.pt.trace.json.gz") == "a.17"
+    assert recording_of("step.pt.trace.json") == "step"
+    for name in ("a.17.trace.json", "a.17.profile", "-a.17.pt.trace.json", ".pt.trace.json"):
+        assert recording_of(name) is None
+
+
+def test_the_newest_recording_of_each_worker():
+    old, new = "1795856067518485289", "1795856067678188868"
+    hosts = [(f"a.{new}", 1), (f"a.{old}", 2), ("b", 3), ("10.0.0.1", 4), ("10.0.0.2", 5)]
+    assert newest_of_workers(hosts) == [hosts[0], *hosts[2:]]
+
+
+OOM = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total \
+capacity of 15.77 GiB of which 1.44 GiB is free. Of the allocated memory 13.20 GiB is allocated by \
+PyTorch, and 300.00 MiB is reserved by PyTorch but unallocated.\n"
+
+
+@pytest.fixture(params=["local", "memory"])
+def place(request, tmp_path):
+    """A directory, and what puts a file into it."""
+    if request.param == "local":
+        logs = tmp_path / "logs"
+        yield str(logs), lambda name, content: put_of_readable(logs, name, content=content)
+        return
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    yield (
+        "memory://bucket/logs",
+        lambda name, content: system.pipe_file(f"/bucket/logs/{name}", content),
+    )
+    system.store.clear()
+
+
+def put_others(put_there):
+    """What can not be read."""
+    put_there("config.json", b'{"lr": 0.1}')
+    put_there("notes.txt", b"nothing of memory\n")
+    put_there("weights.pb.zip", b"PK\x03\x04")
+    put_there(".hidden.json", b'{"traceEvents": []}')
+    put_there("README.md", OOM)
+    put_there("empty.json", b"")
+    put_there("cut.json.gz", b"\x1f\x8b")
+    put_there("deeper/trace.json", b'{"traceEvents": []}')
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "form"),
+    [
+        ("trace.json", b'{"traceEvents": []}', "chrome_trace"),
+        ("trace.json.gz", gzip.compress(b'{"traceEvents": []}', mtime=0), "chrome_trace"),
+        ("snapshot.pickle", b"\x80\x04}q\x00.", "torch_snapshot"),
+        ("train.log", b"step 1\n" * 100_000 + OOM, "log"),
+        ("train.err.gz", gzip.compress(b"step 1\n" * 100_000 + OOM, mtime=0), "log"),
+        # Nobody can be called so, but the file can be read.
+        ("-rank.17.pt.trace.json", b'{"traceEvents": []}', "chrome_trace"),
+    ],
+)
+def test_the_only_file_that_can_be_read_is_taken(place, name, content, form):
+    path, put_there = place
+    put_others(put_there)
+    put_there(name, content)
+    noted = []
+    assert resolve_hosts(path, only=noted.append) == resolve(path) == f"{path}/{name}"
+    assert [str(one) for one in noted] == [f"{name} ({form})"]
+    with pytest.raises(InputError, match="no sessions here"):
+        resolve(path, host="a")
+    with pytest.raises(InputError, match="no sessions here"):
+        resolve(path, session="a")
+
+
+def test_of_several_one_has_to_be_named(place):
+    path, put_there = place
+    put_others(put_there)
+    put_there("b.json", b'{"traceEvents": []}')
+    put_there("a.pickle", b"\x80\x04}q\x00.")
+    with pytest.raises(
+        UsageError,
+        match=r"logs: no session here, but 2 files that can be read: a\.pickle \(torch_snapshot\), "
+        r"b\.json \(chrome_trace\); name one$",
+    ):
+        resolve(path)
+
+
+def test_none_that_can_be_read(place):
+    path, put_there = place
+    put_others(put_there)
+    with pytest.raises(InputError, match="no sessions here; expected HOST"):
+        resolve(path)
+
+
+def test_a_session_counts_before_other_files(place):
+    path, put_there = place
+    put_there("trace.json", b'{"traceEvents": []}')
+    put_there("plugins/profile/s/vm.xplane.pb", b"")
+    assert resolve(path).endswith("s/vm.xplane.pb")
+
+
+def test_what_is_no_regular_file_holds_nobody_up(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="no sessions here"):
+        resolve(str(tmp_path))
+
+
+def test_only_so_many_files_are_looked_at(tmp_path):
+    put_of_readable(tmp_path, *(f"{number:03}.json" for number in range(64)), content=b"{}")
+    put_of_readable(tmp_path, "zz.json", content=b'{"traceEvents": []}')
+    with pytest.raises(InputError, match="no sessions here"):
+        resolve(str(tmp_path))
+
+
+def test_a_bomb_does_not_go_off(tmp_path, monkeypatch):
+    monkeypatch.setattr("peakline.repository.readable._LOG_BYTES", 1 << 20)
+    put_of_readable(tmp_path, "a.log.gz", content=gzip.compress(b"step\n" * (2 << 20) + OOM))
+    with pytest.raises(InputError, match="no sessions here"):
+        resolve(str(tmp_path))

@@ -144,8 +144,7 @@ def test_sizes_and_times_come_from_the_listing(place):
 
 
 def test_what_the_file_system_does_not_tell_is_not_known():
-    told = FileStatus(5, 10.0)
-    files = [HostFile("a", "memory://a", {}, None, told)]
+    files = [HostFile("a", "memory://a", {}, None, FileStatus(5, 10.0))]
     assert extent_of(files) == Extent(5, 10.0)
     assert extent_of([*files, HostFile("b", "x", {}, None, FileStatus(None, 20.0))]) == Extent(
         None, 20.0
@@ -320,8 +319,7 @@ def test_a_file_is_read_once_and_never_written_beside(place):
         assert bytes(file.buffer) == content
         assert file.path == f"{place.url}/{name}"
         if place.requests:
-            read = [line for line in place.requests.since() if line.startswith("GET")]
-            assert len(read) <= 4
+            assert len([line for line in place.requests.since() if line.startswith("GET")]) <= 4
         file.close()
     for name, error, message in (
         ("empty", InputError, "the file is empty"),

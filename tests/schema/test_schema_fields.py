@@ -1,7 +1,12 @@
 """Names, numbers and types are the upstream ones."""
 
+import importlib.util
 import re
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto
 from tests.each_row import each_row
@@ -70,10 +75,9 @@ def test_a_core_message_is_as_upstream_defines_it(name):
 
 
 def test_no_message_of_a_core_file_is_left_out_of_the_table():
-    paths = {path for path, _ in EXPECTED.values()}
     shipped = {
         name
-        for path in paths
+        for path in {path for path, _ in EXPECTED.values()}
         for name in nested_names(schema.POOL.FindFileByName(path).message_types_by_name.values())
     }
     assert shipped == set(EXPECTED)
@@ -102,10 +106,9 @@ def nested_names(descriptors):
     ],
 )
 def test_enum_values_count_from_zero(name, values):
-    enum = schema.POOL.FindEnumTypeByName(name)
-    assert [(value.name, value.number) for value in enum.values] == [
-        (value, number) for number, value in enumerate(values.split())
-    ]
+    assert [
+        (value.name, value.number) for value in schema.POOL.FindEnumTypeByName(name).values
+    ] == [(value, number) for number, value in enumerate(values.split())]
 
 
 def test_a_reference_type_is_its_base_type_plus_100():
@@ -177,8 +180,7 @@ def test_only_graph_debug_info_has_explicit_presence_of_scalars():
     assert frame.HasField("line")
     assert not frame.HasField("col")
     assert frame.SerializeToString() == b"\x10\x00"
-    record = schema.AllocationRecord(alloc_bytes=0)
-    assert record.SerializeToString() == b""
+    assert schema.AllocationRecord(alloc_bytes=0).SerializeToString() == b""
 
 
 def test_graph_debug_info_has_fixed_width_keys_and_packed_frame_ids():
@@ -186,3 +188,87 @@ def test_graph_debug_info_has_fixed_width_keys_and_packed_frame_ids():
     info.traces_by_id[1].frame_id.extend([2, 3])
     one, two, three = (number.to_bytes(8, "little") for number in (1, 2, 3))
     assert info.SerializeToString() == b"\x32\x1d\x09" + one + b"\x12\x12\x12\x10" + two + three
+
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts" / "generate_schema.py"
+
+
+@pytest.fixture
+def generator():
+    pytest.importorskip("grpc_tools", reason="grpcio-tools, the protobuf compiler, is missing")
+    spec = importlib.util.spec_from_file_location("generate_schema", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_files_are_current(generator):
+    assert generator.main(["--check"]) == 0
+
+
+def test_the_installed_descriptors_are_those_of_the_sources():
+    installed = Path(schema.__file__).with_name("descriptors.binpb")
+    source = ROOT / "src" / "peakline" / "schema" / "descriptors.binpb"
+    assert installed.read_bytes() == source.read_bytes()
+
+
+def test_a_stale_file_is_named_in_one_line(generator, monkeypatch, capsys):
+    monkeypatch.setattr(generator, "compile_protos", lambda: b"")
+    before = generator.DESCRIPTORS.read_bytes()
+    assert generator.main(["--check"]) == 1
+    assert capsys.readouterr().err == (
+        "stale: src/peakline/schema/descriptors.binpb, src/peakline/schema/messages.pyi, "
+        "src/peakline/schema/shape_texts.py; run python scripts/generate_schema.py\n"
+    )
+    assert generator.DESCRIPTORS.read_bytes() == before
+
+
+def test_the_stub_lists_what_the_module_exports(generator):
+    stub = generator.STUB.read_text()
+    listed = stub[stub.index("__all__ = [") :].split("]")[0]
+    assert {line.strip(' ",') for line in listed.splitlines()[1:]} - {""} == set(schema.SHORT_NAMES)
+
+
+@pytest.mark.nightly
+def test_the_stub_types_a_program(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is missing")
+    program = tmp_path / "program.py"
+    program.write_text(
+        """\
+from typing import Literal, assert_type
+from peakline.schema import AttrValue, MemoryActivity, MemoryProfile, ProfileOptions, XEvent, XSpace
+
+XSpace().planes.add().name = "x"
+assert_type(XSpace.FromString(b"").planes[0].stat_metadata[1].name, str)
+assert_type(XEvent().WhichOneof("data"), Literal["offset_ps", "num_occurrences"] | None)
+MemoryProfile().memory_profile_per_allocator["a"].active_allocations.add().num_occurrences = 1
+ProfileOptions(device_type=ProfileOptions.GPU, trace_options=ProfileOptions.TraceOptions())
+assert_type(MemoryActivity.Name(MemoryActivity.ALLOCATION), str)
+AttrValue(list=AttrValue.ListValue(s=[b"a"], i=[1]))
+XSpace().plane  # expected: attr-defined
+XSpace(planes=3)  # expected: arg-type
+XEvent().HasField("duration_ps")  # expected: arg-type
+XEvent(offset_ps="1")  # expected: arg-type
+from peakline.schema import XSpaces  # expected: attr-defined
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(program)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"MYPY_CACHE_DIR": str(tmp_path / "cache"), "PATH": ""},
+    )
+    expected = [
+        f"{number}:{line.rpartition(' ')[2]}"
+        for number, line in enumerate(program.read_text().splitlines(), start=1)
+        if "# expected: " in line
+    ]
+    reported = [
+        f"{line.split(':')[1]}:{line.rpartition('[')[2].rstrip(']')}"
+        for line in done.stdout.splitlines()
+        if ": error: " in line
+    ]
+    assert reported == expected, done.stdout + done.stderr

@@ -15,7 +15,7 @@ from tests.service.grpc_client import Client
 from tests.service.process_numbers import costs_of, metrics_of, tell
 from tests.service.server_process import running_server
 from tests.service.test_grpc_admission import ENUM, HEALTH, REFLECTION
-from tests.service.test_http_connections import HALF_HEADS, UPLOAD
+from tests.service.test_http_guard import HALF_HEADS, UPLOAD
 from tests.waiting import HANG_S, until
 
 pytestmark = pytest.mark.soak

@@ -1,5 +1,20 @@
+"""The analysis service over gRPC: answers, names, reflection."""
+
+import json
+import os
+import shlex
+
 import grpc
 import pytest
+from google.protobuf import json_format
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
 from tests.each_row import each_row
 from tests.service.conftest import SESSIONS
 from tests.waiting import HANG_S
@@ -23,8 +38,7 @@ def failure(call, *arguments, **fields):
 
 
 def test_sessions_come_newest_first_with_their_tools(serve, sample_logdir):
-    served = serve(sample_logdir)
-    answer = served.client.call("EnumSessions", repository_root=str(sample_logdir))
+    answer = serve(sample_logdir).client.call("EnumSessions", repository_root=str(sample_logdir))
     assert [session.session_id for session in answer.sessions] == NEWEST_FIRST
     tools = {session.session_id: list(session.available_tools) for session in answer.sessions}
     assert "memory_profile" in tools[SESSIONS["tf2_cnn"]]
@@ -52,8 +66,7 @@ def test_a_tool_answers_with_the_bytes_of_the_library(serve, sample_logdir):
 
 
 def test_the_format_is_a_parameter(serve, sample_logdir):
-    served = serve(sample_logdir)
-    answer = served.client.call(
+    answer = serve(sample_logdir).client.call(
         "GetSessionToolData",
         session_id=SESSIONS["tf2_cnn"],
         tool_name="memory_profile",
@@ -65,9 +78,8 @@ def test_the_format_is_a_parameter(serve, sample_logdir):
 
 def test_an_empty_host_name_means_all_hosts_together(serve, sample_logdir):
     client = serve(sample_logdir).client
-    session = SESSIONS["tf2_multihost"]
     fields = {
-        "session_id": session,
+        "session_id": SESSIONS["tf2_multihost"],
         "tool_name": "memory_profile",
         "parameters": {"format": "proto"},
     }
@@ -78,16 +90,14 @@ def test_an_empty_host_name_means_all_hosts_together(serve, sample_logdir):
         part = MemoryProfile.FromString(answer.output)
         parts |= {f"{host}/{name}": one for name, one in part.memory_profile_per_allocator.items()}
     assert together.num_hosts == 2
-    found = together.memory_profile_per_allocator
-    assert {name: one.profile_summary for name, one in found.items()} == {
-        name: one.profile_summary for name, one in parts.items()
-    }
+    assert {
+        name: one.profile_summary for name, one in together.memory_profile_per_allocator.items()
+    } == {name: one.profile_summary for name, one in parts.items()}
 
 
 def test_a_tool_of_one_host_names_the_hosts_there_are(serve, sample_logdir):
-    client = serve(sample_logdir).client
     status, details = failure(
-        client.call,
+        serve(sample_logdir).client.call,
         "GetSessionToolData",
         session_id=SESSIONS["tf2_multihost"],
         tool_name="trace_viewer",
@@ -281,3 +291,250 @@ def test_the_example_of_the_documentation_works(serve, sample_logdir, root, caps
     names["channel"].close()
     shown_format, size, *_ = capsys.readouterr().out.split()
     assert (shown_format, int(size) > 10) == ("json", True)
+
+
+SESSION = SESSIONS["tf2_cnn"]
+TRICKS = {
+    "parent": "..", "parents": "../../../../etc", "escaped": "%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    "here": ".", "hidden": ".cached", "absolute": "/etc/passwd", "separator": "a/b",
+    "backslash": "..\\..\\etc", "null": "a\x00b", "newline": "a\nb", "escape": "\x1b[2J",
+    "long": "a" * 5000, "wide": "\u2025\u2215etc", "url": "file:///etc/passwd", "variable": "$HOME",
+    "home": "~root", "glob": "*",
+}  # fmt: skip
+REFUSED = {"INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED"}
+
+
+@pytest.fixture
+def served(serve, logdir):
+    (logdir / "secret.xplane.pb").write_bytes(b"secret")
+    return serve(logdir)
+
+
+def tricks():
+    return each_row("trick", TRICKS.values())
+
+
+@each_row("field", ["session_id", "host_name", "tool_name"])
+@tricks()
+def test_tool_data_takes_names_only(served, field, trick):
+    fields = {"session_id": SESSION, "host_name": "vm", "tool_name": "memory_profile"}
+    status, details = failure(served.client.call, "GetSessionToolData", **fields | {field: trick})
+    assert status in REFUSED
+    assert "secret" not in details
+    assert details.isascii()
+    assert details.isprintable()
+    assert len(details) <= 1000
+
+
+@each_row("method", ["EnumSessions", "GetSessionToolData"])
+@tricks()
+def test_a_root_lies_under_a_served_one(served, logdir, method, trick):
+    status, details = failure(served.client.call, method, repository_root=trick)
+    assert status in REFUSED
+    assert str(logdir) not in details
+
+
+def refused_without_a_trace(served, logdir, **fields):
+    """The capture is refused and nothing has been made, in the root or beside it."""
+    before = sorted(logdir.parent.glob("**/*"))
+    request = {"opts": {"duration_ms": 10}}
+    fields = {"session_id": "new", "hosts": ["localhost"], "request": request} | fields
+    status, _ = failure(served.client.call, "NewSession", **fields)
+    assert status in REFUSED
+    assert sorted(logdir.parent.glob("**/*")) == before
+
+
+@each_row("name", TRICKS.keys() - {"wide", "escaped", "variable", "home", "glob"})
+def test_a_capture_takes_no_trick_for_a_session_id(served, logdir, name):
+    refused_without_a_trace(served, logdir, session_id=TRICKS[name])
+
+
+@tricks()
+def test_a_capture_takes_no_trick_for_a_root(served, logdir, trick):
+    refused_without_a_trace(served, logdir, repository_root=trick)
+
+
+@tricks()
+def test_a_capture_takes_no_trick_for_a_host(served, logdir, trick):
+    refused_without_a_trace(served, logdir, hosts=[trick])
+
+
+@tricks()
+def test_names_inside_the_inner_request_are_checked_as_well(served, logdir, trick):
+    before = sorted(logdir.parent.glob("**/*"))
+    request = {
+        "opts": {"duration_ms": 10, "override_hostname": trick},
+        "repository_root": str(logdir),
+        "session_id": "new",
+        "host_name": "not-allowed.example",
+    }
+    for change in ({"repository_root": trick}, {"session_id": trick}, {"host_name": trick}, {}):
+        status, _ = failure(served.client.call, "NewSession", request=request | change)
+        assert status in REFUSED
+    assert sorted(logdir.parent.glob("**/*")) == before
+
+
+def test_links_out_of_the_root_are_not_followed(serve, logdir, tmp_path):
+    outside = tmp_path / "outside"
+    (outside / "plugins" / "profile").mkdir(parents=True)
+    profiles = logdir / "plugins" / "profile"
+    os.rename(profiles / SESSION, outside / "plugins" / "profile" / "theirs")  # noqa: PTH104
+    (profiles / "linked").symlink_to(outside / "plugins" / "profile" / "theirs")
+    (profiles / "files").mkdir()
+    (profiles / "files" / "vm.xplane.pb.gz").symlink_to(
+        outside / "plugins" / "profile" / "theirs" / "vm.xplane.pb.gz"
+    )
+    (logdir / "other").symlink_to(outside)
+    client = serve(logdir).client
+    ask = {"tool_name": "memory_profile"}
+    for fields in (
+        {"session_id": "linked", **ask},
+        {"session_id": "files", **ask},
+        {"session_id": "files", "host_name": "vm", **ask},
+        {"session_id": "theirs", "repository_root": str(outside), **ask},
+        {"session_id": "theirs", "repository_root": f"{logdir}/other", **ask},
+        {"session_id": "theirs", "repository_root": f"{logdir}/../outside", **ask},
+    ):
+        status, details = failure(client.call, "GetSessionToolData", **fields)
+        assert status == "PERMISSION_DENIED"
+        assert "theirs" not in details
+    assert "linked" not in [session.session_id for session in client.call("EnumSessions").sessions]
+
+
+def test_a_repository_under_the_root_is_served(serve, logdir):
+    """TensorBoard's plugin sends the directory of a nested run."""
+    nested = logdir / "train" / "plugins" / "profile"
+    nested.parent.mkdir(parents=True)
+    (logdir / "plugins" / "profile").rename(nested)
+    answer = serve(logdir).client.call("EnumSessions", repository_root=str(nested))
+    assert SESSION in [session.session_id for session in answer.sessions]
+
+
+def test_with_several_roots_one_must_be_named(serve, logdir, sample_logdir):
+    client = serve(logdir, sample_logdir).client
+    status, details = failure(client.call, "EnumSessions")
+    assert (status, "repository_root" in details) == ("INVALID_ARGUMENT", True)
+    assert client.call("EnumSessions", repository_root=str(logdir)).sessions
+
+
+SERVICES = {
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1alpha.ServerReflection",
+    "tensorflow.ProfileAnalysis",
+    "tensorflow.ProfilerService",
+}
+
+
+@pytest.fixture
+def channel(serve, sample_logdir):
+    return serve(sample_logdir).client.channel
+
+
+def test_a_client_that_knows_nothing_can_ask_for_an_answer(channel):
+    """As grpcurl does: services, then their files, then a call made of JSON."""
+    database = ProtoReflectionDescriptorDatabase(channel)
+    assert set(database.get_services()) == SERVICES
+    service = DescriptorPool(database).FindServiceByName("tensorflow.ProfileAnalysis")
+    method = service.methods_by_name["GetSessionToolData"]
+    call = channel.unary_unary(
+        f"/{service.full_name}/{method.name}",
+        request_serializer=lambda message: message.SerializeToString(),
+        response_deserializer=GetMessageClass(method.output_type).FromString,
+    )
+    text = json.dumps({"sessionId": SESSIONS["tf2_cnn"], "toolName": "memory_profile"})
+    answer = call(json_format.Parse(text, GetMessageClass(method.input_type)()), timeout=HANG_S)
+    assert answer.output_format == "json"
+    assert json.loads(answer.output)["numHosts"] == 1
+
+
+def test_the_page_of_the_service_says_what_grpcurl_can_call(channel, root):
+    """Its commands, with the same services, methods and JSON, by reflection."""
+    page = (root / "docs/service-grpc.md").read_text("utf-8").replace("\\\n", "")
+    lines = [shlex.split(line) for line in page.splitlines() if line.startswith("grpcurl ")]
+    assert [given[-1] for given in lines if given[-1] == "list"] == ["list"]
+    pool, answered = DescriptorPool(ProtoReflectionDescriptorDatabase(channel)), []
+    for given in lines:
+        if given[-1] == "list":
+            continue
+        service, _, name = given[-1].partition("/")
+        method = pool.FindServiceByName(service).methods_by_name[name]
+        text = given[given.index("-d") + 1] if "-d" in given else "{}"
+        request = json_format.Parse(text, GetMessageClass(method.input_type)())
+        if name != "NewSession":  # it captures from whatever listens on this machine
+            call = channel.unary_unary(
+                f"/{given[-1]}",
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=GetMessageClass(method.output_type).FromString,
+            )
+            answered.append(call(request, timeout=HANG_S).ByteSize() > 100)
+    assert answered == [True, True]
+
+
+@each_row("service", sorted(SERVICES))
+def test_every_service_is_described_with_all_it_needs(channel, service):
+    protos = [
+        FileDescriptorProto.FromString(content)
+        for content in files(channel, file_containing_symbol=service)
+    ]
+    assert service in {f"{proto.package}.{one.name}" for proto in protos for one in proto.service}
+    needed = {name for proto in protos for name in proto.dependency}
+    assert needed <= {proto.name for proto in protos}
+
+
+@each_row(
+    "question",
+    [
+        {"file_by_filename": "no/such/file.proto"},
+        {"file_containing_symbol": "no.such.Symbol"},
+        # In the default pool of this process, and no business of a caller.
+        {"file_containing_symbol": "google.protobuf.compiler.CodeGeneratorRequest"},
+        {"file_by_filename": "../../etc/passwd"},
+    ],
+)
+def test_what_is_not_served_is_not_found(channel, question):
+    answer = reflect(channel, **question)
+    assert answer.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+
+
+def test_descriptors_are_those_of_the_schema(channel):
+    names = {
+        FileDescriptorProto.FromString(content).name
+        for content in files(channel, file_containing_symbol="tensorflow.ProfileAnalysis")
+    }
+    assert "tsl/profiler/protobuf/profiler_analysis.proto" in names
+    assert "tsl/profiler/protobuf/xplane.proto" in names
+
+
+@each_row("service", ["", "tensorflow.ProfileAnalysis", "tensorflow.ProfilerService"])
+def test_health_says_serving(channel, service):
+    check = health_pb2_grpc.HealthStub(channel).Check
+    request = health_pb2.HealthCheckRequest(service=service)
+    assert check(request, timeout=HANG_S).status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_health_of_what_is_not_there_is_not_found(channel):
+    check = health_pb2_grpc.HealthStub(channel).Check
+    with pytest.raises(grpc.RpcError) as caught:
+        check(health_pb2.HealthCheckRequest(service="other"), timeout=HANG_S)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_a_watcher_learns_of_the_end(serve, sample_logdir):
+    served = serve(sample_logdir)
+    watch = health_pb2_grpc.HealthStub(served.client.channel).Watch
+    statuses = watch(health_pb2.HealthCheckRequest(), timeout=HANG_S)
+    assert next(statuses).status == health_pb2.HealthCheckResponse.SERVING
+    served.server.drain()
+    assert next(statuses).status == health_pb2.HealthCheckResponse.NOT_SERVING
+    statuses.cancel()
+
+
+def reflect(channel, **question):
+    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    request = reflection_pb2.ServerReflectionRequest(**question)
+    (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=HANG_S)
+    return answer
+
+
+def files(channel, **question):
+    return reflect(channel, **question).file_descriptor_response.file_descriptor_proto

@@ -43,13 +43,9 @@ def from_tensorflow(logdir, session_id, hosts, duration_ms=20):
             "max_events": 1_000_000,
             "tools": ["trace_viewer", "memory_profile", "xplane.pb"],
             "opts": {
-                "version": 1,
-                "host_tracer_level": 2,
-                "device_tracer_level": 1,
-                "enable_hlo_proto": True,
-                "include_dataset_ops": True,
-                "start_timestamp_ns": time.time_ns(),
-                "duration_ms": duration_ms,
+                "version": 1, "host_tracer_level": 2, "device_tracer_level": 1,
+                "enable_hlo_proto": True, "include_dataset_ops": True,
+                "start_timestamp_ns": time.time_ns(), "duration_ms": duration_ms,
                 "repository_path": str(logdir),
                 "advanced_configuration": {"tpu_trace_mode": {"string_value": "TRACE_ONLY_HOST"}},
             },
@@ -57,7 +53,7 @@ def from_tensorflow(logdir, session_id, hosts, duration_ms=20):
             "session_id": session_id,
             "host_name": hosts[0].rpartition(":")[0],
         },
-    }
+    }  # fmt: skip
 
 
 def test_what_tensorflow_sends_is_captured_stored_and_served(serve, empty, recorded):
@@ -115,8 +111,7 @@ def test_hosts_are_called_by_the_names_of_the_options(serve, empty, recorded):
 
 def test_a_host_that_is_named_twice_is_captured_once(serve, empty, recorded):
     with worker(recorded) as job:
-        served = serve(empty, profiler_port=job.port)
-        served.client.call(
+        serve(empty, profiler_port=job.port).client.call(
             "NewSession", **from_tensorflow(empty, "twice", ["localhost:1", "localhost:2"])
         )
     assert len(job.requests) == 1

@@ -188,8 +188,7 @@ def test_a_large_profile_beside_others_takes_bounded_memory(tmp_path, hosts, siz
         # What a server loads for its first capture is not what a large one costs.
         capture("first", "small")
         before = costs_of(server)
-        answer = capture("s", "large")
-        assert answer.error_message.startswith("2 of 4 hosts: dies: ")
+        assert capture("s", "large").error_message.startswith("2 of 4 hosts: dies: ")
         # What was received is given back; while it came, gRPC had it three times.
         most = before.memory + size
         until(lambda: costs_of(server).memory < most, "memory is given back")
@@ -307,6 +306,5 @@ def test_callers_that_say_nothing_hold_up_nobody(
         for one in silent:
             one.close()
         until(lambda: costs_of(server).descriptors <= before.descriptors + 8, "they are gone")
-        counted = metrics_of(server)
-        assert counted['peakline_in_flight{face="grpc"}'] == 0
+        assert metrics_of(server)['peakline_in_flight{face="grpc"}'] == 0
         assert server.end() == 0

@@ -76,8 +76,7 @@ def test_who_has_it_gets_304(compare):
 
 
 def test_hosts_are_named_where_there_are_several(compare):
-    detail = problem(compare(first=MULTI, second=JAX), 400, "INVALID_ARGUMENT")
-    assert detail == (
+    assert problem(compare(first=MULTI, second=JAX), 400, "INVALID_ARGUMENT") == (
         f"comparing session {MULTI} needs one host; there is: localhost_47507, localhost_56665"
     )
     named = {"first_host": "localhost_47507", "second_host": "localhost_56665"}
@@ -88,8 +87,7 @@ def test_hosts_are_named_where_there_are_several(compare):
 
 def test_warnings_say_whose_they_are(compare):
     answer = compare(first=JAX, second="ill")
-    warnings = json.loads(answer.headers["peakline-warnings"])
-    assert warnings == [
+    assert json.loads(answer.headers["peakline-warnings"]) == [
         {
             "kind": "no_memory_events",
             "count": 1,

@@ -1,12 +1,29 @@
-"""Who may ask: the Host header, pages of other sites, the token; and tricks with names."""
+"""What the HTTP server refuses: hosts, origins and connections beyond its limits."""
 
+import asyncio
 import json
+import resource
+import socket
+import ssl
+from contextlib import ExitStack
 from urllib.parse import quote
 
+import httpx
 import pytest
 from tests.each_row import each_row
+from tests.service.certificates import Authority
 from tests.service.conftest import SESSIONS
 from tests.service.http_client import BINARY, problem, serving
+from tests.service.process_numbers import costs_of, metric
+from tests.service.server_process import running_server
+from tests.waiting import HANG_S, growing, until
+
+from peakline.errors import BusyError
+from peakline.service import deliveries
+from peakline.service.http import page_routes
+from peakline.service.http_server import GuardedProtocol
+from peakline.service.prometheus import PrometheusMetrics
+from peakline.web import Editions, PageFile, files
 
 CNN = SESSIONS["tf2_cnn"]
 FRIEND = "https://friend.example"
@@ -47,8 +64,7 @@ def test_names_of_the_server_are_answered(face, host):
 )  # fmt: skip
 @each_row("path", ["/api/sessions", "/healthz", "/nosuch"])
 def test_a_name_that_was_pointed_here_is_refused(face, host, path):
-    answer = face.client.get(path, headers={"Host": host})
-    problem(answer, 421, "INVALID_ARGUMENT")
+    problem(face.client.get(path, headers={"Host": host}), 421, "INVALID_ARGUMENT")
 
 
 def test_two_hosts_or_none_are_refused(face):
@@ -208,33 +224,11 @@ def test_refusals_are_counted_and_logged(guarded):
 
 
 TRICKS = [
-    "..",
-    ".",
-    "../../../etc/passwd",
-    "..\\..\\secret",
-    "%2e%2e%2f",
-    "..%2fsecret",
-    "%252e%252e%252fsecret",
-    "..%c0%af",
-    "%00",
-    "a\x00b",
-    "/etc/passwd",
-    "file:///etc/passwd",
-    "~root",
-    "a/b",
-    "a\\b",
-    "a\nb",
-    "\x1b[31m",
-    "\u2025/\u2025",
-    "\uff0e\uff0e\uff0fsecret",
-    "\u202e",
-    "a" * 5000,
-    "\U0001f4a9" * 60,
-    ".hidden",
-    "secret",
-    "linked",
-    "outside",
-]
+    "..", ".", "../../../etc/passwd", "..\\..\\secret", "%2e%2e%2f", "..%2fsecret",
+    "%252e%252e%252fsecret", "..%c0%af", "%00", "a\x00b", "/etc/passwd", "file:///etc/passwd",
+    "~root", "a/b", "a\\b", "a\nb", "\x1b[31m", "\u2025/\u2025", "\uff0e\uff0e\uff0fsecret",
+    "\u202e", "a" * 5000, "\U0001f4a9" * 60, ".hidden", "secret", "linked", "outside",
+]  # fmt: skip
 NAMED = [
     "/api/sessions/{}",
     "/api/sessions/{}/tables",
@@ -297,8 +291,7 @@ def test_no_name_leads_out(trapped, path):
 
 
 def test_links_that_lead_out_are_not_listed(trapped):
-    listed = trapped.client.get("/api/sessions")
-    assert "linked" not in listed.text
+    assert "linked" not in trapped.client.get("/api/sessions").text
     assert "outside" not in trapped.client.get(f"/api/sessions/{CNN}").text
     assert "linked" not in trapped.client.get("/data/plugin/profile/runs").text
 
@@ -343,3 +336,316 @@ def test_captures_go_only_to_allowed_hosts(trapped):
             "/api/captures", json={"hosts": ["localhost"], "duration_ms": 10, "session_id": name}
         )
         problem(answer, 400, "INVALID_ARGUMENT")
+
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+HALF_HEADS = (b"", b"GET /api/ses", HEALTH, HEALTH + b"X-Slow: a\r\nX-Slower: ")
+UPLOAD = (
+    b"POST /api/uploads HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/octet-stream\r\nContent-Length: 1000000\r\n\r\nabc"
+)
+LARGE = b"GET /assets/large.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+"""Of a file that the fixture ``large`` adds to the page: more than systems take unread."""
+LARGE_BYTES = 5 << 20
+FOREIGN = "127.0.0.2"
+"""A further address of this machine, where the system has one."""
+
+
+@pytest.fixture
+def connect():
+    """``connect(port, content, source)``: a connection, open until the end of the test; the
+    system takes ``takes`` bytes for it that nobody has read.
+    """
+    with ExitStack() as stack:
+
+        def make(port, content=b"", source="", takes=0):
+            one = stack.enter_context(socket.socket())
+            one.settimeout(HANG_S)
+            if takes:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, takes)
+            if source:
+                one.bind((source, 0))
+            one.connect(("127.0.0.1", port))
+            one.sendall(content)
+            return one
+
+        yield make
+
+
+@pytest.fixture
+def start(tmp_path, sample_logdir):
+    """``start(**settings)``: a server until the end of the test; by default it waits for long."""
+    patient = {"head_timeout_s": HANG_S, "idle_timeout_s": HANG_S}
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(
+            serving(tmp_path, sample_logdir, **patient | settings)
+        )
+
+
+@pytest.fixture
+def large(monkeypatch, tmp_path):
+    """A large file of the page, at ``/assets/large.js``."""
+    place = tmp_path / "large.js"
+    place.write_bytes(b"// " + b"a" * (LARGE_BYTES - 3))
+    files = {"/assets/large.js": PageFile("text/javascript", place)}
+    monkeypatch.setattr(page_routes, "editions", Editions(files))
+
+
+def counted(face: object, name: str) -> float:
+    """One sample of the metrics, without a request for them."""
+    return float(face.metrics.render().decode().partition(f"{name} ")[2].partition("\n")[0])
+
+
+def closed(face: object, reason: str) -> float:
+    """How many connections were closed for that."""
+    return counted(face, f'peakline_connections_closed_total{{reason="{reason}"}}')
+
+
+def rest(connection: socket.socket) -> bytes:
+    """What comes until the server closes."""
+    content = b""
+    try:
+        while piece := connection.recv(1 << 16):
+            content += piece
+    except ConnectionResetError:
+        pass
+    return content
+
+
+def test_silent_connections_from_one_address_shut_nobody_out(start, connect):
+    face = start(max_connections=64, max_connections_per_peer=32)
+    held = [connect(face.port, HALF_HEADS[number % 4]) for number in range(200)]
+    for _ in range(3):
+        with httpx.Client(base_url=face.url, timeout=HANG_S) as client:
+            assert client.get("/healthz").status_code == 200
+            assert len(client.get("/api/sessions").json()) == 4
+    until(lambda: closed(face, "full") >= 200 - 32, "the oldest are closed")
+    # The oldest gave way, not those who came last.
+    assert rest(held[0]) == rest(held[100]) == b""
+    held[-1].settimeout(0)
+    with pytest.raises(BlockingIOError):
+        held[-1].recv(1)
+
+
+def test_the_end_of_an_answer_does_not_wait_for_the_other_side(start, connect, monkeypatch):
+    found, made = [], GuardedProtocol.connection_made
+
+    def recording(protocol, transport):
+        one = transport.get_extra_info("socket")
+        found.append(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        made(protocol, transport)
+
+    monkeypatch.setattr(GuardedProtocol, "connection_made", recording)
+    one = connect(start().port, HEALTH + b"\r\n")
+    assert one.recv(12) == b"HTTP/1.1 200"
+    assert all(found)
+    assert found
+
+
+def test_one_address_takes_no_place_of_another(start, connect):
+    face = start(max_connections=8, max_connections_per_peer=4)
+    try:
+        other = connect(face.port, HEALTH, FOREIGN)
+    except OSError:
+        pytest.skip(f"this machine is not {FOREIGN} as well")
+    for _ in range(50):
+        connect(face.port)
+    until(lambda: closed(face, "full") >= 46)
+    other.sendall(b"Connection: close\r\n\r\n")
+    assert rest(other).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("content", HALF_HEADS)
+def test_a_head_that_does_not_come_ends_the_connection(start, connect, content):
+    face = start(head_timeout_s=0.1)
+    answer = rest(connect(face.port, content))
+    assert answer[:13] == (b"HTTP/1.1 408 " if content else b"")
+    assert answer.endswith(b'"code": "DEADLINE_EXCEEDED"}' if content else b"")
+    assert closed(face, "head") == 1
+
+
+def test_a_head_that_trickles_ends_the_connection(start, connect):
+    connection = connect(start(head_timeout_s=0.3).port, HEALTH + b"X-Slow: ")
+    connection.settimeout(0.02)
+
+    def ended() -> bool:
+        try:
+            connection.sendall(b"a")
+            return connection.recv(1 << 16)[:13] == b"HTTP/1.1 408 "
+        except TimeoutError:
+            return False
+
+    until(ended)
+
+
+def test_a_second_request_has_a_time_of_its_own(start, connect):
+    for limit in growing():
+        face = start(head_timeout_s=limit)
+        connection = connect(face.port, HEALTH + b"\r\n")
+        first = connection.recv(1 << 16)
+        if not first.startswith(b"HTTP/1.1 200 "):
+            continue  # the machine took too long for the first one
+        connection.sendall(b"GET /again")
+        assert b"HTTP/1.1 408 " in rest(connection)
+        assert closed(face, "head") == 1
+        break
+
+
+def test_a_connection_that_is_not_used_is_closed(start, connect):
+    connection = connect(start(idle_timeout_s=0.1).port, HEALTH + b"\r\n")
+    assert rest(connection).endswith(b'{"status": "ok"}')
+
+
+def test_a_body_that_does_not_come_ends_the_request(start, connect):
+    face = start(idle_timeout_s=0.1)
+    assert rest(connect(face.port, UPLOAD)) == b""
+    until(lambda: [line["code"] for line in face.log_lines()] == ["499"])
+    assert closed(face, "body") == 1
+
+
+def test_a_body_that_trickles_ends_the_request(start, connect):
+    face = start(idle_timeout_s=0.3)
+    connection = connect(face.port, UPLOAD)
+
+    def ended() -> bool:
+        try:
+            connection.sendall(b"a")
+        except OSError:
+            return True
+        return False
+
+    until(ended, pause_s=0.02)
+    assert closed(face, "body") == 1
+
+
+def test_a_body_that_nobody_reads_has_the_time_of_a_head(start, connect):
+    for limit in growing():
+        face = start(head_timeout_s=limit, token="a-token-of-27-characters.-_")  # noqa: S106
+        answer = rest(connect(face.port, UPLOAD))
+        assert closed(face, "head") == 1
+        if answer.startswith(b"HTTP/1.1 401 "):
+            break
+
+
+@pytest.mark.usefixtures("large")
+def test_an_answer_that_nobody_reads_ends_the_connection(start, connect):
+    face = start(idle_timeout_s=0.2)
+    connection = connect(face.port, LARGE, takes=4096)
+    until(lambda: closed(face, "reading") == 1)
+    assert 0 < len(rest(connection)) < LARGE_BYTES
+
+
+@pytest.mark.usefixtures("large")
+def test_answers_that_nobody_reads_give_way_to_others(start, connect, monkeypatch):
+    # Bytes that several wait for count once.
+    monkeypatch.setattr(files.PageFile, "content", lambda file: files.Content(_read(file)))
+    monkeypatch.setattr(deliveries, "_LEAST_BYTES", 3 * LARGE_BYTES)
+    face = start(cache_bytes=0)
+    held = [connect(face.port, LARGE, takes=4096) for _ in range(10)]
+    until(lambda: closed(face, "full") == 7, "no more than three are in memory")
+    # What is read arrives, whoever else reads nothing.
+    whole = face.client.get("/assets/large.js", headers={"Accept-Encoding": "identity"})
+    assert len(whole.content) == LARGE_BYTES
+    assert 0 < len(rest(held[0])) < LARGE_BYTES
+
+
+def _read(file):
+    return file.place.read_bytes()
+
+
+def test_beyond_all_places_callers_get_to_know_it_and_health_is_answered(start, connect):
+    face = start(max_connections=4, max_connections_per_peer=4, max_concurrent=1)
+    with face.analysis.gate.enter():
+        # One in four is never one address's; each of these is worked for, and gives no way.
+        for _ in range(3):
+            connect(face.port, b"GET /api/tools HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        until(lambda: face.analysis.gate.waiting == 3)
+        with httpx.Client(base_url=face.url, timeout=HANG_S) as client:
+            answer = client.get("/api/sessions")
+            problem(answer, 503, "UNAVAILABLE")
+            assert int(answer.headers["retry-after"]) >= 1
+            assert client.get("/healthz").json() == {"status": "ok"}
+        # Silent ones cannot keep others from getting to know it.
+        for _ in range(100):
+            connect(face.port, HEALTH)
+        assert httpx.get(f"{face.url}/healthz", timeout=HANG_S).status_code == 200
+    until(lambda: face.analysis.gate.running == 0)
+    assert httpx.get(f"{face.url}/api/tools", timeout=HANG_S).status_code == 200
+
+
+def test_a_client_that_is_gone_has_its_place_until_its_request_has_ended(
+    start, connect, monkeypatch
+):
+    face = start(max_connections=8, max_connections_per_peer=6)
+    asked, go_on = [], []
+
+    async def held(_work):
+        asked.append(asyncio.get_running_loop())
+        event = asyncio.Event()
+        go_on.append(event)
+        await event.wait()
+        raise BusyError("not now")
+
+    monkeypatch.setattr(face.app.state.context.work, "read", held)
+    for number in range(40):
+        connect(face.port, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").close()
+        if number < 6:
+            until(lambda: len(go_on) == number + 1)  # noqa: B023 (waited for here)
+    until(lambda: counted(face, 'peakline_refused_total{reason="connections"}') == 34)
+    until(lambda: counted(face, 'peakline_in_flight{face="http"}') == 6)
+    assert len(go_on) == 6
+    for event in go_on:
+        asked[0].call_soon_threadsafe(event.set)
+    until(lambda: counted(face, 'peakline_in_flight{face="http"}') == 0)
+    assert face.client.get("/api/sessions").status_code == 200
+
+
+def test_handshakes_that_never_end_count_and_end(start, connect, tmp_path):
+    authority = Authority(tmp_path, "authority")
+    own = authority.issue("server")
+    secured = {"tls_cert": str(own.certificate_path), "tls_key": str(own.key_path)}
+    context = ssl.create_default_context(cafile=authority.path)
+    face = start(max_connections=16, max_connections_per_peer=8, **secured)
+    held = [connect(face.port) for _ in range(50)]
+    url = f"https://localhost:{face.port}/healthz"
+    assert httpx.get(url, verify=context, timeout=HANG_S).status_code == 200
+    assert closed(face, "full") >= 42
+    assert rest(held[0]) == b""
+    assert rest(connect(start(head_timeout_s=0.1, **secured).port)) == b""
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no limit of another process")
+def test_where_no_descriptor_is_left_the_silent_give_way(sample_logdir, connect):
+    with running_server(sample_logdir, "--access-log", "off", warms_up=False) as server:
+        url = f"http://127.0.0.1:{server.http_port}"
+        assert len(httpx.get(f"{url}/api/sessions", timeout=HANG_S).json()) == 4
+        most = costs_of(server).descriptors + 30
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (most, most))
+        for number in range(60):
+            connect(server.http_port, HALF_HEADS[number % 4])
+        for _ in range(3):
+            assert httpx.get(f"{url}/healthz", timeout=HANG_S).status_code == 200
+            assert len(httpx.get(f"{url}/api/sessions", timeout=HANG_S).json()) == 4
+        assert metric(server, 'peakline_connections_closed_total{reason="full"}') >= 16
+        assert server.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "status"),
+    [
+        ("/api/sessions?root=" + "a/" * 20_000, {}, 414),
+        ("/api/sessions", {"X-Long": "a" * 20_000}, 431),
+    ],
+)
+def test_a_long_head_is_refused_at_once(start, target, headers, status):
+    answer = start().client.get(target, headers=headers)
+    if answer.status_code == 400:  # it came in several pieces
+        assert "headers in ASCII" in problem(answer, 400, "INVALID_ARGUMENT")
+    else:
+        assert "may have 16384" in problem(answer, status, "INVALID_ARGUMENT")
+
+
+def test_reasons_are_counted_under_their_names_only():
+    metrics = PrometheusMetrics()
+    metrics.hung_up("boredom")
+    assert b'peakline_connections_closed_total{reason="other"} 1.0' in metrics.render()

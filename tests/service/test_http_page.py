@@ -1,4 +1,4 @@
-"""The routes of the page: which files there are, with which headers, and who gets them."""
+"""The page, and bodies over HTTP."""
 
 import gzip
 import posixpath
@@ -6,6 +6,7 @@ import re
 
 import pytest
 from tests.each_row import each_row
+from tests.service.conftest import SESSIONS
 from tests.service.http_client import problem, serving
 
 from peakline.service.http import page_routes
@@ -57,8 +58,7 @@ def test_the_headers_that_guard_the_page(face):
 
 def test_the_policy_is_exact(face):
     told = ask(face, "/").headers["content-security-policy"]
-    rules = {rule.split()[0]: rule.split()[1:] for rule in told.split("; ")}
-    assert rules == {
+    assert {rule.split()[0]: rule.split()[1:] for rule in told.split("; ")} == {
         "default-src": ["'none'"],
         "script-src": ["'self'"],
         "worker-src": ["'self'"],
@@ -97,8 +97,7 @@ def test_who_has_a_file_is_told_so(face):
     tag = ask(face, SCRIPT).headers["etag"]
     again = ask(face, SCRIPT, **{"If-None-Match": tag})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
-    other = ask(face, SCRIPT, **{"If-None-Match": ask(face, "/").headers["etag"]})
-    assert other.status_code == 200
+    assert ask(face, SCRIPT, **{"If-None-Match": ask(face, "/").headers["etag"]}).status_code == 200
 
 
 def test_head_says_the_same_without_the_file(face):
@@ -114,22 +113,12 @@ def test_head_says_the_same_without_the_file(face):
 @each_row(
     "path",
     [
-        "/assets/",
-        "/assets/nosuch.js",
-        "/assets/index.html",
-        "/assets/js",
-        "/assets/js/",
-        "/assets//js/main.js",
-        "/assets/./js/main.js",
-        "/assets/js/../js/main.js",
-        "/assets/%2e%2e/__init__.py",
-        "/assets/..%2f__init__.py",
-        "/assets/../files.py",
-        "/assets/..\\files.py",
-        "/assets/js/main.js%00",
-        "/assets//etc/passwd",
+        "/assets/", "/assets/nosuch.js", "/assets/index.html", "/assets/js", "/assets/js/",
+        "/assets//js/main.js", "/assets/./js/main.js", "/assets/js/../js/main.js",
+        "/assets/%2e%2e/__init__.py", "/assets/..%2f__init__.py", "/assets/../files.py",
+        "/assets/..\\files.py", "/assets/js/main.js%00", "/assets//etc/passwd",
     ],
-)
+)  # fmt: skip
 def test_no_request_names_a_path(face, path):
     request = (
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"  # as it is written
@@ -260,3 +249,88 @@ def test_a_file_that_changed_makes_another_edition(tmp_path):
     assert editions.known(first.name) is None
     assert second.files["/assets/a.js"][1].plain == b"22"
     assert f'src="assets/v-{second.name}/a.js"'.encode() in second.files["/"][1].plain
+
+
+SQL = f"/api/sessions/{SESSIONS['tf2_cnn']}/sql"
+CAPTURES = "/api/captures"
+JSON = {"Content-Type": "application/json"}
+DEEP = "[" * 100_000
+
+
+@each_row(
+    ("path", "body", "detail"),
+    [
+        (SQL, "", "the body: input data was truncated"),
+        (SQL, "{", "the body: input data was truncated"),
+        (SQL, "[]", "the body: expected object, got array"),
+        (SQL, "{}x", "body field 'query' is missing"),
+        (SQL, DEEP, "the body: expected object, got array"),
+        (SQL, '{"query":' + DEEP, "body field 'query': expected string, got array"),
+        (SQL, '{"x":' + DEEP, "body field 'x' is none that this takes"),
+        (SQL, '{"query": "q",}', "the body: JSON is malformed: trailing comma in object (byte 14)"),
+        (SQL, '{"query": ""}', "body field 'query': expected string of length >= 1"),
+        (SQL, '{"query": 5}', "body field 'query': expected string, got integer"),
+        (
+            SQL,
+            '{"query": "q", "format": "CSV"}',
+            "body field 'format' must be one of 'json', 'csv', 'parquet'",
+        ),
+        (
+            SQL,
+            '{"query": "q", "max_rows": "5"}',
+            "body field 'max_rows': expected integer or null, got string",
+        ),
+        (SQL, '{"query": "q", "max_rows": -1}', "body field 'max_rows': expected integer >= 0"),
+        (CAPTURES, '{"hosts": ["a"]}', "body field 'duration_ms' is missing"),
+        (
+            CAPTURES,
+            '{"hosts": [], "duration_ms": 5}',
+            "body field 'hosts': expected array of length >= 1",
+        ),
+        (
+            CAPTURES,
+            '{"hosts": ["a", 5], "duration_ms": 5}',
+            "body field 'hosts[1]': expected string, got integer",
+        ),
+        (
+            CAPTURES,
+            '{"hosts": ["a"], "duration_ms": 1.5}',
+            "body field 'duration_ms': expected integer, got number",
+        ),
+        (
+            CAPTURES,
+            '{"hosts": ["a"], "duration_ms": 5, "options": {"a": null}}',
+            "body field 'options[...]': expected boolean or integer or string, got null",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_body(shared_face, path, body, detail):
+    answer = shared_face.client.post(path, headers=JSON, content=body)
+    assert problem(answer, 400, "INVALID_ARGUMENT") == detail
+
+
+@each_row("body", [b'{"query": "\xff"}', b'{"query": "\\ud800"}', b"\xef\xbb\xbf{}", b"\xff"])
+def test_a_body_that_is_no_text_is_refused(shared_face, body):
+    answer = shared_face.client.post(SQL, headers=JSON, content=body)
+    assert "body" in problem(answer, 400, "INVALID_ARGUMENT")
+
+
+@each_row("duration", ['"5"', "5.0", "5"])
+def test_a_duration_may_be_a_text(shared_face, duration):
+    body = f'{{"hosts": ["nosuch.invalid"], "duration_ms": {duration}}}'
+    answer = shared_face.client.post(CAPTURES, headers=JSON, content=body)
+    assert "nosuch.invalid" in problem(answer, 403, "PERMISSION_DENIED")
+
+
+@each_row(
+    ("path", "detail"),
+    [
+        ("/api/sessions?limit=1001", "parameter limit must be at most 1000, not '1001'"),
+        ("/api/sessions?tools=perhaps", "parameter tools must be true or false, not 'perhaps'"),
+        ("/api/compare?first=a", "parameter second is missing"),
+        (f"/api/sessions/{SESSIONS['tf2_cnn']}?hots=a", "no parameter 'hots'; there is: root"),
+        ("/api/tools?limit=1", "no parameter 'limit'; there is: none"),
+    ],
+)
+def test_what_is_wrong_with_a_parameter(shared_face, path, detail):
+    assert problem(shared_face.client.get(path), 400, "INVALID_ARGUMENT") == detail

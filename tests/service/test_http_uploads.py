@@ -67,8 +67,7 @@ def test_an_upload_becomes_a_session(face, logdir, profile):
     }
     assert answer.headers["location"] == "/api/sessions/mine"
     assert face.client.get(answer.headers["location"]).json() == answer.json()
-    kept = logdir / "plugins" / "profile" / "mine" / "worker-0.xplane.pb"
-    assert kept.read_bytes() == profile
+    assert (logdir / "plugins" / "profile" / "mine" / "worker-0.xplane.pb").read_bytes() == profile
     assert files_of(logdir, "mine") == ["worker-0.xplane.pb"]
     assert face.client.get("/api/sessions/mine/tools/memory_profile").status_code == 200
 
@@ -87,8 +86,7 @@ def test_an_upload_in_pieces_without_a_length(face, logdir, profile):
     answer = face.client.post("/api/uploads", content=pieces(), headers=BINARY)
     assert answer.status_code == 201, answer.text
     session = answer.json()["session_id"]
-    kept = logdir / "plugins" / "profile" / session / "upload.xplane.pb"
-    assert kept.read_bytes() == profile
+    assert (logdir / "plugins" / "profile" / session / "upload.xplane.pb").read_bytes() == profile
     assert uploaded_bytes(face) == before + len(profile)
 
 
@@ -206,8 +204,7 @@ def test_an_upload_that_drips_ends(tmp_path, profile):
 )
 @pytest.mark.usefixtures("unchanged")
 def test_what_is_no_profile_is_not_kept(shared_face, content, status, code):
-    answer = shared_face.client.post("/api/uploads", content=content, headers=BINARY)
-    problem(answer, status, code)
+    problem(shared_face.client.post("/api/uploads", content=content, headers=BINARY), status, code)
 
 
 @each_row(

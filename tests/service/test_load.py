@@ -158,8 +158,7 @@ def test_calls_are_refused_only_beyond_the_queue_and_every_refusal_is_counted(
     assert {question.label[0] for question in same} == {"grpc", "http"}
     with server_here(served_logdir, max_concurrent=concurrent, max_queued=queued) as server:
         gate = server.analysis.gate
-        few = run_load(server, same, clients=concurrent + queued, rounds=5)
-        assert few.busy == 0
+        assert run_load(server, same, clients=concurrent + queued, rounds=5).busy == 0
         with ThreadPoolExecutor(1) as pool:
             with gate.enter(), gate.enter():
                 # Nobody comes in meanwhile: as many as may wait do, and all others are refused.
@@ -172,8 +171,7 @@ def test_calls_are_refused_only_beyond_the_queue_and_every_refusal_is_counted(
         assert (many.busy, sum(many.asked.values())) == (clients - queued, queued)
         assert metric(server, busy) == many.busy
         # Whoever comes later is served as if nothing had been.
-        again = run_load(server, same, clients=concurrent + queued)
-        assert again.busy == 0
+        assert run_load(server, same, clients=concurrent + queued).busy == 0
 
 
 @pytest.fixture

@@ -102,8 +102,7 @@ def test_every_answer_is_one_that_is_described(face, described, operation, examp
 
 @pytest.fixture(scope="module")
 def document(face):
-    answer = face.client.get("/openapi.json", headers={"Authorization": f"Bearer {WORD}"})
-    return answer.json()
+    return face.client.get("/openapi.json", headers={"Authorization": f"Bearer {WORD}"}).json()
 
 
 def test_the_document_is_the_one_in_docs(document):
@@ -112,30 +111,14 @@ def test_the_document_is_the_one_in_docs(document):
 
 def test_every_route_is_in_the_document(document):
     assert sorted(document["paths"]) == [
-        "/",
-        "/api/captures",
-        "/api/compare",
-        "/api/figures",
-        "/api/server",
-        "/api/sessions",
-        "/api/sessions/{session_id}",
-        "/api/sessions/{session_id}/figures/{figure}",
-        "/api/sessions/{session_id}/sql",
-        "/api/sessions/{session_id}/tables",
-        "/api/sessions/{session_id}/tools/{tool}",
-        "/api/tables",
-        "/api/tools",
-        "/api/uploads",
-        "/api/views",
-        "/assets/{name}",
-        "/data/plugin/profile/data",
-        "/data/plugin/profile/hosts",
-        "/data/plugin/profile/run_tools",
-        "/data/plugin/profile/runs",
-        "/healthz",
-        "/metrics",
+        "/", "/api/captures", "/api/compare", "/api/figures", "/api/server", "/api/sessions",
+        "/api/sessions/{session_id}", "/api/sessions/{session_id}/figures/{figure}",
+        "/api/sessions/{session_id}/sql", "/api/sessions/{session_id}/tables",
+        "/api/sessions/{session_id}/tools/{tool}", "/api/tables", "/api/tools", "/api/uploads",
+        "/api/views", "/assets/{name}", "/data/plugin/profile/data", "/data/plugin/profile/hosts",
+        "/data/plugin/profile/run_tools", "/data/plugin/profile/runs", "/healthz", "/metrics",
         "/openapi.json",
-    ]
+    ]  # fmt: skip
 
 
 def test_everything_is_described(document):

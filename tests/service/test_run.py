@@ -181,8 +181,7 @@ def test_captures_of_both_faces_are_cancelled_after_the_grace_and_leave_nothing(
         over_http = pool.submit(
             httpx.post, _url(server, "/api/captures"), json=body, timeout=HANG_S
         )
-        folder = empty / "plugins" / "profile" / "other"
-        until(folder.exists)
+        until((empty / "plugins" / "profile" / "other").exists)
         server.stop(0.2)
         with pytest.raises(grpc.RpcError) as refused:
             over_grpc.result(timeout=HANG_S)
@@ -270,8 +269,7 @@ def test_a_hangup_reads_tokens_and_opens_the_log_anew(empty, tmp_path):
 
     def code(token):
         headers = {"Authorization": f"Bearer {token}"}
-        url = _url(server, "/api/sessions")
-        return httpx.get(url, headers=headers, timeout=HANG_S).status_code
+        return httpx.get(_url(server, "/api/sessions"), headers=headers, timeout=HANG_S).status_code
 
     words = (empty, "--token-file", tokens, "--access-log", log)
     with running_server(*words, warms_up=False) as server:

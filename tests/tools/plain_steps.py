@@ -6,20 +6,14 @@ from collections import Counter
 from typing import Any
 
 DATA_OF_STEPS = (
-    "programs/time/slow_step.xplane.pb.gz",
-    "programs/time/input_bound.xplane.pb.gz",
-    "programs/time/recompiling.xplane.pb.gz",
-    "programs/time/eager_loop.xplane.pb.gz",
-    "programs/steps/jax_pmap.xplane.pb.gz",
-    "programs/steps/jax_scan.xplane.pb.gz",
-    "programs/steps/jax_two_functions.xplane.pb.gz",
-    "programs/steps/tf_cut_off.xplane.pb.gz",
-    "programs/steps/tf_keras_gru.xplane.pb.gz",
-    "programs/steps/tf_train_eval.xplane.pb.gz",
-    "programs/steps/torch_loader.pt.trace.json.gz",
-    "programs/steps/torch_threads.pt.trace.json.gz",
+    "programs/time/slow_step.xplane.pb.gz", "programs/time/input_bound.xplane.pb.gz",
+    "programs/time/recompiling.xplane.pb.gz", "programs/time/eager_loop.xplane.pb.gz",
+    "programs/steps/jax_pmap.xplane.pb.gz", "programs/steps/jax_scan.xplane.pb.gz",
+    "programs/steps/jax_two_functions.xplane.pb.gz", "programs/steps/tf_cut_off.xplane.pb.gz",
+    "programs/steps/tf_keras_gru.xplane.pb.gz", "programs/steps/tf_train_eval.xplane.pb.gz",
+    "programs/steps/torch_loader.pt.trace.json.gz", "programs/steps/torch_threads.pt.trace.json.gz",
     "programs/steps/torch_train_eval.pt.trace.json.gz",
-)
+)  # fmt: skip
 """Profiles with steps, of each framework."""
 
 

@@ -1,6 +1,7 @@
 """The ``graph_scopes`` tool as a person goes through it: its answers, and what holds a node."""
 
 import json
+from collections import Counter
 
 from peakline.tools.graph_scopes import TOOL, GraphScopesParameters
 
@@ -27,3 +28,14 @@ def shown_by(chain, node, opened):
 
 def rows(columns):
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def assert_adds_up(scopes, total):
+    """No id twice, no bytes lost, not too many."""
+    assert len(set(scopes["id"])) == len(scopes["id"]) <= 300
+    size_of = dict(zip(scopes["id"], scopes["bytes"], strict=True))
+    inner = Counter()
+    for parent, size in zip(scopes["parent"], scopes["bytes"], strict=True):
+        inner[parent] += size
+    assert inner.pop("") == total
+    assert dict(inner) == {name: size_of[name] for name in inner}

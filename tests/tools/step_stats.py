@@ -5,30 +5,17 @@ import random
 from peakline.schema import RunMetadata
 
 _DEVICES = (
-    "/job:localhost/replica:0/task:0/device:CPU:0",
-    "/job:localhost/replica:0/task:0/device:GPU:0",
-    "/job:worker/replica:0/task:1/device:CPU:0",
-    "/device:GPU:0/stream:all",
-    "/device:GPU:0/stream:13",
-    "/device:GPU:0/stream:2<MemcpyH2D>",
-    "/device:GPU:0/memcpy",
-    "/device:GPU:0/sync",
-    "/gpu:0",
-)
+    "/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/replica:0/task:0/device:GPU:0",
+    "/job:worker/replica:0/task:1/device:CPU:0", "/device:GPU:0/stream:all",
+    "/device:GPU:0/stream:13", "/device:GPU:0/stream:2<MemcpyH2D>", "/device:GPU:0/memcpy",
+    "/device:GPU:0/sync", "/gpu:0",
+)  # fmt: skip
 _NODES = ("a", "b", "scope/c", "scope/c/_3", "_SOURCE", "RecvTensor", "a:MatMul", "ü", 'q"t')
 _LABELS = (
-    "{} = MatMul(a, b:1, ^scope/c)",
-    "[cpu 1.0MB 0.5MB] {} = Add(scope/c/_3, a)",
-    "{} = NoOp()",
-    "{} = _Send(a @/cpu:0) extra",
-    "x = y = Odd(a)(b)",
-    "kernel details @@a:MatMul#id=3#",
-    "MEMCPYHtoD @@b#",
-    "@@#",
-    "#@@scope/c:Conv#",
-    "",
-    "no label at all",
-)
+    "{} = MatMul(a, b:1, ^scope/c)", "[cpu 1.0MB 0.5MB] {} = Add(scope/c/_3, a)", "{} = NoOp()",
+    "{} = _Send(a @/cpu:0) extra", "x = y = Odd(a)(b)", "kernel details @@a:MatMul#id=3#",
+    "MEMCPYHtoD @@b#", "@@#", "#@@scope/c:Conv#", "", "no label at all",
+)  # fmt: skip
 
 
 def random_run_metadata(seed: int) -> RunMetadata:

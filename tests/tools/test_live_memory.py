@@ -3,17 +3,25 @@
 import csv
 import io
 import json
+import random
+from collections import Counter
+from itertools import pairwise
 
 import pytest
-from tests.analysis.records import alloc, events, free
-from tests.analysis.timing.timelines import profile_of
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader
-from tests.tools.live_scopes import assert_adds_up
+from tests.engine.ending import DATA
+from tests.memory.records import alloc, events, free
+from tests.shared import shared
+from tests.sweeps import each_sample
+from tests.tables.fake import FakeReader
+from tests.timing.timelines import profile_of
+from tests.tools.scopes import assert_adds_up
 
 from peakline.api import Profile
 from peakline.errors import NotFoundError, UsageError
 from peakline.findings.memory_answer import answer_memory
+from peakline.memory.peak.moments import memory_at
+from peakline.memory.signatures import normal_shape
 from peakline.tools import available_tools
 from peakline.tools.live_memory import MOST_ROWS
 
@@ -53,53 +61,28 @@ def test_the_default_is_the_peak():
         "end_ps": 500,
         "allocators": [
             {
-                "allocator": "",
-                "capacity_bytes": None,
-                "peak_bytes": 65,
-                "peak_time_ps": 400,
-                "peak_step": None,
-                "lifetime_peak_bytes": None,
-                "live_at_end_bytes": 35,
+                "allocator": "", "capacity_bytes": None, "peak_bytes": 65, "peak_time_ps": 400,
+                "peak_step": None, "lifetime_peak_bytes": None, "live_at_end_bytes": 35,
                 "untracked_allocations": 0,
             }
         ],
-        "allocator": "",
-        "at_ps": 400,
-        "record_ps": 400,
-        "bytes_in_use": 65,
-        "fragmentation": None,
-        "step_id": None,
-        "step_name": None,
-        "is_peak": True,
-        "is_described": False,
-        "has_stacks": False,
-        "group": "buffer",
+        "allocator": "", "at_ps": 400, "record_ps": 400, "bytes_in_use": 65, "fragmentation": None,
+        "step_id": None, "step_name": None, "is_peak": True, "is_described": False,
+        "has_stacks": False, "group": "buffer",
         "columns": [],
         "rows": [
             {
-                "record": 1,
-                "op": "net/a/Relu",
-                "scope": "net/a",
-                "region_type": "",
-                "data_type": "half",
-                "shape": "[2, 3]",
+                "record": 1, "op": "net/a/Relu", "scope": "net/a", "region_type": "",
+                "data_type": "half", "shape": "[2, 3]",
                 **dict.fromkeys(("category", "module", "function", "input_shape"), ""),
-                "bytes": 30,
-                "requested_bytes": None,
-                "count": 1,
-                "start_ps": 200,
-                "end_ps": 500,
-                "start_step": 1,
-                "end_step": 2,
-                "address": "0x2",
-                "allocation_id": None,
-                "stream": None,
-                "stack_id": None,
+                "bytes": 30, "requested_bytes": None, "count": 1, "start_ps": 200, "end_ps": 500,
+                "start_step": 1, "end_step": 2, "address": "0x2", "allocation_id": None,
+                "stream": None, "stack_id": None,
             }
         ],
         "rows_total": 4,
         "rows_bytes": 65,
-    }
+    }  # fmt: skip
     assert found["columns"] == list(found["rows"][0])
 
 
@@ -339,16 +322,14 @@ def test_a_size_that_no_memory_can_have_is_told_and_not_drawn():
     assert [(one.kind, one.count) for one in profile.warnings] == [("implausible_size", 1)]
     answer_memory(profile)
     assert len(profile.warnings) == 1
-    drawn = json.loads(profile.tool("timeline", view="counter", width=2).content)
-    assert drawn["high"] == [10, 10]
+    assert json.loads(profile.tool("timeline", view="counter", width=2).content)["high"] == [10, 10]
 
 
 def test_a_chart_of_a_viewport_reads_no_events():
     reader = FakeReader({"allocator_events": events(ROWS), "events": []})
     profile = Profile(reader)
     parameters = {"view": "counter", "start_ps": 100, "end_ps": 500, "width": 4}
-    drawn = json.loads(profile.tool("timeline", **parameters).content)
-    assert drawn["last"] == [10, 40, 60, 65]
+    assert json.loads(profile.tool("timeline", **parameters).content)["last"] == [10, 40, 60, 65]
     ask(profile, at_ps=300)
     assert (reader.reads["allocator_events"], reader.reads["events"]) == (1, 0)
 
@@ -356,3 +337,84 @@ def test_a_chart_of_a_viewport_reads_no_events():
 def test_the_time_of_records_that_are_out_of_order():
     found = ask(of_rows([alloc(1, 10, time_ps=(1 << 63) - 1), alloc(2, 20, time_ps=-5)]))
     assert (found["start_ps"], found["end_ps"]) == (-5, (1 << 63) - 1)
+
+
+SPECIAL = {"(before profile)", "(reserved)", "(unattributed)"}
+SAMPLES = sorted(
+    path
+    for folder in ("sessions", "programs", "run_metadata", "memory_log", "oom_report", "pprof",
+                   "chrome_trace")
+    for path in (DATA / folder).glob("**/*")
+    if path.is_file() and path.suffix in {".pb", ".gz"}
+)  # fmt: skip
+
+
+@each_sample("path", SAMPLES)
+def test_every_sample_adds_up_and_is_the_memory_answer(path):
+    profile = shared(path)
+    answer = answer_memory(profile)
+    if answer.history is None:
+        assert ask(profile)["allocators"] == []
+        return
+    told = ask(profile)
+    for one, peak in zip(told["allocators"], answer.allocators, strict=True):
+        assert one.items() <= peak.as_json().items()
+    rng = random.Random(path.name)
+    for peak in answer.allocators:
+        assert_equal(profile, peak, allocator=peak.allocator)
+        for _ in range(3):
+            at = rng.randint(told["start_ps"], told["end_ps"])
+            expected = memory_at(answer.history, at, allocator=peak.allocator)
+            if expected:
+                assert_equal(profile, expected[0], allocator=peak.allocator, at_ps=at)
+
+
+def assert_equal(profile, expected, **parameters):
+    found = ask(profile, limit=MOST_ROWS, scopes=True, **parameters)
+    assert found["bytes_in_use"] == expected.peak_bytes
+    assert found["record_ps"] == expected.peak_time_ps
+    assert found["step_id"] == expected.peak_step
+    assert found["fragmentation"] == expected.fragmentation_at_peak
+    rows = found["rows"]
+    assert found["rows_total"] == len(rows)
+    assert sum(row["bytes"] for row in rows) == found["rows_bytes"] == expected.peak_bytes
+    assert summed((labels(row), row["bytes"]) for row in rows) == summed(
+        (labels({name: getattr(one, name) for name in one.__slots__}), one.bytes)
+        for one in expected.peak_buffers
+    )
+    by_op = summed((row["op"], row["bytes"]) for row in rows)
+    positive = sum(size for size in by_op.values() if size > 0)
+    if positive:
+        assert_adds_up(found["scopes"], positive)
+    for group in ("op", "scope", "region_type", "data_type", "shape", "step"):
+        grouped = ask(profile, group=group, limit=MOST_ROWS, **parameters)
+        assert sum(row["bytes"] for row in grouped["rows"]) == expected.peak_bytes
+
+
+def labels(row):
+    """What the memory answer groups buffers by; what was there before is one row of it."""
+    if row["op"] in SPECIAL:
+        return row["op"]
+    return (
+        row["op"], row["region_type"], row["data_type"], normal_shape(row["shape"]),
+        row["start_step"],
+    )  # fmt: skip
+
+
+def summed(pairs):
+    total = Counter()
+    for key, size in pairs:
+        total[key] += size
+    return {key: size for key, size in total.items() if size}
+
+
+@each_sample("path", SAMPLES)
+def test_records_come_in_the_order_of_time_and_sequence(path):
+    profile = shared(path)
+    if "allocator_events" not in profile.tables:
+        return
+    events = profile.columns("allocator_events")
+    keys = list(
+        zip(events.array("time_ps").tolist(), events.array("sequence").tolist(), strict=True)
+    )
+    assert all(one < other for one, other in pairwise(keys))

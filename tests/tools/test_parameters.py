@@ -82,8 +82,7 @@ def assert_as_pydantic(kind, name, value):
 @each_row(("tool", "name"), PARAMETERS)
 def test_a_value_is_what_pydantic_makes_of_it(tool, name):
     kind = find_tool(tool).parameters
-    accepted = [value for value in (*VALUES, Sub("1")) if assert_as_pydantic(kind, name, value)]
-    assert accepted
+    assert [value for value in (*VALUES, Sub("1")) if assert_as_pydantic(kind, name, value)]
 
 
 @each_row("name", Every.declared())
@@ -250,16 +249,11 @@ def test_parameters_are_keys_and_travel(tool):
 
 
 def test_the_schema_is_named_and_described_as_the_class():
-    tool = Tool("every", "All.", Every, ("json",), (), lambda *_: b"")
-    schema = tool.schema()
+    schema = Tool("every", "All.", Every, ("json",), (), lambda *_: b"").schema()
     assert (schema["title"], schema["description"]) == ("Every", "One parameter of every type.")
     assert schema["additionalProperties"] is False
     assert list(schema["properties"]) == list(Every.declared())
     assert schema["properties"]["whole"] == {
-        "default": 0,
-        "description": "a number",
-        "exclusiveMaximum": 1 << 70,
-        "minimum": -5,
-        "title": "Whole",
-        "type": "integer",
-    }
+        "default": 0, "description": "a number", "exclusiveMaximum": 1 << 70, "minimum": -5,
+        "title": "Whole", "type": "integer",
+    }  # fmt: skip

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.profile.fake import FakeReader
+from tests.tables.fake import FakeReader
 from tests.tools.snapshots import alloc, profile_of
 
 from peakline.api import Profile

@@ -1,13 +1,19 @@
-"""step_envelope: every column and row against plain loops over the breakdown, and its bounds."""
+"""Steps over time: envelope, series and breakdown, against plain loops over their rows."""
 
+import csv
+import io
 import json
+from collections import defaultdict
+from itertools import pairwise
 from statistics import mean, median, median_low
 
 import pytest
-from tests.engine.ending import DATA
-from tests.tools.plain_steps import DATA_OF_STEPS
+from tests.each_row import each_row
+from tests.engine.ending import DATA, session_of
+from tests.tools.plain_steps import DATA_OF_STEPS, Events
 
 import peakline
+from peakline.engine import Engine
 from peakline.errors import NotFoundError, UsageError
 from reference.xspace_builder import SpaceBuilder
 
@@ -94,8 +100,7 @@ def test_slow_steps_and_those_that_warm_up(name):
         assert (row["says"] is None) == (own is None)
         if own is not None:
             assert own["is_first"] == row["is_warm_up"]
-    columns = found["columns"]
-    assert sum(columns["slow"]) == sum(row["is_slow"] for row in found["rows"])
+    assert sum(found["columns"]["slow"]) == sum(row["is_slow"] for row in found["rows"])
     for new, old in zip(found["variation"], told, strict=True):
         first = [one for one in old["slow"] if one["is_first"]]
         assert (new["warm_up"], new["slow"]) == (len(first), len(old["slow"]) - len(first))
@@ -164,8 +169,7 @@ def test_an_answer_about_very_many_steps_is_small(many):
 
 def test_names_are_in_natural_order(many):
     found = envelope(many, sort="name", limit=2048, width=0)
-    numbers = [int(row["name"].split()[-1]) for row in found["rows"]]
-    assert numbers == list(range(2048))
+    assert [int(row["name"].split()[-1]) for row in found["rows"]] == list(range(2048))
 
 
 def test_what_there_is_not_is_an_error(many):
@@ -181,3 +185,347 @@ def test_without_steps_there_is_nothing(tmp_path):
     with peakline.open(path) as profile:
         found = envelope(profile)
     assert (found["steps"], found["rows"], found["columns"]["first"]) == (0, [], [])
+
+
+SAMPLES = (
+    "programs/leak_list.xplane.pb.gz",
+    "programs/leak_list_healthy.xplane.pb.gz",
+    "programs/time/slow_step.xplane.pb.gz",
+    "memory_log/session_default_allocator.log.gz",
+    "memory_log/tf1_control_flow.log.gz",
+    "run_metadata/tf1_cnn_2.pb.gz",
+    "chrome_trace/noleak.pt.trace.json.gz",
+)
+
+
+@pytest.fixture(scope="module", params=SAMPLES)
+def profile(request, root):
+    with peakline.open(root / "tests" / "data" / request.param) as opened:
+        yield opened
+
+
+def series(profile, **asked):
+    return json.loads(profile.tool("step_series", **asked).content)["series"]
+
+
+def rows_of(profile, table):
+    return profile.table(table).to_pylist() if table in profile.tables else []
+
+
+def steps_of_step_series(profile):
+    """Begin, end, longest time and name of every step by its id, in order of time."""
+    longest = {}
+    for row in rows_of(profile, "step_breakdown"):
+        if row["is_cut_off"]:
+            continue
+        known = longest.get(row["step_id"])
+        if known is None or row["wall_ps"] > known["wall_ps"]:
+            longest[row["step_id"]] = row
+    if longest:
+        return sorted(longest.values(), key=lambda row: row["start_ps"])
+    return sorted(rows_of(profile, "steps"), key=lambda row: row["start_ps"])
+
+
+def expected_memory(profile, allocator, edges):
+    """Least, most and last value from each edge to the next, by walking the records; None where
+    the allocator does not report what is in use.
+    """
+    used = [
+        (row["time_ps"], row["in_use_bytes"] + (row["reserved_bytes"] or 0))
+        for row in rows_of(profile, "allocator_events")
+        if row["allocator"] == allocator and row["in_use_bytes"] is not None
+    ]
+    if not used:
+        return None
+    found = []
+    for begin, until in pairwise(edges):
+        before = [value for time, value in used if time < begin][-1:]
+        within = before + [value for time, value in used if begin <= time < until]
+        found.append((min(within), max(within), within[-1]) if within else (None, None, None))
+    return found
+
+
+@pytest.mark.parametrize("width", [800, 5, 1])
+def test_bins_are_those_of_a_plain_loop(profile, width):
+    told, steps = series(profile, width=width), steps_of_step_series(profile)
+    assert told["steps"] == len(steps)
+    assert len(told["start_ps"]) <= width
+    if steps:
+        assert sum(told["count"]) == len(steps)
+        parts = [
+            steps[at : at + many] for at, many in zip(told["first"], told["count"], strict=True)
+        ]
+        assert told["start_ps"] == [part[0]["start_ps"] for part in parts]
+        assert told["name"] == [part[0]["name"] or str(part[0]["step_id"]) for part in parts]
+        if "wall_ps" in steps[0]:
+            assert told["wall_low_ps"] == [min(row["wall_ps"] for row in part) for part in parts]
+            assert told["wall_high_ps"] == [max(row["wall_ps"] for row in part) for part in parts]
+    edges = [*told["start_ps"], told["end_ps"]]
+    assert edges == sorted(edges)
+    for one in told["allocators"]:
+        found = list(zip(one["low"], one["high"], one["end"], strict=True))
+        expected = expected_memory(profile, one["allocator"], edges)
+        if expected is not None:
+            assert found == expected, one["allocator"]
+        assert max(high for _, high, _ in found if high is not None) == one["peak_bytes"]
+
+
+def test_by_time_bins_are_even_parts_of_the_records(root):
+    with peakline.open(root / "tests/data/programs/leak_list.xplane.pb.gz") as opened:
+        told = series(opened, by="time", width=50)
+        times = [row["time_ps"] for row in rows_of(opened, "allocator_events")]
+        assert (told["steps"], told["name"], told["wall_high_ps"]) == (0, [], None)
+        edges = [*told["start_ps"], told["end_ps"]]
+        assert (edges[0], edges[-1]) == (min(times), max(times) + 1)
+        assert {
+            int((other - one) / (edges[1] - edges[0]) + 0.5) for one, other in pairwise(edges)
+        } == {1}
+        (one,) = told["allocators"]
+        found = list(zip(one["low"], one["high"], one["end"], strict=True))
+        assert found == expected_memory(opened, one["allocator"], edges)
+
+
+@each_row(("name", "leaks"), [("leak_list", True), ("leak_list_healthy", False)])
+def test_a_leak_rises_from_step_to_step(root, name, leaks):
+    with peakline.open(root / "tests" / "data" / "programs" / f"{name}.xplane.pb.gz") as opened:
+        low = series(opened)["allocators"][0]["low"]
+    rises = sum(one < other for one, other in pairwise(low))
+    assert (rises > 0.7 * len(low)) == (low[-1] > 2 * low[0]) == leaks
+
+
+def test_a_profile_of_neither_steps_nor_memory_has_no_series(root):
+    with peakline.open(root / "tests" / "data" / "graph_def" / "frozen.pb") as opened:
+        assert series(opened) is None
+
+
+CNN = DATA / "sessions/tf2_cnn/plugins/profile/2026_11_20_16_57_05/vm.xplane.pb.gz"
+MS = 10**9
+S2026 = 1_795_000_000 * 10**9
+
+
+def job(start_ns: int, waits_ms: int = 0, compute_ms: int = 4, first: int = 0) -> bytes:
+    """A host of four steps of 10 ms, one each 20 ms, which ends each with a collective."""
+    builder = SpaceBuilder()
+    line = builder.host().line("python", timestamp_ns=start_ns)
+    for step in range(4):
+        at = step * 20 * MS
+        line.event(f"train {step + first}", at, 10 * MS, {"_r": 1, "step_num": step + first})
+        line.event("MatMul:MatMul", at, compute_ms * MS)
+        line.event("CollectiveReduceV2:CollectiveReduceV2", at + compute_ms * MS, waits_ms * MS)
+    return builder.space.SerializeToString()
+
+
+@pytest.fixture
+def two(tmp_path):
+    """The clock of b is 3 ms ahead; a computes longer, and b waits for it."""
+    files = {"a.xplane.pb": job(S2026, 1, 8), "b.xplane.pb": job(S2026 + 3 * 10**6, 5, 4)}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    return session_of(tmp_path / "log", {name: tmp_path / name for name in files})
+
+
+def test_one_host_is_the_table():
+    with peakline.open(CNN) as profile:
+        table = profile.table("step_breakdown").to_pylist()
+        found = json.loads(profile.tool("step_breakdown").content)
+        rows = list(
+            csv.DictReader(
+                io.StringIO(profile.tool("step_breakdown", format="csv").content.decode())
+            )
+        )
+    assert found["steps"] == table
+    assert [int(row["wall_ps"]) for row in rows] == [row["wall_ps"] for row in table]
+    assert found["variation"][0]["steps"] == len(table) == 16
+    assert found["straggler"] is None
+
+
+def test_the_parts_add_up():
+    with peakline.open(CNN) as profile:
+        for step in json.loads(profile.tool("step_breakdown").content)["steps"]:
+            parts = [v for k, v in step.items() if k.endswith("_ps") and k not in _NO_PARTS]
+            assert sum(parts) == step["wall_ps"]
+
+
+_NO_PARTS = {"start_ps", "end_ps", "wall_ps", "gap_before_ps", "communication_total_ps"}
+
+
+def test_several_hosts_are_on_one_axis(two):
+    found = json.loads(Engine().tool(two, "step_breakdown").content)
+    starts = {host: [s["start_ps"] for s in found["steps"] if s["host"] == host] for host in "ab"}
+    # The collectives end together, 9 ms into the steps of both.
+    assert starts["a"] == starts["b"]
+    assert found["clocks"]["hosts"][1]["skew_ps"] == 3 * MS
+    assert found["clocks"]["zero_ns"] == S2026
+    apart = Engine().tool(two, "step_breakdown", parameters={"align": "false"})
+    assert {s["start_ps"] for s in json.loads(apart.content)["steps"] if s["step_id"] == 0} == {0}
+
+
+def test_who_keeps_the_others_waiting(two):
+    found = json.loads(Engine().tool(two, "step_breakdown").content)
+    straggler = found["straggler"]
+    assert (straggler["name"], straggler["evidence"]) == ("a", "communication")
+    assert straggler["behind_ps"] == 4 * MS
+    assert [told["host"] for told in found["variation"]] == ["a", "b"]
+
+
+def test_a_host_whose_clock_is_late_keeps_nobody_waiting(tmp_path):
+    files = {"a.xplane.pb": job(S2026), "b.xplane.pb": job(S2026 + 10**6)}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    session = session_of(tmp_path / "log", {name: tmp_path / name for name in files})
+    assert json.loads(Engine().tool(session, "step_breakdown").content)["straggler"] is None
+
+
+def test_csv_of_several_has_the_host(two):
+    content = Engine().tool(two, "step_breakdown", format="csv").content.decode()
+    rows = list(csv.DictReader(io.StringIO(content)))
+    assert [row["host"] for row in rows] == ["a"] * 4 + ["b"] * 4
+
+
+def test_formats_share_what_the_hosts_gave(two):
+    engine = Engine()
+    engine.tool(two, "step_breakdown")
+    misses = engine.cache.stats()
+    engine.tool(two, "step_breakdown", format="csv")
+    assert engine.cache.stats() == misses
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+def test_the_first_rows_come_with_the_figures_of_all(two, limit):
+    whole = json.loads(Engine().tool(two, "step_breakdown").content)
+    some = json.loads(Engine().tool(two, "step_breakdown", parameters={"limit": limit}).content)
+    assert some.pop("steps") == whole.pop("steps")[:limit]
+    assert some == whole
+
+
+def test_without_steps_there_are_no_rows(tmp_path):
+    path = tmp_path / "g.pbtxt"
+    path.write_text('node { name: "a" op: "NoOp" }\n')
+    with peakline.open(path) as profile:
+        found = json.loads(profile.tool("step_breakdown").content)
+        assert found == {"steps": [], "variation": [], "straggler": None}
+
+
+def heat(profile, **parameters):
+    return json.loads(profile.tool("step_heat", **parameters).content)
+
+
+def windows_of(profile, device):
+    rows = [row for row in profile.table("step_breakdown").to_pylist() if row["device"] == device]
+    return sorted(rows, key=lambda row: row["start_ps"])
+
+
+@pytest.mark.parametrize("name", DATA_OF_STEPS)
+def test_parts_are_those_of_the_breakdown(name):
+    with peakline.open(DATA / name) as profile:
+        found = heat(profile, by="part", width=2048)
+        steps = windows_of(profile, found["device"])
+    assert found["steps"] == len(steps) == len(found["columns"]["first"])
+    named = {str(step["step_id"]): step["name"] for step in steps}
+    assert found["names"].items() <= named.items()
+    assert {str(step) for row in found["rows"] for step in row["step_id"]} == set(found["names"])
+    for row in found["rows"]:
+        assert row["most_ps"] == [step[f"{row['name']}_ps"] for step in steps]
+        assert row["mean_ps"] == row["most_ps"]
+        assert row["total_ps"] == sum(row["most_ps"])
+
+
+@pytest.mark.parametrize("name", DATA_OF_STEPS)
+def test_ops_are_a_plain_group_by(name):
+    with peakline.open(DATA / name) as profile:
+        events = Events(profile)
+        found = heat(profile, width=2048, limit=100)
+        steps = windows_of(profile, found["device"])
+        single = {row["name"]: events.lines_of(row["name"]) for row in found["rows"]}
+        plain = defaultdict(list)
+        for line in {next(iter(own)) for own in single.values() if len(own) == 1}:
+            for step in steps:
+                plain[line].append(events.self_times(line, step["start_ps"], step["end_ps"]))
+    for row in found["rows"]:
+        if len(single[row["name"]]) == 1:
+            (line,) = single[row["name"]]
+            assert row["most_ps"] == [times[row["name"]] for times in plain[line]]
+
+
+@pytest.mark.parametrize("name", DATA_OF_STEPS)
+def test_a_cell_is_the_self_time_that_a_comparison_names(name):
+    with peakline.open(DATA / name) as profile:
+        found = heat(profile, width=2048, limit=100)
+        cells = {row["name"]: row["most_ps"] for row in found["rows"]}
+        for place, step in enumerate(windows_of(profile, found["device"])[:3]):
+            answer = profile.tool(
+                "step_difference", step=str(step["step_id"]), device=found["device"], limit=500
+            )
+            own = defaultdict(dict)
+            for op in json.loads(answer.content)["ops"]:
+                own[op["name"]][op["side"]] = op["self_ps"]
+            for op, sides in own.items():
+                if op in cells and len(sides) == 1:
+                    assert cells[op][place] == next(iter(sides.values()))
+
+
+@pytest.mark.parametrize("name", DATA_OF_STEPS)
+def test_columns_merge_steps(name):
+    with peakline.open(DATA / name) as profile:
+        every, few = heat(profile, width=2048), heat(profile, width=3)
+    ids = {name: every["columns"]["longest"][k] for k, name in enumerate(every["columns"]["first"])}
+    for one, merged in zip(every["rows"], few["rows"], strict=True):
+        assert one["name"] == merged["name"]
+        for column, (first, last) in enumerate(
+            zip(few["columns"]["first"], few["columns"]["last"], strict=True)
+        ):
+            cells = one["most_ps"][first:last]
+            assert merged["most_ps"][column] == max(cells)
+            assert merged["mean_ps"][column] == sum(cells) // len(cells)
+            assert merged["step_id"][column] == ids[first + cells.index(max(cells))]
+
+
+@pytest.fixture(scope="module")
+def many_of_step_heat(tmp_path_factory):
+    """100,000 steps of ten ops in turn, one of which is long once."""
+    builder = SpaceBuilder()
+    line = builder.host().line("python")
+    for step in range(MANY):
+        at = step * 20 * US
+        line.event("train", at, 20 * US, {"_r": 1, "step_num": step})
+        line.event(f"op{step % 10}:MatMul", at, 5 * US)
+        line.event("once:Relu" if step == 77_777 else "often:Relu", at + 6 * US, 9 * US)
+    path = tmp_path_factory.mktemp("many") / "many.xplane.pb"
+    path.write_bytes(builder.space.SerializeToString())
+    with peakline.open(path) as profile:
+        yield profile
+
+
+def test_many_steps_make_a_small_answer(many_of_step_heat):
+    answer = many_of_step_heat.tool("step_heat", width=400, limit=40)
+    assert len(answer.content) < 1_500_000
+    found = json.loads(answer.content)
+    assert found["steps"] == MANY
+    assert {len(row["most_ps"]) for row in found["rows"]} == {400}
+    often, once = (
+        next(r for r in found["rows"] if r["name"] == f"{name}:Relu") for name in ("often", "once")
+    )
+    assert often["total_ps"] == (MANY - 1) * 9 * US
+    column = next(k for k, last in enumerate(found["columns"]["last"]) if last > 77_777)
+    assert (once["most_ps"][column], once["step_id"][column]) == (9 * US, 77_777)
+    assert sum(once["most_ps"]) == 9 * US
+
+
+def test_a_part_of_the_steps_is_finer(many_of_step_heat):
+    found = heat(many_of_step_heat, first=77_700, last=77_800, width=400, sort="variance")
+    assert found["columns"]["first"] == list(range(77_700, 77_800))
+    once = next(row for row in found["rows"] if row["name"] == "once:Relu")
+    assert once["most_ps"][77] == once["total_ps"] == 9 * US
+
+
+def test_one_of_many_steps_is_explained(many_of_step_heat):
+    found = json.loads(many_of_step_heat.tool("step_difference", step="train 77777").content)
+    assert found["difference_ps"] == 0
+    assert {op["name"] for op in found["ops"]} >= {"once:Relu", "often:Relu"}
+
+
+def test_without_steps_there_are_no_rows_of_step_heat(tmp_path):
+    path = tmp_path / "g.pbtxt"
+    path.write_text('node { name: "a" op: "NoOp" }\n')
+    with peakline.open(path) as profile:
+        assert heat(profile)["rows"] == []

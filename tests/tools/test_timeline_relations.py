@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.analysis.timing.timelines import profile_of
 from tests.each_row import each_row
+from tests.timing.timelines import profile_of
 
 import peakline
 from peakline.errors import UsageError
@@ -129,8 +129,7 @@ def test_an_area_of_some_lines():
 
 
 def test_events_that_overlap_in_part_count_each():
-    profile = profile_of([("a", 0, 10), ("b", 5, 10)])
-    found = ask(profile, "area", start_ps=6, end_ps=12)
+    found = ask(profile_of([("a", 0, 10), ("b", 5, 10)]), "area", start_ps=6, end_ps=12)
     assert dict(zip(found["name"], found["self_ps"], strict=True)) == {"a": 4, "b": 6}
 
 
@@ -158,8 +157,7 @@ def slow_activities(timeline, tile, does, start, end):
     for event in range(trace.size):
         begin, until = int(trace.start[event]), int(trace.end[event])
         if begin < end and (until > start or begin >= start):
-            line = int(trace.lines_of(np.array([event]))[0])
-            events[line, int(nesting.row[event])].append(event)
+            events[int(trace.lines_of(np.array([event]))[0]), int(nesting.row[event])].append(event)
     found, place = [], 0
     for track, first in enumerate(tile["track_first"][:-1]):
         own = events[tile["track_line"][track], tile["track_row"][track]]
@@ -256,8 +254,7 @@ def test_arrows_from_a_start_to_its_done():
     assert found["kind"] == ["asynchronous"] * 2
     assert [one["event"] for one in found["from"]] == [0, 2]
     assert [one["event"] for one in found["to"]] == [1, 3]
-    own = ask(profile, "arrows", event=2)
-    assert [one["event"] for one in own["to"]] == [3]
+    assert [one["event"] for one in ask(profile, "arrows", event=2)["to"]] == [3]
     assert ask(profile, "arrows", start_ps=0, end_ps=4)["total"] == 1
     assert ask(profile, "arrows", lines="0")["total"] == 2
 

@@ -18,16 +18,11 @@ NODE_NAMES = (
 _OTHER_NAMES = ("_SOURCE", "RecvTensor", "MEMCPYHtoD", "late", "late/one", "a/b:Mul", "q:r:s")
 _OPS = ("NoOp", "OpA", "OpB", "OpC", "FusedBatchNorm", *(f"T{number}" for number in range(18)))
 _DEVICES = (
-    "/job:localhost/replica:0/task:0/device:CPU:0",
-    "/job:localhost/replica:0/task:0/device:GPU:0",
-    "/job:worker/replica:0/task:1/device:CPU:1",
-    "/device:GPU:0/stream:all",
-    "/device:GPU:0/stream:13",
-    "/device:GPU:0/memcpy",
-    "/gpu:0/stream:all",
-    "/gpu:0",
+    "/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/replica:0/task:0/device:GPU:0",
+    "/job:worker/replica:0/task:1/device:CPU:1", "/device:GPU:0/stream:all",
+    "/device:GPU:0/stream:13", "/device:GPU:0/memcpy", "/gpu:0/stream:all", "/gpu:0",
     "/device:TPU:0",
-)
+)  # fmt: skip
 _PATTERNS = (
     ".*", "a.*", ".*/.*", "x[1-4]", "gradients.*", "(a|b).*", "c/d/.", "[^/]+", "ü.*", "nothing",
 )  # fmt: skip

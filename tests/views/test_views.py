@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from tests.each_row import each_row
-from tests.profile.fake import FakeReader, columns_of
 from tests.shared import shared
+from tests.tables.fake import FakeReader, columns_of
 
 import peakline
 from peakline.errors import CheckFailed
@@ -207,8 +207,7 @@ def test_a_view_follows_what_is_read_later():
         assert profile.sql("select live_bytes from live_memory").num_rows == 1
         profile.release("buffers")
         assert profile.sql("from live_memory").num_rows == 1
-        limited = profile.sql("from live_memory", memory_limit_bytes=1 << 28)
-        assert limited.num_rows == 1
+        assert profile.sql("from live_memory", memory_limit_bytes=1 << 28).num_rows == 1
 
 
 def test_what_a_profile_lacks_is_said():
@@ -242,12 +241,8 @@ def test_the_guard_holds(query):
 
 
 ARROW = {
-    "int64": "int64",
-    "int32": "int32",
-    "float64": "double",
-    "string": "string",
-    "bool": "bool",
-}
+    "int64": "int64", "int32": "int32", "float64": "double", "string": "string", "bool": "bool",
+}  # fmt: skip
 
 
 @each_row(

@@ -258,8 +258,7 @@ class Watch:
         self._note(f"against the policy: {text}")
 
     def _is_quiet(self) -> bool:
-        delayed = self._page.evaluate(_TURN)
-        return not delayed and not self._running
+        return not self._page.evaluate(_TURN) and not self._running
 
     def _note(self, what: str, url: str = "") -> None:
         self.complaints.append((what, url))

@@ -137,7 +137,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     chosen = choice()["page"]
     for item in items:
         if item.path.parent == folder and "browser_path" in getattr(item, "fixturenames", ()):
-            function = item.originalname
-            names = {f"{item.path.stem}::{one}" for one in (function, item.name)}
+            names = {f"{item.path.stem}::{one}" for one in (item.originalname, item.name)}
             if not names & chosen.keys():
                 item.add_marker(pytest.mark.nightly)

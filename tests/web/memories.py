@@ -60,8 +60,7 @@ def drawn(page):
 def bounds(page):
     """The viewport of the picture as it was drawn last, ps."""
     page.wait_for_selector(".memory-chart[data-drawn]")
-    text = chart(page).get_attribute("data-drawn")
-    begin, end = re.fullmatch(r"(-?\d+)-(-?\d+)", text).groups()
+    begin, end = re.fullmatch(r"(-?\d+)-(-?\d+)", chart(page).get_attribute("data-drawn")).groups()
     return int(begin), int(end)
 
 

@@ -6,26 +6,17 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.analysis.timing.gpu_jobs import COLLECTIVES, Job, Work, write
 from tests.reference.xspace_builder import SpaceBuilder
+from tests.timing.gpu_jobs import COLLECTIVES, Job, Work, write
 
 from reference.op_spaces import random_op_space
 
 DATA = Path(__file__).parent.parent / "data"
 PROGRAMS = (
-    "busy_pipeline",
-    "doubled_batch",
-    "doubled_batch_healthy",
-    "fragmentation",
-    "huge_temporary",
-    "leak_list",
-    "steps/tf_functions",
-    "steps/tf_train_eval",
-    "time/eager_loop",
-    "time/input_bound",
-    "time/recompiling",
-    "time/slow_step",
-)
+    "busy_pipeline", "doubled_batch", "doubled_batch_healthy", "fragmentation", "huge_temporary",
+    "leak_list", "steps/tf_functions", "steps/tf_train_eval", "time/eager_loop", "time/input_bound",
+    "time/recompiling", "time/slow_step",
+)  # fmt: skip
 OTHERS = {
     "memory_log": "memory_log/session_default_allocator.log.gz",
     "memory_log_bfc": "memory_log/tf1_control_flow.log.gz",
@@ -134,8 +125,7 @@ def many_steps_profile() -> bytes:
 def hostile_profile() -> bytes:
     """Steps, ops and memory whose every name is markup that would run a script."""
     built = SpaceBuilder()
-    host = built.host()
-    line = host.line(HOSTILE, timestamp_ns=1000)
+    line = built.host().line(HOSTILE, timestamp_ns=1000)
     for step in range(3):
         start = step * 10**9
         line.event(f"{HOSTILE} {step}", start, 9 * 10**8, {"step_num": step, "_r": 1})
@@ -148,21 +138,14 @@ def hostile_profile() -> bytes:
                 start + (2 + order) * 10**8,
                 1000,
                 {
-                    "allocator_name": HOSTILE,
-                    "bytes_allocated": live,
-                    "bytes_available": 1 << 20,
-                    "bytes_reserved": 0,
-                    "peak_bytes_in_use": 4096,
-                    "requested_bytes": 4000,
+                    "allocator_name": HOSTILE, "bytes_allocated": live, "bytes_available": 1 << 20,
+                    "bytes_reserved": 0, "peak_bytes_in_use": 4096, "requested_bytes": 4000,
                     "allocation_bytes": 4096,
                     "addr": 4096 + step,
-                    "fragmentation": 0.0,
-                    "tf_op": HOSTILE,
-                    "region_type": HOSTILE,
-                    "data_type": 1,
+                    "fragmentation": 0.0, "tf_op": HOSTILE, "region_type": HOSTILE, "data_type": 1,
                     "tensor_shapes": HOSTILE,
                 },
-            )
+            )  # fmt: skip
     return bytes(built.space.SerializeToString())
 
 

@@ -5,17 +5,9 @@ from typing import Any
 import pytest
 
 _UNITS = {
-    "s": 1e12,
-    "ms": 1e9,
-    "µs": 1e6,
-    "ns": 1e3,
-    "ps": 1.0,
-    "B": 1.0,
-    "KiB": 1024.0,
-    "MiB": 1024.0**2,
-    "GiB": 1024.0**3,
-    "TiB": 1024.0**4,
-}
+    "s": 1e12, "ms": 1e9, "µs": 1e6, "ns": 1e3, "ps": 1.0, "B": 1.0, "KiB": 1024.0,
+    "MiB": 1024.0**2, "GiB": 1024.0**3, "TiB": 1024.0**4,
+}  # fmt: skip
 
 
 def number_of(text: str) -> float:

@@ -128,8 +128,7 @@ def test_a_capture_of_two_hosts_becomes_a_session(server, jobs, page):
     expect_accessible(page)
     record(page)
     page.get_by_role("link", name="Open both").wait_for()
-    session = api(server, "sessions/both")
-    assert session["hosts"] == ["a", "b"]
+    assert api(server, "sessions/both")["hosts"] == ["a", "b"]
     sizes = {place.name[0]: place.stat().st_size for place in server.logdir.glob("**/both/*.pb")}
     expected = {
         "a": ("✓ stored", size_text(sizes["a"])),
@@ -251,8 +250,7 @@ def test_options_go_to_the_host_and_addresses_are_remembered(server, jobs, page)
     tells(page.get_by_role("dialog"), "advanced_configuration")
     (request,) = jobs["a"].requests
     assert request.opts.python_tracer_level == 1
-    given = request.opts.advanced_configuration["tpu_trace_mode"]
-    assert given.string_value == "TRACE_COMPUTE"
+    assert request.opts.advanced_configuration["tpu_trace_mode"].string_value == "TRACE_COMPUTE"
     load_view(page, server)
     ask(page)
     eventually(page.get_by_label("Hosts, one a line").input_value, "a")

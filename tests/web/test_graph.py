@@ -134,8 +134,7 @@ def test_keys_go_along_edges_and_open_scopes(page, server):
     open_view(page, server, "/session/run_metadata/graph")
     press_on(page, images, "ArrowDown")
     most = max(weights.values())
-    focused = int(page.evaluate("document.activeElement.getAttribute('data-item')"))
-    assert weights[focused] == most
+    assert weights[int(page.evaluate("document.activeElement.getAttribute('data-item')"))] == most
     press_on(page, conv1, "ArrowUp")
     assert page.evaluate("document.activeElement.getAttribute('data-item')") == str(conv0)
     page.keyboard.press("Enter")
@@ -143,8 +142,7 @@ def test_keys_go_along_edges_and_open_scopes(page, server):
     inside = scopes(server, "run_metadata", opened=conv0)
     eventually(lambda: shown(page), sorted(inside["items"]["id"]))
     assert page.evaluate("document.activeElement.getAttribute('data-item')") == str(conv0)
-    child = inside["items"]["id"][inside["items"]["parent"].index(conv0)]
-    press_on(page, child, "Backspace")
+    press_on(page, inside["items"]["id"][inside["items"]["parent"].index(conv0)], "Backspace")
     wait_for_params(page, open="none")
     eventually(lambda: shown(page), sorted(answer["items"]["id"]))
 
@@ -202,8 +200,7 @@ def test_a_call_opens_to_the_body_of_its_function(page, server):
     wanted = scopes(server, "saved_model", opened=opened, reveal=call)
     eventually(lambda: shown(page), sorted(wanted["items"]["id"]))
     items = wanted["items"]
-    pairs = zip(items["op"], items["parent"], strict=True)
-    inside = {op for op, parent in pairs if parent == call}
+    inside = {op for op, parent in zip(items["op"], items["parent"], strict=True) if parent == call}
     assert {"_Arg", "_Retval"} <= inside
 
 
@@ -265,8 +262,7 @@ def test_the_picture_is_requested_once_and_before_the_answer_bar(page, server):
 def test_keys_choose_an_edge_say_what_it_is_and_go_to_its_other_end(page, server):
     answer = scopes(server, "run_metadata")
     conv0 = item_of(answer, "conv0")
-    edges = rows_of_edges(answer)
-    at = [one for one in edges if conv0 in (one["source"], one["target"])]
+    at = [one for one in rows_of_edges(answer) if conv0 in (one["source"], one["target"])]
     most = max(at, key=lambda one: one["bytes"])
     open_view(page, server, "/session/run_metadata/graph")
     press_on(page, conv0, "e")

@@ -1,10 +1,13 @@
-"""The memory view: its numbers are those of the service and of the command line, at any moment."""
+"""The memory view: pictures, rows, colours, programs, by mouse and by touch."""
 
 import json
+from itertools import pairwise
 
 import pytest
+from tests.waiting import until
 from tests.web.looking import (
     address,
+    api,
     eventually,
     expect_accessible,
     expect_accessible_in_both_schemes,
@@ -30,10 +33,10 @@ from tests.web.memories import (
     view,
     wait_for_param,
 )
-from tests.web.samples import SAMPLES
+from tests.web.samples import HOSTILE, SAMPLES
 
 from peakline.__main__ import main
-from peakline.text import size_text
+from peakline.text import shares_text, size_text
 
 
 def told_by_verb(capsys, session, *words):
@@ -226,8 +229,7 @@ def test_the_view_can_be_used_by_everybody(page, server):
     open_view(page, server, view("fragmentation"), group="buffer")
     for summary in page.locator(".memory-findings details.section > summary").all():
         summary.click()
-    unfilled = page.locator(".memory-findings details.section[open] > summary:only-child")
-    eventually(unfilled.count, 0)
+    eventually(page.locator(".memory-findings details.section[open] > summary:only-child").count, 0)
     drawn(page)
     expect_accessible_in_both_schemes(page, "memory")
 
@@ -237,3 +239,376 @@ def test_the_viewport_goes_along_to_the_timeline(page, server):
     open_view(page, server, view("leak_list"), q="x", **state)
     link = page.get_by_role("link", name="Timeline", exact=True).get_attribute("href")
     assert link == address("/session/leak_list/timeline", **state)
+
+
+def span(page):
+    """How much is in view, ps."""
+    first, last = bounds(page)
+    return last - first
+
+
+def fingers(page, *moves):
+    """Touch as a screen does: each of ``moves`` is a kind and places of fingers."""
+    session = page.context.new_cdp_session(page)
+    for kind, *places in moves:
+        points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+@pytest.mark.parametrize(
+    ("part", "query"),
+    [
+        (".memory-chart", {}),
+        (".memory-chart", {"draw": "stack"}),
+        (".memory-chart", {"draw": "buffers"}),
+        (".address-map", {"map": "time"}),
+    ],
+)
+def test_two_fingers_zoom_and_one_moves(page, server, part, query):
+    open_view(page, server, view("leak_list"), **query)
+    if "map" in query:
+        tells(page.locator(".memory-addresses"), "blocks in")
+    drawn(page)
+    settle(page)
+    canvas = page.locator(part)
+    canvas.scroll_into_view_if_needed()
+    box, before = canvas.bounding_box(), span(page)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    fingers(
+        page,
+        ("touchStart", (x - 50, y)),
+        ("touchStart", (x - 50, y), (x + 50, y)),
+        *(("touchMove", (x - apart, y), (x + apart, y)) for apart in (80, 120, 200)),
+        ("touchEnd",),
+    )
+    until(lambda: before / span(page) > 2, "zoomed in")
+    first, last = bounds(page)
+    fingers(
+        page,
+        ("touchStart", (x, y)),
+        *(("touchMove", (x + by, y)) for by in (30, 60, 90)),
+        ("touchEnd",),
+    )
+    until(lambda: bounds(page)[0] < first and bounds(page)[1] < last, "earlier")
+
+
+def test_one_finger_up_and_down_scrolls_the_page(page, server):
+    page.set_viewport_size({"width": 390, "height": 700})
+    open_view(page, server, view("leak_list"), map="time")
+    drawn(page)
+    tells(page.locator(".memory-addresses"), "blocks in")
+    for part in (".memory-chart", ".memory-overview", ".address-map"):
+        assert page.locator(part).evaluate("(one) => getComputedStyle(one).touchAction") == "pan-y"
+
+
+def test_buttons_zoom(page, server):
+    open_view(page, server, view("leak_list"))
+    drawn(page)
+    whole = span(page)
+    zoom = page.get_by_role("group", name="Zoom", exact=True)
+    zoom.get_by_role("button", name="Zoom in").click()
+    eventually(lambda: span(page), pytest.approx(whole / 2, abs=2))
+    zoom.get_by_role("button", name="Zoom out").click()
+    eventually(lambda: span(page), whole)
+    assert chart(page).is_visible()
+
+
+def test_nothing_claims_to_be_by_program(page, server):
+    open_view(page, server, view("leak_list"), draw="stack")
+    drawn(page)
+    by = page.get_by_label("Stacked by", exact=True)
+    texts = by.locator("option").all_inner_texts()
+    assert "by name of the step" in texts
+    assert not [text for text in texts if "program" in text]
+    by.select_option("program")
+    tells(page.locator(".memory-modes"), "no record of memory says which XLA program")
+
+
+@pytest.mark.parametrize("group", ["op", "scope", "region_type", "data_type", "shape", "step"])
+def test_groups_are_those_of_the_service(page, server, group):
+    told = live(server, "leak_list", group=group)
+    open_view(page, server, view("leak_list"))
+    page.locator(f".groups [data-group={group}]").click()
+    wait_for_params(page, group=group)
+    settle(page)
+    # They are all that is in use, so the shares add up as printed.
+    shares = shares_text([row["bytes"] for row in told["rows"]])
+    expected = [
+        [row["key"] or ("(no op)" if group == "op" else "(not recorded)"), size_text(row["bytes"]),
+         "<0.1%" if share == "0.0%" and row["bytes"] else share, str(row["count"])]
+        for row, share in zip(told["rows"], shares, strict=True)
+    ]  # fmt: skip
+    shown = [[cells[0].replace("\n", ""), *cells[1:]] for cells in rows(page)]
+    assert len(shown) >= min(10, len(expected))
+    assert shown == expected[: len(shown)]
+    assert sum(row["bytes"] for row in told["rows"]) == told["bytes_in_use"]
+
+
+def test_a_group_leads_to_its_buffers_and_back_undoes_it(page, server):
+    open_view(page, server, view("leak_list"), group="op")
+    page.locator(".memory-live .row", has_text="MatMul_1").first.click()
+    op = wait_for_param(page, "op")
+    settle(page)
+    told = live(server, "leak_list", op=op)
+    assert len(rows(page)) == told["rows_total"] > 0
+    page.go_back()
+    eventually(lambda: params(page), {"group": "op"})
+    page.locator("[data-group=op][aria-pressed=true]").wait_for()
+    settle(page)
+    ops = live(server, "leak_list", group="op")["rows"]
+    eventually(lambda: [cells[1] for cells in rows(page)], [size_text(one["bytes"]) for one in ops])
+
+
+def test_search_and_sort_are_the_services(page, server):
+    open_view(page, server, view("leak_list"))
+    page.get_by_role("searchbox").fill("hidden")
+    wait_for_params(page, q="hidden")
+    page.get_by_role("button", name="Allocated").click()
+    wait_for_params(page, sort="-start_ps")
+    settle(page)
+    told = live(server, "leak_list", search="hidden", sort="start_ps", descending="true")
+    shown = rows(page)
+    steps = {row["step_id"]: row["name"] for row in steps_of(server, "leak_list")}
+    assert [cells[5] for cells in shown] == [
+        steps[row["start_step"]] for row in told["rows"][: len(shown)]
+    ]
+
+
+def test_a_leak_leads_to_what_every_step_keeps(page, server):
+    (finding,) = api(server, "sessions/leak_list/tools/memory_findings")["findings"]
+    open_view(page, server, view("leak_list"))
+    part = page.locator(".memory-findings .finding").first
+    assert finding["title"] in part.locator("h3").inner_text()
+    page.get_by_role("button", name="Show where it grows, from step train 0").click()
+    state = wait_for_params(page, within=finding["evidence"]["op"], sort="start_ps")
+    settle(page)
+    kept = live(server, "leak_list", at_ps=state["at"], within=state["within"])
+    assert kept["rows_total"] == finding["evidence"]["steps"] == 20
+    assert page.locator(".memory-live .total").inner_text().startswith("20 rows")
+    page.go_back()
+    wait_for_params(page, within=None, sort=None)
+    total = live(server, "leak_list")["rows_total"]
+    tells(page.locator(".memory-live .total"), f"{total} rows")
+
+
+def test_fragmentation_leads_to_its_moment(page, server):
+    findings = api(server, "sessions/fragmentation/tools/memory_findings")["findings"]
+    evidence = next(one["evidence"] for one in findings if one["kind"] == "fragmentation")
+    open_view(page, server, view("fragmentation"))
+    page.get_by_role("button", name="Show that moment").click()
+    state = wait_for_params(page, at=evidence["time_ps"])
+    settle(page)
+    kept = live(server, "fragmentation", at_ps=state["at"], within=evidence["op"])
+    tells(page.locator(".memory-live .total"), f"{kept['rows_total']} rows")
+    assert kept["rows_total"] >= evidence["pins"]
+    assert page.locator(".memory-legend").get_by_text("% of 64.0 MiB").count() == 1
+
+
+def test_a_buffer_shows_its_life(page, server):
+    open_view(page, server, view("leak_list"))
+    page.locator(".memory-live .row", has_text="ResourceApplyAdam_1").first.click()
+    (row,) = live(server, "leak_list", record=int(wait_for_param(page, "buffer")))["rows"]
+    assert fact(page, "Bytes", ".memory-buffer") == size_text(row["bytes"])
+    assert fact(page, "Address", ".memory-buffer") == row["address"]
+    page.get_by_role("button", name="Show its life").click()
+    wait_for_param(page, "from")
+    state = params(page)
+    assert int(state["from"]) < row["start_ps"] < row["end_ps"] < int(state["to"])
+    screenshot(page, "memory_buffer")
+    page.get_by_role("button", name="Leave this buffer").click()
+    wait_for_params(page, buffer=None)
+    page.locator(".memory-buffer").wait_for(state="hidden")
+
+
+def test_the_icicle_narrows_to_a_scope(page, server):
+    told = live(server, "leak_list", scopes="true")
+    open_view(page, server, view("leak_list"))
+    page.locator(".scopes .part", has_text="gradient_tape").first.click()
+    wait_for_params(page, within="gradient_tape")
+    place = told["scopes"]["path"].index("gradient_tape")
+    together = f"{size_text(told['scopes']['bytes'][place])} together"
+    tells(page.locator(".memory-live .total"), together)
+
+
+def test_findings_that_fail_cost_nothing_else(page, server):
+    page.allowed_failures.append("memory_findings")
+    page.route(
+        "**/memory_findings*", lambda route: route.fulfill(status=503, json={"detail": "no"})
+    )
+    open_view(page, server, view("leak_list"))
+    assert page.locator(".memory-findings").get_by_role("alert").count() == 1
+    assert len(rows(page)) > 5
+    drawn(page)
+    page.unroute("**/memory_findings*")
+    page.get_by_role("button", name="Try again").click()
+    page.locator(".memory-findings .finding").first.wait_for()
+
+
+def test_names_of_strangers_stay_text(page, server):
+    open_view(page, server, view(HOSTILE))
+    assert page.locator(".memory-legend strong").inner_text() == HOSTILE
+    page.locator(".memory-live .row", has_text=HOSTILE).first.click()
+    tells(page.locator(".memory-buffer h3"), HOSTILE)
+    assert page.locator("img:not([src='assets/icon.svg'])").count() == 0
+
+
+def ask(server, session, **query):
+    return api(server, f"sessions/{session}/tools/program_memory", **query)
+
+
+def shown(page):
+    """The part of the view, with its answer."""
+    page.wait_for_selector(".program-chart[aria-busy='false']")
+    return page.locator(".memory-programs")
+
+
+@pytest.mark.parametrize("session", ["hlo_dump", "jax_cpu"])
+def test_programs_are_shown_without_records(page, server, session):
+    open_view(page, server, view(session))
+    answer = ask(server, session)
+    part = shown(page)
+    tells(part, answer["program"], size_text(answer["peak_bytes"]))
+    assert part.locator(".program-legend .name").all_inner_texts() == [
+        layer["key"] if layer["kind"] == "group" else f"{layer['groups']} smaller"
+        for layer in reversed(answer["layers"])
+    ]
+    assert part.get_by_role("grid").get_attribute("aria-rowcount") == str(len(answer["rows"]) + 1)
+
+
+def colors_of(page):
+    """By name the colors of the legend's layers, and by name those of the icicle's parts."""
+    return page.evaluate(
+        """() => {
+          const color = (one) => getComputedStyle(one).backgroundColor;
+          const layers = [...document.querySelectorAll(".program-legend li")].map((one) =>
+            [one.querySelector(".name").textContent, color(one.querySelector(".swatch"))]);
+          const parts = [...document.querySelectorAll(".memory-programs .icicle .part:not(.rest)")]
+            .map((one) => [one.getAttribute("aria-label").split(": ")[0], color(one)]);
+          return [Object.fromEntries(layers), parts];
+        }"""
+    )
+
+
+@pytest.mark.parametrize("by", ["opcode", "scope", "source"])
+def test_a_part_of_the_tree_has_the_color_of_its_layer(page, server, by):
+    open_view(page, server, view("jax_cpu"), pby=by)
+    shown(page)
+    answer = ask(server, "jax_cpu", by=by)
+    layers, parts = colors_of(page)
+    assert len(set(layers.values())) == len(layers)
+    tree = answer["tree"]
+    above = dict(zip(tree["id"], tree["parent"], strict=True))
+    label = dict(zip(tree["id"], tree["label"], strict=True))
+    # What each drawn name may be, by the labels around it.
+    keys = {}
+    for one in tree["id"][1:]:
+        path, at = [], one
+        while above[at]:
+            path.insert(0, label[at])
+            at = above[at]
+        keys.setdefault(label[one], set()).add("/".join(path) if by == "scope" else label[one])
+    compared = 0
+    for name, color in parts:
+        of = {key for key in keys.get(name, ()) if key in layers}
+        if len(of) == len(keys.get(name, ())) == 1:
+            compared += 1
+            assert color == layers[of.pop()], name
+    assert compared > 1
+
+
+def test_what_is_chosen_is_in_the_address_and_leads_to_the_graph(page, server):
+    open_view(page, server, view("jax_cpu"))
+    part = shown(page)
+    part.get_by_label("Programs by").select_option("source")
+    assert wait_for_params(page, pby="source")["pby"] == "source"
+    answer = ask(server, "jax_cpu", by="source")
+    page.wait_for_function(
+        "(name) => document.querySelector('.program-legend').textContent.includes(name)",
+        arg=answer["layers"][0]["key"],
+    )
+    first = max(answer["rows"], key=lambda row: row["bytes"])
+    part.locator(".table .row a").first.click()
+    page.wait_for_url("**/graph?**")
+    found = params(page)
+    assert found["graph"] == answer["program"]
+    rows = {str(row["item"]) for row in answer["rows"] if row["bytes"] == first["bytes"]}
+    assert found["item"] in rows
+
+
+def test_a_part_of_the_icicle_names_its_instruction(page, server):
+    open_view(page, server, view("hlo_dump"))
+    part = shown(page)
+    tree = ask(server, "hlo_dump")["tree"]
+    leaf = next(n for n, parent in enumerate(tree["parent"]) if parent and parent != tree["id"][0])
+    open_view(page, server, view("hlo_dump"), ppart=tree["id"][leaf])
+    shown(page)
+    tells(part.get_by_role("status"), tree["label"][leaf])
+
+
+@pytest.mark.parametrize("session", ["hlo_dump", "jax_cpu"])
+def test_a_node_of_the_graph_leads_to_its_value_and_back(page, server, session):
+    answer = ask(server, session)
+    row = next(row for row in reversed(answer["rows"]) if row["item"] is not None)
+    open_view(page, server, f"/session/{session}/graph", graph=answer["program"], item=row["item"])
+    page.get_by_label("Details").get_by_role("link", name="Its buffers in Memory").click()
+    page.wait_for_url("**/memory?**")
+    found = params(page)
+    assert (found["program"], found["pitem"]) == (answer["program"], str(row["item"]))
+    chosen = shown(page).locator(".table .row[aria-selected='true']")
+    tells(chosen, row["instruction"])
+    chosen.get_by_role("link").click()
+    page.wait_for_url("**/graph?**")
+    assert params(page)["item"] == str(row["item"])
+
+
+def test_a_node_without_a_value_at_the_peak_has_no_such_link(page, server):
+    live = {row["item"] for row in ask(server, "jax_cpu", limit=5000)["rows"]}
+    name = ask(server, "jax_cpu")["program"]
+    path = "sessions/jax_cpu/tools/graph_scopes"
+    rows = api(server, path, view="search", graph=name, search="", limit=50)["rows"]
+    other = next(row for row in rows if row["item"] not in live)
+    open_view(page, server, "/session/jax_cpu/graph", graph=name, item=other["item"])
+    panel = page.get_by_label("Details")
+    tells(panel.locator("h2"), other["name"])
+    assert panel.get_by_role("link", name="Its buffers in Memory").count() == 0
+
+
+@pytest.mark.parametrize("width", [1440, 800, 390])
+def test_everybody_can_use_programs(page, server, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    open_view(page, server, view("jax_cpu"))
+    shown(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    expect_accessible_in_both_schemes(page, f"memory-programs-{width}")
+
+
+_COLORS = """async (answer) => {
+  const { bufferColors, neighboursOf } = await import("./assets/js/views/memory/buffer-colors.js");
+  const colors = (one, wide) => bufferColors(one.record, neighboursOf(one, wide));
+  const all = answer.buffers, keep = (column) => column.filter((_, place) => place % 2 === 0);
+  return { whole: colors(all, answer.width), part: colors({ record: keep(all.record),
+    first: keep(all.first), last: keep(all.last) }, answer.width) };
+}"""
+
+
+def test_without_ops_each_buffer_has_a_color_that_its_neighbours_have_not(page, server):
+    open_view(page, server, view("torch_snapshot"), draw="buffers")
+    drawn(page)
+    tells(page.locator(".layer-legend"), "colored by buffer, since no op is recorded")
+    answer = api(server, "sessions/torch_snapshot/tools/memory_polygons", width=200)
+    columns = answer["buffers"]
+    found = page.evaluate(_COLORS, answer)
+    colors = found["whole"]
+    for pixel in range(200):
+        lives = [
+            one for one in range(len(colors))
+            if columns["first"][one] <= pixel < columns["last"][one]
+        ]  # fmt: skip
+        assert all(colors[one] != colors[other] for one, other in pairwise(lives))
+    assert len(set(colors)) == 12
+    # Most have the same color whatever is in view.
+    same = [one == other for one, other in zip(colors[::2], found["part"], strict=True)]
+    assert sum(same) > len(same) / 2
+    open_view(page, server, view("leak_list"), draw="buffers")
+    drawn(page)
+    assert "colored by buffer" not in page.locator(".layer-legend").inner_text()

@@ -167,14 +167,12 @@ def test_the_pointer_marks_a_layer_and_its_row_both_ways(page, server):
     drawn(page)
     layers = tool(server, "leak_list", "memory_stack", width=1)["layers"]
     number, key = next((one["number"], one["key"]) for one in layers if one["kind"] == "group")
-    name = page.locator(f".layer-legend button[data-key='{number}']")
-    name.hover()
+    page.locator(f".layer-legend button[data-key='{number}']").hover()
     eventually(lambda: pointed(page), key)
     marked = page.locator(".memory-live .row.pointed")
     eventually(marked.count, 1)
     tells(marked, key.rpartition("/")[2][-8:])
-    row = page.locator(".memory-live .table .row").nth(1)
-    row.hover()
+    page.locator(".memory-live .table .row").nth(1).hover()
     eventually(marked.count, 1)
     other = tool(server, "leak_list", "live_memory", group="op", limit=2)["rows"][1]["key"]
     eventually(lambda: pointed(page), other)
@@ -299,8 +297,7 @@ def test_a_block_of_the_map_is_chosen_in_the_table(page, server):
     table = page.locator(".memory-addresses .table")
     largest = max(answer["blocks"]["bytes"] + answer["holes"]["bytes"])
     assert size_text(largest) in table.locator(".row").first.inner_text()
-    row = table.locator(".row", has_text="model/hidden/MatMul").first
-    row.click()
+    table.locator(".row", has_text="model/hidden/MatMul").first.click()
     wait_for_param(page, "buffer")
     settle(page)
     assert page.locator(".memory-buffer h3").inner_text() == "model/hidden/MatMul"
@@ -329,15 +326,13 @@ def test_lifetimes_and_growth_are_those_of_the_service(page, server):
     answer = tool(server, "leak_list", "memory_lifetimes")
     lives = page.get_by_role("region", name="Lifetimes").locator("g.bar")
     eventually(lives.count, len(answer["rows"]))
-    last = answer["rows"][-1]
-    assert size_text(last["bytes"]) in lives.last.get_attribute("aria-label")
+    assert size_text(answer["rows"][-1]["bytes"]) in lives.last.get_attribute("aria-label")
     growth = tool(server, "leak_list", "memory_findings")["growth"][0]
     steps = page.get_by_role("region", name="Growth").locator("g.bar")
     eventually(steps.count, len(growth["steps"]))
     # The line over them has the slope of the finding, and where it holds.
     (group,) = growth["groups"]
-    text = page.get_by_role("region", name="Growth").locator(".slope-text").text_content()
-    assert text == (
+    assert page.get_by_role("region", name="Growth").locator(".slope-text").text_content() == (
         f"+{size_text(growth['bytes_per_step'])} a step, "
         f"from step {group['since_step']} to {group['until_step']}"
     )

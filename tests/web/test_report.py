@@ -16,14 +16,10 @@ import peakline
 from peakline.report import write_report
 
 SAMPLES = (
-    "sessions/tf2_cnn",
-    "sessions/jax_cpu",
-    "programs/leak_list.xplane.pb.gz",
-    "programs/time/slow_step.xplane.pb.gz",
-    "chrome_trace/noleak.pt.trace.json.gz",
-    "oom_report/tf_bfc_oom.log.gz",
-    "graph_def/frozen.pb",
-)
+    "sessions/tf2_cnn", "sessions/jax_cpu", "programs/leak_list.xplane.pb.gz",
+    "programs/time/slow_step.xplane.pb.gz", "chrome_trace/noleak.pt.trace.json.gz",
+    "oom_report/tf_bfc_oom.log.gz", "graph_def/frozen.pb",
+)  # fmt: skip
 
 WIDE, NARROW = "figure > svg.wide", "figure > svg.narrow"
 
@@ -86,8 +82,7 @@ def test_paper_is_light_and_shows_what_a_screen_folds(page, source):
         assert table.bounding_box()["height"] > 30
     assert page.locator(WIDE).first.is_visible()
     assert not page.locator(NARROW).first.is_visible()
-    pdf = page.pdf(format="A4")
-    pages = re.findall(rb"/Type\s*/Page\b", pdf)
+    pages = re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))
     assert 4 <= len(pages) <= 20
     page.emulate_media(color_scheme="light", media="screen")
 

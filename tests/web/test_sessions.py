@@ -1,24 +1,31 @@
-"""The list of sessions: what it shows is what the service says, and nobody is flooded."""
+"""The list of sessions, its pages and files, and where links lead."""
 
+import os
 import re
-from urllib.parse import unquote
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+from tests.each_row import each_row
 from tests.web.looking import (
     api,
     eventually,
     expect_accessible,
     expect_accessible_in_both_schemes,
     open_view,
+    params,
     quote_part,
     screenshot,
     settle,
     tells,
     wait_for_params,
 )
-from tests.web.samples import HOSTILE, MADE, SAMPLES, make_logdir
+from tests.web.samples import DATA, HOSTILE, MADE, SAMPLES, make_logdir
+from tests.web.timelines import tool
 
 from peakline.text import size_text
+from peakline.web import PageFile, content_policy, page_files, session_address
 
 # In the page: what the browser tells of a question's end comes at any time after it.
 COUNT_SUMMARIES = """() => {
@@ -139,8 +146,7 @@ def test_the_row_that_is_chosen_stays_in_view(page, server):
     row(page, chosen).locator("[role=gridcell]").nth(2).click()
     eventually(lambda: page.evaluate(ROWS_IN_VIEW).count(chosen), 1)
     open_view(page, server, sort="name", chosen=chosen)
-    in_view = page.evaluate(ROWS_IN_VIEW)
-    assert in_view[-1] == chosen
+    assert page.evaluate(ROWS_IN_VIEW)[-1] == chosen
     # The first is not half below the head, where it would be hard to hit.
     assert page.evaluate("document.querySelector('.table').scrollTop % 28") == 0
 
@@ -228,8 +234,7 @@ def test_a_damaged_session_says_why(page, server):
     cell = row(page, "damaged").get_by_text("cannot be read")
     assert "damaged/host.xplane.pb" in cell.get_attribute("title")
     cell.click()
-    details = page.get_by_role("region", name="Session damaged")
-    tells(details, "host.xplane.pb")
+    tells(page.get_by_role("region", name="Session damaged"), "host.xplane.pb")
     screenshot(page, "sessions_damaged")
 
 
@@ -259,8 +264,7 @@ def test_sessions_are_picked_and_compared(page, server):
 
 def test_the_keyboard_chooses_picks_and_opens(page, server):
     open_view(page, server, sort="name", q="tf2")
-    shown = names(page)
-    assert shown == ["tf2_cnn", "tf2_multihost", "tf2_two_devices"]
+    assert names(page) == ["tf2_cnn", "tf2_multihost", "tf2_two_devices"]
     page.get_by_role("grid").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
@@ -288,8 +292,7 @@ def test_no_answer_is_told_and_can_be_asked_again(page, server):
     page.allowed_failures.append("/api/sessions")
     page.route("**/api/sessions?*", lambda route: route.abort())
     open_view(page, server)
-    alert = page.get_by_role("alert")
-    tells(alert, "No answer")
+    tells(page.get_by_role("alert"), "No answer")
     screenshot(page, "sessions_no_answer")
     page.unroute("**/api/sessions?*")
     page.get_by_role("button", name="Try again").click()
@@ -298,8 +301,7 @@ def test_no_answer_is_told_and_can_be_asked_again(page, server):
 
 def test_of_several_log_directories_one_is_chosen(serve, page, tmp_path):
     one, two = make_logdir(tmp_path / "one", "tf2_cnn"), make_logdir(tmp_path / "two", "leak_list")
-    server = serve(one, two)
-    open_view(page, server)
+    open_view(page, serve(one, two))
     assert names(page) == ["tf2_cnn"]
     page.get_by_label("Log directory").select_option("two")
     row(page, "leak_list").get_by_text("1 warning").wait_for()
@@ -313,5 +315,259 @@ def test_of_several_log_directories_one_is_chosen(serve, page, tmp_path):
 
 
 def test_every_sample_is_in_the_list(server):
-    listed = {one["session_id"] for one in api(server, "sessions")}
-    assert listed == {*SAMPLES, *MADE}
+    assert {one["session_id"] for one in api(server, "sessions")} == {*SAMPLES, *MADE}
+
+
+MANY = 450
+PAGE = 100
+
+
+@pytest.fixture(scope="module")
+def many(run_server, tmp_path_factory):
+    """A server of sessions that are links to one file."""
+    logdir = tmp_path_factory.mktemp("many")
+    for number in range(MANY):
+        session = logdir / "plugins/profile" / f"run_{number}"
+        session.mkdir(parents=True)
+        (session / f"worker-{number % 9}.profile").symlink_to(DATA / "graph_def/frozen.pb")
+        os.utime(session, (1_700_000_000 + number, 1_700_000_000 + number))
+    with run_server(logdir, linked=(str(DATA),)) as server:
+        yield server
+
+
+def names_of_session_pages(page):
+    return page.locator(".table .row:not(.coming) [role=gridcell]:nth-child(2)").all_inner_texts()
+
+
+def asked(page):
+    """The questions for pages so far: offset and limit of each."""
+    found = []
+    for url in page.watch.requests:
+        parts = urlsplit(url)
+        if parts.path.endswith("/api/sessions"):
+            query = parse_qs(parts.query)
+            assert query["tools"] == ["false"]
+            found.append((int(query.get("offset", ["0"])[0]), int(query["limit"][0])))
+    return found
+
+
+def scroll_to(page, place):
+    page.evaluate("(top) => { document.querySelector('.table').scrollTop = top; }", 28 * place)
+
+
+def test_the_first_page_comes_alone_and_others_when_they_are_scrolled_to(page, many):
+    page.watch.requests.clear()
+    open_view(page, many)
+    tells(page.get_by_role("status").first, f"{MANY} sessions")
+    assert asked(page) == [(0, PAGE)]
+    assert page.get_by_role("grid").get_attribute("aria-rowcount") == str(MANY + 1)
+    assert names_of_session_pages(page)[:2] == ["run_449", "run_448"]
+    scroll_to(page, 300)
+    eventually(lambda: "run_149" in names_of_session_pages(page), expected=True)
+    assert (100, PAGE) not in asked(page)
+    page.get_by_role("grid").press("End")
+    eventually(lambda: names_of_session_pages(page)[-1:], ["run_0"])
+
+
+def test_only_rows_in_view_are_looked_into(page, many):
+    page.watch.requests.clear()
+    open_view(page, many)
+    page.get_by_role("row").filter(has_text="run_449").get_by_role("link", name="SQL").wait_for()
+    settle(page)
+    assert 5 < len([url for url in page.watch.requests if "/api/sessions/run_" in url]) < 60
+
+
+def test_the_service_searches_and_sorts(page, many):
+    open_view(page, many)
+    page.get_by_role("searchbox").fill("worker-4 run_2")
+    matching = [k for k in range(MANY) if k % 9 == 4 and str(k).startswith("2")]
+    tells(page.get_by_role("status").first, f"{len(matching)} of {MANY} sessions")
+    eventually(lambda: names_of_session_pages(page), [f"run_{k}" for k in reversed(matching)])
+    page.get_by_role("button", name="Session", exact=True).click()
+    eventually(lambda: names_of_session_pages(page), [f"run_{k}" for k in matching])
+    wait_for_params(page, q="worker-4 run_2", sort="name")
+    open_view(page, many, **params(page))
+    eventually(lambda: names_of_session_pages(page), [f"run_{k}" for k in matching])
+    page.get_by_role("searchbox").fill("nobody")
+    page.get_by_text("No session matches.").wait_for()
+
+
+def test_one_that_is_chosen_is_told_though_its_row_is_far_away(page, many):
+    open_view(page, many, chosen="run_3")
+    tells(page.get_by_role("region", name="Session run_3"), "worker-3")
+
+
+@pytest.mark.parametrize("width", [1440, 800, 390])
+def test_everybody_can_read_it_at_any_width(page, many, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    try:
+        open_view(page, many, q="run_12")
+        expect_accessible_in_both_schemes(page, f"session_pages_{width}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    finally:
+        page.set_viewport_size({"width": 1400, "height": 900})
+
+
+STARTS = ("/assets/js/first.js", "/assets/js/main.js")
+WORKER = "/assets/js/views/graph/layout_worker.js"
+_IMPORT = re.compile(r"""(?:\bfrom\s+|\bimport\s*\(\s*|^import\s+)["']([^"']+)["']""", re.MULTILINE)
+_COMMENT = re.compile(r"/\*.*?\*/|^\s*//.*$", re.DOTALL | re.MULTILINE)
+
+
+def modules() -> dict[str, str]:
+    """The text of every module of ours, without comments (types in them import as well)."""
+    return {
+        path: _COMMENT.sub("", file.place.read_text(encoding="utf-8"))
+        for path, file in page_files().items()
+        if path.endswith(".js")
+    }
+
+
+def imported(path: str, text: str) -> set[str]:
+    return {os.path.normpath(PurePosixPath(path).parent / name) for name in _IMPORT.findall(text)}
+
+
+def test_every_file_of_the_checkout_is_installed_and_served(root):
+    static = root / "src" / "peakline" / "web" / "static"
+    wanted = {path.relative_to(static).as_posix() for path in static.rglob("*") if path.is_file()}
+    served = {
+        "index.html" if path == "/" else path.removeprefix("/assets/") for path in page_files()
+    }
+    assert served == wanted
+    installed = Path(str(files("peakline"))) / "web" / "static"
+    for name in wanted:
+        assert (installed / name).read_bytes() == (static / name).read_bytes(), name
+
+
+def test_modules_import_what_is_there():
+    served = set(page_files())
+    missing = {
+        f"{path} imports {name}"
+        for path, text in modules().items()
+        for name in imported(path, text)
+        if name not in served
+    }
+    assert missing == set()
+
+
+def test_every_module_is_reached_from_the_first():
+    texts = modules()
+    assert WORKER.removeprefix("/") in texts["/assets/js/core/trusted.js"]
+    reached, waiting = set(), [*STARTS, WORKER]
+    while waiting:
+        path = waiting.pop()
+        if path not in reached and path in texts:
+            reached.add(path)
+            waiting += imported(path, texts[path])
+    assert set(texts) - reached == set()
+
+
+def test_the_document_names_files_of_the_page_alone():
+    text = page_files()["/"].place.read_text(encoding="utf-8")
+    named = set(re.findall(r"""(?:src|href)="([^"#][^"]*)\"""", text))
+    assert named
+    assert {f"/{name}" for name in named} - set(page_files()) == set()
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", text)
+
+
+def test_no_module_and_no_style_names_another_host():
+    texts = modules() | {
+        path: file.place.read_text(encoding="utf-8")
+        for path, file in page_files().items()
+        if path.endswith((".css", ".svg"))
+    }
+    spaces = ("http://www.w3.org/",)  # names of XML, which nobody asks for
+    found = {
+        f"{path}: {url}"
+        for path, text in texts.items()
+        for url in re.findall(r"https?://[^\s\"'`)]+", text)
+        if not url.startswith(spaces)
+    }
+    assert found == set()
+
+
+def test_no_module_makes_markup_of_a_text():
+    sinks = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval)\b")
+    found = {
+        f"{path}: {match[0]}" for path, text in modules().items() if (match := sinks.search(text))
+    }
+    assert found == set()
+
+
+def test_a_file_that_changed_is_read_again(tmp_path):
+    place = tmp_path / "a.js"
+    place.write_text("1")
+    file = PageFile("text/javascript", place)
+    first = file.content()
+    assert file.content() is first
+    place.write_text("22")
+    assert (file.content().plain, file.content().tag == first.tag) == (b"22", False)
+
+
+def test_scripts_and_workers_are_files_of_this_server_alone():
+    rules = content_policy().split("; ")
+    assert [
+        rule for rule in rules if rule.startswith(("script", "worker", "style", "default"))
+    ] == [
+        "default-src 'none'",
+        "script-src 'self'",
+        "worker-src 'self'",
+        "style-src 'self'",
+    ]
+
+
+@each_row(
+    ("name", "state", "address"),
+    [
+        ("a", {}, "#/session/a/memory"),
+        ("train/a b", {"host": "h:1", "root": ""}, "#/session/train%2Fa%20b/memory?host=h%3A1"),
+        ("<?#&%>", {}, "#/session/%3C%3F%23%26%25%3E/memory"),
+    ],
+)
+def test_an_address_is_written_as_the_page_reads_it(name, state, address):
+    assert session_address(name, "memory", **state) == address
+
+
+def asked_of_start(page):
+    return [
+        parts.path for parts in map(urlsplit, page.watch.requests) if parts.path.startswith("/api/")
+    ]
+
+
+def test_the_list_is_requested_before_the_page_s_modules_are_there(page, server):
+    held = []
+    page.goto("about:blank")
+    page.route("**/js/main.js", lambda route: held.append(route))  # noqa: PLW0108, a function alone
+    page.watch.requests.clear()
+    page.goto(f"{server.url}/", wait_until="commit")
+    eventually(
+        lambda: (page.wait_for_timeout(10), asked_of_start(page))[1],
+        ["/api/server", "/api/sessions"],
+    )
+    eventually(lambda: (page.wait_for_timeout(10), len(held))[1], 1)
+    held[0].continue_()
+    page.unroute("**/js/main.js")
+    page.locator(".table .row").first.wait_for()
+    assert (
+        asked_of_start(page).count("/api/server")
+        == asked_of_start(page).count("/api/sessions")
+        == 1
+    )
+
+
+@pytest.mark.parametrize("session", ["slow_step", "recompiling", "eager_loop", "input_bound"])
+def test_every_link_to_the_timeline_chooses_something(page, server, session):
+    open_view(page, server, f"/session/{session}/steps")
+    findings = page.locator("article.finding")
+    eventually(lambda: findings.count() > 0, expected=True)
+    links = findings.locator("a").evaluate_all(
+        "(all) => all.map((one) => one.getAttribute('href'))"
+    )
+    for link in links:
+        place, _, query = link.partition("?")
+        if not place.endswith("/timeline"):
+            continue
+        asked = {name: value[0] for name, value in parse_qs(query).items()}
+        assert {"step", "range", "find", "event"} & set(asked), link
+        if "find" in asked:
+            assert tool(server, session, view="find", search=asked["find"])["found"], link

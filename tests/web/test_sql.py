@@ -142,8 +142,7 @@ def test_tables_and_columns_are_those_that_the_session_has(page, server):
     own = api(server, "sessions/memory_log/tables")
     every = {table["name"]: table for table in api(server, "tables")}
     open_view(page, server, "/session/memory_log/sql")
-    shown = page.locator(".table-list summary").all_inner_texts()
-    assert sorted(shown) == sorted(own)
+    assert sorted(page.locator(".table-list summary").all_inner_texts()) == sorted(own)
     page.get_by_text("log_records", exact=True).click()
     columns = page.locator(".table-list details[open] .column")
     expected = [column["name"] for column in every["log_records"]["columns"]]
@@ -279,8 +278,7 @@ def test_queries_are_remembered_and_forgotten(page, server):
 
 def test_tab_leaves_the_editor(page, server):
     open_view(page, server, "/session/tf2_cnn/sql")
-    field = page.get_by_label("Query", exact=True)
-    field.focus()
+    page.get_by_label("Query", exact=True).focus()
     page.keyboard.press("Tab")
     eventually(lambda: page.evaluate("document.activeElement.textContent"), "Run")
 

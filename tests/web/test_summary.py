@@ -178,8 +178,7 @@ def test_a_damaged_profile_is_an_error_that_names_the_file(page, server):
 @pytest.mark.parametrize("session", ["input_bound", "tf2_multihost", "oom_report"])
 def test_everybody_can_read_it(page, server, session):
     open_view(page, server, f"/session/{session}/summary")
-    details = page.get_by_text("The numbers behind it").first
-    details.click()
+    page.get_by_text("The numbers behind it").first.click()
     page.locator("details[open] dl").first.wait_for()
     expect_accessible_in_both_schemes(page, f"summary_{session}")
 

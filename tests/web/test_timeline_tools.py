@@ -1,10 +1,12 @@
-"""The timeline's links, colors, tips, arrows, areas, lanes, flags and hosts."""
+"""The timeline's tools: steps, filters of lanes, measuring."""
 
+import csv
 import re
 
 import pytest
 from tests.waiting import until
 from tests.web.looking import (
+    api,
     eventually,
     expect_accessible,
     expect_accessible_in_both_schemes,
@@ -12,6 +14,7 @@ from tests.web.looking import (
     open_view,
     params,
     settle,
+    tells,
     wait_for_params,
 )
 from tests.web.timelines import (
@@ -26,6 +29,8 @@ from tests.web.timelines import (
     shown,
     tool,
 )
+
+from peakline.patterns import Pattern
 
 ACTIVITY_COLORS = """async ([names]) => {
   const place = new URL("assets/js/views/timeline/activities.js", location.href);
@@ -88,8 +93,7 @@ def test_a_link_of_a_step_chooses_the_event_that_marks_it(page, server):
     page.wait_for_selector("canvas.tl-lanes[aria-busy=false]")
     wait_for_params(page, step=6)
     page.wait_for_function("() => location.hash.includes('event=')")
-    event = event_of(server, "slow_step", params(page)["event"])
-    assert event["name"] == "train"
+    assert event_of(server, "slow_step", params(page)["event"])["name"] == "train"
     page.get_by_role("heading", name="train", exact=True).wait_for()
 
 
@@ -284,16 +288,14 @@ def test_flags_are_in_the_address_alone(page, other_page, server):
     open_timeline(page, server, "slow_step")
     canvas(page).hover(position={"x": 300, "y": 80})
     page.keyboard.press("b")
-    note = page.get_by_role("textbox", name="Note of flag 1")
-    note.fill("slow | from here: 100%")
+    page.get_by_role("textbox", name="Note of flag 1").fill("slow | from here: 100%")
     page.wait_for_function("() => location.hash.includes('flags=') && /100/.test(location.hash)")
     load_again(other_page, page.evaluate("location.href"))
     other_page.wait_for_selector("canvas.tl-lanes[aria-busy=false]")
     other = other_page.get_by_role("textbox", name="Note of flag 1")
     eventually(other.input_value, "slow | from here: 100%")
     before = int(params(page)["flags"].split("_")[0])
-    show = page.get_by_role("button", name=re.compile("flag 1 at .*: show it"))
-    show.focus()
+    page.get_by_role("button", name=re.compile("flag 1 at .*: show it")).focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function(
         "([before]) => !location.hash.includes(`flags=${before}_`)", arg=[str(before)]
@@ -380,3 +382,176 @@ def test_everything_at_once_is_accessible(page, server, width):
         # Not of the page: its header has a test of its own.
         wide = page.evaluate("document.querySelector('main').scrollWidth")
         assert wide <= page.evaluate("document.querySelector('main').clientWidth")
+
+
+def test_of_many_steps_the_band_reads_what_its_pixels_show(page, server):
+    sizes = []
+    page.on(
+        "response",
+        lambda one: sizes.append(len(one.body())) if "view=steps" in one.url else None,
+    )
+    page.on("request", lambda one: sizes.append(10**9) if "step_breakdown" in one.url else None)
+    steps = api(server, "sessions/many_steps/tools/step_breakdown")["steps"]
+    open_timeline(page, server, "many_steps")
+    loaded(page)
+    band = page.locator(".tl-band.steps canvas")
+    eventually(lambda: band.get_attribute("aria-label"), f"{len(steps):,} steps")
+    assert sizes
+    assert max(sizes) < 200_000
+    page.keyboard.press("]")
+    page.wait_for_function("() => location.hash.includes('step=')")
+    page.keyboard.press("]")
+    page.keyboard.press("]")
+    page.keyboard.press("[")
+    middle = next(
+        place
+        for place, step in enumerate(steps)
+        if step["end_ps"] > (steps[0]["start_ps"] + steps[-1]["end_ps"]) / 2
+    )
+    wait_for_params(page, step=steps[middle + 1]["step_id"])
+    begin, end = shown(page)
+    step = steps[middle + 1]
+    assert begin < step["start_ps"] < step["end_ps"] < end
+    page.get_by_role("button", name="Steps (6,400)").click()
+    page.get_by_text("the first 2,000 of 6,400 steps").wait_for()
+
+
+def test_an_address_names_a_step_of_any_of_the_devices(page, server):
+    steps = api(server, "sessions/gpus/tools/step_breakdown")["steps"]
+    devices = sorted({one["device"] for one in steps})
+    own = [one for one in steps if one["device"] == devices[2]]
+    open_timeline(page, server, "gpus", step=f"{own[1]['step_id']}.2")
+    loaded(page)
+    begin, end = shown(page)
+    assert begin < own[1]["start_ps"] < own[1]["end_ps"] < end
+    page.keyboard.press("]")
+    wait_for_params(page, step=f"{own[2]['step_id']}.2")
+
+
+def test_steps_of_all_hosts_are_on_one_clock(page, server):
+    rows = api(server, "sessions/tf2_multihost/tools/step_breakdown", host="")["steps"]
+    hosts = sorted({one["host"] for one in rows})
+    own = sorted((one for one in rows if one["host"] == hosts[1]), key=lambda one: one["start_ps"])
+    open_timeline(page, server, "tf2_multihost", hosts="all", step=f"{own[3]['step_id']}.1")
+    page.locator(".tl-stepper").filter(has_text="(").wait_for()
+    begin, end = shown(page)
+    assert begin < own[3]["start_ps"] < own[3]["end_ps"] < end
+    page.keyboard.press("]")
+    wait_for_params(page, step=f"{own[4]['step_id']}.1")
+    band = page.locator(".tl-band.steps canvas")
+    eventually(lambda: band.get_attribute("aria-label"), f"{len(rows)} steps of 2 devices")
+
+
+@pytest.mark.parametrize("width", [1440, 800])
+def test_a_chosen_event_stays_in_view_when_the_part_below_opens(page, server, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    open_timeline(page, server, "tf2_cnn", q="MatMul")
+    page.get_by_role("searchbox").press("Enter")
+    page.wait_for_function("() => location.hash.includes('event=')")
+    page.locator("section[aria-label=Children]").wait_for()
+    found = api(server, "sessions/tf2_cnn/tools/timeline", view="search", search="MatMul")["first"]
+    place = """([line, row]) => {
+      const label = document.getElementById(`tl-fold-${line}`)?.closest(".tl-label");
+      const scroller = document.querySelector(".tl-scroller");
+      if (!label) return false;
+      const height = 17 * (row + 1);
+      const top = label.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+      return top + height > 0 && top + height <= scroller.clientHeight + 1;
+    }"""
+    eventually(lambda: page.evaluate(place, [found["line"], found["row"]]), expected=True)
+
+
+def test_a_step_of_a_finding_is_followed(page, server):
+    open_view(page, server, "/session/slow_step/timeline", tab="findings")
+    loaded(page)
+    page.locator(".finding").first.wait_for()
+    page.locator(".finding button[title='follows the step']").first.click()
+    page.wait_for_function("() => location.hash.includes('step=')")
+
+
+def test_the_timeline_and_its_counters_are_exported(page, server, tmp_path):
+    open_timeline(page, server, "slow_step")
+    loaded(page)
+    first, last = shown(page)
+    lanes = tool(server, "slow_step", view="lanes")
+    for name, columns in (
+        ("slow step timeline", "plane,line,row,start_ps,duration_ps,events,name,activity,event"),
+        ("slow step counters", "group,counter,start_ps,low,high,last"),
+    ):
+        saved = {}
+        for kind in ("CSV", "PNG"):
+            page.locator(f"summary[aria-label='Export {name}']").click()
+            with page.expect_download() as download:
+                page.locator("details.export[open]").get_by_role("button", name=kind).click()
+            saved[kind] = tmp_path / f"{name}.{kind}"
+            download.value.save_as(saved[kind])
+        assert saved["PNG"].read_bytes().startswith(b"\x89PNG")
+        with saved["CSV"].open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert ",".join(rows[0]) == columns
+        assert all(first <= int(row["start_ps"]) <= last for row in rows)
+        if "events" in rows[0]:
+            assert sum(int(row["events"]) for row in rows) == lanes["events"]
+        else:
+            own = tool(server, "slow_step", view="counter", width=1)
+            assert max(float(row["high"]) for row in rows) == max(own["high"])
+
+
+def test_lines_are_filtered_by_an_expression(page, other_page, server):
+    lines = tool(server, "slow_step", view="lanes")["line_name"]
+    open_timeline(page, server, "slow_step")
+    field = page.get_by_role("textbox", name="Show only lines whose name matches")
+    for text, keep in (
+        ("/eigen.-1[0-9]+$/", lambda name: "Eigen/-1" in name),
+        ("-/^.{0,60}(eigen|python)/", lambda name: not re.search("eigen|python", name.lower())),
+        ("python | /eigen.-1/", lambda name: re.search("python|eigen.-1", name.lower())),
+    ):
+        wanted = [name for name in lines if keep(name)]
+        assert 0 < len(wanted) < len(lines), text
+        field.fill(text)
+        wait_for_params(page, only=text)
+        eventually(lambda: names_of_lanes(page), wanted)
+    load_again(other_page, page.evaluate("location.href"))
+    other_page.wait_for_selector("canvas.tl-lanes[aria-busy=false]")
+    eventually(lambda: names_of_lanes(other_page), names_of_lanes(page))
+    # What would take a backtracking engine for ever.
+    field.fill("/(((.+)+)+)+(x+x+)+!/")
+    eventually(lambda: names_of_lanes(page), [])
+    field.fill("/python(/")
+    tells(page.locator(".tl-bar .bad"), "no expression: a ( without its )")
+    assert field.get_attribute("aria-invalid") == "true"
+    expect_accessible(page)
+    field.fill("/python/")
+    page.locator(".tl-bar .bad").wait_for(state="hidden")
+
+
+MATCHES = """async ([pairs]) => {
+  const place = new URL("assets/js/core/expression.js", location.href);
+  const { expression } = await import(place);
+  return pairs.map(([source, text]) => {
+    try { return expression(source)(text); } catch (error) { return error.message; }
+  });
+}"""
+
+
+def test_expressions_are_those_of_re2(page, server):
+    """Pairs of expressions and texts, against the service's own engine."""
+    open_view(page, server, "/session/slow_step/summary")
+    sources = [
+        "a", "^a", "a$", "stream #[0-9]+$", "(a+)+$", "(?:ab|c){2,3}x", "[^a-c]$", r"\d{2}",
+        r"\s\w+", "a.*b|c", "x?y*z+", "[]a]", r"[\d-]x", "^$", "", "tf_.*eigen", "a{0}b",
+        "(a|b)*?c", "a{2,}", r"\.", "[a-]x", r"\W\D\S",
+    ]  # fmt: skip
+    texts = [
+        "", "a", "ab", "Stream #12", "stream #x", "aaaaaaab", "ababx", "ccx", "abcab", "xyz", "zz",
+        "TF_xx_Eigen", "-x", "]", "5x", "b c", "a.b", "aa",
+    ]  # fmt: skip
+    pairs = [(source, text) for source in sources for text in texts]
+    expected = [bool(Pattern(f"(?i){source}").is_in([text])[0]) for source, text in pairs]
+    assert page.evaluate(MATCHES, [pairs]) == expected
+    bad = [
+        "(", "a)", "[a", "*a", r"\1", "(?=a)", "a{200}", "(((a{100}){100}){100})", "\\", "a" * 201,
+    ]  # fmt: skip
+    for told in page.evaluate(MATCHES, [[(one, "a") for one in bad]]):
+        assert isinstance(told, str)
+        assert "\n" not in told

@@ -126,8 +126,7 @@ def test_the_token_is_sent_with_the_file(serve, page, tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text(word)
     tokens.chmod(0o600)
-    logdir = make_logdir(tmp_path / "logs", "tf2_cnn")
-    server = serve(logdir, token_file=str(tokens), token=word)
+    server = serve(make_logdir(tmp_path / "logs", "tf2_cnn"), token_file=str(tokens), token=word)
     # Over also when it is refused: what nobody reads would keep it open.
     with page.expect_event("requestfinished", lambda one: one.url.endswith("/api/server")):
         page.goto(f"{server.url}/#/")

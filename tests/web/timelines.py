@@ -100,8 +100,7 @@ def place_of(page: Page, event: Any) -> tuple[float, float]:
     scrolled = page.evaluate("document.querySelector('.tl-scroller').scrollTop")
     top = line_tops(page)[str(event["line"])] - scrolled
     middle = event["start_ps"] + event["duration_ps"] / 2
-    x = (middle - first) / (last - first) * canvas_width(page)
-    return x, top + event["row"] * ROW_PX + 1
+    return ((middle - first) / (last - first) * canvas_width(page)), top + event["row"] * ROW_PX + 1
 
 
 def click_event(page: Page, event: Any) -> None:

@@ -37,8 +37,7 @@ def mutate(rng: Random, data: bytes, sized: list[tuple[int, int, int]]) -> bytes
     """``data`` damaged in one to three ways; ``sized`` is what `sized_fields` says of it."""
     first = rng.random()
     if sized and first < 0.45:
-        change = rng.choice((_lie, _lie, _wrap, _repeat, _drop, _swap))
-        data = change(rng, data, sized)
+        data = rng.choice((_lie, _lie, _wrap, _repeat, _drop, _swap))(rng, data, sized)
     elif first < 0.5:
         data = data[: rng.randrange(len(data) + 1)]
     for _ in range(rng.choice((0, 1, 1, 2)) if first < 0.5 else rng.choice((1, 1, 2, 3))):

@@ -334,8 +334,7 @@ def test_floats_are_right_to_the_last_bit_or_left_to_python(numbers):
 @_examples
 @given(st.lists(st.dictionaries(st.text(max_size=5), _any, max_size=5), max_size=4))
 def test_members_are_those_of_json_loads(objects):
-    texts = [json.dumps(item, indent=1) for item in objects]
-    buffer, starts, lengths = _column(texts)
+    buffer, starts, lengths = _column([json.dumps(item, indent=1) for item in objects])
     found = members_of(buffer, Spans(starts, lengths))
     read: list[dict] = [{} for _ in objects]
     for row in range(len(found.kind)):

@@ -1,17 +1,15 @@
-"""Tiny byte strings, one question each, the exact columns expected."""
+"""The kernel on messages by hand: right ones and damaged ones."""
 
 import struct
 
 import numpy as np
 import pytest
 from tests.each_row import each_row
-from tests.wire.wirebytes import fixed32, fixed64, len_field, tag, varint, varint_field
+from tests.wire.wirebytes import fixed64, len_field, tag, varint, varint_field
 from tests.wire.zoo import ZOO
 
 from peakline import schema
-from peakline.wire import Decoded, Plan, Spans, as_buffer, decode
-
-_NONE = Spans(np.zeros(0, np.int64), np.zeros(0, np.int64))
+from peakline.wire import Damage, Decoded, Plan, Spans, as_buffer, decode
 
 
 def number(name: str) -> int:
@@ -91,16 +89,6 @@ def test_nan_keeps_its_bits():
     assert table.array("double").view(np.uint64).tolist() == [0x7FF0000000000001]
 
 
-def test_absent_fields_are_zero_and_empty():
-    table = zoo(b"", "int64", "double", "bool", "string?", "maybe?")
-    assert values(table, "", "int64") == [0]
-    assert values(table, "", "double") == [0.0]
-    assert values(table, "", "bool") == [False]
-    assert values(table, "", "string?") == [False]
-    assert values(table, "", "maybe?") == [False]
-    assert texts(table, "", "string") == [b""]
-
-
 @each_row(
     ("kind", "given", "dtype"),
     [
@@ -124,8 +112,7 @@ def test_columns_are_as_narrow_as_their_values_allow(kind, given, dtype):
         in_container = zoo(data, kind, "zoos.key", containers=containers)
         assert in_container[kind].array("value").dtype == dtype
         assert values(in_container, kind) == given
-    entry = len_field(number("zoos"), len_field(2, data))
-    in_atom = zoo(entry, f"zoos.value.{kind}")
+    in_atom = zoo(len_field(number("zoos"), len_field(2, data)), f"zoos.value.{kind}")
     assert in_atom[f"zoos.value.{kind}"].array("value").dtype == dtype
     assert values(in_atom, f"zoos.value.{kind}") == given
 
@@ -140,38 +127,9 @@ def test_floating_point_keeps_its_width():
 # Varints and tags.
 
 
-@each_row("size", range(1, 11))
-def test_a_varint_may_be_longer_than_it_need_be(size):
-    assert values(zoo(tag(number("int64"), 0) + varint(5, size), "int64"), "", "int64") == [5]
-
-
 def test_bits_beyond_64_are_cut_off():
     decoded = zoo(tag(number("uint64"), 0) + b"\xff" * 9 + b"\x7f", "uint64")
     assert values(decoded, "", "uint64") == [2**64 - 1]
-    assert not decoded.damage
-
-
-@each_row("size", range(2, 6))
-def test_a_tag_may_be_longer_than_it_need_be(size):
-    decoded = zoo(tag(number("int64"), 0, size) + b"\x07", "int64")
-    assert values(decoded, "", "int64") == [7]
-
-
-def test_fields_beyond_the_plan_are_skipped():
-    unknown = (
-        varint_field(2**29 - 1, 5) + fixed32(9999, 1) + fixed64(300, 1) + len_field(77, b"abc")
-    )
-    decoded = zoo(unknown + varint_field(number("int64"), 3) + unknown, "int64")
-    assert values(decoded, "", "int64") == [3]
-    assert not decoded.damage
-
-
-def test_another_wire_type_makes_a_field_unknown():
-    as_fixed = fixed64(number("int64"), 9) + fixed32(number("string"), 9)
-    as_bytes = len_field(number("int64"), b"\x05") + varint_field(number("string_list"), 1)
-    decoded = zoo(varint_field(number("int64"), 4) + as_fixed + as_bytes, "int64", "string_list")
-    assert values(decoded, "", "int64") == [4]
-    assert decoded["string_list"].rows == 0
     assert not decoded.damage
 
 
@@ -192,41 +150,7 @@ def test_texts_that_are_no_utf8_become_replacement_characters():
     ) == ["a\ufffdb"]
 
 
-def test_repeated_strings_are_rows():
-    listed = number("bytes_list")
-    decoded = zoo(len_field(listed, b"") + len_field(listed, b"ab"), "bytes_list")
-    assert texts(decoded, "bytes_list") == [b"", b"ab"]
-    assert decoded["bytes_list"].parent.tolist() == [0, 0]
-
-
-def test_a_message_named_as_a_leaf_is_a_span():
-    leaf = varint_field(1, 5)
-    data = len_field(number("leaf"), leaf) + len_field(number("leaves"), leaf) * 2
-    decoded = zoo(data, "leaf?", "leaves")
-    assert texts(decoded, "", "leaf") == [leaf]
-    assert values(decoded, "", "leaf?") == [True]
-    assert texts(decoded, "leaves") == [leaf, leaf]
-
-
-def test_at_span_says_where_each_message_lies():
-    data = len_field(number("leaves"), b"") + len_field(number("leaves"), varint_field(1, 9))
-    decoded = zoo(data, "leaves.@span", "leaves.id", "@span")
-    assert texts(decoded, "leaves", "@span") == [b"", varint_field(1, 9)]
-    assert texts(decoded, "", "@span") == [data]
-
-
-def test_at_alone_counts_rows():
-    decoded = zoo(len_field(number("leaves"), b"") * 3, "leaves.@")
-    assert decoded["leaves"].rows == 3
-    assert decoded["leaves"].columns == {}
-
-
 # Merging, oneofs, maps, recursion.
-
-
-def test_the_last_singular_value_wins():
-    data = varint_field(number("int64"), 1) + varint_field(number("int64"), 2)
-    assert values(zoo(data, "int64"), "", "int64") == [2]
 
 
 def test_the_parts_of_a_split_message_merge():
@@ -240,14 +164,6 @@ def test_the_parts_of_a_split_message_merge():
     assert decoded["leaf.many"].parent.tolist() == [0, 0]
 
 
-def test_a_missing_message_is_no_row():
-    decoded = zoo(len_field(number("zoos"), b"") + len_field(number("zoos"), len_field(2, b"")),
-                  "zoos.value.leaf.id", "zoos.value.int64")  # fmt: skip
-    assert decoded["zoos"].rows == 2
-    assert decoded["zoos.value"].parent.tolist() == [1]
-    assert decoded["zoos.value.leaf"].rows == 0
-
-
 def test_the_last_member_of_a_oneof_wins():
     data = len_field(number("pick_string"), b"abc") + varint_field(number("pick_bool"), 1)
     decoded = zoo(data, "pick_string?", "pick_bool?", "pick_leaf.id")
@@ -255,57 +171,6 @@ def test_the_last_member_of_a_oneof_wins():
     assert texts(decoded, "", "pick_string") == [b""]
     assert values(decoded, "", "pick_string?") == [False]
     assert values(decoded, "", "pick_bool?") == [True]
-
-
-def test_a_member_nobody_asked_for_switches_too():
-    data = varint_field(number("pick_bool"), 1) + len_field(number("pick_tree"), b"")
-    decoded = zoo(data, "pick_bool?")
-    assert values(decoded, "", "pick.case") == [number("pick_tree")]
-    assert values(decoded, "", "pick_bool") == [False]
-    assert values(decoded, "", "pick_bool?") == [False]
-
-
-def test_a_replaced_message_takes_its_rows_with_it():
-    tree = number("pick_tree")
-    kid = len_field(4, varint_field(1, 2) + len_field(4, len_field(4, varint_field(1, 4))))
-    data = len_field(tree, kid) + varint_field(number("pick_bool"), 0) + len_field(tree, kid)
-    decoded = zoo(data + varint_field(number("pick_uint64"), 1), "pick_tree.**")
-    assert {path: t.rows for path, t in decoded.tables.items() if t.rows} == {"": 1}
-    again = zoo(data, "pick_tree.**")
-    assert again["pick_tree"].parent.tolist() == [0]
-    assert values(again, "pick_tree.kids", "id") == [1, 0, 2]
-    order = list(again.tables)
-    above = [order[index] for index in values(again, "pick_tree.kids", "@parent_table")]
-    assert above == ["pick_tree", "pick_tree.kids", "pick_tree.kids"]
-    assert again["pick_tree.kids"].parent.tolist() == [0, 0, 1]
-
-
-def test_a_oneof_as_one_column():
-    pick = [fd.name for fd in ZOO.oneofs_by_name["pick"].fields]
-    members = {
-        "pick_sint64": (varint_field(number("pick_sint64"), 3), -2, 0),
-        "pick_float": (fixed32(number("pick_float"), 0xBFC00000), 0xBFC00000 - 2**32, 0),
-        "pick_double": (fixed64(number("pick_double"), 2**63), -(2**63), 0),
-        "pick_bool": (varint_field(number("pick_bool"), 9), 1, 0),
-        "pick_string": (len_field(number("pick_string"), b"abc"), None, 3),
-        "pick_fixed32": (fixed32(number("pick_fixed32"), 2**32 - 1), 2**32 - 1, 0),
-        "pick_uint64": (varint_field(number("pick_uint64"), 2**64 - 1), -1, 0),
-        "pick_leaf": (len_field(number("pick_leaf"), varint_field(1, 1)), None, 2),
-        "pick_tree": (len_field(number("pick_tree"), b""), None, 0),
-    }
-    assert list(members) == pick
-    entries = b"".join(len_field(number("zoos"), len_field(2, m[0])) for m in members.values())
-    union = zoo(entries + len_field(number("zoos"), len_field(2, b"")), "zoos.value.pick")[
-        "zoos.value"
-    ].union("pick")
-    assert union.case.tolist() == [number(name) for name in pick] + [0]
-    assert union.length.tolist() == [m[2] for m in members.values()] + [0]
-    assert union.bits.tolist()[-1] == 0
-    for (name, (_, bits, _)), found in zip(members.items(), union.bits.tolist(), strict=False):
-        if bits is not None:
-            assert found == bits, name
-    start = union.bits.tolist()[4]
-    assert entries[start : start + 3] == b"abc"
 
 
 def test_map_entries_are_rows_in_order_with_their_defaults():
@@ -318,31 +183,6 @@ def test_map_entries_are_rows_in_order_with_their_defaults():
     assert values(decoded, "numbers", "key") == [-2, -2, 0, 0, -2]
     assert values(decoded, "numbers", "key?") == [True, True, False, False, True]
     assert values(decoded, "numbers", "value") == [1.0, 0.0, 1.0, 0.0, 1.0]
-
-
-def test_a_message_that_recurs_is_one_table():
-    inner = varint_field(1, 6)
-    data = len_field(number("trees"), len_field(4, inner) + len_field(5, len_field(4, inner)))
-    decoded = zoo(data, "trees.**")
-    assert values(decoded, "trees", "id") == [0, 3, 0, 3]
-    order = list(decoded.tables)
-    assert [order[i] for i in values(decoded, "trees", "@parent_table")] == ["", *["trees"] * 3]
-    assert decoded["trees"].parent.tolist() == [0, 0, 0, 2]
-
-
-def test_singular_recursion_is_left_as_a_span():
-    left = len_field(3, varint_field(1, 2))
-    decoded = zoo(len_field(number("tree"), left), "tree.**")
-    assert texts(decoded, "tree", "left") == [varint_field(1, 2)]
-
-
-def test_maps_recur_too():
-    tree = varint_field(1, 2)
-    entry = len_field(6, len_field(1, b"k") + len_field(2, tree))
-    decoded = zoo(len_field(number("tree"), len_field(6, len_field(2, entry))), "tree.**")
-    assert texts(decoded, "tree.named", "key") == [b"", b"k"]
-    assert values(decoded, "tree.named.value", "id") == [0, 1]
-    assert decoded["tree.named.value"].parent.tolist() == [0, 1]
 
 
 # Buffers and spans.
@@ -359,26 +199,6 @@ def test_an_empty_buffer_is_one_root_without_anything(containers):
     assert not decoded.damage
 
 
-def test_no_spans_are_no_roots():
-    decoded = zoo(varint_field(number("int64"), 1), "int64", spans=_NONE)
-    assert decoded[""].rows == 0
-    assert not decoded.damage
-
-
-def test_every_span_is_a_root():
-    leaf = varint_field(1, 7)
-    data = len_field(number("leaves"), leaf) * 3
-    plan = Plan(ZOO.fields_by_name["leaf"].message_type, ["id", "many"])
-    spans = Spans(np.array([6, 0, 2, 3]), np.zeros(4, np.int64))
-    empty = decode(as_buffer(data), plan, spans)
-    assert values(empty, "", "id") == [0, 0, 0, 0]
-    size = len(data) // 3
-    starts = np.array([2 * size, 0, size], np.uint32) + size - len(leaf)
-    three = decode(as_buffer(data), plan, Spans(starts, np.full(3, len(leaf), np.uint8)))
-    assert values(three, "", "id") == [7, 7, 7]
-    assert three[""].parent.tolist() == [0, 1, 2]
-
-
 @each_row(
     ("start", "length"),
     [(-1, 1), (0, 11), (11, 0), (10, 1), (5, -1), (2**62, 2**62), (2**63 - 1, 1), (0, 2**63 - 1)],
@@ -392,8 +212,285 @@ def test_spans_outside_the_buffer_are_refused(start, length):
 
 @each_row("kind", [bytes, bytearray, memoryview])
 def test_any_bytes_like_object_is_a_buffer(kind):
-    data = varint_field(number("int64"), 5)
-    buffer = as_buffer(kind(data))
+    buffer = as_buffer(kind(varint_field(number("int64"), 5)))
     assert not buffer.flags.writeable
     assert values(decode(buffer, Plan(ZOO, ["int64"])), "", "int64") == [5]
     assert as_buffer(kind(b"")).size == 0
+
+
+_SPACE = schema.descriptor("tensorflow.profiler.XSpace")
+_PATHS = ("hostnames", "planes.name", "planes.id", "planes.lines.name", "planes.lines.id",
+          "planes.lines.events.metadata_id", "planes.lines.events.stats.int64_value")  # fmt: skip
+_CONTAINERS = ("", "planes", "planes.lines")
+
+
+def zoo_of_kernel_damage(data: bytes, *paths: str, containers=("",)) -> Decoded:
+    return decode(as_buffer(data), Plan(ZOO, paths, containers=containers))
+
+
+def space(data: bytes, paths=_PATHS, containers=_CONTAINERS) -> Decoded:
+    return decode(as_buffer(data), Plan(_SPACE, paths, containers=containers))
+
+
+def ids(decoded: Decoded, path: str = "planes.lines.events", column: str = "metadata_id") -> list:
+    return decoded[path].array(column).tolist()
+
+
+def event(metadata_id: int, *stats: bytes) -> bytes:
+    """A field of XLine."""
+    return len_field(4, varint_field(1, metadata_id) + b"".join(len_field(4, s) for s in stats))
+
+
+def line(*fields: bytes) -> bytes:
+    """A field of XPlane."""
+    return len_field(3, b"".join(fields))
+
+
+# What breaks a message.
+
+_BROKEN = {
+    "tag 0": b"\x00\x00",
+    "tag of number 0": tag(0, 2) + b"\x01a",
+    "overlong tag": varint(number("int64") << 3, 6) + b"\x01",
+    "tag above 32 bits": varint(number("int64") << 3 | 1 << 32) + b"\x01",
+    "cut tag": b"\x80",
+    "varint of 11 bytes": tag(number("int64"), 0) + b"\x80" * 10 + b"\x01",
+    "cut varint": tag(number("int64"), 0) + b"\x80",
+    "no varint": tag(number("int64"), 0),
+    "cut fixed32": tag(number("float"), 5) + bytes(3),
+    "cut fixed64": tag(number("double"), 1) + bytes(7),
+    "cut length": tag(number("string"), 2) + b"\xff",
+    "length too long": tag(number("string"), 2) + b"\x02a",
+    "length of 2**64 - 1": tag(number("string"), 2) + varint(-1) + b"a",
+    "length of 2**63": tag(number("string"), 2) + varint(2**63) + b"a",
+    "wire type 6": tag(number("string"), 6) + b"\x00",
+    "wire type 7": tag(number("string"), 7) + b"\x00",
+    "unknown wire type 6": tag(999, 6),
+    "unknown length too long": tag(999, 2) + b"\x01",
+    "unknown cut varint": tag(999, 0) + b"\xff" * 3,
+    "message too long": tag(number("leaf"), 2) + b"\x03\x08\x01",
+    "cut inside a message": len_field(number("leaf"), b"\x08"),
+    "cut packed varint": len_field(number("int64_list"), b"\x01\x80"),
+    "packed varint of 11 bytes": len_field(number("int64_list"), b"\x80" * 10 + b"\x01"),
+    "cut packed fixed32": len_field(number("fixed32_list"), bytes(7)),
+    "cut packed fixed64": len_field(number("double_list"), bytes(9)),
+}
+_ASKED = ("int64", "float", "double", "string", "leaf.id", "int64_list", "fixed32_list",
+          "double_list", "bool")  # fmt: skip
+
+
+@each_row("broken", _BROKEN.values())
+def test_a_broken_atom_is_dropped_alone(broken):
+    whole = len_field(
+        number("zoos"), varint_field(1, 5) + len_field(2, varint_field(number("bool"), 1))
+    )
+    half = varint_field(1, 6) + len_field(2, varint_field(number("int64_list"), 1) + broken)
+    data = whole + len_field(number("zoos"), half) + whole
+    decoded = zoo_of_kernel_damage(data, "zoos.key", *(f"zoos.value.{name}" for name in _ASKED))
+    assert ids(decoded, "zoos", "key") == [5, 5]
+    assert ids(decoded, "zoos.value", "bool") == [True, True]
+    assert decoded["zoos.value"].parent.tolist() == [0, 1]
+    assert decoded["zoos.value.int64_list"].rows == 0
+    assert decoded["zoos.value.leaf"].rows == 0
+    damage = decoded.damage
+    assert damage.places == 1
+    assert len(whole) < damage.first_offset < len(data) - len(whole)
+    assert 0 < damage.skipped_bytes <= len(broken)
+    assert damage.groups == damage.missing_bytes == 0
+
+
+@each_row("broken", _BROKEN.values())
+def test_a_broken_container_keeps_what_stands_before(broken):
+    before = varint_field(number("bool"), 1) + len_field(number("leaves"), varint_field(1, 3))
+    decoded = zoo_of_kernel_damage(before + broken, *_ASKED, "leaves.id")
+    assert ids(decoded, "", "bool") == [True]
+    assert ids(decoded, "leaves", "id") == [3]
+    assert decoded.damage.places == 1
+    assert decoded.damage.first_offset >= len(before)
+    assert bool(decoded.damage)
+
+
+def test_groups_are_refused_and_counted():
+    group = tag(60, 3) + varint_field(1, 1) + tag(60, 4)
+    leaf = number("leaves")
+    atom = len_field(leaf, varint_field(1, 1) + group)
+    decoded = zoo_of_kernel_damage(atom + len_field(leaf, varint_field(1, 2)) + group, "leaves.id")
+    assert ids(decoded, "leaves", "id") == [2]
+    first = len(atom) - len(group)
+    assert decoded.damage == Damage(2, 2 * len(group), first, 0, 2)
+
+
+def test_the_damage_of_a_length_inside_an_atom():
+    good, bad = event(1, varint_field(4, 7)), len_field(4, varint_field(1, 2) + tag(4, 2) + b"\x05")
+    plane = len_field(2, b"name") + line(good, bad, event(3))
+    decoded = space(len_field(1, plane) + len_field(4, b"host"))
+    assert ids(decoded) == [1, 3]
+    assert ids(decoded, "planes.lines.events.stats", "int64_value") == [7]
+    assert decoded["hostnames"].rows == 1
+    at = (len_field(1, plane) + b"").index(tag(4, 2) + b"\x05" + event(3))
+    assert decoded.damage == Damage(places=1, skipped_bytes=2, first_offset=at)
+
+
+def test_a_too_long_stat_costs_only_the_stat():
+    stat = len_field(4, tag(5, 2) + b"\x09ab")
+    plane = line(
+        len_field(4, varint_field(1, 2) + stat + len_field(4, varint_field(4, 6))), event(3)
+    )
+    decoded = space(len_field(1, plane))
+    assert ids(decoded) == [2, 3]
+    assert ids(decoded, "planes.lines.events.stats", "int64_value") == [6]
+    assert decoded["planes.lines.events.stats"].parent.tolist() == [0]
+    assert (decoded.damage.places, decoded.damage.skipped_bytes) == (1, 4)
+
+
+def test_a_length_that_reaches_beyond_a_container():
+    lines = line(event(1)) + tag(3, 2) + varint(1000) + event(2)
+    data = len_field(1, len_field(2, b"one") + lines) + len_field(
+        1, len_field(2, b"two") + line(event(3))
+    )
+    decoded = space(data)
+    assert decoded["planes"].spans("name").texts(as_buffer(data)) == ["one", "two"]
+    assert ids(decoded) == [1, 2, 3]
+    assert decoded["planes.lines"].parent.tolist() == [0, 0, 1]
+    assert decoded.damage == Damage(1, 0, data.index(tag(3, 2) + varint(1000)))
+
+
+def test_a_length_that_reaches_beyond_the_buffer_tells_how_much_is_missing():
+    lines = line(event(1)) + tag(3, 2) + varint(1000) + event(2)
+    decoded = space(tag(1, 2) + varint(len(lines) + 1000) + lines)
+    assert ids(decoded) == [1, 2]
+    assert decoded.damage == Damage(1, 0, 0, missing_bytes=1000)
+
+
+def test_every_container_that_was_cut_is_counted():
+    lying = len_field(1, line(event(1)) + tag(3, 2) + varint(1000) + event(2))
+    less = len_field(1, tag(3, 2) + varint(500) + event(3))
+    decoded = space(lying + less + lying + len_field(4, b"host"))
+    assert ids(decoded) == [1, 2, 3, 1, 2]
+    assert decoded.damage == Damage(3, 0, lying.index(tag(3, 2) + varint(1000)), 0)
+
+
+def test_damage_in_a_container_costs_the_rest_of_it_and_no_more():
+    first = line(varint_field(1, 5), event(1), b"\x00", event(2))
+    data = len_field(1, varint_field(1, 9) + first + line(event(3))) + len_field(4, b"h")
+    decoded = space(data)
+    assert ids(decoded) == [1, 3]
+    assert ids(decoded, "planes", "id") == [9]
+    assert ids(decoded, "planes.lines", "id") == [5, 0]
+    assert decoded["hostnames"].rows == 1
+    at = data.index(b"\x00" + event(2))
+    assert decoded.damage == Damage(1, 1 + len(event(2)), at)
+
+
+@each_row("tail", [b"\x22", b"\x22\x80", b"\x22\x01", b"\x00", b"\x80", b"\x08"])
+@each_row("atoms", range(4))
+def test_a_broken_field_after_atoms_is_seen(tail, atoms):
+    data = len_field(1, line(len_field(4, b"") * atoms + tail))
+    decoded = space(data)
+    assert decoded["planes.lines.events"].rows == atoms
+    assert decoded.damage == Damage(1, len(tail), len(data) - len(tail))
+
+
+# Truncation.
+
+
+def _truncatable() -> tuple[bytes, list[int], list[int], list[int]]:
+    """An XSpace of one plane; and where its events, its lines' and the plane's contents end."""
+    events = [event(n, varint_field(4, n), varint_field(4, -n)) for n in range(1, 7)]
+    head = len_field(2, b"/host:CPU") + varint_field(1, 1)
+    lines = [line(varint_field(1, 7), *events[:4]), line(*events[4:], varint_field(1, 8))]
+    plane = head + b"".join(lines)
+    data = len_field(1, plane)
+    at = len(data) - len(plane)
+    ends, begins, cursor = [], [], at + len(head)
+    for text, held in zip(lines, (events[:4], events[4:]), strict=True):
+        inside = cursor + text.index(held[0])
+        begins.append(inside - (2 if text is lines[0] else 0))
+        for one in held:
+            inside += len(one)
+            ends.append(inside)
+        cursor += len(text)
+    return data, ends, begins, [at]
+
+
+@each_row("paths", [_PATHS, ("planes.lines.events.metadata_id",)])
+def test_truncated_anywhere_what_is_whole_is_kept(paths):
+    data, ends, begins, (plane_at,) = _truncatable()
+    for cut in range(len(data)):
+        decoded = space(data[:cut], paths)
+        assert ids(decoded) == [n for n, end in enumerate(ends, 1) if end <= cut], cut
+        assert decoded["planes"].rows == int(cut >= plane_at)
+        assert decoded["planes.lines"].rows == sum(begin <= cut for begin in begins), cut
+        damage = decoded.damage
+        assert bool(damage) == (cut > 0), cut
+        if cut >= plane_at:
+            assert damage.missing_bytes == len(data) - cut
+            assert damage.first_offset == 0
+    assert not space(data, paths).damage
+
+
+def test_truncated_anywhere_spans_of_lines_reach_to_the_end():
+    data, _, begins, _ = _truncatable()
+    for cut in range(begins[0], len(data)):
+        spans = space(data[:cut], ("planes.lines",), ("", "planes"))["planes.lines"].spans("value")
+        assert len(spans) == sum(begin <= cut for begin in begins)
+        last = int(spans.start[-1]) + int(spans.length[-1])
+        assert last == cut or (len(spans) == 1 and begins[1] > cut)
+
+
+def test_truncated_anywhere_atoms_in_the_root_are_whole_or_gone():
+    leaf = len_field(number("leaves"), varint_field(1, 5) + len_field(2, b"name"))
+    for cut in range(3 * len(leaf) + 1):
+        decoded = zoo_of_kernel_damage((leaf * 3)[:cut], "leaves.id")
+        assert decoded["leaves"].rows == cut // len(leaf)
+        assert bool(decoded.damage) == (cut % len(leaf) > 0)
+
+
+# Depth.
+
+
+@each_row("containers", [("",), ("", "trees", "trees.named")])
+@each_row("depth", [99, 100, 101, 1000])
+def test_messages_nested_deeper_than_protobuf_allows_are_damage(containers, depth):
+    deep = varint_field(1, 2)
+    for _ in range(depth - 1):
+        deep = len_field(4, deep)
+    data = len_field(number("trees"), deep) + len_field(number("trees"), varint_field(1, 4))
+    decoded = zoo_of_kernel_damage(data, "trees.**", containers=containers)
+    assert decoded.damage.places == int(depth > 100)
+    assert ids(decoded, "trees", "id")[-1] == 2
+    if depth <= 100:
+        assert decoded["trees"].rows == depth + 1
+        assert ids(decoded, "trees", "id")[-2] == 1
+
+
+def test_what_is_not_descended_into_may_be_any_depth():
+    deep = b""
+    for _ in range(500):
+        deep = len_field(4, deep)
+    decoded = zoo_of_kernel_damage(
+        len_field(number("trees"), deep + varint_field(1, 2)), "trees.id"
+    )
+    assert ids(decoded, "trees", "id") == [1]
+    assert not decoded.damage
+
+
+# Damage as a value.
+
+
+def test_damage_adds_up():
+    one, two = Damage(1, 5, 70, 9, 0), Damage(2, 1, 30, 4, 1)
+    assert one + two == Damage(3, 6, 30, 9, 1)
+    assert Damage() + two == two
+    assert one + Damage() == one
+    assert not Damage()
+    assert Damage(places=1)
+
+
+def test_damage_is_counted_once_over_all_pieces():
+    bad = len_field(4, varint_field(1, 2) + fixed64(2, 1)[:-1])
+    plane = len_field(1, line(*([event(1), bad] * 20)) + b"\x00")
+    damage = space(plane * 3).damage
+    assert damage.places == 63
+    assert damage.skipped_bytes == 3 * (20 * 8 + 1)
+    assert damage.first_offset == plane.index(bad) + 4

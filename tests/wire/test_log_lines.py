@@ -218,8 +218,7 @@ def test_more_output_than_there_is_room_for(monkeypatch):
 
 def test_output_is_valid_until_the_next_call(real_log):
     scanner = MemoryLogScanner()
-    first = scanner.feed(real_log)
-    assert MemoryLog.FromString(first.tobytes()).record
+    assert MemoryLog.FromString(scanner.feed(real_log).tobytes()).record
     assert scanner.feed(b"").size == 0
 
 

@@ -27,8 +27,7 @@ def number(name: str) -> int:
 
 def _space() -> bytes:
     stat = len_field(4, varint_field(1, 1) + varint_field(3, 2**40))
-    event = len_field(4, varint_field(1, 7) + stat * 2)
-    line = len_field(3, event * 5 + varint_field(1, 3))
+    line = len_field(3, len_field(4, varint_field(1, 7) + stat * 2) * 5 + varint_field(1, 3))
     plane = len_field(1, line * 2 + len_field(2, b"name") + line)
     return plane + len_field(4, b"host") + len_field(1, b"") + plane
 
@@ -60,8 +59,7 @@ def test_rows_of_atoms_count_from_zero_in_every_part():
 
 def test_the_last_part_has_every_container_and_no_atom():
     data = as_buffer(_space())
-    plan = Plan(_SPACE, _PATHS, containers=_CONTAINERS)
-    *_, last = stream(data, plan, piece_bytes=10)
+    *_, last = stream(data, Plan(_SPACE, _PATHS, containers=_CONTAINERS), piece_bytes=10)
     assert last.tables["planes.lines.events"].rows == 0
     assert last.tables["planes"].spans("name").texts(data) == ["name", "", "name"]
     assert last.tables["planes.lines"].array("id").tolist() == [3] * 6
@@ -171,8 +169,7 @@ def test_positions_of_a_filter_fit_their_column(count):
     plan = Plan(ZOO, ["leaves.id"], keep={"leaves.id": ids})
     first, *_ = stream(as_buffer(data), plan)
     assert first.tables["leaves"].array("id").tolist() == list(range(count))
-    whole = decode(as_buffer(data), plan)
-    assert whole["leaves"].array("id").tolist() == list(range(count))
+    assert decode(as_buffer(data), plan)["leaves"].array("id").tolist() == list(range(count))
 
 
 @each_row("many", [200, 300, 70000])

@@ -54,18 +54,6 @@ def test_one_string_larger_than_the_pool():
     ]  # fmt: skip
 
 
-def test_a_string_is_one_code_whatever_stands_beside_it():
-    interner = Interner()
-    assert interner.add(*laid_out([b"name"], gap=b":0")).tolist() == [0]
-    assert interner.add(*laid_out([b"other", b"name"])).tolist() == [1, 0]
-
-
-def test_bytes_that_are_no_text_stay_apart():
-    interner = Interner()
-    assert interner.add(*laid_out([b"\xff", b"\xfe", "é".encode()])).tolist() == [0, 1, 2]
-    assert interner.values == ["\ufffd", "\ufffd", "é"]
-
-
 def test_an_unknown_string_has_no_code():
     interner = Interner()
     assert interner.add_bytes(b"known") == 0

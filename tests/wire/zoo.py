@@ -21,8 +21,7 @@ repeated one of that name with ``_list`` behind it."""
 
 def _field(message: DescriptorProto, name: str, kind: int, *, repeated: bool = False) -> _FD:
     label = _FD.LABEL_REPEATED if repeated else _FD.LABEL_OPTIONAL
-    number = 1 + len(message.field)
-    return message.field.add(name=name, number=number, label=label, type=kind)
+    return message.field.add(name=name, number=(1 + len(message.field)), label=label, type=kind)
 
 
 def _message(

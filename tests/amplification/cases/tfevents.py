@@ -2,7 +2,7 @@
 
 from tests.amplification.cases import graph_def, run_metadata
 from tests.amplification.wire import many, number, part, repeated
-from tests.sources.format_samples import events_record
+from tests.formats.format_samples import events_record
 
 _VERSION = events_record(part(3, "brain.Event:2"))
 

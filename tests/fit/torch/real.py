@@ -53,8 +53,7 @@ def build(wheels: list[Path], folder: Path) -> Path:
         with zipfile.ZipFile(wheel) as archive:
             names = [name for name in archive.namelist() if _WANTED.fullmatch(name)]
             archive.extractall(folder, names)
-    cuda = f"-I{folder}/nvidia/cu13/include"
-    common = ["g++", "-std=c++20", "-O1", cuda]
+    common = ["g++", "-std=c++20", "-O1", f"-I{folder}/nvidia/cu13/include"]
     runtime, nvml = folder / "libcudart.so.13", folder / "libnvidia-ml.so.1"
     for library, source in ((runtime, "fake_cuda"), (nvml, "fake_nvml")):
         command = [*common, "-fPIC", "-shared", f"{HERE}/{source}.cpp", "-o", str(library)]
@@ -67,29 +66,19 @@ def build(wheels: list[Path], folder: Path) -> Path:
     subprocess.run(
         [
             *common,
-            "-w",
-            f"-I{folder}/torch/include",
-            f"{HERE}/drive.cpp",
-            "-o",
-            str(program),
-            f"-L{libraries}",
-            "-lc10_cuda",
-            "-lc10",
-            "-Wl,--no-as-needed",
-            str(runtime),
-            str(nvml),
+            "-w", f"-I{folder}/torch/include", f"{HERE}/drive.cpp", "-o", str(program),
+            f"-L{libraries}", "-lc10_cuda", "-lc10", "-Wl,--no-as-needed", str(runtime), str(nvml),
             f"-Wl,-rpath,{folder}:{libraries}",
         ],
         check=True,
-    )
+    )  # fmt: skip
     return program
 
 
 def version(folder: Path) -> str:
     """The version of PyTorch and its commit."""
     text = (folder / "torch/version.py").read_text()
-    found = re.findall(r"(__version__|git_version) = '(.*)'", text)
-    return " ".join(value for _, value in found)
+    return " ".join(value for _, value in re.findall(r"(__version__|git_version) = '(.*)'", text))
 
 
 def run(
@@ -136,19 +125,14 @@ def to_snapshot(ran: dict[str, Any]) -> dict[str, Any]:
         address, total, requested, allocated, active, stream, large, expandable, *rest = row
         pool_1, pool_2, _, blocks = rest
         segment = {
-            "device": 0,
-            "address": address,
-            "total_size": total,
-            "allocated_size": allocated,
-            "active_size": active,
-            "requested_size": requested,
-            "stream": stream,
+            "device": 0, "address": address, "total_size": total, "allocated_size": allocated,
+            "active_size": active, "requested_size": requested, "stream": stream,
             "segment_type": "large" if large else "small",
             "segment_pool_id": (pool_1, pool_2),
             "is_expandable": bool(expandable),
             "frames": [],
             "blocks": [],
-        }
+        }  # fmt: skip
         for size, wanted, is_allocated, is_active in blocks:
             segment["blocks"].append(
                 {

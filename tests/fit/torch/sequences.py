@@ -472,25 +472,10 @@ def shifting() -> Requests:
 
 
 MAKERS: tuple[Callable[[], Requests], ...] = (
-    train_convolutions,
-    train_transformer,
-    growing_lengths,
-    varying_batches,
-    key_value_cache,
-    small_tensors,
-    prefetching,
-    three_streams,
-    graph_pool,
-    two_pools,
-    epochs,
-    big_blocks,
-    long_lived,
-    random_sizes,
-    edge_sizes,
-    checkpointing,
-    limited,
-    shifting,
-)
+    train_convolutions, train_transformer, growing_lengths, varying_batches, key_value_cache,
+    small_tensors, prefetching, three_streams, graph_pool, two_pools, epochs, big_blocks,
+    long_lived, random_sizes, edge_sizes, checkpointing, limited, shifting,
+)  # fmt: skip
 
 
 def sequences() -> dict[str, list[Request]]:

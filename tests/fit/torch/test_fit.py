@@ -26,8 +26,7 @@ EVERY = 9
 
 def replayed(name):
     with peakline.open(truth.DATA / name / "snapshot_start.pickle.gz") as profile:
-        history = read_history(profile.columns("allocator_events"))
-        return replayed_of(profile, history, 0)
+        return replayed_of(profile, read_history(profile.columns("allocator_events")), 0)
 
 
 @each_sample(

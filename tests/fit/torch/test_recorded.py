@@ -43,8 +43,7 @@ def test_a_snapshot_has_the_addresses_of_the_run(name):
         if (one.settings, one.capacity_mib) == ("", AMPLE_MIB)
     )
     for which in ("start", "middle"):
-        snapshot = truth.snapshot(name, which)
-        trace = snapshot["device_traces"][0]
+        trace = truth.snapshot(name, which)["device_traces"][0]
         allocated = [entry["addr"] for entry in trace if entry["action"] == "alloc"]
         assert allocated == addresses[len(addresses) - len(allocated) :]
         assert which == "middle" or len(allocated) == len(addresses)
