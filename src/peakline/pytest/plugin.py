@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peakline.errors import PeaklineError, UsageError
-from peakline.pytest.frameworks import Jax, TensorFlow, Torch, use_bfc
 from peakline.pytest.marks import FRAMEWORKS, LIMITS, MARKS, choose_framework, wanted_by
-from peakline.pytest.recorder import Recorder
 from peakline.text import size_text
 
 if TYPE_CHECKING:
     from peakline.check.allowance import Run
     from peakline.pytest.baselines import Baselines
     from peakline.pytest.marks import Wanted
-    from peakline.pytest.recorder import Framework
+    from peakline.pytest.recorder import Framework, Recorder
 
 _BASELINES = pytest.StashKey["Baselines"]()
 _RECORDER = pytest.StashKey["Recorder"]()
@@ -93,6 +91,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     """Choose TensorFlow's allocator before a conftest can import TensorFlow."""
     options = early_config.known_args_namespace
     if options.peakline_tf_bfc or early_config.getini("peakline_tensorflow_bfc"):
+        from peakline.pytest.frameworks import use_bfc
+
         try:
             use_bfc()
         except PeaklineError as error:
@@ -160,6 +160,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def _recorder_of(item: pytest.Item) -> Recorder:
     """The one recorder of a test, which is closed after the test."""
     if _RECORDER not in item.stash:
+        from peakline.pytest.recorder import Recorder
+
         recorder = Recorder()
         item.stash[_RECORDER] = recorder
 
@@ -173,9 +175,15 @@ def _recorder_of(item: pytest.Item) -> Recorder:
 
 def _framework(name: str) -> Framework:
     if name == "jax":
+        from peakline.pytest.frameworks import Jax
+
         return Jax()
     if name == "torch":
+        from peakline.pytest.frameworks import Torch
+
         return Torch()
+    from peakline.pytest.frameworks import TensorFlow
+
     return TensorFlow()
 
 
