@@ -6,7 +6,6 @@ import random
 import pytest
 from tests.each_row import each_row
 from tests.engine.ending import DATA, EndingAt
-from tests.reference.xspace_builder import Ref
 
 import peakline
 from peakline.deadline import within
@@ -21,7 +20,7 @@ from peakline.formats.xplane.presence import (
     names_in,
 )
 from peakline.schema import XSpace
-from reference.xspace_builder import SpaceBuilder, Uint
+from reference.xspace_builder import Ref, SpaceBuilder, Uint
 
 MEMORY = {
     "allocator_name": "GPU_0_bfc", "bytes_reserved": 0, "bytes_allocated": 256,
