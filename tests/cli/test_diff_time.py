@@ -46,7 +46,8 @@ def test_the_screen(peakline):
 def test_the_json(peakline):
     told = json.loads(peakline("diff", *PAIR, "--json").out)["time"]
     assert list(told) == [
-        "before", "after", "chance", "parts", "ops_per", "ops", "other_ops", "findings", "notes",
+        "before", "after", "chance", "is_chance", "parts", "ops_per", "ops", "other_ops",
+        "findings", "notes",
     ]  # fmt: skip
     steps = json.loads(peakline("steps", PAIR[0], "--json").out)
     assert told["before"]["times"] == steps["times"]
@@ -59,7 +60,7 @@ def test_the_json(peakline):
         "side": "host", "op": "jit(train)/jvp()/dot_general", "op_type": "dot_general",
         "change": "time", "was": None, "before_ps": 15476846667, "after_ps": 1926533417,
         "delta_ps": -13550313250, "before_runs": 2.0, "after_runs": 2.0,
-        "before_ops": 1, "after_ops": 1,
+        "before_ops": 1, "after_ops": 1, "text": "",
     }  # fmt: skip
 
 

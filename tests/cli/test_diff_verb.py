@@ -99,6 +99,7 @@ def test_the_json(peakline, two):
             "data_type": "float",
             "shape": "[8, 32]",
         },
+        "text": "same op, [8, 32] -> [16, 32]",
     }
     assert sum(group["delta_bytes"] for group in groups) == 768
 

@@ -57,6 +57,7 @@ def test_several_hosts_and_who_keeps_them_waiting(capsys):
     told, verb = json.loads(answer.content), printed(capsys, MULTI)
     names = [host.pop("host") for host in told["hosts"]]
     assert names == ["localhost_47507", "localhost_56665"]
+    assert told.pop("straggler_text") == "no host keeps the others waiting"
     assert told == {"hosts": [*map(with_names, verb["hosts"])], "straggler": verb["straggler"]}
 
 

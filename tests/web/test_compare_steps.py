@@ -80,7 +80,7 @@ def test_what_changed_is_said_first(page, pair):
     glance = page.get_by_role("region", name="At a glance")
     tells(
         glance,
-        f"The memory peak of bfc_cpu_allocator_for_gpu is higher: {peaks[0]} → {peaks[1]}",
+        f"The memory peak of bfc_cpu_allocator_for_gpu is higher: {peaks[0]} -> {peaks[1]}, +",
         "most of it model/hidden/MatMul",
         "with every step 768.0 KiB more of model/hidden/MatMul stay in memory than before",
         "Step times differ no more than chance makes them.",

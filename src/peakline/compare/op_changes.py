@@ -116,6 +116,7 @@ class OpChange(Brief):
             "after_runs": self.after_runs,
             "before_ops": self.before_ops,
             "after_ops": self.after_ops,
+            "text": self.text,
         }
 
 

@@ -87,8 +87,6 @@ PAGE = {
     "thresholds": {
         "far": FAR,
         "little": limits.LITTLE,
-        "chance": limits.CHANCE,
-        "grows": limits.GROWS,
         "explains": limits.EXPLAINS,
     },
 }

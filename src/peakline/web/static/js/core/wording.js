@@ -45,8 +45,6 @@ export const WORDING = {
   "thresholds": {
     "far": 100,
     "little": 0.005,
-    "chance": 0.05,
-    "grows": 0.001,
     "explains": 0.25
   }
 };

@@ -94,13 +94,13 @@ function tables(one, links) {
     ], rows, links));
   }
   if (one.groups.length) {
-    const rows = bySize(one.groups, "delta_bytes").map((row) => ({ ...row, happened: happened(row) }));
+    const rows = bySize(one.groups, "delta_bytes");
     parts.push(table(h("h4", {}, "What changed at the peak"), "What changed at the peak", [
       opColumn(one.allocator, links),
       changeColumn("delta_bytes", "Change", "bytes", bytes, rows),
       { key: "before_bytes", title: "Before", kind: "bytes" },
       { key: "after_bytes", title: "After", kind: "bytes" },
-      { key: "happened", title: "What happened", width: "minmax(18rem, 1fr)" },
+      { key: "text", title: "What happened", width: "minmax(18rem, 1fr)" },
       ...[...KINDS, ...PURPOSE].filter(known(rows)),
     ], rows, links));
   }
@@ -169,22 +169,4 @@ function opColumn(allocator, links) {
     return h("a", { title: row.op, href: (isGone ? links.before : links.after)("memory",
       { allocator, q: (isGone && row.was?.op) || row.op }) }, row.op);
   } };
-}
-
-/**
- * In the words of `peakline diff`.
- * @param {any} row of `groups`
- */
-function happened(row) {
-  const { change, was, shape, data_type, region_type, before_count, after_count } = row;
-  switch (change) {
-    case "shape": return `same op, ${was.shape} → ${shape}`;
-    case "data type": return `same op, ${was.data_type} → ${data_type}`;
-    case "region": return `same op, ${was.region_type} → ${region_type}`;
-    case "renamed": return `renamed from ${was.op}`;
-    case "count": return `${count(before_count)} → ${count(after_count)} buffers`;
-    case "pieces": return `the same buffers in ${row.delta_bytes > 0 ? "larger" : "smaller"} pieces`;
-    case "bytes": return "";
-    default: return change;
-  }
 }

@@ -8,8 +8,6 @@ import { DataTable } from "../../core/table.js";
 import { bySize, changeColumn, changeFact, time3 } from "./changes.js";
 import { WORDING } from "../../core/wording.js";
 
-const LIKELY = WORDING.thresholds.chance;
-
 /** @typedef {import("./index.js").Links} Links */
 
 /**
@@ -25,14 +23,6 @@ export function timePart({ time: both }, links, chart) {
 }
 
 /**
- * Whether the step times differ no more than chance makes them.
- * @param {any} both
- */
-export function isChance({ chance }) {
-  return chance !== null && chance >= LIKELY;
-}
-
-/**
  * @param {any} both
  * @param {Links} links
  * @param {HTMLElement} chart
@@ -42,7 +32,7 @@ function reported(both, links, chart) {
   const found = [];
   if (before.times || after.times) {
     const of = (/** @type {string} */ name, /** @type {string} */ title) =>
-      changeFact(title, before.times?.[name], after.times?.[name], time3, { neutral: isChance(both) });
+      changeFact(title, before.times?.[name], after.times?.[name], time3, { neutral: both.is_chance });
     found.push(h("dl", { class: "facts" }, of("median_ps", "Median step"), of("mean_ps", "Mean step"),
       of("min_ps", "Fastest step"), of("p95_ps", "95th percentile"), of("max_ps", "Slowest step"),
       changeFact("Between steps (median)", before.between_steps_ps, after.between_steps_ps, time3),
@@ -73,7 +63,7 @@ function reported(both, links, chart) {
  */
 function opsPart({ ops, ops_per, other_ops }, links) {
   const per = ops_per === "step" ? "a step" : "in the whole profile";
-  const rows = bySize(ops, "delta_ps").map((row) => ({ ...row, happened: happened(row) }));
+  const rows = bySize(ops, "delta_ps");
   const head = h("h3", {}, `Ops whose self time differs, ${per}`);
   const made = table(head, "Ops whose self time differs", [
     { key: "op", title: "Op", width: "minmax(16rem, 2fr)", cell: (row) => {
@@ -86,7 +76,7 @@ function opsPart({ ops, ops_per, other_ops }, links) {
     { key: "after_ps", title: "After", kind: "time" },
     { key: "side", title: "Where", width: "5.5rem" },
     { key: "op_type", title: "Type", width: "10rem" },
-    { key: "happened", title: "What happened", width: "minmax(12rem, 1fr)" },
+    { key: "text", title: "What happened", width: "minmax(12rem, 1fr)" },
   ], rows, links);
   const others = ["device", "host"].flatMap((side) => {
     const { before_ps, after_ps } = other_ops[side];
@@ -108,27 +98,4 @@ function table(head, label, columns, rows, links) {
   const made = new DataTable({ label, columns, height: "24rem" });
   made.setRows(rows);
   return withExport(made, { name: `comparison ${label}`, command: links.command }, head);
-}
-
-/**
- * What happened to an op besides its time.
- * @param {any} row of `ops`
- */
-function happened({ change, was, before_ops, after_ops, before_runs, after_runs }) {
-  if (change === "new" || change === "gone") return change;
-  const found = [];
-  if (change === "renamed") found.push(`renamed from ${was}`);
-  if (change === "several") {
-    found.push(`${count(before_ops)} → ${count(after_ops)} ops of that name and a number`);
-  }
-  const runs = Math.max(before_runs, after_runs);
-  if (Math.abs(after_runs - before_runs) > runs / 100) {
-    found.push(`${round(before_runs)} → ${round(after_runs)} runs`);
-  }
-  return found.join(", ");
-}
-
-/** @param {number} runs a step has no whole number of them */
-function round(runs) {
-  return runs.toLocaleString("en-US", { maximumSignificantDigits: runs < 100 ? 3 : 6 });
 }

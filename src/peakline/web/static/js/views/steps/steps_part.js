@@ -3,12 +3,11 @@
 import { announce, fill, h } from "../../core/dom.js";
 import { toolCommand } from "../../core/command.js";
 import { exportMenu } from "../../core/exporting.js";
-import { count, counted, percent, time } from "../../core/format.js";
+import { count, counted, percent, sentence, time } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
 import { changed, number } from "../../core/address.js";
 import { PARTS, partsBar, swatch } from "../../core/parts.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
-import { stragglerText } from "../../core/straggler.js";
 import { StepChart } from "./chart.js";
 import { HeatStrip } from "./heat.js";
 import { nameOf } from "./facts.js";
@@ -131,7 +130,7 @@ class Shown {
       h("section", { class: "panel stack" },
         this.devices.length > 1 && h("div", { class: "row-of" },
           h("label", { for: "device" }, "Device"), this.picker,
-          h("span", {}, stragglerText(about.straggler, this.devices.length, "device"))),
+          h("span", {}, sentence(about.straggler_text))),
         this.facts, this.how, this.byName, this.chart.element,
         h("div", { class: "row-of" }, h("div", { class: "grow" }, this.legend), exportMenu({
           name: `${this.context.session}_step_times`, picture: () => this.chart.canvas,

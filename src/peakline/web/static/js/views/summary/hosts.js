@@ -3,9 +3,8 @@
 import { commandOf } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
 import { withExport } from "../../core/exporting.js";
-import { counted } from "../../core/format.js";
+import { counted, sentence } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
-import { stragglerText } from "../../core/straggler.js";
 import { DataTable } from "../../core/table.js";
 
 /** @typedef {import("./index.js").Summary} Summary */
@@ -39,7 +38,7 @@ export function hostsPanel(context, hosts) {
         isChosen: (row) => row.host === context.host,
       });
       table.setRows(data.hosts.map(rowOf));
-      fill(body, h("p", {}, stragglerText(data.straggler, data.hosts.length)),
+      fill(body, h("p", {}, sentence(data.straggler_text)),
         notes.length > 0 && h("p", { class: "quiet" }, notes.join(" ")), withExport(table, {
           name: `${context.session}_hosts`, json: () => data,
           command: () => commandOf(context, "tool summary", { host: null }) }));
