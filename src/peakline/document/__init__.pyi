@@ -6,6 +6,7 @@ from peakline.document.graph import graph_document as graph_document
 from peakline.document.hosts import hosts_document as hosts_document
 from peakline.document.hosts import straggler_text as straggler_text
 from peakline.document.hosts import waiting_text as waiting_text
+from peakline.document.live import between_sentence as between_sentence
 from peakline.document.memory import live_at as live_at
 from peakline.document.memory import memory_document as memory_document
 from peakline.document.ops import ops_document as ops_document

@@ -17,6 +17,7 @@ import { MOST, Pickers } from "./pickers.js";
 import { StepwiseData } from "./series.js";
 import { Stepwise } from "./stepwise.js";
 import { timePart } from "./time.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/finding.js").Link} Link */
 /**
@@ -101,8 +102,7 @@ class CompareView {
     this.#ends = new AbortController();
     const signal = AbortSignal.any([this.#ends.signal, this.context.signal]);
     if (!first || !second) {
-      fill(this.content, empty("Choose two sessions", "The earlier one is Before, the later one After; "
-        + "what changed from one to the other is shown here. More can be laid beside them then."));
+      fill(this.content, empty("Choose two sessions", WORDING.compare.choose_two));
       return;
     }
     fill(this.content, loading("Comparing"));
@@ -228,7 +228,7 @@ function glance({ before, after, allocators, findings, time: both }) {
     facts.push(changeFact("Median step", times[0]?.median_ps, times[1]?.median_ps, time3,
       { neutral: both.is_chance }));
     if (both.is_chance) {
-      facts.push(h("div", {}, h("dt", {}, "Step times"), h("dd", {}, "no more than chance")));
+      facts.push(h("div", {}, h("dt", {}, "Step times"), h("dd", {}, WORDING.compare.chance)));
     }
   }
   const said = COMPARED.map((which) => ({ which, many: counts(which, findings, both) }))

@@ -6,6 +6,7 @@ import { withExport } from "../../core/exporting.js";
 import { DataTable } from "../../core/table.js";
 import { allocatorName, bySize, changeColumn, changeFact } from "./changes.js";
 import { Stepwise } from "./stepwise.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/table.js").Column} Column */
 /** @typedef {import("./index.js").Links} Links */
@@ -25,7 +26,7 @@ export class MemoryPart {
     const { allocators } = data;
     this.element = h("section", { class: "panel stack", "aria-label": "Memory" },
       h("h2", {}, "Memory"),
-      !allocators.length && h("p", { class: "quiet" }, "Neither profile has anything about memory."),
+      !allocators.length && h("p", { class: "quiet" }, WORDING.compare.no_memory),
       ...allocators.map((/** @type {any} */ one, /** @type {number} */ place) =>
         this.#allocator(one, place < OPEN, data, links, steps)));
   }
@@ -95,7 +96,7 @@ function tables(one, links) {
   }
   if (one.groups.length) {
     const rows = bySize(one.groups, "delta_bytes");
-    parts.push(table(h("h4", {}, "What changed at the peak"), "What changed at the peak", [
+    parts.push(table(h("h4", {}, WORDING.compare.at_the_peak), WORDING.compare.at_the_peak, [
       opColumn(one.allocator, links),
       changeColumn("delta_bytes", "Change", "bytes", bytes, rows),
       { key: "before_bytes", title: "Before", kind: "bytes" },
@@ -104,8 +105,7 @@ function tables(one, links) {
       ...[...KINDS, ...PURPOSE].filter(known(rows)),
     ], rows, links));
   }
-  const rates = /** @type {const} */ ([["growth", "Stays in memory, more or less with every step"],
-    ["churn", "Allocated in a step"]]);
+  const rates = /** @type {const} */ ([["growth", WORDING.compare.growth], ["churn", WORDING.compare.churn]]);
   for (const [key, title] of rates) {
     if (!one[key].length) continue;
     const rows = bySize(one[key], "delta_bytes_per_step");

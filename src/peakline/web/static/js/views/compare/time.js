@@ -1,7 +1,7 @@
 /** Time of two sessions: steps, what their time goes to, and the ops that take more or less. */
 
 import { h } from "../../core/dom.js";
-import { count, time } from "../../core/format.js";
+import { count, time, worded } from "../../core/format.js";
 import { partOf, swatch } from "../../core/parts.js";
 import { withExport } from "../../core/exporting.js";
 import { DataTable } from "../../core/table.js";
@@ -19,7 +19,7 @@ import { WORDING } from "../../core/wording.js";
 export function timePart({ time: both }, links, chart) {
   return h("section", { class: "panel stack", "aria-label": "Time" }, h("h2", {}, "Time"),
     ...(both ? reported(both, links, chart)
-      : [h("p", { class: "quiet" }, "Neither profile has steps or ops.")]));
+      : [h("p", { class: "quiet" }, WORDING.compare.no_time)]));
 }
 
 /**
@@ -42,7 +42,7 @@ function reported(both, links, chart) {
     h("p", { class: "quiet" }, `Note: ${note}.`)), chart);
   if (parts.length) {
     const rows = bySize(parts, "delta_ps").map((row) => ({ ...row, text: partOf(row.part).text }));
-    found.push(table(h("h3", {}, "What a mean step's time goes to"), "Parts of a mean step", [
+    found.push(table(h("h3", {}, WORDING.compare.parts), WORDING.compare.parts_label, [
       { key: "text", title: "Part", width: "minmax(14rem, 1fr)",
         cell: (row) => h("span", { class: "row-of part-name" }, swatch(partOf(row.part)), row.text) },
       changeColumn("delta_ps", "Change", "time", time, rows),
@@ -52,7 +52,7 @@ function reported(both, links, chart) {
   }
   if (ops.length) found.push(...opsPart(both, links));
   else if (before.times && after.times) {
-    found.push(h("p", { class: "quiet" }, "No op's self time differs by 1% of all or more."));
+    found.push(h("p", { class: "quiet" }, WORDING.compare.same_ops));
   }
   return found;
 }
@@ -62,10 +62,10 @@ function reported(both, links, chart) {
  * @param {Links} links
  */
 function opsPart({ ops, ops_per, other_ops }, links) {
-  const per = ops_per === "step" ? "a step" : "in the whole profile";
+  const per = ops_per === "step" ? WORDING.compare.per_step : WORDING.compare.per_profile;
   const rows = bySize(ops, "delta_ps");
-  const head = h("h3", {}, `Ops whose self time differs, ${per}`);
-  const made = table(head, "Ops whose self time differs", [
+  const head = h("h3", {}, worded(WORDING.compare.ops, { per }));
+  const made = table(head, WORDING.compare.ops_label, [
     { key: "op", title: "Op", width: "minmax(16rem, 2fr)", cell: (row) => {
       const isGone = row.change === "gone";
       return h("a", { title: row.op, href: (isGone ? links.before : links.after)("steps",
@@ -81,10 +81,10 @@ function opsPart({ ops, ops_per, other_ops }, links) {
   const others = ["device", "host"].flatMap((side) => {
     const { before_ps, after_ps } = other_ops[side];
     return before_ps || after_ps
-      ? [`of the ${side} ${time(before_ps)} → ${time(after_ps)}`] : [];
+      ? [worded(WORDING.compare.other_of, { side, before: time(before_ps), after: time(after_ps) })] : [];
   });
   return [made,
-    ...(others.length ? [h("p", { class: "quiet" }, `All other ops ${per}: ${others.join(", ")}.`)] : [])];
+    ...(others.length ? [h("p", { class: "quiet" }, worded(WORDING.compare.others, { per, others: others.join(", ") }))] : [])];
 }
 
 /**

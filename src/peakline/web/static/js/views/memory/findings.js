@@ -57,7 +57,7 @@ export class Findings {
       findings.length ? findings.map((/** @type {any} */ one) => this.#finding(one))
         : h("p", { class: "quiet" },
           WORDING.no_findings[this.model.isMoment ? "moment" : "over_time"]),
-      section("What would lower the peak", savings.length, () =>
+      section(WORDING.memory.savings, savings.length, () =>
         savings.map((/** @type {any} */ one) => this.#saving(one))),
       section("Growth over steps", growth.length, () =>
         growth.map((/** @type {any} */ one) => this.#growth(one))),
@@ -115,7 +115,7 @@ export class Findings {
 
   /** @param {any} growth */
   #growth({ allocator, steps, groups, sentence }) {
-    const table = steps.length > 1 && list("Memory in use when each step ends", [
+    const table = steps.length > 1 && list(WORDING.memory.in_use_by_step, [
       { key: "name", title: "Step", width: OP },
       { key: "in_use_bytes", title: "In use then", kind: "bytes", width: "7rem" },
     ], steps.map((/** @type {any} */ one) => ({ ...one, name: one.name || String(one.step) })),
@@ -136,7 +136,7 @@ export class Findings {
   /** @param {any} found */
   #fragmentation({ allocator, forced_allocations: rows, sentence }) {
     return h("div", { class: "stack" }, heading(allocator, this.model), h("p", {}, sentence),
-      rows.length > 0 && list("Allocations that took new memory", [
+      rows.length > 0 && list(WORDING.memory.forced, [
         { key: "op", title: "Op", width: OP },
         { key: "new_bytes", title: "New", kind: "bytes", width: "5rem" },
         { key: "time_ps", title: "When", kind: "time", width: "5.5rem" },
@@ -146,7 +146,7 @@ export class Findings {
   /** @param {any} found */
   #churn({ allocator, signatures, sentence }) {
     return h("div", { class: "stack" }, heading(allocator, this.model), h("p", {}, sentence),
-      signatures.length > 0 && list("What is allocated most", [
+      signatures.length > 0 && list(WORDING.memory.churn, [
         { key: "op", title: "Op", width: OP },
         { key: "allocations", title: "Times", kind: "count", width: "4.6rem" },
         { key: "bytes", title: "Together", kind: "bytes", width: "5.5rem" },

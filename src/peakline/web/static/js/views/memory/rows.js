@@ -3,15 +3,12 @@
 import { h } from "../../core/dom.js";
 import { percent, time } from "../../core/format.js";
 import { GROUPS } from "./state.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/table.js").Column} Column */
 
 /** Rows that stand for no buffer of an op, and what they mean. @type {Record<string, string>} */
-const SPECIAL = {
-  "(before profile)": "was there when the profile began; no record says what it is made of",
-  "(reserved)": "held by the runtime itself, such as the device's driver and its stack",
-  "(unattributed)": "in use by the allocator's own count, but no record names a buffer for it",
-};
+const SPECIAL = WORDING.special_rows;
 
 /** @param {string} key */
 export function isSpecial(key) {

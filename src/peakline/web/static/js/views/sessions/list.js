@@ -7,6 +7,7 @@ import { SEVERITIES } from "./glance.js";
 import { isSortedLater } from "./question.js";
 import { keyOf, Summaries } from "./summaries.js";
 import { viewsOf } from "../../core/views.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/api.js").ListedSession} ListedSession */
 /**
@@ -282,9 +283,9 @@ function rowOf(session) {
 function badges({ findings, first, notable }) {
   const reported = SEVERITIES.filter((severity) => findings[severity] > 0);
   if (!reported.length && notable.length) {
-    return [h("span", { class: "quiet", title: notable.join("\n") }, "worth a look")];
+    return [h("span", { class: "quiet", title: notable.join("\n") }, WORDING.summary.notable)];
   }
-  if (!reported.length) return [h("span", { class: "quiet" }, "nothing stands out")];
+  if (!reported.length) return [h("span", { class: "quiet" }, WORDING.summary.nothing)];
   const title = first.map((finding) => finding.title).join("\n");
   const phrase = { error: "error", warning: "warning", info: "info" };
   return reported.map((severity) => h("span", { class: `badge ${severity}`, title },

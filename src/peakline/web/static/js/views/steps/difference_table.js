@@ -7,6 +7,7 @@ import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { partOf, swatch } from "../../core/parts.js";
 import { DataTable } from "../../core/table.js";
 import { signed } from "./waterfall.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./why.js").Difference} Difference */
 /** @typedef {import("./why.js").Work} Work */
@@ -32,7 +33,7 @@ export class DifferenceTable {
         this.change({ work: row.key === this.#chosen ? null : row.key });
         this.#choose(row.key === this.#chosen ? "" : row.key);
       },
-      nothing: "nothing that ran in this part differs",
+      nothing: WORDING.steps.same_part,
     });
     this.buttons = /** @type {const} */ ([["op", "By op"], ["function", "By Python function"]])
       .map(([by, title]) => ({ by, button: h("button", { type: "button", onclick: () => {

@@ -1,7 +1,7 @@
 /** The summary's panels of numbers: the profile, a step, the devices, memory, ops. */
 
 import { h } from "../../core/dom.js";
-import { bytes, counted, percent, time } from "../../core/format.js";
+import { bytes, counted, percent, sentence, time, worded } from "../../core/format.js";
 import { partsBar } from "../../core/parts.js";
 import { WORDING } from "../../core/wording.js";
 
@@ -47,7 +47,7 @@ export function stepPanel(context, { time: reported }) {
     return missing("Time", WORDING.no_time, WORDING.records_time);
   }
   if (!reported.times) {
-    return missing("Where a step's time goes", WORDING.not_judged,
+    return missing(WORDING.summary.time, WORDING.not_judged,
       reported.to_record.map(sentence).join(" "));
   }
   const { times } = reported;
@@ -55,13 +55,12 @@ export function stepPanel(context, { time: reported }) {
   const steps = most ? `${counted(most.count, "step")} of ${most.name}`
     : counted(reported.steps, "step");
   return h("section", { class: "panel" },
-    h("h2", {}, `Where a step's time goes${most ? ` (${most.name})` : ""}`),
+    h("h2", {}, `${WORDING.summary.time}${most ? ` (${most.name})` : ""}`),
     partsBar(reported.parts.map(({ part, per_step_ps: ps }) => ({ part, ps })), "A mean step"),
-    h("p", { class: "quiet" }, times.count < 2 ? `One step of ${time(times.mean_ps)}. `
-      : `Mean ${time(times.mean_ps)} of ${steps}`
-        + (!most && times.count > reported.steps ? ` on ${counted(reported.devices.length, "device")}` : "")
-        + `, 95th percentile ${time(times.p95_ps)}. `,
-    `${howFound[reported.found_by ?? ""] ?? ""} `,
+    h("p", { class: "quiet" }, worded(times.count < 2 ? WORDING.summary.one_step
+      : WORDING.summary.steps, { mean: time(times.mean_ps), p95: time(times.p95_ps), steps: steps
+        + (!most && times.count > reported.steps ? ` on ${counted(reported.devices.length, "device")}` : "") }),
+    ` ${howFound[reported.found_by ?? ""] ?? ""} `,
     h("a", { href: context.link("steps") }, "All steps")),
     ...reported.to_record.map((line) => h("p", { class: "quiet" }, sentence(line))));
 }
@@ -71,8 +70,9 @@ export function devicesPanel({ time: reported }) {
   if (!reported?.devices.length) return null;
   return h("section", { class: "panel" }, h("h2", {}, "Devices"),
     h("ul", { class: "gauges" }, ...reported.devices.map((row) => gauge(row["device"],
-      busyShare(row), `busy ${percent(busyShare(row))} of ${time(row["end_ps"] - row["start_ps"])}`,
-      `longest time without work ${time(row["longest_idle_ps"])}`))));
+      busyShare(row), worded(WORDING.summary.busy,
+        { share: percent(busyShare(row)), span: time(row["end_ps"] - row["start_ps"]) }),
+      worded(WORDING.summary.idle, { longest: time(row["longest_idle_ps"]) })))));
 }
 
 /**
@@ -118,7 +118,7 @@ function needsPanel(context, programs) {
   for (const one of programs) found.set(one.program, [...found.get(one.program) ?? [], one]);
   const most = [...found].sort(([, [one]], [, [other]]) =>
     (other?.peak_bytes ?? 0) - (one?.peak_bytes ?? 0)).slice(0, SHOWN);
-  return h("section", { class: "panel" }, h("h2", {}, "Memory of compiled programs"),
+  return h("section", { class: "panel" }, h("h2", {}, WORDING.summary.programs),
     h("ul", { class: "gauges" }, ...most.map(([program, [first, ...others]]) => gauge(
       h("a", { href: context.link("memory", { programs: "true", program }) }, program), null,
       `${first?.runs ? "at least " : ""}${bytes(first?.peak_bytes)}`,
@@ -134,14 +134,13 @@ function needsPanel(context, programs) {
 export function opsPanel(context, { time: reported }) {
   if (!reported?.top_ops.length) return null;
   const { side } = reported.top_ops[0] ?? { side: "host" };
-  return h("section", { class: "panel" }, h("h2", {}, "Ops with the most self time"),
+  return h("section", { class: "panel" }, h("h2", {}, WORDING.summary.ops),
     h("ul", { class: "gauges" }, ...reported.top_ops.map((op) => gauge(
       h("a", { href: context.link("steps", { part: "ops", op: op.op, side: op.side }) }, op.op),
       op.share, `${time(op.self_ps)}, ${percent(op.share)}`,
       [op.op.endsWith(op.op_type ?? "") ? "" : op.op_type,
-        op.is_input && "prepares input, beside the steps"].filter(Boolean).join("; ")))),
-    h("p", { class: "quiet" }, side === "host" ? "Shares of the ops' self time on the host. "
-      : "Shares of the ops' self time on the devices. ",
+        op.is_input && WORDING.summary.input].filter(Boolean).join("; ")))),
+    h("p", { class: "quiet" }, WORDING.summary.shares[side === "host" ? "host" : "device"], " ",
     h("a", { href: context.link("steps", { part: "ops" }) }, "All ops")));
 }
 
@@ -164,11 +163,6 @@ function gauge(name, share, value, note) {
 /** @param {Record<string, any>} row of `device_time` */
 function busyShare(row) {
   return row["busy_ps"] / Math.max(row["end_ps"] - row["start_ps"], 1);
-}
-
-/** @param {string} line */
-function sentence(line) {
-  return `${line.charAt(0).toUpperCase()}${line.slice(1)}.`;
 }
 
 /** @param {number[]} shares */

@@ -6,6 +6,7 @@ import { withExport } from "../../core/exporting.js";
 import { counted, sentence } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./index.js").Summary} Summary */
 
@@ -57,6 +58,6 @@ function rowOf({ profile, time, memory, first, notable }) {
     median_ps: time?.times?.median_ps ?? null,
     p95_ps: time?.times?.p95_ps ?? null,
     peak_bytes: peaks.length ? Math.max(...peaks) : null,
-    first: first[0]?.title ?? notable[0]?.text ?? "nothing stands out",
+    first: first[0]?.title ?? notable[0]?.text ?? WORDING.summary.nothing,
   };
 }

@@ -2,11 +2,12 @@
 
 import { isAbort } from "../../core/api.js";
 import { fill, h } from "../../core/dom.js";
-import { bytes } from "../../core/format.js";
+import { bytes, worded } from "../../core/format.js";
 import { palette, SERIES } from "../../core/theme.js";
 import { showTip } from "../../core/tooltip.js";
 import { askTimeline } from "./ask.js";
 import { Band } from "./bands.js";
+import { WORDING } from "../../core/wording.js";
 
 const HEIGHT = 46;
 const MARGIN = 0.5;
@@ -94,7 +95,7 @@ export class Counters {
     });
     const left = numbers.length - this.#counters.length;
     fill(this.element, this.#counters.map(({ band }) => band.element),
-      left > 0 && h("p", { class: "quiet tl-note" }, `${left} more counters: see the SQL table counters`));
+      left > 0 && h("p", { class: "quiet tl-note" }, worded(WORDING.timeline.more_counters, { more: left })));
   }
 
   /**

@@ -45,7 +45,7 @@ export class Findings {
     if (this.#requested) return;
     this.#requested = true;
     if (stackOf(this.context)) {
-      fill(this.element, empty("Findings are of one host", "Choose a host above to see its findings."));
+      fill(this.element, empty(WORDING.timeline.of_one_host, WORDING.timeline.choose_host));
       this.reported("Findings");
       return;
     }
@@ -57,7 +57,7 @@ export class Findings {
       const found = data["hosts"].flatMap((/** @type {any} */ host) => host["findings"]);
       this.reported(found.length ? `Findings (${found.length})` : "Findings: none");
       fill(this.element, found.length ? found.map((finding) => this.#finding(finding))
-        : empty("No finding", "Nothing about the time of this profile's steps deserves attention."));
+        : empty("No finding", WORDING.judged.time));
     } catch (error) {
       this.#requested = false;
       if (!isAbort(error)) fill(this.element, failed(error, () => void this.load()));

@@ -4,11 +4,12 @@ import { isAbort } from "../../core/api.js";
 import { toolCommand } from "../../core/command.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { withExport } from "../../core/exporting.js";
-import { count, counted } from "../../core/format.js";
+import { count, counted, worded } from "../../core/format.js";
 import { empty, failed } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { askTimeline } from "./ask.js";
 import { HitsBand } from "./bands.js";
+import { WORDING } from "../../core/wording.js";
 
 const TYPING_MS = 250;
 const MOVED_MS = 150;
@@ -194,8 +195,8 @@ export class Search {
     fill(this.element, rows.length ? withExport(this.table, {
       name: `${this.context.session}_matches`, command: () => toolCommand(this.context, "timeline", {
         view: "search", search: this.text }),
-    }, h("span", { class: "quiet" }, isAll ? "" : `the ${count(MOST_NAMES)} most frequent of ${count(data["names_total"])} names`))
-      : empty("Nothing found", `No event has “${this.text}” in its name.`));
+    }, h("span", { class: "quiet" }, isAll ? "" : worded(WORDING.timeline.most_names, { most: count(MOST_NAMES), names: count(data["names_total"]) })))
+      : empty("Nothing found", worded(WORDING.timeline.no_match, { text: `“${this.text}”` })));
     this.band.setHits({ from, to, bins: data["bins"] });
   }
 
