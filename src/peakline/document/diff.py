@@ -12,11 +12,11 @@ from peakline.compare.state import NO_PURPOSE, AllocatorState, Kind
 from peakline.compare.time import TimeDiff
 from peakline.document.limits import GROWS
 from peakline.document.live import NOT_KNOWN
-from peakline.document.model import Row, Table, columns_of
-from peakline.document.wording import FAR
+from peakline.document.model import Row, Table, columns_of, more_text
+from peakline.document.wording import ALL_IN_JSON, FAR
 from peakline.findings.finding import Finding
 from peakline.tables.profile_facts import ProfileFacts
-from peakline.text import allocator_text, counted, size_text, time_text
+from peakline.text import allocator_text, size_text, time_text
 
 _ALLOCATORS = 50
 _ROWS = 12
@@ -137,8 +137,7 @@ def memory_parts(found: Comparison) -> tuple[list[Part], str]:
     if (count := len(shown)) > _ALLOCATORS:
         shown = [one for one in shown if not one.is_empty][:_ALLOCATORS]
     more = count - len(shown)
-    rest = f"and {counted(more, 'more allocator')} (all with --json)" if more else ""
-    return [_memory_part(one) for one in shown], rest
+    return [_memory_part(one) for one in shown], more_text(more, "allocator", ALL_IN_JSON)
 
 
 def _memory_part(diff: AllocatorDiff) -> Part:

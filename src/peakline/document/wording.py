@@ -47,6 +47,21 @@ RECORDS_MEMORY_BRIEFLY = (
 RECORDS_TIME = (
     "Record a trace: peakline capture, tf.profiler, jax.profiler.trace or torch.profiler."
 )
+ALL_IN_JSON = " (all with --json)"
+"""Where rows are that a terminal has no room for."""
+MEMORY_SECTIONS = {
+    "savings": "What would need less memory",
+    "fit": "In how much memory it runs",
+    "over_time": "Memory over time",
+    "moment": "What is in memory",
+    "peak": "What the peak is made of",
+    "program": "The program at the peak",
+    "buffers": "The largest buffers",
+    "growth": "Growth from step to step",
+    "fragmentation": "Fragmentation",
+    "churn": "What comes and goes",
+}
+MOST_SELF_TIME = "Ops with the most self time"
 FAR = 100
 """From so many times on a percentage of a difference says no more."""
 
@@ -100,7 +115,7 @@ PAGE = {
         "busy": "busy {share} of {span}",
         "idle": "longest time without work {longest}",
         "programs": "Memory of compiled programs",
-        "ops": "Ops with the most self time",
+        "ops": MOST_SELF_TIME,
         "input": "prepares input, beside the steps",
         "shares": {
             "host": "Shares of the ops' self time on the host.",
@@ -122,6 +137,7 @@ PAGE = {
         "at_the_peak": "What changed at the peak",
         "growth": "Stays in memory, more or less with every step",
         "churn": "Allocated in a step",
+        "fragmentation": "Fragmentation at the peak",
         "no_time": "Neither profile has steps or ops.",
         "parts": "What a mean step's time goes to",
         "parts_label": "Parts of a mean step",
@@ -147,6 +163,13 @@ PAGE = {
         "examined": "An even choice of {examined} of the {steps} steps is examined.",
         "choose_another": "Choose another step to compare it with, or another step to explain.",
         "same_part": "nothing that ran in this part differs",
+        "differ_most": "{works} of {total} that differ most",
+        "unattributed": "{left} unattributed: in no event",
+        "attributed": "nothing unattributed",
+        "in_median": "In the median step",
+        "not_run": "It did not run.",
+        "cut_off": "cut off by the end of the record",
+        "left_out": "Cut off, and left out",
         "gap": "; {gap} after the step before",
         "first": "first step, {says}. The first two of a name warm up and compile: no alarm.",
         "warms_up": "it warms up",
@@ -178,6 +201,7 @@ PAGE = {
         "needs": "It needs events that record what ran, or executions of a graph.",
         "no_step": "none marked: all that the device did",
         "waits": "Nothing ran on it",
+        "nothing": "nothing on the path ran",
         "known": "What each piece waited for is known {how}.",
         "known_by": {
             "graph": "from the edges of the graph that ran",
@@ -271,11 +295,13 @@ PAGE = {
         "never_freed_whole": "not freed within the profile",
         "not_known_yet": "not known: the records begin later",
         "is_peak": "this is the peak",
+        "how_to_write": "Write a time such as 12.5 ms, 1.2 s or 827750630000 ps.",
+        "no_steps": "The steps are not shown: {reason}",
         "capacity_left": "Left of the capacity",
         "fragmentation": "share of the free memory that is not in its largest piece, by the "
         "allocator's own count",
         "last_record": "the record that says how much was in use",
-        "savings": "What would lower the peak",
+        "sections": MEMORY_SECTIONS,
         "in_use_by_step": "Memory in use when each step ends",
         "bytes_by_step": "Bytes in use when each step ends",
         "at_its_end": "{used} in use when it ends",
@@ -365,8 +391,8 @@ PAGE = {
         "the profile",
     },
     "clocks": {
-        "hosts": "All hosts on one clock: {reported}.",
-        "some_hosts": "All hosts on one clock: {reported}. {left} more hosts are not shown.",
+        "hosts": "All hosts on one clock: {hosts}.",
+        "some_hosts": "All hosts on one clock: {hosts}. {left} more hosts are not shown.",
         "sources": {
             "clock": "by its own clock",
             "collectives": "where the ends of its collectives match",
@@ -377,6 +403,9 @@ PAGE = {
     "timeline": {
         "nothing": "This profile does not record what ran when.",
         "untimed": "This profile has {events} events, but none records when it ran.",
+        "empty_lines": "{lines} without events left out",
+        "not_drawn": "{events} without a time not drawn",
+        "counter": "{name} over time: {range} in what is shown",
         "else_memory": "What it has about memory is under",
         "of_one_host": "Findings are of one host",
         "choose_host": "Choose a host above to see its findings.",
@@ -391,6 +420,8 @@ PAGE = {
         },
         "arrows": "{arrows} in view: zoom in to see them",
         "too_many_arrows": "too many events in view for arrows: zoom in",
+        "no_arrows": "arrows could not be read",
+        "how_to_search": "Type a part of a name above; / goes there.",
         "more_counters": "{more} more counters: see the SQL table counters",
         "zoom": "Zoom in to see each.",
         "follow": "A click follows it.",
@@ -401,6 +432,8 @@ PAGE = {
         "no_match": "No event has {text} in its name.",
     },
     "event": {
+        "none_chosen": "No event is chosen",
+        "how_to_choose": "Click one, or search by name. ? lists all keys.",
         "neighbours": "Neighbours on this row",
         "in_none": "In no other event",
         "nothing": "Nothing runs in it",

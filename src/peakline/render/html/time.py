@@ -9,6 +9,7 @@ from peakline.document import limits
 from peakline.document.model import Table, capital, rest_text
 from peakline.document.ops import RUNS, kernels_table, ops_tables, sorted_ops, stages_table
 from peakline.document.steps import devices_table
+from peakline.document.wording import MOST_SELF_TIME
 from peakline.render.html.context import Context
 from peakline.render.html.html import Child, Markup, join, tag
 from peakline.timing.input_pipeline import input_stages
@@ -34,7 +35,7 @@ def time(context: Context) -> Markup | None:
 
 def _sections(context: Context) -> Iterator[tuple[str, Child]]:
     yield "Devices", _devices(context)
-    yield "Ops with the most self time", _ops(context)
+    yield MOST_SELF_TIME, _ops(context)
     yield "GPU kernels", _kernels(context)
     yield "Input pipeline", _input(context)
 

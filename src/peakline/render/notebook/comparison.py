@@ -11,7 +11,7 @@ from peakline.document.diff import (
     memory_parts,
     time_part,
 )
-from peakline.document.model import Fact, capital
+from peakline.document.model import Fact, capital, more_text
 from peakline.render.notebook.finding import listed_findings
 from peakline.render.notebook.pieces import drawn, facts, headed, line
 
@@ -30,8 +30,7 @@ def parts(found: Comparison) -> list[str]:
     for part in sections:
         shown += _part(part)
     left = len(of_memory) - limits.PARTS.notebook
-    shown += [line(f"and {left:,} more allocators", quiet=True)] if left > 0 else []
-    shown += [line(rest, quiet=True)] if rest else []
+    shown += [line(text, quiet=True) for text in (more_text(left, "allocator"), rest) if text]
     for which in ("new", "worse", "gone"):
         shown.append(listed_findings(findings_of(found, which), f"Findings: {which}", most=0))
     return shown

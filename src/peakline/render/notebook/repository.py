@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakline.document import limits
+from peakline.document.model import more_text
 from peakline.render.notebook.pieces import headed, line, shown, table
 from peakline.text import counted
 
@@ -22,4 +23,4 @@ def parts(repository: Repository) -> list[str]:
     found = [headed(repository.logdir, counted(len(sessions), "session"))]
     found.append(table(["Session", "Hosts", ""], rows, right=[1]) if rows else "")
     left = len(sessions) - len(rows)
-    return [*found, line(f"and {left:,} more", quiet=True) if left else ""]
+    return [*found, line(more_text(left), quiet=True) if left else ""]

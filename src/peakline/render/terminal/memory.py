@@ -18,6 +18,7 @@ from peakline.document.fit import (
 )
 from peakline.document.live import category_table, live_rows, live_table, narrower
 from peakline.document.model import Fact, Table
+from peakline.document.wording import ALL_IN_JSON
 from peakline.findings.failed_programs import explained_failures
 from peakline.findings.program_memory import program_at_peak
 from peakline.findings.step_names import labels_of, step_phrase
@@ -125,7 +126,7 @@ def _live(peak: AllocatorPeak, labels: Mapping[int, str], title: str) -> Sequenc
     parts = [*parts, "", indented(table.title), shown]
     if table.rest:
         size = size_text(float(table.rest[1] or 0))
-        parts.append(indented(Text(f"and {table.rest[0]}, {size} (all with --json)")))
+        parts.append(indented(Text(f"and {table.rest[0]}, {size}{ALL_IN_JSON}")))
     return parts
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peakline.document import limits
-from peakline.document.model import Table, rest_text
+from peakline.document.model import Table, more_text, rest_text
 from peakline.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
@@ -25,12 +25,13 @@ from peakline.document.programs import (
     program_facts,
     programs_table,
 )
+from peakline.document.wording import ALL_IN_JSON
 from peakline.findings.program_memory import device_needs
 from peakline.memory.allocator_names import shown_names
 from peakline.render.terminal.findings import finding_parts
 from peakline.render.terminal.headline import headed, profile_line
 from peakline.render.terminal.screen import Shown, Text, drawn, drawn_facts, indented, show
-from peakline.text import counted, size_text
+from peakline.text import size_text
 
 if TYPE_CHECKING:
     from peakline.api import Profile
@@ -109,8 +110,8 @@ def need_parts(needs: Sequence[DeviceNeed]) -> list[Shown]:
         parts += ["", *([Text(title, "bold")] if title else []), drawn_facts(facts)]
         parts += live_parts(need.program, LIVE_ROWS)
     if len(sections) > limits.NEEDS.terminal:
-        more = counted(len(sections) - limits.NEEDS.terminal, "more program")
-        parts += ["", Text(f"and {more} on other devices; all of them with --json")]
+        left = len(sections) - limits.NEEDS.terminal
+        parts += ["", Text(more_text(left, "program", f" on other devices{ALL_IN_JSON}"))]
     return [*parts, "", Text("every program: peakline programs PATH")]
 
 

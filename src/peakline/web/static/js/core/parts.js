@@ -51,8 +51,8 @@ export function partsBar(parts, label, lookOf = partOf) {
   const texts = shares(some.map(({ ps }) => ps));
   const ordered = some.map(({ part, ps }, place) =>
     ({ look: lookOf(part), ps, share: ps / whole, text: texts[place] }));
-  const reported = ordered.map(({ look, text }) => `${look.text} ${text}`).join(", ");
-  const bar = h("div", { class: "parts-bar", role: "img", "aria-label": `${label}: ${reported}` },
+  const description = ordered.map(({ look, text }) => `${look.text} ${text}`).join(", ");
+  const bar = h("div", { class: "parts-bar", role: "img", "aria-label": `${label}: ${description}` },
     ...ordered.map(({ look, ps, share, text }) => h("div", {
       class: `part ${patternClass(look.pattern)}`,
       title: `${look.text}: ${time(ps)}, ${text}`,

@@ -74,7 +74,7 @@ function facts({ before, after }, withSteps) {
     changeFact("Peak", before?.peak_bytes, after?.peak_bytes, bytes),
     changeFact("Allocated a step", before?.allocated_per_step_bytes, after?.allocated_per_step_bytes, known),
     changeFact("Growth a step", before?.growth_per_step_bytes, after?.growth_per_step_bytes, known),
-    changeFact("Fragmentation at the peak", before?.fragmentation_at_peak,
+    changeFact(WORDING.compare.fragmentation, before?.fragmentation_at_peak,
       after?.fragmentation_at_peak, percent, { share: true }),
     withSteps && changeFact("Steps", before?.steps, after?.steps, count, { neutral: true }));
 }

@@ -87,7 +87,7 @@ export class StepwiseData {
   }
 
   /** How they are laid beside one another, in one line. */
-  get reported() {
+  get alignment() {
     if (this.bySteps) return WORDING.compare.by_number;
     return worded(this.without.length ? WORDING.compare.by_time_without : WORDING.compare.by_time,
       { sessions: this.without.join(", ") });

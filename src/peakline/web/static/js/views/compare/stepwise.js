@@ -66,7 +66,7 @@ export class Stepwise {
       isMemory && model.bySteps && this.#choice(data), h("span", { class: "grow" }),
       exportMenu({ name: `comparison_${title}`, rows: () => rowsOf(model, kind),
         picture: () => this.#chart?.canvas ?? null })),
-    this.#chart.canvas, h("p", { class: "quiet" }, `${differenceOf(model, format)} ${data.reported}`.trim()),
+    this.#chart.canvas, h("p", { class: "quiet" }, `${differenceOf(model, format)} ${data.alignment}`.trim()),
     table);
   }
 

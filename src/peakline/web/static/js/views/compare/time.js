@@ -18,7 +18,7 @@ import { WORDING } from "../../core/wording.js";
  */
 export function timePart({ time: both }, links, chart) {
   return h("section", { class: "panel stack", "aria-label": "Time" }, h("h2", {}, "Time"),
-    ...(both ? reported(both, links, chart)
+    ...(both ? changesOf(both, links, chart)
       : [h("p", { class: "quiet" }, WORDING.compare.no_time)]));
 }
 
@@ -27,7 +27,7 @@ export function timePart({ time: both }, links, chart) {
  * @param {Links} links
  * @param {HTMLElement} chart
  */
-function reported(both, links, chart) {
+function changesOf(both, links, chart) {
   const { before, after, parts, ops, notes } = both;
   const found = [];
   if (before.times || after.times) {

@@ -35,7 +35,7 @@ export function makeFacts(context, model, change) {
     event.preventDefault();
     const at = parseTime(field.value);
     wrong.hidden = at !== null;
-    wrong.textContent = at === null ? "Write a time such as 12.5 ms, 1.2 s or 827750630000 ps." : "";
+    wrong.textContent = at === null ? WORDING.memory.how_to_write : "";
     if (at !== null) change({ at }, true);
   } }, field, h("button", { type: "submit" }, "Go"));
   const element = h("div", { class: "stack" }, list, wrong);

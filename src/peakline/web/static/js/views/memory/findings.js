@@ -23,13 +23,13 @@ export class Findings {
    * @param {import("../../shell/context.js").Context} context
    * @param {import("./model.js").Model} model
    * @param {import("./live.js").Change} change
-   * @param {(answer: import("../../core/api.js").Answer<any>) => void} reported
+   * @param {(answer: import("../../core/api.js").Answer<any>) => void} onAnswer
    */
-  constructor(context, model, change, reported) {
+  constructor(context, model, change, onAnswer) {
     this.context = context;
     this.model = model;
     this.change = change;
-    this.reported = reported;
+    this.onAnswer = onAnswer;
     this.content = h("div", { class: "stack" }, loading(WAITING));
     const head = h("h2", { id: "findings-heading" }, "Findings");
     this.element = h("section", { class: "panel memory-findings", "aria-labelledby": head.id },
@@ -41,7 +41,7 @@ export class Findings {
     try {
       const answer = await this.context.tool("memory_findings");
       this.#data = answer.data;
-      this.reported(answer);
+      this.onAnswer(answer);
       this.draw();
     } catch (error) {
       if (this.context.signal.aborted) return;
@@ -53,17 +53,18 @@ export class Findings {
   draw() {
     if (!this.#data) return;
     const { findings, savings, growth, fragmentation, churn } = this.#data;
+    const titles = WORDING.memory.sections;
     fill(this.content,
       findings.length ? findings.map((/** @type {any} */ one) => this.#finding(one))
         : h("p", { class: "quiet" },
           WORDING.no_findings[this.model.isMoment ? "moment" : "over_time"]),
-      section(WORDING.memory.savings, savings.length, () =>
+      section(titles.savings, savings.length, () =>
         savings.map((/** @type {any} */ one) => this.#saving(one))),
-      section("Growth over steps", growth.length, () =>
+      section(titles.growth, growth.length, () =>
         growth.map((/** @type {any} */ one) => this.#growth(one))),
-      section("Fragmentation", fragmentation.length, () =>
+      section(titles.fragmentation, fragmentation.length, () =>
         fragmentation.map((/** @type {any} */ one) => this.#fragmentation(one))),
-      section("Allocations and frees", churn.length, () =>
+      section(titles.churn, churn.length, () =>
         churn.map((/** @type {any} */ one) => this.#churn(one))));
   }
 

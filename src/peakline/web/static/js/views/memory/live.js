@@ -274,7 +274,7 @@ export class Live {
  */
 function withShares(rows) {
   const texts = shares(rows.map(({ bytes: size }) => size));
-  return rows.map((row, place) => ({ ...row, reported: texts[place] }));
+  return rows.map((row, place) => ({ ...row, shareText: texts[place] }));
 }
 
 /** @param {number | null} id */

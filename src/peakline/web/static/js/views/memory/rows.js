@@ -27,7 +27,7 @@ export function columnsOf(group, rows, model) {
       { key: "key", title: GROUPS[group], cell: ({ key }) => named(key, group) },
       { key: "bytes", title: "Bytes", kind: "bytes" },
       { key: "share", title: "Share", kind: "percent", help: "of all that is in use",
-        cell: (row) => row.reported ?? percent(row.share) },
+        cell: (row) => row.shareText ?? percent(row.share) },
       { key: "count", title: "Buffers", kind: "count" },
     ];
   }

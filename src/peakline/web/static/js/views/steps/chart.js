@@ -353,10 +353,10 @@ export class StepChart {
     }
     const parts = PARTS.map((part) => ({ ...part, ps: columns.part(bin, part.name) }))
       .filter(({ ps }) => ps > 0);
-    const reported = shares(parts.map(({ ps }) => ps));
+    const percents = shares(parts.map(({ ps }) => ps));
     showTip(box.left + x, box.top + y, [`${bin.name}: ${time(bin.max)}`,
-      ...parts.map(({ text, ps }, place) => `${text} ${time(ps)} (${reported[place]})`), ...about,
-      ...(bin.isCutOff ? ["cut off by the end of the record"] : [])]);
+      ...parts.map(({ text, ps }, place) => `${text} ${time(ps)} (${percents[place]})`), ...about,
+      ...(bin.isCutOff ? [WORDING.steps.cut_off] : [])]);
   }
 
   /** @param {KeyboardEvent} event */

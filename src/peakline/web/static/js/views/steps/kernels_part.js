@@ -51,7 +51,7 @@ export function mountKernels(facts, body, params, signal) {
     }));
     const field = h("input", { type: "search", id: "kernel-search", placeholder: "kernel or op",
       size: 32, spellcheck: "false" });
-    const reported = h("span", { class: "quiet", role: "status" });
+    const status = h("span", { class: "quiet", role: "status" });
     const table = new DataTable({
       label: "Kernels", columns: COLUMNS, sort: params["sort"] || "-total_ps",
       height: "max(20rem, calc(100vh - 17rem))",
@@ -69,7 +69,7 @@ export function mountKernels(facts, body, params, signal) {
     const unused = rows.filter((row) => row.cores === CORES.could)
       .reduce((sum, row) => sum + row.total_ps, 0);
     fill(body, notices(answer),
-      h("div", { class: "row-of" }, h("label", { for: "kernel-search" }, "Search"), field, reported,
+      h("div", { class: "row-of" }, h("label", { for: "kernel-search" }, "Search"), field, status,
         h("span", { class: "grow" }), exportMenu({ name: `${context.session}_kernels`,
           rows: () => rowsOf(table), command: () => sqlCommand(context, QUERY) })),
       unused > 0 && h("p", {}, worded(WORDING.kernels.unused,
@@ -83,7 +83,7 @@ export function mountKernels(facts, body, params, signal) {
       const found = rows.filter((row) => !text || row.kernel.toLowerCase().includes(text)
         || (row.op ?? "").toLowerCase().includes(text));
       table.setRows(found);
-      reported.textContent = `${counted(found.length, "kernel")}, `
+      status.textContent = `${counted(found.length, "kernel")}, `
         + `${time(found.reduce((sum, row) => sum + row.total_ps, 0))} in all`;
     }
   }

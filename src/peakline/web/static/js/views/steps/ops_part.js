@@ -144,7 +144,7 @@ class Ops {
         this.#filter(side, this.#search);
       },
     }, { "": "All", host: "Host", device: "Devices" }[side] ?? side));
-    this.reported = h("span", { class: "quiet", role: "status" });
+    this.status = h("span", { class: "quiet", role: "status" });
     this.table = new DataTable({
       label: "Ops", columns: columns(this.sides.length > 1, answer.has_memory), sort: sort || "-self_ps",
       height: "max(20rem, calc(100vh - 17rem))",
@@ -159,7 +159,7 @@ class Ops {
       h("div", { class: "row-of" },
         this.sides.length > 1 && h("div", { class: "row-of tight", role: "group",
           "aria-label": "Side" }, ...this.buttons),
-        h("label", { for: "op-search" }, "Search"), this.field, this.reported,
+        h("label", { for: "op-search" }, "Search"), this.field, this.status,
         exportMenu({ name: `${this.context.session}_ops`, rows: () => rowsOf(this.table),
           json: () => answer, command: () => toolCommand(this.context, "op_time",
             { step: answer.steps?.step_id ?? null,
@@ -225,7 +225,7 @@ class Ops {
     const own = found.reduce((sum, op) => sum + op.self_ps, 0);
     const isBoth = this.sides.length > 1 && !this.#side;
     const over = isBoth ? "both" : (this.#side || this.sides[0]) === "device" ? "device" : "host";
-    this.reported.textContent = worded(WORDING.ops.total,
+    this.status.textContent = worded(WORDING.ops.total,
       { ops: counted(found.length, "op"), self: time(own), over: WORDING.ops.over[over] });
   }
 }

@@ -328,7 +328,7 @@ function statistics(variations, total) {
       ["Mean", `${time(one.mean_ps)} ± ${percent(one.coefficient)}`]] : []),
     ["Slow", slow ? counted(slow, "step") : "none"],
     ...(warmUp ? [["Warm up", counted(warmUp, "first step")]] : []),
-    ...(left ? [["Cut off, and left out", counted(left, "step")]] : []),
+    ...(left ? [[WORDING.steps.left_out, counted(left, "step")]] : []),
   ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
 }
 

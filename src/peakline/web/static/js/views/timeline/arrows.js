@@ -89,7 +89,7 @@ export class Arrows {
           : worded(WORDING.timeline.arrows, { arrows: counted(found.total, "arrow") });
         this.options.changed();
       } catch (error) {
-        if (!isAbort(error)) this.note = "arrows could not be read";
+        if (!isAbort(error)) this.note = WORDING.timeline.no_arrows;
       }
     }, REST_MS);
   }

@@ -112,13 +112,12 @@ export class Chosen {
     this.#asking?.abort();
     this.id = this.details = null;
     this.options.chose(null);
-    fill(this.element, empty("No event is chosen", reason));
+    fill(this.element, empty(WORDING.event.none_chosen, reason));
     announce(reason);
   }
 
   #none() {
-    fill(this.element, empty("No event is chosen",
-      "Click one, or search by name. ? lists all keys."));
+    fill(this.element, empty(WORDING.event.none_chosen, WORDING.event.how_to_choose));
   }
 
   /**

@@ -160,10 +160,10 @@ export class Counters {
       if (low < least) least = low;
     }
     const value = /** @type {HTMLElement} */ (band.title.lastElementChild);
-    const reported = `up to ${amount(group, most)}`;
-    if (value.textContent !== reported) {
-      value.textContent = reported;
-      band.setLabel(`${name} over time: ${reported} in what is shown`);
+    const rangeText = `up to ${amount(group, most)}`;
+    if (value.textContent !== rangeText) {
+      value.textContent = rangeText;
+      band.setLabel(worded(WORDING.timeline.counter, { name, range: rangeText }));
     }
     const range = most - least || 1;
     const y = (/** @type {number} */ one) => height - 1 - ((one - least) / range) * (height - 6);

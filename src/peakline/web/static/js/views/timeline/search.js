@@ -24,7 +24,7 @@ const MOST_NAMES = 1000;
  * @property {() => number | null} chosen the id of the chosen event
  * @property {(found: Found) => void} choose
  * @property {(text: string) => void} changed the reader searches for something else
- * @property {(title: string) => void} reported the title of the tab
+ * @property {(title: string) => void} onTitle the title of the tab
  */
 
 export class Search {
@@ -64,7 +64,7 @@ export class Search {
       onChoose: (row) => void this.go("next", row.name),
     });
     this.element = h("div", { class: "tl-fill" }, empty("No search yet",
-      "Type a part of a name above; / goes there."));
+      WORDING.timeline.how_to_search));
     this.field.addEventListener("input", () => {
       clearTimeout(this.#typing);
       this.#typing = setTimeout(() => this.set(this.field.value, true), TYPING_MS);
@@ -188,7 +188,7 @@ export class Search {
     this.status.textContent = total
       ? `${counted(total, "event")}, ${counted(data["names_total"], "name")}` : "nothing found";
     for (const button of this.buttons) button.disabled = !total;
-    this.options.reported(total ? `Matches (${count(total)})` : "Matches");
+    this.options.onTitle(total ? `Matches (${count(total)})` : "Matches");
     const rows = Array.from(data["name"], (code, place) =>
       ({ name: names.get(/** @type {number} */ (code)), count: data["count"][place] }));
     this.table.setRows(rows);
@@ -210,8 +210,8 @@ export class Search {
     this.status.textContent = "";
     for (const button of this.buttons) button.disabled = true;
     this.options.names.highlight(null);
-    this.options.reported("Matches");
-    fill(this.element, empty("No search yet", "Type a part of a name above; / goes there."));
+    this.options.onTitle("Matches");
+    fill(this.element, empty("No search yet", WORDING.timeline.how_to_search));
     this.band.setHits(null);
   }
 

@@ -56,8 +56,8 @@ export class Stack {
 
   /** How the hosts' clocks are related, in a sentence. */
   get says() {
-    const reported = this.parts.map(({ host, source }) => `${host} ${SOURCES[source] ?? source}`).join("; ");
-    return worded(this.left ? WORDING.clocks.some_hosts : WORDING.clocks.hosts, { reported, left: this.left });
+    const hosts = this.parts.map(({ host, source }) => `${host} ${SOURCES[source] ?? source}`).join("; ");
+    return worded(this.left ? WORDING.clocks.some_hosts : WORDING.clocks.hosts, { hosts, left: this.left });
   }
 
   /**

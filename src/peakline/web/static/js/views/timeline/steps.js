@@ -59,10 +59,10 @@ export class Steps {
     this.list = new StepList(context, { follow, isChosen: (step) => this.#isChosen(step) });
     this.element = this.list.element;
     /** @type {Promise<void>} */
-    this.ready = new Promise((resolve) => void (this.reported = resolve));
+    this.ready = new Promise((resolve) => void (this.markReady = resolve));
   }
 
-  reported = () => {};
+  markReady = () => {};
 
   /** Read what the band shows of everything, and how many steps there are. */
   async load() {
@@ -77,7 +77,7 @@ export class Steps {
         void this.load();
       }));
     }
-    this.reported();
+    this.markReady();
     this.shared.changed();
   }
 
