@@ -72,7 +72,6 @@ def _begun(text: str) -> str:
 
 PAGE = {
     "how_found": {name: _begun(text) for name, text in HOW_FOUND.items()},
-    "how_to_mark": HOW_TO_MARK,
     "no_steps": NO_STEPS,
     "not_judged": NOT_JUDGED,
     "no_memory": NO_MEMORY,

@@ -7,7 +7,6 @@ export const WORDING = {
     "annotation": "By annotations without a number, once a turn of the loop.",
     "device": "By the device's own line of steps."
   },
-  "how_to_mark": "Put each step in jax.profiler.StepTraceAnnotation or tf.profiler.experimental.Trace(name, step_num=i, _r=1), or call step() of torch.profiler.profile(schedule=...), which marks nothing without a schedule",
   "no_steps": "No steps are marked in this profile",
   "not_judged": "No steps are marked in this profile, so what a step takes is not judged.",
   "no_memory": "This profile has nothing about memory",
