@@ -73,6 +73,7 @@ def test_the_json(peakline, two):
     document = json.loads(run.out)
     assert list(document) == [
         "before", "after", "allocators", "findings", "programs", "time", "warnings",
+        "is_empty", "sentences",
     ]  # fmt: skip
     assert document["time"] is None
     assert (document["before"]["path"], document["after"]["path"]) == (before, after)

@@ -1,5 +1,6 @@
 from peakline.document.capture import capture_document as capture_document
 from peakline.document.check import check_document as check_document
+from peakline.document.diff import diff_document as diff_document
 from peakline.document.fit import fit_document as fit_document
 from peakline.document.graph import NO_GRAPH as NO_GRAPH
 from peakline.document.graph import graph_document as graph_document

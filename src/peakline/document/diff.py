@@ -76,6 +76,12 @@ def findings_of(found: Comparison, which: str) -> list[Finding]:
     return [*getattr(found.memory, f"{which}_findings"), *of_time]
 
 
+def diff_document(comparison: Comparison) -> dict[str, object]:
+    """What ``peakline diff --json`` prints of two profiles."""
+    said = {"is_empty": comparison.is_empty, "sentences": change_sentences(comparison)}
+    return comparison.as_json() | said
+
+
 def change_sentences(comparison: Comparison) -> list[str]:
     """What changed most, of memory and then of time, in a sentence for each; nothing of what
     cannot be compared.

@@ -417,8 +417,7 @@ def comparison(
 
         text = comparison_markdown(found)
     else:
-        from peakline.document.diff import change_sentences
+        from peakline.document.diff import diff_document
 
-        answer = {"is_empty": found.is_empty, "sentences": change_sentences(found)}
-        text = json.dumps(found.as_json() | answer, indent=2, allow_nan=False) + "\n"
+        text = json.dumps(diff_document(found), indent=2, allow_nan=False) + "\n"
     return Answer(text.encode(), chosen, tuple(warnings))
