@@ -82,6 +82,7 @@ def test_the_json(peakline, two):
     document = json.loads(run.out)
     assert list(document) == [
         "before", "after", "allocators", "findings", "programs", "time", "warnings",
+        "is_empty", "sentences",
     ]  # fmt: skip
     assert document["time"] is None
     assert (document["before"]["path"], document["after"]["path"]) == (before, after)
@@ -101,6 +102,7 @@ def test_the_json(peakline, two):
             "data_type": "float",
             "shape": "[8, 32]",
         },
+        "text": "same op, [8, 32] -> [16, 32]",
     }  # fmt: skip
     assert sum(group["delta_bytes"] for group in groups) == 768
 
@@ -340,7 +342,8 @@ def test_the_screen_of_diff_time(peakline):
 def test_the_json_of_diff_time(peakline):
     told = json.loads(peakline("diff", *PAIR, "--json").out)["time"]
     assert list(told) == [
-        "before", "after", "chance", "parts", "ops_per", "ops", "other_ops", "findings", "notes",
+        "before", "after", "chance", "is_chance", "parts", "ops_per", "ops", "other_ops",
+        "findings", "notes",
     ]  # fmt: skip
     steps = json.loads(peakline("steps", PAIR[0], "--json").out)
     assert told["before"]["times"] == steps["times"]
@@ -353,7 +356,7 @@ def test_the_json_of_diff_time(peakline):
         "side": "host", "op": "jit(train)/jvp()/dot_general", "op_type": "dot_general",
         "change": "time", "was": None, "before_ps": 15476846667, "after_ps": 1926533417,
         "delta_ps": -13550313250, "before_runs": 2.0, "after_runs": 2.0,
-        "before_ops": 1, "after_ops": 1,
+        "before_ops": 1, "after_ops": 1, "text": "",
     }  # fmt: skip
 
 

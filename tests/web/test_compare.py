@@ -78,7 +78,7 @@ def test_the_peaks_and_what_makes_them_are_those_of_the_service(page, server):
         assert cells[1].strip() == signed(group["delta_bytes"])
         assert cells[2:4] == [size_text(group["before_bytes"]), size_text(group["after_bytes"])]
         assert cells[5:] == [group["region_type"], group["data_type"], group["shape"]]
-    assert shown[0][4] == "same op, [192, 1024] → [384, 1024]"
+    assert shown[0][4] == "same op, [192, 1024] -> [384, 1024]"
     assert all(f"Note: {note}." in page.inner_text("main") for note in allocator["notes"])
     chart = page.get_by_role("figure", name=re.compile("Memory in use"))
     chart.wait_for()
@@ -274,7 +274,7 @@ def test_what_changed_is_said_first(page, pair):
     open_view(page, pair, "/compare", **LEAK)
     tells(
         page.get_by_role("region", name="At a glance"),
-        f"The memory peak of bfc_cpu_allocator_for_gpu is higher: {peaks[0]} → {peaks[1]}",
+        f"The memory peak of bfc_cpu_allocator_for_gpu is higher: {peaks[0]} -> {peaks[1]}, +",
         "most of it model/hidden/MatMul",
         "with every step 768.0 KiB more of model/hidden/MatMul stay in memory than before",
         "Step times differ no more than chance makes them.",

@@ -203,7 +203,7 @@ def test_devices_can_be_chosen_and_the_slow_one_is_named(page, server):
     device = "/device:GPU:1"
     assert told["straggler"]["name"] == device
     open_view(page, server, "/session/gpus/steps")
-    assert f"The other devices wait for {device}" in page.locator("#main").inner_text()
+    assert f"Straggler: the other devices wait for {device}" in page.locator("#main").inner_text()
     picker = page.get_by_role("combobox", name="Device", exact=True)
     before = picker.input_value()
     picker.select_option(device)

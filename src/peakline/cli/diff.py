@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import peakline
-from peakline import compare, findings, render
+from peakline import compare, document, findings, render
 from peakline.cli.options import Argument, Reading, json_option, max_unpacked_option, strict_option
 from peakline.cli.verb import Verb
 from peakline.errors import InputError, UsageError
@@ -112,7 +112,10 @@ def diff(
     compared = compare.compare_profiles(states[0], states[-1], allocator=allocator)
     series = compare.series_of(states) if len(states) > 2 else None
     if json:
-        print_json(compared.as_json() | ({} if series is None else {"series": series.as_json()}))
+        print_json(
+            document.diff_document(compared)
+            | ({} if series is None else {"series": series.as_json()})
+        )
     elif markdown:
         print(render.comparison_markdown(compared, series), end="")
     else:

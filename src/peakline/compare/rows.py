@@ -67,6 +67,7 @@ class GroupDiff(Brief):
             "after_count": self.after_count,
             "change": self.change,
             "was": None if self.was is None else self.was.as_json(),
+            "text": self.text,
             **{name: text for name, text in self.purpose._asdict().items() if text},
         }
 

@@ -119,6 +119,7 @@ class OpChange(Brief):
             "after_runs": self.after_runs,
             "before_ops": self.before_ops,
             "after_ops": self.after_ops,
+            "text": self.text,
         }
 
 
@@ -321,6 +322,11 @@ class TimeDiff(Brief):
         return bool(self.before.ops.steps and self.after.ops.steps)
 
     @property
+    def is_chance(self) -> bool:
+        """Whether the step times differ no more than chance makes them."""
+        return self.chance is not None and self.chance >= _CHANCE
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing changed."""
         return (
@@ -346,6 +352,7 @@ class TimeDiff(Brief):
             "before": self.before.as_json(),
             "after": self.after.as_json(),
             "chance": self.chance,
+            "is_chance": self.is_chance,
             "parts": [one.as_json() for one in self.parts],
             "ops_per": "step" if self.by_step else "profile",
             "ops": [one.as_json() for one in self.ops],

@@ -1,11 +1,14 @@
 from peakline.document.capture import capture_document as capture_document
 from peakline.document.check import check_document as check_document
 from peakline.document.details import sentences as sentences
+from peakline.document.diff import diff_document as diff_document
 from peakline.document.fit import fit_document as fit_document
 from peakline.document.graph import NO_GRAPH as NO_GRAPH
 from peakline.document.graph import graph_document as graph_document
 from peakline.document.hosts import hosts_document as hosts_document
+from peakline.document.hosts import straggler_text as straggler_text
 from peakline.document.hosts import waiting_text as waiting_text
+from peakline.document.live import between_sentence as between_sentence
 from peakline.document.memory import live_at as live_at
 from peakline.document.memory import memory_document as memory_document
 from peakline.document.memory_json import details_json as details_json

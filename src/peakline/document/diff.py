@@ -10,12 +10,13 @@ from peakline.compare.memory import AllocatorDiff
 from peakline.compare.rows import GroupDiff, RateDiff, signed_size, signed_time
 from peakline.compare.state import NO_PURPOSE, AllocatorState, Kind
 from peakline.compare.time import TimeDiff
+from peakline.document.limits import GROWS
 from peakline.document.live import NOT_KNOWN
-from peakline.document.model import Row, Table, columns_of
-from peakline.document.wording import FAR
+from peakline.document.model import Row, Table, columns_of, more_text
+from peakline.document.wording import ALL_IN_JSON, FAR
 from peakline.findings.finding import Finding
 from peakline.tables.profile_facts import ProfileFacts
-from peakline.text import allocator_text, counted, size_text, time_text
+from peakline.text import allocator_text, size_text, time_text
 
 _ALLOCATORS = 50
 _ROWS = 12
@@ -75,6 +76,65 @@ def findings_of(found: Comparison, which: str) -> list[Finding]:
     return [*getattr(found.memory, f"{which}_findings"), *of_time]
 
 
+def diff_document(comparison: Comparison) -> dict[str, object]:
+    """What ``peakline diff --json`` prints of two profiles."""
+    said = {"is_empty": comparison.is_empty, "sentences": change_sentences(comparison)}
+    return comparison.as_json() | said
+
+
+def change_sentences(comparison: Comparison) -> list[str]:
+    """What changed most, of memory and then of time, in a sentence for each; nothing of what
+    cannot be compared.
+    """
+    both = [one for one in comparison.memory.allocators if one.before and one.after]
+    largest = max(both, key=lambda one: abs(one.peak_delta_bytes), default=None)
+    memory = [] if largest is None else [_memory_sentence(largest)]
+    return memory + ([] if comparison.time is None else _time_sentence(comparison.time))
+
+
+def _memory_sentence(diff: AllocatorDiff) -> str:
+    before, after = diff.before, diff.after
+    if before is None or after is None:
+        raise ValueError("an allocator of one profile alone")
+    name = f"allocator {diff.allocator}" if diff.allocator.isdecimal() else diff.allocator
+    delta = diff.peak_delta_bytes
+    if delta:
+        moved = change_of("", before.peak_bytes, after.peak_bytes).text
+        text = f"The memory peak of {name} is {'higher' if delta > 0 else 'lower'}: {moved}"
+        first = max(diff.groups, key=lambda row: abs(row.delta_bytes), default=None)
+        if first is not None and first.kind.op and first.delta_bytes * delta > 0:
+            text += f", most of it {first.kind.op} ({signed_size(first.delta_bytes)})"
+    else:
+        text = f"The memory peak of {name} is the same, {size_text(after.peak_bytes)}"
+    more = (after.growth_per_step or 0) - (before.growth_per_step or 0)
+    if abs(more) > GROWS * after.peak_bytes:
+        grown = max(diff.growth, key=lambda row: abs(row.delta_bytes), default=None)
+        of = f" of {grown.kind.op}" if grown is not None and grown.kind.op else ""
+        text += (
+            f"; with every step {size_text(more)} more{of} stay in memory than before"
+            if more > 0
+            else f"; {size_text(-more)}{of} a step no longer stay in memory"
+        )
+    return f"{text}."
+
+
+def _time_sentence(diff: TimeDiff) -> list[str]:
+    before, after = diff.before.times, diff.after.times
+    if before is None or after is None:
+        return []
+    if diff.is_chance:
+        return ["Step times differ no more than chance makes them."]
+    delta = after.median_ps - before.median_ps
+    text: Callable[[float], str] = lambda value: time_text(round(value))  # noqa: E731
+    moved = change_of("", before.median_ps, after.median_ps, text).text
+    first = max(diff.ops, key=lambda row: abs(row.delta_ps), default=None)
+    why = ""
+    if first is not None and first.delta_ps * delta > 0:
+        more = "more" if delta > 0 else "less"
+        why = f"; {first.op} takes {time_text(abs(first.delta_ps))} {more}"
+    return [f"The median step is {'slower' if delta > 0 else 'quicker'}: {moved}{why}."]
+
+
 def memory_parts(found: Comparison) -> tuple[list[Part], str]:
     """What changed in each allocator; of very many in the first that changed, and how many more
     there are.
@@ -83,8 +143,7 @@ def memory_parts(found: Comparison) -> tuple[list[Part], str]:
     if (count := len(shown)) > _ALLOCATORS:
         shown = [one for one in shown if not one.is_empty][:_ALLOCATORS]
     more = count - len(shown)
-    rest = f"and {counted(more, 'more allocator')} (all with --json)" if more else ""
-    return [_memory_part(one) for one in shown], rest
+    return [_memory_part(one) for one in shown], more_text(more, "allocator", ALL_IN_JSON)
 
 
 def _memory_part(diff: AllocatorDiff) -> Part:

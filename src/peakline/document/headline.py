@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from peakline.findings.time_answer import TimeAnswer
 
 _PARTS, _NAME = 2, 60
-_CHANCE = "no more than chance"
 
 
 def summary_headline(
@@ -102,8 +101,13 @@ def diff_headline(
         for change in part.changes[:1]
     ]
     steps = [one for one in (time.changes if time is not None else ()) if one.label == "step time"]
-    chance = time is not None and any(_CHANCE in note for note in time.notes)
-    said += [f"step time {'within the noise' if chance else _moved(one)}" for one in steps]
+    noise = found.time is not None and found.time.is_chance
+    said += [
+        "step time within the noise"
+        if noise and one.change != "as before"
+        else f"step time {_moved(one)}"
+        for one in steps
+    ]
     if not said:
         changed = [part for part in programs if part.changes]
         said = [

@@ -43,13 +43,17 @@ def waiting_text(steps: Sequence[tuple[str, HostSteps]]) -> str:
     return straggler_text(None if longer is None else longer.straggler, len(newest))
 
 
-def straggler_text(straggler: Straggler | None, hosts: int) -> str:
-    """Whom the others wait for, of ``hosts`` that have steps: one line for a person."""
+def straggler_text(straggler: Straggler | None, members: int, one: str = "host") -> str:
+    """Whom the others wait for, of ``members`` that have steps, each of which is ``one``.
+
+    >>> straggler_text(None, 8)
+    'no host keeps the others waiting'
+    """
     if straggler is None:
         return (
-            "no host keeps the others waiting"
-            if hosts > 1
-            else "fewer than two hosts have steps: which one the others wait for is not known"
+            f"no {one} keeps the others waiting"
+            if members > 1
+            else f"fewer than two {one}s have steps: which one the others wait for is not known"
         )
     if straggler.evidence == "steps":
         return (
@@ -63,7 +67,7 @@ def straggler_text(straggler: Straggler | None, hosts: int) -> str:
         else "its computation ends last"
     )
     return (
-        f"straggler: the other hosts wait for {straggler.name}: {straggler.share:.0%} of the "
+        f"straggler: the other {one}s wait for {straggler.name}: {straggler.share:.0%} of the "
         f"step time ({time_text(straggler.behind_ps)} in the median step); {how} in "
         f"{straggler.often:.0%} of {straggler.steps:,} common steps"
     )

@@ -79,8 +79,6 @@ TIMELINE_FINDINGS = 12
 HEAT_ROWS = 24
 LITTLE = 0.005
 """A change below this share is neither good nor bad."""
-CHANCE = 0.05
-"""From this probability on, chance alone may well have made the steps differ as they do."""
 GROWS = 1e-3
 """Growth below this share of the peak in a step is none."""
 EXPLAINS = 0.25

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from peakline.document.model import Column, Row, Table, columns_of
+from peakline.memory.over_time.ranges import Amount, Between
 from peakline.memory.peak.explained import AllocatorPeak, PeakBuffer
 from peakline.memory.signatures import normal_shape
-from peakline.text import shares_text
+from peakline.text import counted, shares_text, size_text, time_text
 from peakline.trace.steps import step_text
 
 _ROWS = 20
@@ -21,6 +22,27 @@ _INSTANCE = re.compile(r"(.+)_\d+")
 _NODE = re.compile(r"torch::autograd::generated::(\w+)::apply\b")
 """How C++ calls a node of a backward pass: ``AddmmBackward0`` says it all."""
 NOT_KNOWN = "not known"
+
+
+def between_sentence(between: Between) -> str:
+    """What was allocated from one moment, A, to another, B, and what became of it."""
+
+    def text(amount: Amount) -> str:
+        return f"{size_text(amount.bytes)} in {counted(amount.buffers, 'buffer')}"
+
+    live, end = between.amount(between.at_b), between.amount(between.at_end)
+    left = "nothing of it still live at B"
+    if live.buffers:
+        at_end = " and" if end.buffers == live.buffers else f" {size_text(end.bytes)}"
+        left = f"{text(live)} of it still live at B,{at_end} at the end"
+    words = (
+        f"In {time_text(between.end_ps - between.start_ps)}: allocated {text(between.amount())}, "
+        f"{left}; {text(between.amount(~between.at_b))} of it freed. Of what was allocated before "
+        f"A, {text(between.freed_older)} freed."
+    )
+    if between.used_a is not None and between.used_b is not None:
+        words += f" In use: {size_text(between.used_a)} at A, {size_text(between.used_b)} at B."
+    return words
 
 
 @dataclass(frozen=True)

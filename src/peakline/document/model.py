@@ -135,6 +135,18 @@ _TEXTS: dict[str, Callable[[float], str]] = {
 """
 
 
+def more_text(left: int, what: str = "", where: str = "") -> str:
+    """How many are left out, and ``where`` they are: ``and 3 more findings: to_pandas()``; empty
+    for none.
+
+    >>> more_text(3, "finding")
+    'and 3 more findings'
+    """
+    if left <= 0:
+        return ""
+    return f"and {counted(left, f'more {what}') if what else f'{left:,} more'}{where}"
+
+
 def rest_text(table: Table, what: str, *sizes: str) -> str:
     """How many rows of ``what`` are left out: ``and 3 more values, 1.2 MiB``; empty for none.
 
@@ -144,7 +156,7 @@ def rest_text(table: Table, what: str, *sizes: str) -> str:
     if not table.rest:
         return ""
     count, *sums = table.rest
-    more = [f"and {counted(int(count or 0), f'more {what}')}"]
+    more = [more_text(int(count or 0), what)]
     for value, unit in zip(sums, sizes, strict=False):
         is_thing = unit not in _TEXTS
         more.append(counted(int(value or 0), unit) if is_thing else text_of(value or 0, unit))

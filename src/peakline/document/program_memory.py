@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from peakline.document.model import Fact
-from peakline.document.programs import PEAK, buffer_document
+from peakline.document.programs import buffer_document
+from peakline.document.wording import PEAK
 from peakline.findings.failed_programs import BY_NAME, Explained
 from peakline.findings.program_memory import DeviceNeed
 from peakline.text import counted, size_text, time_text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from peakline.document.model import Fact, Row, Table, columns_of
 from peakline.document.profile import answer_document
-from peakline.hlo.memory import BY_ALLOCATIONS, BY_NOTHING, BY_SCHEDULE, BY_TRACE
+from peakline.document.wording import PEAK
 from peakline.hlo.modules import choose_program
 from peakline.tables import Profile
 from peakline.text import counted, number_text, shares_text, size_text, time_text
@@ -16,13 +16,6 @@ from peakline.timing.programs.answer import LiveBuffer, ProgramAnswer, programs_
 if TYPE_CHECKING:
     from peakline.hlo.advice import Advice
 
-PEAK = {
-    BY_TRACE: "by the heap that XLA simulated",
-    BY_NOTHING: "it has no temporaries",
-    BY_SCHEDULE: "computed from the order of its instructions, for want of a buffer assignment",
-    BY_ALLOCATIONS: "at most: nothing says when some temporaries are live",
-}
-"""How the peak was found."""
 ADVICE = {
     "rematerialise": "recompute it after the peak",
     "chunk": "compute it in pieces",

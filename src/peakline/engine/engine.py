@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
+from peakline import compare
 from peakline.deadline import check_deadline
 from peakline.engine.answers import Answer, Answers
 from peakline.engine.executors import Executor, fan_out, make_executor
@@ -398,23 +399,23 @@ def comparison(
     One after the other is taken on ``lease``, so that they need not both be in memory. Raises
     NotFoundError or InputError when a file cannot be read.
     """
-    from peakline.compare.comparison import compare_profiles, profile_state
-
     states, warnings = [], []
     for side, (session, file) in zip(_SIDES, sides, strict=True):
         check_deadline()
         name = file.path.rstrip("/").rpartition("/")[2]
         with lease(file) as profile, profile.question():
-            state = profile_state(profile, path=f"{session.name}/{name}")
+            state = compare.profile_state(profile, path=f"{session.name}/{name}")
         states.append(state)
         warnings += [
             warning._replace(detail=f"{side}: {warning.detail}") for warning in state.warnings
         ]
-    found = compare_profiles(*states)
+    found = compare.compare_profiles(*states)
     if chosen == "markdown":
         from peakline.render.markdown import comparison_markdown
 
         text = comparison_markdown(found)
     else:
-        text = json.dumps(found.as_json(), indent=2, allow_nan=False) + "\n"
+        from peakline.document.diff import diff_document
+
+        text = json.dumps(diff_document(found), indent=2, allow_nan=False) + "\n"
     return Answer(text.encode(), chosen, tuple(warnings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from peakline import document as documents
 from peakline import memory
 from peakline.errors import UsageError
 from peakline.toolbox.parameters import Parameters, parameter
@@ -73,6 +74,7 @@ def _document(profile: Profile, parameters: MemoryBetweenParameters) -> dict[str
         "group": parameters.group,
         "rows": [],
         "rows_total": 0,
+        "sentence": "",
     }
     if parameters.tree is not None:
         document["tree"] = memory.columns_of_tree(None)
@@ -100,6 +102,7 @@ def _document(profile: Profile, parameters: MemoryBetweenParameters) -> dict[str
         "freed_older": _amount(found.freed_older),
         "rows": [_row(part) for part in parts[: parameters.limit]],
         "rows_total": len(parts),
+        "sentence": documents.between_sentence(found),
     }
     if parameters.tree is not None:
         chosen = found.at_b if parameters.tree_of == "live" else slice(None)

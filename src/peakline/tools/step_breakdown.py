@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from peakline import findings, timing, trace
+from peakline import document, findings, timing, trace
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json, quoted_csv
@@ -83,6 +83,7 @@ def _combine(
             "steps": _objects(columns),
             "variation": variation,
             "straggler": None if slowest is None else asdict(slowest),
+            "straggler_text": document.straggler_text(slowest, len(members)),
             "device_stragglers": devices,
             "clocks": alignment.as_json(),
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from peakline import findings, timing
+from peakline import document, findings, timing
 from peakline.errors import NotFoundError
 from peakline.tables.once import once
 from peakline.text import check_repeated
@@ -69,6 +69,7 @@ _NONE: dict[str, Any] = {
                 "max_ps": [], "longest": [], "step_id": [], "name": [], "slow": [],
                 "is_slow": [], "is_warm_up": [], "is_cut_off": [], "parts": {}},
     "step": None, "rows": [], "rows_total": 0, "variation": [], "straggler": None,
+    "straggler_text": "",
 }  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def _document(
         "rows": rows.objects(shown),
         "rows_total": int(listed.size),
         "variation": _variation(profile),
-        "straggler": _straggler(profile),
+        **_straggler(profile),
     }
 
 
@@ -212,9 +213,15 @@ def _variation(profile: Profile) -> tuple[dict[str, Any], ...]:
 
 
 @once
-def _straggler(profile: Profile) -> dict[str, Any] | None:
-    found = timing.device_straggler(timing.step_times(profile))
-    return None if found is None else asdict(found)
+def _straggler(profile: Profile) -> dict[str, Any]:
+    """The device that the others wait for, and what is said of it where there are others."""
+    times = timing.step_times(profile)
+    straggler = timing.device_straggler(times)
+    text = document.straggler_text(straggler, len(times.devices), "device")
+    return {
+        "straggler": None if straggler is None else asdict(straggler),
+        "straggler_text": text if len(times.devices) > 1 else "",
+    }
 
 
 TOOL = Tool(

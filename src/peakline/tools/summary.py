@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
-from peakline import findings, timing
+from peakline import document, findings, timing
 from peakline.toolbox.parameters import Parameters, parameter
 from peakline.toolbox.registry import Tool
 from peakline.toolbox.written import compact_json
@@ -54,11 +54,13 @@ def _combine(
     from peakline.repository.names import newest_of_workers
 
     members = [(host, steps) for host, (_, steps) in parts if steps is not None]
-    straggler = timing.host_straggler(newest_of_workers(members))
+    newest = newest_of_workers(members)
+    straggler = timing.host_straggler(newest)
     return compact_json(
         {
             "hosts": [{"host": host, **document} for host, (document, _) in parts],
             "straggler": None if straggler is None else asdict(straggler),
+            "straggler_text": document.straggler_text(straggler, len(newest)),
         }
     )
 

@@ -17,6 +17,7 @@ from peakline.document.composition import (
 from peakline.document.fit import alternatives_table, fit_facts
 from peakline.document.live import LiveRow, category_table, live_rows
 from peakline.document.model import capital
+from peakline.document.wording import MEMORY_SECTIONS
 from peakline.findings.catalogue import kinds
 from peakline.memory.fit.answer import quick_fit
 from peakline.memory.fit.model import Fit
@@ -97,20 +98,20 @@ def section_of(part: Part, name: str, *, alone: bool) -> Markup:
             code(named(part.peak.allocator)),
             ".",
         )
-    sections = (
-        ("What would need less memory", savings(part)),
-        ("In how much memory it runs", fit(part)),
-        ("Memory over time", memory_over_time(part)),
-        ("What is in memory" if moment else "What the peak is made of", composition(part)),
-        ("The program at the peak", programs.at_peak(part)),
-        ("The largest buffers", buffers(part)),
-        ("Growth from step to step", growth(part)),
-        ("Fragmentation", fragmentation(part)),
-        ("What comes and goes", churn(part)),
-    )
+    sections = {
+        "savings": savings(part),
+        "fit": fit(part),
+        "over_time": memory_over_time(part),
+        "moment" if moment else "peak": composition(part),
+        "program": programs.at_peak(part),
+        "buffers": buffers(part),
+        "growth": growth(part),
+        "fragmentation": fragmentation(part),
+        "churn": churn(part),
+    }
     shown = [
-        tag("section", tag("h3", title), content)
-        for title, content in sections
+        tag("section", tag("h3", MEMORY_SECTIONS[name]), content)
+        for name, content in sections.items()
         if content is not None
     ]
     if not shown:

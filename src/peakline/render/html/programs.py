@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from peakline.document import limits
-from peakline.document.model import Fact, Table, capital, rest_text
+from peakline.document.model import Fact, Table, capital, more_text, rest_text
 from peakline.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
@@ -25,7 +25,6 @@ from peakline.findings.failed_programs import explained_failures
 from peakline.findings.program_memory import DeviceNeed, device_needs, program_at_peak
 from peakline.render.html.context import Context, Part
 from peakline.render.html.html import Child, Markup, clip, join, tag
-from peakline.text import counted
 from peakline.timing.programs.answer import ProgramAnswer, programs_of
 
 
@@ -44,9 +43,7 @@ def compiled(context: Context) -> Markup | None:
         context.tables.write(replace(listed, rest=()), head=len(listed.columns) - 1)
     ]
     if listed.rest:
-        parts.append(
-            tag("p", f"And {counted(len(every) - limits.PROGRAMS.report, 'more program')}.")
-        )
+        parts.append(tag("p", f"{capital(rest_text(listed, 'program'))}."))
     if context.answer.nothing and (found := device_needs(context.profile)):
         parts += _needs(context, found)
     elif every[0].peak_bytes is not None:
@@ -67,10 +64,8 @@ def _needs(context: Context, found: Sequence[DeviceNeed]) -> Iterator[Child]:
     sections = need_sections(found)
     for title, facts, need in sections[: limits.NEEDS.report]:
         yield from _program(context, need.program, title or need.program.label, facts)
-    if len(sections) > limits.NEEDS.report:
-        yield tag(
-            "p", f"And {counted(len(sections) - limits.NEEDS.report, 'more group')} of devices."
-        )
+    if more := more_text(len(sections) - limits.NEEDS.report, "group", " of devices."):
+        yield tag("p", capital(more))
 
 
 def _program(
@@ -107,12 +102,8 @@ def failures(context: Context) -> Markup | None:
         if one.programs:
             program = one.programs[0].program
             parts.append(_live(context, program, clip(failure_title(program), 300)))
-    if len(found) > limits.FAILURES.report:
-        parts.append(
-            tag(
-                "p", f"And {counted(len(found) - limits.FAILURES.report, 'more size')} that failed."
-            )
-        )
+    if more := more_text(len(found) - limits.FAILURES.report, "size", " that failed."):
+        parts.append(tag("p", capital(more)))
     return tag(
         "section",
         tag("h2", "What the failed allocations were for", id="failed"),

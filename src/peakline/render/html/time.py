@@ -17,6 +17,7 @@ from peakline.document.steps import (
     steps_tables,
     utilisation_facts,
 )
+from peakline.document.wording import MOST_SELF_TIME
 from peakline.findings.step_difference import is_slow, sentences_of
 from peakline.render.html.context import Context
 from peakline.render.html.html import Child, Markup, clip, join, tag
@@ -101,7 +102,7 @@ def time(context: Context) -> Markup | None:
 
 def _sections(context: Context) -> Iterator[tuple[str, Child]]:
     yield "Devices", _devices(context)
-    yield "Ops with the most self time", _ops(context)
+    yield MOST_SELF_TIME, _ops(context)
     yield "GPU kernels", _kernels(context)
     yield "Input pipeline", _input(context)
 

@@ -25,13 +25,13 @@ from peakline.document.fit import (
     no_fit_facts,
     pins_table,
 )
-from peakline.document.model import Fact, capital
+from peakline.document.model import Fact, capital, more_text
 from peakline.errors import PeaklineError
 from peakline.memory.fit.model import Fit, Fits
 from peakline.render.notebook.findings import listed_findings
 from peakline.render.notebook.pieces import drawn, facts, headed, line, rows_table, shown
 from peakline.shown import headline_of
-from peakline.text import allocator_text, counted
+from peakline.text import allocator_text
 from peakline.toolbox.answer_rows import ToolAnswer
 
 _BEGIN = 2000
@@ -71,8 +71,7 @@ def comparison_parts(found: Comparison) -> list[str]:
     for part in sections:
         parts += _part(part)
     left = len(of_memory) - limits.PARTS.notebook
-    parts += [line(f"and {left:,} more allocators", quiet=True)] if left > 0 else []
-    parts += [line(rest, quiet=True)] if rest else []
+    parts += [line(text, quiet=True) for text in (more_text(left, "allocator"), rest) if text]
     for which in ("new", "worse", "gone"):
         parts.append(listed_findings(findings_of(found, which), f"Findings: {which}", most=0))
     return parts
@@ -119,7 +118,7 @@ def fits_parts(fits: Fits) -> list[str]:
     for one in fits[: limits.FITS.notebook]:
         found += fit_parts(one)
     left = len(fits) - limits.FITS.notebook
-    found.append(line(f"and {counted(left, 'more')}: to_pandas()", quiet=True) if left > 0 else "")
+    found.append(line(more_text(left, where=": to_pandas()"), quiet=True) if left > 0 else "")
     for fact in no_fit_facts(fits.failed[: limits.FITS.notebook]):
         found.append(line(f"{fact.label} {fact.text}"))
     return found

@@ -15,7 +15,7 @@ from peakline.document.memory import (
     savings_table,
     worth_saving,
 )
-from peakline.document.model import Table
+from peakline.document.model import Table, more_text
 from peakline.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
@@ -34,7 +34,7 @@ from peakline.memory.peak.explained import AllocatorPeak
 from peakline.render.notebook.drawings import memory_drawing
 from peakline.render.notebook.findings import finding_parts, listed_findings
 from peakline.render.notebook.pieces import drawn, facts, headed, line, shown, table
-from peakline.text import allocator_text, counted, size_text
+from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
     from peakline.findings.finding import Finding
@@ -105,8 +105,8 @@ def _explained(profile: Profile, answer: MemoryAnswer) -> Iterator[str]:
 def _findings(findings: Sequence[Finding], names: Mapping[str, str]) -> Iterator[str]:
     for one in findings[: limits.ROWS.notebook]:
         yield from finding_parts(replace(one, title=one.title_with(names)))
-    if left := len(findings[limits.ROWS.notebook :]):
-        yield line(f"and {counted(left, 'more finding')}: findings", quiet=True)
+    if more := more_text(len(findings) - limits.ROWS.notebook, "finding", ": findings"):
+        yield line(more, quiet=True)
 
 
 def _failures(profile: Profile) -> Iterator[str]:
@@ -132,8 +132,8 @@ def _needs(profile: Profile) -> Iterator[str]:
         yield headed(title) if title else ""
         yield facts(said)
         yield _program(programs.live_table(need.program))
-    if left := len(sections[limits.IN_FULL.notebook :]):
-        yield line(f"and {counted(left, 'more program')} on other devices", quiet=True)
+    if more := more_text(len(sections) - limits.IN_FULL.notebook, "program", " on other devices"):
+        yield line(more, quiet=True)
 
 
 def _program(live: Table) -> str:
@@ -195,11 +195,11 @@ def allocators_table(
             room = f"{size_text(peak.capacity_bytes)}, the peak takes {share:.1%}"
         name = shown(allocator_text(names.get(peak.allocator, peak.allocator)), 80)
         rows.append([name, shown(first), shown(room), drawings.get(peak.allocator, "")])
-    more = len(peaks) - len(rows)
+    more = more_text(len(peaks) - len(rows), "allocator")
     capacity = "Capacity" if any(row[2] for row in rows) else ""
     heads = ["Allocator", "In use" if answer.moment else "Peak", capacity, ""]
     found = table(heads, rows)
-    return found + (line(f"and {more} more allocators", quiet=True) if more else "")
+    return found + (line(more, quiet=True) if more else "")
 
 
 def program_parts(profile: Profile) -> list[str]:

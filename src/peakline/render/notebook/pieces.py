@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from peakline.document import limits
-from peakline.document.model import Fact, Table, capital, text_of
+from peakline.document.model import Fact, Table, capital, more_text, text_of
 from peakline.figures.look import one_line
 from peakline.text import counted
 
@@ -49,8 +49,8 @@ def listed(
     if not items:
         return ""
     points = "".join(f"<li>{item}</li>" for item in items[:most])
-    left = len(items) - most
-    more = f"<li>and {left:,} more{html.escape(rest)}</li>" if left > 0 else ""
+    more = more_text(len(items) - most, where=rest)
+    more = f"<li>{html.escape(more)}</li>" if more else ""
     return (
         f'<div style="margin:6px 0"><strong>{shown(title)}</strong>'
         f'<ul style="margin:2px 0 2px 18px;padding:0">{points}{more}</ul></div>'
@@ -79,7 +79,7 @@ def drawn(found: Table, most: int = limits.ROWS.notebook) -> str:
     title = line(capital(found.title)) if found.title else ""
     if len(found.rest) == 1:
         left = max(left, 0) + int(found.rest[0] or 0)
-    more = line(f"and {left:,} more", quiet=True) if left > 0 else ""
+    more = line(more_text(left), quiet=True) if left > 0 else ""
     return title + table(heads, rows, right=right) + more
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from peakline.document import limits
-from peakline.document.model import capital
+from peakline.document.model import capital, more_text
 from peakline.document.profile import profile_text
 from peakline.document.summary import summary_lines
 from peakline.document.wording import NOTHING_NOTABLE
@@ -117,7 +117,7 @@ def repository_parts(repository: Repository) -> list[str]:
     found = [headed(repository.logdir, counted(len(sessions), "session"))]
     found.append(table(["Session", "Hosts", ""], rows, right=[1]) if rows else "")
     left = len(sessions) - len(rows)
-    return [*found, line(f"and {left:,} more", quiet=True) if left else ""]
+    return [*found, line(more_text(left), quiet=True) if left else ""]
 
 
 def session_parts(session: Session) -> list[str]:

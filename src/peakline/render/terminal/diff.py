@@ -11,8 +11,9 @@ from peakline.document.check import behind, checks_table, name_of, outcome
 from peakline.document.diff import Part as Compared
 from peakline.document.diff import facts_text, findings_of, memory_parts, time_part
 from peakline.document.headline import diff_headline
-from peakline.document.model import Fact
+from peakline.document.model import Fact, more_text
 from peakline.document.program_diff import program_parts
+from peakline.document.wording import ALL_IN_JSON
 from peakline.findings.finding import Finding
 from peakline.render.terminal.screen import (
     Shown,
@@ -140,5 +141,5 @@ def _part(part: Compared) -> Iterator[Shown]:
         if table.rest:
             count, *size = table.rest
             more = "".join(f", {one}" for one in size)
-            things = "ops" if part.title == "time" else "rows"
-            yield indented(Text(f"and {count} more {things}{more} (all with --json)"))
+            what = "op" if of_time else "row"
+            yield indented(Text(more_text(int(count or 0), what, f"{more}{ALL_IN_JSON}")))

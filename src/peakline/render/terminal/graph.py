@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from peakline.document import limits
 from peakline.document.graph import NO_GRAPH, contents_tables, graph_facts, graphs_table
+from peakline.document.model import more_text, rest_text
+from peakline.document.wording import ALL_IN_JSON
 from peakline.graph.index import short_name
 from peakline.graph.rules import RULES
 from peakline.render.terminal.screen import (
@@ -58,9 +60,7 @@ def _contents(summary: GraphSummary) -> list[Shown]:
     for one in contents_tables(summary, limits.NODES.terminal):
         parts += ["", _title(one.title), drawn(one)]
         if one.rest:
-            kinds, nodes = one.rest
-            more = f"and {kinds} more kinds, {nodes:,} nodes (all with --json)"
-            parts.append(indented(Text(more)))
+            parts.append(indented(Text(f"{rest_text(one, 'kind', 'node')}{ALL_IN_JSON}")))
     return parts
 
 
@@ -72,8 +72,7 @@ def _graphs(graphs: tuple[GraphRow, ...]) -> list[Shown]:
     table = graphs_table(graphs, limits.GRAPHS.terminal)
     parts: list[Shown] = [in_order(table)]
     if table.rest:
-        hidden, nodes = table.rest
-        parts.append(Text(f"and {hidden:,} more, {nodes:,} nodes (all with --json)"))
+        parts.append(Text(f"{rest_text(table, 'graph', 'node')}{ALL_IN_JSON}"))
     return parts
 
 
@@ -91,8 +90,7 @@ def _check(broken: list[BrokenRule], *, several: bool) -> list[Shown]:
             parts += [
                 indented(_broken(one, several=several)) for one in these[: limits.NODES.terminal]
             ]
-            if len(these) > limits.NODES.terminal:
-                more = f"and {len(these) - limits.NODES.terminal:,} more (all with --json)"
+            if more := more_text(len(these) - limits.NODES.terminal, where=ALL_IN_JSON):
                 parts.append(indented(Text(more)))
     if not any(one.is_error for one in broken):
         parts += ["", Text("every rule holds", "green")]

@@ -19,7 +19,7 @@ from peakline.document.fit import (
     together_fact,
 )
 from peakline.document.live import category_table, live_rows, live_table, narrower
-from peakline.document.model import Fact, Table, rest_text
+from peakline.document.model import Fact, Table, more_text, rest_text
 from peakline.document.program_memory import (
     LOWER_BOUND,
     NOT_RUN,
@@ -40,6 +40,7 @@ from peakline.document.programs import (
 from peakline.document.programs import (
     live_table as program_rows,
 )
+from peakline.document.wording import ALL_IN_JSON
 from peakline.findings.failed_programs import explained_failures
 from peakline.findings.program_memory import device_needs, program_at_peak
 from peakline.memory.allocator_names import shown_names
@@ -182,7 +183,7 @@ def _live(peak: AllocatorPeak, labels: Mapping[int, str], title: str) -> Sequenc
     parts = [*parts, "", indented(table.title), shown]
     if table.rest:
         size = size_text(float(table.rest[1] or 0))
-        parts.append(indented(Text(f"and {table.rest[0]}, {size} (all with --json)")))
+        parts.append(indented(Text(f"and {table.rest[0]}, {size}{ALL_IN_JSON}")))
     return parts
 
 
@@ -285,8 +286,8 @@ def need_parts(needs: Sequence[DeviceNeed]) -> list[Shown]:
         parts += ["", *([Text(title, "bold")] if title else []), drawn_facts(facts)]
         parts += live_parts(need.program, LIVE_ROWS)
     if len(sections) > limits.NEEDS.terminal:
-        more = counted(len(sections) - limits.NEEDS.terminal, "more program")
-        parts += ["", Text(f"and {more} on other devices; all of them with --json")]
+        left = len(sections) - limits.NEEDS.terminal
+        parts += ["", Text(more_text(left, "program", f" on other devices{ALL_IN_JSON}"))]
     return [*parts, "", Text("every program: peakline programs PATH")]
 
 

@@ -15,6 +15,7 @@ from peakline.document.steps import (
     steps_tables,
     utilisation_facts,
 )
+from peakline.document.wording import ALL_IN_JSON
 from peakline.render.terminal.screen import (
     Shown,
     Text,
@@ -56,7 +57,7 @@ def print_steps(profile: Profile, answer: TimeAnswer) -> None:
     if devices.rows:
         parts += ["", in_order(devices)]
     if devices.rest:
-        parts.append(indented(Text(f"{rest_text(devices, 'device')} (all with --json)")))
+        parts.append(indented(Text(f"{rest_text(devices, 'device')}{ALL_IN_JSON}")))
     if answer.times is not None:
         tables = steps_tables(answer.steps)
         parts += ["", indented(Text(tables[0].title)), fitting(tables)]

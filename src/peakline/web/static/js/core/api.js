@@ -111,7 +111,7 @@ export const access = {
  */
 export async function json(path, requested = {}) {
   const response = await request(path, requested);
-  return { data: await response.json(), ...reported(response) };
+  return { data: await response.json(), ...noticesOf(response) };
 }
 
 /**
@@ -134,7 +134,7 @@ export async function sessionPage(query, signal) {
  */
 export async function binary(path, requested = {}) {
   const response = await request(path, requested);
-  return { data: await response.arrayBuffer(), ...reported(response) };
+  return { data: await response.arrayBuffer(), ...noticesOf(response) };
 }
 
 /**
@@ -274,7 +274,7 @@ export async function problemOf(response) {
  * @param {Response} response
  * @returns {{warnings: (Warning | string)[], notes: string[]}}
  */
-export function reported(response) {
+export function noticesOf(response) {
   return {
     warnings: list(response.headers.get("Peakline-Warnings")),
     notes: list(response.headers.get("Peakline-Notes")),

@@ -79,6 +79,23 @@ export function date(iso) {
 }
 
 /**
+ * A phrase of the server as a sentence of its own: `Nothing ran.`; of nothing there is none.
+ * @param {string | null | undefined} phrase
+ */
+export function sentence(phrase) {
+  return phrase ? `${phrase.charAt(0).toUpperCase()}${phrase.slice(1)}.` : "";
+}
+
+/**
+ * A sentence of `WORDING` with values in place of their names: `worded("of {whole}", {whole: "2 s"})`.
+ * @param {string} text
+ * @param {Record<string, string | number>} values
+ */
+export function worded(text, values) {
+  return text.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+}
+
+/**
  * @param {string} one
  * @param {number} number
  */

@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { shares, time } from "./format.js";
+import { WORDING } from "./wording.js";
 
 /**
  * `color` is one of the stylesheet's; parts that share one differ by `pattern`: what a color says
@@ -11,17 +12,17 @@ import { shares, time } from "./format.js";
 
 /** @type {readonly Part[]} in the order in which they are stacked */
 export const PARTS = [
-  { name: "compute", text: "device compute", color: "series-3", pattern: "" },
-  { name: "communication", text: "communication", color: "series-4", pattern: "" },
-  { name: "device_to_device", text: "copies between devices", color: "series-2", pattern: "x" },
-  { name: "device_to_host", text: "copies to the host", color: "series-2", pattern: "/" },
-  { name: "host_to_device", text: "copies to the device", color: "series-2", pattern: "" },
-  { name: "input_wait", text: "waiting for input", color: "series-7", pattern: "" },
-  { name: "compile", text: "compilation", color: "series-5", pattern: "" },
-  { name: "launch", text: "launching work", color: "series-6", pattern: "" },
-  { name: "host_compute", text: "host compute", color: "series-1", pattern: "" },
-  { name: "idle", text: "idle, cause unknown", color: "series-8", pattern: "" },
-  { name: "unknown", text: "no event recorded", color: "series-8", pattern: "/" },
+  { name: "compute", text: WORDING.parts.compute, color: "series-3", pattern: "" },
+  { name: "communication", text: WORDING.parts.communication, color: "series-4", pattern: "" },
+  { name: "device_to_device", text: WORDING.parts.device_to_device, color: "series-2", pattern: "x" },
+  { name: "device_to_host", text: WORDING.parts.device_to_host, color: "series-2", pattern: "/" },
+  { name: "host_to_device", text: WORDING.parts.host_to_device, color: "series-2", pattern: "" },
+  { name: "input_wait", text: WORDING.parts.input_wait, color: "series-7", pattern: "" },
+  { name: "compile", text: WORDING.parts.compile, color: "series-5", pattern: "" },
+  { name: "launch", text: WORDING.parts.launch, color: "series-6", pattern: "" },
+  { name: "host_compute", text: WORDING.parts.host_compute, color: "series-1", pattern: "" },
+  { name: "idle", text: WORDING.parts.idle, color: "series-8", pattern: "" },
+  { name: "unknown", text: WORDING.parts.unknown, color: "series-8", pattern: "/" },
 ];
 
 const BY_NAME = new Map(PARTS.map((part) => [part.name, part]));
@@ -50,8 +51,8 @@ export function partsBar(parts, label, lookOf = partOf) {
   const texts = shares(some.map(({ ps }) => ps));
   const ordered = some.map(({ part, ps }, place) =>
     ({ look: lookOf(part), ps, share: ps / whole, text: texts[place] }));
-  const reported = ordered.map(({ look, text }) => `${look.text} ${text}`).join(", ");
-  const bar = h("div", { class: "parts-bar", role: "img", "aria-label": `${label}: ${reported}` },
+  const description = ordered.map(({ look, text }) => `${look.text} ${text}`).join(", ");
+  const bar = h("div", { class: "parts-bar", role: "img", "aria-label": `${label}: ${description}` },
     ...ordered.map(({ look, ps, share, text }) => h("div", {
       class: `part ${patternClass(look.pattern)}`,
       title: `${look.text}: ${time(ps)}, ${text}`,

@@ -2,9 +2,10 @@
 
 import { Surface } from "./canvas.js";
 import { h } from "./dom.js";
-import { bytes, time } from "./format.js";
+import { bytes, time, worded } from "./format.js";
 import { palette } from "./theme.js";
 import { hideTip, showTip } from "./tooltip.js";
+import { WORDING } from "./wording.js";
 
 const AIR_PX = 2;
 
@@ -75,8 +76,8 @@ export function stepStrip(strip, choose) {
   const many = steps.reduce((sum, one) => sum + one, 0);
   return picture({
     label: `How long each of ${many} steps took: at most ${time(top)}`
-      + (slow.some(Boolean) ? ", slow ones in red" : "")
-      + (warm.some(Boolean) ? ", slow first ones in gray" : ""),
+      + (slow.some(Boolean) ? `, ${WORDING.steps.in_red}` : "")
+      + (warm.some(Boolean) ? `, ${WORDING.steps.in_gray}` : ""),
     count: wall.length,
     draw(context, width, height) {
       const colors = palette(), wide = width / wall.length;
@@ -88,8 +89,8 @@ export function stepStrip(strip, choose) {
       });
     },
     tip: (place) => [name[place] ?? "", time(wall[place]),
-      ...(warm[place] ? ["first step: it warms up"] : []),
-      ...((steps[place] ?? 1) > 1 ? [`the longest of ${steps[place]} steps`] : [])],
+      ...(warm[place] ? [`first step: ${WORDING.steps.warms_up}`] : []),
+      ...((steps[place] ?? 1) > 1 ? [worded(WORDING.steps.longest_of, { steps: steps[place] ?? 0 })] : [])],
     choose: (place) => choose(name[place] ?? "", device[place] ?? null),
   });
 }

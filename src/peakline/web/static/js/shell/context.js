@@ -45,9 +45,9 @@ export class Context {
     Object.assign(this.#waiting, changes);
     clearTimeout(this.#timer);
     const notify = () => {
-      const reported = this.#waiting;
+      const waiting = this.#waiting;
       this.#waiting = {};
-      this.router.change(reported, push);
+      this.router.change(waiting, push);
     };
     if (push) notify();
     else this.#timer = setTimeout(notify, REPLACE_MS);

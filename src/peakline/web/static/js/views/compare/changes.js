@@ -44,14 +44,14 @@ export function changeText(before, after, format) {
  * @param {{neutral?: boolean, share?: boolean}} [how]
  */
 export function changeFact(name, before, after, format, { neutral = false, share = false } = {}) {
-  const reported = typeof before === "number" && typeof after === "number";
-  if (!reported && typeof before !== "number" && typeof after !== "number") return null;
-  const delta = reported ? after - before : 0;
+  const isInBoth = typeof before === "number" && typeof after === "number";
+  if (!isInBoth && typeof before !== "number" && typeof after !== "number") return null;
+  const delta = isInBoth ? after - before : 0;
   const isNothing = Math.abs(delta) < LITTLE * Math.abs(before ?? 0) || !delta;
   const kind = neutral || isNothing ? "" : delta > 0 ? "bad" : "good";
   return h("div", {}, h("dt", {}, name),
     h("dd", {}, `${format(before)} → ${format(after)}`),
-    reported && h("dd", { class: `more ${kind}` }, share && delta
+    isInBoth && h("dd", { class: `more ${kind}` }, share && delta
       ? `${signed(100 * delta, (points) => (points ?? 0).toFixed(1))} points`
       : changeText(before, after, format)));
 }

@@ -3,6 +3,7 @@
 import { h } from "../../core/dom.js";
 import { counted } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/finding.js").Finding} Finding */
 
@@ -22,7 +23,7 @@ export function findingsPart({ findings, time }, links) {
       worse.length > 0
         && column(`Worse: ${counted(worse.length, "finding")}`, worse, links.after),
       column(`Gone: ${counted(gone.length, "finding")}`, gone, links.before))
-      : h("p", { class: "quiet" }, "The same findings before and after, or none."));
+      : h("p", { class: "quiet" }, WORDING.compare.same_findings));
 }
 
 /**

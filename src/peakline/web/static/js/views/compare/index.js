@@ -16,8 +16,8 @@ import { MemoryPart } from "./memory.js";
 import { MOST, Pickers } from "./pickers.js";
 import { StepwiseData } from "./series.js";
 import { Stepwise } from "./stepwise.js";
-import { sentencesOf } from "./summary.js";
-import { isChance, timePart } from "./time.js";
+import { timePart } from "./time.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/finding.js").Link} Link */
 /**
@@ -102,8 +102,7 @@ class CompareView {
     this.#ends = new AbortController();
     const signal = AbortSignal.any([this.#ends.signal, this.context.signal]);
     if (!first || !second) {
-      fill(this.content, empty("Choose two sessions", "The earlier one is Before, the later one After; "
-        + "what changed from one to the other is shown here. More can be laid beside them then."));
+      fill(this.content, empty("Choose two sessions", WORDING.compare.choose_two));
       return;
     }
     fill(this.content, loading("Comparing"));
@@ -179,14 +178,14 @@ class CompareView {
   #draw(data, links, query, steps) {
     this.#memory = new MemoryPart(data, links, steps);
     this.#time = new Stepwise(steps.coming, { kind: "time", title: "Time of each step" });
-    const isSame = isUnchanged(data);
     return [
       h("section", { class: "panel stack", "aria-label": "At a glance" },
-        h("div", { class: "row-of" }, h("h2", { class: "grow" }, isSame ? "Nothing changed" : "What changed"),
+        h("div", { class: "row-of" }, h("h2", { class: "grow" }, data.is_empty ? "Nothing changed" : "What changed"),
           this.#markdown(query), copyButton("Copy link", () => location.hash),
           exportMenu({ name: `comparison ${query["first"]} ${query["second"]}`, json: () => data,
             command: links.command })),
-        ...(isSame ? [] : sentencesOf(data)).map((text) => h("p", { class: "said" }, text)),
+        ...(data.is_empty ? [] : data.sentences).map((/** @type {string} */ text) =>
+          h("p", { class: "said" }, text)),
         glance(data)),
       findingsPart(data, links),
       this.#memory.element,
@@ -204,14 +203,6 @@ class CompareView {
       return answer.text();
     });
   }
-}
-
-/** @param {any} data */
-function isUnchanged({ allocators, findings, time: both }) {
-  const isQuiet = allocators.every((/** @type {any} */ one) => one.before && one.after
-    && !one.peak_delta_bytes && !one.groups.length && !one.growth.length && !one.churn.length);
-  return isQuiet && !COMPARED.some((which) => counts(which, findings, both))
-    && (!both || !both.parts.length && !both.ops.length);
 }
 
 /**
@@ -235,9 +226,9 @@ function glance({ before, after, allocators, findings, time: both }) {
   const times = [both?.before.times, both?.after.times];
   if (times[0] || times[1]) {
     facts.push(changeFact("Median step", times[0]?.median_ps, times[1]?.median_ps, time3,
-      { neutral: isChance(both) }));
-    if (isChance(both)) {
-      facts.push(h("div", {}, h("dt", {}, "Step times"), h("dd", {}, "no more than chance")));
+      { neutral: both.is_chance }));
+    if (both.is_chance) {
+      facts.push(h("div", {}, h("dt", {}, "Step times"), h("dd", {}, WORDING.compare.chance)));
     }
   }
   const said = COMPARED.map((which) => ({ which, many: counts(which, findings, both) }))

@@ -6,6 +6,7 @@ import { withExport } from "../../core/exporting.js";
 import { DataTable } from "../../core/table.js";
 import { allocatorName, bySize, changeColumn, changeFact } from "./changes.js";
 import { Stepwise } from "./stepwise.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/table.js").Column} Column */
 /** @typedef {import("./index.js").Links} Links */
@@ -25,7 +26,7 @@ export class MemoryPart {
     const { allocators } = data;
     this.element = h("section", { class: "panel stack", "aria-label": "Memory" },
       h("h2", {}, "Memory"),
-      !allocators.length && h("p", { class: "quiet" }, "Neither profile has anything about memory."),
+      !allocators.length && h("p", { class: "quiet" }, WORDING.compare.no_memory),
       ...allocators.map((/** @type {any} */ one, /** @type {number} */ place) =>
         this.#allocator(one, place < OPEN, data, links, steps)));
   }
@@ -73,7 +74,7 @@ function facts({ before, after }, withSteps) {
     changeFact("Peak", before?.peak_bytes, after?.peak_bytes, bytes),
     changeFact("Allocated a step", before?.allocated_per_step_bytes, after?.allocated_per_step_bytes, known),
     changeFact("Growth a step", before?.growth_per_step_bytes, after?.growth_per_step_bytes, known),
-    changeFact("Fragmentation at the peak", before?.fragmentation_at_peak,
+    changeFact(WORDING.compare.fragmentation, before?.fragmentation_at_peak,
       after?.fragmentation_at_peak, percent, { share: true }),
     withSteps && changeFact("Steps", before?.steps, after?.steps, count, { neutral: true }));
 }
@@ -94,18 +95,17 @@ function tables(one, links) {
     ], rows, links));
   }
   if (one.groups.length) {
-    const rows = bySize(one.groups, "delta_bytes").map((row) => ({ ...row, happened: happened(row) }));
-    parts.push(table(h("h4", {}, "What changed at the peak"), "What changed at the peak", [
+    const rows = bySize(one.groups, "delta_bytes");
+    parts.push(table(h("h4", {}, WORDING.compare.at_the_peak), WORDING.compare.at_the_peak, [
       opColumn(one.allocator, links),
       changeColumn("delta_bytes", "Change", "bytes", bytes, rows),
       { key: "before_bytes", title: "Before", kind: "bytes" },
       { key: "after_bytes", title: "After", kind: "bytes" },
-      { key: "happened", title: "What happened", width: "minmax(18rem, 1fr)" },
+      { key: "text", title: "What happened", width: "minmax(18rem, 1fr)" },
       ...[...KINDS, ...PURPOSE].filter(known(rows)),
     ], rows, links));
   }
-  const rates = /** @type {const} */ ([["growth", "Stays in memory, more or less with every step"],
-    ["churn", "Allocated in a step"]]);
+  const rates = /** @type {const} */ ([["growth", WORDING.compare.growth], ["churn", WORDING.compare.churn]]);
   for (const [key, title] of rates) {
     if (!one[key].length) continue;
     const rows = bySize(one[key], "delta_bytes_per_step");
@@ -169,22 +169,4 @@ function opColumn(allocator, links) {
     return h("a", { title: row.op, href: (isGone ? links.before : links.after)("memory",
       { allocator, q: (isGone && row.was?.op) || row.op }) }, row.op);
   } };
-}
-
-/**
- * In the words of `peakline diff`.
- * @param {any} row of `groups`
- */
-function happened(row) {
-  const { change, was, shape, data_type, region_type, before_count, after_count } = row;
-  switch (change) {
-    case "shape": return `same op, ${was.shape} → ${shape}`;
-    case "data type": return `same op, ${was.data_type} → ${data_type}`;
-    case "region": return `same op, ${was.region_type} → ${region_type}`;
-    case "renamed": return `renamed from ${was.op}`;
-    case "count": return `${count(before_count)} → ${count(after_count)} buffers`;
-    case "pieces": return `the same buffers in ${row.delta_bytes > 0 ? "larger" : "smaller"} pieces`;
-    case "bytes": return "";
-    default: return change;
-  }
 }

@@ -1,7 +1,8 @@
 /** The sessions that are compared, step by step: laid beside one another by the number of the step. */
 
 import { isAbort, json, sessionPath } from "../../core/api.js";
-import { time } from "../../core/format.js";
+import { time, worded } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 const BINS = 800;
 
@@ -86,11 +87,10 @@ export class StepwiseData {
   }
 
   /** How they are laid beside one another, in one line. */
-  get reported() {
-    if (this.bySteps) return "Aligned by the number of the step, counted from the first of each profile.";
-    const why = this.without.length
-      ? `${this.without.join(", ")} ${this.without.length === 1 ? "has" : "have"} no steps` : "No steps";
-    return `${why}: aligned by the time from the first memory record.`;
+  get alignment() {
+    if (this.bySteps) return WORDING.compare.by_number;
+    return worded(this.without.length ? WORDING.compare.by_time_without : WORDING.compare.by_time,
+      { sessions: this.without.join(", ") });
   }
 
   /**

@@ -2,17 +2,18 @@
 
 import { fill, h } from "../../core/dom.js";
 import { exportMenu } from "../../core/exporting.js";
-import { bytes } from "../../core/format.js";
+import { bytes, worded } from "../../core/format.js";
 import { DataTable } from "../../core/table.js";
 import { signed, time3 } from "./changes.js";
 import { swatch } from "./pickers.js";
 import { StepChart } from "./step_chart.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./series.js").StepwiseData} StepwiseData */
 /** @typedef {import("./series.js").Model} Model */
 /** @typedef {import("./series.js").Measure} Measure */
 
-const MEASURES = { end: "at the end of each step", low: "least in each step", high: "most in each step" };
+const MEASURES = WORDING.compare.measures;
 
 export class Stepwise {
   /** @type {StepChart | null} */
@@ -65,7 +66,7 @@ export class Stepwise {
       isMemory && model.bySteps && this.#choice(data), h("span", { class: "grow" }),
       exportMenu({ name: `comparison_${title}`, rows: () => rowsOf(model, kind),
         picture: () => this.#chart?.canvas ?? null })),
-    this.#chart.canvas, h("p", { class: "quiet" }, `${differenceOf(model, format)} ${data.reported}`.trim()),
+    this.#chart.canvas, h("p", { class: "quiet" }, `${differenceOf(model, format)} ${data.alignment}`.trim()),
     table);
   }
 
@@ -106,8 +107,8 @@ export function differenceOf({ differences, at }, format) {
     const known = [...value.keys()].filter((place) => value[place] !== null);
     const first = known[0], last = known.at(-1);
     if (first === undefined || last === undefined) return "";
-    return `${title} less Before: ${signed(value[first] ?? 0, format)} at ${at[first]}, `
-      + `${signed(value[last] ?? 0, format)} at ${at[last]}.`;
+    return worded(WORDING.compare.difference, { title, from: at[first] ?? "", to: at[last] ?? "",
+      first: signed(value[first] ?? 0, format), last: signed(value[last] ?? 0, format) });
   }).filter(Boolean).join(" ");
 }
 

@@ -1,14 +1,12 @@
 /** Time of two sessions: steps, what their time goes to, and the ops that take more or less. */
 
 import { h } from "../../core/dom.js";
-import { count, time } from "../../core/format.js";
+import { count, time, worded } from "../../core/format.js";
 import { partOf, swatch } from "../../core/parts.js";
 import { withExport } from "../../core/exporting.js";
 import { DataTable } from "../../core/table.js";
 import { bySize, changeColumn, changeFact, time3 } from "./changes.js";
 import { WORDING } from "../../core/wording.js";
-
-const LIKELY = WORDING.thresholds.chance;
 
 /** @typedef {import("./index.js").Links} Links */
 
@@ -20,16 +18,8 @@ const LIKELY = WORDING.thresholds.chance;
  */
 export function timePart({ time: both }, links, chart) {
   return h("section", { class: "panel stack", "aria-label": "Time" }, h("h2", {}, "Time"),
-    ...(both ? reported(both, links, chart)
-      : [h("p", { class: "quiet" }, "Neither profile has steps or ops.")]));
-}
-
-/**
- * Whether the step times differ no more than chance makes them.
- * @param {any} both
- */
-export function isChance({ chance }) {
-  return chance !== null && chance >= LIKELY;
+    ...(both ? changesOf(both, links, chart)
+      : [h("p", { class: "quiet" }, WORDING.compare.no_time)]));
 }
 
 /**
@@ -37,12 +27,12 @@ export function isChance({ chance }) {
  * @param {Links} links
  * @param {HTMLElement} chart
  */
-function reported(both, links, chart) {
+function changesOf(both, links, chart) {
   const { before, after, parts, ops, notes } = both;
   const found = [];
   if (before.times || after.times) {
     const of = (/** @type {string} */ name, /** @type {string} */ title) =>
-      changeFact(title, before.times?.[name], after.times?.[name], time3, { neutral: isChance(both) });
+      changeFact(title, before.times?.[name], after.times?.[name], time3, { neutral: both.is_chance });
     found.push(h("dl", { class: "facts" }, of("median_ps", "Median step"), of("mean_ps", "Mean step"),
       of("min_ps", "Fastest step"), of("p95_ps", "95th percentile"), of("max_ps", "Slowest step"),
       changeFact("Between steps (median)", before.between_steps_ps, after.between_steps_ps, time3),
@@ -52,7 +42,7 @@ function reported(both, links, chart) {
     h("p", { class: "quiet" }, `Note: ${note}.`)), chart);
   if (parts.length) {
     const rows = bySize(parts, "delta_ps").map((row) => ({ ...row, text: partOf(row.part).text }));
-    found.push(table(h("h3", {}, "What a mean step's time goes to"), "Parts of a mean step", [
+    found.push(table(h("h3", {}, WORDING.compare.parts), WORDING.compare.parts_label, [
       { key: "text", title: "Part", width: "minmax(14rem, 1fr)",
         cell: (row) => h("span", { class: "row-of part-name" }, swatch(partOf(row.part)), row.text) },
       changeColumn("delta_ps", "Change", "time", time, rows),
@@ -62,7 +52,7 @@ function reported(both, links, chart) {
   }
   if (ops.length) found.push(...opsPart(both, links));
   else if (before.times && after.times) {
-    found.push(h("p", { class: "quiet" }, "No op's self time differs by 1% of all or more."));
+    found.push(h("p", { class: "quiet" }, WORDING.compare.same_ops));
   }
   return found;
 }
@@ -72,10 +62,10 @@ function reported(both, links, chart) {
  * @param {Links} links
  */
 function opsPart({ ops, ops_per, other_ops }, links) {
-  const per = ops_per === "step" ? "a step" : "in the whole profile";
-  const rows = bySize(ops, "delta_ps").map((row) => ({ ...row, happened: happened(row) }));
-  const head = h("h3", {}, `Ops whose self time differs, ${per}`);
-  const made = table(head, "Ops whose self time differs", [
+  const per = ops_per === "step" ? WORDING.compare.per_step : WORDING.compare.per_profile;
+  const rows = bySize(ops, "delta_ps");
+  const head = h("h3", {}, worded(WORDING.compare.ops, { per }));
+  const made = table(head, WORDING.compare.ops_label, [
     { key: "op", title: "Op", width: "minmax(16rem, 2fr)", cell: (row) => {
       const isGone = row.change === "gone";
       return h("a", { title: row.op, href: (isGone ? links.before : links.after)("steps",
@@ -86,15 +76,15 @@ function opsPart({ ops, ops_per, other_ops }, links) {
     { key: "after_ps", title: "After", kind: "time" },
     { key: "side", title: "Where", width: "5.5rem" },
     { key: "op_type", title: "Type", width: "10rem" },
-    { key: "happened", title: "What happened", width: "minmax(12rem, 1fr)" },
+    { key: "text", title: "What happened", width: "minmax(12rem, 1fr)" },
   ], rows, links);
   const others = ["device", "host"].flatMap((side) => {
     const { before_ps, after_ps } = other_ops[side];
     return before_ps || after_ps
-      ? [`of the ${side} ${time(before_ps)} → ${time(after_ps)}`] : [];
+      ? [worded(WORDING.compare.other_of, { side, before: time(before_ps), after: time(after_ps) })] : [];
   });
   return [made,
-    ...(others.length ? [h("p", { class: "quiet" }, `All other ops ${per}: ${others.join(", ")}.`)] : [])];
+    ...(others.length ? [h("p", { class: "quiet" }, worded(WORDING.compare.others, { per, others: others.join(", ") }))] : [])];
 }
 
 /**
@@ -108,27 +98,4 @@ function table(head, label, columns, rows, links) {
   const made = new DataTable({ label, columns, height: "24rem" });
   made.setRows(rows);
   return withExport(made, { name: `comparison ${label}`, command: links.command }, head);
-}
-
-/**
- * What happened to an op besides its time.
- * @param {any} row of `ops`
- */
-function happened({ change, was, before_ops, after_ops, before_runs, after_runs }) {
-  if (change === "new" || change === "gone") return change;
-  const found = [];
-  if (change === "renamed") found.push(`renamed from ${was}`);
-  if (change === "several") {
-    found.push(`${count(before_ops)} → ${count(after_ops)} ops of that name and a number`);
-  }
-  const runs = Math.max(before_runs, after_runs);
-  if (Math.abs(after_runs - before_runs) > runs / 100) {
-    found.push(`${round(before_runs)} → ${round(after_runs)} runs`);
-  }
-  return found.join(", ");
-}
-
-/** @param {number} runs a step has no whole number of them */
-function round(runs) {
-  return runs.toLocaleString("en-US", { maximumSignificantDigits: runs < 100 ? 3 : 6 });
 }

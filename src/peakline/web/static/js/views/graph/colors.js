@@ -4,6 +4,7 @@ import { categoryColor, REST } from "../../core/colors.js";
 import { fill, h } from "../../core/dom.js";
 import { bytes, count, time } from "../../core/format.js";
 import { palette } from "../../core/theme.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./picture.js").Item} Item */
 /** @typedef {import("./picture.js").Picture} Picture */
@@ -83,7 +84,7 @@ export class Colors {
       const steps = [0, 0.25, 0.5, 0.75, 1].map((share) =>
         h("span", { class: "gv-swatch", style: { background: heat,
           opacity: String((LEAST + (MOST - LEAST) * Math.sqrt(share)) * 1.6) } }));
-      fill(element, h("span", {}, this.mode === "time" ? this.#times() : "Live at the peak:"), " 0 ",
+      fill(element, h("span", {}, this.mode === "time" ? this.#times() : `${WORDING.graph.at_peak}:`), " 0 ",
         h("span", { class: "gv-scale", "aria-hidden": "true" }, ...steps), ` ${text}`);
       return;
     }
@@ -99,7 +100,7 @@ export class Colors {
 
   #times() {
     const { step, kind } = this.picture;
-    return kind === "hlo" ? "Self time of all runs:" : `Time in ${step ?? "the step"}:`;
+    return kind === "hlo" ? `${WORDING.graph.runs_time}:` : `Time in ${step ?? "the step"}:`;
   }
 
   #heat() {

@@ -2,6 +2,7 @@
 
 import { h } from "../../core/dom.js";
 import { bytes, count, counted, percent, time } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../shell/context.js").Context} Context */
 /**
@@ -13,8 +14,7 @@ import { bytes, count, counted, percent, time } from "../../core/format.js";
  */
 /** @typedef {{tools: readonly string[], picture: import("./picture.js").Picture}} About */
 
-const KINDS = { node: "node", scope: "scope", body: "body of a computation", series: "series",
-  op: "nodes of one op", range: "nodes that follow each other" };
+const KINDS = WORDING.graph.kinds;
 
 /**
  * @param {Context} context
@@ -47,7 +47,7 @@ export function detailsPanel(context, known, { tools, picture }, actions) {
     facts(known, picture),
     links(context, known, tools, picture),
     known.source && source(known.source),
-    known.functions?.length > 0 && section("Functions that it calls", h("ul", {},
+    known.functions?.length > 0 && section(WORDING.graph.functions, h("ul", {},
       ...known.functions.map((/** @type {string} */ name) =>
         h("li", {}, h("a", { href: actions.functionLink(name) }, name))))),
     known.bodies?.length > 0 && section("Computations", h("ul", {}, ...known.bodies.map(
@@ -57,7 +57,7 @@ export function detailsPanel(context, known, { tools, picture }, actions) {
     mix("Kinds of work", known.ops, known.nodes),
     known.devices.length > 0 && known.nodes > 1 && mix("Devices", known.devices, known.nodes),
     ends("Inputs", known.inputs, actions), ends("Outputs", known.outputs, actions),
-    known.stack?.length > 0 && section("Where it was made", h("ol", { class: "gv-stack" },
+    known.stack?.length > 0 && section(WORDING.graph.made, h("ol", { class: "gv-stack" },
       ...known.stack.map((/** @type {any} */ frame) => h("li", {}, h("span", { class: "mono" },
         `${frame.file || "?"}:${frame.line}`), ` ${frame.function}`)))),
     known.attributes?.length > 0 && section("Attributes", h("dl", { class: "gv-attributes" },
@@ -75,11 +75,11 @@ function facts(known, picture) {
   const found = [];
   if (known.nodes > 1) found.push(["Nodes", count(known.nodes)]);
   if (picture.has_time && known.runs) {
-    found.push([picture.kind === "hlo" ? "Self time of all runs" : "Time",
+    found.push([picture.kind === "hlo" ? WORDING.graph.runs_time : "Time",
       `${time(known.time_ps)}${picture.time_ps ? `, ${percent(known.time_ps / picture.time_ps)}` : ""}`]);
     found.push(["Runs", count(known.runs)]);
   }
-  if (known.peak_bytes) found.push(["Live at the peak", bytes(known.peak_bytes)]);
+  if (known.peak_bytes) found.push([WORDING.graph.at_peak, bytes(known.peak_bytes)]);
   if (known.result_bytes) found.push(["Result", bytes(known.result_bytes)]);
   if (known.flops) found.push(["FLOPs of one run", count(known.flops)]);
   if (known.bytes_accessed) found.push(["Bytes accessed", bytes(known.bytes_accessed)]);

@@ -4,6 +4,7 @@ import { fill, svg } from "../../core/dom.js";
 import { bytes, count, counted, time } from "../../core/format.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
 import { isHolder } from "./picture.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./picture.js").Item} Item */
 /** @typedef {import("./picture.js").Edge} Edge */
@@ -198,7 +199,7 @@ export class Drawing {
     const [first] = places.map((place) => links[place]);
     if (!edges.length) {
       return [first ? `${name(first.source)} → ${name(first.target)}` : "",
-        "what the body is given, or its result"];
+        WORDING.graph.of_body];
     }
     const many = edges.reduce((sum, edge) => sum + edge.edges, 0);
     const controls = edges.reduce((sum, edge) => sum + edge.controls, 0);

@@ -4,7 +4,7 @@ import { isAbort } from "../../core/api.js";
 import { toolCommand } from "../../core/command.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { exportMenu } from "../../core/exporting.js";
-import { count, counted } from "../../core/format.js";
+import { count, counted, worded } from "../../core/format.js";
 import { isTyping } from "../../core/gestures.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { onTheme } from "../../core/theme.js";
@@ -16,12 +16,12 @@ import { Schedule } from "./schedule.js";
 import { MOST_MATCHES, Search } from "./search.js";
 import { Stage } from "./stage.js";
 import { MODES, ofGraph, paramsOf, pictureQuery, stateOf } from "./state.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./picture.js").Picture} Picture */
 
-const PART = { around: "The neighbourhood of", inputs: "The path from an input to",
-  outputs: "The path to an output from" };
+const PART = WORDING.graph.part;
 
 /** @param {import("../../shell/context.js").Context} context */
 export function mount(context) {
@@ -101,7 +101,7 @@ class GraphView {
       this.#graphs = data.graphs;
       if (!data.default) {
         this.#asking.abort();
-        this.body.replaceChildren(empty("No graph", "This profile holds no graph and no compiled program."));
+        this.body.replaceChildren(empty("No graph", WORDING.graph.none));
         return;
       }
       if (this.state.graph === null) {
@@ -247,18 +247,18 @@ class GraphView {
     if (only) {
       const of = picture.items.find((item) => item.id === only.item);
       notes.push(`${PART[only.way]} ${of?.name ?? "a node"}`, picture.more
-        ? `; ${counted(picture.more, "more node")} left out` : "",
+        ? worded(WORDING.graph.left_out, { what: counted(picture.more, "more node") }) : "",
       h("button", { type: "button", onclick: () => this.#leaveOnly() }, "Whole graph"));
     } else {
       notes.push(`${counted(picture.items.length, "item")} for ${counted(picture.nodes, "node")} `
         + `and ${counted(picture.edges_total, "edge")}`
-        + (picture.nodes_inside ? `, ${counted(picture.nodes_inside, "more node")} in functions that they call` : ""));
+        + (picture.nodes_inside ? worded(WORDING.graph.inside, { nodes: counted(picture.nodes_inside, "more node") }) : ""));
     }
     if (picture.refused.length) {
-      notes.push(`; ${counted(picture.refused.length, "scope")} left closed: more than `
-        + `${count(picture.most_items)} items are never shown, close others first`);
+      notes.push(worded(WORDING.graph.closed, { scopes: counted(picture.refused.length, "scope"),
+        most: count(picture.most_items) }));
     }
-    if (picture.left_out) notes.push(`; ${counted(picture.left_out, "thin edge")} left out`);
+    if (picture.left_out) notes.push(worded(WORDING.graph.left_out, { what: counted(picture.left_out, "thin edge") }));
     return notes;
   }
 
@@ -283,9 +283,7 @@ class GraphView {
     const { item } = this.state;
     this.#known = null;
     if (item === null) {
-      fill(this.panel, h("h2", {}, "Nothing selected"), h("p", { class: "quiet" },
-        "A click selects; on a scope it also opens or closes it. Dashed boxes are groups of like "
-        + "things, where a scope holds very many. Lines are as wide as what goes along them is large."));
+      fill(this.panel, h("h2", {}, "Nothing selected"), h("p", { class: "quiet" }, WORDING.graph.reading));
       return;
     }
     try {

@@ -3,19 +3,16 @@
 import { Surface } from "../../core/canvas.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { fill, h } from "../../core/dom.js";
-import { bytes, count, counted, time } from "../../core/format.js";
+import { bytes, count, counted, time, worded } from "../../core/format.js";
 import { DataTable } from "../../core/table.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
+import { WORDING } from "../../core/wording.js";
 
 const LEFT_PX = 64, RIGHT_PX = 10, TOP_PX = 14, STRIP_PX = 14, GAP_PX = 6;
 const WINDOW = 1000;
-const FOUND_BY = {
-  "heap trace": "as the program's simulated heap says it",
-  "no temporaries": "of a program without temporaries",
-  schedule: "computed from the order alone: how XLA packs values is not known",
-  allocations: "at most, as its allocations say it",
-};
+/** @type {Record<string, string>} */
+const FOUND_BY = WORDING.peak_found_by;
 
 /** @typedef {(query: Record<string, string | number | null>) => Promise<any>} AskSchedule */
 
@@ -126,12 +123,11 @@ export class Schedule {
     this.#offset = offset;
     this.table.setRows(data.rows);
     const known = data.peak >= 0;
-    fill(this.facts, counted(data.instructions, "instruction"),
-      data.is_given ? " in the program's order" : " in the order of the file: the program gives none",
-      known ? `; at most ${bytes(data.peak_bytes)} live at place ${count(data.peak)}, `
-        + `${FOUND_BY[/** @type {keyof FOUND_BY} */ (data.found_by)] ?? data.found_by}; `
-        + `${bytes(data.lasting_bytes)} of it lasts from the beginning to the end.`
-        : "; what is live is not known: the program has no buffer assignment and no schedule.");
+    const says = WORDING.schedule;
+    fill(this.facts, worded(data.is_given ? says.given : says.of_file,
+      { instructions: counted(data.instructions, "instruction") }), " ",
+    known ? worded(says.peak, { peak: bytes(data.peak_bytes), place: count(data.peak),
+      lasting: bytes(data.lasting_bytes), how: FOUND_BY[data.found_by] ?? data.found_by }) : says.unknown);
     this.canvas.hidden = !known;
     this.canvas.setAttribute("aria-label", known ? `Live bytes by instruction: at most `
       + `${bytes(data.peak_bytes)} at place ${data.peak} of ${data.instructions}. The table below has `

@@ -1,6 +1,7 @@
 /** What the view shows, as the address says it. */
 
 import { number } from "../../core/address.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {"time" | "memory" | "device" | "category"} Mode */
 /** @typedef {"around" | "inputs" | "outputs"} Way */
@@ -17,7 +18,7 @@ import { number } from "../../core/address.js";
  */
 
 /** What colors can mean. @type {Record<Mode, string>} */
-export const MODES = { category: "kind of work", time: "time", memory: "memory at the peak",
+export const MODES = { category: "kind of work", time: "time", memory: WORDING.graph.memory,
   device: "device" };
 
 /**

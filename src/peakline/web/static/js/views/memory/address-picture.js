@@ -1,9 +1,10 @@
 /** Where blocks lie on the map: over time from the lowest address up, or line by line at one moment. */
 
 import { CATEGORIES, REST } from "../../core/colors.js";
-import { bytes, count, counted } from "../../core/format.js";
+import { bytes, count, counted, worded } from "../../core/format.js";
 import { bufferColors, isOneGroup } from "./buffer-colors.js";
 import { FONT, color, fitted, xOf } from "./frame.js";
+import { WORDING } from "../../core/wording.js";
 
 const GAP_PX = 6;
 const LINE_GAP_PX = 3;
@@ -264,8 +265,8 @@ export function paintFailed(context, colors, map, left, width, top) {
   context.textAlign = "left";
   context.textBaseline = "bottom";
   const largest = map.holes?.largest_bytes ?? 0;
-  const text = `failed: ${bytes(size)}${map.failed?.op ? ` for ${map.failed.op}` : ""}; `
-    + `the largest hole has ${bytes(largest)}`;
+  const text = worded(map.failed?.op ? WORDING.map.failed_for : WORDING.map.failed,
+    { size: bytes(size), op: map.failed?.op ?? "", hole: bytes(largest) });
   context.fillText(fitted(context, text, width), left, y - 2);
   for (let at = 0; at < size; at += perLine) {
     const part = Math.min(perLine, size - at);
@@ -295,12 +296,12 @@ function hatchOf(context, colors) {
 
 /** What the segments do over time, or of when they are. @param {AddressMap} map @returns {string[]} */
 export function segmentsText({ view, segments, segments_of: of }) {
-  if (of === "moment") return ["regions are of the segments that the allocator had then"];
-  if (of === "end") return ["regions are of the segments at the file's end: no record takes or returns one"];
+  if (of === "moment") return [WORDING.map.segments_then];
+  if (of === "end") return [WORDING.map.segments_at_end];
   if (view !== "time" || !segments) return [];
   const taken = segments.start_ps.filter((at) => at !== null).length;
   const returned = segments.end_ps.filter((at) => at !== null).length;
-  if (!segments.records) return ["no record takes or returns a segment: those of the file's end are shown throughout"];
-  return [`${counted(segments.bytes.length + segments.others, "stretch", "stretches")} of segments in view, `
-    + `${count(taken)} taken and ${count(returned)} returned within the profile`];
+  if (!segments.records) return [WORDING.map.segments_throughout];
+  return [worded(WORDING.map.segments, { taken: count(taken), returned: count(returned),
+    stretches: counted(segments.bytes.length + segments.others, "stretch", "stretches") })];
 }

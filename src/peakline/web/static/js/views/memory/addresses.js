@@ -5,7 +5,7 @@ import { timeMarks } from "../../core/axis.js";
 import { Surface } from "../../core/canvas.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
-import { bytes, count, counted, time } from "../../core/format.js";
+import { bytes, count, counted, time, worded } from "../../core/format.js";
 import { attachGestures } from "../../core/gestures.js";
 import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
@@ -18,6 +18,7 @@ import { toolCommand } from "../../core/command.js";
 import { Following } from "./counters.js";
 import { FONT, color, paintMoment, xOf } from "./frame.js";
 import { MAPS } from "./state.js";
+import { WORDING } from "../../core/wording.js";
 
 const HEIGHT_PX = 300;
 const TOP = 6;
@@ -196,20 +197,23 @@ export class Addresses {
     const isThere = regions !== null && blocks !== null;
     this.frame.hidden = this.list.hidden = !isThere;
     if (!isThere) {
-      this.note.textContent = `There is no such map: ${map.reason ?? "nothing is known"}.`;
+      this.note.textContent = worded(WORDING.map.none, { reason: map.reason ?? "nothing is known" });
       return;
     }
+    const says = WORDING.map;
     const text = [
-      `${counted(blocks.bytes.length, "block")} in ${counted(regions.bytes.length, "region")} of `
-        + `${bytes(regions.bytes.reduce((sum, size) => sum + size, 0))}`,
-      map.others ? `${count(map.others)} smaller ones are ${map.touched ? "marked in grey" : "not drawn"}` : "",
-      holes ? `${counted(holes.count, "hole")}, ${bytes(holes.total_bytes)} in all, the largest `
-        + bytes(holes.largest_bytes) : "",
+      worded(says.blocks, { blocks: counted(blocks.bytes.length, "block"),
+        regions: counted(regions.bytes.length, "region"),
+        size: bytes(regions.bytes.reduce((sum, size) => sum + size, 0)) }),
+      map.others ? worded(map.touched ? says.marked : says.not_drawn, { blocks: count(map.others) }) : "",
+      holes ? worded(says.holes, { holes: counted(holes.count, "hole"), size: bytes(holes.total_bytes),
+        largest: bytes(holes.largest_bytes) }) : "",
       ...segmentsText(map),
-      request ? `a request for ${bytes(request.rounded_bytes)}${request.op ? ` of ${request.op}` : ""} failed` : "",
-      map.limit_bytes !== undefined ? `under a limit of ${bytes(map.limit_bytes)}`
+      request ? worded(request.op ? says.request_of : says.request,
+        { size: bytes(request.rounded_bytes), op: request.op ?? "" }) : "",
+      map.limit_bytes !== undefined ? worded(says.limit, { limit: bytes(map.limit_bytes) })
         + `${Object.entries(map.settings ?? {}).map(([name, value]) => `, ${name}=${value}`).join("")}` : "",
-      map.view === "replayed" && !request ? "all requests fit" : "",
+      map.view === "replayed" && !request ? says.all_fit : "",
     ].filter(Boolean).join("; ");
     this.note.textContent = `${text}.`;
     this.canvas.setAttribute("aria-label", `Address map. ${text}. The table below says the same.`);
@@ -325,15 +329,15 @@ export class Addresses {
     const start = times.start_ps[n] ?? null, end = times.end_ps[n] ?? null;
     if (isSegment) {
       showTip(box.left + x, box.top + y, ["reserved, not allocated", `segment of ${size}`,
-        `${start === null ? "from before the profile" : `taken at ${time(start, 7)}`}, `
-          + `${end === null ? "not returned within it" : `returned at ${time(end, 7)}`}`]);
+        `${start === null ? WORDING.memory.from_before : `taken at ${time(start, 7)}`}, `
+          + `${end === null ? WORDING.memory.not_returned : `returned at ${time(end, 7)}`}`]);
       return;
     }
     showTip(box.left + x, box.top + y, found.block < 0 ? ["hole", size] : [
       opOf(blocks, n) || (blocks.state?.[n] ?? "block").replace("_", " "), size,
       ...(blocks.record[n] === null ? [] : [
-        `${start === null ? "from before the profile" : `allocated at ${time(start, 7)}`}, `
-          + `${end === null ? "not freed within it" : `freed at ${time(end, 7)}`}`,
+        `${start === null ? WORDING.memory.from_before : `allocated at ${time(start, 7)}`}, `
+          + `${end === null ? WORDING.memory.not_freed : `freed at ${time(end, 7)}`}`,
         ...(start !== null && end !== null ? [`lives for ${time(end - start)}`] : [])]),
     ]);
   }

@@ -2,6 +2,7 @@
 
 import { fill, h } from "../../core/dom.js";
 import { bytes, percent } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 /**
  * @param {import("./model.js").Model} model
@@ -15,7 +16,7 @@ export function makeBars(model, choose) {
     const top = Math.max(1, ...model.allocators.map(({ peak_bytes: peak, capacity_bytes: capacity }) =>
       Math.max(peak, capacity ?? 0)));
     fill(element,
-      h("p", { class: "quiet" }, "This file describes one moment; it has no axis of time."),
+      h("p", { class: "quiet" }, WORDING.memory.one_moment),
       h("ul", {}, ...model.ranked.map((one) => {
         const { label, name, peak_bytes: used, capacity_bytes: capacity, place } = one;
         const share = capacity ? ` of ${bytes(capacity)} (${percent(used / capacity)})` : "";

@@ -3,32 +3,24 @@
 import { isAbort } from "../../core/api.js";
 import { fill, h } from "../../core/dom.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
-import { bytes, counted, time } from "../../core/format.js";
+import { bytes, counted } from "../../core/format.js";
 import { Icicle } from "../../core/icicle.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { toolCommand } from "../../core/command.js";
 import { BY, DESCRIBED } from "./state.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./state.js").State} State */
 
 /**
  * The answer of `memory_between`; docs/memory-over-time.md has every field.
  * @typedef {object} Answer
- * @property {number} start_ps
- * @property {number} end_ps
- * @property {number | null} used_at_start_bytes
- * @property {number | null} used_at_end_bytes
- * @property {Amount} allocated
- * @property {Amount} live
- * @property {Amount} freed
- * @property {Amount} live_at_end
- * @property {Amount} freed_older
+ * @property {string} sentence
  * @property {any[]} rows
  * @property {number} rows_total
  * @property {Record<string, any[]>} tree
  */
-/** @typedef {{bytes: number, buffers: number}} Amount */
 
 const COLUMNS = /** @type {import("../../core/table.js").Column[]} */ ([
   { key: "key", title: "Group" },
@@ -62,7 +54,7 @@ export class Between {
     this.tree = h("select", { "aria-label": "The flame graph is by", onchange: () =>
       change({ tree: /** @type {State["tree"]} */ (this.tree.value) }) });
     this.table = new DataTable({ label: "What was allocated between A and B", columns: COLUMNS,
-      sort: "-live_bytes", height: "20rem", nothing: "nothing was allocated in this range" });
+      sort: "-live_bytes", height: "20rem", nothing: WORDING.between.nothing });
     this.icicle = new Icicle({ label: "What was allocated between A and B, as a tree; the table says "
       + "the same in groups", text: bytes, choose: () => {}, height: "20rem" });
     this.nothing = h("div");
@@ -117,7 +109,7 @@ export class Between {
       name === state.parts || (name === "stack" ? hasStacks : isDescribed
         || !(/** @type {readonly string[]} */ (DESCRIBED)).includes(name)));
     options(this.by, names.map((name) => [name, BY[name].toLowerCase()]), state.parts);
-    options(this.of, [["live", "what is still live at B"], ["allocated", "all that was allocated"]], state.of);
+    options(this.of, [["live", WORDING.between.live], ["allocated", WORDING.between.allocated]], state.of);
     options(this.tree, [["scope", "scope"], ...(hasStacks || state.tree === "stack"
       ? /** @type {[string, string][]} */ ([["stack", "Python stack"]]) : [])], state.tree);
     const query = this.#question(), text = JSON.stringify(query);
@@ -141,7 +133,7 @@ export class Between {
 
   /** @param {Answer} data */
   #fill(data) {
-    this.sentence.textContent = sentence(data);
+    this.sentence.textContent = data.sentence;
     this.table.setRows(data.rows.map((row) => ({ ...row, key: row.key || "(not recorded)" })));
     const { id = [], label = [], parent = [], bytes: sizes = [], count = [] } = data.tree;
     this.icicle.element.hidden = !id.length;
@@ -152,23 +144,9 @@ export class Between {
         isRest: id.map((one) => String(one).startsWith("rest:")) });
     } else {
       fill(this.nothing, empty("Nothing to draw", this.model.state.of === "live"
-        ? "All that was allocated between A and B was freed by B."
-        : "Nothing was allocated between A and B."));
+        ? WORDING.between.all_freed : WORDING.between.nothing_allocated));
     }
   }
-}
-
-/** What happened. @param {Answer} data */
-function sentence({ start_ps: from, end_ps: to, allocated, live, freed, live_at_end: end,
-  freed_older: older, used_at_start_bytes: before, used_at_end_bytes: after }) {
-  const some = (/** @type {Amount} */ { bytes: size, buffers }) => `${bytes(size)} in ${counted(buffers, "buffer")}`;
-  const change = before === null || after === null ? ""
-    : ` In use: ${bytes(before)} at A, ${bytes(after)} at B.`;
-  const left = live.buffers ? `${some(live)} of it still live at B`
-    + (end.buffers === live.buffers ? ", and at the end" : `, ${bytes(end.bytes)} at the end`)
-    : "nothing of it still live at B";
-  return `In ${time(to - from)}: allocated ${some(allocated)}, ${left}; ${some(freed)} of it freed. `
-    + `Of what was allocated before A, ${some(older)} freed.${change}`;
 }
 
 /**

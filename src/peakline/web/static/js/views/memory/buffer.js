@@ -5,6 +5,7 @@ import { fill, h } from "../../core/dom.js";
 import { bytes, time } from "../../core/format.js";
 import { fact } from "./facts.js";
 import { stepName } from "./rows.js";
+import { WORDING } from "../../core/wording.js";
 
 /**
  * @param {import("../../shell/context.js").Context} context
@@ -53,7 +54,7 @@ export function makeBuffer(context, model, change) {
       onclick: () => change({ buffer: null }) }, "×");
     if (!known) {
       fill(element, h("div", { class: "row-of" },
-        h("p", { class: "grow" }, "The buffer that the address names is not live at this moment."),
+        h("p", { class: "grow" }, WORDING.memory.not_live),
         close));
       return;
     }
@@ -75,7 +76,7 @@ export function makeBuffer(context, model, change) {
         !model.isMoment && fact("Allocated", begin === null ? "before the profile"
           : h("span", {}, go(begin), hasTimeline && h("span", {}, " ",
             h("a", { href: context.link("timeline", { at: begin, pick: begin }) }, "in the timeline")))),
-        !model.isMoment && fact("Freed", end === null ? "not within the profile" : go(end)),
+        !model.isMoment && fact("Freed", end === null ? WORDING.memory.never_freed : go(end)),
         begin !== null && end !== null && fact("Lives for", time(end - begin)),
         known.start_step !== null && fact("Steps", steps(known)),
         known.address && fact("Address", h("code", {}, known.address)),

@@ -2,7 +2,7 @@
 
 import { Surface } from "../../core/canvas.js";
 import { h } from "../../core/dom.js";
-import { bytes, time } from "../../core/format.js";
+import { bytes, time, worded } from "../../core/format.js";
 import { attachGestures, isTyping, moveByKey } from "../../core/gestures.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
@@ -14,6 +14,7 @@ import { Layers } from "./layers.js";
 import { Polygons } from "./polygons.js";
 import { paintRange, paintReserved } from "./range.js";
 import { BY } from "./state.js";
+import { WORDING } from "../../core/wording.js";
 
 /** Keys that scroll the page. */
 const SCROLLING = new Set(["Home", "End"]);
@@ -262,19 +263,17 @@ export class Chart {
     const { pointed = null } = this.model;
     this.canvas.dataset["pointed"] = String(pointed?.record ?? pointed?.texts[this.model.state.by] ?? "");
     const looked = moment?.bytes_in_use !== undefined && moment.bytes_in_use !== null
-      ? ` At ${time(moment.at_ps)} ${bytes(moment.bytes_in_use)} were in use.` : "";
+      ? ` ${worded(WORDING.chart.at, { at: time(moment.at_ps), used: bytes(moment.bytes_in_use) })}` : "";
     this.canvas.setAttribute("aria-label",
       `${this.#subject()} from ${time(viewport.from)} to ${time(viewport.to)} of `
       + `${shown.map(({ label, peak_bytes: peak }) => `${label}, peak ${bytes(peak)}`).join("; ")}.`
-      + `${low ? ` The chart begins at ${bytes(low)}.` : ""}${looked}`);
+      + `${low ? ` ${worded(WORDING.chart.from, { low: bytes(low) })}` : ""}${looked}`);
   }
 
   /** What the picture is of, in its description. */
   #subject() {
     const { draw, by } = this.model.state;
-    if (draw === "line") return "Memory in use";
-    return draw === "stack" ? `Memory in use stacked by ${BY[by].toLowerCase()}`
-      : "Memory in use buffer by buffer";
+    return worded(WORDING.chart.of[draw], { by: BY[by].toLowerCase() });
   }
 
   /** The bytes at a height of the picture. @param {number} y */
@@ -370,9 +369,9 @@ export class Chart {
       const head = shown.length > 1 ? `${label}: ` : "";
       if (!value) lines.push(`${head}no record yet`);
       else if (value.low === value.high) lines.push(`${head}${bytes(value.last)} in use`);
-      else lines.push(`${head}${bytes(value.low)} to ${bytes(value.high)} within this pixel`);
+      else lines.push(head + worded(WORDING.chart.pixel, { low: bytes(value.low), high: bytes(value.high) }));
     }
-    lines.push("Click: what is live at the highest moment of this pixel");
+    lines.push(WORDING.chart.click);
     showTip(box.left + x, box.top + y, lines);
   }
 

@@ -3,6 +3,7 @@
 import { announce, fill, h } from "../../core/dom.js";
 import { bytes, percent, time } from "../../core/format.js";
 import { stepName } from "./rows.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @type {Record<string, number>} */
 const UNITS = { ps: 1, ns: 1e3, us: 1e6, "µs": 1e6, "μs": 1e6, ms: 1e9, s: 1e12 };
@@ -34,7 +35,7 @@ export function makeFacts(context, model, change) {
     event.preventDefault();
     const at = parseTime(field.value);
     wrong.hidden = at !== null;
-    wrong.textContent = at === null ? "Write a time such as 12.5 ms, 1.2 s or 827750630000 ps." : "";
+    wrong.textContent = at === null ? WORDING.memory.how_to_write : "";
     if (at !== null) change({ at }, true);
   } }, field, h("button", { type: "submit" }, "Go"));
   const element = h("div", { class: "stack" }, list, wrong);
@@ -54,17 +55,17 @@ export function makeFacts(context, model, change) {
     const around = Math.max((viewport.last - viewport.first) * AROUND, 1000);
     fill(list,
       !isMoment && fact("Moment", form),
-      fact("In use", used === null ? "not known: the records begin later" : bytes(used),
+      fact("In use", used === null ? WORDING.memory.not_known_yet : bytes(used),
         used === null ? "" : `${used.toLocaleString("en-US")} bytes`),
-      used !== null && !isMoment && fact("To the peak", isPeak || used === peak ? "this is the peak"
+      used !== null && !isMoment && fact("To the peak", isPeak || used === peak ? WORDING.memory.is_peak
         : `${bytes(peak - used)} less`),
-      capacity && used !== null && fact("Left of the capacity",
+      capacity && used !== null && fact(WORDING.memory.capacity_left,
         bytes(capacity - used), `${percent((capacity - used) / capacity)} of ${bytes(capacity)}`),
       fragmentation !== null && fact("Fragmentation", percent(fragmentation),
-        "share of the free memory that is not in its largest piece, by the allocator's own count"),
+        WORDING.memory.fragmentation),
       step && fact("Step", h("a", { href: context.link("steps", { name: step }) }, step)),
       record !== null && at !== null && record !== at && fact("Last record", time(record, 7),
-        "the record that says how much was in use"),
+        WORDING.memory.last_record),
       hasTimeline && at !== null && fact("What runs then", h("a", {
         href: context.link("timeline", { from: Math.max(Math.round(at - around), 0),
           to: Math.round(at + around), at, pick: record ?? at }) }, "in the timeline")));

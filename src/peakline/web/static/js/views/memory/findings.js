@@ -23,13 +23,13 @@ export class Findings {
    * @param {import("../../shell/context.js").Context} context
    * @param {import("./model.js").Model} model
    * @param {import("./live.js").Change} change
-   * @param {(answer: import("../../core/api.js").Answer<any>) => void} reported
+   * @param {(answer: import("../../core/api.js").Answer<any>) => void} onAnswer
    */
-  constructor(context, model, change, reported) {
+  constructor(context, model, change, onAnswer) {
     this.context = context;
     this.model = model;
     this.change = change;
-    this.reported = reported;
+    this.onAnswer = onAnswer;
     this.content = h("div", { class: "stack" }, loading(WAITING));
     const head = h("h2", { id: "findings-heading" }, "Findings");
     this.element = h("section", { class: "panel memory-findings", "aria-labelledby": head.id },
@@ -41,7 +41,7 @@ export class Findings {
     try {
       const answer = await this.context.tool("memory_findings");
       this.#data = answer.data;
-      this.reported(answer);
+      this.onAnswer(answer);
       this.draw();
     } catch (error) {
       if (this.context.signal.aborted) return;
@@ -53,17 +53,18 @@ export class Findings {
   draw() {
     if (!this.#data) return;
     const { findings, savings, growth, fragmentation, churn } = this.#data;
+    const titles = WORDING.memory.sections;
     fill(this.content,
       findings.length ? findings.map((/** @type {any} */ one) => this.#finding(one))
         : h("p", { class: "quiet" },
           WORDING.no_findings[this.model.isMoment ? "moment" : "over_time"]),
-      section("What would lower the peak", savings.length, () =>
+      section(titles.savings, savings.length, () =>
         savings.map((/** @type {any} */ one) => this.#saving(one))),
-      section("Growth over steps", growth.length, () =>
+      section(titles.growth, growth.length, () =>
         growth.map((/** @type {any} */ one) => this.#growth(one))),
-      section("Fragmentation", fragmentation.length, () =>
+      section(titles.fragmentation, fragmentation.length, () =>
         fragmentation.map((/** @type {any} */ one) => this.#fragmentation(one))),
-      section("Allocations and frees", churn.length, () =>
+      section(titles.churn, churn.length, () =>
         churn.map((/** @type {any} */ one) => this.#churn(one))));
   }
 
@@ -115,7 +116,7 @@ export class Findings {
 
   /** @param {any} growth */
   #growth({ allocator, steps, groups, sentence }) {
-    const table = steps.length > 1 && list("Memory in use when each step ends", [
+    const table = steps.length > 1 && list(WORDING.memory.in_use_by_step, [
       { key: "name", title: "Step", width: OP },
       { key: "in_use_bytes", title: "In use then", kind: "bytes", width: "7rem" },
     ], steps.map((/** @type {any} */ one) => ({ ...one, name: one.name || String(one.step) })),
@@ -136,7 +137,7 @@ export class Findings {
   /** @param {any} found */
   #fragmentation({ allocator, forced_allocations: rows, sentence }) {
     return h("div", { class: "stack" }, heading(allocator, this.model), h("p", {}, sentence),
-      rows.length > 0 && list("Allocations that took new memory", [
+      rows.length > 0 && list(WORDING.memory.forced, [
         { key: "op", title: "Op", width: OP },
         { key: "new_bytes", title: "New", kind: "bytes", width: "5rem" },
         { key: "time_ps", title: "When", kind: "time", width: "5.5rem" },
@@ -146,7 +147,7 @@ export class Findings {
   /** @param {any} found */
   #churn({ allocator, signatures, sentence }) {
     return h("div", { class: "stack" }, heading(allocator, this.model), h("p", {}, sentence),
-      signatures.length > 0 && list("What is allocated most", [
+      signatures.length > 0 && list(WORDING.memory.churn, [
         { key: "op", title: "Op", width: OP },
         { key: "allocations", title: "Times", kind: "count", width: "4.6rem" },
         { key: "bytes", title: "Together", kind: "bytes", width: "5.5rem" },

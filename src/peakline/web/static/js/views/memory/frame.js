@@ -1,7 +1,8 @@
 /** Where times and bytes lie on the chart, and the text and lines that tell them. */
 
 import { byteMarks, timeMarks } from "../../core/axis.js";
-import { bytes } from "../../core/format.js";
+import { bytes, worded } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 export const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const MARK_PX = 48;
@@ -84,7 +85,7 @@ export function paintSteps(frame, steps, strip) {
     context.fillStyle = color(colors, "quiet");
     context.textAlign = "left";
     context.textBaseline = "middle";
-    context.fillText(`${(end - first).toLocaleString("en-US")} steps: zoom in to see each`,
+    context.fillText(worded(WORDING.memory.steps, { steps: (end - first).toLocaleString("en-US") }),
       left + 6, top - strip / 2);
     return;
   }

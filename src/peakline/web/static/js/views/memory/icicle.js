@@ -4,6 +4,7 @@ import { h } from "../../core/dom.js";
 import { exportMenu } from "../../core/exporting.js";
 import { bytes, counted } from "../../core/format.js";
 import { Icicle } from "../../core/icicle.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {Record<string, any[]>} Scopes columns id, label, parent, path, bytes, count */
 
@@ -53,14 +54,12 @@ export class LiveIcicle {
     const option = this.by.options[1];
     if (option) {
       option.disabled = !hasStacks;
-      option.title = hasStacks ? "" : "No call stacks are recorded";
-      option.text = hasStacks ? "Python stack" : "Python stack (not recorded)";
+      option.title = hasStacks ? "" : WORDING.memory.no_stacks;
+      option.text = hasStacks ? "Python stack" : WORDING.memory.stacks_not_recorded;
     }
     const isDrawable = id.length > 0 && sizes.every((size) => size >= 0);
     this.note.hidden = isDrawable;
-    this.note.textContent = id.length ? "The records name more bytes than the allocator says are in "
-      + "use, so that parts do not add up to a whole that can be drawn; the table has them all."
-      : "Nothing is live here whose size is known.";
+    this.note.textContent = id.length ? WORDING.memory.not_a_whole : WORDING.memory.no_sizes;
     this.icicle.element.hidden = !isDrawable;
     if (!isDrawable) return;
     this.icicle.show({

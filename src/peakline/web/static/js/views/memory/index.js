@@ -15,6 +15,8 @@ import { Picture } from "./picture.js";
 import { Programs } from "./programs.js";
 import { readState, toParams } from "./state.js";
 import { Steps } from "./steps.js";
+import { worded } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../shell/context.js").Context} Context */
 /** @typedef {import("./state.js").State} State */
@@ -59,7 +61,7 @@ class MemoryView {
   /** Moments that were asked for: the last one counts, whichever answer comes first. */
   #turn = 0;
   /** @type {Map<string, {warnings: any[], notes: string[]}>} */
-  #reported = new Map();
+  #answers = new Map();
   /** The tables that the profile has. @type {string[]} */
   #tables = [];
   /** Compiled programs, where it has them. @type {Programs | null} */
@@ -88,10 +90,10 @@ class MemoryView {
     const { context } = this;
     fill(context.main, loading("Reading the memory records"));
     try {
-      const { data, ...reported } = await context.tool("live_memory", { limit: 0 });
+      const { data, ...answer } = await context.tool("live_memory", { limit: 0 });
       this.#tables = (await context.resource(["tables"])).data;
       if (!data.allocators.length) {
-        if (!this.#openPrograms()) fill(context.main, this.#title(), nothing(reported));
+        if (!this.#openPrograms()) fill(context.main, this.#title(), nothing(answer));
         return;
       }
       const counters = new Counters(context);
@@ -103,7 +105,7 @@ class MemoryView {
       model.state = readState(this.params);
       this.#model = model;
       this.#build(model);
-      this.#notify("live", reported);
+      this.#notify("live", answer);
     } catch (error) {
       if (isAbort(error) || context.signal.aborted) return;
       fill(context.main, failed(error, () => void this.open()));
@@ -129,9 +131,7 @@ class MemoryView {
       this.context.change(toParams(changes), true);
       void this.#programs?.show();
     }, true);
-    fill(this.context.main, this.#title(), h("p", { class: "quiet" }, "This profile has no records of allocations; it has the programs that "
-        + "XLA compiled, which say what each holds while it runs. Of JAX "
-        + "jax.profiler.save_device_memory_profile records what is allocated."), this.#programs.element);
+    fill(this.context.main, this.#title(), h("p", { class: "quiet" }, WORDING.programs.alone), this.#programs.element);
     void this.#programs.show();
     return true;
   }
@@ -280,7 +280,7 @@ class MemoryView {
       if (data.length) this.#parts?.live.nameSteps();
     } catch (error) {
       if (isAbort(error)) return;
-      this.#notify("steps", { warnings: [], notes: [`The steps are not shown: ${error}`] });
+      this.#notify("steps", { warnings: [], notes: [worded(WORDING.memory.no_steps, { reason: String(error) })] });
     }
   }
 
@@ -384,16 +384,16 @@ class MemoryView {
   /**
    * What was lost or guessed, of every part of the view, once.
    * @param {string} part
-   * @param {{warnings: any[], notes: string[]}} reported
+   * @param {{warnings: any[], notes: string[]}} answer
    */
-  #notify(part, reported) {
-    this.#reported.set(part, reported);
+  #notify(part, answer) {
+    this.#answers.set(part, answer);
     /** @type {Map<string, any>} */
     const warnings = new Map();
-    for (const one of [...this.#reported.values()].flatMap((each) => each.warnings)) {
+    for (const one of [...this.#answers.values()].flatMap((each) => each.warnings)) {
       warnings.set(typeof one === "string" ? one : `${one.kind} ${one.detail}`, one);
     }
-    const notes = [...new Set([...this.#reported.values()].flatMap((each) => each.notes))];
+    const notes = [...new Set([...this.#answers.values()].flatMap((each) => each.notes))];
     fill(this.remarks, notices({ warnings: [...warnings.values()], notes }));
     this.remarks.hidden = !warnings.size && !notes.length;
   }

@@ -3,6 +3,7 @@
 import { CATEGORIES, REST } from "../../core/colors.js";
 import { bytes, percent, time } from "../../core/format.js";
 import { color, yOf } from "./frame.js";
+import { WORDING } from "../../core/wording.js";
 
 /** How much of its color has what is only there at a pixel's highest moment. */
 const PALE = 0.55;
@@ -41,7 +42,7 @@ const MOST_PIXELS = 4096;
 /** What layers of no group are called, and their colors of the stylesheet. */
 const OTHERS = /** @type {Record<string, [string, string]>} */ ({
   rest: ["all others", REST], before: ["before the profile", "series-11"],
-  reserved: ["reserved outside the heap", "line"], rounding: ["rounded up", "warn"],
+  reserved: [WORDING.memory.reserved, "line"], rounding: ["rounded up", "warn"],
   unattributed: ["unattributed", "quiet"],
 });
 
@@ -206,7 +207,7 @@ export class Layers {
         return { layer, moment: side.at_ps[pixel] ?? null, lines: [
           nameOf(layer), `${bytes(size)}, ${percent(used ? size / (side.used[pixel] ?? used) : 0)} of `
             + `${bytes(side.used[pixel])} at ${time(side.at_ps[pixel], 7)}`,
-          side === answer.low ? "at the lowest moment of this pixel" : "at the highest moment of this pixel",
+          side === answer.low ? WORDING.chart.lowest : WORDING.chart.highest,
         ] };
       }
       sum += size;

@@ -2,6 +2,7 @@
 
 import { fill, h } from "../../core/dom.js";
 import { bytes, percent } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 /**
  * @typedef {object} LegendWishes
@@ -25,7 +26,7 @@ export function makeLegend(model, wishes) {
     fill(element, model.allocators.map((one) => {
       const facts = h("span", { class: "quiet" }, one.peak_bytes || !one.untracked_allocations
         ? `peak ${bytes(one.peak_bytes)}${limit(one)}`
-        : "peak not known: its records have no ids, so that no buffer can be followed");
+        : `peak not known: ${WORDING.untracked}`);
       const swatch = h("span", { class: "swatch", "aria-hidden": "true",
         style: { backgroundColor: `var(--series-${(one.place % 8) + 1})` } });
       if (!many) return h("span", { class: "chip" }, swatch, h("strong", {}, one.label), facts);

@@ -3,10 +3,11 @@
 import { isAbort } from "../../core/api.js";
 import { fill, h, svg } from "../../core/dom.js";
 import { exportMenu } from "../../core/exporting.js";
-import { bytes, counted, time } from "../../core/format.js";
+import { bytes, counted, time, worded } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
 import { toolCommand } from "../../core/command.js";
+import { WORDING } from "../../core/wording.js";
 
 const HEIGHT = 120;
 const NARROWEST = 240, WIDEST = 560;
@@ -126,34 +127,33 @@ export class Lifetimes {
       name: row.from_ps === null ? "not freed" : time(row.from_ps, 2),
       value: row.bytes,
       isChosen: row.from_ps === null ? isOpen : own !== null && own >= row.from_ps && own < row.to_ps,
-      tip: [row.from_ps === null ? "not freed within the profile"
+      tip: [row.from_ps === null ? WORDING.memory.never_freed_whole
         : `lives from ${time(row.from_ps, 2)} to ${time(row.to_ps, 2)}`,
       `${bytes(row.bytes)} in ${counted(row.buffers, "buffer")}`,
       row.bytes ? `most of it: ${row.largest_op || "(no op)"}, ${bytes(row.largest_op_bytes)}` : ""],
-    }))) : h("p", { class: "quiet" }, "Nothing is allocated in this stretch."));
+    }))) : h("p", { class: "quiet" }, WORDING.memory.nothing_allocated));
   }
 
   #drawSteps() {
     const found = this.#found;
     if (!found || found.steps.length < 2) {
-      fill(this.steps, h("p", { class: "quiet" }, "There are no two steps to compare."));
+      fill(this.steps, h("p", { class: "quiet" }, WORDING.memory.no_two_steps));
       return;
     }
-    const { steps, bytes_per_step: rate, pattern, groups } = found;
+    const { steps, sentence, groups } = found;
     fill(this.steps,
-      bars(this.steps, "Bytes in use when each step ends", steps.map((/** @type {any} */ one) => ({
+      bars(this.steps, WORDING.memory.bytes_by_step, steps.map((/** @type {any} */ one) => ({
         name: /\d+$/.exec(one.name || "")?.[0] ?? String(one.step), value: one.in_use_bytes,
-        tip: [one.name || `step ${one.step}`, `${bytes(one.in_use_bytes)} in use when it ends`],
+        tip: [one.name || `step ${one.step}`, worded(WORDING.memory.at_its_end, { used: bytes(one.in_use_bytes) })],
         choose: () => {
           const step = this.model.steps?.withId(one.step);
           if (step) this.change({ at: Math.min(step.end_ps, this.model.end) }, true);
         },
       })), slopeOf(found)),
-      h("p", {}, pattern === "steady" || !pattern ? "Memory comes back to where it was: steady."
-        : `${pattern.replace(/_/g, " ")}: ${bytes(rate)} more with every step.`),
+      h("p", {}, sentence),
       groups.length ? h("ul", {}, groups.slice(0, 5).map((/** @type {any} */ one) => h("li", {},
-        `${one.op || "(no op)"} ${one.shape ?? ""}: ${one.pattern.replace(/_/g, " ")}, `
-          + `${bytes(one.bytes_per_step)} a step, ${bytes(one.held_bytes)} at the end`))) : null);
+        worded(WORDING.memory.grows, { what: `${one.op || "(no op)"} ${one.shape ?? ""}`,
+          how: one.pattern.replace(/_/g, " "), rate: bytes(one.bytes_per_step), held: bytes(one.held_bytes) })))) : null);
   }
 }
 
@@ -175,7 +175,8 @@ function slopeOf({ steps, groups, bytes_per_step: rate, pattern }) {
     steps[place].in_use_bytes - rate * steps[place].step).sort((/** @type {number} */ a, /** @type {number} */ b) => a - b);
   const base = bases[Math.floor(bases.length / 2)];
   return { first, last, from: base + rate * steps[first].step, to: base + rate * steps[last].step,
-    text: `+${bytes(rate)} a step, from step ${steps[first].step} to ${steps[last].step}` };
+    text: worded(WORDING.memory.slope,
+      { rate: bytes(rate), first: steps[first].step, last: steps[last].step }) };
 }
 
 /**

@@ -3,7 +3,7 @@
 import { isAbort } from "../../core/api.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
-import { bytes, count, counted, shares } from "../../core/format.js";
+import { bytes, count, counted, shares, worded } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { makeBuffer } from "./buffer.js";
@@ -13,6 +13,7 @@ import { LiveIcicle } from "./icicle.js";
 import { isPointed, pointedOf } from "./pointed.js";
 import { columnsOf, isSpecial, stepName } from "./rows.js";
 import { DESCRIBED, FILTERS, GROUPS } from "./state.js";
+import { WORDING } from "../../core/wording.js";
 
 const PAGE = 500;
 const SEARCH_MS = 200;
@@ -204,10 +205,10 @@ export class Live {
     if (!this.#table || this.#made !== made || this.#table.sort !== sort) {
       this.#made = made;
       this.#table = new DataTable({
-        label: state.group === "buffer" ? "Buffers that are live at this moment"
-          : `What is live at this moment, by ${GROUPS[state.group].toLowerCase()}`,
+        label: state.group === "buffer" ? WORDING.live.buffers
+          : worded(WORDING.live.by, { group: GROUPS[state.group].toLowerCase() }),
         columns: columnsOf(state.group, data.rows, this.model), sort,
-        remote: true, height: "var(--live-height)", nothing: "nothing is live here that fits",
+        remote: true, height: "var(--live-height)", nothing: WORDING.live.nothing,
         onSort: (by) => this.change({ sort: by === "-bytes" ? "" : by }),
         onChoose: (row) => this.#choose(row),
         isChosen: (row) => state.group === "buffer" && row.record !== null
@@ -222,9 +223,8 @@ export class Live {
       ? withShares(this.#rows) : this.#rows);
     if (!isMore) this.#table.element.scrollTop = 0;
     const what = state.group === "buffer" ? "row" : GROUPS[state.group].toLowerCase();
-    this.total.textContent = `${isAll ? "" : `${count(this.#rows.length)} of `}`
-      + `${counted(data.rows_total, what)}, ${bytes(data.rows_bytes)} together`
-      + (isAll ? "" : ", the first by this order");
+    this.total.textContent = worded(isAll ? WORDING.live.all : WORDING.live.first, { size: bytes(data.rows_bytes),
+      shown: count(this.#rows.length), rows: counted(data.rows_total, what) });
     this.more.hidden = isAll;
   }
 
@@ -274,7 +274,7 @@ export class Live {
  */
 function withShares(rows) {
   const texts = shares(rows.map(({ bytes: size }) => size));
-  return rows.map((row, place) => ({ ...row, reported: texts[place] }));
+  return rows.map((row, place) => ({ ...row, shareText: texts[place] }));
 }
 
 /** @param {number | null} id */

@@ -1,9 +1,10 @@
 /** How memory in use is drawn: as a curve, as layers, or buffer by buffer; with which lines. */
 
 import { fill, h } from "../../core/dom.js";
-import { bytes, count, percent } from "../../core/format.js";
+import { bytes, count, percent, worded } from "../../core/format.js";
 import { idOf, nameOf } from "./layers.js";
 import { BY, DESCRIBED, DRAWN } from "./state.js";
+import { WORDING } from "../../core/wording.js";
 
 const LONGEST_NAME = 34;
 
@@ -44,8 +45,7 @@ export function makeModes(model, change) {
     by.hidden = state.draw !== "stack";
     note.hidden = state.draw !== "stack" || state.by !== "program";
     note.textContent = programEvents
-      ? `By the compiled program in whose run a buffer was requested, on its thread: ${programEvents.join(", ")}.`
-      : "By the name of the step: no record of memory says which XLA program requested it.";
+      ? worded(WORDING.memory.by_program, { events: programEvents.join(", ") }) : WORDING.memory.by_step;
     const capacity = allocator?.capacity_bytes ?? null;
     fill(switches,
       toggle("requested", "Requested", state.draw === "stack",
@@ -134,12 +134,12 @@ export function makeLayerLegend(layers, polygons, model, change) {
     const answer = polygons.known;
     if (!answer) return [];
     const { record, ops } = answer.buffers;
-    const one = ops.length === 1 && ops[0] ? `all are of ${ending(ops[0])}` : "no op is recorded";
+    const one = ops.length === 1 && ops[0] ? worded(WORDING.polygons.one_op, { op: ending(ops[0]) }) : WORDING.polygons.no_op;
     const rest = [
-      `${count(record.length)} largest buffers, in order of allocation from the bottom`,
-      answer.others ? `${count(answer.others)} smaller ones are one sum` : "",
-      answer.unseen ? `${count(answer.unseen)} live shorter than a pixel and not at its highest moment: zoom in` : "",
-      polygons.isByBuffer && record.length ? `colored by buffer, since ${one}` : "",
+      worded(WORDING.polygons.largest, { buffers: count(record.length) }),
+      answer.others ? worded(WORDING.polygons.smaller, { buffers: count(answer.others) }) : "",
+      answer.unseen ? worded(WORDING.polygons.unseen, { buffers: count(answer.unseen) }) : "",
+      polygons.isByBuffer && record.length ? worded(WORDING.polygons.by_buffer, { since: one }) : "",
     ].filter(Boolean).join("; ");
     return [h("span", { class: "quiet" }, `${rest}.`),
       ...polygons.colored.map(({ op, name }) => h("span", { class: "chip", title: op }, swatch(name),

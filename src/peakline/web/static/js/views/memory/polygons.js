@@ -1,9 +1,10 @@
 /** Buffers as polygons: stacked in order of allocation; when one is freed, those above move down. */
 
 import { CATEGORIES, REST } from "../../core/colors.js";
-import { bytes, count, time } from "../../core/format.js";
+import { bytes, count, time, worded } from "../../core/format.js";
 import { bufferColors, isOneGroup, neighboursOf } from "./buffer-colors.js";
 import { color, yOf } from "./frame.js";
+import { WORDING } from "../../core/wording.js";
 
 const MOST_PIXELS = 2048;
 /** What is lower is drawn as the grey ground of all buffers. */
@@ -265,7 +266,7 @@ export class Polygons {
     let y = answer.below[pixel] ?? 0;
     const nothing = (/** @type {string} */ text, /** @type {number} */ size) =>
       ({ lines: [text, `${bytes(size)} at ${time(moment, 7)}`], moment, place: -1, record: null });
-    if (value < y) return nothing("before the profile, or reserved", y);
+    if (value < y) return nothing(WORDING.polygons.below, y);
     for (let one = 0; one < buffers.record.length; one++) {
       if ((buffers.first[one] ?? 0) > pixel || (buffers.last[one] ?? 0) <= pixel) continue;
       y += buffers.bytes[one] ?? 0;
@@ -273,14 +274,14 @@ export class Polygons {
       const start = buffers.start_ps[one] ?? null, end = buffers.end_ps[one] ?? null;
       return { moment, place: one, record: buffers.record[one] ?? null, lines: [
         buffers.ops[buffers.op[one] ?? 0] || "(no op)", bytes(buffers.bytes[one]),
-        `${start === null ? "from before the profile" : `allocated at ${time(start, 7)}`}, `
-          + `${end === null ? "not freed within it" : `freed at ${time(end, 7)}`}`,
+        `${start === null ? WORDING.memory.from_before : `allocated at ${time(start, 7)}`}, `
+          + `${end === null ? WORDING.memory.not_freed : `freed at ${time(end, 7)}`}`,
         ...(start !== null && end !== null ? [`lives for ${time(end - start)}`] : []),
         "Click: choose it",
       ] };
     }
     const smaller = answer.smaller[pixel] ?? 0;
-    if (value < y + smaller) return nothing(`smaller buffers (${count(answer.others)} in view)`, smaller);
+    if (value < y + smaller) return nothing(worded(WORDING.polygons.in_view, { buffers: count(answer.others) }), smaller);
     const rest = answer.unattributed[pixel] ?? 0;
     return value < y + smaller + rest ? nothing("unattributed", rest) : null;
   }

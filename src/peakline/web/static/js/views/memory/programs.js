@@ -8,7 +8,7 @@ import { REST } from "../../core/colors.js";
 import { Surface } from "../../core/canvas.js";
 import { fill, h } from "../../core/dom.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
-import { bytes, count, counted, percent } from "../../core/format.js";
+import { bytes, count, counted, percent, worded } from "../../core/format.js";
 import { Icicle } from "../../core/icicle.js";
 import { failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
@@ -17,14 +17,11 @@ import { hideTip, showTip } from "../../core/tooltip.js";
 import { toolCommand } from "../../core/command.js";
 import { colorOfLayer, colorsOfTree, paintProgram, placeAt, valueLayer } from "./program-picture.js";
 import { PROGRAM_BY } from "./state.js";
+import { WORDING } from "../../core/wording.js";
 
 const MOST_ROWS = 5000;
-const FOUND_BY = {
-  "heap trace": "by the program's simulated heap",
-  "no temporaries": "of a program without temporaries",
-  schedule: "computed from the order alone: how XLA packs values is not known",
-  allocations: "at most, by its allocations",
-};
+/** @type {Record<string, string>} */
+const FOUND_BY = WORDING.peak_found_by;
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./program-picture.js").ProgramAnswer} ProgramAnswer */
@@ -158,15 +155,16 @@ export class Programs {
     fill(this.program, data.programs.map(({ name, peak_bytes: peak }) => h("option", { value: name,
       selected: name === data.program }, `${name}, ${peak === null ? "not known" : bytes(peak)}`)));
     const { tree, reason } = data;
-    const found = FOUND_BY[/** @type {keyof FOUND_BY} */ (data.found_by)] ?? "";
-    fill(this.note, data.peak_bytes === null ? `${reason}.` : `${bytes(data.peak_bytes)} at most, ${found}`
-      + `${data.peak < 0 ? "" : `, at place ${count(data.peak)} of ${counted(data.instructions, "instruction")}`}`
-      + `${reason ? `. No layers: ${reason}` : ""}. `,
+    const says = WORDING.programs, how = FOUND_BY[data.found_by ?? ""] ?? "";
+    fill(this.note, data.peak_bytes === null ? `${reason}.` : worded(data.peak < 0 ? says.peak : says.peak_at,
+      { peak: bytes(data.peak_bytes), how, place: count(data.peak),
+        instructions: counted(data.instructions, "instruction") })
+      + (reason ? ` ${worded(says.no_layers, { reason })}` : ""), " ",
     data.program !== null && h("a", { href: this.context.link("graph",
       { graph: data.program, mode: "schedule" }) }, "The schedule in the graph"));
     this.canvas.hidden = this.legend.hidden = !data.layers.length;
-    this.canvas.setAttribute("aria-label", `Bytes that the program holds at each place of its schedule, by `
-      + `${PROGRAM_BY[this.state().pby]}: at most ${bytes(data.peak_bytes)}. The table has what is live then.`);
+    this.canvas.setAttribute("aria-label", worded(says.label,
+      { by: PROGRAM_BY[this.state().pby], peak: bytes(data.peak_bytes) }));
     fill(this.legend, data.layers.map((layer, place) => h("li", { class: "chip" },
       h("span", { class: "swatch", "aria-hidden": "true", style: { backgroundColor:
         `var(--${colorOfLayer(layer, place)})` } }),

@@ -3,15 +3,12 @@
 import { h } from "../../core/dom.js";
 import { percent, time } from "../../core/format.js";
 import { GROUPS } from "./state.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/table.js").Column} Column */
 
 /** Rows that stand for no buffer of an op, and what they mean. @type {Record<string, string>} */
-const SPECIAL = {
-  "(before profile)": "was there when the profile began; no record says what it is made of",
-  "(reserved)": "held by the runtime itself, such as the device's driver and its stack",
-  "(unattributed)": "in use by the allocator's own count, but no record names a buffer for it",
-};
+const SPECIAL = WORDING.special_rows;
 
 /** @param {string} key */
 export function isSpecial(key) {
@@ -30,7 +27,7 @@ export function columnsOf(group, rows, model) {
       { key: "key", title: GROUPS[group], cell: ({ key }) => named(key, group) },
       { key: "bytes", title: "Bytes", kind: "bytes" },
       { key: "share", title: "Share", kind: "percent", help: "of all that is in use",
-        cell: (row) => row.reported ?? percent(row.share) },
+        cell: (row) => row.shareText ?? percent(row.share) },
       { key: "count", title: "Buffers", kind: "count" },
     ];
   }

@@ -57,7 +57,7 @@ export function openCapture(server, root, place) {
   });
   const others = h("textarea", { id: "others", rows: 2, class: "wide mono", spellcheck: "false",
     placeholder: "tpu_trace_mode=TRACE_COMPUTE" });
-  const reported = h("div", {});
+  const outcome = h("div", {});
   const form = h("form", { class: "stack capture" },
     h("label", { for: "hosts" }, "Hosts, one a line"), hosts,
     h("p", { id: "hosts-help", class: "quiet" }, helpOf(server)), ports,
@@ -66,7 +66,7 @@ export function openCapture(server, root, place) {
     h("details", {}, h("summary", {}, "Options"),
       h("div", { class: "columns levels" }, ...levels.map(({ element }) => element)),
       h("label", { for: "others" }, "Others, NAME=VALUE a line"), others),
-    reported, h("div", { class: "row-of" }, h("button", { type: "submit", class: "primary" }, "Record")));
+    outcome, h("div", { class: "row-of" }, h("button", { type: "submit", class: "primary" }, "Record")));
   const checkPorts = () => void (ports.textContent = portsRemark(hostsOf(hosts.value), server));
   hosts.addEventListener("input", checkPorts);
   checkPorts();
@@ -88,7 +88,7 @@ export function openCapture(server, root, place) {
       if (select.value) requested.options[option] = select.value;
     }
     localStorage.setItem(LAST, JSON.stringify({ hosts: hosts.value, seconds: seconds.value }));
-    fill(reported);
+    fill(outcome);
     form.hidden = true;
     recording = new Recording(requested, server, root, place, () => {
       recording?.element.remove();

@@ -2,7 +2,7 @@
 
 import { copyButton } from "../../core/copy.js";
 import { h } from "../../core/dom.js";
-import { bytes, count, counted, date, time } from "../../core/format.js";
+import { bytes, count, counted, date, sentence, time } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
 import { viewsOf } from "../../core/views.js";
 import { WORDING } from "../../core/wording.js";
@@ -37,8 +37,8 @@ export function detailsOf(row, state, link, onClose) {
       glance && fact("Duration", time(glance.duration)),
       glance?.steps && fact("Steps", count(glance.steps),
         glance.step ? `${time(glance.step, 3)} each (median)` : ""),
-      glance && glance.peak !== null && fact("Memory peak", bytes(glance.peak), glance.peakOf),
-      glance?.straggler && fact("Keeps the others waiting", glance.straggler)),
+      glance && glance.peak !== null && fact("Memory peak", bytes(glance.peak), glance.peakOf)),
+    glance?.straggler && h("p", {}, sentence(glance.straggler)),
     ...findings(state, (view, params) => link(name, view, params), hosts.length > 1));
 }
 

@@ -12,7 +12,7 @@ import { WORDING } from "../../core/wording.js";
  * @property {{error: number, warning: number, info: number}} findings of all hosts
  * @property {FirstFinding[]} first the worst ones
  * @property {string[]} notable what stands out besides, in sentences
- * @property {string} straggler who keeps the others waiting; "" where nobody does
+ * @property {string} straggler what is said of who keeps the others waiting; "" where nobody does
  */
 
 export const SEVERITIES = /** @type {const} */ (["error", "warning", "info"]);
@@ -49,7 +49,7 @@ export function glanceOf(document) {
     step: most(hosts.map((one) => one.time?.times?.median_ps ?? null)),
     peak: highest?.bytes ?? null, peakOf: highest?.of ?? "",
     findings, first: first.slice(0, SHOWN), notable,
-    straggler: document.straggler?.host ?? "",
+    straggler: document.straggler ? document.straggler_text : "",
   };
 }
 

@@ -248,10 +248,10 @@ class SessionsView {
     if (!this.#list) return;
     this.#list.element.style.maxHeight = row ? HEIGHTS.shared : HEIGHTS.alone;
     const state = row && this.#list.stateOf(row);
-    const reported = [row, state?.kind, state?.glance, state?.reason, String(row?.session.tools)];
+    const current = [row, state?.kind, state?.glance, state?.reason, String(row?.session.tools)];
     // Not anew for the same: somebody may be reading it, or have the focus there.
-    if (reported.every((one, place) => one === this.#detailed[place])) return;
-    this.#detailed = reported;
+    if (current.every((one, place) => one === this.#detailed[place])) return;
+    this.#detailed = current;
     if (!row || !state) {
       fill(this.details);
       return;

@@ -7,6 +7,7 @@ import { SEVERITIES } from "./glance.js";
 import { isSortedLater } from "./question.js";
 import { keyOf, Summaries } from "./summaries.js";
 import { viewsOf } from "../../core/views.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/api.js").ListedSession} ListedSession */
 /**
@@ -48,27 +49,27 @@ export class SessionList {
   #shown = [];
   #resort = 0;
 
-  /** @param {ListOptions} reported */
-  constructor(reported) {
-    this.reported = reported;
-    this.summaries = new Summaries(reported.root, reported.signal,
+  /** @param {ListOptions} options */
+  constructor(options) {
+    this.options = options;
+    this.summaries = new Summaries(options.root, options.signal,
       (session) => this.#rows.get(keyOf(session))?.cells["findings"]?.isConnected ?? false,
       (session) => this.#arrived(session));
     this.table = new DataTable({
-      label: "Sessions", columns: this.#columns(), sort: reported.sort, remote: !isSortedLater(reported.sort),
-      onSort: (sort) => reported.onSort(sort),
-      onSeen: (first, last) => reported.onSeen(first, last),
-      onChoose: (row) => reported.onChoose(row), isChosen: (row) => reported.isChosen(row),
+      label: "Sessions", columns: this.#columns(), sort: options.sort, remote: !isSortedLater(options.sort),
+      onSort: (sort) => options.onSort(sort),
+      onSeen: (first, last) => options.onSeen(first, last),
+      onChoose: (row) => options.onChoose(row), isChosen: (row) => options.isChosen(row),
       nothing: "No session matches.",
     });
     this.table.element.addEventListener("keydown", (event) => {
       const row = /** @type {Row | undefined} */ (this.table.active);
       if (event.key !== " " || event.target !== this.table.element || !row) return;
       event.preventDefault();
-      reported.onPick(row.name, !reported.isPicked(row.name));
+      options.onPick(row.name, !options.isPicked(row.name));
       this.table.refresh();
     });
-    reported.signal.addEventListener("abort", () => clearTimeout(this.#resort));
+    options.signal.addEventListener("abort", () => clearTimeout(this.#resort));
   }
 
   get element() {
@@ -127,7 +128,7 @@ export class SessionList {
 
   /** @returns {import("../../core/table.js").Column[]} */
   #columns() {
-    const { link, isPicked, onPick } = this.reported;
+    const { link, isPicked, onPick } = this.options;
     const later = (/** @type {string} */ key) => (/** @type {Row} */ row) => this.#later(row, key);
     return [
       { key: "pick", title: "", unsorted: true, width: "2.4rem", help: "Pick two to ten to compare",
@@ -162,7 +163,7 @@ export class SessionList {
   /** @param {Row} row */
   #views(row) {
     return h("span", { class: "views" }, ...viewsOf(row.session).map(({ view, text }) =>
-      h("a", { href: this.reported.link(row.name, view), tabindex: -1,
+      h("a", { href: this.options.link(row.name, view), tabindex: -1,
         onclick: (/** @type {Event} */ event) => event.stopPropagation() }, text)));
   }
 
@@ -189,7 +190,7 @@ export class SessionList {
     row.session = { ...row.session, tools: this.summaries.tools(row.session) };
     this.#draw(row);
     if (!["known", "failed"].includes(this.stateOf(row).kind) && !row.session.tools) return;
-    this.reported.onKnown(row);
+    this.options.onKnown(row);
     if (isSortedLater(this.table.sort) && !this.#resort) {
       this.#resort = setTimeout(() => {
         this.#resort = 0;
@@ -280,13 +281,13 @@ function rowOf(session) {
 
 /** @param {import("./glance.js").Glance} glance */
 function badges({ findings, first, notable }) {
-  const reported = SEVERITIES.filter((severity) => findings[severity] > 0);
-  if (!reported.length && notable.length) {
-    return [h("span", { class: "quiet", title: notable.join("\n") }, "worth a look")];
+  const severities = SEVERITIES.filter((severity) => findings[severity] > 0);
+  if (!severities.length && notable.length) {
+    return [h("span", { class: "quiet", title: notable.join("\n") }, WORDING.summary.notable)];
   }
-  if (!reported.length) return [h("span", { class: "quiet" }, "nothing stands out")];
+  if (!severities.length) return [h("span", { class: "quiet" }, WORDING.summary.nothing)];
   const title = first.map((finding) => finding.title).join("\n");
   const phrase = { error: "error", warning: "warning", info: "info" };
-  return reported.map((severity) => h("span", { class: `badge ${severity}`, title },
+  return severities.map((severity) => h("span", { class: `badge ${severity}`, title },
     severity === "info" ? `${findings.info} info` : counted(findings[severity], phrase[severity])));
 }

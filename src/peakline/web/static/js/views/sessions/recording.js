@@ -37,9 +37,9 @@ export class Recording {
       h("thead", {}, h("tr", {}, ...["Host", "State", "Detail"].map((title) =>
         h("th", { scope: "col" }, title)))), this.body);
     this.progress = h("progress", { max: requested.duration_ms, value: 0, "aria-label": "Recording" });
-    this.reported = h("div", { class: "stack", role: "status" });
+    this.outcome = h("div", { class: "stack", role: "status" });
     this.buttons = h("div", { class: "row-of" });
-    this.element = h("div", { class: "stack capture" }, this.progress, this.table, this.reported,
+    this.element = h("div", { class: "stack capture" }, this.progress, this.table, this.outcome,
       this.buttons);
   }
 
@@ -73,7 +73,7 @@ export class Recording {
     const isRecorded = spent >= duration_ms;
     if (isRecorded) this.progress.removeAttribute("value");
     else this.progress.value = spent;
-    fill(this.reported, isRecorded
+    fill(this.outcome, isRecorded
       ? `${time(duration_ms * 1e9)} recorded; the profiles are on their way (${time(spent * 1e9, 2)})`
       : `recording: ${time(spent * 1e9, 2)} of ${time(duration_ms * 1e9)}`);
   }
@@ -116,13 +116,13 @@ export class Recording {
     const retained = outcomes.filter((/** @type {any} */ one) => GOOD.includes(one.state)).length;
     const remarks = notes.map((/** @type {string} */ note) => h("p", { class: "quiet" }, note));
     if (empty_trace) {
-      fill(this.reported, h("p", {}, "No host recorded anything, so there is no session. Was a step "
+      fill(this.outcome, h("p", {}, "No host recorded anything, so there is no session. Was a step "
         + "running? Record for longer."), remarks);
       this.#offer();
       return;
     }
     const isWhole = retained === outcomes.length;
-    fill(this.reported, h("p", { class: isWhole ? "good" : "warn" }, isWhole
+    fill(this.outcome, h("p", { class: isWhole ? "good" : "warn" }, isWhole
       ? `Done: ${counted(retained, "host")} recorded.`
       : `${retained} of ${counted(outcomes.length, "host")} recorded; the session has what they recorded.`), remarks);
     const open = h("a", { class: "button primary", href: this.place.link(session_id, "summary") },
@@ -143,11 +143,11 @@ export class Recording {
       for (const { state } of this.#hosts.values()) {
         if (!state.className) state.textContent = "cancelled";
       }
-      fill(this.reported, h("p", {}, "Cancelled: the hosts' profilers are free again, and nothing was stored."));
+      fill(this.outcome, h("p", {}, "Cancelled: the hosts' profilers are free again, and nothing was stored."));
     } else {
       const reason = error instanceof Error ? error.message : String(error);
       const advice = adviceFor(error, this.server);
-      fill(this.reported, h("p", { class: "bad", role: "alert" }, reason), advice && h("p", {}, advice));
+      fill(this.outcome, h("p", { class: "bad", role: "alert" }, reason), advice && h("p", {}, advice));
     }
     this.#offer();
   }

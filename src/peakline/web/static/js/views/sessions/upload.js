@@ -98,11 +98,11 @@ class Upload {
       spellcheck: "false", class: "wide" });
     this.progress = h("progress", { max: file.size || 1, value: 0, hidden: true,
       "aria-label": `Sending ${file.name}` });
-    this.reported = h("p", { class: "outcome" });
+    this.outcome = h("p", { class: "outcome" });
     this.element = h("div", { class: "stack file" },
       h("div", {}, h("strong", { class: "name" }, file.name), " ",
         h("span", { class: "quiet" }, bytes(file.size))),
-      h("label", { for: id }, "Session name"), this.field, this.progress, this.reported);
+      h("label", { for: id }, "Session name"), this.field, this.progress, this.outcome);
   }
 
   get name() {
@@ -115,8 +115,8 @@ class Upload {
     this.field.disabled = true;
     this.progress.hidden = false;
     this.progress.value = 0;
-    this.reported.className = "outcome";
-    fill(this.reported, "Sending …");
+    this.outcome.className = "outcome";
+    fill(this.outcome, "Sending …");
     try {
       this.#check();
       const { size } = this.file;
@@ -125,13 +125,13 @@ class Upload {
         signal,
         progress: (sent) => {
           this.progress.value = Math.min(sent, size);
-          this.reported.textContent = sent < size
+          this.outcome.textContent = sent < size
             ? `${bytes(sent)} of ${bytes(size)} (${percent(sent / size)})` : "Looking at it …";
         },
       });
       this.stored = document.session_id;
       this.progress.hidden = true;
-      fill(this.reported, "Stored as ",
+      fill(this.outcome, "Stored as ",
         h("a", { href: this.place.link(this.stored, "summary") }, this.stored));
       announce(`${this.file.name} is stored`);
     } catch (error) {
@@ -158,8 +158,8 @@ class Upload {
     this.field.disabled = false;
     const reason = error instanceof Error ? error.message : String(error);
     const status = error instanceof ProblemError ? error.status : -1;
-    this.reported.className = "outcome bad";
-    fill(this.reported, h("span", { role: "alert" }, `${reason}. ${adviceFor(status)}`));
+    this.outcome.className = "outcome bad";
+    fill(this.outcome, h("span", { role: "alert" }, `${reason}. ${adviceFor(status)}`));
     if (status !== 409) return;
     this.field.value = freeName(this.name.trim(), [...this.place.names, this.name.trim()]);
     this.field.focus();

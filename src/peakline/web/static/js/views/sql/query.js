@@ -1,6 +1,6 @@
 /** Asking a query for as many rows as can be shown. */
 
-import { request, sessionPath, reported } from "../../core/api.js";
+import { request, sessionPath, noticesOf } from "../../core/api.js";
 
 /** A table of more rows is no longer read by a person: a query can sort, group and limit. */
 export const MOST_ROWS = 10_000;
@@ -46,7 +46,7 @@ export async function ask(context, query, signal) {
   const first = text.indexOf("{");
   const names = first < 0 ? [] : keysOf(text.slice(first, text.indexOf("\n", first)));
   return { rows: JSON.parse(text), names, total: Number(response.headers.get("Peakline-Rows")),
-    ms: performance.now() - began, ...reported(response) };
+    ms: performance.now() - began, ...noticesOf(response) };
 }
 
 /**

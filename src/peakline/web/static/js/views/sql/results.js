@@ -39,7 +39,7 @@ export class Results {
     });
     this.element = h("section", { class: "panel stack" },
       h("div", { class: "row-of" },
-        h("h2", { class: "grow flat" }, reported(found)),
+        h("h2", { class: "grow flat" }, captionOf(found)),
         found.rows.length > 0 && h("span", { class: "row-of tight" },
           exact, h("label", { for: "exact" }, "Exact numbers")),
         found.names.length > 0 && h("span", { class: "row-of tight", role: "group",
@@ -53,7 +53,7 @@ export class Results {
       found.rows.length > 0 ? this.rows : h("p", { class: "quiet" },
         "The query found nothing. Its tables are there; look whether a condition is too narrow."));
     if (found.rows.length) this.#drawTable();
-    announce(reported(found));
+    announce(captionOf(found));
   }
 
   /** @param {Record<string, string>} params */
@@ -99,7 +99,7 @@ export class Results {
 }
 
 /** @param {import("./query.js").Found} found */
-function reported({ total, names, ms }) {
+function captionOf({ total, names, ms }) {
   return `${counted(total, "row")}${names.length ? `, ${counted(names.length, "column")}` : ""}, `
     + `in ${time(ms * 1e9, 3)}`;
 }

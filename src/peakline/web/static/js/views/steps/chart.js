@@ -3,7 +3,7 @@
 import { isAbort } from "../../core/api.js";
 import { contextOf } from "../../core/canvas.js";
 import { h } from "../../core/dom.js";
-import { shares, time } from "../../core/format.js";
+import { shares, time, worded } from "../../core/format.js";
 import { attachGestures, moveByKey } from "../../core/gestures.js";
 import { PARTS } from "../../core/parts.js";
 import { onTheme, palette } from "../../core/theme.js";
@@ -14,6 +14,7 @@ import { marked, paintBar, paintEnvelope, paintMark } from "./envelope.js";
 import { cut } from "./labels.js";
 import { StepsOverview } from "./overview.js";
 import { patternOf } from "./pattern.js";
+import { WORDING } from "../../core/wording.js";
 
 const LEFT = 78, TOP = 20, BOTTOM = 24, RIGHT = 8, HEIGHT = 260;
 /** The viewport's unit: a step is this wide. */
@@ -341,20 +342,21 @@ export class StepChart {
     const box = this.canvas.getBoundingClientRect();
     const many = bin.last - bin.first + 1;
     const says = this.#source?.known(bin.id)?.says;
-    const about = [...(bin.isSlow ? [`slow: ${says ?? "twice the median or more"}`] : []),
-      ...(bin.isWarmUp ? [`first step: ${says ?? "it warms up"}`] : [])];
+    const about = [...(bin.isSlow ? [`slow: ${says ?? WORDING.slow}`] : []),
+      ...(bin.isWarmUp ? [`first step: ${says ?? WORDING.steps.warms_up}`] : [])];
     if (many > 1) {
       showTip(box.left + x, box.top + y, [`${many} steps around ${bin.name}`,
-        `mean ${time(bin.mean)}, median ${time(bin.median)}, from ${time(bin.min)} to ${time(bin.max)}`,
+        worded(WORDING.steps.bin, { mean: time(bin.mean), median: time(bin.median),
+          min: time(bin.min), max: time(bin.max) }),
         `longest: ${bin.name}`, ...about]);
       return;
     }
     const parts = PARTS.map((part) => ({ ...part, ps: columns.part(bin, part.name) }))
       .filter(({ ps }) => ps > 0);
-    const reported = shares(parts.map(({ ps }) => ps));
+    const percents = shares(parts.map(({ ps }) => ps));
     showTip(box.left + x, box.top + y, [`${bin.name}: ${time(bin.max)}`,
-      ...parts.map(({ text, ps }, place) => `${text} ${time(ps)} (${reported[place]})`), ...about,
-      ...(bin.isCutOff ? ["cut off by the end of the record"] : [])]);
+      ...parts.map(({ text, ps }, place) => `${text} ${time(ps)} (${percents[place]})`), ...about,
+      ...(bin.isCutOff ? [WORDING.steps.cut_off] : [])]);
   }
 
   /** @param {KeyboardEvent} event */

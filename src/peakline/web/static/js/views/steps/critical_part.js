@@ -3,11 +3,12 @@
 import { toolCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
 import { exportMenu, withExport } from "../../core/exporting.js";
-import { count, counted, percent, time } from "../../core/format.js";
+import { count, counted, percent, time, worded } from "../../core/format.js";
 import { partsBar } from "../../core/parts.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { kindLook, PathStrip, whyText } from "./path_strip.js";
+import { WORDING } from "../../core/wording.js";
 
 /**
  * @typedef {object} Segment
@@ -43,11 +44,6 @@ import { kindLook, PathStrip, whyText } from "./path_strip.js";
  * @property {any[]} near
  */
 
-const SOURCES = {
-  graph: "from the edges of the graph that ran",
-  hlo: "from the operands of the compiled program, and the order of its streams",
-  links: "from the links between threads and devices, and from their order",
-};
 /** More choices than these are no help; any step is reached from the chart of steps. */
 const CHOICES = 2000;
 
@@ -89,8 +85,7 @@ export function mountCritical(facts, body, params, signal) {
       if (signal.aborted || requested !== key) return;
       strip?.destroy();
       if (!answer.data.segments.length) {
-        fill(place, notices(answer), empty("No critical path in this profile",
-          "It needs events that record what ran, or executions of a graph."));
+        fill(place, notices(answer), empty(WORDING.path.none, WORDING.path.needs));
         return;
       }
       const drawn = new PathStrip(answer.data, (segment) => context.link("timeline", there(segment)));
@@ -142,11 +137,11 @@ export function mountCritical(facts, body, params, signal) {
   function overview(path) {
     const whole = path.end_ps - path.start_ps;
     return h("dl", { class: "panel facts" }, ...[
-      ["Step", path.step_name ?? "none marked: all that the device did"],
+      ["Step", path.step_name ?? WORDING.path.no_step],
       ...(path.device ? [["Device", path.device]] : []),
       ["Takes", time(whole)],
       ["Explained", percent(path.explained)],
-      ["Nothing ran on it", time(path.wait_ps)],
+      [WORDING.path.waits, time(path.wait_ps)],
       ["Pieces", count(path.segments.length)],
       ...(path.guesses ? [["Guessed", counted(path.guesses, "piece")]] : []),
     ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
@@ -218,6 +213,6 @@ export function mountCritical(facts, body, params, signal) {
 
 /** @param {Path} path */
 function found({ source, is_cut: isCut }) {
-  return `What each piece waited for is known ${source ? SOURCES[source] : "from nothing"}.`
-    + (isCut ? " The path is longer than is shown: its begin is cut off." : "");
+  return worded(WORDING.path.known, { how: WORDING.path.known_by[source ?? "nothing"] })
+    + (isCut ? ` ${WORDING.path.is_cut}` : "");
 }

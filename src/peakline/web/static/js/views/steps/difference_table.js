@@ -1,12 +1,13 @@
 /** The ops, or functions, that two steps differ in: how often they ran, and how long, in both. */
 
 import { fill, h } from "../../core/dom.js";
-import { count, counted, time } from "../../core/format.js";
+import { count, counted, time, worded } from "../../core/format.js";
 import { toolCommand } from "../../core/command.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { partOf, swatch } from "../../core/parts.js";
 import { DataTable } from "../../core/table.js";
 import { signed } from "./waterfall.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./why.js").Difference} Difference */
 /** @typedef {import("./why.js").Work} Work */
@@ -32,7 +33,7 @@ export class DifferenceTable {
         this.change({ work: row.key === this.#chosen ? null : row.key });
         this.#choose(row.key === this.#chosen ? "" : row.key);
       },
-      nothing: "nothing that ran in this part differs",
+      nothing: WORDING.steps.same_part,
     });
     this.buttons = /** @type {const} */ ([["op", "By op"], ["function", "By Python function"]])
       .map(([by, title]) => ({ by, button: h("button", { type: "button", onclick: () => {
@@ -90,10 +91,10 @@ export class DifferenceTable {
     const left = parts.reduce((sum, part) => sum + part.unattributed_difference_ps, 0);
     this.table.setRows(rows);
     const what = this.#by === "function" ? "function" : "op";
-    const more = total > works.length
-      ? `${count(works.length)} of ${counted(total, what)} that differ most` : counted(rows.length, what);
+    const more = total > works.length ? worded(WORDING.steps.differ_most,
+      { works: count(works.length), total: counted(total, what) }) : counted(rows.length, what);
     this.found.textContent = `${more}${this.#part ? `, ${partOf(this.#part).text}` : ""}; ${
-      left ? `${signed(left)} unattributed: in no event` : "nothing unattributed"}`;
+      worded(left ? WORDING.steps.unattributed : WORDING.steps.attributed, { left: signed(left) })}`;
     this.#choose(this.#chosen);
   }
 
@@ -113,7 +114,7 @@ export class DifferenceTable {
     fill(this.events, h("h3", {}, row.title),
       h("div", { class: "event-lists" },
         this.#list("In this step", row.events, shown.step),
-        this.#list(shown.against.is_median ? "In the median step" : "In the other", row.usual_events,
+        this.#list(shown.against.is_median ? WORDING.steps.in_median : "In the other", row.usual_events,
           shown.against)));
   }
 
@@ -128,7 +129,7 @@ export class DifferenceTable {
         h("a", { href: eventLink(this.context, event, side) },
           `${time(event.duration_ps)} at ${time(event.start_ps, 6)}`),
         h("span", { class: "quiet" }, ` ${event.line_name}`))))
-        : h("p", { class: "quiet" }, "It did not run."));
+        : h("p", { class: "quiet" }, WORDING.steps.not_run));
   }
 }
 

@@ -31,8 +31,7 @@
  * @property {number} slow how many take twice the median or more, without the first ones
  * @property {number} warm_up how many of the first ones do
  */
-/** @typedef {import("../../core/straggler.js").Straggler} Straggler */
-/** @typedef {{variation: (Omit<Variation, "slow" | "warm_up"> & {slow: {is_first: boolean}[]})[], straggler: Straggler | null}} HostsBreakdown */
+/** @typedef {{variation: (Omit<Variation, "slow" | "warm_up"> & {slow: {is_first: boolean}[]})[], straggler_text: string}} HostsBreakdown */
 /**
  * @typedef {object} StepColumns of the envelope, an entry per column
  * @property {number[]} first
@@ -64,7 +63,7 @@
  * @property {Step[]} rows
  * @property {number} rows_total
  * @property {Variation[]} variation
- * @property {Straggler | null} straggler
+ * @property {string} straggler_text
  */
 
 /**

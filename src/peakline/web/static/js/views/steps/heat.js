@@ -5,7 +5,7 @@ import { Surface } from "../../core/canvas.js";
 import { toolCommand } from "../../core/command.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { exportMenu } from "../../core/exporting.js";
-import { count, counted, time } from "../../core/format.js";
+import { count, counted, time, worded } from "../../core/format.js";
 import { partOf } from "../../core/parts.js";
 import { failed, loading } from "../../core/states.js";
 import { palette } from "../../core/theme.js";
@@ -175,9 +175,9 @@ export class HeatStrip {
     const shown = this.#shown;
     if (!shown) return;
     const many = shown.rows.length, what = { op: "op", part: "part", function: "function" }[this.#by] ?? "";
-    this.found.textContent = many ? `${many < shown.rows_total ? `${count(many)} of ` : ""}${
-      counted(shown.rows_total, what)}; each row is darkest where it takes longest`
-      : this.#by === "function" ? "no Python function was recorded" : "nothing ran in the steps";
+    this.found.textContent = many ? worded(WORDING.heat.rows, { rows: `${many < shown.rows_total
+      ? `${count(many)} of ` : ""}${counted(shown.rows_total, what)}` })
+      : this.#by === "function" ? WORDING.heat.no_function : WORDING.heat.nothing;
     this.canvas.style.height = `${Math.max(many, 1) * ROW_PX}px`;
     this.canvas.hidden = !many;
     const top = shown.rows.slice(0, 3).map((row) => `${this.#title(row)} ${time(row.total_ps)}`);

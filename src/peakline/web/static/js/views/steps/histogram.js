@@ -1,7 +1,8 @@
 /** How the runs of an op are spread: a histogram where the runs are known, else the quantiles. */
 
 import { h, svg } from "../../core/dom.js";
-import { count, counted, time } from "../../core/format.js";
+import { count, counted, time, worded } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./ops_part.js").Op} Op */
 
@@ -22,8 +23,8 @@ export function histogram(op, bins) {
   const differs = runs !== op.occurrences;
   return h("div", { class: "stack" }, quantiles, drawn(op, bins),
     h("p", { class: "quiet note" }, differs
-      ? `Drawn: ${counted(runs, "event")} of that name.`
-      : `${counted(runs, "run")}; bars are a quarter of a doubling wide.`));
+      ? worded(WORDING.histogram.of_name, { events: counted(runs, "event") })
+      : worded(WORDING.histogram.runs, { runs: counted(runs, "run") })));
 }
 
 /**
@@ -37,7 +38,7 @@ function drawn(op, bins) {
   const x = (/** @type {number} */ bin) => (bin - first) * wide;
   const atTime = (/** @type {number} */ ps) => x(4 * Math.log2(Math.max(ps, 1)));
   const y = (/** @type {number} */ value) => HEAD + (HEIGHT - HEAD) * (1 - value / most);
-  const label = `Runs by how long they took: ${bins.map(({ bin, runs }) =>
+  const label = `${WORDING.histogram.label}: ${bins.map(({ bin, runs }) =>
     `${count(runs)} from ${time(2 ** (bin / 4), 3)}`).join(", ")}`;
   const mark = (/** @type {number} */ ps, /** @type {string} */ text) => [
     svg("line", { x1: atTime(ps), x2: atTime(ps), y1: HEAD - 4, y2: HEIGHT, class: "mark" }),

@@ -8,6 +8,7 @@ import { evidenceLinks, findingPart } from "../../core/finding.js";
 import { SECTIONS } from "../../core/sections.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {{stage: string, parent: string | null, is_bottleneck: boolean, wait_ps: number}} Stage */
 
@@ -33,8 +34,7 @@ export function mountInput(facts, body, _params, signal) {
       if (signal.aborted) return;
       const waited = waitFacts(waits.data[0]);
       const stages = answer.data.length ? stagesTable(answer.data, context) : h("div", {}, h("h2", {}, "Stages"), empty(
-        "No stages of an input pipeline in this profile",
-        "tf.data records its own stages, PyTorch its DataLoader; of JAX none are recorded."));
+        WORDING.input.none, WORDING.input.records));
       const found = h("div", { class: "stack" });
       fill(body, notices(answer), waited, h("section", { class: "panel stack" }, stages), found);
       const findings = await facts.findings();
@@ -53,7 +53,7 @@ function waitFacts(of) {
   if (!of?.steps) return null;
   const { steps, wait_ps: wait, wall_ps: wall, waiting } = of;
   return h("dl", { class: "panel facts" }, ...[
-    ["Steps wait for input", percent(wait / Math.max(wall, 1))],
+    [WORDING.input.waits, percent(wait / Math.max(wall, 1))],
     ["Per step", `${time(wait / steps)} of ${time(wall / steps)}`],
     ["Steps that wait", `${waiting} of ${steps}`],
   ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
@@ -70,7 +70,7 @@ function stagesTable(rows, context) {
       { key: "stage", title: "Stage", width: "minmax(18rem, 4fr)", unsorted: true, cell: (row) =>
         h("span", { title: row.stage, style: { paddingLeft: `${row.depth * 1.2}rem` } },
           row.depth ? "↳ " : "", row.short, row.is_bottleneck
-            && h("span", { class: "badge warning after" }, "holds the pipeline up")) },
+            && h("span", { class: "badge warning after" }, WORDING.input.bottleneck)) },
       { key: "category", title: "Kind", width: "8rem", unsorted: true },
       { key: "wait_ps", title: "Waited for", kind: "time", unsorted: true,
         help: "how long the stage above, or the program, had to wait for it" },

@@ -2,10 +2,11 @@
 
 import { sqlCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
-import { counted, percent, time } from "../../core/format.js";
+import { counted, percent, time, worded } from "../../core/format.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
+import { WORDING } from "../../core/wording.js";
 
 const QUERY = "select * from kernels order by total_ps desc";
 const CORES = { yes: "used", could: "could be used", no: "" };
@@ -31,8 +32,7 @@ export function mountKernels(facts, body, params, signal) {
         : { data: [], warnings: [], notes: [] };
       if (signal.aborted) return;
       if (!answer.data.length) {
-        fill(body, notices(answer), empty("No GPU kernels in this profile",
-          "The ops show what ran: ", h("a", { href: context.link("steps", { part: "ops" }) }, "Ops")));
+        fill(body, notices(answer), empty(WORDING.kernels.none, WORDING.kernels.instead, " ", h("a", { href: context.link("steps", { part: "ops" }) }, "Ops")));
         return;
       }
       show(answer);
@@ -51,12 +51,12 @@ export function mountKernels(facts, body, params, signal) {
     }));
     const field = h("input", { type: "search", id: "kernel-search", placeholder: "kernel or op",
       size: 32, spellcheck: "false" });
-    const reported = h("span", { class: "quiet", role: "status" });
+    const status = h("span", { class: "quiet", role: "status" });
     const table = new DataTable({
       label: "Kernels", columns: COLUMNS, sort: params["sort"] || "-total_ps",
       height: "max(20rem, calc(100vh - 17rem))",
       onSort: (sort) => context.change({ sort }),
-      nothing: "no kernel has that in its name or op",
+      nothing: WORDING.kernels.nothing,
     });
     field.addEventListener("input", () => {
       context.change({ q: field.value });
@@ -69,11 +69,11 @@ export function mountKernels(facts, body, params, signal) {
     const unused = rows.filter((row) => row.cores === CORES.could)
       .reduce((sum, row) => sum + row.total_ps, 0);
     fill(body, notices(answer),
-      h("div", { class: "row-of" }, h("label", { for: "kernel-search" }, "Search"), field, reported,
+      h("div", { class: "row-of" }, h("label", { for: "kernel-search" }, "Search"), field, status,
         h("span", { class: "grow" }), exportMenu({ name: `${context.session}_kernels`,
           rows: () => rowsOf(table), command: () => sqlCommand(context, QUERY) })),
-      unused > 0 && h("p", {}, `${percent(unused / Math.max(whole, 1))} of the kernels' time is in `
-        + "kernels without tensor cores whose ops could use them."),
+      unused > 0 && h("p", {}, worded(WORDING.kernels.unused,
+        { share: percent(unused / Math.max(whole, 1)) })),
       table.element);
     filter(params);
 
@@ -83,7 +83,7 @@ export function mountKernels(facts, body, params, signal) {
       const found = rows.filter((row) => !text || row.kernel.toLowerCase().includes(text)
         || (row.op ?? "").toLowerCase().includes(text));
       table.setRows(found);
-      reported.textContent = `${counted(found.length, "kernel")}, `
+      status.textContent = `${counted(found.length, "kernel")}, `
         + `${time(found.reduce((sum, row) => sum + row.total_ps, 0))} in all`;
     }
   }

@@ -91,15 +91,15 @@ export class OpDetail {
  */
 function factsOf(op) {
   /** @type {[string, string][]} */
-  const reported = [
+  const rows = [
     ["Type", op.op_type || "–"], ["Side", op.side], ["Runs", count(op.occurrences)],
     ["Self time", `${time(op.self_ps)} (${percent(op.share)})`], ["Total", time(op.total_ps)],
     ["Mean", time(op.total_ps / op.occurrences)],
   ];
-  if (op.flops) reported.push(["Operations", `${op.flops.toExponential(3)} FLOP`]);
-  if (op.bytes_accessed) reported.push(["Bytes accessed", bytes(op.bytes_accessed)]);
-  if (op.is_eager) reported.push(["Run", "one by one"]);
-  return reported;
+  if (op.flops) rows.push(["Operations", `${op.flops.toExponential(3)} FLOP`]);
+  if (op.bytes_accessed) rows.push(["Bytes accessed", bytes(op.bytes_accessed)]);
+  if (op.is_eager) rows.push(["Run", "one by one"]);
+  return rows;
 }
 
 /**

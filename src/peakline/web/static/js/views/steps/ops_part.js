@@ -4,12 +4,13 @@ import { changed } from "../../core/address.js";
 import { toolCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
-import { counted, time } from "../../core/format.js";
+import { counted, time, worded } from "../../core/format.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { OpDetail } from "./op_detail.js";
 import { OpPictures } from "./op_pictures.js";
 import { StepFilter } from "./step_filter.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./index.js").Params} Params */
 /**
@@ -77,9 +78,8 @@ export function mountOps(facts, body, params, signal) {
       shown?.destroy();
       shown = null;
       if (!answer.data.planes.length) {
-        fill(body, notices(answer), empty("No ops in this profile",
-          "It records nothing that ran as an op of a framework: ",
-          h("a", { href: facts.context.link("timeline") }, "the timeline"), " has all that ran."));
+        fill(body, notices(answer), empty(WORDING.ops.none, WORDING.ops.instead,
+          " ", h("a", { href: facts.context.link("timeline") }, "Timeline")));
         return;
       }
       shown = new Ops(facts, answer.data, params["sort"] ?? "", choose);
@@ -144,14 +144,14 @@ class Ops {
         this.#filter(side, this.#search);
       },
     }, { "": "All", host: "Host", device: "Devices" }[side] ?? side));
-    this.reported = h("span", { class: "quiet", role: "status" });
+    this.status = h("span", { class: "quiet", role: "status" });
     this.table = new DataTable({
       label: "Ops", columns: columns(this.sides.length > 1, answer.has_memory), sort: sort || "-self_ps",
       height: "max(20rem, calc(100vh - 17rem))",
       onSort: (sort) => this.context.change({ sort }),
       isChosen: (row) => row === this.#chosen,
       onChoose: (row) => this.#pick(row),
-      nothing: "no op has that in its name or type",
+      nothing: WORDING.ops.nothing,
     });
     const filter = new StepFilter(facts, answer.steps, chooseSteps, "", answer);
     this.element = h("div", { class: "stack" },
@@ -159,7 +159,7 @@ class Ops {
       h("div", { class: "row-of" },
         this.sides.length > 1 && h("div", { class: "row-of tight", role: "group",
           "aria-label": "Side" }, ...this.buttons),
-        h("label", { for: "op-search" }, "Search"), this.field, this.reported,
+        h("label", { for: "op-search" }, "Search"), this.field, this.status,
         exportMenu({ name: `${this.context.session}_ops`, rows: () => rowsOf(this.table),
           json: () => answer, command: () => toolCommand(this.context, "op_time",
             { step: answer.steps?.step_id ?? null,
@@ -223,9 +223,10 @@ class Ops {
       this.buttons[place]?.setAttribute("aria-pressed", String(one === this.#side)));
     this.table.setRows(found);
     const own = found.reduce((sum, op) => sum + op.self_ps, 0);
-    this.reported.textContent = `${counted(found.length, "op")}, ${time(own)} of self time, summed over `
-      + (this.#side === "device" ? "devices" : this.sides.length > 1 && !this.#side
-        ? "threads and devices" : this.sides[0] === "device" ? "devices" : "threads");
+    const isBoth = this.sides.length > 1 && !this.#side;
+    const over = isBoth ? "both" : (this.#side || this.sides[0]) === "device" ? "device" : "host";
+    this.status.textContent = worded(WORDING.ops.total,
+      { ops: counted(found.length, "op"), self: time(own), over: WORDING.ops.over[over] });
   }
 }
 

@@ -6,6 +6,7 @@ import { h } from "../../core/dom.js";
 import { time } from "../../core/format.js";
 import { onTheme, palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./critical_part.js").Path} Path */
 /** @typedef {import("./critical_part.js").Segment} Segment */
@@ -20,7 +21,7 @@ const KINDS = {
   host: { name: "host", text: "host", color: "series-1", pattern: "" },
   input: { name: "input", text: "next batch", color: "series-7", pattern: "" },
   wait: { name: "wait", text: "blind wait", color: "series-8", pattern: "/" },
-  nothing: { name: "nothing", text: "nothing on the path ran", color: "line", pattern: "" },
+  nothing: { name: "nothing", text: WORDING.path.nothing, color: "line", pattern: "" },
 };
 
 /** @type {Record<string, string>} */

@@ -6,6 +6,7 @@ import { counted, time } from "../../core/format.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("../../core/table.js").Column} Column */
 /**
@@ -29,7 +30,7 @@ const SPENT = [
 /** @type {import("./index.js").MountPart} */
 export const mountModules = placesPart({
   table: "module_time", label: "Modules", key: "module",
-  missing: "Of PyTorch only: with_stack=True of torch.profiler.profile records which module runs an op.",
+  missing: WORDING.ops.records_modules,
   columns: [
     { key: "module", title: "Module", width: "minmax(14rem, 1fr)",
       cell: ({ module }) => module ?? "(no module)" },
@@ -40,7 +41,7 @@ export const mountModules = placesPart({
 /** @type {import("./index.js").MountPart} */
 export const mountShapes = placesPart({
   table: "shape_time", label: "Ops by the shapes of their inputs", key: "input_shape",
-  missing: "Of PyTorch only: record_shapes=True of torch.profiler.profile records the shapes of inputs.",
+  missing: WORDING.ops.records_shapes,
   columns: [
     { key: "op", title: "Op", width: "minmax(12rem, 1fr)" },
     { key: "input_shape", title: "Shapes of inputs", width: "minmax(14rem, 1.5fr)" },
@@ -77,7 +78,7 @@ function placesPart({ table, label, key, missing, columns }) {
         if (answer.data.length) {
           show(answer);
         } else {
-          fill(body, notices(answer), empty("Not recorded in this profile", missing));
+          fill(body, notices(answer), empty(WORDING.ops.not_recorded, missing));
         }
       } catch (error) {
         if (!signal.aborted) fill(body, failed(error, () => void load()));
@@ -101,7 +102,7 @@ function placesPart({ table, label, key, missing, columns }) {
         columns: sides.length < 2 ? columns
           : [{ key: "side", title: "Side", width: "5rem" }, ...columns],
         onSort: (sort) => context.change({ sort }),
-        nothing: "no row has that",
+        nothing: WORDING.ops.no_row,
       });
       field.addEventListener("input", () => {
         context.change({ q: field.value });

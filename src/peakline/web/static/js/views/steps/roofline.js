@@ -2,9 +2,10 @@
 
 import { Surface } from "../../core/canvas.js";
 import { announce, h } from "../../core/dom.js";
-import { percent, time } from "../../core/format.js";
+import { percent, time, worded } from "../../core/format.js";
 import { palette } from "../../core/theme.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
+import { WORDING } from "../../core/wording.js";
 
 const LEFT = 92, RIGHT = 12, TOP = 14, BOTTOM = 34, NEAR_PX = 12;
 const LEAST_PX = 3, MOST_PX = 16, AIR = 0.3, APART_PX = 34;
@@ -52,11 +53,10 @@ export class Roofline {
       size: LEAST_PX + (MOST_PX - LEAST_PX) * Math.sqrt(op.self_ps / most),
     })).sort((one, other) => other.op.self_ps - one.op.self_ps);
     this.canvas.hidden = !known.length;
-    const isKnown = peaks.flops_per_s && peaks.bytes_per_s;
-    this.note.textContent = peaks.reason ? `No roofline: ${peaks.reason}.` : known.length
-      ? `${known.length} ops of known cost, as large as their self time${isKnown ? ""
-        : `; the peaks of the ${peaks.chip} are not recorded, so that no roof is drawn`}.`
-      : "No roofline: no op of known cost ran here.";
+    const { reason, chip } = peaks, isKnown = peaks.flops_per_s && peaks.bytes_per_s;
+    const says = WORDING.roofline;
+    this.note.textContent = worded(reason ? says.reason : !known.length ? says.none
+      : isKnown ? says.ops : says.no_roof, { reason: reason ?? "", ops: known.length, chip });
     this.canvas.setAttribute("aria-label", `Roofline of ${known.length} ops; most time: ${
       this.#dots.slice(0, 3).map((dot) => this.#facts(dot).join(", ")).join("; ")
     }. Left and right go through the ops by time, Enter chooses one.`);
@@ -170,7 +170,7 @@ export class Roofline {
     paint.restore();
     paint.textAlign = "right";
     paint.fillStyle = colors["text"] ?? "";
-    paint.fillText(`${rateText(peak)}, ridge at ${plain(ridge)} FLOP per byte`, width - RIGHT - 4,
+    paint.fillText(worded(WORDING.roofline.ridge, { rate: rateText(peak), at: plain(ridge) }), width - RIGHT - 4,
       yOf(peak) - 9);
   }
 
@@ -199,9 +199,9 @@ export class Roofline {
   #facts({ op, intensity, rate }) {
     const peak = this.#peaks?.flops_per_s, memory = this.#peaks?.bytes_per_s;
     const roof = peak && memory ? Math.min(peak, intensity * memory) : 0;
-    return [op.op, `${rateText(rate)} at ${plain(intensity)} FLOP per byte`,
-      ...(roof ? [`${percent(rate / roof)} of the roof, bound by ${
-        peak && memory && intensity < peak / memory ? "memory" : "compute"}`] : []),
+    return [op.op, worded(WORDING.roofline.op, { rate: rateText(rate), at: plain(intensity) }),
+      ...(roof ? [worded(WORDING.roofline.share, { share: percent(rate / roof),
+        by: peak && memory && intensity < peak / memory ? "memory" : "compute" })] : []),
       `self time ${time(op.self_ps)}`];
   }
 

@@ -3,12 +3,11 @@
 import { announce, fill, h } from "../../core/dom.js";
 import { toolCommand } from "../../core/command.js";
 import { exportMenu } from "../../core/exporting.js";
-import { count, counted, percent, time } from "../../core/format.js";
+import { count, counted, percent, sentence, time, worded } from "../../core/format.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
 import { changed, number } from "../../core/address.js";
 import { PARTS, partsBar, swatch } from "../../core/parts.js";
 import { empty, failed, loading, notices } from "../../core/states.js";
-import { stragglerText } from "../../core/straggler.js";
 import { StepChart } from "./chart.js";
 import { HeatStrip } from "./heat.js";
 import { nameOf } from "./facts.js";
@@ -131,7 +130,7 @@ class Shown {
       h("section", { class: "panel stack" },
         this.devices.length > 1 && h("div", { class: "row-of" },
           h("label", { for: "device" }, "Device"), this.picker,
-          h("span", {}, stragglerText(about.straggler, this.devices.length, "device"))),
+          h("span", {}, sentence(about.straggler_text))),
         this.facts, this.how, this.byName, this.chart.element,
         h("div", { class: "row-of" }, h("div", { class: "grow" }, this.legend), exportMenu({
           name: `${this.context.session}_step_times`, picture: () => this.chart.canvas,
@@ -251,12 +250,12 @@ class Shown {
     return [
       h("h2", {}, step.name || `Step ${step.step_id}`),
       h("p", {}, `${time(step.wall_ps)}, from ${time(step.start_ps, 6)} to ${time(step.end_ps, 6)}`,
-        step.gap_before_ps > 0 && `; ${time(step.gap_before_ps)} after the step before`),
+        step.gap_before_ps > 0 && worded(WORDING.steps.gap, { gap: time(step.gap_before_ps) })),
       step.says && (step.is_warm_up
-        ? h("p", { class: "quiet" }, `first step, ${step.says}. The first two of a name warm up and compile: no alarm.`)
+        ? h("p", { class: "quiet" }, worded(WORDING.steps.first, { says: step.says }))
         : h("p", {}, h("span", { class: "badge warning" }, "slow"), ` ${step.says}${this.#like(step)}.`)),
       step.is_cut_off && h("p", {}, h("span", { class: "badge" }, "cut off"),
-        " The record ends in the middle of it: it counts in no median and no mean."),
+        ` ${WORDING.steps.is_cut_off}`),
       partsBar(PARTS.map(({ name }) => ({ part: name, ps: /** @type {any} */ (step)[`${name}_ps`] }))
         .filter(({ ps }) => ps > 0), step.name || "The step"),
       h("p", { class: "row-of" },
@@ -273,12 +272,12 @@ class Shown {
 
   #meanDetail() {
     const [most, other] = this.#variations(), { mean } = this.source.about;
-    const title = other ? `The mean step of ${most?.name || "those without a name"}`
-      : "The mean step";
+    const title = other ? worded(WORDING.steps.mean_of, { name: most?.name || WORDING.steps.no_name })
+      : WORDING.steps.mean;
     return [
       h("h2", {}, title),
       partsBar(Object.entries(mean?.parts ?? {}).map(([part, ps]) => ({ part, ps })), title),
-      h("p", { class: "quiet" }, "Choose a step in the chart or in the table to see it alone."),
+      h("p", { class: "quiet" }, WORDING.steps.choose),
     ];
   }
 }
@@ -308,8 +307,7 @@ async function addFindings(facts, place, signal) {
 /** @param {string} ops where the ops are */
 function noSteps(ops) {
   return empty(WORDING.no_steps,
-    `${WORDING.how_to_mark}, and record again. Meanwhile: `,
-    h("a", { href: ops }, "the ops"), ".");
+    WORDING.steps.mark, " ", h("a", { href: ops }, "Ops"));
 }
 
 /**
@@ -330,7 +328,7 @@ function statistics(variations, total) {
       ["Mean", `${time(one.mean_ps)} ± ${percent(one.coefficient)}`]] : []),
     ["Slow", slow ? counted(slow, "step") : "none"],
     ...(warmUp ? [["Warm up", counted(warmUp, "first step")]] : []),
-    ...(left ? [["Cut off, and left out", counted(left, "step")]] : []),
+    ...(left ? [[WORDING.steps.left_out, counted(left, "step")]] : []),
   ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
 }
 
@@ -346,8 +344,7 @@ function legend({ about, total, whole }, variations) {
     variations.some(({ slow }) => slow > 0) && h("li", {}, mark("slow-mark"), WORDING.slow),
     variations.some(({ warm_up: many }) => many > 0)
       && h("li", {}, mark("first-mark"), WORDING.warm_up),
-    !whole.isSingle && h("li", {}, `${count(total)} steps: where several share a pixel, the mean of `
-      + "their parts, and lines for the shortest and the longest"),
+    !whole.isSingle && h("li", {}, worded(WORDING.steps.many, { steps: count(total) })),
     about.columns.is_cut_off.some(Boolean) && h("li", {}, WORDING.cut_off),
   ];
 }

@@ -2,8 +2,8 @@
 
 import { fill, h } from "../../core/dom.js";
 import { withExport } from "../../core/exporting.js";
+import { sentence } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
-import { stragglerText } from "../../core/straggler.js";
 import { DataTable } from "../../core/table.js";
 
 /** @typedef {import("./facts.js").Variation} Variation */
@@ -62,11 +62,9 @@ export function hostsPart(facts, signal) {
     try {
       const { data, notes } = await facts.breakdownOfHosts();
       if (signal.aborted) return;
-      const hosts = new Set(data.variation.map((row) => row.host)).size;
       const { context } = facts;
       fill(body,
-        h("p", {}, stragglerText(data.straggler, hosts)
-          || "Fewer than two hosts have steps: which one the others wait for is not known."),
+        h("p", {}, sentence(data.straggler_text)),
         notes.length > 0 && h("p", { class: "quiet" }, notes.join(" ")),
         variationTable("Hosts", data.variation.map((row) => ({ ...row, warm_up: 0,
           slow: row.slow.filter((one) => !one.is_first).length })), "host", (row) =>

@@ -7,6 +7,7 @@ import { exportMenu } from "../../core/exporting.js";
 import { failed, loading } from "../../core/states.js";
 import { DifferenceTable, eventLink } from "./difference_table.js";
 import { Waterfall } from "./waterfall.js";
+import { worded } from "../../core/format.js";
 import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./index.js").Params} Params */
@@ -178,8 +179,8 @@ export class Why {
     const badge = shown.is_slow ? h("span", { class: "badge warning" }, "slow")
       : shown.is_warm_up ? h("span", { class: "badge" }, "warm-up") : null;
     const examined = shown.step.examined < shown.step.steps
-      && h("p", { class: "quiet" }, `An even choice of ${shown.step.examined} of the ${
-        shown.step.steps} steps is examined.`);
+      && h("p", { class: "quiet" }, worded(WORDING.steps.examined,
+        { examined: shown.step.examined, steps: shown.step.steps }));
     fill(this.sentences,
       h("p", { class: "lead" }, badge, badge && " ", first),
       ...others.map((text) => h("p", {}, text)), examined,
@@ -192,7 +193,7 @@ export class Why {
     const isSame = shown.step.steps === 1 && shown.step.step_id === shown.against.step_id;
     if (isSame) {
       fill(this.body, h("p", { class: "quiet" },
-        "Choose another step to compare it with, or another step to explain."));
+        WORDING.steps.choose_another));
       return;
     }
     const part = shown.parts.some((one) => one.part === this.#params["part_of"])

@@ -1,7 +1,7 @@
 /** The summary's panels of numbers: the profile, a step, the devices, memory, ops. */
 
 import { h } from "../../core/dom.js";
-import { bytes, counted, percent, time } from "../../core/format.js";
+import { bytes, counted, percent, sentence, time, worded } from "../../core/format.js";
 import { partsBar } from "../../core/parts.js";
 import { WORDING } from "../../core/wording.js";
 
@@ -16,23 +16,23 @@ const howFound = WORDING.how_found;
  * @param {Summary} summary
  * @param {HTMLElement} menu to export it
  */
-export function factsPanel({ profile, memory, time: reported }, menu) {
-  const times = reported?.times;
+export function factsPanel({ profile, memory, time: timing }, menu) {
+  const times = timing?.times;
   const peak = (memory?.allocators ?? []).reduce((most, one) => Math.max(most, one.peak_bytes), 0);
   return h("div", { class: "panel with-menu" }, h("dl", { class: "facts" },
     fact("Format", profile.format),
     profile.host && fact("Host", profile.host),
     (profile.duration_ps > 0 || memory) && fact("Recorded",
       profile.duration_ps ? time(profile.duration_ps) : "one moment"),
-    times && fact("Steps", counted(reported.steps, "step"),
-      reported.found_by === "function" ? "inferred" : ""),
-    ...(times && reported.times_by_name.length
-      ? reported.times_by_name.slice(0, SHOWN).map((one) => fact(`Median ${one.name}`,
+    times && fact("Steps", counted(timing.steps, "step"),
+      timing.found_by === "function" ? "inferred" : ""),
+    ...(times && timing.times_by_name.length
+      ? timing.times_by_name.slice(0, SHOWN).map((one) => fact(`Median ${one.name}`,
         time(one.median_ps), `${time(one.min_ps)} to ${time(one.max_ps)}`))
       : [times && fact("Median step", time(times.median_ps),
         times.count > 1 ? `${time(times.min_ps)} to ${time(times.max_ps)}` : "")]),
-    reported && reported.devices.length > 0 && fact("Devices busy", span(reported.devices.map(busyShare)),
-      counted(reported.devices.length, "device")),
+    timing && timing.devices.length > 0 && fact("Devices busy", span(timing.devices.map(busyShare)),
+      counted(timing.devices.length, "device")),
     peak > 0 && fact("Largest peak", bytes(peak),
       memory && memory.allocators.length > 1
         ? `of ${counted(memory.allocators.length, "allocator")}` : "")), menu);
@@ -42,37 +42,37 @@ export function factsPanel({ profile, memory, time: reported }, menu) {
  * @param {Context} context
  * @param {Summary} summary
  */
-export function stepPanel(context, { time: reported }) {
-  if (!reported) {
+export function stepPanel(context, { time: timing }) {
+  if (!timing) {
     return missing("Time", WORDING.no_time, WORDING.records_time);
   }
-  if (!reported.times) {
-    return missing("Where a step's time goes", WORDING.not_judged,
-      reported.to_record.map(sentence).join(" "));
+  if (!timing.times) {
+    return missing(WORDING.summary.time, WORDING.not_judged,
+      timing.to_record.map(sentence).join(" "));
   }
-  const { times } = reported;
-  const [most] = reported.times_by_name;
+  const { times } = timing;
+  const [most] = timing.times_by_name;
   const steps = most ? `${counted(most.count, "step")} of ${most.name}`
-    : counted(reported.steps, "step");
+    : counted(timing.steps, "step");
   return h("section", { class: "panel" },
-    h("h2", {}, `Where a step's time goes${most ? ` (${most.name})` : ""}`),
-    partsBar(reported.parts.map(({ part, per_step_ps: ps }) => ({ part, ps })), "A mean step"),
-    h("p", { class: "quiet" }, times.count < 2 ? `One step of ${time(times.mean_ps)}. `
-      : `Mean ${time(times.mean_ps)} of ${steps}`
-        + (!most && times.count > reported.steps ? ` on ${counted(reported.devices.length, "device")}` : "")
-        + `, 95th percentile ${time(times.p95_ps)}. `,
-    `${howFound[reported.found_by ?? ""] ?? ""} `,
+    h("h2", {}, `${WORDING.summary.time}${most ? ` (${most.name})` : ""}`),
+    partsBar(timing.parts.map(({ part, per_step_ps: ps }) => ({ part, ps })), "A mean step"),
+    h("p", { class: "quiet" }, worded(times.count < 2 ? WORDING.summary.one_step
+      : WORDING.summary.steps, { mean: time(times.mean_ps), p95: time(times.p95_ps), steps: steps
+        + (!most && times.count > timing.steps ? ` on ${counted(timing.devices.length, "device")}` : "") }),
+    ` ${howFound[timing.found_by ?? ""] ?? ""} `,
     h("a", { href: context.link("steps") }, "All steps")),
-    ...reported.to_record.map((line) => h("p", { class: "quiet" }, sentence(line))));
+    ...timing.to_record.map((line) => h("p", { class: "quiet" }, sentence(line))));
 }
 
 /** @param {Summary} summary */
-export function devicesPanel({ time: reported }) {
-  if (!reported?.devices.length) return null;
+export function devicesPanel({ time: timing }) {
+  if (!timing?.devices.length) return null;
   return h("section", { class: "panel" }, h("h2", {}, "Devices"),
-    h("ul", { class: "gauges" }, ...reported.devices.map((row) => gauge(row["device"],
-      busyShare(row), `busy ${percent(busyShare(row))} of ${time(row["end_ps"] - row["start_ps"])}`,
-      `longest time without work ${time(row["longest_idle_ps"])}`))));
+    h("ul", { class: "gauges" }, ...timing.devices.map((row) => gauge(row["device"],
+      busyShare(row), worded(WORDING.summary.busy,
+        { share: percent(busyShare(row)), span: time(row["end_ps"] - row["start_ps"]) }),
+      worded(WORDING.summary.idle, { longest: time(row["longest_idle_ps"]) })))));
 }
 
 /**
@@ -118,7 +118,7 @@ function needsPanel(context, programs) {
   for (const one of programs) found.set(one.program, [...found.get(one.program) ?? [], one]);
   const most = [...found].sort(([, [one]], [, [other]]) =>
     (other?.peak_bytes ?? 0) - (one?.peak_bytes ?? 0)).slice(0, SHOWN);
-  return h("section", { class: "panel" }, h("h2", {}, "Memory of compiled programs"),
+  return h("section", { class: "panel" }, h("h2", {}, WORDING.summary.programs),
     h("ul", { class: "gauges" }, ...most.map(([program, [first, ...others]]) => gauge(
       h("a", { href: context.link("memory", { programs: "true", program }) }, program), null,
       `${first?.runs ? "at least " : ""}${bytes(first?.peak_bytes)}`,
@@ -131,17 +131,16 @@ function needsPanel(context, programs) {
  * @param {Context} context
  * @param {Summary} summary
  */
-export function opsPanel(context, { time: reported }) {
-  if (!reported?.top_ops.length) return null;
-  const { side } = reported.top_ops[0] ?? { side: "host" };
-  return h("section", { class: "panel" }, h("h2", {}, "Ops with the most self time"),
-    h("ul", { class: "gauges" }, ...reported.top_ops.map((op) => gauge(
+export function opsPanel(context, { time: timing }) {
+  if (!timing?.top_ops.length) return null;
+  const { side } = timing.top_ops[0] ?? { side: "host" };
+  return h("section", { class: "panel" }, h("h2", {}, WORDING.summary.ops),
+    h("ul", { class: "gauges" }, ...timing.top_ops.map((op) => gauge(
       h("a", { href: context.link("steps", { part: "ops", op: op.op, side: op.side }) }, op.op),
       op.share, `${time(op.self_ps)}, ${percent(op.share)}`,
       [op.op.endsWith(op.op_type ?? "") ? "" : op.op_type,
-        op.is_input && "prepares input, beside the steps"].filter(Boolean).join("; ")))),
-    h("p", { class: "quiet" }, side === "host" ? "Shares of the ops' self time on the host. "
-      : "Shares of the ops' self time on the devices. ",
+        op.is_input && WORDING.summary.input].filter(Boolean).join("; ")))),
+    h("p", { class: "quiet" }, WORDING.summary.shares[side === "host" ? "host" : "device"], " ",
     h("a", { href: context.link("steps", { part: "ops" }) }, "All ops")));
 }
 
@@ -164,11 +163,6 @@ function gauge(name, share, value, note) {
 /** @param {Record<string, any>} row of `device_time` */
 function busyShare(row) {
   return row["busy_ps"] / Math.max(row["end_ps"] - row["start_ps"], 1);
-}
-
-/** @param {string} line */
-function sentence(line) {
-  return `${line.charAt(0).toUpperCase()}${line.slice(1)}.`;
 }
 
 /** @param {number[]} shares */

@@ -2,7 +2,7 @@
 
 import { fill, h } from "../../core/dom.js";
 import { evidenceLinks, findingPart } from "../../core/finding.js";
-import { counted, percent } from "../../core/format.js";
+import { counted, percent, worded } from "../../core/format.js";
 import { sentencePart } from "../../core/sentence.js";
 import { failed, loading } from "../../core/states.js";
 import { WORDING } from "../../core/wording.js";
@@ -50,7 +50,8 @@ function judged({ memory, programs, time }) {
 function gain({ about, gain_share: share }) {
   if (!share) return h("p", { class: "quiet gain" }, about === "memory" ? "Memory" : "Time");
   return h("p", { class: "quiet gain" }, about === "memory"
-    ? `Memory: up to ${percent(share)} of the peak` : `Time: up to ${percent(share)} of the run`);
+    ? worded(WORDING.summary.gain_memory, { share: percent(share) })
+    : worded(WORDING.summary.gain_time, { share: percent(share) }));
 }
 
 /**

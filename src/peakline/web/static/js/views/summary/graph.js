@@ -1,7 +1,7 @@
 /** What a file of graphs or compiled programs is, where it records neither memory nor time. */
 
 import { fill, h } from "../../core/dom.js";
-import { bytes, count, counted } from "../../core/format.js";
+import { bytes, count, counted, worded } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
 import { WORDING } from "../../core/wording.js";
 
@@ -76,10 +76,10 @@ function contentOf(context, data) {
 
 /** @param {any} data */
 function rules({ broken, broken_total: total }) {
-  if (!total) return [h("p", {}, "The graph check finds no broken rule.")];
+  if (!total) return [h("p", {}, WORDING.summary.no_broken_rule)];
   return [h("h3", {}, counted(total, "broken rule")), h("ul", {}, ...broken.map(
     (/** @type {any} */ one) => h("li", {}, h("strong", {}, one.is_error ? "Error" : "Warning"),
       ` ${one.node ? `${one.node}: ` : ""}${one.message}`))),
   total > broken.length && h("p", { class: "quiet" },
-    `and ${count(total - broken.length)} more: peakline check says all`)];
+    worded(WORDING.summary.more_rules, { more: count(total - broken.length) }))];
 }

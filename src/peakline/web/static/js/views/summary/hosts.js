@@ -3,10 +3,10 @@
 import { commandOf } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
 import { withExport } from "../../core/exporting.js";
-import { counted } from "../../core/format.js";
+import { counted, sentence } from "../../core/format.js";
 import { failed, loading } from "../../core/states.js";
-import { stragglerText } from "../../core/straggler.js";
 import { DataTable } from "../../core/table.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {import("./index.js").Summary} Summary */
 
@@ -39,7 +39,7 @@ export function hostsPanel(context, hosts) {
         isChosen: (row) => row.host === context.host,
       });
       table.setRows(data.hosts.map(rowOf));
-      fill(body, h("p", {}, stragglerText(data.straggler, data.hosts.length)),
+      fill(body, h("p", {}, sentence(data.straggler_text)),
         notes.length > 0 && h("p", { class: "quiet" }, notes.join(" ")), withExport(table, {
           name: `${context.session}_hosts`, json: () => data,
           command: () => commandOf(context, "tool summary", { host: null }) }));
@@ -58,6 +58,6 @@ function rowOf({ profile, time, memory, first, notable }) {
     median_ps: time?.times?.median_ps ?? null,
     p95_ps: time?.times?.p95_ps ?? null,
     peak_bytes: peaks.length ? Math.max(...peaks) : null,
-    first: first[0]?.title ?? notable[0]?.text ?? "nothing stands out",
+    first: first[0]?.title ?? notable[0]?.text ?? WORDING.summary.nothing,
   };
 }

@@ -8,6 +8,7 @@ import { devicesPanel, factsPanel, memoryPanel, opsPanel, stepPanel } from "./fa
 import { fixesPanel } from "./fixes.js";
 import { graphPanel } from "./graph.js";
 import { hostsPanel } from "./hosts.js";
+import { WORDING } from "../../core/wording.js";
 
 /**
  * @typedef {object} Summary what the tool `summary` says of one host
@@ -54,7 +55,7 @@ const REPORTED = new Set(["no_memory_events", "no_steps"]);
 /** Titles of the parts while they come. @type {Record<"memory" | "time" | "findings", [title: string, what: string]>} */
 const COMING = {
   memory: ["Memory peaks", "Reading the memory"],
-  time: ["Where a step's time goes", "Adding up the steps"],
+  time: [WORDING.summary.time, "Adding up the steps"],
   findings: ["Fix first", "Looking for what stands out"],
 };
 

@@ -8,20 +8,20 @@ import { palette } from "../../core/theme.js";
  * @typedef {{name: string, text: string, color: string, pale: number}} Activity
  */
 
-/** @type {Record<string, {text: string, part: string, pale?: number}>} */
+/** Without a text of its own it is called as the part. @type {Record<string, {text?: string, part: string, pale?: number}>} */
 const STYLES = {
   nothing: { text: "markers", part: "unknown", pale: 0.5 },
-  compute: { text: "device compute", part: "compute" },
-  communication: { text: "communication", part: "communication" },
-  device_to_device: { text: "copies between devices", part: "device_to_device", pale: 0.5 },
-  device_to_host: { text: "copies to the host", part: "device_to_host", pale: 0.28 },
-  host_to_device: { text: "copies to the device", part: "host_to_device" },
-  input_wait: { text: "waiting for input", part: "input_wait" },
+  compute: { part: "compute" },
+  communication: { part: "communication" },
+  device_to_device: { part: "device_to_device", pale: 0.5 },
+  device_to_host: { part: "device_to_host", pale: 0.28 },
+  host_to_device: { part: "host_to_device" },
+  input_wait: { part: "input_wait" },
   input_work: { text: "input pipeline", part: "input_wait", pale: 0.42 },
-  compile: { text: "compilation", part: "compile" },
-  launch: { text: "launching work", part: "launch" },
+  compile: { part: "compile" },
+  launch: { part: "launch" },
   wait: { text: "waiting", part: "idle" },
-  host_op: { text: "host compute", part: "host_compute" },
+  host_op: { part: "host_compute" },
   host: { text: "other host work", part: "host_compute", pale: 0.5 },
 };
 
@@ -32,7 +32,8 @@ const STYLES = {
  */
 export function activityOf(name) {
   const look = STYLES[name] ?? { text: name.replace(/_/g, " "), part: "unknown" };
-  return { name, text: look.text, color: partOf(look.part).color, pale: look.pale ?? 0 };
+  const { text, color } = partOf(look.part);
+  return { name, text: look.text ?? text, color, pale: look.pale ?? 0 };
 }
 
 /**

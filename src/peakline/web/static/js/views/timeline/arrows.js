@@ -2,18 +2,16 @@
 
 import { isAbort } from "../../core/api.js";
 import { fill, h } from "../../core/dom.js";
-import { counted, time } from "../../core/format.js";
+import { counted, time, worded } from "../../core/format.js";
 import { askTimeline } from "./ask.js";
 import { ROW_PX } from "./layout.js";
+import { WORDING } from "../../core/wording.js";
 
 const REST_MS = 250;
 const HEAD_PX = 6;
 const LISTED = 40;
 /** What kinds of arrows are said to do; others are names of the file. @type {Record<string, string>} */
-const TEXTS = {
-  launch: "launches", "handed on": "hands on to", allocation: "is freed at", asynchronous: "is done at",
-  send: "is received by", message: "sends to", fwdbwd: "has its backward in",
-};
+const TEXTS = WORDING.timeline.links;
 
 /** @typedef {import("./chosen.js").Named} Named */
 /** @typedef {{kind: string, from: Named, to: Named}} Arrow */
@@ -87,11 +85,11 @@ export class Arrows {
         const isAll = found.total === found.arrows.length;
         this.#seen = isAll ? found.arrows : [];
         this.note = isAll ? counted(found.total, "arrow")
-          : found.total < 0 ? "too many events in view for arrows: zoom in"
-          : `${counted(found.total, "arrow")} in view: zoom in to see them`;
+          : found.total < 0 ? WORDING.timeline.too_many_arrows
+          : worded(WORDING.timeline.arrows, { arrows: counted(found.total, "arrow") });
         this.options.changed();
       } catch (error) {
-        if (!isAbort(error)) this.note = "arrows could not be read";
+        if (!isAbort(error)) this.note = WORDING.timeline.no_arrows;
       }
     }, REST_MS);
   }

@@ -1,7 +1,8 @@
 /** What stands above the timeline: the search, the followed step, what is shown, buttons. */
 
 import { h } from "../../core/dom.js";
-import { counted, time } from "../../core/format.js";
+import { counted, time, worded } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 const DIGITS = 6;
 const MOST_DIGITS = 16;
@@ -55,8 +56,8 @@ export class Bar {
       oninput: () => filter(this.only.value.trim()) });
     this.problem = h("span", { class: "bad", role: "status", hidden: true });
     this.away = h("button", { type: "button", class: "plain", hidden: true, onclick: all });
-    const left = [emptyLines && `${counted(emptyLines, "line")} without events left out`,
-      untimed && `${counted(untimed, "event")} without a time not drawn`].filter(Boolean).join("; ");
+    const left = [emptyLines && worded(WORDING.timeline.empty_lines, { lines: counted(emptyLines, "line") }),
+      untimed && worded(WORDING.timeline.not_drawn, { events: counted(untimed, "event") })].filter(Boolean).join("; ");
     this.element = h("div", { class: "tl-bar" }, search, this.stepper, every, this.memory, this.arrows,
       this.select, h("button", { type: "button", title: "b", onclick: flag }, "Flag"),
       h("div", { class: "row-of tl-zoom" },

@@ -4,11 +4,12 @@ import { isAbort } from "../../core/api.js";
 import { toolCommand } from "../../core/command.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { exportMenu } from "../../core/exporting.js";
-import { bytes, count, counted, percent, time } from "../../core/format.js";
+import { bytes, count, counted, percent, time, worded } from "../../core/format.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { activityOf } from "./activities.js";
 import { askTimeline, stackOf } from "./ask.js";
 import { escaped } from "./search.js";
+import { WORDING } from "../../core/wording.js";
 
 /** Digits that show every picosecond. */
 const EXACT = 16;
@@ -111,13 +112,12 @@ export class Chosen {
     this.#asking?.abort();
     this.id = this.details = null;
     this.options.chose(null);
-    fill(this.element, empty("No event is chosen", reason));
+    fill(this.element, empty(WORDING.event.none_chosen, reason));
     announce(reason);
   }
 
   #none() {
-    fill(this.element, empty("No event is chosen",
-      "Click one, or search by name. ? lists all keys."));
+    fill(this.element, empty(WORDING.event.none_chosen, WORDING.event.how_to_choose));
   }
 
   /**
@@ -160,10 +160,10 @@ export class Chosen {
           h("dt", {}, "Step"), h("dd", {}, this.#step(event, withStep)))),
         this.options.arrows,
         h("section", { "aria-label": "Around it" },
-          h("h4", {}, "Neighbours on this row"),
+          h("h4", {}, WORDING.event.neighbours),
           h("ul", { class: "tl-list" },
             this.#neighbour("previous", event.previous, event), this.#neighbour("next", event.next, event)),
-          h("h4", {}, event.parents_total ? `In (${count(event.parents_total)})` : "In no other event"),
+          h("h4", {}, event.parents_total ? `In (${count(event.parents_total)})` : WORDING.event.in_none),
           h("ul", { class: "tl-list" }, ...event.parents.map((parent) => h("li", {}, this.#link(parent),
             h("span", { class: "quiet" }, ` ${time(parent.duration_ps)}`))))),
         h("section", { "aria-label": "Arguments" },
@@ -184,10 +184,11 @@ export class Chosen {
   /** @param {Details} event */
   #children(event) {
     const { children } = event;
-    if (!children.count) return h("h4", {}, "Nothing runs in it");
+    if (!children.count) return h("h4", {}, WORDING.event.nothing);
     const more = children.count - children.names.reduce((sum, one) => sum + one.count, 0);
     return h("div", {},
-      h("h4", {}, `In it: ${counted(children.count, "event")}, ${time(children.total_ps)}`),
+      h("h4", {}, worded(WORDING.event.children,
+        { events: counted(children.count, "event"), time: time(children.total_ps) })),
       h("table", { class: "tl-table" },
         h("thead", {}, h("tr", {}, ...["Name", "Events", "Time", "Share"].map((title) =>
           h("th", { scope: "col" }, title)))),
@@ -196,7 +197,7 @@ export class Chosen {
             onclick: () => void this.firstChild(child.name) }, child.name || "(no name)")),
           h("td", {}, count(child.count)), h("td", {}, time(child.total_ps)),
           h("td", {}, percent(event.duration_ps ? child.total_ps / event.duration_ps : 0)))))),
-      more > 0 && h("p", { class: "quiet" }, `and ${counted(more, "event")} of other names`));
+      more > 0 && h("p", { class: "quiet" }, worded(WORDING.event.others, { events: counted(more, "event") })));
   }
 
   /**

@@ -2,11 +2,12 @@
 
 import { isAbort } from "../../core/api.js";
 import { fill, h } from "../../core/dom.js";
-import { bytes } from "../../core/format.js";
+import { bytes, worded } from "../../core/format.js";
 import { palette, SERIES } from "../../core/theme.js";
 import { showTip } from "../../core/tooltip.js";
 import { askTimeline } from "./ask.js";
 import { Band } from "./bands.js";
+import { WORDING } from "../../core/wording.js";
 
 const HEIGHT = 46;
 const MARGIN = 0.5;
@@ -94,7 +95,7 @@ export class Counters {
     });
     const left = numbers.length - this.#counters.length;
     fill(this.element, this.#counters.map(({ band }) => band.element),
-      left > 0 && h("p", { class: "quiet tl-note" }, `${left} more counters: see the SQL table counters`));
+      left > 0 && h("p", { class: "quiet tl-note" }, worded(WORDING.timeline.more_counters, { more: left })));
   }
 
   /**
@@ -159,10 +160,10 @@ export class Counters {
       if (low < least) least = low;
     }
     const value = /** @type {HTMLElement} */ (band.title.lastElementChild);
-    const reported = `up to ${amount(group, most)}`;
-    if (value.textContent !== reported) {
-      value.textContent = reported;
-      band.setLabel(`${name} over time: ${reported} in what is shown`);
+    const rangeText = `up to ${amount(group, most)}`;
+    if (value.textContent !== rangeText) {
+      value.textContent = rangeText;
+      band.setLabel(worded(WORDING.timeline.counter, { name, range: rangeText }));
     }
     const range = most - least || 1;
     const y = (/** @type {number} */ one) => height - 1 - ((one - least) / range) * (height - 6);

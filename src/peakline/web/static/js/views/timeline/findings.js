@@ -30,13 +30,13 @@ export class Findings {
    * @param {import("../../shell/context.js").Context} context
    * @param {Links} links
    * @param {Promise<void>} steps they are there: what finds them comes after the first drawing
-   * @param {(title: string) => void} reported the title of their tab
+   * @param {(title: string) => void} onTitle the title of their tab
    */
-  constructor(context, links, steps, reported) {
+  constructor(context, links, steps, onTitle) {
     this.context = context;
     this.steps = steps;
     this.links = links;
-    this.reported = reported;
+    this.onTitle = onTitle;
     this.element = h("div", { class: "tl-fill tl-scroll stack" });
   }
 
@@ -45,8 +45,8 @@ export class Findings {
     if (this.#requested) return;
     this.#requested = true;
     if (stackOf(this.context)) {
-      fill(this.element, empty("Findings are of one host", "Choose a host above to see its findings."));
-      this.reported("Findings");
+      fill(this.element, empty(WORDING.timeline.of_one_host, WORDING.timeline.choose_host));
+      this.onTitle("Findings");
       return;
     }
     fill(this.element, loading("Looking at the steps' time"));
@@ -55,9 +55,9 @@ export class Findings {
       const { data } = await this.context.tool("time_findings", { steps: "false" });
       /** @type {Finding[]} */
       const found = data["hosts"].flatMap((/** @type {any} */ host) => host["findings"]);
-      this.reported(found.length ? `Findings (${found.length})` : "Findings: none");
+      this.onTitle(found.length ? `Findings (${found.length})` : "Findings: none");
       fill(this.element, found.length ? found.map((finding) => this.#finding(finding))
-        : empty("No finding", "Nothing about the time of this profile's steps deserves attention."));
+        : empty("No finding", WORDING.judged.time));
     } catch (error) {
       this.#requested = false;
       if (!isAbort(error)) fill(this.element, failed(error, () => void this.load()));

@@ -45,7 +45,7 @@ export class Flags {
 
   /**
    * @param {import("./bands.js").Shared} shared
-   * @param {{changed: (text: string) => void, reported: (title: string) => void,
+   * @param {{changed: (text: string) => void, onTitle: (title: string) => void,
    *   range: () => {from: number | null, to: number | null}}} options
    */
   constructor(shared, options) {
@@ -112,7 +112,7 @@ export class Flags {
   }
 
   #fill() {
-    this.options.reported(this.list.length ? `Notes (${this.list.length})` : "Notes");
+    this.options.onTitle(this.list.length ? `Notes (${this.list.length})` : "Notes");
     fill(this.element, this.list.length ? h("ul", { class: "tl-notes" }, ...this.list.map((flag, place) => this.#row(flag, place)))
       : empty("No notes", "Press b, or Flag above: it is set at the chosen event, or where the pointer is. "
         + "Notes are in the address alone: a copied link has them."));

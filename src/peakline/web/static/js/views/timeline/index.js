@@ -11,6 +11,8 @@ import { chosenWidth } from "./label_edge.js";
 import { Stack } from "./stack.js";
 import { Tiles } from "./tiles.js";
 import { TimelineView } from "./view.js";
+import { worded } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 const FIRST_ROWS = 64;
 /** What an address says that is of one host, or of all, alone. */
@@ -94,9 +96,8 @@ export function mount(context) {
   /** @param {number} untimed */
   function nothing(untimed) {
     return empty("No timed events", untimed
-      ? `This profile has ${untimed.toLocaleString("en-US")} events, but none records when it ran. `
-      : "This profile does not record what ran when. ",
-    "What it has about memory is under ", h("a", { href: context.link("memory") }, "Memory"), ".");
+      ? worded(WORDING.timeline.untimed, { events: untimed.toLocaleString("en-US") }) : WORDING.timeline.nothing,
+    ` ${WORDING.timeline.else_memory} `, h("a", { href: context.link("memory") }, "Memory"));
   }
 
   void open();

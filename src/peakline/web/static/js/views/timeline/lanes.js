@@ -12,6 +12,7 @@ import { drawArea, drawChosen } from "./outlines.js";
 import { firstItem, paintTrack, stamp } from "./paint.js";
 import { Surface, fitted } from "./surface.js";
 import { trackKey } from "./tiles.js";
+import { WORDING } from "../../core/wording.js";
 
 const TEXT_FROM = 26;
 const INSET = 4;
@@ -318,7 +319,7 @@ export class Lanes {
       showTip(box.left + x, box.top + y, [
         `${count.toLocaleString("en-US")} events in ${time(tile.duration[item])}`,
         `mostly ${does}`, `the longest: ${name}`, `together ${time(tile.busy[item])}, ${begins}`,
-        "Zoom in to see each."]);
+        WORDING.timeline.zoom]);
       return;
     }
     tips.show(box.left + x, box.top + y, tile.event[item],

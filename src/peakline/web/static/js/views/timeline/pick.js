@@ -2,8 +2,9 @@
 
 import { number } from "../../core/address.js";
 import { isAbort } from "../../core/api.js";
-import { time } from "../../core/format.js";
+import { time, worded } from "../../core/format.js";
 import { askTimeline } from "./ask.js";
+import { WORDING } from "../../core/wording.js";
 
 /** @typedef {{search: string | null, at_ps: number | null, until_ps: number | null, device: string | null}} Meant */
 
@@ -29,8 +30,8 @@ export async function findMeant(context, meant) {
     const data = await askTimeline(context, { view: "find", ...meant });
     return { found: data["found"], text: textOf(meant, data["how"][0], data["count"]) };
   } catch (error) {
-    return isAbort(error) ? null : { found: null, text: `It was not found: ${
-      error instanceof Error ? error.message : error}` };
+    return isAbort(error) ? null : { found: null, text: worded(WORDING.pick.failed,
+      { reason: error instanceof Error ? error.message : String(error) }) };
   }
 }
 
@@ -40,12 +41,9 @@ export async function findMeant(context, meant) {
  * @param {number} count events of the name
  */
 function textOf({ search, at_ps: at }, how, count) {
-  const many = count > 1 ? `the longest of ${count.toLocaleString("en-US")} events of ${search}` : "";
-  if (how === "longest") return many || `the only event of ${search}`;
-  const when = at === null ? "" : time(at, 9);
-  if (how === "begins") return `begins at ${when}`;
-  if (how === "holds") return `runs at ${when}`;
-  if (!search) return `No one event begins at ${when}: what runs then is in the lanes.`;
-  if (at === null || !count) return `No event of this profile is called ${search}.`;
-  return `None of the ${count.toLocaleString("en-US")} events called ${search} runs at ${when}.`;
+  const says = WORDING.pick;
+  const text = how === "longest" ? (count > 1 ? says.longest : says.only) : how === "begins" ? says.begins
+    : how === "holds" ? says.holds : !search ? says.none_begins : at === null || !count ? says.no_name : says.none_then;
+  return worded(text, { search: search ?? "", events: count.toLocaleString("en-US"),
+    when: at === null ? "" : time(at, 9) });
 }

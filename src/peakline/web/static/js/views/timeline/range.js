@@ -4,12 +4,13 @@ import { isAbort } from "../../core/api.js";
 import { commandOf } from "../../core/command.js";
 import { exportMenu, rowsOf } from "../../core/exporting.js";
 import { fill, h } from "../../core/dom.js";
-import { count, counted, percent, time } from "../../core/format.js";
+import { count, counted, percent, time, worded } from "../../core/format.js";
 import { Icicle } from "../../core/icicle.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { askTimeline } from "./ask.js";
 import { formatRanges } from "./ranges.js";
+import { WORDING } from "../../core/wording.js";
 
 /**
  * @typedef {object} RangeOptions
@@ -42,7 +43,7 @@ export class Range {
     this.options = options;
     this.table = new DataTable({
       label: "Events in the range by name", sort: "-self_ps", height: "100%",
-      nothing: "nothing runs in it",
+      nothing: WORDING.range.nothing,
       columns: [
         { key: "name", title: "Name", width: "minmax(8rem, 2fr)" },
         { key: "count", title: "Events", kind: "count", width: "5rem" },
@@ -135,9 +136,7 @@ export class Range {
 
   #none() {
     this.#asking?.abort();
-    fill(this.element, empty("No range is marked",
-      "Drag with Shift over the lanes: along one row for all lines, over several for those. Or press "
-      + "Select above and drag, or choose an event and press m."));
+    fill(this.element, empty(WORDING.range.no_range, WORDING.range.how_to_mark));
   }
 
   destroy() {
@@ -153,19 +152,20 @@ function numbers(data) {
 
 /** What the numbers say, in a sentence. @param {Record<string, any>} data */
 function says(data) {
-  if (!data["events"]) return "Nothing runs in it.";
-  const whole = data["self_total_ps"], most = data["self_ps"][0] ?? 0;
-  const names = data["names_total"] > data["name"].length
-    ? ` (${count(data["name"].length)} with the most self time are listed)` : "";
-  return `${counted(data["events"], "event")} of ${counted(data["names_total"], "name")}${names} on ${
-    counted(data["lines"], "line")}. Self times add up to ${time(whole)}`
-    + `${whole && most ? `; ${percent(most / whole)} of that is ${data["name"][0] || "(no name)"}` : ""}.`;
+  const text = WORDING.range;
+  if (!data["events"]) return text.none;
+  const whole = data["self_total_ps"], most = data["self_ps"][0] ?? 0, listed = data["name"].length;
+  const names = worded(data["names_total"] > listed ? text.listed : "{names}",
+    { names: counted(data["names_total"], "name"), listed: count(listed) });
+  return worded(whole && most ? text.events_most : text.events, { names, events: counted(data["events"], "event"),
+    lines: counted(data["lines"], "line"), self: time(whole), share: percent(most / (whole || 1)),
+    name: data["name"][0] || "(no name)" });
 }
 
 /** @param {Record<string, any>} data */
 function hidden(data) {
   return data["frames_hidden"] > 0
-    && h("p", { class: "quiet" }, `${counted(data["frames_hidden"], "event")} too short or too deep to be drawn`);
+    && h("p", { class: "quiet" }, worded(WORDING.range.hidden, { events: counted(data["frames_hidden"], "event") }));
 }
 
 /**
@@ -184,6 +184,6 @@ function treeOf(data) {
     id: ["all", ...parents.map((_, place) => `f${place}`)],
     parent: ["", ...parents.map((parent) => (parent < 0 ? "all" : `f${parent}`))],
     label: ["all", ...data["frame_name"].map((/** @type {string} */ name) => name || "(no name)")],
-    value: [whole, ...values], note: ["outermost events of the lines", ...notes],
+    value: [whole, ...values], note: [WORDING.range.outermost, ...notes],
   };
 }

@@ -4,11 +4,12 @@ import { isAbort } from "../../core/api.js";
 import { toolCommand } from "../../core/command.js";
 import { announce, fill, h } from "../../core/dom.js";
 import { withExport } from "../../core/exporting.js";
-import { count, counted } from "../../core/format.js";
+import { count, counted, worded } from "../../core/format.js";
 import { empty, failed } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { askTimeline } from "./ask.js";
 import { HitsBand } from "./bands.js";
+import { WORDING } from "../../core/wording.js";
 
 const TYPING_MS = 250;
 const MOVED_MS = 150;
@@ -23,7 +24,7 @@ const MOST_NAMES = 1000;
  * @property {() => number | null} chosen the id of the chosen event
  * @property {(found: Found) => void} choose
  * @property {(text: string) => void} changed the reader searches for something else
- * @property {(title: string) => void} reported the title of the tab
+ * @property {(title: string) => void} onTitle the title of the tab
  */
 
 export class Search {
@@ -63,7 +64,7 @@ export class Search {
       onChoose: (row) => void this.go("next", row.name),
     });
     this.element = h("div", { class: "tl-fill" }, empty("No search yet",
-      "Type a part of a name above; / goes there."));
+      WORDING.timeline.how_to_search));
     this.field.addEventListener("input", () => {
       clearTimeout(this.#typing);
       this.#typing = setTimeout(() => this.set(this.field.value, true), TYPING_MS);
@@ -187,15 +188,15 @@ export class Search {
     this.status.textContent = total
       ? `${counted(total, "event")}, ${counted(data["names_total"], "name")}` : "nothing found";
     for (const button of this.buttons) button.disabled = !total;
-    this.options.reported(total ? `Matches (${count(total)})` : "Matches");
+    this.options.onTitle(total ? `Matches (${count(total)})` : "Matches");
     const rows = Array.from(data["name"], (code, place) =>
       ({ name: names.get(/** @type {number} */ (code)), count: data["count"][place] }));
     this.table.setRows(rows);
     fill(this.element, rows.length ? withExport(this.table, {
       name: `${this.context.session}_matches`, command: () => toolCommand(this.context, "timeline", {
         view: "search", search: this.text }),
-    }, h("span", { class: "quiet" }, isAll ? "" : `the ${count(MOST_NAMES)} most frequent of ${count(data["names_total"])} names`))
-      : empty("Nothing found", `No event has “${this.text}” in its name.`));
+    }, h("span", { class: "quiet" }, isAll ? "" : worded(WORDING.timeline.most_names, { most: count(MOST_NAMES), names: count(data["names_total"]) })))
+      : empty("Nothing found", worded(WORDING.timeline.no_match, { text: `“${this.text}”` })));
     this.band.setHits({ from, to, bins: data["bins"] });
   }
 
@@ -209,8 +210,8 @@ export class Search {
     this.status.textContent = "";
     for (const button of this.buttons) button.disabled = true;
     this.options.names.highlight(null);
-    this.options.reported("Matches");
-    fill(this.element, empty("No search yet", "Type a part of a name above; / goes there."));
+    this.options.onTitle("Matches");
+    fill(this.element, empty("No search yet", WORDING.timeline.how_to_search));
     this.band.setHits(null);
   }
 

@@ -7,15 +7,13 @@
 import { json, sessionPath } from "../../core/api.js";
 import { askHost } from "./ask.js";
 import { formatRanges, parseRanges } from "./ranges.js";
+import { worded } from "../../core/format.js";
+import { WORDING } from "../../core/wording.js";
 
 const EVENT_BITS = 2 ** 32;
 export const MOST_HOSTS = 16;
 /** How a host's clock was related to the others'. @type {Record<string, string>} */
-const SOURCES = {
-  clock: "by its own clock", collectives: "where the ends of its collectives match",
-  steps: "where the begins of its steps match",
-  none: "with its first moment at the start: nothing relates its clock to the others'",
-};
+const SOURCES = WORDING.clocks.sources;
 
 /** @typedef {import("./ask.js").Query} Query */
 /** @typedef {Record<string, any>} Columns */
@@ -58,8 +56,8 @@ export class Stack {
 
   /** How the hosts' clocks are related, in a sentence. */
   get says() {
-    const reported = this.parts.map(({ host, source }) => `${host} ${SOURCES[source] ?? source}`).join("; ");
-    return `All hosts on one clock: ${reported}.${this.left ? ` ${this.left} more hosts are not shown.` : ""}`;
+    const hosts = this.parts.map(({ host, source }) => `${host} ${SOURCES[source] ?? source}`).join("; ");
+    return worded(this.left ? WORDING.clocks.some_hosts : WORDING.clocks.hosts, { hosts, left: this.left });
   }
 
   /**

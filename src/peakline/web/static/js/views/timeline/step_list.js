@@ -4,10 +4,11 @@ import { isAbort } from "../../core/api.js";
 import { sqlCommand, toolCommand } from "../../core/command.js";
 import { fill, h } from "../../core/dom.js";
 import { rowsOfObjects, withExport } from "../../core/exporting.js";
-import { count } from "../../core/format.js";
+import { count, worded } from "../../core/format.js";
 import { empty, failed, loading } from "../../core/states.js";
 import { DataTable } from "../../core/table.js";
 import { stackOf } from "./ask.js";
+import { WORDING } from "../../core/wording.js";
 
 const LISTED = 2000;
 const ALL = "select step_id, name, device, start_ps, end_ps, wall_ps, is_cut_off from step_breakdown order by start_ps";
@@ -47,7 +48,7 @@ export class StepList {
   setDevices(devices, total) {
     this.#devices = devices;
     this.#total = total;
-    if (!total) fill(this.element, empty("No steps", "Nothing in this profile records what a step is."));
+    if (!total) fill(this.element, empty("No steps", `${WORDING.no_steps}.`));
     else if (this.#isOpen) void this.#load();
   }
 
@@ -85,7 +86,7 @@ export class StepList {
         : { rows: async () => rowsOfObjects((await this.context.sql(ALL)).data),
           command: () => sqlCommand(this.context, ALL) }) },
     this.#total > LISTED && h("span", { class: "quiet" },
-      `the first ${count(LISTED)} of ${count(this.#total)} steps; all are in `,
+      `${worded(WORDING.timeline.first_steps, { listed: count(LISTED), steps: count(this.#total) })} `,
       h("a", { href: this.context.link("steps") }, "Steps and ops"))));
     this.reveal();
   }

@@ -9,6 +9,7 @@ import { hideTip, showTip } from "../../core/tooltip.js";
 import { askTimeline } from "./ask.js";
 import { Band } from "./bands.js";
 import { nameOf, StepList } from "./step_list.js";
+import { WORDING } from "../../core/wording.js";
 
 const ROW_PX = 15;
 const MOST_ROWS = 8;
@@ -58,10 +59,10 @@ export class Steps {
     this.list = new StepList(context, { follow, isChosen: (step) => this.#isChosen(step) });
     this.element = this.list.element;
     /** @type {Promise<void>} */
-    this.ready = new Promise((resolve) => void (this.reported = resolve));
+    this.ready = new Promise((resolve) => void (this.markReady = resolve));
   }
 
-  reported = () => {};
+  markReady = () => {};
 
   /** Read what the band shows of everything, and how many steps there are. */
   async load() {
@@ -76,7 +77,7 @@ export class Steps {
         void this.load();
       }));
     }
-    this.reported();
+    this.markReady();
     this.shared.changed();
   }
 
@@ -264,9 +265,9 @@ export class Steps {
     const device = step.device ? [step.device] : [];
     showTip(...this.band.place(x, y), step.count > 1
       ? [`${count(step.count)} steps`, ...device, `the longest: ${nameOf(step)}, ${time(step.wall_ps, 5)}`,
-        "A click follows it; zoom in to see each."]
+        WORDING.timeline.follow_one]
       : [`Step ${nameOf(step)}`, ...device, time(step.wall_ps, 5), `begins at ${time(step.start_ps, 7)}`,
-        "A click follows it."]);
+        WORDING.timeline.follow]);
   }
 
   destroy() {

@@ -1,10 +1,11 @@
 /** The tip of an event: at once what the picture says, and all about it once the pointer rests. */
 
 import { isAbort } from "../../core/api.js";
-import { bytes, percent, time } from "../../core/format.js";
+import { bytes, percent, time, worded } from "../../core/format.js";
 import { hideTip, showTip } from "../../core/tooltip.js";
 import { activityOf } from "./activities.js";
 import { askTimeline } from "./ask.js";
+import { WORDING } from "../../core/wording.js";
 
 const REST_MS = 180;
 const MOST_KNOWN = 300;
@@ -88,7 +89,7 @@ function linesOf(event) {
     ...(event.shape ? [`shape: ${cut(event.shape)}`] : []),
     `begins at ${time(event.start_ps, 7)}`,
     ...some.map(({ name, value }) => `${name}: ${cut(value ?? "")}`),
-    ...(more > 0 ? [`and ${more} more: a click shows all`] : []),
+    ...(more > 0 ? [worded(WORDING.timeline.more_arguments, { more })] : []),
   ];
 }
 

@@ -52,7 +52,7 @@ export class TimelineView {
     this.context = context;
     this.tiles = tiles;
     const lanes = answer.data;
-    this.lanesTold = lanes;
+    this.events = lanes["events"];
     this.viewport = new Viewport(lanes["start_ps"], lanes["end_ps"]);
     tiles.first = this.viewport.first;
     tiles.last = this.viewport.last;
@@ -79,7 +79,7 @@ export class TimelineView {
     this.search = new Search(context, {
       names: this.names, shared, chosen: () => this.chosen.id,
       choose: (found) => this.navigation.go(found), changed: (q) => context.change({ q }),
-      reported: (title) => this.panel.setTitle("matches", title),
+      onTitle: (title) => this.panel.setTitle("matches", title),
     });
     this.bar = new Bar({
       search: this.search.bar, emptyLines: this.layout.emptyLines, untimed: lanes["untimed"],
@@ -95,7 +95,7 @@ export class TimelineView {
     this.trouble = h("div", { class: "tl-trouble", hidden: true });
     this.arrows = new Arrows(context, { go: (event) => this.navigation.go(event), changed });
     this.flags = new Flags(shared, { changed: (flags) => context.change({ flags }),
-      reported: (title) => this.panel?.setTitle("notes", title), range: () => this.range });
+      onTitle: (title) => this.panel?.setTitle("notes", title), range: () => this.range });
     this.chosen = new Chosen(context, {
       arrows: this.arrows.element, chose: (id) => void this.arrows.choose(id),
       placed: (brief) => this.navigation.placed(brief), go: (event) => this.navigation.go(event),
@@ -188,7 +188,7 @@ export class TimelineView {
     if (chosen && !this.context.params["y"]) requestAnimationFrame(() => this.lanes.reveal(chosen.line, chosen.row));
     this.bar.stepper.hidden = !this.steps.count;
     this.panel.setTitle("steps", this.steps.count ? `Steps (${count(this.steps.count)})` : "Steps: none");
-    if (this.lanesTold["events"] <= EVENTS_OF_QUICK_FINDINGS) await this.findings.load();
+    if (this.events <= EVENTS_OF_QUICK_FINDINGS) await this.findings.load();
   }
 
   async #loadCounters() {
