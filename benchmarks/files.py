@@ -22,9 +22,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from formats import CASES, Case, make_file
 from inputs import LARGE, LARGEST, ROOT, SMALL, profile
 from measure import ENOUGH, Run, run_once, summarise, turns
+
+from formats import CASES, Case, make_file
 
 _STEP_BETWEEN = "5 MB"
 """A profile of which memory_profile alone is asked, to show where the two programs meet."""

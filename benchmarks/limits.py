@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inputs import LARGE, LARGEST, SMALL
+
 from tables import NOTHING
 
 _Value = Callable[[Any], float | None]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from limits import LIMITS
 from results import Record
 from sections import SECTIONS, Section
+
 from tables import NOTHING, number, table
 
 _HEAD = (

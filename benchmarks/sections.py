@@ -9,6 +9,7 @@ from typing import Any
 
 from inputs import LARGE, LARGEST
 from limits import pick
+
 from tables import figures, mb, number, table
 
 

@@ -267,19 +267,19 @@ KERNEL = {
 }  # fmt: skip
 
 
-@pytest.fixture(name="path")
+@pytest.fixture(name="path_of_ops")
 def _path_of_ops(monkeypatch, tmp_path):
     return made(monkeypatch, tmp_path, op_stats=OPS, kernels=[KERNEL])
 
 
-def test_the_screen_of_ops(peakline, path):
-    run = peakline("ops", path)
+def test_the_screen_of_ops(peakline, path_of_ops):
+    run = peakline("ops", path_of_ops)
     assert (run.code, run.err) == (0, "")
     assert (
         run.out
         == f"""\
 75.0% of the device's self time: dense/MatMul
-{path} (fake, host worker-0, 1.234 ns)
+{path_of_ops} (fake, host worker-0, 1.234 ns)
 
 device: 2 ops, 80.000 ms of self time, summed over devices and their streams
   SELF TIME  SHARE      TOTAL  RUNS     MEDIAN        P95        MAX  TYPE    OP
@@ -296,13 +296,13 @@ RUNS of an op on a device: the kernels that one run of it launched count as one,
     )
 
 
-def test_sorted_and_cut(peakline, path):
-    out = peakline("ops", path, "--sort", "total", "--top", "1").out
+def test_sorted_and_cut(peakline, path_of_ops):
+    out = peakline("ops", path_of_ops, "--sort", "total", "--top", "1").out
     assert out.count("  and 1 more op\n") == 2
     assert out.splitlines()[-4].split()[-1] == "a"
-    told = json.loads(peakline("ops", path, "--sort", "count", "--top", "2", "--json").out)
+    told = json.loads(peakline("ops", path_of_ops, "--sort", "count", "--top", "2", "--json").out)
     assert [row["op"] for row in told["ops"]] == ["b", "Relu"]
-    assert len(json.loads(peakline("ops", path, "--json").out)["ops"]) == 4
+    assert len(json.loads(peakline("ops", path_of_ops, "--json").out)["ops"]) == 4
 
 
 @each_row(
@@ -316,28 +316,28 @@ def test_sorted_and_cut(peakline, path):
     ],
 )
 def test_what_rows_are_ordered_by_is_said_first_and_shown_at_any_width(
-    peakline, terminal, path, sort, first, column
+    peakline, terminal, path_of_ops, sort, first, column
 ):
     terminal(60)
-    lines = peakline("ops", path, "--sort", sort).out.splitlines()
+    lines = peakline("ops", path_of_ops, "--sort", sort).out.splitlines()
     assert lines[0] == first
     heads = [line.strip() for line in lines if "SELF TIME" in line]
     assert len(heads) == 2
     assert all(line.startswith(f"{column} ") for line in heads)
 
 
-def test_a_wrong_order_or_number_is_a_usage_error(peakline, path):
-    assert peakline("ops", path, "--sort", "colour").code == 2
-    assert peakline("ops", path, "--top", "0").code == 2
+def test_a_wrong_order_or_number_is_a_usage_error(peakline, path_of_ops):
+    assert peakline("ops", path_of_ops, "--sort", "colour").code == 2
+    assert peakline("ops", path_of_ops, "--top", "0").code == 2
 
 
-def test_kernels(peakline, path):
-    out = peakline("ops", path, "--kernels").out
+def test_kernels(peakline, path_of_ops):
+    out = peakline("ops", path_of_ops, "--kernels").out
     assert (
         out
         == f"""\
 100.0% of the kernels' time: gemm
-{path} (fake, host worker-0, 1.234 ns)
+{path_of_ops} (fake, host worker-0, 1.234 ns)
 
 1 kernel, 8.000 ms, summed over devices and their streams
      TOTAL   SHARE  RUNS    MEDIAN       P95       MAX  OCCUPANCY  TENSOR CORES  GRID     \
@@ -346,7 +346,7 @@ BLOCK    OP            KERNEL
 256,1,1  dense/MatMul  gemm
 """
     )
-    told = json.loads(peakline("ops", path, "--kernels", "--json").out)
+    told = json.loads(peakline("ops", path_of_ops, "--kernels", "--json").out)
     assert list(told) == ["profile", "kernels", "warnings"]
     assert told["kernels"] == [KERNEL]
 

@@ -18,6 +18,7 @@ from tests.sweeps import each_sample
 from tests.timing.traces import GPU
 
 from peakline import figures
+from peakline.document.wording import PAGE
 from peakline.errors import NotFoundError, UsageError
 from peakline.figures import drawings, lifetimes
 from peakline.figures.lifetimes import largest_bars, window_of
@@ -185,8 +186,8 @@ def test_colours_are_those_of_the_page(root):
 
 def test_parts_of_a_step_are_called_as_on_the_page(root):
     script = (root / "src/peakline/web/static/js/core/parts.js").read_text()
-    found = dict(re.findall(r'name: "(\w+)", text: "([^"]+)"', script))
-    assert {f"{name}_ps": text for name, text in found.items()} == PARTS
+    found = re.findall(r'name: "(\w+)", text: WORDING.parts.(\w+)', script)
+    assert {f"{name}_ps": PAGE["parts"][part] for name, part in found} == PARTS
 
 
 def test_every_colour_is_its_own_on_either_page():

@@ -147,7 +147,7 @@ def held(capturing):
 
 
 def test_a_host_is_told_of_while_it_records(capturing, held):
-    body = {"hosts": ["a"], "duration_ms": 10, "session_id": "one"}
+    body = {"hosts": ["a"], "duration_ms": 10, "session_id": "held"}
     with told(capturing.face, body, {**LINES, "X-Request-Id": "this-one"}) as lines:
         seen = [next(lines), next(lines)]
         held.go.set()
@@ -160,14 +160,14 @@ def test_a_host_is_told_of_while_it_records(capturing, held):
     outcome = result["outcomes"][0]
     assert result == {
         "event": "result",
-        "session_id": "one",
+        "session_id": "held",
         "empty_trace": False,
         "outcomes": [outcome],
         "notes": [],
     }
     assert outcome == {
         "host": "a", "address": capturing.job.address, "state": "stored", "error": "",
-        "attempts": 1, "size": (capturing.profiles / "one/a.xplane.pb").stat().st_size,
+        "attempts": 1, "size": (capturing.profiles / "held/a.xplane.pb").stat().st_size,
     }  # fmt: skip
 
     def logged():
@@ -175,12 +175,12 @@ def test_a_host_is_told_of_while_it_records(capturing, held):
 
     until(logged)
     (line,) = logged()
-    assert (line["code"], line["session"], line["host"]) == ("200", "one", "a")
+    assert (line["code"], line["session"], line["host"]) == ("200", "held", "a")
 
 
 def test_the_result_is_the_document_of_the_plain_answer(capturing):
     body = {"hosts": ["a", "b"], "duration_ms": 10, "options": {"nosuch": 1}}
-    plain = capturing.face.client.post("/api/captures", json={**body, "session_id": "plain"})
+    plain = capturing.face.client.post("/api/captures", json={**body, "session_id": "plainly"})
     with told(capturing.face, {**body, "session_id": "told"}) as lines:
         *progress, result = lines
     assert {host: own[-1] for host, own in states(progress).items()} == {

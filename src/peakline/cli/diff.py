@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import peakline
-from peakline import compare, document, findings, render
+from peakline import compare, document, findings, render, timing
 from peakline.cli.options import Argument, Reading, json_option, max_unpacked_option, strict_option
 from peakline.cli.verb import Verb
 from peakline.errors import InputError, UsageError
@@ -19,7 +19,6 @@ from peakline.render.terminal.output import print_json, print_warnings, say
 from peakline.repository import only_file
 from peakline.repository.names import listing
 from peakline.text import one_line
-from peakline.timing.steps.stragglers import host_steps_of
 
 if TYPE_CHECKING:
     from peakline.repository import Session
@@ -140,7 +139,7 @@ def _diff_hosts(
         for file in () if isinstance(session, str) else session.hosts():
             with reading.open_file(file.path, path) as profile:
                 states[file.host] = compare.profile_state(profile, with_time=allocator is None)
-                if (own := host_steps_of(profile)) is not None:
+                if (own := timing.host_steps_of(profile)) is not None:
                     steps.append((file.host, own))
         both.append(compare.HostStates(states, compare.straggler_of(steps)))
     found = compare.compare_hosts(*both, allocator=allocator)

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 import peakline
-from peakline import document, repository
+from peakline import document, repository, timing
 from peakline.errors import PeaklineError, StrictError, UsageError
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_left_out, print_warnings, say
 from peakline.text import parse_size
-from peakline.timing.steps.stragglers import host_steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -222,7 +221,7 @@ def answer_hosts(
                 if not json:
                     show([*([""] if shown else []), Text(f"host {file.host}", "bold")])
                 one = document_of(profile)
-                if with_straggler and (own := host_steps_of(profile)) is not None:
+                if with_straggler and (own := timing.host_steps_of(profile)) is not None:
                     steps.append((file.host, own))
                 if one is not None:
                     documents.append(one)
