@@ -95,14 +95,14 @@ class OpChange(Brief):
         """What happened to it besides its time, in a few words; empty where nothing did."""
         if self.change in {NEW, GONE}:
             return self.change
-        told = []
+        words = []
         if self.change == RENAMED:
-            told.append(f"renamed from {self.was}")
+            words.append(f"renamed from {self.was}")
         if self.change == SEVERAL:
-            told.append(f"{self.before_ops:,} -> {self.after_ops:,} ops of that name and a number")
+            words.append(f"{self.before_ops:,} -> {self.after_ops:,} ops of that name and a number")
         if abs(self.after_runs - self.before_runs) > _RUNS * max(self.before_runs, self.after_runs):
-            told.append(f"{_runs(self.before_runs)} -> {_runs(self.after_runs)} runs")
-        return ", ".join(told)
+            words.append(f"{_runs(self.before_runs)} -> {_runs(self.after_runs)} runs")
+        return ", ".join(words)
 
     def as_json(self) -> dict[str, object]:
         """One of ``ops`` in ``peakline diff --json``."""

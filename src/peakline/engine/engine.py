@@ -18,11 +18,9 @@ from peakline.engine.profile_cache import ProfileCache
 from peakline.engine.tool_index import ToolIndex
 from peakline.engine.work import CONTRIBUTION, HostTask, ask_host, contributed
 from peakline.errors import ForbiddenError, NotFoundError, PeaklineError, UsageError
-from peakline.figures.named import figure_json
 from peakline.repository import HostFile, Session
 from peakline.repository.names import listing
 from peakline.tables import Profile, ProfileWarning
-from peakline.tables.sql_process.pool import SqlPool
 from peakline.toolbox.parameters import check_choice
 from peakline.tools import Parameters, Tool, find_tool
 
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from peakline.figures.named import FigureQuestion
-    from peakline.tables.sql_process.pool import Question, WrittenRows
+    from peakline.tables.sql_process.pool import Question, SqlPool, WrittenRows
 
 
 class SqlProcesses:
@@ -50,6 +48,8 @@ class SqlProcesses:
         """The pool; without queries it has no process."""
         with self._lock:
             if self._pool is None:
+                from peakline.tables.sql_process.pool import SqlPool
+
                 self._pool = SqlPool(self._most, spare=1, shared_bytes=self._shared_bytes)
             return self._pool
 
@@ -220,6 +220,8 @@ class Engine:
         Raises as `figure_json` does, NotFoundError for an unknown host, UsageError where there are
         several and none is named.
         """
+        from peakline.figures.named import figure_json
+
         file = only_host(session, host, "a figure")
 
         def make() -> Answer:
