@@ -14,7 +14,8 @@ from tests.memory.records import alloc, free, history, of_kind, profile_with, re
 
 import peakline
 from peakline.findings.kinds import fragmentation as kind
-from peakline.memory.fit.waits import LATE_PS, waits_of
+from peakline.memory.fit.late_allocations import LATE_PS
+from peakline.memory.fit.waits import waits_of
 from peakline.memory.fragmentation.holes import find_fragmentation
 from peakline.memory.fragmentation.segments import segments_taken
 from reference.memory_history import buffers, fragmentation

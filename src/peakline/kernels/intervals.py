@@ -1,10 +1,10 @@
-"""Sorted intervals: what a line did at every moment, and two sets in one."""
+"""Sorted intervals: what a line did at every moment; what two sets cover, or one of them alone."""
 
 from __future__ import annotations
 
 import cython
 
-__all__ = ["merge", "paint"]
+__all__ = ["merge", "paint", "subtract"]
 
 
 def paint(
@@ -95,4 +95,42 @@ def merge(
             else:
                 begins[count], ends[count] = b, e
                 count += 1
+    return count
+
+
+def subtract(
+    begin: cython.const[cython.longlong][::1],
+    end: cython.const[cython.longlong][::1],
+    other_begin: cython.const[cython.longlong][::1],
+    other_end: cython.const[cython.longlong][::1],
+    begins: cython.longlong[::1],
+    ends: cython.longlong[::1],
+) -> int:
+    """What lies in the first of two sets (sorted, disjoint intervals) alone; how many intervals.
+
+    Pieces that touch are one. ``begins`` and ``ends`` have room for as many as both sets have.
+    """
+    i: cython.longlong
+    j: cython.longlong = 0
+    count: cython.longlong = 0
+    b: cython.longlong
+    e: cython.longlong
+    with cython.nogil:
+        for i in range(begin.shape[0]):
+            b = begin[i]
+            while b < end[i]:
+                while j < other_begin.shape[0] and other_end[j] <= b:
+                    j += 1
+                e = end[i]
+                if j < other_begin.shape[0] and other_begin[j] < e:
+                    e = other_begin[j]
+                if e > b:
+                    if count > 0 and ends[count - 1] == b:
+                        ends[count - 1] = e
+                    else:
+                        begins[count], ends[count] = b, e
+                        count += 1
+                if e == end[i]:
+                    break
+                b = max(b, other_end[j])
     return count

@@ -6,6 +6,7 @@ from peakline.memory.fit.model import Fits as Fits
 from peakline.memory.fit.model import NoFit as NoFit
 from peakline.memory.fit.model import Question as Question
 from peakline.memory.fit.model import question_of as question_of
+from peakline.memory.fit.waits import waits_of as waits_of
 from peakline.memory.fragmentation.address_map import at_moment as at_moment
 from peakline.memory.fragmentation.address_map import at_segments as at_segments
 from peakline.memory.fragmentation.address_map import holes_of as holes_of

@@ -169,9 +169,15 @@ def _named(trace: Trace) -> list[_Calls]:
             kinds[code] = name, _ENQUEUE
     if not kinds:
         return []
-    mask = np.zeros(len(trace.name.values), np.bool_)
+    mask = np.zeros(len(trace.name.values) + 1, np.bool_)
     mask[list(kinds)] = True
-    events = np.flatnonzero(trace.within(trace.lines_on(HOST)) & mask[trace.name.codes])
+    events = np.concatenate(
+        [np.zeros(0, np.int64)]
+        + [
+            line.first + np.flatnonzero(mask[trace.name.codes[line.events]])
+            for line in trace.lines_on(HOST)
+        ]
+    )
     codes = trace.name.codes[events]
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(mask.size + 1))

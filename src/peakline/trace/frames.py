@@ -28,6 +28,8 @@ _BUILT_IN = re.compile(
     r"(?: of (?:(?:type|module) object|(?P<of>[\w.]++)).*)?>",
     re.DOTALL,
 )
+EVALUATES = re.compile(r"(?i)(?:^|[^a-z])(?:eval\w*|val|valid\w*|test\w*|predict\w*|infer\w*)")
+"""What functions that evaluate are called."""
 _MODULE = "nn.Module: "
 _LONGEST = 1000
 """A name is part of a title for every line that it stands in: of longer ones it is the begin."""

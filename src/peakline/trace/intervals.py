@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
+from peakline.kernels.intervals import subtract
 
 Intervals = tuple[AnyArray, AnyArray]
 _NONE: Intervals = (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -62,18 +63,10 @@ def without(one: Intervals, other: Intervals) -> Intervals:
     """What lies in ``one`` and not in ``other``."""
     if one[0].size == 0 or other[0].size == 0:
         return one
-    # Time goes into and out of each set; what is wanted is where it is inside one alone.
-    times = np.concatenate([one[0], one[1], other[0], other[1]])
-    change = np.repeat(
-        np.array([1, -1, -2, 2], np.int64), [one[0].size, one[1].size, other[0].size, other[1].size]
-    )
-    order = np.argsort(times, kind="stable")
-    times, inside = times[order], np.cumsum(change[order])
-    last = np.append(times[1:] != times[:-1], True)
-    times, inside = times[last], inside[last] == 1
-    begins = inside & ~np.concatenate([[False], inside[:-1]])
-    ends = ~inside & np.concatenate([[False], inside[:-1]])
-    return times[begins], times[ends]
+    room = one[0].size + other[0].size
+    begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+    count = subtract(*one, *other, begins, ends)
+    return begins[:count], ends[:count]
 
 
 def within(intervals: Intervals, begin: int, end: int) -> Intervals:

@@ -79,7 +79,7 @@ def inputs_of(profile: Profile) -> OpInputs:
     Raises InputError when the profile cannot be read.
     """
     trace, inputs = trace_of(profile), _stats_of(profile)
-    none = np.full(trace.size, -1, np.int32)
+    none = np.broadcast_to(np.int32(-1), trace.size)  # no memory for what few profiles record
     if inputs is None:
         return OpInputs(none, (), none, ())
     stats = profile.typed_stats(frozenset((inputs.dims, inputs.types)))
@@ -93,8 +93,10 @@ def inputs_of(profile: Profile) -> OpInputs:
         words = [_largest(word) for word in words] if name == inputs.dims else words
         distinct = {word: number for number, word in enumerate(dict.fromkeys(words))}
         number = np.array([distinct[word] for word in words], np.int32)
-        column = none.copy()
-        column[place[mine]] = number[known] if number.size else number
+        column = none
+        if number.size:
+            column = none.copy()
+            column[place[mine]] = number[known]
         found.append((column, tuple(distinct)))
     return OpInputs(*found[0], *found[1])
 

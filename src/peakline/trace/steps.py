@@ -160,7 +160,7 @@ def _places_among(steps: AnyArray, own: Columns) -> Int32Array:
     known = own.is_valid("step_id")
     if (steps == np.arange(steps.size)).all():
         within = (step >= 0) & (step < steps.size) & known
-        if step.dtype == np.int32 and (step[~within] == -1).all():
+        if step.dtype == np.int32 and (within | (step == -1)).all():
             return step
         place = np.where(within, step, -1).astype(np.int32)
     else:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from peakline import memory
 from peakline.findings.kind import Kind, columns
-from peakline.memory.fit.waits import waits_of
+from peakline.memory.fit.late_allocations import late_allocations
 from peakline.text import allocator_text, counted, size_text, time_text
 from peakline.trace.intervals import union
 
@@ -37,10 +38,10 @@ _ROWS = 20
 
 def find(context: TimeContext) -> Findings:
     """Of each allocator that several threads share, by what its requests waited for."""
-    if "allocator_events" not in context.profile.tables:
+    if "allocator_events" not in context.profile.tables or not late_allocations(context.profile):
         return
     by_allocator: dict[str, list[Wait]] = {}
-    for wait in waits_of(context.profile):
+    for wait in memory.waits_of(context.profile):
         by_allocator.setdefault(wait.allocator, []).append(wait)
     wall = context.facts.wall_ps // context.facts.lanes if context.facts.count else 0
     wall = wall or context.profile.duration_ps

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.findings.steps import COLUMNS, ROWS
-from peakline.memory.peak.lone import EVALUATES
 from peakline.text import ordinal, time_text
 from peakline.timing.frame_work import callee_title
 from peakline.timing.steps.facts import PARTS, WARM_UP
 from peakline.timing.steps.slow import ALONE, HALF, slow_steps_of
+from peakline.trace.frames import EVALUATES
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings

@@ -168,12 +168,22 @@ def _coded(numbers: AnyArray, texts: Interner, text_of: Callable[[int], str]) ->
     """The code of ``text_of`` each number."""
     coded = [np.zeros(0, np.int32)]
     for some in _pieces(numbers):
-        distinct, inverse = np.unique(some, return_inverse=True)
-        parts = [text_of(number).encode() for number in distinct.tolist()]
+        values, inverse = _distinct(some)
+        parts = [text_of(number).encode() for number in values.tolist()]
         ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
         codes = texts.add(as_buffer(b"".join(parts)), Spans(ends[:-1], np.diff(ends)))
         coded.append(codes[inverse])
     return np.concatenate(coded)
+
+
+def _distinct(numbers: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """The values among ``numbers``, ascending, and the place of each number among these."""
+    if numbers.size and numbers.min() >= 0 and (most := int(numbers.max())) <= numbers.size:
+        # Ids of metadata are small: to mark those that are there is faster than to sort.
+        is_there = np.zeros(most + 1, np.bool_)
+        is_there[numbers] = True
+        return np.flatnonzero(is_there), (np.cumsum(is_there) - 1)[numbers]
+    return np.unique(numbers, return_inverse=True)
 
 
 def _pieces(rows: AnyArray) -> Iterator[AnyArray]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from peakline.arrays import BoolArray, IntpArray
-from peakline.memory.origins.op_events import OpEvents
-from peakline.memory.signatures import History
 from peakline.tables import Profile
 from peakline.tables.once import once
+
+if TYPE_CHECKING:
+    from peakline.memory.origins.op_events import OpEvents
+    from peakline.memory.signatures import History
 
 _FLOAT64 = frozenset(("double", "float64", "f64", "dt_double", "complex128", "c128"))
 

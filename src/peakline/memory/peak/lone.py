@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,7 @@ from peakline.memory.origins.stacks import Origins, Stack
 from peakline.memory.peak.buffers import AtPeak
 from peakline.memory.signatures import History
 from peakline.text import population_of
+from peakline.trace.frames import EVALUATES
 from peakline.trace.steps import Steps
 
 ALONE = 1.3
@@ -25,7 +25,6 @@ WARM_UP = 2
 """So many steps at the beginning are unlike the others in healthy runs too."""
 FEWEST = 3
 """Fewer steps are no others to compare with."""
-EVALUATES = re.compile(r"(?i)(?:^|[^a-z])(?:eval\w*|val|valid\w*|test\w*|predict\w*|infer\w*)")
 
 OUTSIDE, EVALUATION, ONE_STEP = "outside", "evaluation", "one step"
 

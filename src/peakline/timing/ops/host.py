@@ -185,6 +185,8 @@ def _name_instructions(profile: Profile, trace: Trace, ops: Ops, op: Int32Array)
     event = trace.places(row[~_calls_of_driver(trace, stats, row)])
     event = event[event >= 0]
     event = event[op[event] < 0]
+    if not event.size:
+        return
     found = gpu_ops(profile, trace.rows(event), trace.name.take(event), Programs(profile))
     numbers = []
     for one in found.ops:

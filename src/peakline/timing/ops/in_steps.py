@@ -13,7 +13,7 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int64Array
 from peakline.memory.origins.element_types import float64_ops
 from peakline.tables import Profile
-from peakline.tables.joins import summed
+from peakline.tables.joins import ranges, summed
 from peakline.tables.once import once
 from peakline.timing.ops.device import framework_executions
 from peakline.timing.ops.host import host_executions
@@ -136,20 +136,18 @@ def step_ops_of(profile: Profile, *, of_host: bool = False) -> StepOps | None:
             return step_ops_of(profile, of_host=True)
     if not runs.event.size:
         return None
-    event = runs.event.astype(np.int64)
     begin, end, steps = _windows(profile, trace)
-    start = trace.start[event]
-    at = np.searchsorted(begin, start, "right") - 1
-    chosen = (at >= 0) & (start < end[np.maximum(at, 0)])
+    chosen = _starting_in(trace, runs.event, begin, end)
     if side == "host":
-        does = activity_of(profile)[event]
-        chosen &= (does != Activity.INPUT_WORK) & (does != Activity.COMPILE)
-    lane = _lanes(trace, event[chosen]) if side == "device" else 0 * event[chosen]
-    chosen[chosen] = lane < MOST_DEVICES
-    event, op, own = event[chosen], runs.op[chosen], runs.own_ps[chosen]
+        does = activity_of(profile)[runs.event[chosen]]
+        chosen = chosen[(does != Activity.INPUT_WORK) & (does != Activity.COMPILE)]
+    event = runs.event[chosen].astype(np.int64)
+    lane = _lanes(trace, event) if side == "device" else 0 * event
+    is_first = lane < MOST_DEVICES
+    chosen, event, lane = chosen[is_first], event[is_first], lane[is_first]
+    op, own = runs.op[chosen], runs.own_ps[chosen]
     if not event.size:
         return None
-    lane = lane[lane < MOST_DEVICES]
     works = np.array([work_of(key.name, key.op_type) for key in runs.keys], np.int64)[op]
     is_hlo = np.zeros(event.size, np.bool_)
     is_inner, is_leaf, is_outermost = is_hlo, ~is_hlo, ~is_hlo
@@ -163,6 +161,20 @@ def step_ops_of(profile: Profile, *, of_host: bool = False) -> StepOps | None:
         side, trace, keys, event, op, own, works, is_inner, is_leaf, is_outermost, is_hlo,
         begin, end, lane, int(lane.max()) + 1, steps > 0, max(steps, 1),
     )  # fmt: skip
+
+
+def _starting_in(trace: Trace, event: AnyArray, begin: Int64Array, end: Int64Array) -> Int64Array:
+    """Which of ``event`` start in a window. Of a long profile few windows are looked at: what lies
+    in them is searched for by line, as that is sorted.
+    """
+    order = np.argsort(event, kind="stable")  # by a device's own clock they may not ascend
+    parts = [np.zeros(0, np.int64)]
+    for line in trace.lines:
+        starts = trace.start[line.events]
+        places = (line.first + np.searchsorted(starts, times) for times in (begin, end))
+        bounds = (np.searchsorted(event, one.astype(event.dtype), sorter=order) for one in places)
+        parts.append(ranges(*bounds))
+    return np.sort(order[np.concatenate(parts)])
 
 
 def _lanes(trace: Trace, event: Int64Array) -> AnyArray:

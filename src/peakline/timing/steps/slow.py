@@ -67,11 +67,12 @@ def only_slow(
     if not names:
         return None
     often, usual = np.zeros((2, len(names)))
+    is_labelled = label >= 0
     parts: list[tuple[AnyArray, AnyArray]] = []
     for first, stop in _portions(trace):
-        one = label[trace.name.codes[first:stop]]
-        event = np.flatnonzero(one >= 0)
-        one = one[event]
+        codes = trace.name.codes[first:stop]
+        event = np.flatnonzero(is_labelled[codes])
+        one = label[codes[event]]
         event += first
         step = np.searchsorted(begin, trace.start[event], "right") - 1
         inside = (step >= 0) & (trace.start[event] < end[np.maximum(step, 0)])
