@@ -206,8 +206,9 @@ $(VENV)/.dev: requirements/dev.lock | $(VENV)/.python
 $(NODE)/.node: requirements/node.lock
 	rm -rf $(NODE)
 	mkdir -p $(NODE)
-	{ command -v npm && node --eval 'const [first, second] = process.versions.node.split(".").map(Number); \
-	    process.exit(first > 20 || (first === 20 && second >= 19) ? 0 : 1)'; } > /dev/null \
+	{ command -v npm \
+	    && node --eval 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)'; \
+	    } > /dev/null \
 	    || { $(PYTHON) -m venv $(NODE)/venv \
 	    && $(NODE)/venv/bin/python $(LOCKED) requirements/node.lock; }
 	touch $@

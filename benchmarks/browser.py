@@ -40,8 +40,8 @@ def missing() -> str | None:
 
 
 def _browser() -> str | None:
-    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    return os.environ.get("PEAKLINE_BROWSER") or found
+    result = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    return os.environ.get("PEAKLINE_BROWSER") or result
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ def measure(path: Path, *, with_json: bool = True) -> dict[str, dict[str, float]
     Peakline reads twice; the first time it imports what it needs.
     """
     size = path.stat().st_size
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     programs = {"peakline": _PEAKLINE, **({"json.loads": _JSON} if with_json else {})}
     for name, program in programs.items():
         for _ in range(2 if name == "peakline" else 1):
@@ -93,7 +93,7 @@ def measure(path: Path, *, with_json: bool = True) -> dict[str, dict[str, float]
         if run.exit_code:
             sys.exit(run.stderr)
         events, seconds = (float(word) for word in run.stdout.split())
-        found[name] = {
+        result[name] = {
             "events": events,
             "seconds": seconds,
             "MB/s": size / 1e6 / seconds,
@@ -101,7 +101,7 @@ def measure(path: Path, *, with_json: bool = True) -> dict[str, dict[str, float]
             "peak bytes": run.peak_bytes,
             "peak bytes/event": run.peak_bytes / max(events, 1),
         }
-    return found
+    return result
 
 
 def _size(text: str) -> int:

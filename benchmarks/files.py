@@ -130,18 +130,18 @@ def _repeat(times: int, *measures: Callable[[], Run], enough: int = ENOUGH) -> l
     """Run the measures in `turns`; a failed process ends the benchmark."""
     runs: list[list[Run]] = [[] for _ in measures]
     for _ in turns(times, runs, enough):
-        for kept, measure in zip(runs, measures, strict=True):
+        for chosen, measure in zip(runs, measures, strict=True):
             run = measure()
             if run.exit_code:
                 raise SystemExit(f"exit code {run.exit_code}: {run.stderr.strip()[-2000:]}")
-            kept.append(run)
+            chosen.append(run)
     return runs
 
 
 def _row(name: str, path: Path, command: str, program: str, runs: list[Run]) -> dict[str, Any]:
     """One measured command on one file."""
-    told = {"file": name, "bytes": path.stat().st_size, "command": command, "program": program}
-    return told | asdict(summarise(runs))
+    result = {"file": name, "bytes": path.stat().st_size, "command": command, "program": program}
+    return result | asdict(summarise(runs))
 
 
 def measure_tool(bench: Bench, name: str, path: Path, repeats: int) -> list[dict[str, Any]]:
@@ -185,7 +185,7 @@ def measure_verbs(bench: Bench, name: str, path: Path, repeats: int) -> list[dic
         enough=enough,
     )
     return [
-        _row(name, path, verb, "Peakline", kept) for verb, kept in zip(verbs, runs, strict=True)
+        _row(name, path, verb, "Peakline", chosen) for verb, chosen in zip(verbs, runs, strict=True)
     ]
 
 

@@ -66,8 +66,8 @@ def main() -> int:
             rows.append({"executor": name} | asdict(summarise(runs)))
     if len(answers) > 1:
         raise SystemExit("the answers differ")
-    told = {"tool": wanted.tool, "hosts": wanted.hosts, "bytes": size, "rows": rows}
-    print(json.dumps(told))
+    result = {"tool": wanted.tool, "hosts": wanted.hosts, "bytes": size, "rows": rows}
+    print(json.dumps(result))
     return 0
 
 

@@ -62,8 +62,8 @@ class Installation:
         """What ``du -sm`` says of its packages."""
         packages = next(self.folder.glob("lib/python*/site-packages"))
         du = shutil.which("du") or "du"
-        told = subprocess.run([du, "-sm", packages], check=True, capture_output=True, text=True)
-        return int(told.stdout.split()[0])
+        result = subprocess.run([du, "-sm", packages], check=True, capture_output=True, text=True)
+        return int(result.stdout.split()[0])
 
     def run(self, program: str, *words: str | Path, exit_code: int = 0) -> Run:
         """Run one of its programs, nothing being imported from elsewhere; raises SystemExit."""
@@ -108,7 +108,7 @@ def measure_nothing(installed: Installation, repeats: int) -> list[dict[str, Any
             if number > 0:
                 # The run before that brought the modules into the page cache.
                 runs[command].append(run)
-    return [_row(command, kept) for command, kept in runs.items()]
+    return [_row(command, chosen) for command, chosen in runs.items()]
 
 
 def _row(command: str, runs: Sequence[Run]) -> dict[str, Any]:
@@ -127,12 +127,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=options.data) as scratch:
         print("installing", file=sys.stderr, flush=True)
         installed = Installation(Path(scratch) / "venv", _wheels()[0])
-        told = {"megabytes": installed.megabytes(), "file": SMALL}
+        result = {"megabytes": installed.megabytes(), "file": SMALL}
         # Not counted: the other packages are imported for the first time.
         installed.run("peakline", "memory", path)
         rows = measure_first(installed, path, options.repeats)
         rows += measure_nothing(installed, 2 * options.repeats)
-    print(json.dumps(told | {"rows": rows}))
+    print(json.dumps(result | {"rows": rows}))
     return 0
 
 

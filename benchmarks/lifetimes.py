@@ -31,9 +31,9 @@ def activities(count: int, seed: int = 1) -> Columns:
     place = rng.permutation(_LIVE)[np.arange(pairs) % _LIVE].astype(np.int64)
     is_end = np.tile([True, False], pairs)
     # What a place held before its first use is no record.
-    kept = ~is_end
-    kept[2 * _LIVE :] = True
-    place, is_end = np.repeat(place, 2)[kept], is_end[kept]
+    chosen = ~is_end
+    chosen[2 * _LIVE :] = True
+    place, is_end = np.repeat(place, 2)[chosen], is_end[chosen]
     allocator = (place % 3).astype(np.int32)
     by_id = allocator == 0
     data: dict[str, Column] = {
@@ -56,9 +56,9 @@ def main() -> int:
     seconds = []
     for _ in range(repeats):
         begin = time.perf_counter()
-        found = match_lifetimes(events)
+        result = match_lifetimes(events)
         seconds.append(time.perf_counter() - begin)
-    if int(((found.kind == ALLOCATION) & (found.end < 0)).sum()) != _LIVE:
+    if int(((result.kind == ALLOCATION) & (result.end < 0)).sum()) != _LIVE:
         raise SystemExit("the buffers do not match")
     print(json.dumps({"seconds": seconds, "activities": events.rows}))
     return 0

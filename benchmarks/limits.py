@@ -39,12 +39,12 @@ class Limit:
 
     def row(self, measured: Any) -> list[str]:
         """The limit, whether it is kept, and the measured number, in words."""
-        kept = self.kept(measured)
+        chosen = self.kept(measured)
         text = self.text.format(f"{self.bound:g}")
-        if kept is None:
+        if chosen is None:
             return [text, "not measured", NOTHING]
         value = self.value(measured)
-        return [text, "yes" if kept else "**no**", f"{value:,.2f} {self.unit}"]
+        return [text, "yes" if chosen else "**no**", f"{value:,.2f} {self.unit}"]
 
 
 def pick(rows: Sequence[dict[str, Any]], **wanted: object) -> dict[str, Any] | None:
@@ -65,17 +65,17 @@ def _ratio(
 
 def _than(file: str, command: str, peer: str) -> _Value:
     """How many times what Peakline takes another program takes for a question to a file."""
-    asked = {"file": file, "command": command}
+    request = {"file": file, "command": command}
     return lambda measured: _ratio(
-        measured["rows"], "wall_s", asked | {"program": peer}, asked | {"program": "Peakline"}
+        measured["rows"], "wall_s", request | {"program": peer}, request | {"program": "Peakline"}
     )
 
 
 def _of_xprof(file: str, key: str) -> _Value:
     """How many times what XProf's memory_profile takes Peakline's takes."""
-    asked = {"file": file, "command": _MEMORY}
+    request = {"file": file, "command": _MEMORY}
     return lambda measured: _ratio(
-        measured["rows"], key, asked | {"program": "Peakline"}, asked | {"program": "XProf"}
+        measured["rows"], key, request | {"program": "Peakline"}, request | {"program": "XProf"}
     )
 
 
@@ -100,9 +100,9 @@ def _graph_memory(measured: Any) -> float | None:
 
 
 def _findings(measured: Any) -> float | None:
-    asked = {"file": LARGE, "program": "Peakline"}
+    request = {"file": LARGE, "program": "Peakline"}
     rows = measured["rows"]
-    return _ratio(rows, "wall_s", asked | {"command": "memory"}, asked | {"command": _MEMORY})
+    return _ratio(rows, "wall_s", request | {"command": "memory"}, request | {"command": _MEMORY})
 
 
 def _served(start: str) -> _Value:
@@ -117,9 +117,9 @@ def _served(start: str) -> _Value:
 
 def _tool(tool: str, key: str = "wall_s") -> _Value:
     """How many times what Peakline takes XProf takes for a tool of time."""
-    asked = {"file": LARGE, "tool": tool}
+    request = {"file": LARGE, "tool": tool}
     return lambda measured: _ratio(
-        measured, key, asked | {"program": "XProf"}, asked | {"program": "Peakline"}
+        measured, key, request | {"program": "XProf"}, request | {"program": "Peakline"}
     )
 
 
@@ -132,12 +132,12 @@ def _program(command: str, key: str, *, less: bool = False) -> _Value:
     return lambda measured: _ratio(measured, key, over, under)
 
 
-def _growth(**asked: str) -> _Value:
+def _growth(**request: str) -> _Value:
     """Time for a byte of the largest file over time for a byte of the large one."""
-    ours = asked | {"program": "Peakline"}
+    ours = request | {"program": "Peakline"}
 
     def value(measured: Any) -> float | None:
-        rows = measured["rows"] if "command" in asked else measured
+        rows = measured["rows"] if "command" in request else measured
         files = ours | {"file": LARGEST}, ours | {"file": LARGE}
         time, size = _ratio(rows, "wall_s", *files), _ratio(rows, "bytes", *files)
         return None if time is None or size is None else time / size

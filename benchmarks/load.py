@@ -221,7 +221,7 @@ def main() -> int:
     for _ in range(options.repeats):
         with tempfile.TemporaryDirectory(dir=options.data) as folder:
             measure(options, Path(folder), seen, 60 * options.minutes / options.repeats)
-    rows = [found.row(program, options.clients) for program, found in seen.items()]
+    rows = [result.row(program, options.clients) for program, result in seen.items()]
     print(json.dumps({"rows": rows, "sessions": len(_SESSIONS), "tools": list(_TOOLS)}))
     return 0
 

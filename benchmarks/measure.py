@@ -89,7 +89,7 @@ def run_once(
 def turns(most: int, runs: Sequence[Sequence[Run]], enough: int = ENOUGH) -> Iterator[int]:
     """Count ``most`` rounds, or ``enough`` where one of ``runs``, which grow meanwhile, is slow."""
     for number in range(most):
-        is_slow = any(run.wall_s > SLOW_S for kept in runs for run in kept)
+        is_slow = any(run.wall_s > SLOW_S for chosen in runs for run in chosen)
         if number >= enough and is_slow:
             return
         yield number

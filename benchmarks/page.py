@@ -127,20 +127,20 @@ def drive(side: str, port: int, zooms: int) -> dict[str, Any]:
             inner.get_by_text("tf_Compute", exact=False).first.wait_for(state="attached")
             frame = next(one for one in page.frames if "trace_viewer_index" in one.url)
             frame.evaluate(TWO_FRAMES)
-            found: dict[str, Any] = {"first_view_s": time.perf_counter() - begin}
+            result: dict[str, Any] = {"first_view_s": time.perf_counter() - begin}
         else:
             page.goto(f"{base}/#/session/{SESSION}/timeline", wait_until="commit")
             page.wait_for_selector(_DRAWN)
-            found = {"first_view_s": time.perf_counter() - begin}
+            result = {"first_view_s": time.perf_counter() - begin}
             page.locator(".tl-stepper:not([hidden])").wait_for()
-            found["background_s"] = time.perf_counter() - begin
+            result["background_s"] = time.perf_counter() - begin
             frame = page.main_frame
-        found["still_ms"] = [] if zooms < ZOOMS else _zoom(page, frame)
+        result["still_ms"] = [] if zooms < ZOOMS else _zoom(page, frame)
         if side != "XProf":
-            found |= page.evaluate(_ZOOM, [_keys(zooms)])
-        found["page_bytes"], found["browser_bytes"] = memory()
-        found["browser"] = version(page)
-    return found
+            result |= page.evaluate(_ZOOM, [_keys(zooms)])
+        result["page_bytes"], result["browser_bytes"] = memory()
+        result["browser"] = version(page)
+    return result
 
 
 def _zoom(page: Page, frame: Frame) -> list[float]:
@@ -172,19 +172,19 @@ def _keys(count: int) -> list[tuple[str, float]]:
 def measure(side: str, logdir: Path, peers: Path | None, zooms: int) -> dict[str, Any]:
     """One repetition: a new server, a new browser."""
     with rested_server(side, logdir, peers) as port:
-        found: dict[str, Any] = driven(__file__, side, str(port), str(zooms))
-    return found
+        result: dict[str, Any] = driven(__file__, side, str(port), str(zooms))
+    return result
 
 
 def rows(program: str, runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row per figure: medians over the repetitions; of zooms the quantiles of all together."""
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
 
     def add(
         what: str, unit: str, median: float, least: float | None = None, most: float | None = None
     ) -> None:
         row = {"what": what, "program": program, "unit": unit, "runs": len(runs)}
-        found.append(row | {"median": median, "least": least, "most": most})
+        result.append(row | {"median": median, "least": least, "most": most})
 
     for key, what, unit in _FIGURES:
         if values := [run[key] for run in runs if key in run]:
@@ -207,7 +207,7 @@ def rows(program: str, runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         if values:
             add(f"{what}, median of {len(values)}", "ms", _quantile(values, 0.5))
             add(f"{what}, 95th percentile", "ms", _quantile(values, 0.95))
-    return found
+    return result
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
@@ -246,13 +246,13 @@ def main() -> int:
             for side in sides:
                 print(f"measuring {side}, {number + 1}", file=sys.stderr, flush=True)
                 runs[side].append(measure(side, Path(scratch), wanted.peers, wanted.zooms))
-    found = {
+    result = {
         "file": wanted.file.name,
         "bytes": wanted.file.stat().st_size,
         "browser": runs["Peakline"][0]["browser"],
         "rows": [row for side, each in runs.items() for row in rows(side, each)],
     }
-    print(json.dumps(found))
+    print(json.dumps(result))
     return 0
 
 

@@ -112,8 +112,8 @@ def _measured(peers: Path, scratch: Path, path: Path, repeats: int) -> list[dict
         run(*command)
         if key[0] == "memory_viewer":
             # By another process: the memory of this one would count for those that it starts.
-            found = run_once([ours, "-c", _PEAK, answer])
-            peaks[key] = found.stdout.strip()
+            result = run_once([ours, "-c", _PEAK, answer])
+            peaks[key] = result.stdout.strip()
     if len(set(peaks.values())) != 1:
         raise SystemExit(f"the answers differ: {peaks}")
     runs: dict[tuple[str, str], list[Run]] = {key: [] for key in commands}

@@ -33,8 +33,8 @@ def _overview(records: Mapping[str, Record]) -> list[str]:
     for part, section in SECTIONS.items():
         record = records.get(part)
         measured = record.measured if record else None
-        kept = [limit.kept(measured) for limit in LIMITS if limit.part == part]
-        counts = [kept.count(True), kept.count(False), kept.count(None)]
+        chosen = [limit.kept(measured) for limit in LIMITS if limit.part == part]
+        counts = [chosen.count(True), chosen.count(False), chosen.count(None)]
         place = section.title.lower().replace(" ", "-")
         day, of = (record.date, record.commit) if record else (NOTHING, NOTHING)
         took = number(record.seconds if record else None, "{:,.0f} s")
@@ -58,8 +58,8 @@ def _section(part: str, section: Section, record: Record | None) -> list[str]:
 
 
 def _provenance(record: Record) -> str:
-    machine = ", ".join(f"{what} {told}" for what, told in record.machine.items())
-    versions = ", ".join(f"{what} {told}" for what, told in record.versions.items())
+    machine = ", ".join(f"{what} {result}" for what, result in record.machine.items())
+    versions = ", ".join(f"{what} {result}" for what, result in record.versions.items())
     of = f"commit {record.commit}" if record.commit else "a commit that was not recorded"
     return (
         f"Measured on {record.date} at {of} by `{record.command}`. Machine: {machine}. With"

@@ -64,14 +64,14 @@ def search_bfc(made: Requests) -> Callable[[], object]:
     """All limits."""
 
     def search() -> None:
-        found = scan(
+        result = scan(
             lambda limit: BfcMachine(made, BfcSettings(), limit),
             len(made),
             int(made.live_bytes(256).max()),
             most_events=most_work(len(made), is_first=True),
         )
-        if not found.is_whole:
-            print(f"limits below {found.lowest:,} bytes were not looked at", file=sys.stderr)
+        if not result.is_whole:
+            print(f"limits below {result.lowest:,} bytes were not looked at", file=sys.stderr)
 
     return search
 
@@ -107,19 +107,19 @@ def main() -> int:
         return 0
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in _WORK}
     for _ in range(options.repeats):
-        for name, found in rows.items():
+        for name, result in rows.items():
             done = subprocess.run(
                 [sys.executable, __file__, "--one", name], check=True, stdout=subprocess.PIPE
             )
-            found.append(json.loads(done.stdout))
+            result.append(json.loads(done.stdout))
     measured = [
         {
             "what": name,
             "events": _WORK[name][1],
-            "seconds": [one["seconds"] for one in found],
-            "bytes": max(one["bytes"] for one in found),
+            "seconds": [one["seconds"] for one in result],
+            "bytes": max(one["bytes"] for one in result),
         }
-        for name, found in rows.items()
+        for name, result in rows.items()
     ]
     print(json.dumps(measured))
     return 0

@@ -49,10 +49,10 @@ def _runs(row: dict[str, Any]) -> list[str]:
 def _files(measured: Any) -> list[str]:
     rows, against = measured["rows"], []
     for row in rows:
-        asked = {"file": row["file"], "command": row["command"]}
-        ours = pick(rows, **asked, program="Peakline")
+        request = {"file": row["file"], "command": row["command"]}
+        ours = pick(rows, **request, program="Peakline")
         if ours is not None and row["program"] != "Peakline":
-            against.append([*asked.values(), row["program"], *_compared(ours, row)])
+            against.append([*request.values(), row["program"], *_compared(ours, row)])
     every = [
         [
             f"{row['file']}, {row['bytes']:,} bytes",
@@ -123,8 +123,8 @@ def _lifetimes(measured: Any) -> list[str]:
 def _time(measured: Any) -> list[str]:
     against, growth = [], []
     for row in measured:
-        asked = {"file": row["file"], "tool": row["tool"]}
-        theirs = pick(measured, **asked, program="XProf")
+        request = {"file": row["file"], "tool": row["tool"]}
+        theirs = pick(measured, **request, program="XProf")
         name = row["tool"] + row["program"].removeprefix("Peakline")
         if theirs is not None and row["program"] != "XProf":
             against.append([row["file"], name, *_compared(row, theirs)])
@@ -191,10 +191,13 @@ def _timeline(measured: Any) -> list[str]:
     tiles = [
         [
             f"{width} pixels",
-            *(number(told.get(f"{key}_ms"), "{:.2f} ms") for key in ("p50", "p95", "max", "whole")),
-            number(told.get("whole_items"), "{:,}"),
+            *(
+                number(result.get(f"{key}_ms"), "{:.2f} ms")
+                for key in ("p50", "p95", "max", "whole")
+            ),
+            number(result.get("whole_items"), "{:,}"),
         ]
-        for width, told in measured["tiles"].items()
+        for width, result in measured["tiles"].items()
     ]
     if http := measured.get("http"):
         times = [number(http[f"{key}_ms"], "{:.2f} ms") for key in ("p50", "p95", "max")]
@@ -209,8 +212,8 @@ def _timeline(measured: Any) -> list[str]:
 
 
 def _hosts(measured: Any) -> list[str]:
-    asked = f"`{measured['tool']}` of {measured['hosts']} hosts, {mb(measured['bytes'])}"
-    return table([asked], _RUNS, [[row["executor"], *_runs(row)] for row in measured["rows"]])
+    request = f"`{measured['tool']}` of {measured['hosts']} hosts, {mb(measured['bytes'])}"
+    return table([request], _RUNS, [[row["executor"], *_runs(row)] for row in measured["rows"]])
 
 
 def _page(measured: Any) -> list[str]:

@@ -93,8 +93,8 @@ def _started(
             while not is_ready():
                 if process.poll() is not None or time.monotonic() > end:
                     log.seek(0)
-                    told = log.read()[-2000:].decode(errors="replace")
-                    raise SystemExit(f"{words[0]} did not start: {told}")
+                    result = log.read()[-2000:].decode(errors="replace")
+                    raise SystemExit(f"{words[0]} did not start: {result}")
                 time.sleep(pause_s)
             yield process.pid
         finally:

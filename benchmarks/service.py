@@ -121,7 +121,7 @@ class Measurements:
         )
 
 
-def measure_start(data: Path, scratch: Path, repeats: int, kept: Measurements) -> None:
+def measure_start(data: Path, scratch: Path, repeats: int, chosen: Measurements) -> None:
     """New servers of one small session, each asked for a tool as soon as it listens."""
     folder = scratch / "small/plugins/profile/first"
     folder.mkdir(parents=True)
@@ -136,8 +136,8 @@ def measure_start(data: Path, scratch: Path, repeats: int, kept: Measurements) -
         started.append(from_start)
         listened.append(from_listening)
     question = "first memory_profile, 1 MB, of a new server, from when it"
-    kept.add(f"{question} listens", "Peakline", "s", listened[1:])
-    kept.add(f"{question} was started", "Peakline", "s", started[1:])
+    chosen.add(f"{question} listens", "Peakline", "s", listened[1:])
+    chosen.add(f"{question} was started", "Peakline", "s", started[1:])
 
 
 def _serve(http_port: int, grpc_port: int, *logdirs: Path) -> list[str | Path]:
@@ -146,7 +146,7 @@ def _serve(http_port: int, grpc_port: int, *logdirs: Path) -> list[str | Path]:
     return [program, "serve", *logdirs, "--access-log", "off", *ports]
 
 
-def measure_listing(many: Path, kept: Measurements) -> None:
+def measure_listing(many: Path, chosen: Measurements) -> None:
     """Sessions and hosts of the large log directory, from Python."""
 
     def listing() -> None:
@@ -155,10 +155,10 @@ def measure_listing(many: Path, kept: Measurements) -> None:
         if hosts != SESSIONS * HOSTS:
             raise SystemExit(f"{hosts} hosts were listed, not {SESSIONS * HOSTS}")
 
-    kept.add("list 1,000 sessions of 64 hosts", "Peakline", "s", timed(listing, 5))
+    chosen.add("list 1,000 sessions of 64 hosts", "Peakline", "s", timed(listing, 5))
 
 
-def measure_grpc(port: int, many: Path, one: Path, kept: Measurements) -> None:
+def measure_grpc(port: int, many: Path, one: Path, chosen: Measurements) -> None:
     """EnumSessions over many sessions; memory_profile of a small one, as often as possible."""
     info = schema.EnumProfileSessionsAndToolsRequest(repository_root=str(many))
     data = schema.ProfileSessionDataRequest(
@@ -179,22 +179,22 @@ def measure_grpc(port: int, many: Path, one: Path, kept: Measurements) -> None:
         tool = method("GetSessionToolData", schema.ProfileSessionDataResponse)
 
         def enumerate_all() -> None:
-            found = enum(info, timeout=600)
-            if len(found.sessions) != SESSIONS or not found.sessions[0].available_tools:
-                raise SystemExit(f"EnumSessions answered {len(found.sessions)} sessions")
+            result = enum(info, timeout=600)
+            if len(result.sessions) != SESSIONS or not result.sessions[0].available_tools:
+                raise SystemExit(f"EnumSessions answered {len(result.sessions)} sessions")
 
         first = timed(enumerate_all, 1)
-        kept.add("EnumSessions, 1,000 sessions of 64 hosts, first", "Peakline", "s", first)
+        chosen.add("EnumSessions, 1,000 sessions of 64 hosts, first", "Peakline", "s", first)
         warm = timed(enumerate_all, 30)
-        kept.add("EnumSessions, 1,000 sessions of 64 hosts, warm", "Peakline", "s", warm)
+        chosen.add("EnumSessions, 1,000 sessions of 64 hosts, warm", "Peakline", "s", warm)
 
         tool(data, timeout=600)
         rates = [rate(lambda: tool(data, timeout=60), 3, 8) for _ in range(3)]
-        kept.add("GetSessionToolData(memory_profile), 1 MB, warm", "Peakline", "1/s", rates)
+        chosen.add("GetSessionToolData(memory_profile), 1 MB, warm", "Peakline", "1/s", rates)
 
 
 def measure_http(
-    ours: Callable[[str], str], theirs: Callable[[str], str], repeats: int, kept: Measurements
+    ours: Callable[[str], str], theirs: Callable[[str], str], repeats: int, chosen: Measurements
 ) -> None:
     """Both servers over HTTP: first answers of large sessions, then a small one warm."""
     question = "memory_profile of a new session of 386 MB, over HTTP"
@@ -202,19 +202,19 @@ def measure_http(
     for url in (ours, theirs):
         get(url("first"))
     for number in range(repeats):
-        found = {}
+        result = {}
         for program, url in (("Peakline", ours), ("XProf", theirs)):
             begin = time.perf_counter()
-            found[program] = get(url(f"large_{number}"))
+            result[program] = get(url(f"large_{number}"))
             times[program].append(time.perf_counter() - begin)
-        mine, other = map(essence, found.values())
+        mine, other = map(essence, result.values())
         if mine != other:
             raise SystemExit(f"the answers differ:\n{mine}\n{other}")
     for program, values in times.items():
-        kept.add(question, program, "s", values)
+        chosen.add(question, program, "s", values)
     for program, url in (("Peakline", ours), ("XProf", theirs)):
         rates = [rate(lambda url=url: get(url("first")), 3, 8) for _ in range(3)]
-        kept.add("memory_profile of a session of 1 MB, warm, over HTTP", program, "1/s", rates)
+        chosen.add("memory_profile of a session of 1 MB, warm, over HTTP", program, "1/s", rates)
 
 
 def essence(answer: bytes) -> object:
@@ -236,7 +236,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3, help="first answers of each server")
     options = parser.parse_args()
 
-    kept = Measurements()
+    chosen = Measurements()
     with tempfile.TemporaryDirectory(dir=options.data) as folder:
         scratch = Path(folder)
         many, one = scratch / "many", scratch / "one"
@@ -247,14 +247,14 @@ def main() -> int:
             place = one / "plugins/profile" / session
             place.mkdir(parents=True)
             os.link(data, place / "vm.xplane.pb")
-        measure_start(small, scratch, max(options.repeats, _STARTS), kept)
-        measure_listing(many, kept)
+        measure_start(small, scratch, max(options.repeats, _STARTS), chosen)
+        measure_listing(many, chosen)
 
         grpc_port, http_port, peer_port, peer_grpc = (free_port() for _ in range(4))
         ours = f"http://127.0.0.1:{http_port}"
         theirs = f"http://127.0.0.1:{peer_port}/data/plugin/profile"
         with server(_serve(http_port, grpc_port, many, one), f"{ours}/healthz") as pid:
-            measure_grpc(grpc_port, many, one, kept)
+            measure_grpc(grpc_port, many, one, chosen)
             peer = [
                 options.peers.with_name("xprof"), "server", "--logdir", one,
                 "--port", str(peer_port), "--grpc_port", str(peer_grpc),
@@ -266,12 +266,12 @@ def main() -> int:
                     ),
                     lambda session: f"{theirs}/data?run={session}&tag=memory_profile&host=vm",
                     options.repeats,
-                    kept,
+                    chosen,
                 )
                 for program, number in (("Peakline", pid), ("XProf", peer_pid)):
                     used = [float(peak_bytes(number))]
-                    kept.add("peak memory of the server after all this", program, "bytes", used)
-    print(json.dumps(kept.rows))
+                    chosen.add("peak memory of the server after all this", program, "bytes", used)
+    print(json.dumps(chosen.rows))
     return 0
 
 

@@ -63,9 +63,9 @@ def measure_log(path: Path, megabytes: float = 200, runs: int = 5) -> Speed:
 
     def theirs() -> None:
         for line in some.split("\n")[:-1]:
-            found = record.search(line)
-            if found is not None:
-                text_format.Parse(found[2], schema.message(f"tensorflow.{found[1]}")())
+            result = record.search(line)
+            if result is not None:
+                text_format.Parse(result[2], schema.message(f"tensorflow.{result[1]}")())
 
     return Speed(
         text.size / 1e6,

@@ -114,8 +114,8 @@ class Bench:
             run = run_once([python, "-c", code, data, answer, tool, parameters])
             if run.exit_code:
                 raise SystemExit(f"{question.name}: {run.stderr.strip()[-2000:]}")
-            told = json.loads(answer.read_bytes()) if question.essence else None
-            return run, question.essence(told) if question.essence else None
+            result = json.loads(answer.read_bytes()) if question.essence else None
+            return run, question.essence(result) if question.essence else None
         finally:
             shutil.rmtree(folder)
 
@@ -178,8 +178,8 @@ QUESTIONS = (
 def _row(
     name: str, path: Path, question: Question, program: str, runs: list[Run]
 ) -> dict[str, Any]:
-    told = {"file": name, "bytes": path.stat().st_size, "tool": question.name, "program": program}
-    return told | asdict(summarise(runs))
+    result = {"file": name, "bytes": path.stat().st_size, "tool": question.name, "program": program}
+    return result | asdict(summarise(runs))
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ _QUESTION = "/api/sessions/big/tools/timeline?view="
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     """Seconds that ``work`` took, and what it returned."""
     begin = time.perf_counter()
-    found = work()
-    return time.perf_counter() - begin, found
+    result = work()
+    return time.perf_counter() - begin, result
 
 
 def viewports(first: int, last: int, shortest: int, count: int) -> list[tuple[int, int]]:
@@ -87,7 +87,7 @@ def in_process(path: Path, tiles: int) -> dict[str, Any]:
                 "whole_ms": 1000 * seconds,
                 "whole_items": tile.items,
             }
-        looking, found = timed(
+        looking, result = timed(
             lambda: search(timeline, "e", start_ps=first, end_ps=last + 1, width=1000)
         )
         return {
@@ -98,7 +98,7 @@ def in_process(path: Path, tiles: int) -> dict[str, Any]:
             "build_s": building,
             "index_bytes": timeline.nbytes,
             "search_s": looking,
-            "search_hits": found.total,
+            "search_hits": result.total,
             "tiles": drawn,
         }
 
@@ -145,10 +145,10 @@ def main() -> int:
     parser.add_argument("file", type=Path, help="an XSpace")
     parser.add_argument("--tiles", type=int, default=300, help="tiles of each kind")
     wanted = parser.parse_args()
-    told = {"file": wanted.file.name, "bytes": wanted.file.stat().st_size}
-    told |= in_process(wanted.file, wanted.tiles)
-    told |= {"http": over_http(wanted.file, wanted.tiles)}
-    print(json.dumps(told))
+    result = {"file": wanted.file.name, "bytes": wanted.file.stat().st_size}
+    result |= in_process(wanted.file, wanted.tiles)
+    result |= {"http": over_http(wanted.file, wanted.tiles)}
+    print(json.dumps(result))
     return 0
 
 

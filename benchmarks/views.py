@@ -127,14 +127,14 @@ def drive(side: str, port: int, view: str) -> dict[str, float]:
     address, drawn = shown
     base = f"http://127.0.0.1:{port}"
     url = f"{base}/#/{address}" if side == "Peakline" else f"{base}/data/plugin/profile/{address}"
-    found = {}
+    result = {}
     for turn in ("cold", "warm"):
         with browser() as page:
             begin = time.perf_counter()
             page.goto(url, wait_until="commit")
             _wait(page, drawn)
-            found[turn] = time.perf_counter() - begin
-    return found
+            result[turn] = time.perf_counter() - begin
+    return result
 
 
 def _wait(page: Page, drawn: str) -> None:
@@ -156,8 +156,8 @@ def _wait(page: Page, drawn: str) -> None:
 def measure(side: str, logdir: Path, peers: Path | None, view: str) -> dict[str, float]:
     """One repetition: a new server, a new browser."""
     with rested_server(side, logdir, peers) as port:
-        found: dict[str, float] = driven(__file__, side, str(port), view)
-    return found
+        result: dict[str, float] = driven(__file__, side, str(port), view)
+    return result
 
 
 def main() -> int:

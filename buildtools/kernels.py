@@ -213,10 +213,10 @@ def _imports(module: Path) -> Iterator[tuple[Path, list[str]]]:
     """What a module imports only when it is not compiled: the file, and the names."""
     for guard in ast.parse(module.read_text("utf-8")).body:
         if isinstance(guard, ast.If) and ast.unparse(guard.test) == "not cython.compiled":
-            for found in guard.body:
-                if isinstance(found, ast.ImportFrom) and found.module:
-                    file = ROOT / "src" / f"{found.module.replace('.', '/')}.py"
-                    yield file, [name.name for name in found.names]
+            for result in guard.body:
+                if isinstance(result, ast.ImportFrom) and result.module:
+                    file = ROOT / "src" / f"{result.module.replace('.', '/')}.py"
+                    yield file, [name.name for name in result.names]
 
 
 def _declaration(function: ast.FunctionDef) -> str:

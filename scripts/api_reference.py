@@ -40,21 +40,21 @@ def names_of(place: str) -> list[str]:
 
 
 def _is_own(module: Any, name: str) -> bool:
-    found = getattr(module, name)
-    return inspect.isclass(found) or inspect.isroutine(found)
+    result = getattr(module, name)
+    return inspect.isclass(result) or inspect.isroutine(result)
 
 
-def members_of(found: type) -> list[str]:
+def members_of(result: type) -> list[str]:
     """The public members of a class: of a `Profile` those that ``dir`` lists of one."""
     from peakline.api import PUBLIC, Profile
 
-    names = [name for name in dir(found) if not name.startswith("_") and name not in _INHERITED]
-    if found is Profile:
+    names = [name for name in dir(result) if not name.startswith("_") and name not in _INHERITED]
+    if result is Profile:
         return [name for name in names if name in PUBLIC]
-    if issubclass(found, BaseException):
+    if issubclass(result, BaseException):
         return []
-    fields = {one.name for one in dataclasses.fields(found)} if _is_data(found) else set()
-    own = set(dir(Sequence)) if issubclass(found, Sequence) else set()
+    fields = {one.name for one in dataclasses.fields(result)} if _is_data(result) else set()
+    own = set(dir(Sequence)) if issubclass(result, Sequence) else set()
     return [name for name in names if name not in fields | own]
 
 
@@ -85,40 +85,40 @@ def _place(place: str) -> Iterator[str]:
     yield from _text(module.__doc__)
     errors = []
     for name in sorted(names_of(place), key=str.lower):
-        found = getattr(module, name)
-        if inspect.isclass(found) and issubclass(found, BaseException):
-            errors.append((name, found))
+        result = getattr(module, name)
+        if inspect.isclass(result) and issubclass(result, BaseException):
+            errors.append((name, result))
         else:
-            yield from _entry(place, name, found)
+            yield from _entry(place, name, result)
     if errors:
         yield ""
         yield "### Errors"
         yield ""
         yield "| error | means | exit code of the verbs |"
         yield "|---|---|---:|"
-        for name, found in errors:
-            doc = " ".join((inspect.getdoc(found) or "").replace("``", "`").split())
-            yield f"| `{name}` | {doc.replace('|', chr(92) + '|')} | {_exit_code(found)} |"
+        for name, result in errors:
+            doc = " ".join((inspect.getdoc(result) or "").replace("``", "`").split())
+            yield f"| `{name}` | {doc.replace('|', chr(92) + '|')} | {_exit_code(result)} |"
 
 
-def _exit_code(found: Any) -> str:
-    return str(getattr(found, "exit_code", ""))
+def _exit_code(result: Any) -> str:
+    return str(getattr(result, "exit_code", ""))
 
 
-def _entry(place: str, name: str, found: Any) -> Iterator[str]:
+def _entry(place: str, name: str, result: Any) -> Iterator[str]:
     yield ""
     yield f"### {place}.{name}"
     yield ""
-    if not inspect.isclass(found):
-        yield from _signature(name, found)
-        yield from _text(inspect.getdoc(found))
+    if not inspect.isclass(result):
+        yield from _signature(name, result)
+        yield from _text(inspect.getdoc(result))
         return
-    if _is_made_by_users(found):
-        yield from _signature(name, found)
-    yield from _text(inspect.getdoc(found))
-    if _is_data(found):
+    if _is_made_by_users(result):
+        yield from _signature(name, result)
+    yield from _text(inspect.getdoc(result))
+    if _is_data(result):
         fields = [
-            one for one in dataclasses.fields(found) if one.repr and not one.name.startswith("_")
+            one for one in dataclasses.fields(result) if one.repr and not one.name.startswith("_")
         ]
         yield ""
         yield "| field | type |"
@@ -126,31 +126,31 @@ def _entry(place: str, name: str, found: Any) -> Iterator[str]:
         for one in fields:
             kind = one.type if isinstance(one.type, str) else getattr(one.type, "__name__", "")
             yield f"| `{one.name}` | `{kind}` |".replace(" | None`", r" \| None`")
-    for member in members_of(found):
-        value = inspect.getattr_static(found, member)
+    for member in members_of(result):
+        value = inspect.getattr_static(result, member)
         yield ""
         yield f"#### {name}.{member}"
         yield ""
         if callable(getattr(value, "__func__", value)) and not isinstance(value, property):
-            yield from _signature(member, getattr(found, member), is_method=True)
-        yield from _text(inspect.getdoc(getattr(found, member, value)) or inspect.getdoc(value))
+            yield from _signature(member, getattr(result, member), is_method=True)
+        yield from _text(inspect.getdoc(getattr(result, member, value)) or inspect.getdoc(value))
 
 
-def _is_made_by_users(found: type) -> bool:
+def _is_made_by_users(result: type) -> bool:
     """Whether it is a class that users call."""
-    return found.__name__ in {
+    return result.__name__ in {
         "CaptureRequest", "MemoryLog", "Repository", "Target", "Tensor", "WorkerLocks",
     }  # fmt: skip
 
 
-def _is_data(found: type) -> bool:
-    return dataclasses.is_dataclass(found)
+def _is_data(result: type) -> bool:
+    return dataclasses.is_dataclass(result)
 
 
-def _signature(name: str, found: Any, *, is_method: bool = False) -> Iterator[str]:
+def _signature(name: str, results: Any, *, is_method: bool = False) -> Iterator[str]:
     """The call, on one line where it has room."""
     try:
-        signature = inspect.signature(found)
+        signature = inspect.signature(results)
     except (TypeError, ValueError):
         return
     parameters = [*signature.parameters.values()]
@@ -165,7 +165,7 @@ def _signature(name: str, found: Any, *, is_method: bool = False) -> Iterator[st
         texts.append(_parameter(one))
         last = one.kind
     result = _annotation(signature.return_annotation)
-    result = f" -> {result}" if result and not inspect.isclass(found) else ""
+    result = f" -> {result}" if result and not inspect.isclass(results) else ""
     call = f"{name}({', '.join(texts)}){result}"
     if len(call) > _LONG:
         call = f"{name}(\n" + "".join(f"    {text},\n" for text in texts) + f"){result}"

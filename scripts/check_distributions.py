@@ -21,14 +21,14 @@ _MADE = ("PKG-INFO", "setup.cfg", "src/peakline.egg-info/")
 
 def files_of_source(sdist: Path) -> dict[str, bytes]:
     """The files of a source distribution by their places in the repository."""
-    found = {}
+    result = {}
     with tarfile.open(sdist) as archive:
         for member in archive:
             name = str(PurePosixPath(*PurePosixPath(member.name).parts[1:]))
             content = archive.extractfile(member)
             if content is not None and not name.startswith(_MADE):
-                found[name] = content.read()
-    return found
+                result[name] = content.read()
+    return result
 
 
 def files_of_wheel(wheel: Path) -> dict[str, bytes]:

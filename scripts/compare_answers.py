@@ -130,13 +130,13 @@ def main() -> int:
                 side.send([name, *map(str, paths), *options])
             before, after = (document(side.receive()) for side in sides)
             compared += 1
-            found = list(differences(before, after))
-            differing += bool(found)
-            for place, *values in found[:SHOWN]:
+            result = list(differences(before, after))
+            differing += bool(result)
+            for place, *values in result[:SHOWN]:
                 texts = (json.dumps(value)[:200] for value in values)
                 print(f"{path}: {verb}: {place}:", *texts, sep="\n    ")
-            if len(found) > SHOWN:
-                print(f"{path}: {verb}: {len(found) - SHOWN} more differences")
+            if len(result) > SHOWN:
+                print(f"{path}: {verb}: {len(result) - SHOWN} more differences")
     print(f"{compared:,} answers about {len(files):,} files compared, {differing:,} differ")
     return 1 if differing else 0
 

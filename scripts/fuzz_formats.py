@@ -63,14 +63,14 @@ def main() -> int:
     faulthandler.enable()
     run = _Run(options.seed, options.failures, chosen)
     failed = run.whole_ones_fail()
-    start, told = time.monotonic(), 0.0
+    start, result = time.monotonic(), 0.0
     done, spent = 0, 0.0
     while done < options.mutants and spent < options.seconds and failed < _TOO_MANY:
         failed += not run.passes(options.first + done)
         done += 1
         spent = time.monotonic() - start
-        if spent - told > 10:
-            told = spent
+        if spent - result > 10:
+            result = spent
             _tell(f"{done} mutants, {done / spent:.1f}/s, {failed} failed")
     _tell(f"seed {options.seed}: {done} mutants, {run.answered} answered, {failed} failed")
     return int(failed > 0)
@@ -93,7 +93,7 @@ def _options() -> argparse.Namespace:
 def _more_samples(folder: Path) -> list[Sample]:
     from tests.formats.format_samples import Sample
 
-    found = []
+    result = []
     for path in sorted(folder.rglob("*")):
         if not path.is_file():
             continue
@@ -102,8 +102,8 @@ def _more_samples(folder: Path) -> list[Sample]:
             data = gzip.decompress(data)
         if len(data) <= _LARGEST_SAMPLE:
             is_text = b"\0" not in data[:4096]
-            found.append(Sample(path.name, "", data, "text" if is_text else "bytes"))
-    return found
+            result.append(Sample(path.name, "", data, "text" if is_text else "bytes"))
+    return result
 
 
 class _Run:

@@ -46,7 +46,7 @@ def main() -> int:
 
     # An access outside the buffer ends the process; this says where it was.
     faulthandler.enable()
-    failed, start, told = 0, time.monotonic(), 0.0
+    failed, start, result = 0, time.monotonic(), 0.0
     with tempfile.TemporaryDirectory() as folder:
         fuzzer = Fuzzer(options.seed, _ROOT / "tests" / "data" / "sessions", Path(folder))
         done = spent = 0
@@ -54,8 +54,8 @@ def main() -> int:
             failed += not _passes(fuzzer, options.first + done, options.failures)
             done += 1
             spent = time.monotonic() - start
-            if spent - told > 10:
-                told = spent
+            if spent - result > 10:
+                result = spent
                 _tell(f"{done} mutants, {done / spent:.0f}/s, {failed} failed")
     _tell(f"seed {options.seed}: {done} mutants, {failed} failed")
     return int(failed > 0)

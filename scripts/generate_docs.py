@@ -85,18 +85,18 @@ def views_page() -> Iterator[str]:
     yield "(`Profile.views`). Rows come in an order that begins with what matters most; a query may"
     yield "choose another."
     for name in sorted(view_names()):
-        found = view(name)
+        result = view(name)
         yield ""
         yield f"## {name}"
         yield ""
-        yield found.doc
+        yield result.doc
         yield ""
-        tables = ", ".join(f"[{table}](tables.md#{table})" for table in sorted(found.needs))
-        yield f"Over {tables}. Units: {found.units}"
+        tables = ", ".join(f"[{table}](tables.md#{table})" for table in sorted(result.needs))
+        yield f"Over {tables}. Units: {result.units}"
         yield ""
         yield "| column | type | null | meaning |"
         yield "|---|---|---|---|"
-        for column in found.columns:
+        for column in result.columns:
             null = "yes" if column.nullable else ""
             yield f"| `{column.name}` | {column.type} | {null} | {_cell(column.doc)} |"
 
@@ -145,8 +145,8 @@ def _options(command: click.Command) -> Iterator[str]:
     for parameter in command.params:
         names = ", ".join(f"`{name}`" for name in _spellings(parameter))
         default = parameter.to_info_dict()["default"]
-        told = "required" if parameter.required else _value(default)
-        yield f"| {_cell(names)} | {told} | {_cell(parameter.help or '')} |"
+        result = "required" if parameter.required else _value(default)
+        yield f"| {_cell(names)} | {result} | {_cell(parameter.help or '')} |"
 
 
 def _spellings(parameter: click.Parameter) -> list[str]:
@@ -248,12 +248,12 @@ _END = "<!-- end of kinds -->"
 def findings_page(name: str, about: str) -> Iterator[str]:
     """The page as it is, with the kinds of findings between its marks."""
     before, _, rest = (DOCS / name).read_text().partition(f"{_KINDS}\n")
-    told = [kind for kind in kinds().values() if kind.about == about]
+    result = [kind for kind in kinds().values() if kind.about == about]
     yield f"{before}{_KINDS}"
     yield ""
     yield "| kind | severity | says | would save |"
     yield "|---|---|---|---|"
-    for kind in told:
+    for kind in result:
         saves = f"`{kind.saves}`" if kind.saves else ""
         says = kind.doc.strip().partition("\n\n")[0]
         grave = f"info, {kind.severity} from {kind.much:.0%}" if kind.much else kind.severity
@@ -264,7 +264,7 @@ def findings_page(name: str, about: str) -> Iterator[str]:
     yield ""
     yield "| kind | numbers |"
     yield "|---|---|"
-    for kind in told:
+    for kind in result:
         numbers = (
             f"`{name}`" if one.heading == COMMON.get(name) else f"`{name}` ({one.heading})"
             for name, one in kind.columns.items()

@@ -97,11 +97,11 @@ def write_stub(descriptors: bytes) -> str:
     for file in FileDescriptorSet.FromString(descriptors).file:
         pool.AddSerializedFile(file.SerializeToString())
         added = pool.FindFileByName(file.name)
-        found: list[Descriptor | EnumDescriptor] = [
+        result: list[Descriptor | EnumDescriptor] = [
             *added.enum_types_by_name.values(),
             *added.message_types_by_name.values(),
         ]
-        for top in found:
+        for top in result:
             name = _path(top)
             if name in tops:
                 raise SystemExit(f"two top-level types are named {name}")

@@ -41,18 +41,20 @@ def times_of(path: Path) -> Times:
 
 def complaints(times: Times, budget: dict[str, float]) -> list[str]:
     """What is over its budget, in words."""
-    found = []
+    result = []
     if sum(budget.values()) > MOST:
-        found.append(f"the budgets are {sum(budget.values()):.0f} s in all, more than {MOST:.0f} s")
+        result.append(
+            f"the budgets are {sum(budget.values()):.0f} s in all, more than {MOST:.0f} s"
+        )
     for folder, tests in sorted(times.items()):
         spent = sum(seconds for seconds, _ in tests)
         if folder not in budget:
-            found.append(f"tests/{folder} took {spent:.0f} s and has no budget")
+            result.append(f"tests/{folder} took {spent:.0f} s and has no budget")
         elif spent > TOLERANCE * budget[folder]:
-            found.append(f"tests/{folder} took {spent:.0f} s, its budget is {budget[folder]:g} s:")
+            result.append(f"tests/{folder} took {spent:.0f} s, its budget is {budget[folder]:g} s:")
             slowest = sorted(tests, reverse=True)[:SHOWN]
-            found += [f"  {seconds:.1f} s  {name}" for seconds, name in slowest]
-    return found
+            result += [f"  {seconds:.1f} s  {name}" for seconds, name in slowest]
+    return result
 
 
 def main() -> int:
@@ -65,10 +67,10 @@ def main() -> int:
         known = budget.get(folder, 0)
         print(f"{spent[folder]:7.1f} {known:7g}  {folder} ({len(times[folder])} tests)")
     print(f"{sum(spent.values()):7.1f} {sum(budget.values()):7g}  in all, at most {MOST:.0f}")
-    found = complaints(times, budget)
-    for line in found:
+    result = complaints(times, budget)
+    for line in result:
         print(line, file=sys.stderr)
-    return int(bool(found))
+    return int(bool(result))
 
 
 if __name__ == "__main__":

@@ -75,8 +75,8 @@ class TestOneProfile:
 
     @pytest.fixture
     def profile(self):
-        with peakline.open(str(files("peakline") / "demo")) as found:
-            yield found
+        with peakline.open(str(files("peakline") / "demo")) as result:
+            yield result
 
     def test_steps(self, profile):
         steps = profile.steps()
@@ -128,15 +128,15 @@ def reference(root):
 @pytest.fixture(scope="module")
 def entries(reference):
     """Each public name with its object: ``peakline.Profile``, ``peakline.Profile.sql``."""
-    found = {}
+    result = {}
     for place in reference.PLACES:
         module = import_module(place)
         for name in reference.names_of(place):
-            found[f"{place}.{name}"] = value = getattr(module, name)
+            result[f"{place}.{name}"] = value = getattr(module, name)
             if inspect.isclass(value):
                 for member in reference.members_of(value):
-                    found[f"{place}.{name}.{member}"] = inspect.getattr_static(value, member)
-    return found
+                    result[f"{place}.{name}.{member}"] = inspect.getattr_static(value, member)
+    return result
 
 
 def test_every_public_name_is_on_the_page_and_has_a_docstring(entries, root):

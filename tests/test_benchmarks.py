@@ -173,7 +173,7 @@ def test_a_section_says_when_and_of_what_it_was_measured(run, keep):
 
 def test_a_part_without_a_browser_is_left_out_and_its_numbers_stay(root, tmp_path, keep):
     keep("page", {"file": "f", "bytes": 1, "browser": "b", "rows": []}, commit="of-before")
-    told = subprocess.run(
+    result = subprocess.run(
         [
             sys.executable,
             root / "benchmarks/run.py",
@@ -184,7 +184,7 @@ def test_a_part_without_a_browser_is_left_out_and_its_numbers_stay(root, tmp_pat
         capture_output=True,
         text=True,
     )
-    assert told.stdout.startswith("page: left out, ")
+    assert result.stdout.startswith("page: left out, ")
     assert "at commit of-before by" in (tmp_path / "RESULTS.md").read_text()
 
 

@@ -24,9 +24,9 @@ _WHOLE = re.DOTALL | re.MULTILINE
 
 def _section(page: str, title: str) -> str:
     """The part of a page under the heading ``## title``."""
-    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
-    assert found, f"no heading {title!r}"
-    return found.group(1)
+    result = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    assert result, f"no heading {title!r}"
+    return result.group(1)
 
 
 def _commands():
@@ -85,10 +85,10 @@ def test_every_verb_is_in_the_interfaces_and_the_readme(page):
 
 @each_row("name", kinds())
 def test_every_kind_of_finding_has_a_section(page, name):
-    found = re.search(rf"^### `{name}`\n(.*?)(?=^##|^# |\Z)", page("docs/findings.md"), _WHOLE)
-    assert found, f"no section about {name}"
-    assert re.search(r"^> \S", found.group(1), re.MULTILINE), "no example"
-    bullets = re.findall(r"^- \*\*(\w+)\*\*: ", found.group(1), re.MULTILINE)
+    result = re.search(rf"^### `{name}`\n(.*?)(?=^##|^# |\Z)", page("docs/findings.md"), _WHOLE)
+    assert result, f"no section about {name}"
+    assert re.search(r"^> \S", result.group(1), re.MULTILINE), "no example"
+    bullets = re.findall(r"^- \*\*(\w+)\*\*: ", result.group(1), re.MULTILINE)
     assert bullets == ["From", "Silent", "TensorFlow", "JAX", "PyTorch"]
 
 
@@ -202,9 +202,9 @@ def _lines(root):
     for path in [*root.glob("*.md"), *sorted((root / "docs").rglob("*.md"))]:
         fence = None
         for line in path.read_text("utf-8").splitlines():
-            found = re.match(r" *```(\w*)", line)
-            if found:
-                fence = found[1] if fence is None else None
+            result = re.match(r" *```(\w*)", line)
+            if result:
+                fence = result[1] if fence is None else None
             elif fence is not None or line.startswith("    "):
                 yield path.name, line, fence
 
@@ -231,8 +231,8 @@ def test_what_a_page_shows_of_a_terminal_is_what_its_last_command_printed(root):
     for path in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
         text = "" if path.name in generated else path.read_text("utf-8")
         printed = re.findall(r"(?<=^```text\n).*", text, re.MULTILINE)
-        found = [one.printed.partition("\n")[0] for one in blocks(text) if one.printed is not None]
-        alone += [f"{path.name}: {line}" for line in printed if line not in found]
+        result = [one.printed.partition("\n")[0] for one in blocks(text) if one.printed is not None]
+        alone += [f"{path.name}: {line}" for line in printed if line not in result]
     assert alone == []
 
 
@@ -294,8 +294,8 @@ def test_every_import_of_the_docs_works_and_is_of_a_public_place(root, page):
     assert {"peakline", "peakline.figures"} <= places
     private = []
     for name, line in lines:
-        found = re.fullmatch(r"from ([\w.]+) import (.*)|import ([\w.]+)(?: as \w+)?", line)
-        place, names = found[1] or found[3], (found[2] or "").split(", ")
+        result = re.fullmatch(r"from ([\w.]+) import (.*)|import ([\w.]+)(?: as \w+)?", line)
+        place, names = result[1] or result[3], (result[2] or "").split(", ")
         modules = {place, *(f"{place}.{one}" for one in names)} if place == "peakline" else {place}
         listed = import_module(place).__all__
         is_public = all(one in listed or f"{place}.{one}" in places for one in names if one)

@@ -50,9 +50,9 @@ def test_parameters_are_values_by_place_and_by_name(profile, limit):
     ],
 )
 def test_wrong_parameters_are_one_line(profile, limit, query, parameters, error, says):
-    with pytest.raises(error, match=says.replace("(", r"\(")) as found:
+    with pytest.raises(error, match=says.replace("(", r"\(")) as result:
         profile.sql(query, parameters, memory_limit_bytes=limit)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(result.value)
 
 
 def test_pandas_has_whole_numbers_and_categories(profile):
@@ -95,7 +95,7 @@ def test_answers_have_their_rows(profile):
     assert profile.time().to_arrow().num_rows == profile.steps().rows == 16
     path = profile.critical_path()
     assert sum(path.to_arrow()["busy_ps"].to_pylist()) == path.busy_ps
-    found = shared(DATA / "programs" / "leak_list.xplane.pb.gz").findings()
-    assert found.to_arrow()["title"].to_pylist() == [one.title for one in found]
-    assert [*found[:1]] == [found[0]]
-    assert found[0].to_arrow().num_rows == len(found[0].table)
+    result = shared(DATA / "programs" / "leak_list.xplane.pb.gz").findings()
+    assert result.to_arrow()["title"].to_pylist() == [one.title for one in result]
+    assert [*result[:1]] == [result[0]]
+    assert result[0].to_arrow().num_rows == len(result[0].table)

@@ -249,10 +249,10 @@ def test_both_forms_read_alike(tmp_path_factory, calls):
                 getattr(log, f"record_{kind}")(*arguments, thread_id=0, **more)
         with peakline.open(str(path)) as profile:
             tables = ("log_records", "allocator_events", "tensor_outputs", "steps")
-            found = [profile.columns(name).to_pylist() for name in tables]
+            result = [profile.columns(name).to_pylist() for name in tables]
         # The text form does not keep the thread.
-        found[0] = [row | {"thread": None} for row in found[0]]
-        answers.append(found)
+        result[0] = [row | {"thread": None} for row in result[0]]
+        answers.append(result)
     assert answers[0] == answers[1]
     kinds = [record["message"] for record in answers[0][0][1:]]
     assert [kind.removeprefix("MemoryLog") for kind in kinds] == [

@@ -44,9 +44,9 @@ def test_upstream_rows(upstream):
         for row in upstream["activeAllocations"]
     ]
     assert rows == [("-1", "0", "1"), ("-2", "1", "1"), ("0", "-1", "1")]
-    (kept,) = upstream["memoryProfileSnapshots"]
-    assert kept["activityMetadata"]["tfOpName"] == "mul_grad/Sum"
-    assert kept["activityMetadata"]["dataType"] == "int64"
+    (chosen,) = upstream["memoryProfileSnapshots"]
+    assert chosen["activityMetadata"]["tfOpName"] == "mul_grad/Sum"
+    assert chosen["activityMetadata"]["dataType"] == "int64"
     special = [
         (allocation["tfOpName"], allocation["allocationBytes"])
         for allocation in upstream["specialAllocations"]
@@ -163,8 +163,8 @@ def test_odd_traces_are_read_as_they_were_made(seed):
     assert {key: work.copies_ps for key, work in devices.items()} == made.copies_ps
     assert trace.first_ps == made.first_ps
     assert (trace.kernels(), trace.ops()) == (made.kernels, made.ops)
-    found = [(step.shown, step.start_ps, step.end_ps, step.is_cut_off) for step in trace.steps()]
-    assert sorted(found) == made.steps
+    result = [(step.shown, step.start_ps, step.end_ps, step.is_cut_off) for step in trace.steps()]
+    assert sorted(result) == made.steps
 
 
 def test_every_oddity_occurs():

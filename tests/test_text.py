@@ -74,9 +74,9 @@ def test_shares_of_a_whole_add_up_as_printed(parts, decimals, shares):
 @given(st.lists(st.integers(0, 10**18), min_size=1, max_size=40), st.integers(0, 2))
 def test_no_share_is_a_unit_away_from_what_it_is(parts, decimals):
     whole = max(sum(parts), 1)
-    told = [Fraction(text.rstrip("%")) for text in shares_text(parts, decimals)]
-    assert sum(told) == (100 if sum(parts) else 0)
-    for part, share in zip(parts, told, strict=True):
+    result = [Fraction(text.rstrip("%")) for text in shares_text(parts, decimals)]
+    assert sum(result) == (100 if sum(parts) else 0)
+    for part, share in zip(parts, result, strict=True):
         assert abs(share - Fraction(100 * part, whole)) < Fraction(1, 10**decimals)
 
 

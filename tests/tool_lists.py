@@ -5,9 +5,9 @@ from peakline.tools import find_tool, tool_names
 
 def tools_for(*tables: str) -> list[str]:
     """The tools that have something to show where these tables do; a look at GPUs finds none."""
-    found = [(name, find_tool(name)) for name in tool_names()]
+    result = [(name, find_tool(name)) for name in tool_names()]
     return [
-        name for name, tool in found if tool.may_support(frozenset(tables)) and tool.looks is None
+        name for name, tool in result if tool.may_support(frozenset(tables)) and tool.looks is None
     ]
 
 

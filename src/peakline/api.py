@@ -302,7 +302,7 @@ class Repository(Shown):
 
     def sessions(self) -> list[Session]:
         """The sessions, newest first; raises NotFoundError or InputError."""
-        return [Session(found, self._engine) for found in self._layout.sessions()]
+        return [Session(result, self._engine) for result in self._layout.sessions()]
 
     def session(self, session_id: str) -> Session:
         """One session, a nested run's too (``train/ID``); raises NotFoundError that lists them."""

@@ -52,8 +52,8 @@ def listed(package: str) -> Callable[[], list[str]]:
     """The ``__dir__`` of ``package``: its public names, and Python's own."""
 
     def names() -> list[str]:
-        found = vars(sys.modules[package])
-        return sorted({*found["__all__"], *(name for name in found if _DUNDER.fullmatch(name))})
+        result = vars(sys.modules[package])
+        return sorted({*result["__all__"], *(name for name in result if _DUNDER.fullmatch(name))})
 
     return names
 

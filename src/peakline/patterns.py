@@ -58,7 +58,7 @@ def _each(pattern: str, names: Sequence[str]) -> BoolArray:
     import pyarrow as pa
     from pyarrow import compute
 
-    found = np.zeros(len(names), np.bool_)
+    result = np.zeros(len(names), np.bool_)
     start, size = 0, _FIRST_BATCH
     while start < len(names):
         check_deadline()
@@ -69,11 +69,11 @@ def _each(pattern: str, names: Sequence[str]) -> BoolArray:
         except pa.ArrowInvalid as error:
             # One that just compiled, and does not with its ends.
             raise UsageError(f"{pattern!r:.80} is no RE2 expression: {_reason(error)}") from None
-        found[start : start + len(batch)] = hits.to_numpy(zero_copy_only=False)
+        result[start : start + len(batch)] = hits.to_numpy(zero_copy_only=False)
         start += len(batch)
         if time.monotonic() - begin < _SHORT_S:
             size = min(2 * size, _LARGEST_BATCH)
-    return found
+    return result
 
 
 def _array(names: Sequence[str]) -> pa.Array:

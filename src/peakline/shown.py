@@ -105,19 +105,19 @@ class Several(Shown, Tabular, tuple[_One_co, ...]):
 def several(value: object, *names: str) -> None:
     """Make `Several` of the fields ``names`` of a frozen dataclass, which hold tuples."""
     for name in names:
-        found = getattr(value, name)
-        if not isinstance(found, Several):
-            object.__setattr__(value, name, Several(found))
+        result = getattr(value, name)
+        if not isinstance(result, Several):
+            object.__setattr__(value, name, Several(result))
 
 
 def _row_of(value: Any) -> dict[str, Any]:
     if hasattr(value, "as_json"):
-        found = value.as_json()
+        result = value.as_json()
     else:
-        found = {one.name: getattr(value, one.name) for one in fields(value)}
+        result = {one.name: getattr(value, one.name) for one in fields(value)}
     return {
         name: one
-        for name, one in found.items()
+        for name, one in result.items()
         if not isinstance(one, list | tuple) and (not hasattr(one, "__dict__") or one is None)
     }
 
@@ -135,17 +135,17 @@ def fields_text(value: object) -> str:
     """The fields of a dataclass: numbers and short texts as they are, the length of all else."""
     if not is_dataclass(value):
         return ""
-    found: list[str] = []
+    result: list[str] = []
     room = _LONGEST - len(type(value).__name__) - 8
     for field in fields(value):
         if not field.repr or field.name.startswith("_"):
             continue
         text = _field_text(field.name, getattr(value, field.name))
-        if text and sum(map(len, found)) + 2 * len(found) + len(text) > room:
-            found.append("...")
+        if text and sum(map(len, result)) + 2 * len(result) + len(text) > room:
+            result.append("...")
             break
-        found += [text] if text else []
-    return ", ".join(found)
+        result += [text] if text else []
+    return ", ".join(result)
 
 
 def _field_text(name: str, value: object) -> str:
@@ -197,15 +197,15 @@ def pandas_of(table: pa.Table) -> pd.DataFrame:
     import pyarrow as pa
 
     pandas, table = library("pandas"), _with_integers(table)
-    found = table.to_pandas()
+    result = table.to_pandas()
     for place, field in enumerate(table.schema):
         column = table.column(place)
         if pa.types.is_integer(field.type) and column.null_count:
             # By default they would be doubles, which have no 64 bits for a whole number.
             name = str(field.type).replace("i", "I").replace("uI", "UI")
             kinds = {field.type: pandas.api.types.pandas_dtype(name)}
-            found.isetitem(place, column.to_pandas(types_mapper=kinds.get))
-    return cast("pd.DataFrame", found)
+            result.isetitem(place, column.to_pandas(types_mapper=kinds.get))
+    return cast("pd.DataFrame", result)
 
 
 def polars_of(table: pa.Table) -> pl.DataFrame:

@@ -37,16 +37,18 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     by_folded: dict[str, str] = {}
     for one in islice(known, _COMPARED):
         by_folded.setdefault(one[:_LONGEST].casefold(), one)
-    found = get_close_matches(wanted, by_folded, _SUGGESTED, _NEAR)
+    result = get_close_matches(wanted, by_folded, _SUGGESTED, _NEAR)
     if len(wanted) <= _FEW:
-        found = [one for one in by_folded if _is_slip(one, wanted)][:_SUGGESTED]
-    likeness = [SequenceMatcher(None, one, wanted).ratio() for one in found]
-    found = [one for one, like in zip(found, likeness, strict=True) if like > likeness[0] - _WORSE]
+        result = [one for one in by_folded if _is_slip(one, wanted)][:_SUGGESTED]
+    likeness = [SequenceMatcher(None, one, wanted).ratio() for one in result]
+    result = [
+        one for one, like in zip(result, likeness, strict=True) if like > likeness[0] - _WORSE
+    ]
     if len(wanted) > 2:
         parts = [folded for folded in by_folded if wanted in folded]
         if len(parts) <= _SUGGESTED:
-            found += [part for part in parts if part not in found]
-    return [by_folded[folded] for folded in found[:_SUGGESTED]]
+            result += [part for part in parts if part not in result]
+    return [by_folded[folded] for folded in result[:_SUGGESTED]]
 
 
 def _is_slip(one: str, other: str) -> bool:

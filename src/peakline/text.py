@@ -43,10 +43,10 @@ def parse_size(text: str) -> int:
 
 def parse_duration(text: str) -> int:
     """A time such as 500ms, 2s, 1.5min or 1h in milliseconds; UsageError for anything else."""
-    found = _picoseconds(text)
-    if found is None:
+    result = _picoseconds(text)
+    if result is None:
         raise UsageError(f"{text!r} is no time; write 500ms, 2s, 5min or 1h")
-    return found // _UNIT_PS["ms"]
+    return result // _UNIT_PS["ms"]
 
 
 def parse_time(text: str) -> int:
@@ -54,10 +54,10 @@ def parse_time(text: str) -> int:
 
     It counts from the start of the profile, as all times that Peakline shows.
     """
-    found = _picoseconds(text)
-    if found is None:
+    result = _picoseconds(text)
+    if result is None:
         raise UsageError(f"{text!r:.80} is no time; write 12.5ms, 1.2s or 827750630000ps")
-    return min(found, _LONGEST_PS)
+    return min(result, _LONGEST_PS)
 
 
 def _picoseconds(text: str) -> int | None:
@@ -128,11 +128,11 @@ def shares_text(parts: Sequence[int], decimals: int = 1) -> list[str]:
     whole, units = sum(parts), 100 * 10**decimals
     if whole <= 0:
         return [f"{0:.{decimals}%}"] * len(parts)
-    found = [part * units // whole for part in parts]
+    result = [part * units // whole for part in parts]
     order = sorted(range(len(parts)), key=lambda k: -(parts[k] * units % whole))
-    for k in order[: units - sum(found)]:
-        found[k] += 1
-    return [f"{share / 10**decimals:.{decimals}f}%" for share in found]
+    for k in order[: units - sum(result)]:
+        result[k] += 1
+    return [f"{share / 10**decimals:.{decimals}f}%" for share in result]
 
 
 def time_text(picoseconds: int) -> str:

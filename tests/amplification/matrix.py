@@ -26,13 +26,13 @@ _MUCH_BYTES, _MUCH_S = 100_000_000, 1.0
 
 def cases() -> dict[str, Case]:
     """By ``FORMAT.CASE``: every public function of the modules of `cases`."""
-    found = {}
+    result = {}
     for path in sorted(CASES.glob("[a-z]*.py")):
         module = import_module(f"tests.amplification.cases.{path.stem}")
         for name, made in vars(module).items():
             if callable(made) and made.__module__ == module.__name__ and name[0] != "_":
-                found[f"{path.stem}.{name}"] = made
-    return found
+                result[f"{path.stem}.{name}"] = made
+    return result
 
 
 class Measuring:
@@ -58,12 +58,12 @@ class Measuring:
         self._process.stdout.close()
         self._process.wait()
 
-    def measured(self, asked: Iterable[list[str]]) -> list[dict[str, Any]]:
+    def measured(self, request: Iterable[list[str]]) -> list[dict[str, Any]]:
         """What each question took, and how it ended."""
-        asked = list(asked)
-        self._process.stdin.write(json.dumps({"questions": asked, **self._limits}) + "\n")
+        request = list(request)
+        self._process.stdin.write(json.dumps({"questions": request, **self._limits}) + "\n")
         self._process.stdin.flush()
-        return [json.loads(self._process.stdout.readline()) for _ in asked]
+        return [json.loads(self._process.stdout.readline()) for _ in request]
 
 
 def write(path: Path, data: bytes | dict[str, bytes], *, packed: bool = False) -> None:
@@ -96,7 +96,7 @@ def measured(
     measuring: Measuring,
     names: Iterable[str],
     size: int,
-    asked: list[tuple[str, ...]],
+    request: list[tuple[str, ...]],
     *,
     packed: bool = False,
 ) -> Iterator[Took]:
@@ -108,11 +108,11 @@ def measured(
     base = measuring.measured([["--version"]])[0]["peak_bytes"]
     with tempfile.TemporaryDirectory() as folder:
         place = {FILE: f"{folder}/worst", OUT: f"{folder}/out"}
-        filled = [[place.get(word, word) for word in question] for question in asked]
+        filled = [[place.get(word, word) for word in question] for question in request]
         for name in names:
             write(Path(place[FILE]), made[name](size), packed=packed)
             for question, words, took in zip(
-                asked, filled, measuring.measured(filled), strict=True
+                request, filled, measuring.measured(filled), strict=True
             ):
                 most = took["peak_bytes"] - base
                 if took["seconds"] > _MUCH_S or most > _MUCH_BYTES:
@@ -134,13 +134,13 @@ def main() -> None:
     parser.add_argument("--broad", action="store_true", help="fewer questions")
     parser.add_argument("--gzip", action="store_true", help="as gzip files")
     options = parser.parse_args()
-    asked = [
+    request = [
         q for q in (broad() if options.broad else questions()) if options.question in " ".join(q)
     ]
     chosen = [name for name in cases() if any(one in name for one in options.only.split(","))]
     worst: dict[str, tuple[int, float]] = {}
     with Measuring() as measuring:
-        for took in measured(measuring, chosen, options.size, asked, packed=options.gzip):
+        for took in measured(measuring, chosen, options.size, request, packed=options.gzip):
             most = worst.get(took.case, (0, 0.0))
             worst[took.case] = max(most[0], took.bytes), max(most[1], took.seconds)
             if took.bytes > _MUCH_BYTES or took.seconds > _MUCH_S or took.code not in range(4):

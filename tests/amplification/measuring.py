@@ -40,11 +40,11 @@ def main() -> None:
         wanted = json.loads(line)
         left = wanted["questions"]
         while left:
-            found = _answered(left, wanted["bytes"], wanted["seconds"])
-            for one in found:
+            result = _answered(left, wanted["bytes"], wanted["seconds"])
+            for one in result:
                 sys.stdout.write(json.dumps(one) + "\n")
                 sys.stdout.flush()
-            left = left[len(found) :]
+            left = left[len(result) :]
 
 
 def _import_all() -> None:
@@ -58,30 +58,32 @@ def _import_all() -> None:
 
 def _answered(questions: list[list[str]], most: int, seconds: int) -> list[dict[str, Any]]:
     """What the first questions took: all of them, or those up to the first that ended a process."""
-    with tempfile.TemporaryFile("w+") as told, tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile("w+") as answer, tempfile.TemporaryFile() as said:
         child = os.fork()
         if not child:
             with contextlib.suppress(BaseException):
                 _limit_memory(most)
                 for words in questions:
                     print(
-                        json.dumps(_measured(words, seconds, said.fileno())), file=told, flush=True
+                        json.dumps(_measured(words, seconds, said.fileno())),
+                        file=answer,
+                        flush=True,
                     )
                 os._exit(0)
             os._exit(99)
         _, status, usage = os.wait4(child, 0)
-        told.seek(0)
-        found = [json.loads(line) for line in told]
-        if len(found) == len(questions):
-            return found
-        spent = usage.ru_utime + usage.ru_stime - sum(one["seconds"] for one in found)
+        answer.seek(0)
+        result = [json.loads(line) for line in answer]
+        if len(result) == len(questions):
+            return result
+        spent = usage.ru_utime + usage.ru_stime - sum(one["seconds"] for one in result)
         ended = {
             "peak_bytes": usage.ru_maxrss * 1024,
             "seconds": round(spent, 3),
             "code": os.waitstatus_to_exitcode(status),
             "said": "",
         }
-        return [*found, ended]
+        return [*result, ended]
 
 
 def _limit_memory(most: int) -> None:

@@ -85,8 +85,8 @@ _LETTERS = "a1 _./:A(-\n[<{\"'\\,=%$#@!~^&*+;?|`)]>}\t\0é"
 
 
 def _of_set(items: Any) -> str:
-    found = re.compile("[" + "".join(map(_as_text, items)) + "]", re.DOTALL)
-    return next((letter for letter in _LETTERS if found.match(letter)), "a")
+    result = re.compile("[" + "".join(map(_as_text, items)) + "]", re.DOTALL)
+    return next((letter for letter in _LETTERS if result.match(letter)), "a")
 
 
 def _as_text(item: Any) -> str:

@@ -103,11 +103,11 @@ FIRST = {case.partition(".")[0]: case for case in reversed(FAILED)}
 def test_some_of_the_worst_files_take_their_share(cases, most):
     with Measuring() as measuring:
         for case in cases:
-            asked = []
+            request = []
             for start in FAILED[case]:
-                asked += [one for one in questions() if " ".join(one).startswith(start)][:most]
+                request += [one for one in questions() if " ".join(one).startswith(start)][:most]
             assert [
-                took for took in measured(measuring, [case], 100_000, asked) if beyond(took)
+                took for took in measured(measuring, [case], 100_000, request) if beyond(took)
             ] == []
 
 
@@ -119,20 +119,20 @@ def test_some_of_the_worst_files_take_their_share(cases, most):
     ],
 )
 def test_two_different_files_take_their_share(tmp_path, made):
-    asked = [["--version"]]
+    request = [["--version"]]
     for pair in made:
         paths = [tmp_path / f"{pair.__name__} {side}" for side in (0, 1)]
         for side, path in enumerate(paths):
             path.write_bytes(pair(100_000, side))
         one, other = map(str, paths)
         if pair is pairs.failures:
-            asked += [["memory", one, "--programs", other, *more] for more in ([], ["--json"])]
+            request += [["memory", one, "--programs", other, *more] for more in ([], ["--json"])]
         else:
-            asked.append(["diff", one, other])
+            request.append(["diff", one, other])
     with Measuring() as measuring:
-        base, *found = measuring.measured(asked)
+        base, *result = measuring.measured(request)
     most, seconds = LIMITS[100_000]
-    for took in found:
+    for took in result:
         assert took["code"] == 0
         assert took["peak_bytes"] - base["peak_bytes"] < most
         assert took["seconds"] < 2 * seconds
@@ -185,8 +185,8 @@ def test_of_a_long_name_in_many_frames_the_begin_is_shown(tmp_path):
 def test_every_one_takes_its_share(case):
     with Measuring() as measuring:
         for size in LIMITS:
-            found = measured(measuring, [case], size, list(questions()))
-            assert [took for took in found if beyond(took)] == []
+            result = measured(measuring, [case], size, list(questions()))
+            assert [took for took in result if beyond(took)] == []
 
 
 @pytest.mark.soak

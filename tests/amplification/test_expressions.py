@@ -44,11 +44,11 @@ class _Expression(NamedTuple):
 @pytest.fixture(scope="module")
 def expressions() -> list[_Expression]:
     """Those of all modules, in a process of their own: here most are imported already."""
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "tests.amplification.test_expressions"],
         cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    return [_parsed(line) for line in found.splitlines()]
+    return [_parsed(line) for line in result.splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -125,12 +125,12 @@ def _ways_of(sources: dict[Path, str], file: Path, line: int) -> set[str]:
     """How the expression that a line assigns is used: any way, where that is not plain to see."""
     lines = sources[file].splitlines()
     names = (re.match(r"\s*(\w+)\s*(?::[^=]+)?=", one) for one in reversed(lines[line - 4 : line]))
-    name = next((found[1] for found in names if found), None)
+    name = next((result[1] for result in names if result), None)
     if name is None:
         return {"match"}
     where = [sources[file]] if name.startswith("_") else list(sources.values())
     used = re.compile(rf"\b{name}\.(match|fullmatch|search|finditer|sub|subn|split|findall)\b")
-    ways = {found for source in where for found in used.findall(source)}
+    ways = {result for source in where for result in used.findall(source)}
     return {_LIKE.get(way, way) for way in ways} or {"match"}
 
 

@@ -208,9 +208,9 @@ def test_one_of_several_addresses_is_enough(monkeypatch):
 
     def two(_host, port, **options):
         return [
-            found
+            result
             for host in ("127.0.0.2", "127.0.0.1")
-            for found in looked_up(host, port, **options)
+            for result in looked_up(host, port, **options)
         ]
 
     with speaking(HELLO, BEGIN, data(message(b"abc")), END) as (address, _):

@@ -109,8 +109,8 @@ def test_too_few_steps_tell_no_growth():
             alloc(n, 4096, op="p", shape="[1024]", step_id=n, in_use_bytes=4096 * (n + 1))
             for n in range(count)
         ]
-        found = answer(rows, steps_at(*range(count + 1)))
-        return check_limits(found, Limits(max_growth_per_step_bytes=0))[0]
+        result = answer(rows, steps_at(*range(count + 1)))
+        return check_limits(result, Limits(max_growth_per_step_bytes=0))[0]
 
     assert kept(2).reason == "cannot be measured: there are 2 steps; 6 are needed to see growth"
     # As much more after every one of them is a leak already.
@@ -153,8 +153,8 @@ def test_the_recorded_leak_breaks_its_limits_and_the_healthy_twin_keeps_them():
 
 @each_row("name", ["leak_list", "huge_temporary", "fragmentation", "late_slot"])
 def test_a_recording_keeps_to_itself(name):
-    found = program(name)
-    assert all(one.passed for one in check_limits(found, Limits(tolerance=0), found))
+    result = program(name)
+    assert all(one.passed for one in check_limits(result, Limits(tolerance=0), result))
 
 
 def test_the_tolerance():
@@ -221,29 +221,29 @@ def test_fragmentation_made_from_addresses():
 
 @each_row("name", ["leak_list", "doubled_batch", "fragmentation", "late_slot"])
 def test_a_baseline_survives_its_file(name):
-    found = state_of(program(name))
-    content = json.dumps({"checks": [], "allocators": write_baseline(found)}, indent=2).encode()
+    result = state_of(program(name))
+    content = json.dumps({"checks": [], "allocators": write_baseline(result)}, indent=2).encode()
     assert is_baseline(content)
     back = read_baseline(content, "base.json")
-    for one, other in zip(found.allocators, back.allocators, strict=True):
+    for one, other in zip(result.allocators, back.allocators, strict=True):
         assert one.as_json() == other.as_json()
         assert one.groups == other.groups
         assert [leak.kind for leak in one.leaks] == [leak.kind for leak in other.leaks]
-    assert all(not one.groups for one in compare(back, found).allocators)
+    assert all(not one.groups for one in compare(back, result).allocators)
     healthy = state_of(program(f"{name}_healthy"))
-    told = [
-        [(one.name, one.passed, one.limit) for one in check_limits(found, Limits(), base)]
+    answer = [
+        [(one.name, one.passed, one.limit) for one in check_limits(result, Limits(), base)]
         for base in (healthy, read_baseline(
             json.dumps({"allocators": write_baseline(healthy)}).encode(), "x"))
     ]  # fmt: skip
-    assert told[0] == told[1]
+    assert answer[0] == answer[1]
 
 
 def test_what_memory_json_wrote_is_a_baseline_for_peaks():
-    found = program("leak_list_healthy")
-    document = {"profile": {}, "allocators": [peak.as_json() for peak in found.allocators]}
+    result = program("leak_list_healthy")
+    document = {"profile": {}, "allocators": [peak.as_json() for peak in result.allocators]}
     back = read_baseline(json.dumps(document).encode(), "base.json")
-    (one,) = compare(back, found).allocators
+    (one,) = compare(back, result).allocators
     assert (one.groups, one.growth) == ((), ())
     assert back.allocators[0].peak_bytes == 20578816
     checks = check_limits(program("leak_list"), Limits(), back)
@@ -370,8 +370,8 @@ def test_hostile_names_stay_in_their_cell():
 
 @given(st.text())
 def test_code_holds_any_text_in_one_cell(text):
-    found = code(text)
-    assert "\n" not in found
-    assert "|" not in found
-    assert re.fullmatch(r"`([^`]+)`|<code>([^<>`|*_\[\]@]*)</code>", found)
-    assert len(found) < 3000
+    result = code(text)
+    assert "\n" not in result
+    assert "|" not in result
+    assert re.fullmatch(r"`([^`]+)`|<code>([^<>`|*_\[\]@]*)</code>", result)
+    assert len(result) < 3000

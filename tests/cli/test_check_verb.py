@@ -328,9 +328,9 @@ def test_the_figures_are_those_of_steps(peakline, train):
         "50%", "--max-compile", "50%", "--max-idle", "50%", "--json",
     )  # fmt: skip
     assert run.code == 0
-    found = {name: check["measured"] for name, check in checks_of(run).items()}
+    result = {name: check["measured"] for name, check in checks_of(run).items()}
     shares = {part["part"]: part["share"] for part in steps["parts"]}
-    assert found == {
+    assert result == {
         "step time": steps["times"]["median_ps"],
         "p95 step time": steps["times"]["p95_ps"],
         "input wait": shares["input_wait"],
@@ -519,9 +519,9 @@ def test_every_program_that_grew_fails_and_small_ones_may_grow(peakline, tmp_pat
     baseline = dump(tmp_path / "baseline", train_of_check_programs(512), *others[:2])
     after = dump(tmp_path / "after", train_of_check_programs(512), *more, others[2])
     document = json.loads(peakline("check", after, "--baseline", baseline, "--json").out)
-    found = {one["program"]: one["reason"] for one in document["checks"]}
-    assert list(found) == ["jit_4(4)", "jit_2(2)"]
-    assert "no such program in the baseline, where one needs 1.2 MiB at most" in found["jit_4(4)"]
+    result = {one["program"]: one["reason"] for one in document["checks"]}
+    assert list(result) == ["jit_4(4)", "jit_2(2)"]
+    assert "no such program in the baseline, where one needs 1.2 MiB at most" in result["jit_4(4)"]
     assert not any(one["passed"] for one in document["checks"])
 
 

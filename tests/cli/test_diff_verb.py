@@ -340,19 +340,19 @@ def test_the_screen_of_diff_time(peakline):
 
 
 def test_the_json_of_diff_time(peakline):
-    told = json.loads(peakline("diff", *PAIR, "--json").out)["time"]
-    assert list(told) == [
+    result = json.loads(peakline("diff", *PAIR, "--json").out)["time"]
+    assert list(result) == [
         "before", "after", "chance", "is_chance", "parts", "ops_per", "ops", "other_ops",
         "findings", "notes",
     ]  # fmt: skip
     steps = json.loads(peakline("steps", PAIR[0], "--json").out)
-    assert told["before"]["times"] == steps["times"]
-    assert told["before"]["steps"] == len(steps["steps"]) == 12
-    means = [told[side]["times"]["mean_ps"] for side in ("before", "after")]
-    assert sum(part["delta_ps"] for part in told["parts"]) == means[1] - means[0]
-    assert [finding["kind"] for finding in told["findings"]["gone"]] == ["recompilation"]
+    assert result["before"]["times"] == steps["times"]
+    assert result["before"]["steps"] == len(steps["steps"]) == 12
+    means = [result[side]["times"]["mean_ps"] for side in ("before", "after")]
+    assert sum(part["delta_ps"] for part in result["parts"]) == means[1] - means[0]
+    assert [finding["kind"] for finding in result["findings"]["gone"]] == ["recompilation"]
     # What op_stats tells of the two profiles: 185,722,160,000 and 23,118,401,000 ps in 12 steps.
-    assert told["ops"][0] == {
+    assert result["ops"][0] == {
         "side": "host", "op": "jit(train)/jvp()/dot_general", "op_type": "dot_general",
         "change": "time", "was": None, "before_ps": 15476846667, "after_ps": 1926533417,
         "delta_ps": -13550313250, "before_runs": 2.0, "after_runs": 2.0,
@@ -499,8 +499,8 @@ def test_the_json_adds_up(peakline, two_of_diff_programs):
         package.open(two_of_diff_programs[0]) as before,
         package.open(two_of_diff_programs[1]) as after,
     ):
-        found = package.diff(before, after)
-    assert [one.as_json() for one in found.programs] == document["programs"]
+        result = package.diff(before, after)
+    assert [one.as_json() for one in result.programs] == document["programs"]
 
 
 def test_markdown_folds_the_details(peakline, two_of_diff_programs):

@@ -102,9 +102,9 @@ def test_another_batch_is_an_estimate(peakline):
     (same,) = answer(peakline, CNN, "--batch", "32:32")["allocators"]
     assert same["batches"][0]["safe_from_bytes"] == one["safe_from_bytes"]
     (largest,) = answer(peakline, CNN, "--batch", "32", "--limit", "160MiB")["allocators"]
-    found = largest["batches"][0]
-    assert found["fits"] is True
-    assert found["wanted"] > 32
+    result = largest["batches"][0]
+    assert result["fits"] is True
+    assert result["wanted"] > 32
     assert "an estimate" in peakline("fit", CNN, "--batch", "32:64").out
 
 

@@ -51,15 +51,15 @@ def examples_of(verb):
 
 def commands(lines):
     """The command lines of examples; one goes on in the lines that are indented."""
-    found = []
+    result = []
     for line in lines:
         if line.startswith("peakline "):
-            found.append(line)
+            result.append(line)
         elif line.startswith(" "):
-            found[-1] = f"{found[-1]}\n{line}"
+            result[-1] = f"{result[-1]}\n{line}"
         else:
             assert line.startswith("# "), line
-    return [shlex.split(one.replace("\\\n", " "))[1:] for one in found]
+    return [shlex.split(one.replace("\\\n", " "))[1:] for one in result]
 
 
 @each_row("width", WIDTHS)
@@ -183,7 +183,7 @@ def environment():
 
 def _words(environment, *words, shell="bash"):
     """What the program answers the script of ``shell``, the last word being completed."""
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "peakline"],
         env=environment
         | {
@@ -193,8 +193,8 @@ def _words(environment, *words, shell="bash"):
         },
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert found.stderr == ""
-    return [line for line in found.stdout.splitlines() if line]
+    assert result.stderr == ""
+    return [line for line in result.stdout.splitlines() if line]
 
 
 @each_row(
@@ -271,8 +271,8 @@ TABS = {
 def test_a_tab_in_a_shell(environment, home, shell):
     if (program := shutil.which(shell)) is None:
         pytest.skip(f"{shell} is not installed here")
-    found = lines_after_tab(shell, program, TABS, environment, home)
-    assert dict(zip(TABS, found, strict=True)) == TABS
+    result = lines_after_tab(shell, program, TABS, environment, home)
+    assert dict(zip(TABS, result, strict=True)) == TABS
 
 
 @each_row("shell", SHELLS)

@@ -198,9 +198,9 @@ def test_a_truncated_file_is_answered_from_what_is_whole(peakline, sessions, tmp
     assert run.code == 0
     warnings = json.loads(run.out)["warnings"]
     assert warnings
-    told = [warning for warning in warnings if warning["kind"] != "no_memory_events"]
-    assert {warning["kind"] for warning in told} == {"truncated", "names_lost"}
-    assert run.err.count("peakline: warning: ") == len(told)
+    result = [warning for warning in warnings if warning["kind"] != "no_memory_events"]
+    assert {warning["kind"] for warning in result} == {"truncated", "names_lost"}
+    assert run.err.count("peakline: warning: ") == len(result)
     run = peakline("memory", path, "--json", "--strict")
     assert (run.code, run.out, run.err.count("\n")) == (3, "", 1)
     assert str(path) in run.err
@@ -325,8 +325,8 @@ def snapshot(tmp_path, entries):
     """A file of PyTorch's: 32 MiB reserved, 8 in use, 4 that another stream still uses."""
     sizes = ((8, 7, "active_allocated"), (4, 4, "active_pending_free"), (20, 0, "inactive"))
     blocks = [
-        {"size": size * MIB, "requested_size": asked * MIB, "state": state, "frames": []}
-        for size, asked, state in sizes
+        {"size": size * MIB, "requested_size": request * MIB, "state": state, "frames": []}
+        for size, request, state in sizes
     ]
     segment = {
         "device": 0, "address": 1 << 40, "total_size": 32 * MIB, "stream": 0,
@@ -417,16 +417,18 @@ def test_a_run_of_a_function_is_told_by_its_order(peakline, sessions):
     assert any(line.split()[-2:] == ["-6", "(unknown)"] for line in out.splitlines())
     (one,) = json.loads(peakline("memory", path, "--json").out)["allocators"]
     assert one["peak_step"] == -4590066616686678053
-    found = peakline(
+    result = peakline(
         "sql", path, "select step_id from steps where name = 'run 20'", "--format", "csv"
     )
-    assert found.out.split() == ["step_id", "-4590066616686678053"]
+    assert result.out.split() == ["step_id", "-4590066616686678053"]
 
 
 def test_a_lifetime_peak_below_the_peak_says_why(peakline, opened):
     row = alloc(1, 3, op="a", in_use_bytes=3, reserved_bytes=90, peak_bytes=5)
-    told = "lifetime peak    5 B as the allocator reported for its heap, without the 90 B reserved"
-    assert told in peakline("memory", opened([row])).out
+    result = (
+        "lifetime peak    5 B as the allocator reported for its heap, without the 90 B reserved"
+    )
+    assert result in peakline("memory", opened([row])).out
     row = alloc(1, 3, op="a", in_use_bytes=3, reserved_bytes=1, peak_bytes=5)
     assert (
         "lifetime peak    5 B as the allocator reported\n" in peakline("memory", opened([row])).out
@@ -463,10 +465,10 @@ def test_a_leak_is_left_to_its_finding(screen):
         "  between steps    12.0 MiB in use after the first of 20 steps, 26.1 MiB after the last\n"
         "  allocated        9.8 MiB per step in 17 allocations, 0.3 times the peak\n"
     ) in out
-    told = sections(out)["what would lower the peak"]
+    result = sections(out)["what would lower the peak"]
     # Recomputing what a list keeps, dropping "older copies" of it or halving it is no advice.
-    assert [line.split()[:6:2] for line in told.splitlines()[2:]] == [["3.4", "1.4", "28.3"]]
-    assert "compute it in pieces, or fused  gradient_tape/model/head/MatMul/MatMul_1" in told
+    assert [line.split()[:6:2] for line in result.splitlines()[2:]] == [["3.4", "1.4", "28.3"]]
+    assert "compute it in pieces, or fused  gradient_tape/model/head/MatMul/MatMul_1" in result
     live = [line.split() for line in sections(out)["live at the peak"].splitlines()]
     (row,) = [line for line in live if "model/hidden/MatMul" in line]
     assert row[:2] == ["14.4", "MiB"]
@@ -482,21 +484,21 @@ def test_the_fullest_steps_are_counted(screen):
 @given(records)
 @settings(max_examples=200)
 def test_steps_near_the_peak_are_those_a_person_would_count(rows):
-    found = history(rows)
+    result = history(rows)
     steps = steps_at(*range(0, len(rows) + 1, 4))
-    for number in range(len(found.lifetimes.allocators)):
-        growth = find_growth(found, number, find_marks(found, number, steps))
+    for number in range(len(result.lifetimes.allocators)):
+        growth = find_growth(result, number, find_marks(result, number, steps))
         if growth is None:
             continue
-        own = found.rows_of(number).tolist()
-        used = dict(zip(own, found.used[own].tolist(), strict=True))
+        own = result.rows_of(number).tolist()
+        used = dict(zip(own, result.used[own].tolist(), strict=True))
         bounds = [growth.marks.start, *growth.marks.rows.tolist()]
         near = 0
         for first, end in pairwise(bounds):
             inside = [used[row] for row in own if first <= row < end]
             before = [used[row] for row in own if row < first][-1:]
             near += max(inside + before, default=0) >= 0.95 * max(0, *used.values())
-        assert steps_near(found, growth) == near
+        assert steps_near(result, growth) == near
 
 
 def test_a_fragmented_pool_is_described(screen):
@@ -513,8 +515,8 @@ def test_a_fragmented_pool_is_described(screen):
 def test_the_rows_that_matter_stand_under_a_finding(capsys):
     rows = tuple(
         {"op": f"op\x1b{n}", "data_type": "float", "shape": "[4]", "since_step": step,
-         "bytes_per_step": rate, "kept_bytes": kept}
-        for n, (step, rate, kept) in enumerate(
+         "bytes_per_step": rate, "kept_bytes": chosen}
+        for n, (step, rate, chosen) in enumerate(
             [(7, 4096, 8192), (8, 2048, 0), (9, 1, 81), (9, 1, 82), (None, 0, 8192)]
         )
     )  # fmt: skip

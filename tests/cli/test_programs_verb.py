@@ -103,11 +103,11 @@ def test_the_json(peakline, two):
 
 
 def test_the_json_of_programs_that_jax_compiled(peakline):
-    found = json.loads(peakline("programs", DUMPED, "--json").out)["modules"]
-    assert len(found) == 5
-    peaks = [one["peak_bytes"] for one in found]
+    result = json.loads(peakline("programs", DUMPED, "--json").out)["modules"]
+    assert len(result) == 5
+    peaks = [one["peak_bytes"] for one in result]
     assert peaks == sorted(peaks, reverse=True)
-    for one in found:
+    for one in result:
         (path,) = DUMPED.glob(f"module_{one['program_id']:04}.*")
         content = path.read_bytes()
         assert HloProto.FromString(content).hlo_module.name == one["module"]
@@ -157,17 +157,17 @@ def on_terminal(columns, *words):
         | {"TERM": "xterm"},
     ) as process:
         os.close(theirs)
-        found = b""
+        result = b""
         try:
             while part := os.read(ours, 4096):
-                found += part
+                result += part
         except OSError:
             # The other side is closed.
             pass
         os.close(ours)
         assert process.stderr.read() == b""
     assert process.returncode == 0
-    return re.sub(r"\x1b\[[\d;]*m", "", found.decode().replace("\r\n", "\n"))
+    return re.sub(r"\x1b\[[\d;]*m", "", result.decode().replace("\r\n", "\n"))
 
 
 @pytest.mark.parametrize("words", [(), ("--module", "jit_donate_sgd"), ("--module", "12")])

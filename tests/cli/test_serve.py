@@ -61,8 +61,8 @@ def test_weak_tokens_are_told_before_the_server_runs(peakline, tmp_path):
 
 def test_an_option_on_the_page_has_its_default(root):
     page = (root / "docs" / "serve.md").read_text(encoding="utf-8")
-    found = re.findall(r"^\| `(--[a-z-]+)[^`]*` \|([^|]*)\|", page, re.MULTILINE)
-    rows = {option: default.strip() for option, default in found}
+    result = re.findall(r"^\| `(--[a-z-]+)[^`]*` \|([^|]*)\|", page, re.MULTILINE)
+    rows = {option: default.strip() for option, default in result}
     options = [
         parameter
         for parameter in app.get_command(None, "serve").params

@@ -86,7 +86,7 @@ def test_every_verb_answers_for_several_hosts_or_names_them(peakline, sessions, 
 
 
 def test_a_table_for_people(peakline, sessions):
-    (told,) = json.loads(peakline("sessions", sessions / "tf2_cnn", "--json").out)
+    (result,) = json.loads(peakline("sessions", sessions / "tf2_cnn", "--json").out)
     run = peakline("sessions", sessions / "tf2_cnn")
     assert run.code == 0
     head, row = run.out.splitlines()
@@ -94,8 +94,8 @@ def test_a_table_for_people(peakline, sessions):
     assert row.split() == [
         "2026_11_20_16_57_05",
         "vm",
-        *size_text(told["bytes"]).split(),
-        told["modified"],
+        *size_text(result["bytes"]).split(),
+        result["modified"],
         *", ".join(XSPACE_TOOLS[:3]).split(),
         *f"and {len(XSPACE_TOOLS) - 3} more".split(),
     ]

@@ -69,28 +69,28 @@ warning: 36% of the step time goes to copies, most of it to copies to the device
 def test_the_json(peakline, path):
     run = peakline("steps", path, "--json")
     assert (run.code, run.err) == (0, "")
-    told = json.loads(run.out)
-    assert list(told) == [
+    result = json.loads(run.out)
+    assert list(result) == [
         "profile", "times", "times_by_name", "found_by", "parts", "devices",
         "utilisation", "to_record",
         "times_by_device", "steps", "findings", "warnings",
     ]  # fmt: skip
-    assert told["profile"] == {
+    assert result["profile"] == {
         "path": str(path),
         "format": "fake",
         "host": "worker-0",
         "duration_ps": 1234,
     }
-    assert told["times"]["median_ps"] == 110 * MS
-    assert told["parts"][1] == {
+    assert result["times"]["median_ps"] == 110 * MS
+    assert result["parts"][1] == {
         "part": "host_to_device",
         "per_step_ps": 40 * MS,
         "share": 80 / 220,
     }
-    assert told["devices"] == [BUSY]
-    assert [row["is_slow"] for row in told["steps"]] == [False, False]
-    assert (told["steps"][1]["step_id"], told["steps"][1]["gap_before_ps"]) == (1, 10 * MS)
-    assert [finding["kind"] for finding in told["findings"]] == ["time_in_copies"]
+    assert result["devices"] == [BUSY]
+    assert [row["is_slow"] for row in result["steps"]] == [False, False]
+    assert (result["steps"][1]["step_id"], result["steps"][1]["gap_before_ps"]) == (1, 10 * MS)
+    assert [finding["kind"] for finding in result["findings"]] == ["time_in_copies"]
 
 
 def test_many_steps_are_cut_to_the_longest(monkeypatch, peakline, tmp_path):
@@ -112,9 +112,9 @@ def test_a_profile_without_steps(monkeypatch, peakline, tmp_path):
     assert (run.code, run.err) == (0, "")
     assert "\nnothing in this profile says what a step is: mark them with jax.profiler." in run.out
     assert "  /device:GPU:0  88.0%" in run.out
-    told = json.loads(peakline("steps", path, "--json").out)
-    assert (told["times"], told["steps"]) == (None, [])
-    assert [warning["kind"] for warning in told["warnings"]] == ["no_steps"]
+    result = json.loads(peakline("steps", path, "--json").out)
+    assert (result["times"], result["steps"]) == (None, [])
+    assert [warning["kind"] for warning in result["warnings"]] == ["no_steps"]
 
 
 def test_hostile_names_are_shown_as_text(monkeypatch, peakline, tmp_path):
@@ -148,10 +148,10 @@ def test_devices_that_count_apart_are_shown_apart(monkeypatch, peakline, tmp_pat
     assert "  /device:TPU:1      2  100.000 ms  100.000 ms  100.000 ms  100.000 ms\n" in out
     shown = [line.split()[:4] for line in out.splitlines() if line.startswith(("  0  ", "  1  "))]
     assert [row[2] for row in shown[:4]] == ["0", "100.000", "100.000", "200.000"]
-    told = json.loads(peakline("steps", path, "--json").out)
-    assert told["times"]["count"] == 5
-    assert sum(part["per_step_ps"] for part in told["parts"]) == told["times"]["mean_ps"]
-    assert [times["count"] for times in told["times_by_device"]] == [3, 2]
+    result = json.loads(peakline("steps", path, "--json").out)
+    assert result["times"]["count"] == 5
+    assert sum(part["per_step_ps"] for part in result["parts"]) == result["times"]["mean_ps"]
+    assert [times["count"] for times in result["times_by_device"]] == [3, 2]
 
 
 def test_devices_that_run_side_by_side_have_common_steps(monkeypatch, peakline, tmp_path):
@@ -207,10 +207,10 @@ def test_every_host_of_a_session(peakline, verb):
     heads = [line for line in run.out.splitlines() if line.startswith("host localhost_")]
     assert heads == ["host localhost_47507", "host localhost_56665"]
     assert run.out.endswith("\n\nno host keeps the others waiting\n")
-    told = json.loads(peakline(verb, MULTIHOST, "--json").out)
-    assert list(told) == ["hosts", "findings", "straggler"]
+    result = json.loads(peakline(verb, MULTIHOST, "--json").out)
+    assert list(result) == ["hosts", "findings", "straggler"]
     alone = json.loads(peakline(verb, MULTIHOST, "--host", "localhost_56665", "--json").out)
-    assert told["hosts"][1] == alone
+    assert result["hosts"][1] == alone
 
 
 def test_a_host_that_cannot_be_read_is_one_line(peakline, tmp_path):
@@ -232,8 +232,8 @@ def test_the_host_that_the_others_wait_for_is_named(peakline, tmp_path):
     session = session_of(tmp_path / "session", {name: tmp_path / name for name in files})
     out = peakline("steps", session.path).out
     assert "\nstraggler: the other hosts wait for b: 50% of the step time (5.000 ms in" in out
-    told = json.loads(peakline("summary", session.path, "--json").out)
-    assert (told["straggler"]["name"], told["straggler"]["often"]) == ("b", 1.0)
+    result = json.loads(peakline("summary", session.path, "--json").out)
+    assert (result["straggler"]["name"], result["straggler"]["often"]) == ("b", 1.0)
 
 
 def test_the_line_about_the_host_that_the_others_wait_for():
@@ -300,8 +300,8 @@ def test_sorted_and_cut(peakline, path_of_ops):
     out = peakline("ops", path_of_ops, "--sort", "total", "--top", "1").out
     assert out.count("  and 1 more op\n") == 2
     assert out.splitlines()[-4].split()[-1] == "a"
-    told = json.loads(peakline("ops", path_of_ops, "--sort", "count", "--top", "2", "--json").out)
-    assert [row["op"] for row in told["ops"]] == ["b", "Relu"]
+    result = json.loads(peakline("ops", path_of_ops, "--sort", "count", "--top", "2", "--json").out)
+    assert [row["op"] for row in result["ops"]] == ["b", "Relu"]
     assert len(json.loads(peakline("ops", path_of_ops, "--json").out)["ops"]) == 4
 
 
@@ -346,9 +346,9 @@ BLOCK    OP            KERNEL
 256,1,1  dense/MatMul  gemm
 """
     )
-    told = json.loads(peakline("ops", path_of_ops, "--kernels", "--json").out)
-    assert list(told) == ["profile", "kernels", "warnings"]
-    assert told["kernels"] == [KERNEL]
+    result = json.loads(peakline("ops", path_of_ops, "--kernels", "--json").out)
+    assert list(result) == ["profile", "kernels", "warnings"]
+    assert result["kernels"] == [KERNEL]
 
 
 def test_a_profile_without_ops(monkeypatch, peakline, tmp_path):
@@ -391,12 +391,12 @@ def test_a_session_of_several_hosts_is_told_host_after_host(peakline):
     assert (run.code, run.err) == (0, "")
     heads = [line for line in run.out.splitlines() if line.startswith("host localhost")]
     assert heads == ["host localhost_47507", "host localhost_56665"]
-    told = json.loads(peakline("ops", session, "--json", "--top", "1").out)
-    assert [host["profile"]["host"] for host in told["hosts"]] == [
+    result = json.loads(peakline("ops", session, "--json", "--top", "1").out)
+    assert [host["profile"]["host"] for host in result["hosts"]] == [
         "localhost_47507", "localhost_56665",
     ]  # fmt: skip
     alone = json.loads(peakline("ops", session, "--host", "localhost_47507", "--json").out)
-    assert alone["ops"][0] == told["hosts"][0]["ops"][0]
+    assert alone["ops"][0] == result["hosts"][0]["ops"][0]
 
 
 @pytest.mark.parametrize("category", [{"cat": "Op"}, {}], ids=["categories", "none"])
@@ -425,8 +425,8 @@ def test_the_timeline_of_tensorflow(peakline, tmp_path, category):
 def test_the_timeline_has_the_ops_of_its_step_stats(peakline):
     def ops(name):
         path = DATA / "run_metadata" / name
-        found = json.loads(peakline("ops", path, "--json", "--top", "1000").out)["ops"]
-        return {one["op"]: (one["op_type"], one["occurrences"], one["total_ps"]) for one in found}
+        result = json.loads(peakline("ops", path, "--json", "--top", "1000").out)["ops"]
+        return {one["op"]: (one["op_type"], one["occurrences"], one["total_ps"]) for one in result}
 
     timeline, stats = ops("tf1_cnn_2.timeline_show_memory.json.gz"), ops("tf1_cnn_2.pb.gz")
     assert len(timeline) == 137

@@ -57,13 +57,13 @@ def test_the_screen(peakline, both):
 
 
 def test_the_json(peakline, both):
-    told = json.loads(peakline("summary", both, "--json").out)
-    assert list(told) == [
+    result = json.loads(peakline("summary", both, "--json").out)
+    assert list(result) == [
         "profile", "memory", "fits", "programs", "time", "notable", "first", "further_findings",
         "findings", "warnings",
     ]  # fmt: skip
-    assert told["findings"] == {"error": 0, "warning": 2, "info": 0}
-    assert told["memory"]["allocators"] == [
+    assert result["findings"] == {"error": 0, "warning": 2, "info": 0}
+    assert result["memory"]["allocators"] == [
         {
             "allocator": "gpu",
             "peak_bytes": 96 * MIB,
@@ -73,12 +73,12 @@ def test_the_json(peakline, both):
             "untracked_allocations": 0,
         }
     ]
-    assert list(told["time"]) == [
+    assert list(result["time"]) == [
         "steps", "times", "times_by_name", "found_by", "parts", "devices",
         "utilisation", "to_record", "top_ops",
     ]  # fmt: skip
-    assert told["time"]["steps"] == 4
-    assert told["time"]["top_ops"][0] == {
+    assert result["time"]["steps"] == 4
+    assert result["time"]["top_ops"][0] == {
         "side": "host",
         "op": "b",
         "op_type": "MatMul",
@@ -86,9 +86,9 @@ def test_the_json(peakline, both):
         "share": 0.75,
         "is_input": False,
     }
-    first = [(one["about"], one["kind"], one["gain_share"]) for one in told["first"]]
+    first = [(one["about"], one["kind"], one["gain_share"]) for one in result["first"]]
     assert first == [("time", "input_bound", 0.4), ("memory", "near_capacity", 0.0)]
-    assert told["further_findings"] == 0
+    assert result["further_findings"] == 0
 
 
 def test_only_three_are_told_in_full(monkeypatch, peakline, tmp_path):
@@ -174,8 +174,8 @@ def test_a_graph_has_neither(peakline):
     assert run.out.endswith(
         "\n\nneither memory nor time in this profile; see peakline graph for its graph\n"
     )
-    told = json.loads(peakline("summary", DATA / "graph_def" / "frozen.pb", "--json").out)
-    assert (told["memory"], told["time"], told["first"]) == (None, None, [])
+    result = json.loads(peakline("summary", DATA / "graph_def" / "frozen.pb", "--json").out)
+    assert (result["memory"], result["time"], result["first"]) == (None, None, [])
 
 
 def test_a_peak_that_nothing_tells_is_not_known(peakline):

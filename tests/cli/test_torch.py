@@ -72,8 +72,8 @@ def test_live_memory_by_what_buffers_are_for(peakline, write, group, first):
     only = json.loads(peakline(*question, f"{group}={row['key']}").out)
     assert only["rows_bytes"] == row["bytes"]
     assert {one[group] for one in only["rows"]} == {row["key"]}
-    found = json.loads(peakline(*question, f"search={row['key'].upper()}").out)
-    assert found["rows_bytes"] >= row["bytes"]
+    result = json.loads(peakline(*question, f"search={row['key'].upper()}").out)
+    assert result["rows_bytes"] >= row["bytes"]
 
 
 def test_memory_in_json(peakline, write):

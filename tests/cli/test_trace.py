@@ -83,14 +83,14 @@ def test_lines_by_name(peakline, traced):
 
 def test_as_json(peakline, traced):
     run = peakline("trace", traced(EVENTS), "--from", "0ms", "--to", "8ms", "--limit", 2, "--json")
-    found = json.loads(run.out)
-    assert (found["from_ps"], found["to_ps"], found["events"], found["shown"]) == (
+    result = json.loads(run.out)
+    assert (result["from_ps"], result["to_ps"], result["events"], result["shown"]) == (
         0,
         8 * 10**9,
         3,
         2,
     )
-    (line,) = found["lines"]
+    (line,) = result["lines"]
     assert (line["plane"], line["line"], line["busy_ps"]) == ("/host:CPU", "line 0", 4 * 10**9)
     assert [(row["event"], row["name"], row["depth"]) for row in line["rows"]] == [
         (None, None, 0),
@@ -99,7 +99,7 @@ def test_as_json(peakline, traced):
         (None, None, 0),
     ]
     assert line["rows"][1]["own_ps"] == 3 * 10**9 - 5000
-    assert (line["rows"][1]["hidden"], found["warnings"]) == (1, [])
+    assert (line["rows"][1]["hidden"], result["warnings"]) == (1, [])
 
 
 def test_a_stretch_in_which_nothing_ran(peakline, traced):
@@ -143,11 +143,11 @@ def test_a_recorded_session(peakline, sessions):
 @each_row("step", ["3", "train 3"])
 def test_one_step(peakline, sessions, step):
     run = peakline("trace", sessions / "tf2_cnn", "--step", step, "--limit", 9, "--json")
-    found = json.loads(run.out)
+    result = json.loads(run.out)
     steps = json.loads(peakline("steps", sessions / "tf2_cnn", "--json").out)["steps"]
     (own,) = (one for one in steps if one["step_id"] == 3)
-    assert found["step_id"] == 3
-    assert (found["from_ps"], found["to_ps"]) == (own["start_ps"], own["end_ps"])
+    assert result["step_id"] == 3
+    assert (result["from_ps"], result["to_ps"]) == (own["start_ps"], own["end_ps"])
     run = peakline("trace", sessions / "tf2_cnn", "--step", step, "--limit", 9)
     assert run.out.startswith("step 3 (train 3), 6")
 
@@ -155,10 +155,10 @@ def test_one_step(peakline, sessions, step):
 def test_of_several_steps_of_a_name_the_longest(peakline, made):
     steps = [(number, "step", 10 * number, length) for number, length in enumerate((2, 5, 3))]
     path = made(*steps)
-    found = json.loads(peakline("trace", path, "--step", "step", "--json").out)
-    assert (found["step_id"], found["from_ps"], found["to_ps"]) == (1, 10 * MS, 15 * MS)
-    found = json.loads(peakline("trace", path, "--step", "2", "--json").out)
-    assert (found["from_ps"], found["to_ps"]) == (20 * MS, 23 * MS)
+    result = json.loads(peakline("trace", path, "--step", "step", "--json").out)
+    assert (result["step_id"], result["from_ps"], result["to_ps"]) == (1, 10 * MS, 15 * MS)
+    result = json.loads(peakline("trace", path, "--step", "2", "--json").out)
+    assert (result["from_ps"], result["to_ps"]) == (20 * MS, 23 * MS)
 
 
 @each_row(

@@ -116,9 +116,9 @@ def viewing(temporary, capsys, monkeypatch):
     def look(check):
         try:
             line = said.lines.get(timeout=HANG_S)
-            found = _URL.search(line)
-            assert found, line
-            check(Viewing(found[1], temporary))
+            result = _URL.search(line)
+            assert result, line
+            check(Viewing(result[1], temporary))
         except BaseException as error:  # noqa: BLE001  (raised below)
             failures.append(error)
         finally:
@@ -159,9 +159,9 @@ def viewing_process(temporary):
         )
         try:
             line = process.stderr.readline()
-            found = _URL.search(line)
-            assert found, line + process.stderr.read()
-            yield Viewing(found[1], temporary)
+            result = _URL.search(line)
+            assert result, line + process.stderr.read()
+            yield Viewing(result[1], temporary)
             process.send_signal(number)
             out, err = process.communicate(timeout=HANG_S)
             assert (process.returncode, out, err) == (0, "", _END)
@@ -185,11 +185,11 @@ def viewing_process(temporary):
     ],
 )
 def test_a_file_is_a_session_of_its_own_name(viewing, data, file, session, view):
-    def check(found):
-        assert found.fragment == f"/session/{session}/{view}"
-        (listed,) = json.loads(found.api("sessions"))
+    def check(result):
+        assert result.fragment == f"/session/{session}/{view}"
+        (listed,) = json.loads(result.api("sessions"))
         assert (listed["session_id"], listed["hosts"]) == (session, [session])
-        assert len(list(found.temporary.iterdir())) == 1
+        assert len(list(result.temporary.iterdir())) == 1
 
     viewing(check, data / file)
 
@@ -197,8 +197,8 @@ def test_a_file_is_a_session_of_its_own_name(viewing, data, file, session, view)
 def test_the_service_answers_as_the_command_line(viewing, data, peakline):
     answers = []
 
-    def check(found):
-        answers.append(found.api("sessions/leak_list/tools/memory_findings").decode())
+    def check(result):
+        answers.append(result.api("sessions/leak_list/tools/memory_findings").decode())
 
     viewing(check, data / LEAK)
     assert answers == [peakline("tool", "memory_findings", data / LEAK).out]
@@ -209,9 +209,9 @@ def test_a_session_directory_shows_its_hosts_and_nothing_beside_it(viewing, data
     shutil.copytree(data / MULTIHOST, place / "mine")
     shutil.copytree(data / MULTIHOST, place / "other")
 
-    def check(found):
-        assert found.fragment == "/session/mine/timeline?host=localhost_56665"
-        (listed,) = json.loads(found.api("sessions"))
+    def check(result):
+        assert result.fragment == "/session/mine/timeline?host=localhost_56665"
+        (listed,) = json.loads(result.api("sessions"))
         assert listed["hosts"] == ["localhost_47507", "localhost_56665"]
 
     viewing(check, place / "mine", "--host", "localhost:56665")
@@ -226,31 +226,31 @@ def two_sessions(data, tmp_path):
 
 
 def test_a_log_directory_opens_at_its_list(viewing, two_sessions):
-    def check(found):
-        assert found.url.endswith("/")
-        assert not list(found.temporary.glob("*/plugins"))
+    def check(result):
+        assert result.url.endswith("/")
+        assert not list(result.temporary.glob("*/plugins"))
 
     viewing(check, two_sessions)
 
 
 def test_a_log_directory_opens_at_the_session_that_is_named(viewing, two_sessions):
-    def check(found):
-        assert found.fragment == "/session/one/timeline"
+    def check(result):
+        assert result.fragment == "/session/one/timeline"
 
     viewing(check, two_sessions, "--session", "one")
 
 
 def test_a_log_directory_of_one_session_opens_at_it(viewing, data):
-    def check(found):
-        assert found.fragment == "/session/2026_11_20_16_57_05/timeline"
+    def check(result):
+        assert result.fragment == "/session/2026_11_20_16_57_05/timeline"
 
     viewing(check, data / "sessions" / "tf2_cnn")
 
 
 def test_standard_input_is_kept_while_it_is_shown(viewing, data, monkeypatch):
-    def check(found):
-        assert found.fragment == "/session/stdin/timeline"
-        assert json.loads(found.api("sessions/stdin/tools/summary"))
+    def check(result):
+        assert result.fragment == "/session/stdin/timeline"
+        assert json.loads(result.api("sessions/stdin/tools/summary"))
 
     with (data / LEAK).open("rb") as content:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
@@ -262,8 +262,8 @@ def test_a_url_is_fetched(viewing, data):
         def log_message(self, *_):
             """Say nothing."""
 
-    def check(found):
-        assert found.fragment == "/session/leak_list/timeline"
+    def check(result):
+        assert result.fragment == "/session/leak_list/timeline"
 
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), lambda *words: Handler(*words, directory=str(data))
@@ -277,8 +277,8 @@ def test_a_url_is_fetched(viewing, data):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_closed_terminal_ends_it(viewing_process, data, number):
-    with viewing_process(data / LEAK, "--no-browser", number=number) as found:
-        assert len(list(found.temporary.iterdir())) == 1
+    with viewing_process(data / LEAK, "--no-browser", number=number) as result:
+        assert len(list(result.temporary.iterdir())) == 1
 
 
 @pytest.mark.parametrize(
@@ -355,15 +355,15 @@ def test_what_warms_up_ends_in_the_middle_of_an_answer(monkeypatch):
 
 
 def test_nothing_can_be_changed(viewing, data):
-    def check(found):
+    def check(result):
         answer = httpx.post(
-            f"{found.base}/api/uploads?session_id=x",
+            f"{result.base}/api/uploads?session_id=x",
             content=b"content",
             headers={"Content-Type": "application/octet-stream"},
             timeout=HANG_S,
         )
         assert (answer.status_code, answer.json()["code"]) == (403, "PERMISSION_DENIED")
-        assert httpx.get(f"{found.base}/api/sessions/x", timeout=HANG_S).status_code == 404
+        assert httpx.get(f"{result.base}/api/sessions/x", timeout=HANG_S).status_code == 404
 
     viewing(check, data / LEAK)
 
@@ -374,8 +374,8 @@ def test_the_browser_is_opened_at_the_page(viewing_process, data, tmp_path):
     os.mkfifo(opened)
     browser.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {shlex.quote(str(opened))}\n')
     browser.chmod(0o755)
-    with viewing_process(data / LEAK, browser=f"{shlex.quote(str(browser))} %s") as found:
-        assert opened.read_text() == found.url
+    with viewing_process(data / LEAK, browser=f"{shlex.quote(str(browser))} %s") as result:
+        assert opened.read_text() == result.url
 
 
 @each_row(

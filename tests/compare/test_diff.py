@@ -39,16 +39,16 @@ def program(name):
 
 def peak_groups(rows):
     """Per allocator, the peak and the bytes of every kind at it, in dictionaries."""
-    found = {}
-    for name, told in reference(rows).items():
+    result = {}
+    for name, answer in reference(rows).items():
         kinds = {}
-        if told["peak"] is None:
+        if answer["peak"] is None:
             continue
-        for (op, region, data_type, shape, _), (size, _) in told["peak"]["groups"].items():
+        for (op, region, data_type, shape, _), (size, _) in answer["peak"]["groups"].items():
             kind = (op, region, data_type, normal_shape(shape))
             kinds[kind] = kinds.get(kind, 0) + size
-        found[name] = told["peak"]["bytes"], kinds
-    return found
+        result[name] = answer["peak"]["bytes"], kinds
+    return result
 
 
 def columns(kind):
@@ -74,12 +74,12 @@ def plain(row):
 @settings(max_examples=60)
 @given(records, records)
 def test_every_byte_of_both_peaks_is_in_one_row(before, after):
-    found = compare(answer(before), answer(after))
+    result = compare(answer(before), answer(after))
     old, new = peak_groups(before), peak_groups(after)
-    names = [named(one) for one in found.allocators]
+    names = [named(one) for one in result.allocators]
     assert {name for name, _ in names} - {None} == old.keys()
     assert {name for _, name in names} - {None} == new.keys()
-    for one in found.allocators:
+    for one in result.allocators:
         was, old_kinds = old.get(named(one)[0], (0, {}))
         now, new_kinds = new.get(named(one)[1], (0, {}))
         assert one.peak_delta_bytes == now - was
@@ -120,9 +120,9 @@ def test_the_other_way_round_is_the_mirror_image(before, after):
 @settings(max_examples=30)
 @given(records)
 def test_a_profile_does_not_differ_from_itself(rows):
-    found = compare(answer(rows), answer(rows))
-    assert found.is_empty
-    assert all(not (one.groups or one.growth or one.churn) for one in found.allocators)
+    result = compare(answer(rows), answer(rows))
+    assert result.is_empty
+    assert all(not (one.groups or one.growth or one.churn) for one in result.allocators)
 
 
 @each_row("name", ["leak_list", "doubled_batch", "fragmentation", "tf1_cnn_2"])
@@ -131,28 +131,28 @@ def test_a_recording_does_not_differ_from_itself(name):
 
 
 def test_a_doubled_batch_is_told_as_such():
-    found = compare(program("doubled_batch_healthy"), program("doubled_batch"))
-    (one,) = found.allocators
+    result = compare(program("doubled_batch_healthy"), program("doubled_batch"))
+    (one,) = result.allocators
     assert one.peak_delta_bytes == 5568256 == sum(row.delta_bytes for row in one.groups)
     first = one.groups[0]
     assert (first.kind.op, first.change) == ("model/hidden/MatMul", "shape")
     assert first.text == "same op, [192, 1024] -> [384, 1024]"
     assert first.after_bytes > 2 * first.before_bytes
     assert one.notes[0] == "a dimension of 192 became 384 in 6 groups of buffers: +5.4 MiB"
-    assert (found.new_findings, found.gone_findings) == ((), ())
+    assert (result.new_findings, result.gone_findings) == ((), ())
     assert not one.growth
 
 
 def test_a_leak_is_what_grew_and_a_new_finding():
-    found = compare(program("leak_list_healthy"), program("leak_list"))
-    (one,) = found.allocators
+    result = compare(program("leak_list_healthy"), program("leak_list"))
+    (one,) = result.allocators
     first = one.groups[0]
     assert (first.kind.op, first.change) == ("model/hidden/MatMul", "count")
     assert first.text == "2 -> 18 buffers"
     (leak,) = one.growth
     assert (leak.kind, leak.before_bytes, leak.after_bytes) == (first.kind, 0, 786432)
-    assert [finding.kind for finding in found.new_findings] == ["leak"]
-    assert found.gone_findings == ()
+    assert [finding.kind for finding in result.new_findings] == ["leak"]
+    assert result.gone_findings == ()
     back = compare(program("leak_list"), program("leak_list_healthy"))
     assert [finding.kind for finding in back.gone_findings] == ["leak"]
     assert back.new_findings == ()
@@ -170,9 +170,9 @@ def test_two_formats_with_two_names_of_one_allocator(sessions):
         peakline.open(sessions / "tf2_cnn") as xplane,
         peakline.open(DATA / "run_metadata" / "tf1_cnn_2.pb.gz") as other,
     ):
-        found = compare(xplane.memory(), other.memory())
-    assert [one.allocator for one in found.allocators] == ["mklcpu"]
-    assert found.allocators[0].notes[0] == (
+        result = compare(xplane.memory(), other.memory())
+    assert [one.allocator for one in result.allocators] == ["mklcpu"]
+    assert result.allocators[0].notes[0] == (
         "'bfc_cpu_allocator_for_gpu' before and 'mklcpu' after are taken as one: both are CPU 0"
     )
 
@@ -252,12 +252,12 @@ def test_churn_is_told_by_kind_and_step():
 def test_one_allocator_of_several():
     before = [alloc(1, 5, allocator="GPU_0_bfc"), alloc(1, 7, allocator="cpu")]
     after = [alloc(1, 6, allocator="cuda:0"), alloc(1, 7, allocator="cpu")]
-    found = compare(answer(before), answer(after))
+    result = compare(answer(before), answer(after))
     for name in ("GPU_0_bfc", "cuda:0"):
-        (one,) = found.only(name).allocators
+        (one,) = result.only(name).allocators
         assert (one.allocator, one.peak_delta_bytes) == ("cuda:0", 1)
     with pytest.raises(NotFoundError, match="there is: GPU_0_bfc, cpu, cuda:0"):
-        found.only("TPU_0")
+        result.only("TPU_0")
 
 
 def test_an_allocator_on_one_side_only():

@@ -68,10 +68,10 @@ def _canonical_allocator(profile: dict[str, Any]) -> dict[str, Any]:
     }
     rows = profile["activeAllocations"]
     normal = [int(row["snapshotIndex"]) for row in rows if int(row["snapshotIndex"]) >= 0]
-    kept = profile["memoryProfileSnapshots"]
+    chosen = profile["memoryProfileSnapshots"]
     return rest | {
         "rows": [_canonical_row(row, profile) for row in rows],
-        "rows refer to the kept snapshots in order": normal == list(range(len(kept))),
+        "rows refer to the kept snapshots in order": normal == list(range(len(chosen))),
         "timeline": sorted(
             profile["sampledTimelineSnapshots"],
             key=lambda snapshot: (

@@ -49,11 +49,11 @@ def _calls() -> Iterator[tuple[str, str]]:
         for name, config in CONFIGS.items():
             for kind in ("f32", "s8"):
                 a, b, out = f"{kind}[8,16]{{1,0}}", f"{kind}[16,4]{{1,0}}", f"{kind}[8,4]{{1,0}}"
-                told = f", backend_config={json.dumps(config)}" if config else ""
+                result = f", backend_config={json.dumps(config)}" if config else ""
                 lines = (
                     f"n = {a} negate(p0)\n"
                     f'c = ({out}, s8[4096]{{0}}) custom-call(n, p1), custom_call_target="{target}"'
-                    f"{told}\nROOT r = {out} get-tuple-element(c), index=0"
+                    f"{result}\nROOT r = {out} get-tuple-element(c), index=0"
                 )
                 yield f"{target}_{name}_{kind}", _program([a, b], lines)
     for name in CONVOLUTIONS:

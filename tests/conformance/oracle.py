@@ -79,17 +79,17 @@ class LiveXProf:
     def grouping(self, path: Path) -> Grouping:
         tagged = Path(self._folder.name) / "tagged.xplane.pb"
         tagged.write_bytes(_tagged(space_of(path)).SerializeToString())
-        found = list(_tagged_stats(self.ask("_xplane.pb", tagged)))
+        result = list(_tagged_stats(self.ask("_xplane.pb", tagged)))
         return Grouping(
             {
                 stats[TAG].int64_value: stats["group_id"].int64_value
                 if "group_id" in stats
                 else None
-                for stats in found
+                for stats in result
             },
             {
                 stats[TAG].int64_value: stats["step_name"].str_value
-                for stats in found
+                for stats in result
                 if "step_name" in stats
             },
         )
@@ -130,8 +130,10 @@ class RecordedXProf:
 
     def grouping(self, path: Path) -> Grouping:
         def live() -> bytes:
-            found = self._live.grouping(path)
-            return json.dumps([list(found.groups.items()), list(found.step_names.items())]).encode()
+            result = self._live.grouping(path)
+            return json.dumps(
+                [list(result.groups.items()), list(result.step_names.items())]
+            ).encode()
 
         answer = self._answers.get("grouping", path.relative_to(DATA).as_posix(), live)
         groups, step_names = json.loads(answer)

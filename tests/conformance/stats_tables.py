@@ -19,11 +19,11 @@ def theirs(xprof: XProf, tool: str, *paths: Path) -> Any:
 def different(xprof: XProf, tool: str, paths: Sequence[Path]) -> dict[str, str]:
     """Where our compatible answer is not XProf's: what differs, by the file's name."""
     assert paths
-    found = {
+    result = {
         path.name: difference(ours(path, tool, compatible="xprof"), theirs(xprof, tool, path))
         for path in paths
     }
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in result.items() if text}
 
 
 def written(folder: Path, spaces: dict[str, Any]) -> list[Path]:
@@ -43,14 +43,14 @@ def ours(path: Path, tool: str, **parameters: str) -> Any:
 
 def ours_together(paths: Sequence[Path], tool: str, **parameters: str) -> Any:
     """Our answer about the hosts of a session, as JSON values."""
-    found = find_tool(tool)
-    asked = found.validated(parameters)
-    found = found.answering(asked)
+    result = find_tool(tool)
+    request = result.validated(parameters)
+    result = result.answering(request)
     parts = []
     for path in paths:
         with peakline.open(str(path)) as profile:
-            parts.append((profile.host, found.contribution(profile, asked)))
-    return json.loads(found.combine(parts, asked, "json"))
+            parts.append((profile.host, result.contribution(profile, request)))
+    return json.loads(result.combine(parts, request, "json"))
 
 
 def rows(table: Any) -> list[list[Any]]:

@@ -45,7 +45,7 @@ class TensorFlow(Protocol):
     def import_errors(self, subject: str, graphs: Mapping[str, bytes]) -> dict[str, str | None]:
         """What importing each GraphDef says: None, an error's text, or `CRASHED`."""
 
-    def tfprof(self, asked: Profiled) -> Mapping[str, bytes]:
+    def tfprof(self, request: Profiled) -> Mapping[str, bytes]:
         """``shaped``: the graph with the shapes that TensorFlow finds; ``N.proto`` and, but for
         advice, ``N.text``: what tfprof says to case N.
         """
@@ -70,16 +70,16 @@ class LiveTensorFlow:
     def import_errors(
         self, subject: str, graphs: Mapping[str, bytes], *, run: bool = False
     ) -> dict[str, str | None]:
-        place, found = self._place(subject), {}
+        place, result = self._place(subject), {}
         for name, graph in graphs.items():
             place.write_bytes(graph)
             try:
-                found[name] = self.peer.ask({"kind": "import", "graph": str(place), "run": run})
+                result[name] = self.peer.ask({"kind": "import", "graph": str(place), "run": run})
             except Crashed:
-                found[name] = CRASHED
-        return found
+                result[name] = CRASHED
+        return result
 
-    def tfprof(self, asked: Profiled) -> Mapping[str, bytes]:
+    def tfprof(self, request: Profiled) -> Mapping[str, bytes]:
         with tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
             place = Path(folder)
             cases = [
@@ -89,15 +89,15 @@ class LiveTensorFlow:
                     "proto": str(place / f"{number}.proto"),
                     "text": None if view == "advise" else str(place / f"{number}.text"),
                 }
-                for number, (view, options) in enumerate(asked.cases)
+                for number, (view, options) in enumerate(request.cases)
             ]
             self.peer.ask(
                 {
                     "kind": "tfprof",
-                    "graph": str(asked.graph),
-                    "as_is": asked.as_is,
-                    "runs": [[step, str(path)] for step, path in asked.runs],
-                    "traces": dict(asked.traces),
+                    "graph": str(request.graph),
+                    "as_is": request.as_is,
+                    "runs": [[step, str(path)] for step, path in request.runs],
+                    "traces": dict(request.traces),
                     "shaped": str(place / "shaped"),
                     "cases": cases,
                 }
@@ -146,14 +146,14 @@ class RecordedTensorFlow:
         )
         return json.loads(answer)
 
-    def tfprof(self, asked: Profiled) -> Mapping[str, bytes]:
-        parts = ["shaped", *(f"{number}.proto" for number in range(len(asked.cases)))]
+    def tfprof(self, request: Profiled) -> Mapping[str, bytes]:
+        parts = ["shaped", *(f"{number}.proto" for number in range(len(request.cases)))]
         parts += [
-            f"{number}.text" for number, (view, _) in enumerate(asked.cases) if view != "advise"
+            f"{number}.text" for number, (view, _) in enumerate(request.cases) if view != "advise"
         ]
-        found = self._live.tfprof(asked) if self._live else {}
+        result = self._live.tfprof(request) if self._live else {}
         return {
-            part: self._answers.get("tfprof", f"{asked.name}/{part}", lambda p=part: found[p])
+            part: self._answers.get("tfprof", f"{request.name}/{part}", lambda p=part: result[p])
             for part in parts
         }
 

@@ -131,9 +131,9 @@ def test_both_at_once_then_memory(jax_job, tensorflow_job, repository):
     )
     assert [outcome.state for outcome in result.outcomes] == ["stored", "stored"]
     for address in (jax_job, tensorflow_job):
-        told = [state for host, state in states if host == address]
+        answer = [state for host, state in states if host == address]
         # A short answer is there before anybody can tell that it comes.
-        assert [state for state in told if state != "receiving"] == [
+        assert [state for state in answer if state != "receiving"] == [
             "connecting",
             "recording",
             "stored",
@@ -165,9 +165,9 @@ def test_the_command_line_ends_with_the_summary(jax_job, tensorflow_job, tmp_pat
     assert f"host {host}" in summary.stdout
     assert shown.stdout.endswith(summary.stdout)
 
-    told = peakline_command(*words, "--session-id", "b", "--json")
-    assert (told.returncode, told.stderr) == (0, "")
-    document = json.loads(told.stdout)
+    result = peakline_command(*words, "--session-id", "b", "--json")
+    assert (result.returncode, result.stderr) == (0, "")
+    document = json.loads(result.stdout)
     assert document["session_id"] == "b"
     assert [entry["state"] for entry in document["hosts"]] == ["stored", "stored"]
     memory = peakline_command("memory", tmp_path / "l", "--session", "b", "--host", host, "--json")

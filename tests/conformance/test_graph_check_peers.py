@@ -53,7 +53,7 @@ STRICTER = {"attribute_key", "absent_function", "function_control_return", "dupl
 
 def samples(folders):
     """Small graphs by name."""
-    found = {}
+    result = {}
     for root in folders:
         for path in sorted([*root.rglob("*.pb"), *root.rglob("*.pb.gz"), *root.rglob("*.meta")]):
             inside = path.relative_to(root.parent)
@@ -72,10 +72,10 @@ def samples(folders):
                 graph = model.meta_graphs[0].graph_def
             else:
                 continue
-            if any(one == graph for one in found.values()):
+            if any(one == graph for one in result.values()):
                 continue
-            found[f"{root.name}/{path.relative_to(root)}"] = graph
-    return found
+            result[f"{root.name}/{path.relative_to(root)}"] = graph
+    return result
 
 
 def ours(graph, folder):
@@ -146,7 +146,7 @@ def differences(graph, answer, broken):
         return []
     inside = called(graph)
     every = {function.signature.name for function in graph.library.function}
-    found = []
+    result = []
     for one in errors:
         function = next((name for name in every if one.node.startswith(f"{name}/")), None)
         function = one.node if one.node in every and function is None else function
@@ -154,8 +154,8 @@ def differences(graph, answer, broken):
             continue
         if function is not None and one.rule == "device":
             continue
-        found.append(f"Peakline: {one}")
-    return found
+        result.append(f"Peakline: {one}")
+    return result
 
 
 def refusals(tensorflow, subject, graphs):
@@ -167,10 +167,10 @@ def refusals(tensorflow, subject, graphs):
 def compare(graphs, answers, folder):
     bad, refused = [], 0
     for name, graph in graphs.items():
-        found = ours(graph, folder)
-        if answers[name] != CRASHED and found is not None:
+        result = ours(graph, folder)
+        if answers[name] != CRASHED and result is not None:
             refused += answers[name] is not None
-            bad += [f"{name}: {one}" for one in differences(graph, answers[name], found)]
+            bad += [f"{name}: {one}" for one in differences(graph, answers[name], result)]
     assert not bad, "\n".join(bad)
     assert 0 < refused < len(graphs)
 

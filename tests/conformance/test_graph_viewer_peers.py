@@ -26,8 +26,8 @@ NODE = re.compile(
 
 def programs(path):
     with peakline.open(str(path)) as profile:
-        found = profile.programs()
-        return [found.label(number) for number in range(len(found))] if found else []
+        result = profile.programs()
+        return [result.label(number) for number in range(len(result))] if result else []
 
 
 def ours(path, options):
@@ -95,8 +95,8 @@ def plain(content):
     start, _, rules = head.partition("font-size: 12px;\n  }\n\n")
     numbers = {}
 
-    def number(found):
-        return found[1] + numbers.setdefault(found[2], f"n{len(numbers)}")
+    def number(result):
+        return result[1] + numbers.setdefault(result[2], f"n{len(numbers)}")
 
     lines = [NODE.sub(number, line) for line in body.split("\n")]
     return start, sorted(rule.strip() for rule in rules.split("\n\n")), lines

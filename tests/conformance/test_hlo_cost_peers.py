@@ -54,10 +54,10 @@ def compiled(tmp_path_factory):
 def test_the_totals_are_those_of_jax(compiled):
     programs, costs = compiled
     for name, program in programs.items():
-        found = cost_program(program)
+        result = cost_program(program)
         wanted = [costs[name].get(key, 0) for key in ("flops", "bytes accessed", "transcendentals")]
-        assert list(found.total[:3]) == pytest.approx(wanted, rel=1e-6), name
-        assert found.guessed == 0, name
+        assert list(result.total[:3]) == pytest.approx(wanted, rel=1e-6), name
+        assert result.guessed == 0, name
 
 
 def rows_of(document):
@@ -83,9 +83,9 @@ def compare(rows, programs):
         main = cost.bytes_read + cost.bytes_written if cost else 0
         ns = row["avg_time"] * 1e3
         device = cost.device_flops if cost else 0
-        told = row["model_flop_rate"] * ns, row["normalized_flop_rate"] * ns
-        told += (row["measured_memory_bw"] * ns * 2**30 / 1e9,)
-        assert (flops, device, size) == pytest.approx(told, rel=1e-6, abs=1e-3), name
+        result = row["model_flop_rate"] * ns, row["normalized_flop_rate"] * ns
+        result += (row["measured_memory_bw"] * ns * 2**30 / 1e9,)
+        assert (flops, device, size) == pytest.approx(result, rel=1e-6, abs=1e-3), name
         if row["hbm_bw"] and size:
             # What XProf cannot place it counts as main memory.
             hbm = row["hbm_bw"] * ns * 2**30 / 1e9
@@ -177,8 +177,8 @@ def test_a_program_is_found_by_its_number(
     kind = metadata.message.event_metadata[key]
     kind.id, kind.name = key, name
     metadata.add_stats(kind, {stat: written["called_dot"].SerializeToString(), **stats})
-    told = {"hlo_op": "c", "hlo_module": "m", "program_id": number, "kernel_details": "regs:1"}
-    space.plane("/device:GPU:0").line("Stream #1(Compute)").event("k", 0, US, told)
+    result = {"hlo_op": "c", "hlo_module": "m", "program_id": number, "kernel_details": "regs:1"}
+    space.plane("/device:GPU:0").line("Stream #1(Compute)").event("k", 0, US, result)
     path = tmp_path / "gpu.xplane.pb"
     path.write_bytes(space.space.SerializeToString())
     assert [row[3] for row in rows(ours(path, "framework_op_stats", compatible="xprof")[0])][

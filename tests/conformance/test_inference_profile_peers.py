@@ -42,13 +42,13 @@ def in_order(tables):
 
 
 def different(xprof, paths, **options):
-    found = {}
+    result = {}
     for path in paths:
         own = in_order(ours(path, TOOL, compatible="xprof", **options))
         right = in_order(json.loads(xprof.ask(TOOL, path, options=options)))
         if text := difference(own, right):
-            found[path.name] = text
-    return found
+            result[path.name] = text
+    return result
 
 
 def test_every_sample(xprof):

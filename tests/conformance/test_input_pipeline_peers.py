@@ -65,7 +65,7 @@ def not_theirs(xprof, paths):
 
 def test_every_sample(xprof):
     assert len(xprof.spaces) > (20 if xprof.is_recorded and xprof.is_whole else 5)
-    assert {path: found for path in xprof.spaces if (found := not_theirs(xprof, [path]))} == {}
+    assert {path: result for path in xprof.spaces if (result := not_theirs(xprof, [path]))} == {}
 
 
 def test_two_hosts_of_one_job_are_put_together_as_theirs(xprof):

@@ -24,15 +24,15 @@ def shown(tables):
 
 
 def different(xprof, paths):
-    found = {}
+    result = {}
     for path in paths:
         own = in_order(ours(path, TOOL, compatible="xprof"))
         right = in_order(json.loads(xprof.ask(TOOL, path, options=ALL)))
         if text := difference(own, right):
-            found[path.name] = text
+            result[path.name] = text
         elif shown(own) != shown(right):
-            found[path.name] = f"{shown(own)}, not {shown(right)}"
-    return found
+            result[path.name] = f"{shown(own)}, not {shown(right)}"
+    return result
 
 
 def test_every_sample(xprof):
@@ -43,11 +43,11 @@ def test_every_sample(xprof):
 def test_random_spaces(live_xprof, tmp_path):
     paths = written(tmp_path, {f"m{seed}": megascale_space(seed) for seed in range(2 * SEEDS)})
     assert different(live_xprof, paths) == {}
-    found = [row for path in paths for row in rows(ours(path, TOOL, compatible="xprof")[0])]
+    result = [row for path in paths for row in rows(ours(path, TOOL, compatible="xprof")[0])]
     # Else nothing was compared.
-    assert len(found) > SEEDS
-    assert any(row[14] > 1000 for row in found)
-    assert any(0 < row[15] < 2**31 - 1 for row in found)
+    assert len(result) > SEEDS
+    assert any(row[14] > 1000 for row in result)
+    assert any(0 < row[15] < 2**31 - 1 for row in result)
 
 
 @pytest.mark.conformance

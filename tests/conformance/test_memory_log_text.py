@@ -49,12 +49,12 @@ def content_of(path):
 
 def record_of(line):
     """The record of one line as the reference reads it, None where it cannot."""
-    found = RECORD.search(line)
+    result = RECORD.search(line)
     record = MemoryLogRecord()
-    member = getattr(record, MEMBERS[found[1]])
+    member = getattr(record, MEMBERS[result[1]])
     member.SetInParent()
     try:
-        text_format.Parse(found[2], member)
+        text_format.Parse(result[2], member)
     except text_format.ParseError:
         return None
     return record

@@ -92,8 +92,8 @@ def check(xprof, path, *, reference):
 
 
 def differences(xprof, paths, *, reference):
-    found = {path.name: check(xprof, path, reference=reference) for path in paths}
-    return {name: wrong for name, wrong in found.items() if wrong}
+    result = {path.name: check(xprof, path, reference=reference) for path in paths}
+    return {name: wrong for name, wrong in result.items() if wrong}
 
 
 def test_every_sample(xprof):

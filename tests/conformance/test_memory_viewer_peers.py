@@ -27,8 +27,8 @@ DRAWING = {"view_memory_allocation_timeline": 1, "timeline_noise": 1}
 
 def labels(path):
     with peakline.open(str(path)) as profile:
-        found = profile.programs()
-        return [found.label(number) for number in range(len(found))] if found else []
+        result = profile.programs()
+        return [result.label(number) for number in range(len(result))] if result else []
 
 
 def ours(path, options, output_format="json"):
@@ -70,7 +70,7 @@ def drawn_alike(xprof, path, options):
 
 
 def test_every_program_of_the_samples(xprof):
-    found, seen = {}, 0
+    result, seen = {}, 0
     for path in xprof.spaces:
         if xprof.is_recorded and not any(name in path.parts for name in RECORDED):
             continue
@@ -79,9 +79,9 @@ def test_every_program_of_the_samples(xprof):
                 options = {"module_name": label, "memory_space": space}
                 wrong = different(xprof, path, options)
                 if wrong:
-                    found[path.name, label, space] = wrong
+                    result[path.name, label, space] = wrong
                 seen += 1
-    assert found == {}
+    assert result == {}
     assert seen > 30
 
 
@@ -292,11 +292,11 @@ def test_a_program_with_many_temporaries_loses_some(compiled):
     with peakline.open(compiled[0]["many"]) as profile:
         memory = ProgramMemory(profile.programs(), 0)
         (heap,) = packed_heaps(memory)
-        found = repack(memory)
+        result = repack(memory)
     assert heap.values.size > 1000
-    assert found.is_same
-    assert found.loss_bytes > 0
-    assert found.heap_bytes == found.repacked_bytes == found.live_bytes + found.loss_bytes
+    assert result.is_same
+    assert result.loss_bytes > 0
+    assert result.heap_bytes == result.repacked_bytes == result.live_bytes + result.loss_bytes
 
 
 def profiles():

@@ -22,7 +22,7 @@ def different(xprof, paths, *, in_order):
     ops have none.
     """
     assert paths
-    found = {}
+    result = {}
     for path in paths:
         for group_by in GROUPINGS:
             other = json.loads(xprof.ask(TOOL, path, options={"group_by": group_by}))
@@ -32,8 +32,8 @@ def different(xprof, paths, *, in_order):
                     sort(tree)
             text = difference(own, other)
             if text:
-                found[path.name, group_by] = text
-    return found
+                result[path.name, group_by] = text
+    return result
 
 
 def sort(node):

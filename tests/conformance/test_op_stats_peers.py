@@ -54,14 +54,14 @@ def samples(folders) -> list[tuple[str, Path, list[tuple[int, Path]]]]:
             beside = sorted(graph.parent.glob("*run_metadata_*.pb"))
             if beside:
                 known[f"{folder.name}/{graph.parent.name}"] = (graph, beside)
-    found = []
+    result = []
     for name, (graph, paths) in known.items():
         if not paths:
-            found.append((name, graph, []))
-        found += [(f"{name} {path.name}", graph, [(0, path)]) for path in paths]
+            result.append((name, graph, []))
+        result += [(f"{name} {path.name}", graph, [(0, path)]) for path in paths]
         if len(paths) > 1:
-            found.append((f"{name} steps", graph, list(enumerate(paths, 3))))
-    return found
+            result.append((f"{name} steps", graph, list(enumerate(paths, 3))))
+    return result
 
 
 def question(name, graph, runs, *, number, count, as_is=False) -> Profiled:
@@ -77,40 +77,40 @@ def question(name, graph, runs, *, number, count, as_is=False) -> Profiled:
     return Profiled(name, graph, runs, traces, cases, as_is)
 
 
-def check(tensorflow, asked: Profiled, folder: Path):
+def check(tensorflow, request: Profiled, folder: Path):
     """Every answer of ours is that of tfprof."""
-    told = tensorflow.tfprof(asked)
-    graph = message("tensorflow.GraphDef").FromString(told["shaped"])
+    answer = tensorflow.tfprof(request)
+    graph = message("tensorflow.GraphDef").FromString(answer["shaped"])
     traced = folder / "traced.pb"
-    traced.write_bytes(with_traces(graph, asked.traces).SerializeToString())
-    several = len(asked.runs) > 1
+    traced.write_bytes(with_traces(graph, request.traces).SerializeToString())
+    several = len(request.runs) > 1
     if several:
-        opened = open_runs([(step, read(path)) for step, path in asked.runs])
+        opened = open_runs([(step, read(path)) for step, path in request.runs])
     else:
-        opened = peakline.open(str(asked.runs[0][1] if asked.runs else traced))
+        opened = peakline.open(str(request.runs[0][1] if request.runs else traced))
     with opened as profile:
-        for number, (view, options) in enumerate(asked.cases):
+        for number, (view, options) in enumerate(request.cases):
             if not tensorflow.is_whole and number % EVERY:
                 continue
             parameters = {"view": view, **options, "graph": str(traced)}
-            described = f"{asked.name}: {view} {options}"
-            found = run_tool(profile, "op_stats", parameters, "proto").content
-            expected = told[f"{number}.proto"]
+            described = f"{request.name}: {view} {options}"
+            result = run_tool(profile, "op_stats", parameters, "proto").content
+            expected = answer[f"{number}.proto"]
             if view == "advise":
                 kind = message("tensorflow.tfprof.AdviceProto")
-                assert kind.FromString(found) == kind.FromString(expected), described
+                assert kind.FromString(result) == kind.FromString(expected), described
                 continue
-            compare(rows_of(found, view), rows_of(expected, view), described, several)
+            compare(rows_of(result, view), rows_of(expected, view), described, several)
             if not (several and "input_shapes" in options["select"]):
                 text = run_tool(profile, "op_stats", parameters, "text").content.decode()
-                _, _, printed = told[f"{number}.text"].decode().partition("\nProfile:\n")
+                _, _, printed = answer[f"{number}.text"].decode().partition("\nProfile:\n")
                 assert text == printed, described
 
 
 def test_every_sample(tensorflow, tmp_path):
-    found = samples(tensorflow.folders)
-    assert len(found) > 5
-    for number, (name, graph, runs) in enumerate(found):
+    result = samples(tensorflow.folders)
+    assert len(result) > 5
+    for number, (name, graph, runs) in enumerate(result):
         check(tensorflow, question(name, graph, runs, number=number, count=12), tmp_path)
 
 
@@ -124,18 +124,18 @@ def test_random_runs(live_tensorflow, tmp_path):
             path = tmp_path / f"{seed}.{number}.pb"
             path.write_bytes(random_run(seed * 3 + number).SerializeToString())
             runs.append((0 if seed % 3 == 0 else 2 * number, path))
-        asked = question(f"seed {seed}", graph, runs, number=100 + seed, count=2, as_is=True)
-        check(live_tensorflow, asked, tmp_path)
+        request = question(f"seed {seed}", graph, runs, number=100 + seed, count=2, as_is=True)
+        check(live_tensorflow, request, tmp_path)
 
 
-def compare(found, expected, described, several):
+def compare(result, expected, described, several):
     """Equal row by row; of several steps tfprof does not fill in shapes that the runs tell."""
-    for (depth, row), (expected_depth, expected_row) in zip(found, expected, strict=False):
+    for (depth, row), (expected_depth, expected_row) in zip(result, expected, strict=False):
         if several:
             for node in (row, expected_row):
                 without_shapes(node)
         assert (depth, row) == (expected_depth, expected_row), described
-    assert len(found) == len(expected), described
+    assert len(result) == len(expected), described
 
 
 def without_shapes(node):

@@ -182,12 +182,12 @@ def test_ours_differs_by_the_allocations_alone(xprof):
 def allocated(path):
     """How often memory was allocated or freed for each op."""
     with peakline.open(str(path)) as profile:
-        found = profile.sql(
+        result = profile.sql(
             "SELECT split_part(s.value, ':', 1) AS op, count(*) AS n FROM event_stats s "
             "JOIN events e USING (event_id) WHERE s.name = 'tf_op' AND s.value <> '' "
             "AND e.name LIKE 'Memory%' GROUP BY 1"
         ).to_pylist()
-    return {row["op"]: row["n"] for row in found}
+    return {row["op"]: row["n"] for row in result}
 
 
 @pytest.mark.conformance
@@ -238,11 +238,11 @@ def test_the_text_of_every_instruction(live_xprof, tmp_path):
 
 def programs_of(path):
     """The compiled programs of a file by id."""
-    found = {}
+    result = {}
     for plane in space_of(path).planes:
         if plane.name == "/host:metadata":
             for number, metadata in plane.event_metadata.items():
                 data = [stat.bytes_value for stat in metadata.stats if stat.bytes_value]
                 if data:
-                    found[number] = data[0]
-    return found
+                    result[number] = data[0]
+    return result

@@ -22,17 +22,17 @@ in the spaces full of ops, whose clocks begin there."""
 
 def tables(content):
     """The tables; those that are empty are none, and diagnostics are in no order."""
-    found = [table for table in content if table]
-    found[-1]["rows"].sort(key=str)
-    return found
+    result = [table for table in content if table]
+    result[-1]["rows"].sort(key=str)
+    return result
 
 
 def without_host_count(content):
     """The tables without how many hosts there are: XProf counts the names in the files."""
-    found = tables(content)
+    result = tables(content)
     for name in ("host_count", "task_count"):
-        del found[2]["p"][name]
-    return found
+        del result[2]["p"][name]
+    return result
 
 
 def without_duty_cycle(content):
@@ -43,12 +43,12 @@ def without_duty_cycle(content):
 
 
 def differences(xprof, paths, shown=tables):
-    found = {}
+    result = {}
     for path in paths:
         own, other = ours(path, TOOL, compatible="xprof"), theirs(xprof, TOOL, path)
         assert len(own) == len(other) == DIAGNOSTICS + 1
-        found[path.name] = difference(shown(own), shown(other))
-    return {name: text for name, text in found.items() if text}
+        result[path.name] = difference(shown(own), shown(other))
+    return {name: text for name, text in result.items() if text}
 
 
 def test_every_sample(xprof):

@@ -47,7 +47,7 @@ def shown(table):
 
 
 def different(xprof, paths):
-    found = {}
+    result = {}
     for path in paths:
         own, right = ours(path, TOOL, compatible="xprof"), theirs(xprof, TOOL, path)
         for table in (own, right):
@@ -55,10 +55,10 @@ def different(xprof, paths):
                 # The host's name is that of the file, which the peer calls otherwise.
                 row["c"][0]["v"] = ""
         if text := difference(own, right):
-            found[path.name] = text
+            result[path.name] = text
         elif shown(own) != shown(right):
-            found[path.name] = f"{shown(own)}, not {shown(right)}"
-    return found
+            result[path.name] = f"{shown(own)}, not {shown(right)}"
+    return result
 
 
 def test_every_sample(xprof):

@@ -124,8 +124,8 @@ def ours(paths: list[Path], folder: Path) -> object:
         content = path.read_bytes()
         plain = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
         (session / f"host{number:03}.xplane.pb").write_bytes(plain)
-    found = Repository(folder).session("s")
-    answer = Engine(cache_bytes=0).tool(found, TOOL, parameters={"compatible": "xprof"})
+    result = Repository(folder).session("s")
+    answer = Engine(cache_bytes=0).tool(result, TOOL, parameters={"compatible": "xprof"})
     assert answer.notes == ()
     return json.loads(answer.content)
 

@@ -54,26 +54,26 @@ def recorded(tmp_path_factory):
 @pytest.fixture(scope="module")
 def space(recorded):
     """The recorded profile."""
-    (found,) = recorded[0].rglob("*.xplane.pb")
-    return found
+    (result,) = recorded[0].rglob("*.xplane.pb")
+    return result
 
 
 @pytest.fixture(scope="module")
 def rows(space):
     """By name what the profile says of each program; a name that several have stands for none."""
     with peakline.open(space) as profile:
-        found = profile.table("hlo_modules").to_pylist()
+        result = profile.table("hlo_modules").to_pylist()
         assert not profile.table("warnings").num_rows
-    counts = Counter(row["name"] for row in found)
-    return {row["name"]: row for row in found if counts[row["name"]] == 1}
+    counts = Counter(row["name"] for row in result)
+    return {row["name"]: row for row in result if counts[row["name"]] == 1}
 
 
 @pytest.fixture(scope="module")
 def said(recorded):
     """What JAX says of each program that it compiled by itself; there are at least 24."""
-    found = {f"jit_{name}": one for name, one in recorded[1].items() if "cost" in one}
-    assert len(found) >= 24
-    return found
+    result = {f"jit_{name}": one for name, one in recorded[1].items() if "cost" in one}
+    assert len(result) >= 24
+    return result
 
 
 def dumps(folder):
@@ -96,15 +96,15 @@ def custom_calls(module):
     computations = {one.id: one for one in module.computations}
 
     def count(computation):
-        found = 0
+        result = 0
         for one in computations[computation].instructions:
             calls = [count(number) for number in one.called_computation_ids]
             if one.opcode in ("while", "call", "fusion"):
-                found += sum(calls)
+                result += sum(calls)
             elif one.opcode == "conditional":
-                found += max(calls)
-            found += one.opcode == "custom-call"
-        return found
+                result += max(calls)
+            result += one.opcode == "custom-call"
+        return result
 
     return count(module.entry_computation_id)
 
@@ -200,8 +200,8 @@ def test_the_tables_of_a_dump_are_those_of_the_profile(space, recorded):
 
     profiled, dumped = tables(space), tables(recorded[0] / "dump")
     assert len(profiled) > 25
-    for label, found in profiled.items():
-        assert found == dumped[label], label
+    for label, result in profiled.items():
+        assert result == dumped[label], label
 
 
 def test_the_peaks_are_those_of_xprof(live_xprof, space):

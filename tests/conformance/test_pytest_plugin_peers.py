@@ -139,8 +139,8 @@ def test_tensorflow_without_its_reporting_allocator_is_no_silent_pass(ask):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_profiles_are_kept_and_tell_the_same(ask, framework):
-    output, _, kept = ask(framework, *FRAMEWORKS[framework])
-    (file,) = kept.glob("*test_list-leaks*.xplane.pb")
+    output, _, chosen = ask(framework, *FRAMEWORKS[framework])
+    (file,) = chosen.glob("*test_list-leaks*.xplane.pb")
     assert f"profile: {file}" in message_of(output, "test_list[leaks]")
     with peakline.open(file) as profile:
         answer = profile.memory()

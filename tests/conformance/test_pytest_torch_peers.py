@@ -27,12 +27,12 @@ OUTCOMES = {
 
 @pytest.fixture(scope="module")
 def python():
-    found = os.environ.get("PEAKLINE_TORCH_PYTHON") or peers_python()
+    result = os.environ.get("PEAKLINE_TORCH_PYTHON") or peers_python()
     if subprocess.run(
-        [found, "-c", f"import {MODULES}"], capture_output=True, check=False
+        [result, "-c", f"import {MODULES}"], capture_output=True, check=False
     ).returncode:
-        pytest.skip(f"{found} lacks one of {MODULES}")
-    return found
+        pytest.skip(f"{result} lacks one of {MODULES}")
+    return result
 
 
 @pytest.fixture(scope="module")

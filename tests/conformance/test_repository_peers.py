@@ -35,9 +35,9 @@ def ours(logdir):
 
 
 def test_what_jax_and_tensorflow_write(peers, written):
-    found = ours(written)
-    assert sorted(name.count("/") for name in found) == [0, 1]
-    assert found == peers.ask({"list": str(written)})
+    result = ours(written)
+    assert sorted(name.count("/") for name in result) == [0, 1]
+    assert result == peers.ask({"list": str(written)})
 
 
 def test_what_xprof_leaves_behind_is_ignored(peers, written):
@@ -59,10 +59,10 @@ def test_a_session_of_ours(peers, tmp_path):
 
 def test_the_samples(peers, sessions):
     theirs = peers.ask({"list": str(sessions)})
-    found = ours(sessions)
+    result = ours(sessions)
     # XProf does not read compressed files and shows such a run without hosts.
-    assert theirs.keys() == found.keys()
-    assert all(not hosts or hosts == found[name] for name, hosts in theirs.items())
+    assert theirs.keys() == result.keys()
+    assert all(not hosts or hosts == result[name] for name, hosts in theirs.items())
 
 
 # Where a release is behind what is upstream: these came after TensorFlow 2.21. Those of XLA are in

@@ -34,7 +34,7 @@ def ours(path, form=None, **options):
 def of_json(content):
     """What an answer says, whatever XProf's hashes made of the numbers of flows."""
     answer = json.loads(content)
-    flows, told, serials = {}, [], {}
+    flows, result, serials = {}, [], {}
     rows = {(e["pid"], e["tid"]) for e in answer["traceEvents"]
             if e["name"] == "thread_name" and e["args"]["name"].startswith(OFFLOAD)}  # fmt: skip
     for event in sorted(answer.pop("traceEvents"), key=_order):
@@ -60,13 +60,13 @@ def of_json(content):
         # What is eager is left out.
         own.get("args", {}).pop("is_eager", None)
         serials.setdefault((own.get("ts"), own.get("dur")), []).append(serial)
-        told.append(json.dumps(own, sort_keys=True))
+        result.append(json.dumps(own, sort_keys=True))
     # Of events of one begin and length XProf's heap decides which comes first; and the launches
     # of steps, and asynchronous events of one name, stand in no order.
-    if not any('"name": "Launch Stats"' in text or '"ph": "e"' in text for text in told):
-        told += [f"{key}: {sorted(numbers)}" for key, numbers in serials.items()]
+    if not any('"name": "Launch Stats"' in text or '"ph": "e"' in text for text in result):
+        result += [f"{key}: {sorted(numbers)}" for key, numbers in serials.items()]
     answer["stackFrames"] = sorted(frame["name"] for frame in answer["stackFrames"].values())
-    return answer, Counter(told)
+    return answer, Counter(result)
 
 
 def _order(event):
@@ -80,7 +80,7 @@ def of_pb(content):
     unpacked = pa.CompressedInputStream(pa.BufferReader(content), "zstd").read()
     answer = TraceDataResponse.FromString(unpacked)
     texts = answer.interned_strings
-    told = Counter()
+    result = Counter()
     for kind in ("complete_events", "counter_events", "async_events"):
         for series in getattr(answer, kind):
             own = kind, series.metadata.process_id, series.metadata.thread_id
@@ -92,7 +92,7 @@ def of_pb(content):
                 shown = texts[series.name_refs[number]] if series.name_refs else name
                 value = one.counter_value_double, one.counter_value_uint64
                 flow = texts[one.flow_category], bool(one.flow_id)
-                told[*own, time, length, shown, *value, *flow, one.group_id] += 1
+                result[*own, time, length, shown, *value, *flow, one.group_id] += 1
     processes = [
         (process.id, process.name.partition(" ")[2], process.sort_index,
          sorted((t.id, t.name, t.sort_index) for t in process.threads))
@@ -100,7 +100,7 @@ def of_pb(content):
     ]  # fmt: skip
     span = answer.full_timespan_start_ps, answer.full_timespan_end_ps
     details = [(detail.name, detail.value) for detail in answer.details]
-    return told, sorted(processes), span, details
+    return result, sorted(processes), span, details
 
 
 def same(theirs, mine):
@@ -164,7 +164,7 @@ def test_viewports_and_searches(xprof, options):
 
 @pytest.mark.conformance
 def test_all_of_one_event(live_xprof):
-    asked = 0
+    request = 0
     for path in live_xprof.traces:
         if OWN_SAMPLES[1] in path.parents:
             continue
@@ -177,14 +177,14 @@ def test_all_of_one_event(live_xprof):
                 "duration_ms": repr(length / 1000),
                 "unique_id": str(event["args"]["uid"]),
             }
-            asked += 1
+            request += 1
             try:
                 theirs = live_xprof.ask(TOOL, path, options=options)
             except Refused as error:
                 assert "not found" in str(error)  # noqa: PT017 (of some events there is no answer)
                 continue
             same(of_json(theirs), of_json(ours(path, **options)))
-    assert asked > 100
+    assert request > 100
 
 
 def written(folder, name, space):
@@ -260,7 +260,7 @@ def test_a_file_may_be_compressed(tmp_path):
 
 def _told(content):
     """Every event and what XProf says of it, but for what it makes of hashes and of its sort."""
-    told = Counter()
+    result = Counter()
     shown = json.loads(content)["traceEvents"]
     rows = {
         (e["pid"], e["tid"])
@@ -279,8 +279,8 @@ def _told(content):
             arguments = dict(own.get("args", {}))
             arguments.pop("is_eager", None)
             own["args"] = arguments | ({"flow": 0} if "flow" in arguments else {})
-        told[json.dumps(own, sort_keys=True)] += 1
-    return told
+        result[json.dumps(own, sort_keys=True)] += 1
+    return result
 
 
 def _same(xprof, paths):

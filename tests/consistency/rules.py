@@ -75,9 +75,9 @@ def rows_of_steps(said: Said) -> None:
     rows = said.table("step_breakdown")
     assert said.breakdown["steps"] == rows
     by_time = sorted(rows, key=lambda row: row["start_ps"])
-    told = said.of_steps["steps"]
-    assert [row["start_ps"] for row in told] == [row["start_ps"] for row in by_time]
-    without = [{name: row[name] for name in row if name != "is_slow"} for row in told]
+    result = said.of_steps["steps"]
+    assert [row["start_ps"] for row in result] == [row["start_ps"] for row in by_time]
+    without = [{name: row[name] for name in row if name != "is_slow"} for row in result]
     assert sorted(map(str, without)) == sorted(map(str, rows))
     if said.findings_of_time is not None:
         assert said.findings_of_time["steps"] == said.of_steps["steps"]
@@ -130,8 +130,8 @@ def number_of_steps(said: Said) -> None:
     assert set(by_name) == (names if len(names) > 1 else set())
     assert sum(by_name.values()) == (len(rows) if by_name else 0)
     count = Counter((row["device"], population_of(row["name"])) for row in rows)
-    told = {(one["device"], one["name"]): one["steps"] for one in said.breakdown["variation"]}
-    assert told == count
+    result = {(one["device"], one["name"]): one["steps"] for one in said.breakdown["variation"]}
+    assert result == count
     is_apart = len(rows) != len(whole) * len({row["device"] for row in rows})
     steps = said.summary["time"]["steps"]
     assert steps == (len(rows) if is_apart else len(whole))
@@ -173,12 +173,12 @@ def times_of_steps(said: Said) -> None:
 @rule
 def slow_steps(said: Said) -> None:
     slow = {(row["step_id"], row["device"]) for row in said.of_steps["steps"] if row["is_slow"]}
-    told = {
+    result = {
         (step["step_id"], one["device"])
         for one in said.breakdown["variation"]
         for step in one["slow"]
     }
-    assert told == slow
+    assert result == slow
 
 
 @rule
@@ -209,45 +209,47 @@ def step_ids(said: Said) -> None:
 
 @rule
 def peaks(said: Said) -> None:
-    told = {one["allocator"]: one for one in said.of_memory["allocators"]}
+    result = {one["allocator"]: one for one in said.of_memory["allocators"]}
     facts = ("peak_bytes", "peak_time_ps", "peak_step", "capacity_bytes", "untracked_allocations")
-    expected = {name: only(one, *facts) for name, one in told.items()}
+    expected = {name: only(one, *facts) for name, one in result.items()}
     if said.summary is not None:
         memory = said.summary["memory"] or {"allocators": []}
         assert {one["allocator"]: only(one, *facts) for one in memory["allocators"]} == expected
     if said.live is not None:
         assert {one["allocator"]: only(one, *facts) for one in said.live["allocators"]} == expected
         for one in said.live["allocators"]:
-            assert one["lifetime_peak_bytes"] == told[one["allocator"]]["lifetime_peak_bytes"]
-            assert one["live_at_end_bytes"] == told[one["allocator"]]["live_at_end_bytes"]
-    bytes_of = {name: one["peak_bytes"] for name, one in told.items()}
+            assert one["lifetime_peak_bytes"] == result[one["allocator"]]["lifetime_peak_bytes"]
+            assert one["live_at_end_bytes"] == result[one["allocator"]]["live_at_end_bytes"]
+    bytes_of = {name: one["peak_bytes"] for name, one in result.items()}
     assert {one["allocator"]: one["peak_bytes"] for one in said.of_check} == bytes_of
     compared = said.of_diff["allocators"]
     assert {one["allocator"]: one["before"]["peak_bytes"] for one in compared} == bytes_of
-    for name, one in told.items():
+    for name, one in result.items():
         assert sum(row["bytes"] for row in one["peak_buffers"]) == bytes_of[name]
 
 
 @rule
 def peaks_of_the_memory_profile(said: Said) -> None:
-    found = said.tool("memory_profile")
-    if found is None:
+    result = said.tool("memory_profile")
+    if result is None:
         return
-    told = {one["allocator"]: one for one in said.of_memory["allocators"]}
-    for name, one in found["memoryProfilePerAllocator"].items():
-        assert int(one["profileSummary"]["peakStats"]["peakBytesInUse"]) == told[name]["peak_bytes"]
+    answer = {one["allocator"]: one for one in said.of_memory["allocators"]}
+    for name, one in result["memoryProfilePerAllocator"].items():
+        assert (
+            int(one["profileSummary"]["peakStats"]["peakBytesInUse"]) == answer[name]["peak_bytes"]
+        )
 
 
 @rule
 def what_is_live_at_a_peak(said: Said) -> None:
     for one in said.of_memory["allocators"]:
-        found = said.tool("live_memory", allocator=one["allocator"], limit=0)
-        assert found["bytes_in_use"] == one["peak_bytes"]
-        assert found["record_ps"] == one["peak_time_ps"]
-        assert found["step_id"] == one["peak_step"]
-        assert found["is_peak"]
+        result = said.tool("live_memory", allocator=one["allocator"], limit=0)
+        assert result["bytes_in_use"] == one["peak_bytes"]
+        assert result["record_ps"] == one["peak_time_ps"]
+        assert result["step_id"] == one["peak_step"]
+        assert result["is_peak"]
         if said.steps and one["peak_step"] is not None:
-            assert found["step_name"] == said.steps[one["peak_step"]]["name"]
+            assert result["step_name"] == said.steps[one["peak_step"]]["name"]
         records = [
             row["step_id"]
             for row in said.table("allocator_events")
@@ -268,9 +270,9 @@ def findings(said: Said) -> None:
         assert not time
         return
     every = priorities(said.profile.memory().findings, said.profile.time().findings)
-    told = [one.as_json() for one in every]
-    assert said.summary["first"] == told[:3]
-    assert said.summary["further_findings"] == len(told[3:])
+    result = [one.as_json() for one in every]
+    assert said.summary["first"] == result[:3]
+    assert said.summary["further_findings"] == len(result[3:])
     count = Counter(finding["severity"] for finding in [*memory, *time])
     assert said.summary["findings"] == {
         severity: count[severity] for severity in ("error", "warning", "info")
@@ -336,12 +338,12 @@ def ops(said: Said) -> None:
     for row in table:
         times[row["side"], row["op"]] += row["self_ps"]
     rows, _ = said.gviz("framework_op_stats", 1)
-    told: Counter[tuple[str, str]] = Counter()
+    result: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        told[row["host_or_device"].lower(), row["operation"]] += round(
+        result[row["host_or_device"].lower(), row["operation"]] += round(
             row["total_self_time"] * 10**6
         )
-    assert {op: ps for op, ps in told.items() if ps} == {op: ps for op, ps in times.items() if ps}
+    assert {op: ps for op, ps in result.items() if ps} == {op: ps for op, ps in times.items() if ps}
     if said.summary is not None and said.summary["time"] is not None:
         for op in said.summary["time"]["top_ops"]:
             same = [row for row in table if (row["side"], row["op"]) == (op["side"], op["op"])]
@@ -357,9 +359,9 @@ def ops_of_a_comparison(said: Said) -> None:
     for row in said.table("op_stats"):
         own[row["side"]] += row["self_ps"]
     for which in ("before", "after"):
-        for side, told in time[which]["own_ps"].items():
+        for side, result in time[which]["own_ps"].items():
             # With steps it is what ran from the first to the last one (docs/diff.md).
-            assert told == own[side] or (time[which]["steps"] and told < own[side])
+            assert result == own[side] or (time[which]["steps"] and result < own[side])
     assert (time["parts"], time["ops"]) == ([], [])
 
 
@@ -370,13 +372,13 @@ def kernels(said: Said) -> None:
     rows, _ = said.gviz("kernel_stats")
     if not rows:
         return
-    told: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     times: Counter[str] = Counter()
     for row in rows:
-        told[row["kernel_name"]] += round(row["total_duration_us"] * 10**6)
+        result[row["kernel_name"]] += round(row["total_duration_us"] * 10**6)
     for row in table:
         times[row["kernel"]] += row["total_ps"]
-    assert told == times
+    assert result == times
 
 
 @rule

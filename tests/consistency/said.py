@@ -92,8 +92,8 @@ class Said:
     @cached_property
     def findings_of_time(self) -> Document | None:
         """The tool ``time_findings``."""
-        found = self.tool("time_findings")
-        return None if found is None else found["hosts"][0]
+        result = self.tool("time_findings")
+        return None if result is None else result["hosts"][0]
 
     @cached_property
     def findings_of_memory(self) -> Document:
@@ -118,10 +118,10 @@ class Said:
 
     def gviz(self, name: str, place: int = 0) -> tuple[list[Document], Document]:
         """The rows of a tool's table in the shape of XProf's, and the table's properties."""
-        found = self.tool(name)
-        if found is None:
+        result = self.tool(name)
+        if result is None:
             return [], {}
-        table = found[place] if isinstance(found, list) else found
+        table = result[place] if isinstance(result, list) else result
         names = [column["id"] for column in table.get("cols", [])]
         rows = [
             dict(zip(names, ((cell or {}).get("v") for cell in row["c"]), strict=True))

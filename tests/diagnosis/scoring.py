@@ -81,8 +81,8 @@ def score(name: str, answer: Callable[..., dict] = answer_of_verb) -> Score:
     difference = answer("diff", *compared)
     if len(faulty) > 1:
         documents.append(difference)
-    found = _findings(*documents)
-    best, verdict = _best(pair, found)
+    results = _findings(*documents)
+    best, verdict = _best(pair, results)
     saving = next((one for one in _savings(memory) if _helps(pair, one)), None)
     if verdict != "SAID" and saving is not None:
         verdict, best = "ADVICE", {"kind": saving["kind"], "severity": "saving", **saving}
@@ -103,7 +103,7 @@ def score(name: str, answer: Callable[..., dict] = answer_of_verb) -> Score:
     ]
     result.others = [
         f"{one['kind']}: {one['title']}"
-        for one in found
+        for one in results
         if one["severity"] != "info"
         and one is not best
         and not _is_allowed(one, (*pair.faulty_allowed, pair.kind, pair.culprit))
@@ -157,9 +157,9 @@ def _spoken(finding: dict) -> str:
     )
 
 
-def _best(pair: Pair, found: list[dict]) -> tuple[dict | None, str]:
+def _best(pair: Pair, result: list[dict]) -> tuple[dict | None, str]:
     grades = {}
-    for one in found:
+    for one in result:
         names_it = re.search(pair.culprit, _spoken(one), re.IGNORECASE) is not None
         is_kind = re.search(pair.kind, one["kind"], re.IGNORECASE) is not None
         grade = {(True, True): "SAID", (True, False): "CAUSE?", (False, True): "KIND"}

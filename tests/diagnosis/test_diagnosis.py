@@ -73,12 +73,12 @@ class Recordings(ExitStack):
 @pytest.mark.parametrize("name", sweep(names()))
 def test_a_pair(name):
     with Recordings(name) as recordings:
-        found = score(name, recordings.answer)
+        result = score(name, recordings.answer)
         for said in recordings.said.values():
             check_all(said)
-    assert found.verdict == (
+    assert result.verdict == (
         "MISSED" if name in MISSED else "ADVICE" if name in ADVISED else "SAID"
     )
-    assert bool(found.alarms) == (name in ALARMED), found.alarms
+    assert bool(result.alarms) == (name in ALARMED), result.alarms
     # Both are None where nothing is expected.
-    assert (found.line is False or found.magnitude is False) == (name in UNSAID), found.said
+    assert (result.line is False or result.magnitude is False) == (name in UNSAID), result.said

@@ -308,16 +308,16 @@ class TestThreads:
     def test_many_threads_get_what_one_gets(
         self, places, right, cache_bytes, answers_bytes, threads
     ):
-        asked = list(questions())
+        request = list(questions())
         engine = Engine(cache_bytes=cache_bytes, answers_bytes=answers_bytes)
         start = threading.Barrier(threads)
 
         def work(seed: int) -> None:
-            order = list(range(len(asked)))
+            order = list(range(len(request)))
             random.Random(seed).shuffle(order)
             start.wait(HANG_S)
             for number in order:
-                name, ask = asked[number]
+                name, ask = request[number]
                 with within(Deadline(HANG_S)):
                     got = ask(engine, places[name])
                 if hasattr(got, "content"):

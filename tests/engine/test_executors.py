@@ -56,8 +56,8 @@ def cluster():
         n_workers=1, threads_per_worker=2, processes=False, protocol="tcp://",
         # Without an address it is a port of a number that somebody else may have.
         dashboard_address="127.0.0.1:0",
-    ) as found:  # fmt: skip
-        yield found.scheduler_address
+    ) as result:  # fmt: skip
+        yield result.scheduler_address
 
 
 @pytest.fixture(scope="module", params=["processes", "dask"])
@@ -85,12 +85,12 @@ class TestAnswers:
     def test_when_all_fail_the_error_is_the_same(self, elsewhere, three):
         for host in three.hosts():
             os.truncate(host.path, 5)
-        told = []
+        result = []
         for engine in (Engine(), elsewhere):
             with pytest.raises(InputError) as failed:
                 engine.tool(three, "memory_profile")
-            told.append((type(failed.value), str(failed.value)))
-        assert told[0] == told[1]
+            result.append((type(failed.value), str(failed.value)))
+        assert result[0] == result[1]
 
     def test_one_host_is_asked_here(self, three):
         with Engine(executor="dask", scheduler="tcp://127.0.0.1:1") as engine:
@@ -139,8 +139,8 @@ def worker(one_at_work, three):
     """Its process, which has nothing to do."""
     if not one_at_work.executor._idle:
         one_at_work.tool(three, "memory_profile")
-    (found,) = one_at_work.executor._idle
-    return found
+    (result,) = one_at_work.executor._idle
+    return result
 
 
 class TestProcesses:
@@ -148,10 +148,10 @@ class TestProcesses:
         # Stopped it cannot answer: it is killed in the middle of its work.
         os.kill(worker.process.pid, signal.SIGSTOP)
         with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(one_at_work.tool, three, "memory_profile")
+            request = pool.submit(one_at_work.tool, three, "memory_profile")
             until(lambda: worker._is_busy)
             os.kill(worker.process.pid, signal.SIGKILL)
-            answer = asked.result(HANG_S)
+            answer = request.result(HANG_S)
         assert answer.notes == (
             "host a: the process that worked on it was ended by SIGKILL (out of memory?)",
         )
@@ -253,10 +253,10 @@ class TestFanOut:
                 raise InputError("no")
             return host
 
-        told = []
-        found = fan_out(ask, [0, 1, 2], 2, told.append)
-        assert sorted(told) == [0, 1, 2]
-        assert [str(one) for one in found] == ["0", "no", "2"]
+        answer = []
+        result = fan_out(ask, [0, 1, 2], 2, answer.append)
+        assert sorted(answer) == [0, 1, 2]
+        assert [str(one) for one in result] == ["0", "no", "2"]
 
     def test_too_little_memory_is_a_failure_of_that_host(self):
         def ask(host):
@@ -264,8 +264,8 @@ class TestFanOut:
                 raise MemoryError
             return host
 
-        found = fan_out(ask, [0, 1])
-        assert (found[0], str(found[1])) == (0, "there is not enough memory to read it")
+        result = fan_out(ask, [0, 1])
+        assert (result[0], str(result[1])) == (0, "there is not enough memory to read it")
 
 
 class TestMade:
@@ -288,15 +288,15 @@ class TestMade:
         assert make_executor("dask", workers=3)._open == []
 
     def test_an_executor_of_ones_own(self, three):
-        asked = []
+        request = []
 
         class Noting(Processes):
             def ask(self, task, here):
-                asked.append((task.file.host, task.format))
+                request.append((task.file.host, task.format))
                 return here()
 
         assert Engine(executor=Noting(1)).tool(three, "step_breakdown").notes == ()
-        assert sorted(asked) == [("a", ""), ("b", ""), ("c", "")]
+        assert sorted(request) == [("a", ""), ("b", ""), ("c", "")]
 
 
 class TestDask:

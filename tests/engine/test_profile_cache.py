@@ -152,9 +152,9 @@ def test_what_is_not_kept_is_closed_and_what_is_there_is_used(hosts):
     with cache.lease(hosts[0], keep=False) as passing:
         assert counts(cache) == (0, 0, 0, 0)
     assert not is_open(passing)
-    with cache.lease(hosts[0]) as kept, cache.lease(hosts[0], keep=False) as same:
-        assert same is kept
-    assert is_open(kept)
+    with cache.lease(hosts[0]) as chosen, cache.lease(hosts[0], keep=False) as same:
+        assert same is chosen
+    assert is_open(chosen)
 
 
 def test_what_cannot_be_opened_is_an_error_each_time(tmp_path):

@@ -70,11 +70,11 @@ def test_big_tables_are_written_in_groups_and_compressed(monkeypatch):
 def test_warnings_of_reading_the_other_tables_are_told():
     path = DATA / "memory_log" / "session_default_allocator.log.gz"
     with peakline.open(str(path)) as profile:
-        told = pq.read_table(io.BytesIO(files_of(profile)["warnings.parquet"])).to_pylist()
-        assert [(w["kind"], w["count"]) for w in told] == [
+        result = pq.read_table(io.BytesIO(files_of(profile)["warnings.parquet"])).to_pylist()
+        assert [(w["kind"], w["count"]) for w in result] == [
             (w.kind, w.count) for w in profile.warnings
         ]
-        assert told
+        assert result
 
 
 def test_what_may_be_left_out():

@@ -36,19 +36,19 @@ class TestPprof:
         with peakline.open(str(copy)) as again:
             assert again.format == "pprof"
             buffers = again.columns("buffers")
-            found = dict.fromkeys(peaks, 0)
+            result = dict.fromkeys(peaks, 0)
             for name, size in zip(
                 buffers.names("allocator").to_list(),
                 buffers.array("allocated_bytes").tolist(),
                 strict=True,
             ):
-                found[name] += size
+                result[name] += size
             # What is less than nothing is in the file, but no buffer.
             negative = {
                 name: sum(min(b.bytes, 0) for b in peak.peak_buffers)
                 for name, peak in peaks.items()
             }
-            assert found == {n: peak.peak_bytes - negative[n] for n, peak in peaks.items()}
+            assert result == {n: peak.peak_bytes - negative[n] for n, peak in peaks.items()}
 
     @each_row("path", SAMPLES)
     def test_every_reference_leads_somewhere(self, path):
@@ -140,9 +140,9 @@ def test_the_warnings_are_those_of_the_answer_about_memory(target, path):
         expected = {(w.kind, w.count, w.detail) for w in profile.warnings}
     with peakline.open(str(path)) as profile:
         written(profile, target)
-        found = {(w.kind, w.count, w.detail) for w in profile.warnings}
+        result = {(w.kind, w.count, w.detail) for w in profile.warnings}
     assert expected
-    assert {warning for warning in found if warning[0] != "negative_rows"} == expected
+    assert {warning for warning in result if warning[0] != "negative_rows"} == expected
 
 
 FILES = sorted((DATA / "run_metadata").glob("*.pb.gz"))
@@ -285,7 +285,7 @@ class TestEvents:
         }  # fmt: skip
         profile = peakline.Profile(FakeReader(tables))
         metadata = RunMetadata.FromString(written(profile, "run-metadata"))
-        told = [
+        result = [
             (device.device, node.node_name, [
                 (used.total_bytes, used.peak_bytes, used.live_bytes,
                  [record.alloc_bytes for record in used.allocation_records])
@@ -295,7 +295,7 @@ class TestEvents:
             for node in device.node_stats
         ]  # fmt: skip
         cpu = f"{TASK}/device:CPU:0"
-        assert told == [
+        assert result == [
             (cpu, "s/a", [(150, 150, 100, [100, 50, -50, -100])]),
             (cpu, "s/b", [(30, 30, 30, [30])]),
             ("/device:GPU:0/stream:7", "kernel", []),

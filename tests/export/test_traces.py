@@ -98,11 +98,11 @@ class TestChromeTrace:
                 pairs = zip(
                     stats.names("name").to_list(), stats.names("value").to_list(), strict=True
                 )
-                told = [(name, value or "") for name, value in pairs]
+                result = [(name, value or "") for name, value in pairs]
                 before = profile.columns("event_stats")
                 timed = profile.columns("events").is_valid("start_ps")
                 before = before.take(timed[before.array("event_id")])
-                assert told == [
+                assert result == [
                     (name, value or "")
                     for name, value in zip(
                         before.names("name").to_list(), before.names("value").to_list(), strict=True
@@ -155,8 +155,8 @@ class TestChromeTrace:
         path.write_bytes(written(one_line(events, steps=steps), "chrome-trace"))
         with peakline.open(str(path)) as again:
             assert again.columns("steps").to_pylist() == steps
-            told = [(e["name"], e["step_id"]) for e in again.columns("events").to_pylist()]
-            assert told == [("a", 3), ("peakline.step", None)]
+            result = [(e["name"], e["step_id"]) for e in again.columns("events").to_pylist()]
+            assert result == [("a", 3), ("peakline.step", None)]
             assert again.columns("event_stats").rows == 0
         # Without the arguments the order is all that numbers the steps.
         path.write_bytes(written(one_line(events, steps=steps), "chrome-trace", args=False))
@@ -204,12 +204,12 @@ class TestChromeTrace:
             ],
         )
         rows = json.loads(written(profile, "chrome-trace"))["traceEvents"]
-        told = [(r["name"], r["ts"], r["args"]) for r in rows if r.get("ph") == "C"]
-        assert told == [
+        result = [(r["name"], r["ts"], r["args"]) for r in rows if r.get("ph") == "C"]
+        assert result == [
             ('c"', 0.0, {"s": 1.0}), ('c"', 1e-6, {"s": 0.1}), ('c"', 2e-6, {"s": "nan"}),
         ]  # fmt: skip
-        told = PerfettoEvents(written(profile, "perfetto")).counters
-        assert [value for _, value in told['c" s']][:2] == values[:2]
+        result = PerfettoEvents(written(profile, "perfetto")).counters
+        assert [value for _, value in result['c" s']][:2] == values[:2]
 
 
 class TestPerfetto:
@@ -223,10 +223,10 @@ class TestPerfetto:
         assert perfetto_events(path).counters == expected
 
     def test_every_arrow_has_both_ends(self):
-        flows, found = shared(KINETO).columns("flows"), perfetto_events(KINETO).flows
+        flows, result = shared(KINETO).columns("flows"), perfetto_events(KINETO).flows
         assert flows.rows
-        assert len(found) == np.unique(flows.array("flow_id")).size
-        assert sum(map(len, found.values())) == flows.rows
+        assert len(result) == np.unique(flows.array("flow_id")).size
+        assert sum(map(len, result.values())) == flows.rows
 
     def test_processes_own_their_tracks(self):
         tracks = perfetto_events(SESSION).tracks.values()
@@ -247,11 +247,11 @@ class TestPerfetto:
                 {"name": "no time", "duration_ps": 1_000},
             ]
         )
-        found = PerfettoEvents(written(profile, "perfetto"))
-        assert sorted((name, start, end) for _, name, start, end, *_ in found.slices) == [
+        result = PerfettoEvents(written(profile, "perfetto"))
+        assert sorted((name, start, end) for _, name, start, end, *_ in result.slices) == [
             ("a", 0, 10), ("b", 5, 15), ("inside", 6, 7), ("next", 15, 16),
         ]  # fmt: skip
-        assert [track.name for track in found.tracks.values()].count("main") == 2
+        assert [track.name for track in result.tracks.values()].count("main") == 2
         assert [(w.kind, w.count) for w in profile.warnings] == [("untimed_events", 1)]
 
     @settings(max_examples=60)
@@ -279,8 +279,8 @@ class TestPerfetto:
             (f"t{line}", f"e{n}", start - zero, start - zero + max(length, 0), "", ())
             for n, (line, start, length) in enumerate(rows)
         }
-        found = PerfettoEvents(written(profile, "perfetto"))
-        assert dict(found.slices) == dict.fromkeys(expected, 1)
+        result = PerfettoEvents(written(profile, "perfetto"))
+        assert dict(result.slices) == dict.fromkeys(expected, 1)
 
     def test_ends_of_arrows_bind_as_the_format_says(self):
         def end(phase, time, *, binds):
@@ -298,8 +298,8 @@ class TestPerfetto:
             end("f", 31_000, binds=False),
             end("f", 90_000, binds=True),
         ]
-        found = PerfettoEvents(written(one_line(events, flows=flows), "perfetto"))
-        assert sorted(found.flows[1]) == [
+        result = PerfettoEvents(written(one_line(events, flows=flows), "perfetto"))
+        assert sorted(result.flows[1]) == [
             ("main", 0, "outer"), ("main", 10, "inner"), ("main", 60, "later"), ("main", 90, "f"),
         ]  # fmt: skip
 
@@ -311,8 +311,8 @@ class TestWhatThereIsNot:
             for name in ("a", "b")
         ]
         profile = peakline.Profile(FakeReader({"allocator_events": records(rows)}))
-        told = ChromeEvents(written(profile, "chrome-trace", allocator="b")).counters()
-        assert list(told) == [("Memory b", "bytes_in_use")]
+        result = ChromeEvents(written(profile, "chrome-trace", allocator="b")).counters()
+        assert list(result) == [("Memory b", "bytes_in_use")]
         with pytest.raises(NotFoundError, match="no allocator 'c' in the profile; there is: a, b"):
             written(profile, "perfetto", allocator="c")
 

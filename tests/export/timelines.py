@@ -42,23 +42,23 @@ class ChromeEvents:
 
     def slices(self):
         """Line, name, start, end (ns), category, arguments."""
-        found = Counter()
+        result = Counter()
         for row in self.of("X", "i"):
             start = _ps(row["ts"]) - self.zero
             end = start + _ps(row.get("dur", 0))
             args = tuple((k, v) for k, v in row["args"].pairs if k != "group_id")
-            found[
+            result[
                 self.line(row), row["name"], start // 1000, end // 1000, row.get("cat", ""), args
             ] += 1
-        return found
+        return result
 
     def counters(self):
-        found = defaultdict(list)
+        result = defaultdict(list)
         for row in self.of("C"):
             for series, value in row["args"].items():
                 when = (_ps(row["ts"]) - self.zero) // 1000
-                found[row["name"], series].append((when, float(value)))
-        return dict(found)
+                result[row["name"], series].append((when, float(value)))
+        return dict(result)
 
 
 class PerfettoEvents:

@@ -35,8 +35,8 @@ VERBS = {
 
 @pytest.fixture(scope="module")
 def runner():
-    with commands() as found:
-        yield found
+    with commands() as result:
+        yield result
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
@@ -48,9 +48,9 @@ def content_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def named(found: dict[str, bytes]) -> dict[str, bytes]:
+def named(result: dict[str, bytes]) -> dict[str, bytes]:
     """What has a name of its own."""
-    return {name: content for name, content in found.items() if ".peakline." not in name}
+    return {name: content for name, content in result.items() if ".peakline." not in name}
 
 
 def empty(folder: Path) -> None:
@@ -82,12 +82,12 @@ def test_a_file_is_whole_or_as_it_was(runner, root, tmp_path, verb, count):
         elif content_of(out) != expected:
             runner.run(*words)
         ended = runner.run(*words, *["--force"] * is_there, at=second if is_there else first)
-        found = content_of(out)
-        assert named(found) in ([expected] if is_there else [{}, expected]), (first, second)
+        result = content_of(out)
+        assert named(result) in ([expected] if is_there else [{}, expected]), (first, second)
         seen["killed"] += ended.was_killed
-        seen["left something"] += found != named(found)
-        seen["whole"] += named(found) == expected
-        if found != named(found):
+        seen["left something"] += result != named(result)
+        seen["whole"] += named(result) == expected
+        if result != named(result):
             assert runner.run(*words, "--force").code == 0
             assert content_of(out) == expected, "the next one leaves nothing of the one before"
     tell(f"{verb}: {dict(seen)} of {count}")
@@ -147,8 +147,8 @@ Uploads.upload = counted
 def tree(logdir: Path) -> dict[str, list[Path]]:
     """The files of every session's directory, hidden ones too."""
     place = logdir / "plugins" / "profile"
-    found = sorted(place.iterdir()) if place.exists() else []
-    return {folder.name: sorted(folder.iterdir()) for folder in found}
+    result = sorted(place.iterdir()) if place.exists() else []
+    return {folder.name: sorted(folder.iterdir()) for folder in result}
 
 
 def broken(logdir: Path, content: bytes) -> list[str]:

@@ -47,10 +47,10 @@ def run(words, at, report):
         code = peakline(words)
     finally:
         sys.setprofile(None)
-    found = {name: getattr(counter, name) for name in ("calls", "began", "done")}
-    found["modules"] = list(sys.modules)
+    result = {name: getattr(counter, name) for name in ("calls", "began", "done")}
+    result["modules"] = list(sys.modules)
     with os.fdopen(report, "w") as stream:
-        json.dump(found, stream)
+        json.dump(result, stream)
     os._exit(code)
 
 

@@ -89,15 +89,15 @@ def test_every_figure_has_a_name_a_line_and_its_parameters():
 def test_it_is_the_figure_of_the_library(path, name):
     profile = shared(path)
     drawn = getattr(figures, name)(profile)
-    found = ask(profile, name)
+    result = ask(profile, name)
     if drawn is None:
-        assert found is None
+        assert result is None
         return
-    assert found["layout"]["title"] == drawn.to_plotly_json()["layout"]["title"]
-    assert [(one["type"], len(one.get("x", ()))) for one in found["data"]] == [
+    assert result["layout"]["title"] == drawn.to_plotly_json()["layout"]["title"]
+    assert [(one["type"], len(one.get("x", ()))) for one in result["data"]] == [
         (one.type, 0 if one.type == "icicle" or one.x is None else len(one.x)) for one in drawn.data
     ]
-    for one, other in zip(found["data"], drawn.data, strict=True):
+    for one, other in zip(result["data"], drawn.data, strict=True):
         if "y" in one:
             assert one["y"] == [None if y != y else y for y in list(other.y)]  # noqa: PLR0124
 
@@ -140,12 +140,12 @@ def test_what_cannot_be_drawn(asked, error, message):
 
 def test_an_answer_held_for_the_next_figure_tells_its_warnings_again():
     profile = profile_of([alloc(1, 5), alloc(1, 7), free(9), free(1)])
-    told = []
+    result = []
     for name in ("peak_icicle", "memory_over_time"):
         with profile.question() as warnings:
             ask(profile, name)
-            told.append([warning.kind for warning in warnings()])
-    assert told[0] == told[1] != []
+            result.append([warning.kind for warning in warnings()])
+    assert result[0] == result[1] != []
 
 
 @each_sample("path", SAMPLES)
@@ -159,8 +159,8 @@ def test_a_dark_page_changes_every_colour_and_nothing_else(path):
         for (keys, value), (others, shaded) in zip(leaves(light), leaves(night), strict=True):
             assert keys == others
             is_colour = isinstance(value, str) and COLOUR.fullmatch(value)
-            kept = value in {"#FDAE6B", "#FDD0A2", "#E6550D", "#FD8D3C"}
-            assert (value != shaded) == (bool(is_colour) and not kept), (name, keys, value)
+            chosen = value in {"#FDAE6B", "#FDD0A2", "#E6550D", "#FD8D3C"}
+            assert (value != shaded) == (bool(is_colour) and not chosen), (name, keys, value)
 
 
 def test_a_name_that_is_a_colour_stays():
@@ -186,8 +186,8 @@ def test_colours_are_those_of_the_page(root):
 
 def test_parts_of_a_step_are_called_as_on_the_page(root):
     script = (root / "src/peakline/web/static/js/core/parts.js").read_text()
-    found = re.findall(r'name: "(\w+)", text: WORDING.parts.(\w+)', script)
-    assert {f"{name}_ps": PAGE["parts"][part] for name, part in found} == PARTS
+    result = re.findall(r'name: "(\w+)", text: WORDING.parts.(\w+)', script)
+    assert {f"{name}_ps": PAGE["parts"][part] for name, part in result} == PARTS
 
 
 def test_every_colour_is_its_own_on_either_page():
@@ -213,16 +213,16 @@ def drawn(time, value, edges):
 def test_fewer_points_draw_the_same_picture(values, buckets):
     values.sort(key=lambda point: point[0])
     time, value = [t for t, _ in values], [v for _, v in values]
-    kept = places_to_draw(np.array(time), np.array(value), buckets).tolist()
-    assert len(kept) <= 4 * buckets
-    assert kept == sorted(set(kept))
-    assert (kept[0], kept[-1]) == (0, len(time) - 1)
+    chosen = places_to_draw(np.array(time), np.array(value), buckets).tolist()
+    assert len(chosen) <= 4 * buckets
+    assert chosen == sorted(set(chosen))
+    assert (chosen[0], chosen[-1]) == (0, len(time) - 1)
     edges = [time[0] + (time[-1] - time[0]) * k // buckets for k in range(buckets)]
     # The first value of a slice that repeats the one before needs no point of its own.
-    few = drawn([time[k] for k in kept], [value[k] for k in kept], edges)
+    few = drawn([time[k] for k in chosen], [value[k] for k in chosen], edges)
     assert few == drawn(time, value, edges)
     # The first of the largest values is kept, where it is the largest for the first time.
-    assert value.index(max(value)) in kept
+    assert value.index(max(value)) in chosen
 
 
 def test_times_at_the_ends_of_their_range():
@@ -234,15 +234,15 @@ def test_times_at_the_ends_of_their_range():
 def test_shares_are_thinned_like_bytes():
     time = np.arange(100)
     share = np.linspace(0, 1, 100)
-    kept = places_to_draw(time, share, 5)
-    assert share[kept].max() == 1.0
-    assert kept.size <= 20
+    chosen = places_to_draw(time, share, 5)
+    assert share[chosen].max() == 1.0
+    assert chosen.size <= 20
 
 
 @given(records)
 def test_the_course_is_the_memory_in_use(rows):
-    for asked in asked_of(rows):
-        name = asked.peak.allocator
+    for request in asked_of(rows):
+        name = request.peak.allocator
         used = in_use(rows, name)
         reports = any(
             r.get("in_use_bytes") is not None and (r.get("allocator") or "") == name for r in rows
@@ -253,17 +253,17 @@ def test_the_course_is_the_memory_in_use(rows):
             if (row.get("allocator") or "") == name
             and (not reports or row.get("in_use_bytes") is not None)
         ]
-        course = read_usage(asked, 1000)
+        course = read_usage(request, 1000)
         if len(own) < 2:
             assert course is None
             continue
-        told = dict(zip(course.time_ps.tolist(), course.used.tolist(), strict=True))
-        assert told.items() <= {k: used[k] for k in own}.items()
-        assert told[asked.peak.peak_time_ps] == asked.peak.peak_bytes
+        result = dict(zip(course.time_ps.tolist(), course.used.tolist(), strict=True))
+        assert result.items() <= {k: used[k] for k in own}.items()
+        assert result[request.peak.peak_time_ps] == request.peak.peak_bytes
         # What is left out repeats what stands before it.
         last = None
         for k in own:
-            assert k in told or used[k] == last
+            assert k in result or used[k] == last
             last = used[k]
 
 
@@ -273,9 +273,9 @@ def test_the_peak_is_never_lost(buckets):
     value = np.random.default_rng(7).integers(0, 10**9, size)
     value[6_543] = 10**12
     time = np.sort(np.random.default_rng(8).integers(0, 10**13, size))
-    kept = places_to_draw(time, value, buckets)
-    assert 6_543 in kept
-    assert kept.size <= 4 * buckets
+    chosen = places_to_draw(time, value, buckets)
+    assert 6_543 in chosen
+    assert chosen.size <= 4 * buckets
 
 
 def test_the_course_begins_with_all_that_is_from_before_the_profile():
@@ -292,7 +292,7 @@ def test_the_course_begins_with_all_that_is_from_before_the_profile():
 def lives(rows, allocator):
     """Every life of a buffer with a size: (bytes, begin, end, row), a begin of None is older."""
     last = len(rows) - 1
-    found = [
+    result = [
         (one.allocated, one.begin, one.end, one.begin, one.signature)
         for one in buffers(rows)
         if one.allocator == allocator and one.allocated > 0
@@ -307,9 +307,9 @@ def lives(rows, allocator):
             and (row.get("allocator") or "") == allocator
             and (row.get("allocated_bytes") or 0) > 0
         ):
-            found.append((row["allocated_bytes"], None, number, number, None))
+            result.append((row["allocated_bytes"], None, number, number, None))
     return sorted(
-        found,
+        result,
         key=lambda one: (
             -one[0],
             -((last if one[2] is None else one[2]) - (one[1] or 0)),
@@ -324,10 +324,10 @@ def at_peak(one, row):
 
 
 def by_hand(rows, allocator, row):
-    found = lives(rows, allocator)
-    chosen = [one for one in found if at_peak(one, row)][: lifetimes.AT_PEAK]
+    result = lives(rows, allocator)
+    chosen = [one for one in result if at_peak(one, row)][: lifetimes.AT_PEAK]
     by_signature = defaultdict(list)
-    for one in found:
+    for one in result:
         if not at_peak(one, row):
             by_signature[one[4]].append(one)
     return chosen, [one for same in by_signature.values() for one in same[: lifetimes.EACH]]
@@ -335,13 +335,13 @@ def by_hand(rows, allocator, row):
 
 @given(rows=records)
 def test_all_bars_of_a_small_profile(rows):
-    for asked in asked_of(rows):
-        chosen, others = by_hand(rows, asked.peak.allocator, asked.peak_row)
+    for request in asked_of(rows):
+        chosen, others = by_hand(rows, request.peak.allocator, request.peak_row)
         expected = Counter((size, begin, end) for size, begin, end, _, _ in chosen + others)
-        found = largest_bars(asked)
-        assert Counter((b.bytes, b.start_ps, b.end_ps) for b in found) == expected
-        assert [b.at_peak for b in found].count(True) == len(chosen)
-        order = [-1 if b.start_ps is None else b.start_ps for b in found]
+        result = largest_bars(request)
+        assert Counter((b.bytes, b.start_ps, b.end_ps) for b in result) == expected
+        assert [b.at_peak for b in result].count(True) == len(chosen)
+        order = [-1 if b.start_ps is None else b.start_ps for b in result]
         assert order == sorted(order)
 
 
@@ -350,11 +350,11 @@ def test_the_largest_bars_are_taken(rows):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lifetimes, "AT_PEAK", 3)
         patch.setattr(lifetimes, "OTHERS", 4)
-        for asked in asked_of(rows):
-            chosen, others = by_hand(rows, asked.peak.allocator, asked.peak_row)
-            found = largest_bars(asked)
-            peak = sorted((b.bytes for b in found if b.at_peak), reverse=True)
-            rest = sorted((b.bytes for b in found if not b.at_peak), reverse=True)
+        for request in asked_of(rows):
+            chosen, others = by_hand(rows, request.peak.allocator, request.peak_row)
+            result = largest_bars(request)
+            peak = sorted((b.bytes for b in result if b.at_peak), reverse=True)
+            rest = sorted((b.bytes for b in result if not b.at_peak), reverse=True)
             assert peak == [one[0] for one in chosen]
             assert rest == sorted((one[0] for one in others), reverse=True)[:4]
 
@@ -366,10 +366,12 @@ def test_where_a_buffer_comes_from_and_goes():
         free(9, 512),
         free(2),
     ]
-    (asked,) = asked_of(rows, steps=[{"step_id": 7, "name": "train 7", "start_ps": 1, "end_ps": 3}])
-    older, kept, passing = largest_bars(asked)
+    (request,) = asked_of(
+        rows, steps=[{"step_id": 7, "name": "train 7", "start_ps": 1, "end_ps": 3}]
+    )
+    older, chosen, passing = largest_bars(request)
     assert (older.signature.op, older.start_ps, older.end_ps) == ("(before profile)", None, 2)
-    assert (kept.signature.title, kept.start_ps, kept.end_ps) == (
+    assert (chosen.signature.title, chosen.start_ps, chosen.end_ps) == (
         "model/W float [32, 32]",
         0,
         None,
@@ -380,12 +382,12 @@ def test_where_a_buffer_comes_from_and_goes():
 def test_buffers_too_small_to_matter_are_left_out():
     rows = [alloc(n, 100_000 - n, op=f"big{n}") for n in range(lifetimes.FEW)]
     rows += [alloc(100 + n, 1, op=f"small{n}") for n in range(5)]
-    (asked,) = asked_of([*rows, free(1)])
-    assert [bar.signature.op for bar in largest_bars(asked)] == [
+    (request,) = asked_of([*rows, free(1)])
+    assert [bar.signature.op for bar in largest_bars(request)] == [
         f"big{n}" for n in range(lifetimes.FEW)
     ]
-    (asked,) = asked_of([*rows[:2], *rows[-5:]])
-    assert len(largest_bars(asked)) == 7
+    (request,) = asked_of([*rows[:2], *rows[-5:]])
+    assert len(largest_bars(request)) == 7
 
 
 def test_the_window_is_around_the_short_lives_at_the_peak():
@@ -398,14 +400,14 @@ def test_the_window_is_around_the_short_lives_at_the_peak():
             alloc(3, 300, op=f"other{n}", time_ps=at + 50),
             free(3, time_ps=at + 60),
         ]
-    (asked,) = asked_of(rows)
-    found = largest_bars(asked)
-    window = window_of(found, 0, 49_070)
+    (request,) = asked_of(rows)
+    result = largest_bars(request)
+    window = window_of(result, 0, 49_070)
     assert window == (30_010 - 21, 30_050 + 21)
-    around = largest_bars(asked, window)
+    around = largest_bars(request, window)
     assert [bar.signature.op for bar in around] == ["weights", "act", "other30"]
-    assert {bar.signature.op for bar in found} > {"other0", "other1"}
+    assert {bar.signature.op for bar in result} > {"other0", "other1"}
     # Where what lives long has most of the bytes, all of the time is drawn.
     rows[0] = alloc(1, 5000, op="weights", time_ps=0)
-    (asked,) = asked_of(rows)
-    assert window_of(largest_bars(asked), 0, 49_070) == (0, 49_070)
+    (request,) = asked_of(rows)
+    assert window_of(largest_bars(request), 0, 49_070) == (0, 49_070)

@@ -84,16 +84,16 @@ def test_every_sample(path):
 def test_it_reads_once_what_the_summary_needs(monkeypatch):
     path = next(path for path in SAMPLES if path.name.startswith("leak_list."))
     with peakline.open(path) as profile:
-        read, asked = profile._reader.read, []
+        read, request = profile._reader.read, []
 
         def counted(table, *args):
-            asked.append(table)
+            request.append(table)
             return read(table, *args)
 
         monkeypatch.setattr(profile._reader, "read", counted)
         profile._repr_html_()
         profile._repr_html_()
-    assert sorted(asked) == ["allocator_events", "events", "lines", "planes", "steps"]
+    assert sorted(request) == ["allocator_events", "events", "lines", "planes", "steps"]
 
 
 def test_what_it_says():

@@ -76,20 +76,20 @@ def test_shares_are_the_same_however_many_rows_are_shown():
 def test_tuples_in_answers_print_in_a_line_and_have_rows(path):
     profile = shared(path)
     answer = profile.memory()
-    for found in (
+    for result in (
         *(answer.findings, answer.allocators, answer.notices, answer.fits),
         *(profile.time().findings, profile.findings().priorities),
         *(profile.fit(), profile.fit().failed, profile.check(max_peak_bytes=1, max_idle=0.5)),
         *(peak.peak_buffers for peak in answer.allocators),
     ):
-        assert isinstance(found, Several)
-        assert isinstance(found, tuple)
-        assert len(repr(found)) <= 120
-        assert found.to_arrow().num_rows == len(found)
-        assert len(found._repr_html_().encode()) <= 60_000
-        read(found._repr_html_())
-        assert found == tuple(found)
-        assert type(found[:1]) is tuple
+        assert isinstance(result, Several)
+        assert isinstance(result, tuple)
+        assert len(repr(result)) <= 120
+        assert result.to_arrow().num_rows == len(result)
+        assert len(result._repr_html_().encode()) <= 60_000
+        read(result._repr_html_())
+        assert result == tuple(result)
+        assert type(result[:1]) is tuple
 
 
 def test_what_cannot_be_replayed_is_named():

@@ -77,14 +77,14 @@ def test_every_value_prints_short_and_shows_small(path):
 
 def test_a_comparison_prints_short_and_shows_small():
     one, other = (shared(path) for path in SAMPLES[-2:])
-    found = peakline.diff(one, other)
-    assert list(long_ones(found, "diff")) == []
-    assert "before: " in read(found._repr_html_())
-    rows = found.to_arrow().to_pylist()
+    result = peakline.diff(one, other)
+    assert list(long_ones(result, "diff")) == []
+    assert "before: " in read(result._repr_html_())
+    rows = result.to_arrow().to_pylist()
     assert {row["unit"] for row in rows} <= {"bytes", "ps"}
     assert all(row["delta"] == row["after"] - row["before"] for row in rows)
     deltas = sum(row["delta"] for row in rows if row["about"] == "peak")
-    assert deltas == sum(one.peak_delta_bytes for one in found.memory.allocators)
+    assert deltas == sum(one.peak_delta_bytes for one in result.memory.allocators)
 
 
 def test_the_repr_of_a_profile_reads_nothing_and_says_what_is_known(monkeypatch):

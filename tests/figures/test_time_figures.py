@@ -217,7 +217,7 @@ cuts = st.lists(st.integers(0, 40), min_size=3, max_size=6, unique=True).map(sor
 
 def given_back_and_kept(rows, allocator, bounds):
     """Per step, by hand: bytes of buffers that end in it, and of all others that begin in it."""
-    back, kept = [0] * (len(bounds) - 1), [0] * (len(bounds) - 1)
+    back, chosen = [0] * (len(bounds) - 1), [0] * (len(bounds) - 1)
     followed = {one.begin: one for one in buffers(rows)}
     for number, row in enumerate(rows):
         if row["activity"] != "allocation" or (row.get("allocator") or "") != allocator:
@@ -226,20 +226,20 @@ def given_back_and_kept(rows, allocator, bounds):
             if start <= number < end:
                 one = followed.get(number)
                 same = one is not None and one.end is not None and one.end < end
-                (back if same else kept)[step] += size_of(row)
-    return back, kept
+                (back if same else chosen)[step] += size_of(row)
+    return back, chosen
 
 
 @given(records, cuts)
 def test_what_the_steps_hand_out(rows, bounds):
-    for asked in asked_of(rows, steps=steps_of(bounds)):
-        growth = asked.details.growth
+    for request in asked_of(rows, steps=steps_of(bounds)):
+        growth = request.details.growth
         if growth is None or growth.marks.found_by != "steps":
             continue
         marks = [growth.marks.start, *growth.marks.rows.tolist()]
-        back, kept = handed_out(asked, growth)
-        assert (back.tolist(), kept.tolist()) == given_back_and_kept(
-            rows, asked.peak.allocator, marks
+        back, chosen = handed_out(request, growth)
+        assert (back.tolist(), chosen.tolist()) == given_back_and_kept(
+            rows, request.peak.allocator, marks
         )
 
 
@@ -272,8 +272,8 @@ def test_bars_of_many_steps_are_means():
             {"activity": "deallocation", "address": 1},
         ]
     drawn = churn(profile_of_of_turnover(rows, steps_of(list(range(0, 601, 2)))))
-    back, kept = drawn.data
+    back, chosen = drawn.data
     assert len(back.x) == 100
     assert set(np.asarray(back.y).tolist()) == {2.0}
-    assert not np.asarray(kept.y).any()
+    assert not np.asarray(chosen.y).any()
     assert "2.0 KiB in a step on average, 1.0 times the peak" in drawn.layout.title.subtitle.text

@@ -138,13 +138,13 @@ def reduced(space: Any) -> Any:
 
 def rows_of(space: Any) -> Iterator[dict[str, Any]]:
     """The events of the allocator in the order of their times, each with its stats by name."""
-    found = []
+    result = []
     for plane in space.planes:
         for line in plane.lines:
             for event in line.events:
                 when = line.timestamp_ns * 1000 + event.offset_ps
-                found.append((when, len(found), plane, event))
-    for when, _, plane, event in sorted(found, key=lambda entry: entry[:2]):
+                result.append((when, len(result), plane, event))
+    for when, _, plane, event in sorted(result, key=lambda entry: entry[:2]):
         row = {"name": plane.event_metadata[event.metadata_id].name, "time_ps": when}
         for stat in event.stats:
             kind = stat.WhichOneof("value")

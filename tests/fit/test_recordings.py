@@ -53,10 +53,10 @@ def test_a_program_was_run_on_both_sides_of_its_smallest_limit(name):
 @each_row(("name", "file"), FILES)
 def test_a_recording_begins_before_the_first_allocation_and_misses_nothing(name, file):
     known, held, in_use, peak = KNOWN[name]["recordings"][file], {}, 0, 0
-    found = rows(name, file)
-    assert len(found) == known["events"]
-    assert {row["name"] for row in found} <= {ALLOCATION, DEALLOCATION}
-    for row in found:
+    result = rows(name, file)
+    assert len(result) == known["events"]
+    assert {row["name"] for row in result} <= {ALLOCATION, DEALLOCATION}
+    for row in result:
         if row["name"] == ALLOCATION:
             assert row["addr"] not in held
             held[row["addr"]] = row["allocation_bytes"]
@@ -67,7 +67,7 @@ def test_a_recording_begins_before_the_first_allocation_and_misses_nothing(name,
         assert (row["bytes_allocated"], row["peak_bytes_in_use"]) == (in_use, peak)
         assert row["bytes_allocated"] + row["bytes_available"] == known["limit"] << 20
     if known["fits"]:
-        allocations = sum(row["name"] == ALLOCATION for row in found)
+        allocations = sum(row["name"] == ALLOCATION for row in result)
         assert (allocations, peak) == (known["allocations"], known["peak_bytes"])
 
 
@@ -77,10 +77,10 @@ def test_a_failed_recording_waits_where_its_log_says(name, file):
     log = gzip.decompress((DATA / name / f"failed_{file}.log.gz").read_bytes()).decode()
     assert int(REQUEST.search(log)[1]) == known["failing_bytes"]
     assert int(COUNT.search(log)[1]) == known["allocations"]
-    found = rows(name, file)
-    pauses = itertools.pairwise([row["time_ps"] for row in found])
+    result = rows(name, file)
+    pauses = itertools.pairwise([row["time_ps"] for row in result])
     before = next(number for number, (a, b) in enumerate(pauses, 1) if b - a > WAIT_PS)
-    assert sum(row["name"] == ALLOCATION for row in found[:before]) == known["allocations"]
+    assert sum(row["name"] == ALLOCATION for row in result[:before]) == known["allocations"]
 
 
 @each_row("name", KNOWN)

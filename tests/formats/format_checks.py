@@ -84,7 +84,7 @@ def ask_one(path: Path, other: Path, rng: Random) -> bool:
 
 
 def _read(path: Path, rng: Random) -> None:
-    told: list[dict[str, int]] = []
+    answer: list[dict[str, int]] = []
     tables: dict[str, Columns] = {}
     for turn in range(2):
         reader, warnings = open_reader(str(path)), Warnings()
@@ -94,12 +94,12 @@ def _read(path: Path, rng: Random) -> None:
             if turn:
                 assert reader.duration_ps() >= 0
             for name in names:
-                found = check_columns(name, reader.read(name, warnings))
+                result = check_columns(name, reader.read(name, warnings))
                 if turn:
-                    _same(name, tables[name], found)
-                tables[name] = found
+                    _same(name, tables[name], result)
+                tables[name] = result
             entries = warnings.entries()
-            told.append({kind: count for kind, count, _ in entries})
+            answer.append({kind: count for kind, count, _ in entries})
             for name in names:
                 wanted = {c.name for c in TABLES[name].columns if rng.random() < 0.3}
                 wanted.add(next(c.name for c in TABLES[name].columns if not c.nullable))
@@ -113,7 +113,7 @@ def _read(path: Path, rng: Random) -> None:
             assert reader.duration_ps() >= 0
         finally:
             reader.close()
-    assert told[0] == told[1], "what is lost depends on the order of reading"
+    assert answer[0] == answer[1], "what is lost depends on the order of reading"
 
 
 def _same(table: str, whole: Columns, part: Columns) -> None:

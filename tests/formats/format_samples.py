@@ -51,7 +51,7 @@ class Sample:
 def samples(data: Path) -> tuple[Sample, ...]:
     """All of them, made from ``tests/data`` and by hand."""
     messages = _messages(data)
-    found = [
+    result = [
         Sample(f"{name}.pb", form, message.SerializeToString(deterministic=True), "wire",
                message_names()[form])
         for name, form, message in messages
@@ -59,21 +59,21 @@ def samples(data: Path) -> tuple[Sample, ...]:
     for name, form, message in messages:
         if name in _ALSO_TEXT:
             text = text_format.MessageToString(message, descriptor_pool=schema.POOL)
-            found.append(Sample(f"{name}.pbtxt", form, text.encode(), "text"))
+            result.append(Sample(f"{name}.pbtxt", form, text.encode(), "text"))
             tree = json_format.MessageToDict(message, descriptor_pool=schema.POOL)
-            found.append(_json(f"{name}.json", form, tree))
+            result.append(_json(f"{name}.json", form, tree))
     run = next(message for name, _, message in messages if name == "run")
-    found.append(
+    result.append(
         Sample("run.tfevents", "tfevents", run.SerializeToString(), "wire",
                message_names()["run_metadata"], wrap=_events_file)
     )  # fmt: skip
-    found += _logs(data)
+    result += _logs(data)
     text = data / "xla_dump" / "module_0000.jit_flow.cpu_after_optimizations.txt"
-    found.append(Sample("flow.hlo.txt", "hlo_text", text.read_bytes(), "text"))
-    found += [_snapshot(protocol) for protocol in (0, 2, 4)]
-    found.append(_json("trace.json", "chrome_trace", _torch_trace(data)))
-    found.append(_json("tiny_trace.json", "chrome_trace", _TINY_TRACE))
-    return tuple(found)
+    result.append(Sample("flow.hlo.txt", "hlo_text", text.read_bytes(), "text"))
+    result += [_snapshot(protocol) for protocol in (0, 2, 4)]
+    result.append(_json("trace.json", "chrome_trace", _torch_trace(data)))
+    result.append(_json("tiny_trace.json", "chrome_trace", _TINY_TRACE))
+    return tuple(result)
 
 
 _ALSO_TEXT = {"run", "steps", "graph", "meta", "model", "records", "heap", "space"}
@@ -212,14 +212,14 @@ def _events_file(run: bytes) -> bytes:
 
 def _logs(data: Path) -> list[Sample]:
     names = ("tf1_control_flow.log.gz", "session_default_allocator.log.gz")
-    found = []
+    result = []
     for name in names:
         lines = _unpacked(data / "memory_log" / name).splitlines(keepends=True)
-        found.append(Sample(name.removesuffix(".gz"), "memory_log", b"".join(lines[:60]), "text"))
+        result.append(Sample(name.removesuffix(".gz"), "memory_log", b"".join(lines[:60]), "text"))
     report = _unpacked(data / "oom_report" / "tf_bfc_oom.log.gz")
-    found.append(Sample("tf_bfc_oom.log", "oom_report", report, "text"))
-    found.append(Sample("texts.log", "oom_report", _OUT_OF_MEMORY.encode(), "text"))
-    return found
+    result.append(Sample("tf_bfc_oom.log", "oom_report", report, "text"))
+    result.append(Sample("texts.log", "oom_report", _OUT_OF_MEMORY.encode(), "text"))
+    return result
 
 
 _OUT_OF_MEMORY = """\
@@ -369,21 +369,21 @@ def _parsed(sample: Sample) -> Any:
 
 def _messages_in(message: Any) -> list[Any]:
     """The message and those in it, the first of them where there are many."""
-    found = [message]
-    for holder in found:
-        if len(found) > _MOST_MESSAGES:
+    result = [message]
+    for holder in result:
+        if len(result) > _MOST_MESSAGES:
             break
         for field, value in holder.ListFields():
             if field.message_type is None:
                 continue
             if not _is_repeated(field):
-                found.append(value)
+                result.append(value)
             elif field.message_type.GetOptions().map_entry:
                 if field.message_type.fields_by_name["value"].message_type is not None:
-                    found += [value[key] for key in value]
+                    result += [value[key] for key in value]
             else:
-                found += list(value)
-    return found
+                result += list(value)
+    return result
 
 
 def _is_repeated(field: FieldDescriptor) -> bool:
@@ -491,5 +491,5 @@ BY_NAME = {sample.name: sample for sample in ALL}
 ONE_OF_EACH = {sample.format: sample for sample in reversed(ALL)}
 
 
-def every(found):
-    return each_row("made", found)
+def every(result):
+    return each_row("made", result)

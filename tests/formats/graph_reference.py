@@ -159,21 +159,21 @@ def _edge(text, *, in_function):
 def _frames(info):
     """Per key its frames, innermost first: by name before by id, inline before by id."""
 
-    def frame(found):
-        known = found is not None and 0 <= found.file_index < len(info.files)
-        file = info.files[found.file_index] if known else ""
-        if found is None:
+    def frame(result):
+        known = result is not None and 0 <= result.file_index < len(info.files)
+        file = info.files[result.file_index] if known else ""
+        if result is None:
             return file, 0, 0, "", ""
-        return file, found.line, found.col, found.func, found.code
+        return file, result.line, result.col, result.func, result.code
 
     def frames(trace):
         if trace.file_line_cols:
             return [frame(one) for one in trace.file_line_cols]
         return [frame(one) for one in reversed([info.frames_by_id.get(i) for i in trace.frame_id])]
 
-    found = {name: frames(info.traces_by_id[i]) for name, i in info.name_to_trace_id.items()
+    result = {name: frames(info.traces_by_id[i]) for name, i in info.name_to_trace_id.items()
              if i in info.traces_by_id}  # fmt: skip
-    return found | {name: frames(trace) for name, trace in info.traces.items()}
+    return result | {name: frames(trace) for name, trace in info.traces.items()}
 
 
 def tables_of(graphs):

@@ -18,26 +18,26 @@ _TUPLE = 13
 
 def differences(one: Any, other: Any) -> list[str]:
     """What is not the same, in words."""
-    found = [
+    result = [
         f"{name}: {getattr(one, name)!r:.300} / {getattr(other, name)!r:.300}"
         for name in _MODULE
         if getattr(one, name) != getattr(other, name)
     ]
     first, second = _named(one), _named(other)
-    found += [f"only one has {key}" for key in first.keys() ^ second.keys()]
+    result += [f"only one has {key}" for key in first.keys() ^ second.keys()]
     for key in first.keys() & second.keys():
         a, b = first[key], second[key]
-        found += [
+        result += [
             f"{key} {name}: {a.get(name)!s:.300} / {b.get(name)!s:.300}"
             for name in sorted(a.keys() | b.keys())
             if a.get(name) != b.get(name)
         ]
     if _schedule(one) != _schedule(other):
-        found.append(f"schedule: {_schedule(one)} / {_schedule(other)}")
+        result.append(f"schedule: {_schedule(one)} / {_schedule(other)}")
     shapes = [_without_names(module.host_program_shape) for module in (one, other)]
     if shapes[0] != shapes[1]:
-        found.append(f"host_program_shape: {shapes[0]!s:.300} / {shapes[1]!s:.300}")
-    return found
+        result.append(f"host_program_shape: {shapes[0]!s:.300} / {shapes[1]!s:.300}")
+    return result
 
 
 def _without_names(shape: Any) -> Any:
@@ -49,15 +49,15 @@ def _without_names(shape: Any) -> Any:
 
 def _schedule(module: Any) -> dict[str, list[str]]:
     computations = {one.id: one for one in module.computations}
-    found = {}
+    result = {}
     for number, sequence in module.schedule.sequences.items():
         name = _plain(computations[number].name)
         if name == "async":
-            found[name] = ["" for _ in sequence.instruction_ids]
+            result[name] = ["" for _ in sequence.instruction_ids]
             continue
         names = _short(computations[number])
-        found[name] = [names[one] for one in sequence.instruction_ids]
-    return found
+        result[name] = [names[one] for one in sequence.instruction_ids]
+    return result
 
 
 def _short(computation: Any) -> dict[int, str]:
@@ -80,11 +80,11 @@ def _plain(name: str) -> str:
 def _named(module: Any) -> dict[tuple[str, str], dict[str, Any]]:
     computations = {one.id: _plain(one.name) for one in module.computations}
     index = module.stack_frame_index
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    result: dict[tuple[str, str], dict[str, Any]] = {}
     for one in module.computations:
         if _plain(one.name) == "async":
             key = "async", ""
-            found[key] = {
+            result[key] = {
                 "opcodes": [made.opcode for made in one.instructions],
                 "fields": [_fields(made, {}, computations, index) for made in one.instructions],
                 "thread": one.execution_thread,
@@ -92,26 +92,26 @@ def _named(module: Any) -> dict[tuple[str, str], dict[str, Any]]:
             continue
         names = _short(one)
         for made in one.instructions:
-            found[one.name, names[made.id]] = _fields(
+            result[one.name, names[made.id]] = _fields(
                 made, names, computations, module.stack_frame_index
             )
-        found[one.name, ""] = {
+        result[one.name, ""] = {
             "root": names[one.root_id],
             "is_fusion_computation": one.is_fusion_computation,
             "program_shape": _without_names(one.program_shape),
             "thread": one.execution_thread,
             "instructions": len(one.instructions),
         }
-    return found
+    return result
 
 
 def _frames(index: Any, number: int) -> list[tuple[Any, ...]]:
     """Where an instruction comes from, its callers behind it."""
-    found = []
+    result = []
     while number:
         frame = index.stack_frames[number - 1]
         place = index.file_locations[frame.file_location_id - 1]
-        found.append(
+        result.append(
             (
                 index.file_names[place.file_name_id - 1],
                 index.function_names[place.function_name_id - 1],
@@ -119,38 +119,38 @@ def _frames(index: Any, number: int) -> list[tuple[Any, ...]]:
             )
         )
         number = frame.parent_frame_id
-    return found
+    return result
 
 
 def _fields(
     made: Any, names: dict[int, str], computations: dict[int, str], index: Any
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for field, value in made.ListFields():
         name = field.name
         if name in _LEFT_OUT or (isinstance(value, Message) and not value.ListFields()):
             continue
         if name in {"operand_ids", "control_predecessor_ids"}:
-            found[name] = [names.get(one) for one in value]
+            result[name] = [names.get(one) for one in value]
         elif name == "called_computation_ids":
-            found[name] = [computations[one] for one in value]
+            result[name] = [computations[one] for one in value]
         elif name == "literal":
             shape = value.shape
             if not (shape.dimensions or shape.element_type in {_TUPLE, *_FOUR_BITS}):
-                found[name] = value
+                result[name] = value
         elif name == "metadata":
             # XLA's parser counts the frames anew.
             plain = type(value)()
             plain.CopyFrom(value)
             plain.ClearField("stack_frame_id")
-            found[name] = plain
-            found["frames"] = _frames(index, value.stack_frame_id)
+            result[name] = plain
+            result["frames"] = _frames(index, value.stack_frame_id)
         elif name == "backend_config":
             # XLA's parser takes an empty list out that its own messages have no more.
-            found[name] = value.replace(b'"wait_on_operation_queues": [],', b"")
+            result[name] = value.replace(b'"wait_on_operation_queues": [],', b"")
         elif name == "precision_config" and not (any(value.operand_precision) or value.algorithm):
             # What a text does not say is the default.
             continue
         elif name != "name":
-            found[name] = value
-    return found
+            result[name] = value
+    return result

@@ -30,14 +30,14 @@ def tensor(number, size=100, allocator="cpu", **more):
 
 def printed_records(path):
     """The messages of a log, line by line, read by protobuf's own text format."""
-    found = []
+    result = []
     with gzip.open(path) as lines:
         for line in lines:
             if match := _LINE.search(line):
                 message = getattr(schema, match[1].decode())()
                 text_format.Parse(re.sub(rb"^ goo\.gle/debug\w+\s+", b"", match[2]), message)
-                found.append(message)
-    return found
+                result.append(message)
+    return result
 
 
 @dataclass
@@ -161,18 +161,18 @@ def _completions(messages):
         for sequence, message in enumerate(messages)
         if type(message).__name__ == "MemoryLogRawDeallocation"
     ]
-    found = {}
+    result = {}
 
     def match(key):
         for sequence, message in raw:
-            if message.deferred or sequence in found or key(message) is None:
+            if message.deferred or sequence in result or key(message) is None:
                 continue
             for first, other in raw:
-                waits = other.deferred and first < sequence and first not in found.values()
+                waits = other.deferred and first < sequence and first not in result.values()
                 if waits and key(other) == key(message):
-                    found[sequence] = first
+                    result[sequence] = first
                     break
 
     match(lambda m: (m.allocator_name, m.allocation_id) if m.allocation_id > 0 else None)
     match(lambda m: (m.allocator_name, m.operation, m.step_id))
-    return found
+    return result

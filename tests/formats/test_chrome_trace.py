@@ -361,9 +361,9 @@ def test_a_trace_cut_off_is_read_up_to_the_cut(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     with peakline.open(str(path)) as profile:
-        found = rows(profile, "events", "name")
-        assert [(f"e{number}",) for number in range(len(found))] == found
-        assert len(found) == text.count(b"}")
+        result = rows(profile, "events", "name")
+        assert [(f"e{number}",) for number in range(len(result))] == result
+        assert len(result) == text.count(b"}")
         [warning] = profile.warnings
         offset = text.rindex(b"{")
         assert (warning.kind, warning.count) == ("truncated", 1)

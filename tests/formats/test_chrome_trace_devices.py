@@ -147,16 +147,16 @@ def _launch(
     call = {"cat": "cuda_runtime", "name": f"launch {rank}.{number}", "pid": host, "tid": 1}
     kernel = {"cat": "kernel", "name": f"kernel {rank}.{number}", "pid": device, "tid": 7}
     args = {"device": 0, "stream": 7, "correlation": number}
-    found = [
+    result = [
         {"ph": "X", "ts": at, "dur": 1, **call, "args": {"correlation": number}},
         {"ph": "X", "ts": at + wait, "dur": 2, **kernel, "args": args},
     ]
     if arrows:
-        found += [
+        result += [
             _arrow("s", number, host, 1, at),
             _arrow("f", number, device, 7, at + wait),
         ]
-    return found
+    return result
 
 
 def _merged(first: list[float], second: list[float], *, wait: float, arrows: bool) -> list[Any]:
@@ -183,8 +183,8 @@ def _repeated(profile: Any) -> list[int]:
 
 
 def _steps_of_kernels(profile: Any) -> dict[str, int | None]:
-    found = rows(profile, "events", "name", "step_id")
-    return {name: step for name, step in found if name.startswith("kernel")}
+    result = rows(profile, "events", "name", "step_id")
+    return {name: step for name, step in result if name.startswith("kernel")}
 
 
 @pytest.mark.parametrize("arrows", [False, True])

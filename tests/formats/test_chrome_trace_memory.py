@@ -149,17 +149,17 @@ def test_a_real_trace_agrees_with_a_slow_reading_of_it(root: Path):
     ops = [e for e in events if e.get("cat") in {"cpu_op", "python_function"}]
     assert {e["tid"] for e in memory} == {e["tid"] for e in ops}
     with peakline.open(str(path)) as profile:
-        found = profile.columns("allocator_events")
-        assert found.array("allocated_bytes").tolist() == [abs(e["args"]["Bytes"]) for e in memory]
+        result = profile.columns("allocator_events")
+        assert result.array("allocated_bytes").tolist() == [abs(e["args"]["Bytes"]) for e in memory]
         in_use = [e["args"]["Total Allocated"] for e in memory]
-        assert found.array("in_use_bytes").tolist() == in_use
+        assert result.array("in_use_bytes").tolist() == in_use
         for row in range(0, len(memory), 40):
             time = memory[row]["ts"]
             around = [op for op in ops if op["ts"] <= time <= op["ts"] + op["dur"]]
             inner = max(around, key=lambda op: (op["ts"], -op["dur"]), default=None)
             name = inner and re.sub(r" at 0x[0-9a-f]+>", ">", inner["name"])
-            assert found.names("op")[row] == name
-        [peak] = explain_memory(found, profile.columns("steps")).allocators
+            assert result.names("op")[row] == name
+        [peak] = explain_memory(result, profile.columns("steps")).allocators
         assert peak.peak_bytes == max(in_use)
         assert sum(buffer.bytes for buffer in peak.peak_buffers) == peak.peak_bytes
         live: dict[int, int] = {}

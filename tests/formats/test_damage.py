@@ -114,12 +114,12 @@ def test_another_kind_of_file(write, data):
 
 def _boundaries(data: bytes) -> list[int]:
     """Where the fields of a message end, and 0."""
-    found = [0]
-    while found[-1] < len(data):
-        _, at = read_varint(data, found[-1])
+    result = [0]
+    while result[-1] < len(data):
+        _, at = read_varint(data, result[-1])
         length, at = read_varint(data, at)
-        found.append(at + length)
-    return found
+        result.append(at + length)
+    return result
 
 
 def _cuts(data: bytes) -> list[int]:

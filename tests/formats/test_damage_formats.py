@@ -77,23 +77,23 @@ def test_mutants_are_repeatable():
 
 def _seams(sample: Sample) -> set[int]:
     """Where a file can be cut so that nobody can tell: between two fields or records."""
-    data, at, found = sample.file, 0, {0}
+    data, at, result = sample.file, 0, {0}
     if sample.format == "tfevents":
         while at < len(data):
             at += 16 + int.from_bytes(data[at : at + 8], "little")
-            found.add(at)
+            result.add(at)
     elif sample.kind == "wire":
         while at < len(data):
             key, at = read_varint(data, at)
             size, at = read_varint(data, at)
             at += size if key & 7 == 2 else 0
-            found.add(at)
+            result.add(at)
     elif data.startswith(b"HloModule"):
-        found |= {n for n in range(len(data)) if not data[n:].strip()}
+        result |= {n for n in range(len(data)) if not data[n:].strip()}
     elif data.startswith(b"["):
         # The end of a trace that is an array need not be there, nor need the comma.
-        found |= {n for n in range(len(data)) if data[:n].rstrip(b"\n ,").endswith(b"\n }")}
-    return found
+        result |= {n for n in range(len(data)) if data[:n].rstrip(b"\n ,").endswith(b"\n }")}
+    return result
 
 
 def _reads_as_text(sample: Sample, data: bytes) -> bool:
@@ -117,8 +117,8 @@ def test_a_cut_is_an_error_or_a_warning(write, made):
         if answer is None:
             assert str(path) in error
             continue
-        found, rows, after = answer
-        if found != form:
+        result, rows, after = answer
+        if result != form:
             # A few bytes are whole messages of many kinds.
             assert cut < 20
             continue
@@ -126,8 +126,8 @@ def test_a_cut_is_an_error_or_a_warning(write, made):
         if made.name.endswith(".pbtxt") and _reads_as_text(made, made.file[:cut]):
             continue
         assert before != after, f"a cut at {cut} of {size} that nobody was told of"
-        for table, kept in rows.items():
-            assert len(kept) <= len(whole[table])
+        for table, chosen in rows.items():
+            assert len(chosen) <= len(whole[table])
     # Binary messages, records and traces are read as far as they go.
     assert answered > 2 or not (made.kind == "wire" or "trace" in made.name)
 
@@ -140,11 +140,11 @@ def test_a_log_whose_lines_are_cut(write, name):
     for cut in held[3:6]:
         half = lines[cut][: lines[cut].index(b"__LOG_MEMORY__") + 60]
         # The process ended here; or another one wrote on.
-        _, rows, told = content(write(b"".join(lines[:cut]) + half))
-        assert told["cut_lines"] == 1
+        _, rows, result = content(write(b"".join(lines[:cut]) + half))
+        assert result["cut_lines"] == 1
         assert len(rows["log_records"]) == held.index(cut)
-        _, rows, told = content(write(b"".join([*lines[:cut], half, *lines[cut + 1 :]])))
-        assert told["cut_lines"] == 1
+        _, rows, result = content(write(b"".join([*lines[:cut], half, *lines[cut + 1 :]])))
+        assert result["cut_lines"] == 1
         assert len(rows["log_records"]) in {len(held) - 1, len(held) - 2}
         expected = [row["op"] for row in whole["log_records"]]
         assert [row["op"] for row in rows["log_records"]][: held.index(cut)] == (
@@ -157,8 +157,8 @@ def test_a_report_whose_end_is_missing(write):
     _, whole, _ = content(write(data))
     begin, end = data.index(b"ran out of memory"), data.rindex(b"Stats:")
     for cut in range(begin + 400, end, (end - begin) // 6):
-        _, rows, told = content(write(data[:cut]))
-        assert "truncated_oom_report" in told
+        _, rows, result = content(write(data[:cut]))
+        assert "truncated_oom_report" in result
         assert len(rows["blocks"]) <= len(whole["blocks"])
 
 
@@ -167,17 +167,17 @@ def test_a_trace_is_kept_up_to_the_cut(write):
     starts = [n for n in range(len(data)) if data.startswith(b"\n {", n)]
     middles = [(start + end) // 2 for start, end in pairwise(starts)]
     assert "no event is whole" in error_of(write(data[: middles[0]]))
-    found = []
+    result = []
     for cut in middles[1:]:
         path = write(data[:cut])
-        _, rows, told = content(path)
-        assert told["truncated"] == 1
+        _, rows, answer = content(path)
+        assert answer["truncated"] == 1
         assert run_verb(["memory", "--strict", str(path)])[0] == 3
-        found.append((len(rows["events"]), len(rows["flows"]), len(rows["counters"])))
-    assert found == [
+        result.append((len(rows["events"]), len(rows["flows"]), len(rows["counters"])))
+    assert result == [
         (0, 0, 0), (0, 0, 0), (1, 0, 0), (2, 0, 0), (2, 0, 0), (3, 0, 0), (3, 0, 0), (3, 1, 0),
         (3, 2, 0), (3, 2, 2), (4, 2, 2),
-    ][: len(found)]  # fmt: skip
+    ][: len(result)]  # fmt: skip
 
 
 # Pickles that want more than containers.
@@ -222,12 +222,12 @@ def test_a_graph_with_a_cycle(write):
 def test_a_length_beyond_the_end(write, made, length):
     expected = content(write(made.data))
     field = next(f for f in schema.descriptor(made.message).fields if f.type == f.TYPE_MESSAGE)
-    form, rows, told = content(write(made.data + tag(field.number, 2) + varint(length)))
+    form, rows, result = content(write(made.data + tag(field.number, 2) + varint(length)))
     assert form == expected[0]
-    for table, kept in rows.items():
+    for table, chosen in rows.items():
         # What the field would hold may be there, without anything in it.
-        assert len(kept) - len(expected[1][table]) in {0, 1}
-    assert {"truncated", "damaged"} & told.keys()
+        assert len(chosen) - len(expected[1][table]) in {0, 1}
+    assert {"truncated", "damaged"} & result.keys()
 
 
 def _nested(*numbers: int) -> bytes:
@@ -272,9 +272,9 @@ def test_labels_are_what_the_pattern_of_the_timeline_finds():
     pattern, rng = re.compile(r"(.*) = (.*)\((.*)\)"), Random(1)
     for _ in range(5000):
         label = "".join(rng.choices(["(", ")", " = ", " ", "=", "a", ", ", "\n"], k=9))
-        found = pattern.match(label)
-        inputs = found and (found[3].split(", ") if found[3] else [])
-        assert label_parts(label) == (found and (found[2], inputs))
+        result = pattern.match(label)
+        inputs = result and (result[3].split(", ") if result[3] else [])
+        assert label_parts(label) == (result and (result[2], inputs))
 
 
 @each_row("label", [" = " * 50_000 + "(" * 50_000, " = (" * 50_000 + ")\n)"])

@@ -33,8 +33,8 @@ def tables_of(*graphs):
 
 def rows(tables, table, *columns):
     """The rows of a table as tuples of ``columns``."""
-    found = check_columns(table, tables.read(table)).to_pylist()
-    return [tuple(row[column] for column in columns) for row in found]
+    result = check_columns(table, tables.read(table)).to_pylist()
+    return [tuple(row[column] for column in columns) for row in result]
 
 
 def graph_with(node=None, function=None):
@@ -332,9 +332,9 @@ def test_a_saved_model_of_one_meta_graph_needs_no_name(root):
 def test_a_cut_graph_keeps_what_is_whole(opened):
     data = graph_of(10).SerializeToString()
     profile = opened(data[: len(data) // 2])
-    found = names(profile)
-    assert found == [f"n{number}" for number in range(len(found))]
-    assert 3 <= len(found) <= 7
+    result = names(profile)
+    assert result == [f"n{number}" for number in range(len(result))]
+    assert 3 <= len(result) <= 7
     assert [(w.kind, w.count) for w in profile.warnings] == [("truncated", 1)]
     for table in GRAPH_TABLES:
         profile.columns(table)
@@ -454,11 +454,11 @@ def check(graphs, gap=b""):
     expected = tables_of_of_graph_def_reference(graphs)
     assert set(expected) == GRAPH_TABLES
     for table, rows in expected.items():
-        found = check_columns(table, tables.read(table)).to_pylist()
+        result = check_columns(table, tables.read(table)).to_pylist()
         if table not in _FILE_ORDER:
-            found.sort(key=repr)
+            result.sort(key=repr)
             rows.sort(key=repr)
-        assert found == rows, table
+        assert result == rows, table
     assert tables.damage == Damage()
 
 

@@ -335,14 +335,14 @@ def test_texts_say_what_the_message_says(dumped):
     module, rows = answer(dumped())
     assert (module["peak_bytes"], module["peak_found_by"]) == (163944, "heap trace")
     path = dumped(".hlo.pb")
-    again, found = answer(path)
-    check_lives(path, found)
+    again, result = answer(path)
+    check_lives(path, result)
     # Ends in a heap trace have the names of the makers, in the texts those of the last users.
     assert check_lives(path, [row for row in rows if row["end"] not in (None, 33)]) > 15
     assert again == module
     at_peak = [row["name"] for row in rows if row["is_live_at_peak"]]
-    assert [row["name"] for row in found if row["is_live_at_peak"]] == at_peak
-    assert len(found) == len(rows)
+    assert [row["name"] for row in result if row["is_live_at_peak"]] == at_peak
+    assert len(result) == len(rows)
 
 
 def test_without_the_ranges_the_peak_is_an_upper_bound(dumped):
@@ -462,9 +462,9 @@ def check(path, protos, order=None):
     tables, losses = expected(protos)
     with peakline.open(path) as profile:
         for table in order or sorted(tables):
-            found = profile.table(table).to_pylist()
-            assert len(found) == len(tables[table]), table
-            for row, wanted in zip(found, tables[table], strict=True):
+            result = profile.table(table).to_pylist()
+            assert len(result) == len(tables[table]), table
+            for row, wanted in zip(result, tables[table], strict=True):
                 assert {name: row[name] for name in wanted} == wanted, table
         counts = Counter({one.kind: one.count for one in profile.warnings})
         assert {kind: counts[kind] for kind in KINDS} == {kind: losses[kind] for kind in KINDS}
@@ -588,10 +588,10 @@ def test_damage_that_only_some_tables_meet_is_counted_in_any_order(tmp_path):
     path.write_bytes(program(_METADATA, _WINDOW))
     with peakline.open(_SAMPLE) as profile:
         rows = profile.columns("hlo_instructions").rows
-    found = []
+    result = []
     for tables in permutations(["hlo_modules", "hlo_instructions", "hlo_computations"]):
         with peakline.open(path) as profile:
             counts = {table: profile.columns(table).rows for table in tables}
-            found.append({warning.kind: warning.count for warning in profile.warnings})
+            result.append({warning.kind: warning.count for warning in profile.warnings})
         assert counts["hlo_instructions"] == rows - 1
-    assert found == [{"damaged": 2, "hlo_damaged": 1}] * len(found)
+    assert result == [{"damaged": 2, "hlo_damaged": 1}] * len(result)

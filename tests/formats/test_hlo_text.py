@@ -70,15 +70,15 @@ def test_ids_are_unique_and_mean_what_the_names_do():
 
 
 def test_layouts():
-    found = entry_of(ODD["layouts"])
-    layout = found["p"].shape.layout
+    result = entry_of(ODD["layouts"])
+    layout = result["p"].shape.layout
     assert list(layout.minor_to_major) == [1, 0]
     assert [list(tile.dimensions) for tile in layout.tiles] == [[8, 128]]
     assert layout.memory_space == 5
-    assert [len(tile.dimensions) for tile in found["b"].shape.layout.tiles] == [2, 2]
-    assert found["b"].shape.layout.element_size_in_bits == 16
-    assert list(found["d"].shape.is_dynamic_dimension) == [True, False]
-    assert len(found["q"].shape.tuple_shapes[1].tuple_shapes[0].tuple_shapes) == 2
+    assert [len(tile.dimensions) for tile in result["b"].shape.layout.tiles] == [2, 2]
+    assert result["b"].shape.layout.element_size_in_bits == 16
+    assert list(result["d"].shape.is_dynamic_dimension) == [True, False]
+    assert len(result["q"].shape.tuple_shapes[1].tuple_shapes[0].tuple_shapes) == 2
 
 
 def test_only_what_is_no_fusion_is_scheduled():
@@ -126,8 +126,8 @@ def test_computations_without_a_header():
 
 def test_several_modules_in_one_text(tmp_path):
     text = ODD["dots"] + "\n" + ODD["header"]
-    found, losses = translate_modules(text)
-    assert [name for name, _ in found] == ["m", "odd.name-1"]
+    result, losses = translate_modules(text)
+    assert [name for name, _ in result] == ["m", "odd.name-1"]
     assert losses.entries() == []
     path = tmp_path / "two.txt"
     path.write_text(text)
@@ -184,7 +184,7 @@ LOST = {
 @each_row(("line", "kind"), LOST.values())
 def test_what_is_lost_is_counted(line, kind):
     data, losses = translate_module(_entry(line))
-    assert [(found, count) for found, count, _ in losses.entries()] == [(kind, 1)]
+    assert [(result, count) for result, count, _ in losses.entries()] == [(kind, 1)]
     assert len(HloProto.FromString(data).hlo_module.computations[0].instructions) == 2
 
 
@@ -194,7 +194,7 @@ def test_what_is_lost_is_in_the_warnings_of_the_reader(tmp_path, line, kind):
     path.write_text(_entry(line))
     reader = open_reader(str(path))
     assert reader.format == "hlo_text"
-    assert [found for found, _, _ in reader._losses.entries()] == [kind]
+    assert [result for result, _, _ in reader._losses.entries()] == [kind]
 
 
 def test_names_may_come_before_what_they_name():
@@ -272,7 +272,7 @@ def test_mutants_are_translated_or_one_line(dumps):
             text[at : at + rng.choice((0, 1, 5, 40))] = rng.choice(parts)
         with no_hang(20):
             try:
-                found, losses = translate_modules(bytes(text))
+                result, losses = translate_modules(bytes(text))
             except InputError as error:
                 outcomes["error"] += 1
                 lines = str(error).splitlines()
@@ -281,7 +281,7 @@ def test_mutants_are_translated_or_one_line(dumps):
         if lines:
             assert len(lines) == 1, n
             continue
-        for _, data in found:
+        for _, data in result:
             assert HloProto.FromString(data).hlo_module.computations, n
         outcomes["lost" if len(losses) else "whole"] += 1
     assert min(outcomes.values()) > 20, outcomes

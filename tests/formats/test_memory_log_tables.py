@@ -58,19 +58,19 @@ def test_every_field_of_every_message_is_in_log_records(tmp_path):
     big = 2**62
 
     def write(log):
-        kept = {"thread_id": 9}
+        chosen = {"thread_id": 9}
         out = Tensor("bool", (), "gpu", big, big + 1, big + 2, 2**64 - 1, has_single_reference=True)
-        log.record_step(-(2**63), "x:0->/y/0/;0", time_ns=NS, **kept)
-        log.record_tensor_allocation("a", -2, tensor(5), time_ns=NS, **kept)
-        log.record_tensor_deallocation(5, "cpu", time_ns=NS, **kept)
-        log.record_tensor_output("b", 2**63 - 1, 4, out, time_ns=NS, **kept)
-        log.record_raw_allocation("c", -3, 12, 64, 6, "cpu", time_ns=NS, **kept)
-        log.record_raw_deallocation("d", -3, 6, "cpu", deferred=True, time_ns=NS, **kept)
+        log.record_step(-(2**63), "x:0->/y/0/;0", time_ns=NS, **chosen)
+        log.record_tensor_allocation("a", -2, tensor(5), time_ns=NS, **chosen)
+        log.record_tensor_deallocation(5, "cpu", time_ns=NS, **chosen)
+        log.record_tensor_output("b", 2**63 - 1, 4, out, time_ns=NS, **chosen)
+        log.record_raw_allocation("c", -3, 12, 64, 6, "cpu", time_ns=NS, **chosen)
+        log.record_raw_deallocation("d", -3, 6, "cpu", deferred=True, time_ns=NS, **chosen)
 
     rows = opened(tmp_path, write).columns("log_records").to_pylist()
-    told = [{k: v for k, v in row.items() if v is not None} for row in rows]
+    result = [{k: v for k, v in row.items() if v is not None} for row in rows]
     head = {"time_ps": 0, "time_ns": NS, "thread": 9}
-    assert told == [
+    assert result == [
         head | {"sequence": 0, "message": "MemoryLogStep", "step_id": -(2**63),
                 "handle": "x:0->/y/0/;0"},
         head | {"sequence": 1, "message": "MemoryLogTensorAllocation", "step_id": -2, "op": "a",
@@ -368,8 +368,8 @@ def test_only_the_columns_asked_for_are_made(tmp_path):
     path = tmp_path / "log"
     with MemoryLog(path) as log:
         log.record_tensor_allocation("a", 1, tensor(1))
-    found = open_reader(str(path)).read("log_records", Warnings(), {"op", "time_ps"})
-    assert sorted(found) == ["op", "time_ps"]
+    result = open_reader(str(path)).read("log_records", Warnings(), {"op", "time_ps"})
+    assert sorted(result) == ["op", "time_ps"]
 
 
 def test_a_large_binary_log_is_read_in_pieces(tmp_path, monkeypatch):
@@ -394,8 +394,8 @@ _FIELDS = (
 
 
 def answers(profile):
-    found = explain_memory(profile.columns("allocator_events"), profile.columns("steps"))
-    return {a.allocator: {name: getattr(a, name) for name in _FIELDS} for a in found.allocators}
+    result = explain_memory(profile.columns("allocator_events"), profile.columns("steps"))
+    return {a.allocator: {name: getattr(a, name) for name in _FIELDS} for a in result.allocators}
 
 
 def check(profile, messages):
@@ -484,43 +484,43 @@ def test_zero_is_the_first_record():
 
 
 def test_time_never_goes_backwards():
-    found = clock(EPOCH + 5, EPOCH, EPOCH + 9, EPOCH + 8)
-    assert found.time_ps.tolist() == [0, 0, 4000, 4000]
-    assert found.behind == 2
+    result = clock(EPOCH + 5, EPOCH, EPOCH + 9, EPOCH + 8)
+    assert result.time_ps.tolist() == [0, 0, 4000, 4000]
+    assert result.behind == 2
 
 
 def test_a_record_without_a_time_has_that_of_the_one_before():
-    found = clock(0, EPOCH, 0, EPOCH + 1, 0)
-    assert found.time_ps.tolist() == [0, 0, 0, 1000, 1000]
-    assert (found.missing, found.behind) == (3, 0)
+    result = clock(0, EPOCH, 0, EPOCH + 1, 0)
+    assert result.time_ps.tolist() == [0, 0, 0, 1000, 1000]
+    assert (result.missing, result.behind) == (3, 0)
 
 
 def test_without_any_time_the_number_of_the_record_stands_for_it():
-    found = clock(0, 0, 0)
-    assert found.time_ps.tolist() == [0, 1, 2]
-    assert found.numbered
-    assert found.missing == 3
+    result = clock(0, 0, 0)
+    assert result.time_ps.tolist() == [0, 1, 2]
+    assert result.numbered
+    assert result.missing == 3
 
 
 def test_a_time_too_far_from_the_first():
-    found = clock(EPOCH, EPOCH + 200 * DAY)
-    assert found.time_ps.tolist() == [0, (2**63 - 1) // 1000 * 1000]
-    assert found.far == 1
+    result = clock(EPOCH, EPOCH + 200 * DAY)
+    assert result.time_ps.tolist() == [0, (2**63 - 1) // 1000 * 1000]
+    assert result.far == 1
 
 
 @each_row("turn", [DAY, 366 * DAY])
 def test_a_clock_without_date_or_year_goes_on(turn):
     # The third was logged by a thread that was late.
-    found = clock(turn - 5, 3, turn - 1, 4)
-    assert found.time_ps.tolist() == [0, 8000, 8000, 9000]
-    assert found.behind == 1
+    result = clock(turn - 5, 3, turn - 1, 4)
+    assert result.time_ps.tolist() == [0, 8000, 8000, 9000]
+    assert result.behind == 1
 
 
 def test_a_log_that_changes_to_times_without_a_year():
     year_less = 300 * DAY
-    found = clock(EPOCH, EPOCH + 5, year_less, year_less + 2, EPOCH + 8, year_less + 4)
-    assert found.time_ps.tolist() == [0, 5000, 5000, 7000, 8000, 9000]
-    assert found.behind == 0
+    result = clock(EPOCH, EPOCH + 5, year_less, year_less + 2, EPOCH + 8, year_less + 4)
+    assert result.time_ps.tolist() == [0, 5000, 5000, 7000, 8000, 9000]
+    assert result.behind == 0
 
 
 def test_no_records():

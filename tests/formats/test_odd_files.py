@@ -165,8 +165,8 @@ def test_zero_bytes_in_a_log(write):
     expected = content(write(log))
     assert content(write(bytes(5000) + log)) == expected
     assert content(write(log + bytes(5000))) == expected
-    _, rows, told = content(write(log[:3000] + b"\0" + log[3000:]))
-    assert told["malformed_lines"] == 1
+    _, rows, result = content(write(log[:3000] + b"\0" + log[3000:]))
+    assert result["malformed_lines"] == 1
     assert len(rows["log_records"]) == len(expected[1]["log_records"]) - 1
 
 

@@ -27,8 +27,8 @@ def read(text: str | bytes, block: int = 1 << 20) -> OomReports:
 
 
 def rows(reports: OomReports, table: str, *columns: str) -> list[tuple]:
-    found = check_columns(table, reports.read(table)).to_pylist()
-    return [tuple(row[column] for column in columns) for row in found]
+    result = check_columns(table, reports.read(table)).to_pylist()
+    return [tuple(row[column] for column in columns) for row in result]
 
 
 def warned(reports: OomReports) -> list[tuple[str, int, str]]:
@@ -374,8 +374,8 @@ def test_no_damage_stops_the_reading(edits, block):
         line = lines[row % len(lines)]
         lines[row % len(lines)] = line[:start] + text + line[end:]
     reports = read("\n".join(lines), block)
-    found = [check_columns(table, reports.read(table)) for table in sorted(reports.tables)]
-    assert found[2].rows == reports.reports == len(failed_moments(found[2], found[0]))
+    result = [check_columns(table, reports.read(table)) for table in sorted(reports.tables)]
+    assert result[2].rows == reports.reports == len(failed_moments(result[2], result[0]))
     warned(reports)
 
 

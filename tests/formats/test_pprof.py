@@ -71,9 +71,9 @@ def test_sizes_below_zero_are_counted(tmp_path):
     for size, kind in ((64, "buffer"), (-1, "executable"), (-1, "executable"), (0, "executable")):
         sample = profile.sample.add(location_id=[3], value=[1, size])
         sample.label.add(key=text("kind"), str=text(kind))
-    found = opened(tmp_path, profile)
-    assert rows(found, "buffers", "region_type", "allocated_bytes") == [("buffer", 64)]
-    assert found.warnings == [
+    result = opened(tmp_path, profile)
+    assert rows(result, "buffers", "region_type", "allocated_bytes") == [("buffer", 64)]
+    assert result.warnings == [
         (
             "unknown_sizes",
             2,
@@ -124,11 +124,11 @@ def test_a_profile_of_something_else(tmp_path):
     profile.location.add(id=1, address=16)
     profile.sample.add(location_id=[1], value=[1, 10])
     profile.duration_nanos = 5
-    with opened(tmp_path, profile) as found:
-        assert found.tables == ["stacks", "warnings"]
-        assert rows(found, "stacks", "function") == [("0x10",)]
-        assert found.duration_ps == 5000
-        assert found.warnings == [
+    with opened(tmp_path, profile) as result:
+        assert result.tables == ["stacks", "warnings"]
+        assert rows(result, "stacks", "function") == [("0x10",)]
+        assert result.duration_ps == 5000
+        assert result.warnings == [
             (
                 "no_memory_values",
                 1,
@@ -143,9 +143,9 @@ def test_references_to_nothing_are_counted(tmp_path):
     profile.location.add(id=1).line.add(function_id=99, line=4)
     profile.sample.add(location_id=[1, 5], value=[1, 10])
     profile.sample.add(location_id=[1], value=[1])
-    with opened(tmp_path, profile) as found:
-        assert rows(found, "stacks", "function", "line") == [("", 4)]
-        assert [(w.kind, w.count) for w in found.warnings] == [
+    with opened(tmp_path, profile) as result:
+        assert rows(result, "stacks", "function", "line") == [("", 4)]
+        assert [(w.kind, w.count) for w in result.warnings] == [
             ("missing_locations", 2), ("sample_values", 1),
         ]  # fmt: skip
 
@@ -154,9 +154,9 @@ def test_a_file_cut_after_the_names_of_its_values(tmp_path):
     profile, text = two_functions()
     profile.sample.add(location_id=[3], value=[1, 10])
     text("a name that comes last")
-    with opened(tmp_path, None, profile.SerializeToString()[:-5]) as found:
-        assert rows(found, "buffers", "allocated_bytes") == [(10,)]
-        assert [w.kind for w in found.warnings] == ["damaged"]
+    with opened(tmp_path, None, profile.SerializeToString()[:-5]) as result:
+        assert rows(result, "buffers", "allocated_bytes") == [(10,)]
+        assert [w.kind for w in result.warnings] == ["damaged"]
 
 
 def test_a_file_cut_before_the_names_of_its_values(root):
@@ -167,9 +167,9 @@ def test_a_file_cut_before_the_names_of_its_values(root):
 
 def test_a_real_device_memory_profile(root: Path):
     with peakline.open(str(root / SAMPLE)) as profile:
-        found = rows(profile, "buffers", "allocator", "region_type", "allocated_bytes", "count")
+        result = rows(profile, "buffers", "allocator", "region_type", "allocated_bytes", "count")
         peaks = {}
-        for allocator, region, size, count in found:
+        for allocator, region, size, count in result:
             assert region == "buffer"
             total, number = peaks.get(allocator, (0, 0))
             peaks[allocator] = total + size, number + count

@@ -32,10 +32,10 @@ def labels(profile):
 def written(folder):
     """Writes the session's own programs beside it as XProf does; gives their names and bytes."""
     with peakline.open(folder) as profile:
-        found = dict(profile.hlo_modules())
-    for label, data in found.items():
+        result = dict(profile.hlo_modules())
+    for label, data in result.items():
         (folder / f"{label}.hlo_proto.pb").write_bytes(data)
-    return found
+    return result
 
 
 def test_what_the_profile_holds_too_is_shown_once(session):
@@ -62,11 +62,11 @@ def test_others_come_after_the_profile_s_own(session):
     (folder / "jit_odd.hlo_proto.pb").write_bytes(ODD)
     (folder / "jit_alone.hlo_proto.pb").write_bytes(ODD)
     with peakline.open(folder) as profile:
-        found = labels(profile)
+        result = labels(profile)
         # A file's name without a number does not give one.
         more = ["jit_alone", "jit_odd(6)", "jit_odd(7)"]
-        assert sorted(found[: len(own)]) == sorted(own)
-        assert sorted(found[len(own) :]) == more
+        assert sorted(result[: len(own)]) == sorted(own)
+        assert sorted(result[len(own) :]) == more
         rows = profile.sql("select module_id, name, program_id from hlo_modules").to_pylist()
         assert [row["program_id"] for row in rows][len(own) :].count(None) == 1
         counted = profile.sql(
@@ -99,9 +99,9 @@ def test_an_empty_profile_has_the_programs_beside_it(session, packed):
             f"{empty.name} has no events; read are the {len(own)} compiled programs beside it"
         )
     with peakline.Repository(folder.parent.parent.parent) as repository:
-        (found,) = repository.sessions()
-        assert {"memory_viewer", "graph_viewer", "graph"} <= set(found.tools())
-        assert b"jit_train_step" in found.tool("memory_viewer", program_id="28").content
+        (result,) = repository.sessions()
+        assert {"memory_viewer", "graph_viewer", "graph"} <= set(result.tools())
+        assert b"jit_train_step" in result.tool("memory_viewer", program_id="28").content
 
 
 def test_an_empty_profile_without_programs_stays_an_error(session):
@@ -127,14 +127,14 @@ def test_a_file_that_is_no_program_is_counted(session):
 def test_a_session_that_got_programs_is_read_anew(session):
     folder = session("tf2_cnn")
     with peakline.Repository(folder.parent.parent.parent) as repository:
-        (found,) = repository.sessions()
-        assert "memory_viewer" not in found.tools()
-        (file,) = found._session.hosts()
+        (result,) = repository.sessions()
+        assert "memory_viewer" not in result.tools()
+        (file,) = result._session.hosts()
         before = file.stamp()
         (folder / "jit_odd(6).hlo_proto.pb").write_bytes(ODD)
-        (file,) = found._session.hosts()
+        (file,) = result._session.hosts()
         assert file.stamp() != before
-        assert b"jit_odd" in found.tool("memory_viewer", program_id="6").content
+        assert b"jit_odd" in result.tool("memory_viewer", program_id="6").content
 
 
 def test_a_view_of_the_session_alone_brings_its_programs(session, tmp_path):
@@ -144,11 +144,11 @@ def test_a_view_of_the_session_alone_brings_its_programs(session, tmp_path):
     for number, path in enumerate((folder, file)):
         place = tmp_path / f"place{number}"
         place.mkdir()
-        found = find_place(str(path), None, None, str(place))
-        names = {one.name for one in (place / "plugins/profile" / found.session).iterdir()}
+        result = find_place(str(path), None, None, str(place))
+        names = {one.name for one in (place / "plugins/profile" / result.session).iterdir()}
         assert names == {file.name, "jit_odd(6).hlo_proto.pb"}
-        assert len(found.linked) == 2
-        assert found.source in (None, str(file))
+        assert len(result.linked) == 2
+        assert result.source in (None, str(file))
 
 
 def test_the_files_of_one_session_are_named_as_xprof_does():

@@ -65,9 +65,9 @@ def test_samples(name, path):
 
 
 def test_made_samples(root):
-    found = {s.name: recognise(s.file).format for s in samples(root / "tests" / "data")}
+    result = {s.name: recognise(s.file).format for s in samples(root / "tests" / "data")}
     known = {s.name: s.format for s in samples(root / "tests" / "data")}
-    assert {name: form for name, form in found.items() if form != "log"} == {
+    assert {name: form for name, form in result.items() if form != "log"} == {
         name: form for name, form in known.items() if not name.endswith(".log")
     }
 

@@ -33,9 +33,9 @@ def events(run, tmp_path):
 
     def read(expected_warnings=()):
         profile = open_run(tmp_path, run)
-        found = profile.columns("allocator_events").to_pylist()
+        result = profile.columns("allocator_events").to_pylist()
         assert [(w.kind, w.count) for w in profile.warnings] == list(expected_warnings)
-        return [short(row) for row in found]
+        return [short(row) for row in result]
 
     return read
 
@@ -308,8 +308,8 @@ def several(*runs):
         buffer += data
     warnings = Warnings()
     tables = RunTables(as_buffer(buffer), places)
-    found = check_columns("allocator_events", tables.read("allocator_events", warnings, None))
-    return [(*short(row), row["step_id"]) for row in found.to_pylist()], warnings.entries()
+    result = check_columns("allocator_events", tables.read("allocator_events", warnings, None))
+    return [(*short(row), row["step_id"]) for row in result.to_pylist()], warnings.entries()
 
 
 def test_what_is_not_seen_in_a_later_run_was_freed_when_its_run_ended():

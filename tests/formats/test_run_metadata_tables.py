@@ -189,9 +189,9 @@ def test_only_the_columns_asked_for(full, tmp_path):
     profile = open_run(tmp_path, full)
     everything = rows(profile, "op_runs")
     for column in TABLES["op_runs"].columns:
-        found = open_run(tmp_path, full)._reader.read("op_runs", profile._warnings, {column.name})
-        assert list(found) == [column.name]
-        assert [row[column.name] for row in found.to_pylist()] == [
+        result = open_run(tmp_path, full)._reader.read("op_runs", profile._warnings, {column.name})
+        assert list(result) == [column.name]
+        assert [row[column.name] for row in result.to_pylist()] == [
             row[column.name] for row in everything
         ]
 
@@ -405,9 +405,9 @@ def small():
 
 
 def read_all(profile: Profile) -> dict[str, list[dict[str, object]]]:
-    found = {table: profile.columns(table).to_pylist() for table in profile.tables}
+    result = {table: profile.columns(table).to_pylist() for table in profile.tables}
     assert profile.duration_ps >= 0
-    return found
+    return result
 
 
 def kinds(profile):
@@ -470,8 +470,8 @@ def test_no_damage_stops_the_reading(small, tmp_path):
             continue
         tables = read_all(profile)
         rows = len(tables.get("op_runs", ()))
-        for name, found in tables.items():
-            assert all(row.get("op_run_id", 0) < max(rows, 1) for row in found), name
+        for name, result in tables.items():
+            assert all(row.get("op_run_id", 0) < max(rows, 1) for row in result), name
         read += rows > 0
     assert read > 40
 
@@ -488,8 +488,8 @@ def test_columns_do_not_change_the_rows(small, tmp_path):
             continue
         everything = profile.columns("op_runs").to_pylist()
         for column in TABLES["op_runs"].columns:
-            found = profile._reader.read("op_runs", profile._warnings, {column.name})
-            assert [row[column.name] for row in found.to_pylist()] == [
+            result = profile._reader.read("op_runs", profile._warnings, {column.name})
+            assert [row[column.name] for row in result.to_pylist()] == [
                 row[column.name] for row in everything
             ]
 
@@ -647,8 +647,8 @@ def runs(draw):
 def test_every_record_counts_once_and_every_buffer_is_told_from_all_others(run):
     data = run.SerializeToString()
     tables = RunTables(as_buffer(data), [Run("run 0", 0, 0, len(data))])
-    found = check_columns("allocator_events", tables.read("allocator_events", Warnings(), None))
-    events = found.to_pylist()
+    result = check_columns("allocator_events", tables.read("allocator_events", Warnings(), None))
+    events = result.to_pylist()
     times = [event["time_ps"] for event in events]
     assert times == sorted(times)
     written = sorted(

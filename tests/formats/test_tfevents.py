@@ -110,8 +110,8 @@ def test_checksums_are_those_of_the_definition():
     rng = Random(3)
     contents = [rng.randbytes(size) for size in (*range(18), 64)]
     data = b"".join(record(content) for content in contents)
-    found = read_events(as_buffer(data))
-    assert (found.records, found.bad_checksums, found.missing_bytes) == (len(contents), 0, 0)
+    result = read_events(as_buffer(data))
+    assert (result.records, result.bad_checksums, result.missing_bytes) == (len(contents), 0, 0)
     starts = np.cumsum([0, *(len(c) + 16 for c in contents[:-1])]) + 12
     lengths = np.array([len(c) for c in contents])
     good = np.zeros(len(contents), np.bool_)
@@ -207,8 +207,8 @@ def test_graphs_are_named_by_kind_and_place(read, run):
         tagged("first", run),
         tagged("second", run),
     ]
-    found = read(b"".join(data)).columns("graphs").to_pylist()
-    assert [(row["graph"], row["kind"], row["tags"]) for row in found] == [
+    result = read(b"".join(data)).columns("graphs").to_pylist()
+    assert [(row["graph"], row["kind"], row["tags"]) for row in result] == [
         ("graph_def 0", "graph_def", ""),
         ("graph_def 1", "graph_def", ""),
         ("meta_graph 0", "meta_graph", "serve,gpu"),
@@ -333,15 +333,15 @@ def many_events(lines, events):
 def test_stats_of_events_in_any_block(opened):
     with opened(many_events(3, 700)) as profile:
         rows = np.array([0, 1, 255, 256, 257, 699, 700, 1399, 1400, 2099, 2100, 4199])
-        found = profile.stats_of(rows)
-        assert found.to_pylist() == whole(profile, rows)
-        assert sorted(set(found.array("event_id").tolist())) == rows.tolist()
+        result = profile.stats_of(rows)
+        assert result.to_pylist() == whole(profile, rows)
+        assert sorted(set(result.array("event_id").tolist())) == rows.tolist()
 
 
 def test_order_and_repetition_do_not_matter(opened):
     with opened(many_events(1, 5)) as profile:
-        found = profile.stats_of(np.array([3, 1, 3, 99, -1]))
-        assert found.array("event_id").tolist() == [1, 1, 3, 3]
+        result = profile.stats_of(np.array([3, 1, 3, 99, -1]))
+        assert result.array("event_id").tolist() == [1, 1, 3, 3]
 
 
 def test_no_events(opened):
@@ -365,7 +365,7 @@ def test_recorded_sessions(sessions):
 
 def test_other_formats_look_into_the_table():
     rows = [{"event_id": 2, "name": "a", "value": "1"}, {"event_id": 0, "name": "b", "value": "2"}]
-    found = Profile(FakeReader({"event_stats": rows})).stats_of(np.array([2, 0, 1]))
-    assert found.array("event_id").tolist() == [0, 2]
-    assert found.names("value").to_list() == ["2", "1"]
+    result = Profile(FakeReader({"event_stats": rows})).stats_of(np.array([2, 0, 1]))
+    assert result.array("event_id").tolist() == [0, 2]
+    assert result.names("value").to_list() == ["2", "1"]
     assert Profile(FakeReader({})).stats_of(np.array([0])).rows == 0

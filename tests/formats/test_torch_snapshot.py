@@ -35,13 +35,13 @@ TRAIN = [
 
 
 def block(size, requested=None, state="active_allocated", **more):
-    asked = size if requested is None else requested
-    return {"size": size, "requested_size": asked, "state": state, "frames": [], **more}
+    request = size if requested is None else requested
+    return {"size": size, "requested_size": request, "state": state, "frames": [], **more}
 
 
 def segment(address, *blocks, device=0, stream=0, **more):
-    for place, found in enumerate(blocks):
-        found.setdefault("address", address + sum(b["size"] for b in blocks[:place]))
+    for place, result in enumerate(blocks):
+        result.setdefault("address", address + sum(b["size"] for b in blocks[:place]))
     return {
         "device": device, "address": address, "total_size": sum(b["size"] for b in blocks),
         "stream": stream, "segment_type": "small", "blocks": list(blocks),
@@ -138,8 +138,8 @@ def test_an_old_snapshot_is_a_list_with_histories(opened):
             "history": [{"addr": A, "frames": TRAIN, "real_size": 900}, {"real_size": 1}],
         },
     )
-    for found in old["blocks"]:
-        del found["address"]
+    for result in old["blocks"]:
+        del result["address"]
     profile = opened([old], protocol=2)
     assert rows(profile, "blocks", "address", "bytes", "requested_bytes", "stack_id") == [
         (A, 512, None, None), (A + 512, 1024, 900, 0),
@@ -231,10 +231,10 @@ def test_memory_from_before_the_history(opened):
 def test_random_histories_against_a_slow_replay(opened):
     for seed in range(20):
         content, before, peak = random_history(random.Random(seed))
-        found = peaks(opened(content))
+        result = peaks(opened(content))
         live = sum(b["size"] for s in content["segments"] for b in s["blocks"]
                    if b["state"] == "active_allocated")  # fmt: skip
-        assert found == ({"cuda:0": (peak, live)} if before or content["device_traces"][0] else {})
+        assert result == ({"cuda:0": (peak, live)} if before or content["device_traces"][0] else {})
 
 
 def random_history(rng):
@@ -390,8 +390,8 @@ def test_pinned_host_memory(opened):
 
 def test_a_history_without_times_is_numbered(opened):
     trace = [alloc(A, 1, 1), alloc(B, 1, 1)]
-    for found in trace:
-        del found["time_us"]
+    for result in trace:
+        del result["time_us"]
     profile = opened(snapshot([], trace))
     assert rows(profile, "allocator_events", "time_ps") == [(0,), (1,)]
     assert [(w.kind, w.count) for w in profile.warnings] == [
@@ -509,8 +509,8 @@ def slow_round(size, divisions):
 def test_rounding(divisions):
     sizes = [0, 1, 511, 512, 513, 1200, 2048, 2049, 5000, MIB - 1, MIB, MIB + 1, 3 * MIB + 7,
              64 * MIB + 1, 100 * MIB, (1 << 33) + 5, 1 << 40]  # fmt: skip
-    found = round_sizes(np.array(sizes, np.int64), divisions)
-    assert found.tolist() == [slow_round(size, divisions) for size in sizes]
+    result = round_sizes(np.array(sizes, np.int64), divisions)
+    assert result.tolist() == [slow_round(size, divisions) for size in sizes]
 
 
 def test_rounding_example_of_the_documentation():

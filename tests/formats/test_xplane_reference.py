@@ -129,9 +129,9 @@ def test_steps_are_those_of_the_reference(read, name):
         for event in range(len(line_message.events))
     ]
     for whole in (True, False):
-        found = read(name, whole=whole)
-        assert found.steps == expected.names, whole
-        assert {places[event]: step for event, step in found.events.items()} == expected.groups
+        result = read(name, whole=whole)
+        assert result.steps == expected.names, whole
+        assert {places[event]: step for event, step in result.events.items()} == expected.groups
 
 
 CASE_NAMES = sorted(CASES.keys() - {"no_planes"})
@@ -145,9 +145,9 @@ def tables_of(path, order, *, expected):
     with peakline.open(path) as profile:
         profile.expect(*expected)
         names = [name for name in order if name in profile.tables]
-        found = {name: profile.columns(name) for name in names}
+        result = {name: profile.columns(name) for name in names}
         # Only now: what is read later must not change what was given out.
-        rows = {name: list(map(repr, table.to_pylist())) for name, table in found.items()}
+        rows = {name: list(map(repr, table.to_pylist())) for name, table in result.items()}
         return rows, profile.warnings
 
 
@@ -217,8 +217,8 @@ def test_a_deadline_at_any_moment_leaves_the_records_whole(tmp_path, monkeypatch
             else:
                 ended = False
             monkeypatch.setattr(memory, "check_deadline", lambda: None)
-            found = {name: list(map(repr, profile.columns(name).to_pylist())) for name in apart}
-        assert found == apart
+            result = {name: list(map(repr, profile.columns(name).to_pylist())) for name in apart}
+        assert result == apart
         if not ended:
             break
     assert moment > 3
@@ -350,18 +350,18 @@ def every_way(monkeypatch, content, lines, path, sizes=TINY, **options):
     several sizes: once, since it is the same.
     """
     path.write_bytes(content)
-    found = read_of_xplane_line_reader(content, lines, **options)
+    result = read_of_xplane_line_reader(content, lines, **options)
     with monkeypatch.context() as patch:
         patch.setattr(line_reader, "decode", lambda *_: layout.ODD)
-        assert read_of_xplane_line_reader(content, lines, **options) == found
+        assert read_of_xplane_line_reader(content, lines, **options) == result
     for window, events, stats, ahead in sizes:
         with monkeypatch.context() as patch:
             patch.setattr(line_reader, "_WINDOW_BYTES", window)
             patch.setattr(line_reader, "_PART_EVENTS", events)
             patch.setattr(line_reader, "_PART_STATS", stats)
             patch.setattr(line_reader, "_LEAST_AHEAD", ahead)
-            assert read_of_xplane_line_reader(content, lines, path, **options) == found
-    return found
+            assert read_of_xplane_line_reader(content, lines, path, **options) == result
+    return result
 
 
 def by_messages(messages):
@@ -402,12 +402,12 @@ def test_real_profiles(sample, monkeypatch, tmp_path):
     planes = XSpace.FromString(content).planes
     for plane, message in zip(outline.planes, planes, strict=True):
         expected = by_messages(message.lines)
-        found = every_way(monkeypatch, content, plane.lines, tmp_path / "file", LARGE)
-        assert found[:2] == expected[:2]
-        assert as_tuples(found[2]) == expected[2]
-        assert found[3] == Damage()
+        result = every_way(monkeypatch, content, plane.lines, tmp_path / "file", LARGE)
+        assert result[:2] == expected[:2]
+        assert as_tuples(result[2]) == expected[2]
+        assert result[3] == Damage()
         memory = {EventKind.ALLOCATION, EventKind.DEALLOCATION}
-        assert found[4] == sum(event[2] in memory for event in expected[0])
+        assert result[4] == sum(event[2] in memory for event in expected[0])
 
 
 # Lines that no profiler writes.
@@ -522,15 +522,15 @@ def spans_of(content):
 def test_odd_lines(seed, monkeypatch, tmp_path):
     content, lines = Writer(seed, damaging=False).space()
     spans = spans_of(content)
-    found = every_way(monkeypatch, content, spans, tmp_path / "file")
+    result = every_way(monkeypatch, content, spans, tmp_path / "file")
     expected = by_messages([XLine.FromString(line) for line in lines])
-    assert found[:2] == expected[:2]
-    assert as_tuples(found[2]) == expected[2]
-    assert found[3] == Damage()
+    assert result[:2] == expected[:2]
+    assert as_tuples(result[2]) == expected[2]
+    assert result[3] == Damage()
     some = every_way(monkeypatch, content, spans, tmp_path / "file", stats=layout.SOME_STATS)
-    assert some[1] == [row for row in found[1] if row[2] != layout.NOT_WANTED]
+    assert some[1] == [row for row in result[1] if row[2] != layout.NOT_WANTED]
     none = every_way(monkeypatch, content, spans, tmp_path / "file", stats=layout.NO_STATS)
-    assert (none[0], none[1]) == (found[0], [])
+    assert (none[0], none[1]) == (result[0], [])
 
 
 @each_row("seed", range(200))
@@ -544,13 +544,13 @@ def test_ids_that_no_table_holds(monkeypatch, tmp_path):
     content, _ = Writer(5, damaging=False).space()
     far = {"kinds": {**_KINDS, -1: 3, 2**40: 4}, "roles": {**_ROLES, -3: 2, 2**21: 5}}
     spans = spans_of(content)
-    found = every_way(monkeypatch, content, spans, tmp_path / "file", **far)
+    result = every_way(monkeypatch, content, spans, tmp_path / "file", **far)
     kinds, roles = Lookup(far["kinds"]), Lookup(far["roles"], layout.NOT_WANTED)
     assert kinds.table is None
     near = read_of_xplane_line_reader(content, spans)
-    assert [row[:2] + row[3:] for row in found[0]] == [row[:2] + row[3:] for row in near[0]]
-    assert [row[2] for row in found[0]] == kinds.of(np.array([row[1] for row in near[0]])).tolist()
-    assert [row[2] for row in found[1]] == roles.of(np.array([row[1] for row in near[1]])).tolist()
+    assert [row[:2] + row[3:] for row in result[0]] == [row[:2] + row[3:] for row in near[0]]
+    assert [row[2] for row in result[0]] == kinds.of(np.array([row[1] for row in near[0]])).tolist()
+    assert [row[2] for row in result[1]] == roles.of(np.array([row[1] for row in near[1]])).tolist()
 
 
 def test_what_lines_say_is_the_same_whether_their_events_are_read(tmp_path):

@@ -292,9 +292,9 @@ def test_a_program_has_a_number(opened, name, key, stats, shown):
 
 
 def test_numbers_are_numbers(profile):
-    found = profile.typed_stats({"correlation_id", "share", "hlo_op", "odd", "nothing"})
+    result = profile.typed_stats({"correlation_id", "share", "hlo_op", "odd", "nothing"})
     none = {"integer": None, "real": None, "text": None}
-    assert found.to_pylist() == [
+    assert result.to_pylist() == [
         {**none, "event_id": 0, "name": "correlation_id", "integer": 5},
         {**none, "event_id": 0, "name": "share", "real": 0.5},
         {**none, "event_id": 0, "name": "hlo_op", "text": "dot"},
@@ -310,9 +310,9 @@ def test_other_formats_tell_numbers_from_texts_too(tmp_path):
         ' "args": {"correlation": 7, "share": 0.25, "kind": "x", "other": 1}}]}'
     )
     with peakline.open(path) as profile:
-        found = profile.typed_stats({"correlation", "share", "kind"})
-        values = [(row["integer"], row["real"], row["text"]) for row in found.to_pylist()]
-        assert found.names("name").to_list() == ["correlation", "share", "kind"]
+        result = profile.typed_stats({"correlation", "share", "kind"})
+        values = [(row["integer"], row["real"], row["text"]) for row in result.to_pylist()]
+        assert result.names("name").to_list() == ["correlation", "share", "kind"]
         assert values == [(7, None, None), (None, 0.25, None), (None, None, "x")]
         assert profile.hlo_modules() == []
         assert profile.plane_bytes("details") == {}

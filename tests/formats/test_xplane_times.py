@@ -56,12 +56,12 @@ def events_of(request, written, monkeypatch):
     def read(builder):
         reader, warnings = open_reader(written(builder)), Warnings()
         wanted = None if request.param.startswith("whole") else PLAIN - {"category"}
-        found = reader.read("events", warnings, wanted)
+        result = reader.read("events", warnings, wanted)
         again = reader.read("events", warnings, frozenset({"start_ps", "duration_ps"}))
         reader.close()
-        rows = found.to_pylist()
+        rows = result.to_pylist()
         for name in ("start_ps", "duration_ps"):
-            assert (again.array(name) == found.array(name)).all()
+            assert (again.array(name) == result.array(name)).all()
         far = {kind: count for kind, count, _ in warnings.entries()}
         return [(row["start_ps"], row["duration_ps"]) for row in rows], far
 
@@ -140,9 +140,9 @@ def test_lines_too_far_are_counted_too(written):
     host.line("a", TODAY).event("e", 10, 1)
     host.line("b", -(2**63))
     host.line("c", TODAY + 2)
-    _, rows, told = content(written(builder))
+    _, rows, result = content(written(builder))
     assert [line["start_ps"] for line in rows["lines"]] == [0, -FARTHEST_LINE_PS, 2000]
-    assert told == {"times_too_far": 1}
+    assert result == {"times_too_far": 1}
 
 
 def test_memory_events_too_far_are_sorted_and_counted_once(written):
@@ -407,9 +407,9 @@ def test_every_time_is_the_nearest_to_the_exact_one(path, space):
         start = min(max(line + event.offset_ps, -FARTHEST_PS), FARTHEST_PS)
         assert row["start_ps"] == start
         far += line != base - zero or start != exact
-    told = {kind: count for kind, count, _ in warnings.entries()}
+    result = {kind: count for kind, count, _ in warnings.entries()}
     reader.close()
-    assert told.get("times_too_far", 0) - far in {0, 1}, "one more is that of the profiler"
+    assert result.get("times_too_far", 0) - far in {0, 1}, "one more is that of the profiler"
 
 
 @settings(_settings, max_examples=30)

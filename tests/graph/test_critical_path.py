@@ -337,9 +337,9 @@ def test_it_is_that_of_the_plain_one(monkeypatch, many):
     for seed in range(500):
         profile = random_profile(Random(seed))
         runs = step_runs(profile).runs
-        found = Releases(runs, StepGraph(profile, "run 0"))
-        chain = found.chain()
-        assert chain == PlainWalk(runs, StepGraph(profile, "run 0"), found).chain(), seed
+        result = Releases(runs, StepGraph(profile, "run 0"))
+        chain = result.chain()
+        assert chain == PlainWalk(runs, StepGraph(profile, "run 0"), result).chain(), seed
         lengths.add(len(chain))
     assert max(lengths) > 10
 

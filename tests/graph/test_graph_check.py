@@ -216,9 +216,9 @@ def test_rules(tmp_path, text, expected):
 
 def test_every_rule_has_a_case():
     names = [name for name, good in NAMES.items() if not good]
-    found = {rule.rstrip("?") for _, expected in CASES for rule, _ in expected}
+    result = {rule.rstrip("?") for _, expected in CASES for rule, _ in expected}
     assert names
-    assert found | {"node_name"} == set(RULES)
+    assert result | {"node_name"} == set(RULES)
 
 
 def test_the_consumer_can_be_another(tmp_path):
@@ -275,8 +275,8 @@ def test_each_graph_of_a_file_is_checked(tmp_path):
     path.write_bytes(model.SerializeToString())
     with peakline.open(str(path)) as profile:
         graphs = profile.columns("graphs").names("graph").to_list()
-        found = [(one.graph, one.rule) for one in check_graphs(profile)]
-    assert found == [(graphs[0], "unknown_input"), (graphs[1], "duplicate_node")]
+        result = [(one.graph, one.rule) for one in check_graphs(profile)]
+    assert result == [(graphs[0], "unknown_input"), (graphs[1], "duplicate_node")]
 
 
 def test_every_rule_is_documented(root):
@@ -288,8 +288,8 @@ def test_a_very_long_name_is_shown_by_its_begin_and_its_end(tmp_path):
     name = "g" * 300 + "/" * 400 + "h" * 300
     shown = "g" * 250 + "..." + "h" * 247
     nodes = body(name, "X", "y:o:0")
-    found = broken(tmp_path, library(function(nodes, None, name=name)) + node("b" * 500, "X", "y"))
-    assert found == [("unknown_input", "b" * 500), ("unknown_input", f"{shown}/{shown}"),
+    result = broken(tmp_path, library(function(nodes, None, name=name)) + node("b" * 500, "X", "y"))
+    assert result == [("unknown_input", "b" * 500), ("unknown_input", f"{shown}/{shown}"),
                      ("function_return", shown)]  # fmt: skip
 
 

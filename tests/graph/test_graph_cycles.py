@@ -63,10 +63,10 @@ def runs(ops, edges):
 @given(GRAPHS)
 def test_a_cycle_is_found_where_nodes_cannot_run(graph):
     ops, edges = graph
-    found = list(check_cycles(index_of(ops, edges)))
+    result = list(check_cycles(index_of(ops, edges)))
     stuck = set(range(len(ops))) - runs(ops, edges)
-    assert bool(found) == bool(stuck)
-    assert {int(one.node[1:]) for one in found} <= stuck
+    assert bool(result) == bool(stuck)
+    assert {int(one.node[1:]) for one in result} <= stuck
 
 
 def named(message):

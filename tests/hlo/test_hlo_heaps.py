@@ -24,11 +24,11 @@ KINDS = (
 
 def said(profile, number, space):
     """The memory of a program; the peak and the sizes of what is live then by the viewer."""
-    found = memory_of(profile, number, space)
+    result = memory_of(profile, number, space)
     parameters = {"module_name": profile.programs().label(number), "memory_space": str(space)}
     shown = json.loads(run_tool(profile, "memory_viewer", parameters).content)
     sizes = [round(one["logicalBufferSizeMib"] * 2**20) for one in shown.get("maxHeap", ())]
-    return found, round(shown.get("peakHeapMib", 0) * 2**20), sorted(sizes, reverse=True)
+    return result, round(shown.get("peakHeapMib", 0) * 2**20), sorted(sizes, reverse=True)
 
 
 @pytest.mark.parametrize("path", sweep([*DUMPS, *SPACES]))
@@ -36,9 +36,9 @@ def test_the_peak_is_the_same_on_every_sample(path):
     with peakline.open(path) as profile:
         for number in range(len(profile.programs() or ())):
             for space in (0, 1, 5):
-                found, peak, _ = said(profile, number, space)
-                if found.is_assigned:
-                    assert peak == found.peak_bytes, (number, space)
+                result, peak, _ = said(profile, number, space)
+                if result.is_assigned:
+                    assert peak == result.peak_bytes, (number, space)
 
 
 def random_program(seed, *, is_sound):
@@ -104,10 +104,10 @@ def written(folder, data):
 def test_the_peak_and_what_is_live_are_the_same_on_random_programs(tmp_path, seed):
     with peakline.open(written(tmp_path, random_program(seed, is_sound=True))) as profile:
         for space in (0, 1):
-            found, peak, sizes = said(profile, 0, space)
-            assert peak == found.peak_bytes == int(found.live_set.bytes.sum())
+            result, peak, sizes = said(profile, 0, space)
+            assert peak == result.peak_bytes == int(result.live_set.bytes.sum())
             # No value is so small that it is shown with others.
-            assert sizes == found.live_set.bytes.tolist()
+            assert sizes == result.live_set.bytes.tolist()
             assert not any(warning.kind == "hlo_heap" for warning in profile.warnings)
 
 
@@ -115,8 +115,8 @@ def test_the_peak_and_what_is_live_are_the_same_on_random_programs(tmp_path, see
 def test_the_peak_is_the_same_on_damaged_programs(tmp_path, seed):
     with peakline.open(written(tmp_path, random_program(seed, is_sound=False))) as profile:
         for space in (0, 1):
-            found, peak, _ = said(profile, 0, space)
-            assert peak == found.peak_bytes
+            result, peak, _ = said(profile, 0, space)
+            assert peak == result.peak_bytes
 
 
 def brute_force(kinds, values, shared, sizes):

@@ -166,11 +166,11 @@ app(sys.argv[1:])
 def head(message, field, size):
     """Tag and length of a field, as protobuf writes them."""
     numbers = {one.name: one.number for one in shape_of(message).fields_by_number.values()}
-    found = bytearray([numbers[field] << 3 | 2])
+    result = bytearray([numbers[field] << 3 | 2])
     while size > 127:
-        found.append(size & 127 | 128)
+        result.append(size & 127 | 128)
         size >>= 7
-    return bytes([*found, size])
+    return bytes([*result, size])
 
 
 def around(message, field, inner, size, own=b""):

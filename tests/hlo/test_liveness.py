@@ -42,9 +42,9 @@ def computed(folder, proto):
 
 def check(folder, proto):
     expected = Liveness(proto)
-    found = computed(folder, proto)
-    assert found == (expected.whole, expected.live)
-    return found[0]
+    result = computed(folder, proto)
+    assert result == (expected.whole, expected.live)
+    return result[0]
 
 
 def check_near(folder, memory, proto):
@@ -52,9 +52,9 @@ def check_near(folder, memory, proto):
     fusions and tables of tuples; and it is more only by scalars.
     """
     assert memory.found_by in ("heap trace", "no temporaries", "allocations")
-    found = check(folder, proto)
+    result = check(folder, proto)
     lasting = sum(int(memory.module.array(f"{one}_bytes")[0]) for one in ("output", "constant"))
-    assert memory.peak_bytes - lasting <= found <= memory.peak_bytes + 28
+    assert memory.peak_bytes - lasting <= result <= memory.peak_bytes + 28
 
 
 @pytest.mark.parametrize("path", sweep(DUMPED))

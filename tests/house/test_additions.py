@@ -130,13 +130,13 @@ def test_a_tool_is_one_file_and_every_face_has_it(scratch, root):
     scratch.add("tools/event_count.py", TOOL)
     path = root / SAMPLE
     assert "event_count" in scratch.peakline("tool", "--list", path)
-    found = json.loads(scratch.peakline("tool", "event_count", path))
-    assert found["events"] > 0
+    result = json.loads(scratch.peakline("tool", "event_count", path))
+    assert result["events"] > 0
     none = scratch.peakline("tool", "event_count", path, "-p", "name=no such event")
     assert json.loads(none) == {"events": 0}
     names, over_http, over_grpc = json.loads(scratch.run("-c", SERVED, path))
     assert "event_count" in names
-    assert over_http == over_grpc == found
+    assert over_http == over_grpc == result
     docs = _docs(scratch, "tools_page()")
     assert "## event_count" in docs
     assert "| `name` |" in docs
@@ -162,8 +162,8 @@ def test_a_column_is_its_definition_and_what_makes_it(scratch, tmp_path):
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}))
     query = "SELECT pieces, busy_ps FROM device_time"
-    found = json.loads(scratch.peakline("sql", path, query, "--format", "json"))
-    assert found == [{"pieces": 2, "busy_ps": 5_000_000}]
+    result = json.loads(scratch.peakline("sql", path, query, "--format", "json"))
+    assert result == [{"pieces": 2, "busy_ps": 5_000_000}]
     assert "how many pieces its busy time has" in _docs(scratch, "tables_page()")
 
 
@@ -171,9 +171,9 @@ def test_a_format_is_one_file_and_every_verb_reads_it(scratch, tmp_path):
     scratch.add("formats/plain_buffers.py", FORMAT)
     path = tmp_path / "list.txt"
     path.write_text("PLAIN BUFFERS\nweights 3000000\nworkspace 1000000\n")
-    found = json.loads(scratch.peakline("memory", path, "--json"))
-    assert found["profile"]["format"] == "plain_buffers"
-    (allocator,) = found["allocators"]
+    result = json.loads(scratch.peakline("memory", path, "--json"))
+    assert result["profile"]["format"] == "plain_buffers"
+    (allocator,) = result["allocators"]
     assert allocator["peak_bytes"] == 4_000_000
     assert [row["op"] for row in allocator["peak_buffers"]] == ["weights", "workspace"]
     page = tmp_path / "report.html"

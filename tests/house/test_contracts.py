@@ -17,9 +17,12 @@ from peakline.tables.derived import DERIVED
 from peakline.tables.tables import TABLES
 from peakline.tools import find_tool, tool_names
 
-PACKAGE = Path(__file__).parents[2] / "src" / "peakline"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "peakline"
 DIALECT = frozenset("asked course gathered kept looks tell tells told ways words".split())
 """Words of a dialect of our own: docs/glossary.md has the field's."""
+NOT_NAMES = frozenset("asked found gathered kept told".split())
+"""What a variable holds is a result, an answer, a choice: these say how it came there."""
 IN_TEXTS = re.compile(r"\b(told|tells?|asked|gathered)\b")
 
 
@@ -113,14 +116,14 @@ class TestNames:
 def test_no_room_above_the_formats_asks_for_a_format_by_name():
     names = "|".join(formats())
     compared = re.compile(rf"""format\s*(==|!=|in|not in)\s*[({{]?\s*["']({names})["']""")
-    found = [
+    result = [
         f"{path.relative_to(PACKAGE)}: {line.strip()}"
         for path in _sources()
         if not path.relative_to(PACKAGE).is_relative_to("formats")
         for line in path.read_text(encoding="utf-8").splitlines()
         if compared.search(line)
     ]
-    assert found == []
+    assert result == []
 
 
 def test_no_room_above_the_formats_chooses_by_who_wrote_a_profile():
@@ -129,55 +132,70 @@ def test_no_room_above_the_formats_chooses_by_who_wrote_a_profile():
     vendors = re.compile(r"kineto|xspace|xplane|chrome_trace|nsys|rocm", re.IGNORECASE)
     # Below the formats, and what checks that the answer to a capture is the message it must be.
     exempt = {"formats", "kernels", "schema", "record", "wire", "demo", "capture"}
-    found = []
+    result = []
     for path in _sources():
         place = path.relative_to(PACKAGE)
         text = path.read_text(encoding="utf-8")
-        found += [f"{place}: {flag}" for flag in flags.findall(text)]
+        result += [f"{place}: {flag}" for flag in flags.findall(text)]
         if place.parts[0] in exempt:
             continue
         functions = [name for kind, name, _ in _definitions(path) if kind is ast.FunctionDef]
-        found += [f"{place}: {name}" for name in functions if vendors.search(name)]
-    assert found == []
+        result += [f"{place}: {name}" for name in functions if vendors.search(name)]
+    assert result == []
 
 
 def test_what_is_made_once_for_a_profile_has_no_text_for_a_name():
-    found = [path.name for path in _sources() if re.search(r"\.keep\(\s*f?[\"']", path.read_text())]
-    assert found == []
+    result = [
+        path.name for path in _sources() if re.search(r"\.keep\(\s*f?[\"']", path.read_text())
+    ]
+    assert result == []
 
 
 def test_what_is_declared_to_hold_memory_exists():
-    base, found = (PACKAGE / "formats/common/reader.py").read_text(encoding="utf-8"), []
+    base, result = (PACKAGE / "formats/common/reader.py").read_text(encoding="utf-8"), []
     for path in _sources():
         code = path.read_text(encoding="utf-8")
         for names in re.findall(r"__retained__ = [(\"](.*?)[)\"]\n", code, re.DOTALL):
             for name in re.findall(r"\w+", names):
                 held = re.search(rf"(self\.|def |\n +){name}\b", base + code)
-                found += [] if held else [f"{path.name}: {name}"]
-    assert found == []
+                result += [] if held else [f"{path.name}: {name}"]
+    assert result == []
 
 
 def test_no_flag_of_xprof_goes_through_what_is_ours():
-    found = []
+    result = []
     for room in ("trace", "hlo", "memory", "timing", "graph", "tfprof", "viewer", "tools"):
         for path in (PACKAGE / room).rglob("*.py"):
             for _, name, arguments in _definitions(path):
                 flags = {"compatible", "strict", "as_xprof"} & arguments
-                found += [f"{room}/{path.name}: {name}({flag})" for flag in flags]
-    assert found == []
+                result += [f"{room}/{path.name}: {name}({flag})" for flag in flags]
+    assert result == []
 
 
 def test_files_functions_and_classes_are_named_in_the_terms_of_the_field():
-    found = []
+    result = []
     for path in _sources():
         for name in (path.stem, *(name for _, name, _ in _definitions(path))):
             words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name.replace("_", " "))
-            found += [f"{path.name}: {name}"] if {w.lower() for w in words} & DIALECT else []
-    assert found == []
+            result += [f"{path.name}: {name}"] if {w.lower() for w in words} & DIALECT else []
+    assert result == []
+
+
+def test_variables_are_named_in_the_terms_of_the_field():
+    result = []
+    for path in (*_sources(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                result += [f"{path.name}:{node.lineno}: {node.id}"] if node.id in NOT_NAMES else []
+    declared = re.compile(rf"\b(?:const|let|function) (?:{'|'.join(NOT_NAMES)})\b")
+    for path in (PACKAGE / "web" / "static" / "js").rglob("*.js"):
+        names = declared.findall(path.read_text(encoding="utf-8"))
+        result += [f"{path.name}: {name}" for name in names]
+    assert result == []
 
 
 def test_texts_and_comments_are_written_in_the_terms_of_the_field():
-    found = []
+    result = []
     for path in _sources():
         if not IN_TEXTS.search(path.read_text(encoding="utf-8")):
             continue
@@ -186,19 +204,19 @@ def test_texts_and_comments_are_written_in_the_terms_of_the_field():
                 if token.type in {tokenize.STRING, tokenize.COMMENT}:
                     # Without what an f-string names.
                     text = re.sub(r"\{[^{}]*\}", "", token.string)
-                    found += [f"{path.name}: {text}"] if IN_TEXTS.search(text) else []
-    assert [one.partition(":")[0] for one in found] == ["bottleneck.py"]  # a sentence of XProf's
+                    result += [f"{path.name}: {text}"] if IN_TEXTS.search(text) else []
+    assert [one.partition(":")[0] for one in result] == ["bottleneck.py"]  # a sentence of XProf's
 
 
 def test_the_json_of_an_answer_is_made_where_its_document_is():
-    found = [
+    result = [
         f"{path.relative_to(PACKAGE)}: {name}"
         for room in ("cli", "render/terminal")
         for path in sorted((PACKAGE / room).glob("*.py"))
         for kind, name, _ in _definitions(path)
         if kind is ast.FunctionDef and name.endswith("_document")
     ]
-    assert found == []
+    assert result == []
 
 
 MOST_DECIDING = 20
@@ -223,14 +241,14 @@ def _deciding_numbers(room: str) -> list[str]:
     def is_number(node: ast.AST) -> bool:
         return isinstance(node, ast.Constant) and type(node.value) in {int, float}
 
-    layout, found = set(LAYOUT[room].split()), []
+    layout, result = set(LAYOUT[room].split()), []
     for path in sorted((PACKAGE / "render" / room).rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in tree.body:
             if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Dict | ast.Call):
                 names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} - layout
                 numbers = [one for one in ast.walk(node.value) if is_number(one)]
-                found += [f"{path.name}: {name}" for name in sorted(names) if numbers]
+                result += [f"{path.name}: {name}" for name in sorted(names) if numbers]
         for node in ast.walk(tree):
             parts: list[ast.AST | None] = []
             if isinstance(node, ast.Compare):
@@ -239,17 +257,17 @@ def _deciding_numbers(room: str) -> list[str]:
                 parts = [node.lower, node.upper]
             elif isinstance(node, ast.keyword) and node.arg in {"most", "limit", "least", "top"}:
                 parts = [node.value]
-            found += [
+            result += [
                 f"{path.name}:{part.lineno}: {part.value}"
                 for part in parts
                 if part is not None and is_number(part) and part.value not in {0, 1}
             ]
-    return found
+    return result
 
 
 def test_what_decides_what_is_shown_stands_in_documents():
-    found = [one for room in LAYOUT for one in _deciding_numbers(room)]
-    assert len(found) <= MOST_DECIDING, found
+    result = [one for room in LAYOUT for one in _deciding_numbers(room)]
+    assert len(result) <= MOST_DECIDING, result
 
 
 _JS_NAMES = re.compile(
@@ -260,11 +278,11 @@ _JS_NAMES = re.compile(
 
 
 def test_the_page_names_things_in_the_terms_of_the_field():
-    found = []
+    result = []
     for path in sorted((PACKAGE / "web" / "static" / "js").rglob("*.js")):
         code = re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         for match in _JS_NAMES.finditer(code):
             name = next(filter(None, match.groups()))
             words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name.replace("_", " "))
-            found += [f"{path.name}: {name}"] if {w.lower() for w in words} & DIALECT else []
-    assert found == []
+            result += [f"{path.name}: {name}"] if {w.lower() for w in words} & DIALECT else []
+    assert result == []

@@ -66,7 +66,7 @@ def literals(text):
     with what it stands in: the key, the name, and the calls around it, the nearest first.
     """
     place, last, before, key = 0, "", "", ""
-    open_parts, found = [], []
+    open_parts, result = [], []
 
     def around():
         calls = [part[1] + "(" for part in reversed(open_parts) if part[0] == "("]
@@ -83,7 +83,7 @@ def literals(text):
             elif text[place] == "`":
                 open_parts.pop()
                 place, last = place + 1, "`"
-                found.append([part[1], place, "".join(part[3]), part[4]])
+                result.append([part[1], place, "".join(part[3]), part[4]])
             else:
                 part[3].append(text[place])
                 place += 1 + (text[place] == "\\")
@@ -96,7 +96,7 @@ def literals(text):
         if kind == "skip":
             continue
         if kind == "string":
-            found.append([start, place, piece[1:-1], around()])
+            result.append([start, place, piece[1:-1], around()])
             if open_parts and last == "(":
                 open_parts[-1][1] += piece
             before, last = piece[1:-1], '"'
@@ -114,9 +114,9 @@ def literals(text):
         elif piece in {",", ";"}:
             key = ""
         before = last = piece
-    found.sort(key=lambda one: one[1])
+    result.sort(key=lambda one: one[1])
     joined = []
-    for one in found:
+    for one in result:
         if joined and re.fullmatch(r"\s*\+\s*", text[joined[-1][1] : one[0]]):
             joined[-1] = [joined[-1][0], one[1], joined[-1][2] + one[2], joined[-1][3]]
         else:
@@ -126,13 +126,13 @@ def literals(text):
 
 def sentences(text):
     """The texts of a module that are neither a control's nor a query."""
-    found = []
+    result = []
     for said, around in literals(text):
         words = [one for one in said.split() if re.fullmatch(r"\W?[A-Za-z][a-z']*[^\w\s]*", one)]
         is_query = re.match(r"\s*(select|with|where|using|name in)\b", said)
         if len(words) >= SENTENCE and not is_query and not any(map(CONTROLS.search, around)):
-            found.append(said)
-    return found
+            result.append(said)
+    return result
 
 
 def test_sentences_of_a_module_are_found():
@@ -149,6 +149,6 @@ def test_sentences_of_a_module_are_found():
 
 def test_what_is_said_of_answers_stands_in_documents():
     modules = {path.relative_to(JS).as_posix(): path for path in JS.rglob("*.js")}
-    found = {name: sentences(path.read_text("utf-8")) for name, path in modules.items()}
-    assert {name: said for name, said in found.items() if said and name not in MODULES} == {}
-    assert [name for name in MODULES if not found[name]] == []
+    result = {name: sentences(path.read_text("utf-8")) for name, path in modules.items()}
+    assert {name: said for name, said in result.items() if said and name not in MODULES} == {}
+    assert [name for name in MODULES if not result[name]] == []

@@ -53,13 +53,13 @@ HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
 def _imported(file: Path) -> frozenset[str]:
     """The top names of what ``file`` imports, in functions too; nothing of Python's own."""
     text = file.read_text("utf-8")
-    found = set(BY_NAME.findall(text))
+    result = set(BY_NAME.findall(text))
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            result |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add(node.module or "")
-    return frozenset(name.partition(".")[0] for name in found) - sys.stdlib_module_names
+            result.add(node.module or "")
+    return frozenset(name.partition(".")[0] for name in result) - sys.stdlib_module_names
 
 
 def _imports_of(folder: Path, *, but: tuple[str, ...] = ()) -> dict[str, str]:
@@ -145,11 +145,11 @@ def locks(root):
 def sources(root, project, extras):
     """What each lock is made from."""
     plain = project["project"]["dependencies"]
-    found = {
+    result = {
         file.stem: re.findall(r"^[^#\n].*", file.read_text("utf-8"), re.MULTILINE)
         for file in (root / "requirements").glob("*.in")
     }
-    return found | {"run": [*plain, *extras["all"]], "dev": [*plain, *extras["dev"]]}
+    return result | {"run": [*plain, *extras["all"]], "dev": [*plain, *extras["dev"]]}
 
 
 def test_the_package_declares_what_it_imports(root, declared, extras):
@@ -167,14 +167,14 @@ def test_the_base_stays_small(declared):
 
 def test_what_an_extra_brings_is_imported_by_its_files_alone(root, declared):
     package = root / "src/peakline"
-    found = {}
+    result = {}
     for file in sorted(package.rglob("*.py")):
         place = file.relative_to(package).as_posix()
         if not place.startswith("kernels/"):
             for name in _undeclared(dict.fromkeys(_imported(file) - {"peakline"}, place), declared):
                 here = place if place in OF_EXTRAS.get(name, ()) else place.partition("/")[0]
-                found.setdefault(name, set()).add(here)
-    assert found == OF_EXTRAS
+                result.setdefault(name, set()).add(here)
+    assert result == OF_EXTRAS
 
 
 def test_extras_are_those_that_messages_name(extras):

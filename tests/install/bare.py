@@ -37,15 +37,15 @@ sys.meta_path.insert(0, Hiding)
 def base_distributions(root: Path) -> frozenset[str]:
     """What the base requirements bring, with what these need on this machine."""
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    found: set[str] = set()
+    result: set[str] = set()
     wanted = [Requirement(line) for line in project["dependencies"]]
     while wanted:
         one = wanted.pop()
         name = canonicalize_name(one.name)
         extras = one.extras or {""}
-        if name in found:
+        if name in result:
             continue
-        found.add(name)
+        result.add(name)
         try:
             lines = requires(name) or []
         except PackageNotFoundError:
@@ -55,7 +55,7 @@ def base_distributions(root: Path) -> frozenset[str]:
             for need in map(Requirement, lines)
             if need.marker is None or any(need.marker.evaluate({"extra": e}) for e in extras)
         ]
-    return frozenset(found)
+    return frozenset(result)
 
 
 def bare_environment(root: Path, folder: Path) -> dict[str, str]:

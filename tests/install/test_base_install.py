@@ -83,11 +83,11 @@ def test_every_verb_on_files_works(root, bare, tmp_path):
     lines = {verb: _filled(words, root, tmp_path) for verb, words in LINES.items()}
     done = run(bare, json.dumps(lines), code=EVERY_LINE)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert {verb: error for verb, (code, _, error) in found.items() if code} == {}
+    result = json.loads(done.stdout)
+    assert {verb: error for verb, (code, _, error) in result.items() if code} == {}
     silent = {"report", "export"}
     assert [
-        verb for verb, (_, length, _) in found.items() if not length and verb not in silent
+        verb for verb, (_, length, _) in result.items() if not length and verb not in silent
     ] == []
 
 
@@ -106,11 +106,11 @@ def test_the_page_works(root, bare, tmp_path):
                 "openapi.json",
             ):
                 assert httpx.get(f"{url}{path}", timeout=HANG_S).status_code == 200, path
-            asked = httpx.post(
+            request = httpx.post(
                 f"{url}api/sessions/{session}/sql",
                 json={"query": "select count(*) n from events"}, timeout=HANG_S,
             )  # fmt: skip
-            assert asked.status_code == 200, asked.text
+            assert request.status_code == 200, request.text
             numbers = httpx.get(f"{url}metrics", timeout=HANG_S)
             assert (numbers.status_code, "peakline serve has metrics" in numbers.text) == (
                 404,
@@ -261,10 +261,10 @@ def test_a_difference_is_found(check, distributions, capsys, tmp_path, source, w
 def test_what_git_has_is_the_repository(check, root):
     if not (root / ".git").exists():
         pytest.skip("a source distribution has no git")
-    found = check["files_of_repository"](root)
-    assert {"pyproject.toml", "Dockerfile", ".ci/run"} <= {*found}
-    assert found["LICENSE"] == (root / "LICENSE").read_bytes()
-    assert not [name for name in found if name.startswith((".venv", "build/"))]
+    result = check["files_of_repository"](root)
+    assert {"pyproject.toml", "Dockerfile", ".ci/run"} <= {*result}
+    assert result["LICENSE"] == (root / "LICENSE").read_bytes()
+    assert not [name for name in result if name.startswith((".venv", "build/"))]
 
 
 def test_the_source_distribution_has_every_top_of_the_repository(check, root):

@@ -13,23 +13,23 @@ from peakline.trace.nesting import lanes_of
 
 def _lanes(rows):
     line, start, length = np.array(rows, np.int64).reshape(-1, 3).T
-    found = lanes_of(Columns({"line_id": line, "start_ps": start, "duration_ps": length}))
-    happens = [(moment // 4, moment % 4) for moment in found.moments.tolist()]
-    return found.lane.tolist(), happens
+    result = lanes_of(Columns({"line_id": line, "start_ps": start, "duration_ps": length}))
+    happens = [(moment // 4, moment % 4) for moment in result.moments.tolist()]
+    return result.lane.tolist(), happens
 
 
 def _searched(rows):
     """The first lane of its line whose open events all contain it."""
-    lanes, found = {}, [0] * len(rows)
+    lanes, result = {}, [0] * len(rows)
     ordered = sorted(range(len(rows)), key=lambda n: (*rows[n][:2], -rows[n][2]))
     for n in ordered:
         line, start, length = rows[n]
         number = 0
         while any(end > start and end < start + length for _, end in lanes.get((line, number), ())):
             number += 1
-        found[n] = number
+        result[n] = number
         lanes.setdefault((line, number), []).append((start, start + length))
-    return found
+    return result
 
 
 _ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(0, 25)), max_size=60)
@@ -37,8 +37,8 @@ _ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(0,
 
 @given(_ROWS)
 def test_every_event_lies_on_the_first_lane_on_which_it_nests(rows):
-    found, happens = _lanes(rows)
-    assert found == _searched(rows)
+    result, happens = _lanes(rows)
+    assert result == _searched(rows)
     spans = {n for n, row in enumerate(rows) if row[2]}
     assert sorted(happens) == sorted(
         [(n, kind) for n in spans for kind in (BEGIN, END)]
@@ -47,7 +47,7 @@ def test_every_event_lies_on_the_first_lane_on_which_it_nests(rows):
     is_open = {}
     for event, kind in happens:
         line, start, length = rows[event]
-        stack, last = is_open.setdefault((line, found[event]), ([], [0]))
+        stack, last = is_open.setdefault((line, result[event]), ([], [0]))
         time = start + length if kind == END else start
         assert time >= last[0], "in order of time on each lane"
         last[0] = time
@@ -59,15 +59,15 @@ def test_every_event_lies_on_the_first_lane_on_which_it_nests(rows):
 
 def test_stairs_take_a_lane_each_and_then_none():
     stairs = [(7, n, 1000) for n in range(1000)]
-    found, happens = _lanes([*stairs, (7, 5000, 1), (8, 0, 2**62)])
-    assert found == [*range(1000), 0, 0]
+    result, happens = _lanes([*stairs, (7, 5000, 1), (8, 0, 2**62)])
+    assert result == [*range(1000), 0, 0]
     assert len(happens) == 2 * 1002
 
 
 def test_the_last_moment_of_all():
     most = np.iinfo(np.int64).max
-    found, happens = _lanes([(0, most - 5, 5), (0, most - 3, 3), (0, most, 0)])
-    assert found == [0, 0, 0]
+    result, happens = _lanes([(0, most - 5, 5), (0, most - 3, 3), (0, most, 0)])
+    assert result == [0, 0, 0]
     assert [event for event, kind in happens if kind == MARK] == [2]
 
 
@@ -92,13 +92,13 @@ def test_it_is_the_first_on_the_way_up(data, size, is_deep):
     ]
     wanted = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
     events = data.draw(st.lists(st.integers(0, size - 1))) if size else []
-    found = _nesting(parents).around(np.array(events, np.int64), np.array(wanted, np.bool_))
-    assert found.tolist() == [_climbed(parents, event, wanted) for event in events]
+    result = _nesting(parents).around(np.array(events, np.int64), np.array(wanted, np.bool_))
+    assert result.tolist() == [_climbed(parents, event, wanted) for event in events]
 
 
 def test_an_event_is_not_around_itself():
-    found = _nesting([-1, 0, 1]).around(np.array([0, 1, 2]), np.array([False, True, True]))
-    assert found.tolist() == [-1, -1, 1]
+    result = _nesting([-1, 0, 1]).around(np.array([0, 1, 2]), np.array([False, True, True]))
+    assert result.tolist() == [-1, -1, 1]
 
 
 def test_an_event_deeper_than_the_levels_that_are_looked_at_one_by_one():
@@ -113,21 +113,21 @@ _FREE = np.iinfo(np.int64).max
 
 
 def _assigned(start, end, first):
-    lanes, found = 2, np.zeros(start.size, np.int64)
-    while not assign_lanes(start, end, first, found, np.full(lanes, _FREE)):
+    lanes, result = 2, np.zeros(start.size, np.int64)
+    while not assign_lanes(start, end, first, result, np.full(lanes, _FREE)):
         lanes *= 2
-    return found.tolist()
+    return result.tolist()
 
 
 def _searched_of_step_timeline(start, end, first):
-    found = []
+    result = []
     for device in range(len(first) - 1):
         ends = [0]
         for row in range(first[device], first[device + 1]):
             lane = next((lane for lane, last in enumerate(ends) if start[row] > last), len(ends))
             ends[lane : lane + 1] = [end[row]]
-            found.append(lane)
-    return found
+            result.append(lane)
+    return result
 
 
 @given(

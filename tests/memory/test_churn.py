@@ -17,11 +17,11 @@ def find(rows, steps):
 
 def test_what_a_step_frees_of_its_own_and_what_lives_on():
     rows = [alloc(1, 10, op="a"), free(1), alloc(2, 30, op="b"), alloc(3, 5, op="a"), free(2)]
-    found = find(rows, steps_at(0, 3, 5))
-    assert (found.steps, found.allocations, found.bytes, found.same_step) == (2, 3, 45, 1)
-    assert (found.bytes_per_step, found.peak_bytes) == (22.5, 35)
-    assert found.turnover == pytest.approx(22.5 / 35)
-    assert [(one.signature.op, one.allocations, one.most_live) for one in found.signatures] == [
+    result = find(rows, steps_at(0, 3, 5))
+    assert (result.steps, result.allocations, result.bytes, result.same_step) == (2, 3, 45, 1)
+    assert (result.bytes_per_step, result.peak_bytes) == (22.5, 35)
+    assert result.turnover == pytest.approx(22.5 / 35)
+    assert [(one.signature.op, one.allocations, one.most_live) for one in result.signatures] == [
         ("b", 1, 1),
         ("a", 1, 1),
         ("a", 1, 1),
@@ -30,9 +30,12 @@ def test_what_a_step_frees_of_its_own_and_what_lives_on():
 
 def test_memory_from_before_the_profile_was_not_handed_out_in_it():
     rows = [alloc(1, 10, op="a", is_before=True), free(1), alloc(1, 30, op="b"), free(1)]
-    found = find(rows, steps_at(0, 4))
-    assert (found.allocations, found.bytes, found.same_step, found.short) == (1, 30, 1, 1)
-    assert [(one.signature.op, one.allocations) for one in found.signatures] == [("b", 1), ("a", 0)]
+    result = find(rows, steps_at(0, 4))
+    assert (result.allocations, result.bytes, result.same_step, result.short) == (1, 30, 1, 1)
+    assert [(one.signature.op, one.allocations) for one in result.signatures] == [
+        ("b", 1),
+        ("a", 0),
+    ]
 
 
 def test_short_lived_is_counted_in_records():
@@ -43,8 +46,8 @@ def test_short_lived_is_counted_in_records():
 
 
 def test_without_steps_there_is_no_rate():
-    (found,) = find_churn(history([alloc(1, 10), free(1)]), (None,))
-    assert (found.steps, found.bytes_per_step, found.turnover, found.same_step) == (
+    (result,) = find_churn(history([alloc(1, 10), free(1)]), (None,))
+    assert (result.steps, result.bytes_per_step, result.turnover, result.same_step) == (
         None,
         None,
         None,
@@ -82,14 +85,14 @@ def test_the_counts_equal_the_slow_ones(rows, bounds):
     made = history(rows)
     steps = steps_at(*sorted(bounds))
     marks = tuple(find_marks(made, n, steps) for n in range(len(made.lifetimes.allocators)))
-    for own, found in zip(marks, find_churn(made, marks), strict=True):
+    for own, result in zip(marks, find_churn(made, marks), strict=True):
         starts = [] if own is None else [own.start, *own.rows.tolist()]
         slow = {
             key: counts
             for key, counts in churn(rows, starts, SHORT).items()
-            if key[0] == found.allocator
+            if key[0] == result.allocator
         }
-        for one in found.signatures:
+        for one in result.signatures:
             sign = one.signature
             key = (
                 sign.allocator, sign.op, sign.region_type, sign.data_type, sign.shape, sign.bytes

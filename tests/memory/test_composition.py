@@ -56,13 +56,13 @@ def found_in(rows, **options):
 
 
 def test_turns_of_a_loop_are_added_up():
-    (found,) = found_in(loop())
-    assert (found.rows.size, found.bytes, found.has_passes) == (6, 6 * MIB, False)
+    (result,) = found_in(loop())
+    assert (result.rows.size, result.bytes, result.has_passes) == (6, 6 * MIB, False)
 
 
 def test_turns_that_tensorflow_numbers_are_one_op():
-    (found,) = found_in(loop(numbered=True))
-    assert found.rows.size == 6
+    (result,) = found_in(loop(numbered=True))
+    assert result.rows.size == 6
 
 
 def test_what_goes_one_by_one_or_in_a_few_turns_is_not():
@@ -76,8 +76,8 @@ def test_what_goes_one_by_one_or_in_a_few_turns_is_not():
 def test_a_join_of_them_counts():
     rows = [alloc(n, MIB, op="w", shape="[8]") for n in range(6)]
     rows += [alloc(9, 6 * MIB, op="model/concat"), *(free(n) for n in range(6)), free(9)]
-    (found,) = found_in(rows)
-    assert (found.rows.size, found.bytes) == (7, 12 * MIB)
+    (result,) = found_in(rows)
+    assert (result.rows.size, result.bytes) == (7, 12 * MIB)
 
 
 def tasks(number=5, *, weights=2, together=True, forward=True, scope="gradient_tape/"):
@@ -101,9 +101,9 @@ def gradients_found_in(rows):
 
 
 def test_gradients_of_all_turns_are_added_up_together():
-    (found,) = gradients_found_in(tasks())
-    assert (found.turns, found.rows.size, found.bytes) == (5, 10, 5 * MIB * 3 // 2)
-    assert found.has_passes
+    (result,) = gradients_found_in(tasks())
+    assert (result.turns, result.rows.size, result.bytes) == (5, 10, 5 * MIB * 3 // 2)
+    assert result.has_passes
 
 
 @each_row(
@@ -123,8 +123,8 @@ def test_what_are_no_gradients_of_turns(given):
 def test_passes_between_them():
     rows = loop()
     every, _ = timed(rows)
-    (found,) = found_in(rows, is_backward=np.array([row.get("op") == "hidden" for row in every]))
-    assert found.has_passes
+    (result,) = found_in(rows, is_backward=np.array([row.get("op") == "hidden" for row in every]))
+    assert result.has_passes
     # Where passes are known, and none ran between them, they are layers.
     assert found_in(rows, is_backward=(np.arange(len(every)) == 0)) == []
 
@@ -192,15 +192,15 @@ def categories(profile):
 def test_a_trace_of_the_profiler(options, tmp_path):
     events = torch_jobs.training(**options)
     keys = torch_jobs.keys_of(events)
-    found = categories(opened(tmp_path, {"traceEvents": events}))
-    assert list(zip(keys, found, strict=True)) == [(k, torch_jobs.CATEGORY[k]) for k in keys]
+    result = categories(opened(tmp_path, {"traceEvents": events}))
+    assert list(zip(keys, result, strict=True)) == [(k, torch_jobs.CATEGORY[k]) for k in keys]
 
 
 @each_row("windows", [False, True])
 def test_a_snapshot_whose_stacks_have_frames_of_python_only(windows):
     profile, keys = torch_jobs.snapshot(windows=windows)
-    found = categories(profile)
-    assert list(zip(keys, found, strict=True)) == [(k, torch_jobs.IN_SNAPSHOT[k]) for k in keys]
+    result = categories(profile)
+    assert list(zip(keys, result, strict=True)) == [(k, torch_jobs.IN_SNAPSHOT[k]) for k in keys]
 
 
 def test_without_passes_only_what_a_step_frees_is_temporary(tmp_path):

@@ -17,7 +17,7 @@ def pick(columns, *names):
 
 class TestBuffersOfRecords:
     def test_a_buffer_lives_from_its_allocation_to_its_deallocation(self):
-        found = buffers_of(
+        result = buffers_of(
             events(
                 [
                     alloc(1, 100, op="conv", step_id=7, allocator="gpu"),
@@ -27,28 +27,30 @@ class TestBuffersOfRecords:
             )
         )
         assert pick(
-            found, "op", "allocated_bytes", "start_ps", "end_ps", "start_step", "end_step"
+            result, "op", "allocated_bytes", "start_ps", "end_ps", "start_step", "end_step"
         ) == [("conv", 100, 0, 2, 7, 8), ("relu", 50, 1, None, None, None)]
 
     def test_what_is_freed_without_an_allocation_was_there_before(self):
-        found = buffers_of(events([free(9, 64, op="w")]))
-        assert pick(found, "address", "start_ps", "end_ps", "allocated_bytes") == [(9, None, 0, 64)]
+        result = buffers_of(events([free(9, 64, op="w")]))
+        assert pick(result, "address", "start_ps", "end_ps", "allocated_bytes") == [
+            (9, None, 0, 64)
+        ]
 
     def test_a_row_for_a_buffer_that_was_there_before_has_no_start(self):
         rows = [alloc(9, 64, op="w", is_before=True), alloc(8, 32, is_before=False), free(9)]
-        found = buffers_of(events(rows))
-        assert pick(found, "address", "start_ps", "end_ps", "allocated_bytes") == [
+        result = buffers_of(events(rows))
+        assert pick(result, "address", "start_ps", "end_ps", "allocated_bytes") == [
             (9, None, 2, 64),
             (8, 1, None, 32),
         ]
 
     def test_an_untracked_allocation_never_ends(self):
-        found = buffers_of(events([{"activity": "allocation", "requested_bytes": 8}]))
-        assert pick(found, "requested_bytes", "start_ps", "end_ps") == [(8, 0, None)]
+        result = buffers_of(events([{"activity": "allocation", "requested_bytes": 8}]))
+        assert pick(result, "requested_bytes", "start_ps", "end_ps") == [(8, 0, None)]
 
     def test_an_address_used_twice_is_two_buffers(self):
-        found = buffers_of(events([alloc(1, 10), free(1), alloc(1, 20), free(1)]))
-        assert pick(found, "allocated_bytes", "start_ps", "end_ps") == [(10, 0, 1), (20, 2, 3)]
+        result = buffers_of(events([alloc(1, 10), free(1), alloc(1, 20), free(1)]))
+        assert pick(result, "allocated_bytes", "start_ps", "end_ps") == [(10, 0, 1), (20, 2, 3)]
 
     def test_no_records(self):
         assert buffers_of(events([])).rows == 0
@@ -85,11 +87,11 @@ class TestRecordsOfBuffers:
 
 class TestSnapshots:
     def test_the_sum_of_live_buffers_stands_for_what_nobody_reported(self):
-        found = snapshots_of(
+        result = snapshots_of(
             events([alloc(1, 100, op="conv"), alloc(2, 50), free(1), free(77), free(2)])
         )
         assert pick(
-            found, "activity", "heap_allocated_bytes", "peak_bytes_in_use", "allocation_bytes",
+            result, "activity", "heap_allocated_bytes", "peak_bytes_in_use", "allocation_bytes",
             "tf_op_name",
         ) == [
             (1, 100, 100, 100, "conv"),
@@ -100,12 +102,12 @@ class TestSnapshots:
         ]  # fmt: skip
 
     def test_what_the_allocator_reported_counts(self):
-        found = snapshots_of(events([alloc(1, 100, in_use_bytes=4100, peak_bytes=5000)]))
-        assert pick(found, "heap_allocated_bytes", "peak_bytes_in_use") == [(4100, 5000)]
+        result = snapshots_of(events([alloc(1, 100, in_use_bytes=4100, peak_bytes=5000)]))
+        assert pick(result, "heap_allocated_bytes", "peak_bytes_in_use") == [(4100, 5000)]
 
     def test_allocators_are_apart(self):
-        found = snapshots_of(events([alloc(1, 10, allocator="b"), alloc(1, 20, allocator="a")]))
-        assert pick(found, "memory_id", "heap_allocated_bytes") == [("b", 10), ("a", 20)]
+        result = snapshots_of(events([alloc(1, 10, allocator="b"), alloc(1, 20, allocator="a")]))
+        assert pick(result, "memory_id", "heap_allocated_bytes") == [("b", 10), ("a", 20)]
 
 
 class TestProfiles:

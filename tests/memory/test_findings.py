@@ -209,8 +209,8 @@ def test_a_new_kind_is_in_every_answer(extended):
 
     memory = answer("memory", LEAK, "--json")["findings"]
     assert [one["kind"] for one in memory][-1] == "seen_memory"
-    told = answer("tool", "memory_findings", LEAK, "-p", "kind=seen_memory")["findings"]
-    assert told == [one for one in memory if one["kind"] == "seen_memory"]
+    result = answer("tool", "memory_findings", LEAK, "-p", "kind=seen_memory")["findings"]
+    assert result == [one for one in memory if one["kind"] == "seen_memory"]
     (host,) = answer("tool", "time_findings", LEAK)["hosts"]
     assert [one["kind"] for one in host["findings"]] == ["counted_steps"]
     first = answer("summary", LEAK, "--json")["first"]

@@ -22,17 +22,17 @@ SIZES = [3000, 700_000, 2 * MIB, 5 * MIB, 900_000, 40_000, 3 * MIB, 64, 1_200_00
 
 def records():
     """Rows of what a plain allocator does: a free or not, address, size, chunk, bytes in use."""
-    allocator, live, found = plain.Bfc(LIMIT), [], []
+    allocator, live, result = plain.Bfc(LIMIT), [], []
     for number, size in enumerate(SIZES * 3):
         chunk = allocator.allocate(size)
         live.append((chunk, size))
-        found.append((False, chunk.address % 2**48, size, chunk.size, allocator.in_use))
+        result.append((False, chunk.address % 2**48, size, chunk.size, allocator.in_use))
         if number % 3 == 2:
             chunk, requested = live.pop(number % len(live))
             row = (chunk.address % 2**48, requested, chunk.size)
             allocator.free(chunk)
-            found.append((True, *row, allocator.in_use))
-    return found
+            result.append((True, *row, allocator.in_use))
+    return result
 
 
 def written(path, rows, *, name="GPU_0_bfc"):

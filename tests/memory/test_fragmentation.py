@@ -43,24 +43,24 @@ def blocks(count, *, block=64 * KIB, pin=KIB, pinned=True):
 
 def test_free_memory_between_buffers_and_its_largest_piece():
     rows = [alloc(0, 10), alloc(10, 10), alloc(20, 30), alloc(50, 10), free(0), free(20)]
-    found = find(rows)
-    assert found.time_ps.tolist() == list(range(6))
-    assert found.free.tolist() == [0, 0, 0, 0, 10, 40]
-    assert found.largest.tolist() == [0, 0, 0, 0, 10, 30]
-    assert found.holes.tolist() == [0, 0, 0, 0, 1, 2]
-    assert (found.touched_bytes, found.peak_bytes) == (60, 60)
+    result = find(rows)
+    assert result.time_ps.tolist() == list(range(6))
+    assert result.free.tolist() == [0, 0, 0, 0, 10, 40]
+    assert result.largest.tolist() == [0, 0, 0, 0, 10, 30]
+    assert result.holes.tolist() == [0, 0, 0, 0, 1, 2]
+    assert (result.touched_bytes, result.peak_bytes) == (60, 60)
 
 
 def test_memory_that_no_buffer_lay_on_is_not_known_to_be_free():
-    found = find([alloc(0, 10), alloc(1000, 10), free(0), free(1000)])
-    assert (found.free[-1], found.largest[-1], found.holes[-1]) == (20, 10, 2)
-    assert found.touched_bytes == 20
+    result = find([alloc(0, 10), alloc(1000, 10), free(0), free(1000)])
+    assert (result.free[-1], result.largest[-1], result.holes[-1]) == (20, 10, 2)
+    assert result.touched_bytes == 20
 
 
 def test_the_figure_of_the_allocator_is_given_beside():
-    found = find([alloc(0, 10, fragmentation=0.25), free(0)])
-    assert found.reported[0] == 0.25
-    assert math.isnan(found.reported[1])
+    result = find([alloc(0, 10, fragmentation=0.25), free(0)])
+    assert result.reported[0] == 0.25
+    assert math.isnan(result.reported[1])
 
 
 def test_buffers_without_addresses_have_no_layout():
@@ -74,13 +74,13 @@ def test_an_address_at_the_end_of_the_address_space():
 def test_the_request_that_found_enough_free_but_in_pieces():
     rows, place = blocks(6)
     rows.append(alloc(place, 256 * KIB, op="train", shape="[65536]"))
-    found = find(rows)
-    (forced,) = found.forced
+    result = find(rows)
+    (forced,) = result.forced
     assert (forced.bytes, forced.free, forced.largest) == (256 * KIB, 6 * 64 * KIB, 64 * KIB)
     assert forced.signature.op == "train"
     assert forced.new_bytes == 256 * KIB
-    assert found.worst == forced
-    assert [(hole.from_bytes, hole.count, hole.bytes) for hole in found.at_worst] == [
+    assert result.worst == forced
+    assert [(hole.from_bytes, hole.count, hole.bytes) for hole in result.at_worst] == [
         (64 * KIB, 6, 6 * 64 * KIB)
     ]
 
@@ -112,12 +112,12 @@ def test_a_short_lived_buffer_between_holes_is_no_pin():
 def test_the_finding_names_the_pins_and_the_request():
     rows, place = blocks(6)
     rows.append(alloc(place, 256 * KIB, op="train", shape="[65536]"))
-    found = find(rows)
-    assert found.recoverable_bytes == min(256 * KIB, found.touched_bytes - found.peak_bytes)
-    (finding,) = found_by(kind, fragmentation=found, savings=())
-    assert finding.evidence["wasted_bytes"] == found.recoverable_bytes
+    result = find(rows)
+    assert result.recoverable_bytes == min(256 * KIB, result.touched_bytes - result.peak_bytes)
+    (finding,) = found_by(kind, fragmentation=result, savings=())
+    assert finding.evidence["wasted_bytes"] == result.recoverable_bytes
     replayed = SimpleNamespace(kind="fragmentation", is_replayed=True, bytes=KIB)
-    (other,) = found_by(kind, fragmentation=found, savings=(replayed,))
+    (other,) = found_by(kind, fragmentation=result, savings=(replayed,))
     assert other.evidence["wasted_bytes"] == KIB
     assert (finding.kind, finding.severity) == ("fragmentation", "warning")
     evidence = finding.as_json()["evidence"]
@@ -146,23 +146,23 @@ def test_the_course_and_the_forced_requests_equal_the_slow_answer(rows, data):
     made = history(rows)
     del data
     for number, allocator in enumerate(made.lifetimes.allocators):
-        found = find_fragmentation(made, number)
+        result = find_fragmentation(made, number)
         own = [one for one in buffers(rows) if one.allocator == allocator]
-        if found is None:
+        if result is None:
             assert not [one for one in own if one.address is not None and one.allocated > 0]
             continue
         course, forced = fragmentation(rows, allocator)
         shown = zip(
-            found.time_ps.tolist(),
-            found.free.tolist(),
-            found.largest.tolist(),
-            found.holes.tolist(),
+            result.time_ps.tolist(),
+            result.free.tolist(),
+            result.largest.tolist(),
+            result.holes.tolist(),
             strict=True,
         )
         for row, *figures in shown:
             assert tuple(figures) == course[row]
-        assert len(found.time_ps) == len(made.rows_of(number))
-        assert [(f.row, f.new_bytes, f.free, f.largest) for f in found.forced] == forced
+        assert len(result.time_ps) == len(made.rows_of(number))
+        assert [(f.row, f.new_bytes, f.free, f.largest) for f in result.forced] == forced
 
 
 MIB = 1 << 20
@@ -184,10 +184,10 @@ def job(count, *, op="encode"):
 
 
 def test_what_was_taken_in_vain():
-    found = segments_taken(history(job(4)), 0)
-    assert (found.segments, found.forced) == (4, 2)
-    assert (found.reserved_bytes, found.used_bytes) == ((100 + 101 + 102 + 103) * MIB, 103 * MIB)
-    assert found.ops == (("encode", 205 * MIB, 2),)
+    result = segments_taken(history(job(4)), 0)
+    assert (result.segments, result.forced) == (4, 2)
+    assert (result.reserved_bytes, result.used_bytes) == ((100 + 101 + 102 + 103) * MIB, 103 * MIB)
+    assert result.ops == (("encode", 205 * MIB, 2),)
 
 
 def test_what_is_too_little_or_not_recorded():
@@ -221,9 +221,9 @@ def growing(count, *, settles=False):
 
 
 def test_a_small_pool_counts_where_sizes_never_settle():
-    found = segments_taken(history(growing(12)), 0)
-    assert (found.reserved_bytes, found.used_bytes) == (60 * MIB, 16 * MIB)
-    assert found.ops[0][0] == "extend"
+    result = segments_taken(history(growing(12)), 0)
+    assert (result.reserved_bytes, result.used_bytes) == (60 * MIB, 16 * MIB)
+    assert result.ops[0][0] == "extend"
     assert segments_taken(history(growing(12, settles=True)), 0) is None
     # State that is made once for each weight.
     assert segments_taken(history(growing(11)), 0) is None
@@ -239,12 +239,12 @@ def tight():
 
 
 def test_ops_that_waited_for_other_threads_are_found(tight):
-    found = waits_of(tight)
-    assert len(found) > 20
-    assert {one.allocator for one in found} == {"bfc_cpu_allocator_for_gpu"}
-    assert min(one.wait_ps for one in found) > LATE_PS
+    result = waits_of(tight)
+    assert len(result) > 20
+    assert {one.allocator for one in result} == {"bfc_cpu_allocator_for_gpu"}
+    assert min(one.wait_ps for one in result) > LATE_PS
     events = tight.columns("allocator_events")
-    for one in found:
+    for one in result:
         assert events.names("activity")[one.row] == "allocation"
         assert one.begin_ps + one.wait_ps == events.array("time_ps")[one.row]
         # Just before it was served, another thread freed memory.

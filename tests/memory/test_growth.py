@@ -29,7 +29,7 @@ def findings(rows, steps):
     return growth_findings(made, growth)
 
 
-def training(count, kept=None, *, capacity=None, release=None, work=100 * KIB, started=0):
+def training(count, chosen=None, *, capacity=None, release=None, work=100 * KIB, started=0):
     """``count`` steps that allocate and free ``work`` bytes; ``kept(step)`` lists what stays.
 
     ``release(step)`` says whether all that was kept is freed first. Each step is 20 ps long.
@@ -50,7 +50,7 @@ def training(count, kept=None, *, capacity=None, release=None, work=100 * KIB, s
         size = work if step >= started else KIB
         used += size
         here.append(alloc(1, size, op="work", shape="[1]", step_id=step, **figures()))
-        for more in kept(step) if kept else ():
+        for more in chosen(step) if chosen else ():
             address += 1
             used += more["allocated_bytes"]
             held.append((address, more["allocated_bytes"]))
@@ -108,8 +108,8 @@ def test_a_forecast_has_two_digits_and_does_not_reach_far(left, said):
 
 
 def test_a_leak_of_every_tenth_step_is_told_with_its_mean():
-    kept = [keep(2000 * KIB), keep(256, "handle", "[]")]
-    rows, steps = training(50, lambda step: kept if step % 10 == 0 else [])
+    chosen = [keep(2000 * KIB), keep(256, "handle", "[]")]
+    rows, steps = training(50, lambda step: chosen if step % 10 == 0 else [])
     (finding,) = findings(rows, steps)
     assert finding.title.endswith(
         ": about 200.0 KiB per step (2.0 MiB in 5 of 50 steps) more stay in memory since "
@@ -228,10 +228,10 @@ def test_records_whose_deallocations_cannot_be_followed_tell_no_growth():
 
 
 def test_buffers_of_a_kind_whose_end_is_never_logged_tell_no_growth():
-    kept = keep(8 * KIB) | {"region_type": "output"}
-    rows, steps = training(12, lambda _: [kept])
+    chosen = keep(8 * KIB) | {"region_type": "output"}
+    rows, steps = training(12, lambda _: [chosen])
     assert findings(rows, steps) == []
-    rows, steps = training(12, lambda _: [kept], capacity=10**9)
+    rows, steps = training(12, lambda _: [chosen], capacity=10**9)
     assert [finding.kind for finding in findings(rows, steps)] == ["leak"]
 
 
@@ -346,8 +346,8 @@ def test_sawteeth_that_are_released_together_are_one_finding_and_no_saving():
         ": grad/a float [4, 4] and 1 more gather 48.0 KiB per step and are released about every "
         "5 steps: that adds up to 192.0 KiB to the peak"
     )
-    told = signatures_held(made, 0, find_grown(made, growth))
-    ops = [made.signatures[int(code)].op for code in np.flatnonzero(told)]
+    result = signatures_held(made, 0, find_grown(made, growth))
+    ops = [made.signatures[int(code)].op for code in np.flatnonzero(result)]
     assert sorted(ops) == ["grad/a", "grad/b"]
 
 
@@ -364,8 +364,8 @@ def test_sawteeth_of_other_phases_are_findings_of_their_own():
             held[op].append(address)
             here.append(alloc(address, 16 * KIB, op=op, shape="[4]"))
         rows += [row | {"time_ps": 100 * step + n} for n, row in enumerate(here)]
-    found = findings(rows, steps_at(*range(0, 4001, 100)))
-    assert sorted((one.kind, one.evidence["op"]) for one in found) == [
+    result = findings(rows, steps_at(*range(0, 4001, 100)))
+    assert sorted((one.kind, one.evidence["op"]) for one in result) == [
         ("sawtooth", "a"),
         ("sawtooth", "b"),
     ]
@@ -464,19 +464,21 @@ def states(*moments):
 
 
 def growing(*sizes):
-    found = series_of(states(*({"history": size, "weights": 100} for size in sizes)))
-    return [(one.kind.op, tuple(size // KIB for size in one.bytes)) for one in found.growing]
+    result = series_of(states(*({"history": size, "weights": 100} for size in sizes)))
+    return [(one.kind.op, tuple(size // KIB for size in one.bytes)) for one in result.growing]
 
 
 def test_what_grows_is_a_leak():
-    found = series_of(states(*({"history": 10 * n, "other": 5 * n, "w": 100} for n in range(1, 5))))
-    assert [one.kind.op for one in found.growing] == ["history", "other"]
-    assert found.growing[0].counts == (1, 1, 1, 1)
-    assert (found.growing[0].risen, found.growing[0].per_profile) == (30 * KIB, 10 * KIB)
-    (finding,) = found.findings
+    result = series_of(
+        states(*({"history": 10 * n, "other": 5 * n, "w": 100} for n in range(1, 5)))
+    )
+    assert [one.kind.op for one in result.growing] == ["history", "other"]
+    assert result.growing[0].counts == (1, 1, 1, 1)
+    assert (result.growing[0].risen, result.growing[0].per_profile) == (30 * KIB, 10 * KIB)
+    (finding,) = result.findings
     assert (finding.kind, finding.severity) == ("leak", "warning")
     assert "10.0 KiB more live in each of 4 profiles: history and 1 more" in finding.title
-    document = found.as_json()
+    document = result.as_json()
     assert document["growing"][0]["bytes"] == [10 * KIB, 20 * KIB, 30 * KIB, 40 * KIB]
     assert document["findings"] == [finding.as_json()]
     assert document["paths"] == ["fake.pb"] * 4

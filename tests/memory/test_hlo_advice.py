@@ -69,31 +69,31 @@ def instruction(proto, name):
 
 
 def test_a_cheap_value_held_across_the_peak_is_made_again():
-    found = advice("rematerialise_features")["rematerialise"]
+    result = advice("rematerialise_features")["rematerialise"]
     # 1,000 x 2,000 of 4 bytes are not held; in their place is then what made the second peak.
-    assert (found.bytes, len(found.rows)) == (4_800_000, 1)
-    assert found.rows[0] == {
+    assert (result.bytes, len(result.rows)) == (4_800_000, 1)
+    assert result.rows[0] == {
         "instruction": "multiply_tanh_fusion",
         "op_name": "jit(rematerialise_features)/jvp()/tanh",
         "source": "advised_jax.py:63",
         "shape": "f32[1000,2000]",
         "bytes": 8_000_000,
     }
-    assert "jax.checkpoint" in found.suggestion
+    assert "jax.checkpoint" in result.suggestion
 
 
 def test_what_is_added_up_is_computed_in_halves():
-    found = advice("chunk_attention")["chunk"]
-    assert (found.bytes, found.rows[0]["bytes"]) == (1024 * 2048 * 2, 1024 * 2048 * 4)
-    assert found.title == f"f32[1024,2048] of {found.rows[0]['instruction']}"
+    result = advice("chunk_attention")["chunk"]
+    assert (result.bytes, result.rows[0]["bytes"]) == (1024 * 2048 * 2, 1024 * 2048 * 4)
+    assert result.title == f"f32[1024,2048] of {result.rows[0]['instruction']}"
 
 
 def test_parameters_are_donated_together():
-    found = advice("donate_sgd")["donate"]
-    assert [row["shape"] for row in found.rows] == ["f32[256,256]"] * 4
+    result = advice("donate_sgd")["donate"]
+    assert [row["shape"] for row in result.rows] == ["f32[256,256]"] * 4
     # Four results less, but what lay in their place before they were written needs another one.
-    assert found.bytes == 4 * 256 * 256 * 4 - 458_752
-    assert found.title.startswith("4 values of 1.0 MiB, such as f32[256,256] of ")
+    assert result.bytes == 4 * 256 * 256 * 4 - 458_752
+    assert result.title.startswith("4 values of 1.0 MiB, such as f32[256,256] of ")
 
 
 def test_a_parameter_that_is_needed_later_is_not_donated():
@@ -176,9 +176,9 @@ def test_without_a_heap_parameters_can_be_donated(tmp_path):
     def forget(proto):
         del proto.buffer_assignment.heap_simulator_traces[:]
 
-    found = changed("donate_sgd", tmp_path, forget)
-    assert list(found) == ["donate"]
-    assert found["donate"].bytes == 589_824
+    result = changed("donate_sgd", tmp_path, forget)
+    assert list(result) == ["donate"]
+    assert result["donate"].bytes == 589_824
 
 
 def test_operands_that_lead_back_are_followed_once(tmp_path):
@@ -265,12 +265,12 @@ def what(*ops, shape="[64, 64, 9]", types=None, stacks=None, others=MIB):
     ]
     rows += [free(10 + n) for n in range(len(ops))]
     made = history(rows)
-    found = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, len(rows))), made.measured)
+    result = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, len(rows))), made.measured)
     codes = tuple(
         number for number in range(len(made.signatures)) if made.signatures[number].op in ops
     )
     who = None if stacks is None else origins(stacks, rows)
-    said = materialised(made, found, codes, types or {}, who, None)
+    said = materialised(made, result, codes, types or {}, who, None)
     return None if said is None else said.what
 
 
@@ -336,10 +336,10 @@ def joined(shape="[24, 96, 384]", *, repeat="pair/Tile", part="[24, 96, 192]", s
         free(3),
     ]
     made = history(rows)
-    found = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, len(rows))), made.measured)
+    result = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, len(rows))), made.measured)
     signatures = made.signatures
     code = next(n for n in range(len(signatures)) if signatures[n].op == "pair/concat")
-    said = materialised(made, found, (code,), {"pair/concat": "ConcatV2"}, None, None)
+    said = materialised(made, result, (code,), {"pair/concat": "ConcatV2"}, None, None)
     return None if said is None else said.what
 
 
@@ -375,14 +375,14 @@ def job(ops, rows):
     tables = {name: base.columns(name) for name in ("planes", "lines", "events", "event_stats")}
     reader = FakeReader(tables | {"allocator_events": events(rows), "stacks": []})
     made = history(rows)
-    found = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, 1000)), made.measured)
-    return made, found, op_events_of(Profile(reader.of_format("chrome_trace"), derived=DERIVED))
+    result = buffers_at_peak(made, 0, find_marks(made, 0, steps_at(0, 1000)), made.measured)
+    return made, result, op_events_of(Profile(reader.of_format("chrome_trace"), derived=DERIVED))
 
 
 def broadcast(dims, *others):
     rows = [alloc(1, 32 * MIB, op="aten::sub", time_ps=5), free(1, time_ps=90)]
-    made, found, ops = job([("aten::sub", 0, 10, dims), *others], rows)
-    return is_broadcast(made, found, 0, (0,), ops)
+    made, result, ops = job([("aten::sub", 0, 10, dims), *others], rows)
+    return is_broadcast(made, result, 0, (0,), ops)
 
 
 MATRIX, CUBE = "[[4096, 1], [1, 2048]]", "[[256, 1, 128], [1, 256, 128]]"
@@ -437,11 +437,11 @@ def test_dense_gradients_of_embeddings(rows_read, is_dense):
         ("aten::empty", 12, 18),
         ("aten::mm", 28, 35),
     ]
-    found = dense_gradients(*job(ops, rows))
-    assert (found is not None) is is_dense
-    if found is not None:
-        assert found.rows.tolist() == [0]
-        assert (found.bytes, found.peak_after) == (8 * MIB, MIB + 512 * 32 * 4)
+    result = dense_gradients(*job(ops, rows))
+    assert (result is not None) is is_dense
+    if result is not None:
+        assert result.rows.tolist() == [0]
+        assert (result.bytes, result.peak_after) == (8 * MIB, MIB + 512 * 32 * 4)
 
 
 @each_row(

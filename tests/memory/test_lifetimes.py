@@ -23,8 +23,8 @@ from peakline.tables.tables import check_columns, empty_columns
 
 
 def matched(rows):
-    found = match_lifetimes(events(rows))
-    return found.begin.tolist(), found.end.tolist()
+    result = match_lifetimes(events(rows))
+    return result.begin.tolist(), result.end.tolist()
 
 
 def test_a_deallocation_ends_the_allocation_at_its_address():
@@ -52,10 +52,10 @@ def test_a_double_allocation_ends_the_earlier_buffer_and_the_latest_is_freed():
 
 def test_equal_addresses_of_two_allocators_are_two_buffers():
     rows = [alloc(1, 10, allocator="b"), alloc(1, 10, allocator="a"), free(1, allocator="b")]
-    found = match_lifetimes(events(rows))
-    assert found.allocators == ("a", "b")
-    assert found.allocator.tolist() == [1, 0, 1]
-    assert found.end.tolist() == [2, -1, -1]
+    result = match_lifetimes(events(rows))
+    assert result.allocators == ("a", "b")
+    assert result.allocator.tolist() == [1, 0, 1]
+    assert result.end.tolist() == [2, -1, -1]
 
 
 def test_an_allocation_id_counts_before_the_address():
@@ -92,26 +92,26 @@ def test_many_addresses_with_few_or_many_live_at_a_time(live):
         rows.append(alloc(number * 256, 1))
         if number >= live:
             rows.append(free((number - live) * 256))
-    found = match_lifetimes(events(rows))
-    ended = np.flatnonzero(found.begin >= 0)
+    result = match_lifetimes(events(rows))
+    ended = np.flatnonzero(result.begin >= 0)
     address = np.array([row["address"] for row in rows])
     assert ended.size == 6000 - live
-    assert (address[found.begin[ended]] == address[ended]).all()
-    assert (found.end[found.begin[ended]] == ended).all()
+    assert (address[result.begin[ended]] == address[ended]).all()
+    assert (result.end[result.begin[ended]] == ended).all()
 
 
 def test_live_after_a_moment():
     rows = [alloc(1, 10), alloc(2, 10), free(1), alloc(1, 10, allocator="b")]
-    found = match_lifetimes(events(rows))
-    assert found.live_after(np.array([1, -1])).tolist() == [0, 1]
-    assert found.live_after(np.array([2, 3])).tolist() == [1, 3]
-    assert found.live_after(np.array([-1, -1])).tolist() == []
+    result = match_lifetimes(events(rows))
+    assert result.live_after(np.array([1, -1])).tolist() == [0, 1]
+    assert result.live_after(np.array([2, 3])).tolist() == [1, 3]
+    assert result.live_after(np.array([-1, -1])).tolist() == []
 
 
 def test_no_records():
-    found = match_lifetimes(events([]))
-    assert found.allocators == ()
-    assert found.live_after(np.zeros(0, np.int64)).tolist() == []
+    result = match_lifetimes(events([]))
+    assert result.allocators == ()
+    assert result.live_after(np.zeros(0, np.int64)).tolist() == []
 
 
 def found(rows, **options):

@@ -84,10 +84,10 @@ def test_the_bundled_session_in_numbers(sessions):
     assert "convolution/Conv2DBackpropFilter float [56, 784, 144]" in first.title
     assert 0.4 < first.bytes / detail.churn.peak_bytes < 0.5
     # The figure of the allocator counts free memory of its pool that the profile never touches.
-    found = detail.fragmentation
-    own = 1 - found.largest / np.maximum(found.free, 1)
-    late = found.time_ps > found.time_ps[-1] // 2
-    assert np.abs(own - found.reported)[late].mean() < 0.1
+    result = detail.fragmentation
+    own = 1 - result.largest / np.maximum(result.free, 1)
+    late = result.time_ps > result.time_ps[-1] // 2
+    assert np.abs(own - result.reported)[late].mean() < 0.1
 
 
 def test_recomputing_has_its_cost_where_ops_are_timed(root):
@@ -130,16 +130,16 @@ def test_no_analysis_goes_on_when_nobody_waits_any_more(analysis):
     made, steps = history(rows), steps_at(*range(0, 37, 3))
     marks = find_marks(made, 0, steps)
     at_peak = buffers_at_peak(made, 0, marks, made.measured)
-    asked = {
+    request = {
         "all": lambda: explain_memory(made.events, steps),
         "growth": lambda: find_growth(made, 0, marks),
         "fragmentation": lambda: find_fragmentation(made, 0),
         "savings": lambda: find_savings(made, 0, marks, counted=made.measured, found=at_peak),
         "churn": lambda: find_churn(made, (marks,)),
     }[analysis]
-    asked()
+    request()
     with within(Deadline(0)), pytest.raises(DeadlineError):
-        asked()
+        request()
 
 
 STEPS = columns_of(
@@ -245,22 +245,22 @@ def _buffers(seed: int, row_type: type) -> tuple[LiveBytes, list[tuple[int, int,
     rows = np.flatnonzero(random.random(200) < 0.5)
     ends = np.where(random.random(rows.size) < 0.2, -1, rows + random.integers(1, 60, rows.size))
     sizes = random.integers(0, 1 << 50, rows.size)
-    asked = sizes - sizes // 3
-    return LiveBytes(rows, ends.astype(row_type), sizes, asked), list(
-        zip(rows.tolist(), ends.tolist(), sizes.tolist(), asked.tolist(), strict=True)
+    request = sizes - sizes // 3
+    return LiveBytes(rows, ends.astype(row_type), sizes, request), list(
+        zip(rows.tolist(), ends.tolist(), sizes.tolist(), request.tolist(), strict=True)
     )
 
 
 @pytest.mark.parametrize("row_type", [np.int32, np.int64])
 @pytest.mark.parametrize("seed", range(8))
 def test_live_bytes_are_the_sums_of_the_buffers_that_live_then(seed, row_type):
-    found, buffers = _buffers(seed, row_type)
+    result, buffers = _buffers(seed, row_type)
     random = np.random.default_rng(seed + 100)
-    group = random.integers(0, 4, found.rows.size)
+    group = random.integers(0, 4, result.rows.size)
     low, high = sorted(random.integers(-1, 259, 2).tolist())
     moments = np.sort(random.integers(low, high + 1, 37))
     for requested in (False, True):
-        own = found.at(moments, group.astype(np.int8), 4, requested=requested)
+        own = result.at(moments, group.astype(np.int8), 4, requested=requested)
         plain = [
             [
                 sum(
@@ -277,7 +277,7 @@ def test_live_bytes_are_the_sums_of_the_buffers_that_live_then(seed, row_type):
         live = [
             place for place, (row, end, *_) in enumerate(buffers) if row <= at < (end % (1 << 60))
         ]
-        assert found.live_at(at).tolist() == live
+        assert result.live_at(at).tolist() == live
 
 
 def test_no_moments_and_no_buffers():

@@ -120,23 +120,23 @@ def test_the_moment_equals_the_slow_answer(rows, time):
             row.get("in_use_bytes") for row in rows if (row.get("allocator") or "") == allocator
         ]
         reports = any(value is not None for value in mine)
-        told = [
+        result = [
             n
             for n, row in enumerate(rows)
             if n <= time
             and (row.get("allocator") or "") == allocator
             and (row.get("in_use_bytes") is not None or not reports)
         ]
-        if not told:
+        if not result:
             assert allocator not in shown
             continue
         memory = shown[allocator]
-        assert memory.peak_time_ps == told[-1]
-        assert memory.peak_bytes == in_use(rows, allocator)[told[-1]]
+        assert memory.peak_time_ps == result[-1]
+        assert memory.peak_bytes == in_use(rows, allocator)[result[-1]]
         live = sum(
             one.allocated
             for one in buffers(rows)
-            if one.allocator == allocator and lives_at(one, told[-1] + 1)
+            if one.allocator == allocator and lives_at(one, result[-1] + 1)
         )
         assert sum(b.bytes for b in memory.peak_buffers if b.count) == live
 
@@ -153,9 +153,9 @@ def test_the_first_moment_is_the_peak(rows):
 
 
 def records_of(rows):
-    found = memory_records(profile_of(records=events(rows)))
-    assert found is not None
-    return found
+    result = memory_records(profile_of(records=events(rows)))
+    assert result is not None
+    return result
 
 
 def without_sizes(rows):
@@ -190,25 +190,25 @@ def test_a_free_without_its_size_is_read_off_the_reports():
         free(1),
         free(9, in_use_bytes=5),
     ]
-    found = records_of(rows)
-    assert [found.at(0, time).remainders for time in (0, 1, 3)] == [
+    result = records_of(rows)
+    assert [result.at(0, time).remainders for time in (0, 1, 3)] == [
         {BEFORE_PROFILE: 100},
         {BEFORE_PROFILE: 60},
         {BEFORE_PROFILE: 40},
     ]
     # Between the last two reports another buffer was freed: nobody knows what the second took.
-    assert found.at(0, 5).remainders == {BEFORE_PROFILE: 40, "(unattributed)": -35}
+    assert result.at(0, 5).remainders == {BEFORE_PROFILE: 40, "(unattributed)": -35}
 
 
 def test_at_a_peak_that_is_not_the_last_record_of_its_time():
-    found = records_of([alloc(1, 10, time_ps=5), alloc(2, 30, time_ps=5), free(2, time_ps=5)])
-    assert found.at_peak(0).buffers.tolist() == [0, 1]
-    assert found.at(0, 5).buffers.tolist() == [0]
+    result = records_of([alloc(1, 10, time_ps=5), alloc(2, 30, time_ps=5), free(2, time_ps=5)])
+    assert result.at_peak(0).buffers.tolist() == [0, 1]
+    assert result.at(0, 5).buffers.tolist() == [0]
 
 
 def test_a_size_that_no_memory_can_have_is_unknown():
-    found = records_of([alloc(1, 10), alloc(2, 2**60)])
-    assert (found.implausible, found.at(0, 1).bytes_in_use) == (1, 10)
+    result = records_of([alloc(1, 10), alloc(2, 2**60)])
+    assert (result.implausible, result.at(0, 1).bytes_in_use) == (1, 10)
 
 
 def test_the_records_are_kept_with_the_profile():
@@ -220,21 +220,21 @@ def test_the_records_are_kept_with_the_profile():
 @settings(max_examples=300)
 @given(records | records.map(without_sizes), st.integers(-1, 45))
 def test_a_moment_is_that_of_the_memory_answer(rows, time):
-    found = records_of(rows)
+    result = records_of(rows)
     shown = {one.allocator: facts(one) for one in memory_at(history(rows), time)}
-    moments = {name: found.at(number, time) for number, name in enumerate(found.allocators)}
+    moments = {name: result.at(number, time) for number, name in enumerate(result.allocators)}
     assert {name: told(one) for name, one in moments.items() if one is not None} == shown
 
 
 @settings(max_examples=300)
 @given(records)
 def test_the_peak_and_memory_in_use_are_those_of_the_memory_answer(rows):
-    found, made = records_of(rows), history(rows)
+    result, made = records_of(rows), history(rows)
     peaks = {one.allocator: facts(one) for one in find_peaks(made.events)}
-    own = {name: found.at_peak(number) for number, name in enumerate(found.allocators)}
+    own = {name: result.at_peak(number) for number, name in enumerate(result.allocators)}
     assert {name: told(one) for name, one in own.items() if one is not None} == peaks
-    for number in range(len(found.allocators)):
-        series = found.series(number)
+    for number in range(len(result.allocators)):
+        series = result.series(number)
         mine = made.rows_of(number)
         assert series.rows.tolist() == mine[made.measured[mine]].tolist()
         assert series.used.tolist() == made.used[series.rows].tolist()

@@ -55,8 +55,8 @@ def blocks(*chunks):
 
 
 def finding(**numbers):
-    (found,) = oom_findings(report(**numbers), empty_columns("blocks"))
-    return found
+    (result,) = oom_findings(report(**numbers), empty_columns("blocks"))
+    return result
 
 
 @each_row(
@@ -128,55 +128,55 @@ def finding(**numbers):
     ],
 )
 def test_causes(numbers, cause, word):
-    found = finding(**numbers)
-    assert found.evidence["cause"] == cause
-    assert word in found.suggestion
+    result = finding(**numbers)
+    assert result.evidence["cause"] == cause
+    assert word in result.suggestion
 
 
 def test_the_title_tells_the_story():
-    found = finding(
+    result = finding(
         requested_bytes=9 * MIB, limit_bytes=64 * MIB, in_use_bytes=60 * MIB, free_bytes=MIB,
         pool_bytes=64 * MIB, shape="[3, 4]",
     )  # fmt: skip
-    assert (found.kind, found.severity) == ("out_of_memory", "error")
-    assert found.title == (
+    assert (result.kind, result.severity) == ("out_of_memory", "error")
+    assert result.title == (
         "GPU_0_bfc ran out of memory: 9.0 MiB requested by MatMul, float [3, 4], "
         "60.0 MiB of 64.0 MiB in use, 1.0 MiB free"
     )
 
 
 def test_the_title_of_a_fragmented_pool():
-    found = finding(
+    result = finding(
         op=None, requested_bytes=9 * MIB, free_bytes=12 * MIB, largest_free_bytes=4 * MIB
     )
-    assert found.title == (
+    assert result.title == (
         "GPU_0_bfc ran out of memory: 9.0 MiB requested, 12.0 MiB free, the largest piece 4.0 MiB"
     )
 
 
 def test_pytorch_is_told_its_own_setting():
-    found = finding(allocator="cuda:0", requested_bytes=4, free_bytes=6)
-    assert "expandable_segments:True" in found.suggestion
+    result = finding(allocator="cuda:0", requested_bytes=4, free_bytes=6)
+    assert "expandable_segments:True" in result.suggestion
 
 
 def test_memory_outside_the_pool():
-    found = finding(
+    result = finding(
         requested_bytes=4 * MIB, free_bytes=0, pool_bytes=20 * MIB, limit_bytes=80 * MIB,
         device_free_bytes=MIB,
     )  # fmt: skip
-    assert found.evidence["outside_bytes"] == 59 * MIB
-    assert found.suggestion.endswith("59.0 MiB of the device are held outside this pool.")
+    assert result.evidence["outside_bytes"] == 59 * MIB
+    assert result.suggestion.endswith("59.0 MiB of the device are held outside this pool.")
 
 
 def test_the_largest_groups_of_chunks():
-    (found,) = oom_findings(
+    (result,) = oom_findings(
         report(requested_bytes=4),
         blocks((10, "in_use"), (30, "in_use"), (99, "free"), (10, "in_use"), (20, "in_use")),
     )
-    assert found.suggestion == (
+    assert result.suggestion == (
         "The report does not say what was free; see what the buffers in it hold."
     )
-    assert found.evidence["top_chunks"] == [
+    assert result.evidence["top_chunks"] == [
         {"bytes": 30, "count": 1, "total_bytes": 30},
         {"bytes": 20, "count": 1, "total_bytes": 20},
         {"bytes": 10, "count": 2, "total_bytes": 20},
@@ -184,9 +184,9 @@ def test_the_largest_groups_of_chunks():
 
 
 def test_what_is_not_known_is_left_out():
-    found = finding(op=None)
-    assert found.title == "GPU_0_bfc ran out of memory"
-    assert found.evidence == {"allocator": "GPU_0_bfc", "cause": "unknown", "is_complete": True}
+    result = finding(op=None)
+    assert result.title == "GPU_0_bfc ran out of memory"
+    assert result.evidence == {"allocator": "GPU_0_bfc", "cause": "unknown", "is_complete": True}
 
 
 def reports(*rows):
@@ -221,17 +221,17 @@ def moments(*rows):
 
 def test_requests_that_fail_together_are_one_finding():
     rows = [(0, "a", 1, None), (400, "a", 2, None), (400, "b", 1, None), (1000, "a", 3, None)]
-    found = oom_findings(reports(*rows), empty_columns("blocks"))
-    assert [one.title for one in found] == [
+    result = oom_findings(reports(*rows), empty_columns("blocks"))
+    assert [one.title for one in result] == [
         (
             "a ran out of memory: 3 failed requests in one moment, the first: "
             "1.0 MiB requested by op_0, 1 B in use"
         ),
         "b ran out of memory: 1.0 MiB requested by op_2, 1 B in use",
     ]
-    assert found[0].evidence["failed_requests"] == 3
-    assert found[0].evidence["last_after_ps"] == 10**12
-    assert "failed_requests" not in found[1].evidence
+    assert result[0].evidence["failed_requests"] == 3
+    assert result[0].evidence["last_after_ps"] == 10**12
+    assert "failed_requests" not in result[1].evidence
 
 
 def test_a_second_later_is_another_moment_unless_nothing_was_freed():

@@ -18,17 +18,17 @@ LINEAR = ("linear", "/v/site-packages/torch/nn/functional.py", 2300)
 
 
 def stack(*frames):
-    (found,) = origins([frames]).of(np.array([0]))
-    return found
+    (result,) = origins([frames]).of(np.array([0]))
+    return result
 
 
 def test_the_innermost_function_of_the_program():
-    found = stack("aten::addmm", "aten::linear", LINEAR, "nn.Module: Linear_3", TRAIN, MAIN)
-    assert found.program == Frame("/me/train.py", 12, "forward", "program")
-    assert [frame.function for frame in found.path] == ["main", "forward"]
-    assert found.library == Frame(LINEAR[1], 2300, "linear", "framework")
-    assert found.ops == ("aten::addmm", "aten::linear")
-    assert (found.op, found.op_type, found.module) == ("aten::linear", "linear", "Linear_3")
+    result = stack("aten::addmm", "aten::linear", LINEAR, "nn.Module: Linear_3", TRAIN, MAIN)
+    assert result.program == Frame("/me/train.py", 12, "forward", "program")
+    assert [frame.function for frame in result.path] == ["main", "forward"]
+    assert result.library == Frame(LINEAR[1], 2300, "linear", "framework")
+    assert result.ops == ("aten::addmm", "aten::linear")
+    assert (result.op, result.op_type, result.module) == ("aten::linear", "linear", "Linear_3")
 
 
 def test_functions_without_a_name_give_way():
@@ -77,12 +77,12 @@ def test_what_a_buffer_is_a_part_of(flag, frame):
 
 
 def test_the_function_that_made_most_of_the_bytes():
-    found = origins([[TRAIN], [MAIN], ["aten::mm"]])
+    result = origins([[TRAIN], [MAIN], ["aten::mm"]])
     rows = np.arange(3)
-    assert found.function(rows, np.array([1, 5, 1])).function == "main"
-    assert found.function(rows, np.array([2, 2, 2])) is None
-    assert found.function(rows, np.array([1, 1, 5])) is None
-    assert found.function(rows[:0], rows[:0]) is None
+    assert result.function(rows, np.array([1, 5, 1])).function == "main"
+    assert result.function(rows, np.array([2, 2, 2])) is None
+    assert result.function(rows, np.array([1, 1, 5])) is None
+    assert result.function(rows[:0], rows[:0]) is None
 
 
 def test_the_signatures_that_a_finding_is_about():
@@ -169,7 +169,7 @@ def test_the_op_that_reads_a_copy(tmp_path):
     path.write_bytes(made.data)
     given = [value(name) for name in ("copy.1", "copy.2{}", "copy.3", "unknown")]
     with peakline.open(path) as profile:
-        found = with_readers(profile, ProgramAnswer(profile, 0), given)
-    assert [(one.op_name, one.source_line) for one in found] == [
+        result = with_readers(profile, ProgramAnswer(profile, 0), given)
+    assert [(one.op_name, one.source_line) for one in result] == [
         ("jit(f)/neg", 7), ("jit(f)/neg", 7), ("", None), ("", None)
     ]  # fmt: skip

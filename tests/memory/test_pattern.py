@@ -28,34 +28,34 @@ def of(*values):
 
 
 def test_growth_in_every_step_is_a_leak_from_the_first_one():
-    found = of(*range(8, 8 * 11, 8))
-    assert (found.kind, found.since, found.until, found.rises) == (LEAK, 0, 9, 10)
-    assert (found.bytes_per_step, found.bytes) == (8.0, 80)
-    assert found.confidence == 1 - 2.0**-9
+    result = of(*range(8, 8 * 11, 8))
+    assert (result.kind, result.since, result.until, result.rises) == (LEAK, 0, 9, 10)
+    assert (result.bytes_per_step, result.bytes) == (8.0, 80)
+    assert result.confidence == 1 - 2.0**-9
 
 
 def test_a_leak_that_begins_late():
-    found = of(5, 5, 5, 5, 5, 5, 12, 19, 26, 33, 40, 47)
-    assert (found.kind, found.since, found.bytes_per_step, found.bytes) == (LEAK, 6, 7.0, 42)
+    result = of(5, 5, 5, 5, 5, 5, 12, 19, 26, 33, 40, 47)
+    assert (result.kind, result.since, result.bytes_per_step, result.bytes) == (LEAK, 6, 7.0, 42)
 
 
 def test_a_leak_every_third_step_counts_from_the_first_and_per_step():
-    found = of(*(9 * (1 + step // 3) for step in range(21)))
-    assert (found.kind, found.since, found.rises) == (LEAK, 0, 7)
-    assert found.bytes_per_step == pytest.approx(3, rel=0.15)
-    assert found.confidence > 0.8
+    result = of(*(9 * (1 + step // 3) for step in range(21)))
+    assert (result.kind, result.since, result.rises) == (LEAK, 0, 7)
+    assert result.bytes_per_step == pytest.approx(3, rel=0.15)
+    assert result.confidence > 0.8
 
 
 def test_noise_larger_than_a_step_of_growth_does_not_hide_a_leak():
     noise = [0, 30, 5, 25, 0, 10, 0, 30, 0, 20, 5, 0, 15, 0, 25, 0, 5, 0, 0, 10]
-    found = of(*(10 * step + more for step, more in enumerate(noise)))
-    assert found.kind == LEAK
-    assert found.bytes_per_step == pytest.approx(10, rel=0.2)
+    result = of(*(10 * step + more for step, more in enumerate(noise)))
+    assert result.kind == LEAK
+    assert result.bytes_per_step == pytest.approx(10, rel=0.2)
 
 
 def test_a_large_first_step_before_a_leak_is_no_part_of_it():
-    found = of(1000, 1004, 1008, 1012, 1016, 1020, 1024)
-    assert (found.kind, found.since, found.bytes, found.bytes_per_step) == (LEAK, 1, 24, 4.0)
+    result = of(1000, 1004, 1008, 1012, 1016, 1020, 1024)
+    assert (result.kind, result.since, result.bytes, result.bytes_per_step) == (LEAK, 1, 24, 4.0)
 
 
 def test_four_rises_are_too_few():
@@ -67,9 +67,9 @@ def test_as_much_more_after_each_of_a_few_marked_steps_is_a_leak():
     def marked(*values):
         return classify(np.array(values, np.int64), is_marked=True)
 
-    found = marked(4, 8, 12)
-    assert (found.kind, found.since, found.until, found.rises) == (LEAK, 0, 2, 3)
-    assert (found.bytes_per_step, found.bytes, found.confidence) == (4.0, 12, 0.75)
+    result = marked(4, 8, 12)
+    assert (result.kind, result.since, result.until, result.rises) == (LEAK, 0, 2, 3)
+    assert (result.bytes_per_step, result.bytes, result.confidence) == (4.0, 12, 0.75)
     assert marked(20, 24, 28, 32).confidence == 0.875
     assert of(4, 8, 12).kind != LEAK
     for series in ((4, 8), (4, 4, 4), (0, 4, 8), (4, 8, 8), (4, 8, 13), (4, 8, 12, 8), (12, 8, 4)):
@@ -78,9 +78,9 @@ def test_as_much_more_after_each_of_a_few_marked_steps_is_a_leak():
 
 def test_a_cache_fills_with_pauses_and_stops():
     entries = [1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 7, 8, *[8] * 12]
-    found = of(*(10 * count for count in entries))
-    assert (found.kind, found.since, found.until, found.bytes) == (CACHE, 0, 11, 80)
-    assert found.bytes_per_step == pytest.approx(10 * 7 / 11, rel=0.2)
+    result = of(*(10 * count for count in entries))
+    assert (result.kind, result.since, result.until, result.bytes) == (CACHE, 0, 11, 80)
+    assert result.bytes_per_step == pytest.approx(10 * 7 / 11, rel=0.2)
 
 
 def test_growth_that_slows_down_is_a_cache_before_it_has_stopped():
@@ -88,8 +88,8 @@ def test_growth_that_slows_down_is_a_cache_before_it_has_stopped():
 
 
 def test_a_rise_that_stays():
-    found = of(3, 3, 3, 3, 3, 9, 9, 9, 9)
-    assert (found.kind, found.since, found.until, found.bytes) == (STEP_UP, 5, 5, 6)
+    result = of(3, 3, 3, 3, 3, 9, 9, 9, 9)
+    assert (result.kind, result.since, result.until, result.bytes) == (STEP_UP, 5, 5, 6)
 
 
 def test_a_rise_in_the_first_steps_is_warm_up():
@@ -97,30 +97,40 @@ def test_a_rise_in_the_first_steps_is_warm_up():
 
 
 def test_a_sawtooth_that_ends_in_a_rise_is_no_leak():
-    found = of(*(10 * (1 + step % 5) for step in range(28)))
-    assert (found.kind, found.bytes_per_step, found.bytes, found.period) == (SAWTOOTH, 10.0, 40, 5)
-    assert found.confidence == 1.0
+    result = of(*(10 * (1 + step % 5) for step in range(28)))
+    assert (result.kind, result.bytes_per_step, result.bytes, result.period) == (
+        SAWTOOTH,
+        10.0,
+        40,
+        5,
+    )
+    assert result.confidence == 1.0
 
 
 def test_a_sawtooth_with_irregular_teeth_has_its_rate_and_no_period():
     # The short teeth count, and so do the steps that release what the one before left.
-    kept = [1, 1, 1, 1, 1, 1, 2, 3, 1, 1, 2, 3, 4, 1, 1, 1, 2, 3, 1, 1, 2, 1, 1, 2, 3]
-    kept += [4, 5, 6, 1, 1, 2, 1, 1, 1, 2, 3, 4, 5, 6, 1, 1, 2, 3, 1, 1, 1, 1, 2, 3, 1]
-    found = of(*(768 * count for count in kept))
-    assert (found.kind, found.bytes_per_step, found.bytes) == (SAWTOOTH, 768.0, 5 * 768)
-    assert found.period == 0
-    assert found.confidence == 0.9  # all but the first five steps
+    chosen = [1, 1, 1, 1, 1, 1, 2, 3, 1, 1, 2, 3, 4, 1, 1, 1, 2, 3, 1, 1, 2, 1, 1, 2, 3]
+    chosen += [4, 5, 6, 1, 1, 2, 1, 1, 1, 2, 3, 4, 5, 6, 1, 1, 2, 3, 1, 1, 1, 1, 2, 3, 1]
+    result = of(*(768 * count for count in chosen))
+    assert (result.kind, result.bytes_per_step, result.bytes) == (SAWTOOTH, 768.0, 5 * 768)
+    assert result.period == 0
+    assert result.confidence == 0.9  # all but the first five steps
 
 
 def test_a_sawtooth_that_is_now_and_then_released_a_step_late_keeps_its_period():
     lengths = [5, 5, 6, 5, 4, 5, 5, 5]
-    found = of(*(10 * step for length in lengths for step in range(length)))
-    assert (found.kind, found.bytes_per_step, found.period) == (SAWTOOTH, 10.0, 5)
+    result = of(*(10 * step for length in lengths for step in range(length)))
+    assert (result.kind, result.bytes_per_step, result.period) == (SAWTOOTH, 10.0, 5)
 
 
 def test_a_leak_of_every_tenth_step_has_its_mean_rate():
-    found = of(*(200 * (1 + step // 10) for step in range(44)))
-    assert (found.kind, found.bytes_per_step, found.rises, found.sparse) == (LEAK, 20.0, 5, True)
+    result = of(*(200 * (1 + step // 10) for step in range(44)))
+    assert (result.kind, result.bytes_per_step, result.rises, result.sparse) == (
+        LEAK,
+        20.0,
+        5,
+        True,
+    )
     assert not of(*(200 * (1 + step // 2) for step in range(44))).sparse
     # Where every step changes something, the floor's few rises do not tell how many bring it.
     noisy = of(*(10 * step + 35 * (step % 4 == 3) for step in range(40)))
@@ -128,9 +138,9 @@ def test_a_leak_of_every_tenth_step_has_its_mean_rate():
 
 
 def test_a_sawtooth_on_a_leak_is_a_leak():
-    found = of(*(10 * step + 8 * (step % 4) for step in range(32)))
-    assert found.kind == LEAK
-    assert found.bytes_per_step == pytest.approx(10, rel=0.1)
+    result = of(*(10 * step + 8 * (step % 4) for step in range(32)))
+    assert result.kind == LEAK
+    assert result.bytes_per_step == pytest.approx(10, rel=0.1)
 
 
 @each_row(
@@ -145,8 +155,8 @@ def test_a_sawtooth_on_a_leak_is_a_leak():
     ],
 )
 def test_what_stays_falls_or_comes_and_goes_is_steady(series):
-    found = of(*series)
-    assert (found.kind, found.bytes_per_step, found.bytes) == (STEADY, 0.0, 0)
+    result = of(*series)
+    assert (result.kind, result.bytes_per_step, result.bytes) == (STEADY, 0.0, 0)
 
 
 def test_noise_alone_is_never_a_leak_of_which_one_is_sure():
@@ -154,14 +164,14 @@ def test_noise_alone_is_never_a_leak_of_which_one_is_sure():
     sure = 0
     for length in (6, 10, 20, 50, 200):
         for _ in range(400):
-            found = classify(random.integers(0, 1000, length))
-            sure += found.kind == LEAK and found.confidence >= 0.7
+            result = classify(random.integers(0, 1000, length))
+            sure += result.kind == LEAK and result.confidence >= 0.7
     assert sure <= 4  # of 2000, where every byte comes and goes
 
 
 def test_ten_thousand_steps_take_little_time_and_give_the_slope_per_step():
-    found = classify(np.arange(10_000) * 3)
-    assert (found.kind, found.bytes_per_step) == (LEAK, 3.0)
+    result = classify(np.arange(10_000) * 3)
+    assert (result.kind, result.bytes_per_step) == (LEAK, 3.0)
 
 
 @settings(max_examples=200)

@@ -266,7 +266,7 @@ record = st.fixed_dictionaries(
 def test_the_answer_equals_the_slow_one(rows, reports):
     if not reports:
         rows = [row | {"in_use_bytes": None} for row in rows]
-    found = {
+    result = {
         peak.allocator: {
             "allocations": peak.allocations,
             "deallocations": peak.deallocations,
@@ -286,7 +286,7 @@ def test_the_answer_equals_the_slow_one(rows, reports):
         }
         for peak in find_peaks(events(rows))
     }
-    assert found == reference(rows)
+    assert result == reference(rows)
     for peak in find_peaks(events(rows)):
         assert sum(buffer.bytes for buffer in peak.peak_buffers) == peak.peak_bytes
 
@@ -336,24 +336,24 @@ def named(bounds, names):
 
 def test_in_one_step():
     rows, bounds = job(3)
-    found = peak_of(rows, steps_at(*bounds))
-    assert (found.where, found.when, found.step) == (
+    result = peak_of(rows, steps_at(*bounds))
+    assert (result.where, result.when, result.step) == (
         ONE_STEP, "in step 3 (train 3) alone", "step 3 (train 3)"
     )  # fmt: skip
-    assert (found.peak_bytes, found.others_bytes) == (8 * MIB, 2 * MIB)
+    assert (result.peak_bytes, result.others_bytes) == (8 * MIB, 2 * MIB)
 
 
 def test_before_the_steps():
     rows, bounds = job(None, before=True)
-    found = peak_of(rows, steps_at(*bounds))
-    assert (found.where, found.when, found.step) == (OUTSIDE, "before the first step", "")
+    result = peak_of(rows, steps_at(*bounds))
+    assert (result.where, result.when, result.step) == (OUTSIDE, "before the first step", "")
 
 
 def test_in_evaluation():
     rows, bounds = job(3)
     names = ["train 0", "train 1", "train 2", "eval 0", "train 3", "train 4"]
-    found = peak_of(rows, named(bounds, names))
-    assert (found.where, found.when) == (EVALUATION, "in eval")
+    result = peak_of(rows, named(bounds, names))
+    assert (result.where, result.when) == (EVALUATION, "in eval")
 
 
 @each_row(

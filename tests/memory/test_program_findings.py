@@ -63,14 +63,14 @@ def faults(name):
 
 @each_row("name", MEMORY)
 def test_every_fault_is_found_and_named_and_nothing_else(name):
-    found = [f for f in explain(name).findings if f.kind != "fragmentation_at_peak"]
+    result = [f for f in explain(name).findings if f.kind != "fragmentation_at_peak"]
     # What one step alone makes is both.
-    alone = [f for f in found if f.kind == "peak_in_one_step"]
+    alone = [f for f in result if f.kind == "peak_in_one_step"]
     assert [f.evidence["step"] for f in alone] == ALONE.get(name, [])
-    found = [f for f in found if f not in alone]
+    result = [f for f in result if f not in alone]
     expected = faults(name)
-    assert [finding.kind for finding in found] == [fault["kind"] for fault in expected]
-    for finding, fault in zip(found, expected, strict=True):
+    assert [finding.kind for finding in result] == [fault["kind"] for fault in expected]
+    for finding, fault in zip(result, expected, strict=True):
         assert finding.evidence["op"] == fault["op"]
         assert finding.evidence["shape"] == normal(fault["shape"])
         assert finding.evidence["data_type"] == fault["data_type"]
@@ -393,7 +393,7 @@ def plain(profile):
             and one["start_ps"] <= time <= one["start_ps"] + one["duration_ps"]
         )
 
-    found = []
+    result = []
     for record in profile.columns("allocator_events").to_pylist():
         if record["activity"] != "allocation":
             continue
@@ -411,8 +411,8 @@ def plain(profile):
             } - {None}
             if len(within) == 1:
                 names |= within
-        found.append(names)
-    return found
+        result.append(names)
+    return result
 
 
 def run(line, start, name=None, *, execute=EXECUTE, key="module_name"):

@@ -34,12 +34,12 @@ def savings(rows, steps=None, **options):
 
 def of_history(made, marks, fragmentation=None, *, counted=None, growing=None, **options):
     counted = made.measured if counted is None else made.measured & counted
-    found = buffers_at_peak(made, 0, marks, counted, growing)
-    return find_savings(made, 0, marks, fragmentation, counted=counted, found=found, **options)
+    result = buffers_at_peak(made, 0, marks, counted, growing)
+    return find_savings(made, 0, marks, fragmentation, counted=counted, found=result, **options)
 
 
-def of(found, kind):
-    return [saving for saving in found if saving.kind == kind]
+def of(result, kind):
+    return [saving for saving in result if saving.kind == kind]
 
 
 def step(number, body, *, length=100):
@@ -119,9 +119,9 @@ def test_what_is_read_shortly_before_or_after_the_peak_is_not_idle():
 
 @each_row("more", [{"region_type": "persist"}, {"is_before": True}, {"op": None}])
 def test_what_was_there_or_has_no_op_can_only_be_moved_away(more):
-    found = held(alloc(1, 40, op="early", shape="[4]") | more)
-    assert [saving.bytes for saving in of(found, "offload")] == [40]
-    assert of(found, "recompute") == []
+    result = held(alloc(1, 40, op="early", shape="[4]") | more)
+    assert [saving.bytes for saving in of(result, "offload")] == [40]
+    assert of(result, "recompute") == []
 
 
 def test_what_an_earlier_step_made_can_be_moved_away():
@@ -152,8 +152,8 @@ def kept_and_new():
 
 
 def test_only_what_the_step_of_the_peak_made_can_be_made_again():
-    found = savings(*kept_and_new())
-    (again,), (away,) = of(found, "recompute"), of(found, "offload")
+    result = savings(*kept_and_new())
+    (again,), (away,) = of(result, "recompute"), of(result, "offload")
     # At the peak there are two from earlier steps, and two of its own, one of which is kept.
     assert (again.bytes, again.rows[0]["bytes"], again.rows[0]["count"]) == (40, 40, 2)
     assert (away.bytes, away.rows[0]["bytes"], away.rows[0]["count"]) == (20, 20, 2)
@@ -177,11 +177,11 @@ def test_what_has_a_finding_of_growth_is_no_saving():
     marks = find_marks(made, 0, steps_at(*range(0, 13 * length, length)))
     growth = find_growth(made, 0, marks)
     assert [finding.kind for finding in growth_findings(made, growth)] == ["leak"]
-    told = signatures_held(made, 0, find_grown(made, growth))
-    assert [made.signatures[k].shape for k in np.flatnonzero(told)] == ["[4]"]
-    before, after = of_history(made, marks), of_history(made, marks, growing=told)
+    result = signatures_held(made, 0, find_grown(made, growth))
+    assert [made.signatures[k].shape for k in np.flatnonzero(result)] == ["[4]"]
+    before, after = of_history(made, marks), of_history(made, marks, growing=result)
     assert {saving.kind for saving in before if "[4]" in saving.title} == {"offload", "older_copy"}
-    leaked = {int(code) for code in np.flatnonzero(told)}
+    leaked = {int(code) for code in np.flatnonzero(result)}
     assert [saving for saving in before if not leaked & set(saving.codes)] == list(after)
     assert {saving.kind for saving in after} == {"temporary", "recompute"}
 
@@ -204,8 +204,8 @@ def test_older_copies_of_one_producer():
 
 @each_row("op", ["out", "optimizer/ResourceApplyAdam_1"])
 def test_a_variables_old_content_cannot_be_dropped_or_moved_before_it_is_replaced(op):
-    found = copies(op)
-    assert of(found, "older_copy") == of(found, "offload") == []
+    result = copies(op)
+    assert of(result, "older_copy") == of(result, "offload") == []
 
 
 def test_slots_are_not_moved_away_while_the_optimizer_reads_them():
@@ -252,12 +252,12 @@ def test_savings_are_ranked_and_none_lacks_its_rows():
         free(2),
         free(1),
     ]
-    found = savings(step(0, body), steps_at(0, 99))
-    assert [saving.bytes for saving in found] == sorted(
-        (saving.bytes for saving in found), reverse=True
+    result = savings(step(0, body), steps_at(0, 99))
+    assert [saving.bytes for saving in result] == sorted(
+        (saving.bytes for saving in result), reverse=True
     )
-    assert len(found) > 2
-    assert all(saving.rows and saving.suggestion for saving in found)
+    assert len(result) > 2
+    assert all(saving.rows and saving.suggestion for saving in result)
 
 
 def test_only_counted_records_can_be_the_peak():
@@ -285,10 +285,10 @@ def test_pieces_that_did_little_harm_are_no_saving():
     rows = [row for n in range(3) for row in (alloc(65 * n, 64), alloc(65 * n + 64, 1, op="pin"))]
     rows += [*(free(65 * n) for n in range(3)), alloc(195, 150, op="train")]
     made = history(rows)
-    found = find_fragmentation(made, 0)
-    assert found.pins.holes == 3
-    assert found.recoverable_bytes > 0.1 * found.peak_bytes
-    assert of(of_history(made, None, found), "fragmentation") == []
+    result = find_fragmentation(made, 0)
+    assert result.pins.holes == 3
+    assert result.recoverable_bytes > 0.1 * result.peak_bytes
+    assert of(of_history(made, None, result), "fragmentation") == []
 
 
 def huge(size, op="sub"):
@@ -425,8 +425,8 @@ def test_no_saving_is_more_than_what_lies_under_the_peak():
         for n, size in enumerate(sizes.values())
     ]
     rows += [alloc(9, 1, op="x", time_ps=250), free(9, time_ps=260)]
-    found = of(savings(rows, steps_at(0, 100, 200, 300)), "older_copy")
-    assert [(one.title, one.bytes, one.peak_after) for one in found] == [
+    result = of(savings(rows, steps_at(0, 100, 200, 300)), "older_copy")
+    assert [(one.title, one.bytes, one.peak_after) for one in result] == [
         ("3 x copy [?]", 200, 1001)
     ]
 
@@ -468,9 +468,9 @@ def test_one_bad_run_widens_little():
 
 @each_row(("measure", "limit"), [(BYTES, 101.0), (PS, 105.0), (SHARE, 100.02)])
 def test_equal_runs_leave_a_floor(measure, limit):
-    found = allowed([100.0] * LEARNED, measure)
-    assert (found.base, found.spread, found.runs) == (100.0, 0.0, LEARNED)
-    assert abs(found.limit - limit) < 1e-9
+    result = allowed([100.0] * LEARNED, measure)
+    assert (result.base, result.spread, result.runs) == (100.0, 0.0, LEARNED)
+    assert abs(result.limit - limit) < 1e-9
 
 
 @each_row(("measure", "limit"), [(BYTES, 105.0), (PS, 125.0), (SHARE, 100.1)])
@@ -484,8 +484,8 @@ def test_a_tolerance_replaces_what_was_learned():
 
 
 def test_only_the_latest_runs_count():
-    found = allowed([1.0] * 50 + [100.0] * MOST_RUNS, PS)
-    assert (found.base, found.runs) == (100.0, MOST_RUNS)
+    result = allowed([1.0] * 50 + [100.0] * MOST_RUNS, PS)
+    assert (result.base, result.runs) == (100.0, MOST_RUNS)
 
 
 def test_the_median_is_of_the_runs_that_have_the_figure():

@@ -42,10 +42,10 @@ def every(scope):
         yield from every(part)
 
 
-def by_hand(found):
+def by_hand(result):
     """Bytes of every op, and of every scope that is a beginning of its name."""
     ops_of, scopes = Counter(), Counter()
-    for buffer in found:
+    for buffer in result:
         if buffer.bytes <= 0:
             continue
         op = buffer.op or "(no op)"
@@ -156,13 +156,13 @@ def test_a_second_row_of_the_same_work_is_left_out():
     assert read_op_use(made).costs == {"a": 5}
 
 
-def reached(name, pairs, hands_on, found):
+def reached(name, pairs, hands_on, result):
     for source, target in pairs:
-        if source == name and target not in found:
-            found.add(target)
+        if source == name and target not in result:
+            result.add(target)
             if target in hands_on:
-                reached(target, pairs, hands_on, found)
-    return found
+                reached(target, pairs, hands_on, result)
+    return result
 
 
 names = st.sampled_from("abcdef")
@@ -176,14 +176,14 @@ made_runs = st.lists(
 @settings(max_examples=150)
 @given(made_runs, st.lists(st.tuples(names, names), min_size=1, max_size=12))
 def test_costs_and_uses_equal_the_slow_ones(rows, pairs):
-    found = read_op_use(runs(*rows), edges(*pairs))
+    result = read_op_use(runs(*rows), edges(*pairs))
     ran = {name for name, *_ in rows}
     hands_on = {name for name, kind, *_ in rows if kind == "Identity"}
-    assert found.costs == {
+    assert result.costs == {
         name: int(median([took for other, _, _, took in rows if other == name])) for name in ran
     }
     slow = {name: reached(name, pairs, hands_on, set()) for name in ran}
-    assert {name: times.tolist() for name, times in found.uses.items()} == {
+    assert {name: times.tolist() for name, times in result.uses.items()} == {
         name: sorted(start for other, _, start, _ in rows if other in readers)
         for name, readers in slow.items()
         if readers and readers <= ran
@@ -207,9 +207,9 @@ OPS = [("aten::mul", 0, 10), (BACKWARD, 20, 60), ("aten::mul", 30, 50), ("aten::
 
 def test_a_record_is_of_the_execution_of_its_op_that_runs():
     records = [("aten::mul", 5), ("aten::mul", 15), ("aten::mul", 40), ("aten::mm", 40), (None, 5)]
-    found = op_events_of(profile(OPS, records))
-    assert found.event.tolist() == [0, -1, 2, -1, -1]
-    assert found.is_backward.tolist() == [False, False, True, False, False]
+    result = op_events_of(profile(OPS, records))
+    assert result.event.tolist() == [0, -1, 2, -1, -1]
+    assert result.is_backward.tolist() == [False, False, True, False, False]
 
 
 def test_what_ops_read():
@@ -217,10 +217,10 @@ def test_what_ops_read():
         (0, "Input Dims", "[[4, 4]]"), (0, "Input type", '["double"]'),
         (1, "Input Dims", "[[9]]"), (1, "Input type", '["float"]'),
     ]  # fmt: skip
-    found = op_events_of(profile(OPS, [("aten::mul", 5), ("aten::mul", 40), ("x", 5)], stats))
+    result = op_events_of(profile(OPS, [("aten::mul", 5), ("aten::mul", 40), ("x", 5)], stats))
     # The inner op says nothing of its own: the one around it does.
-    assert found.input_shapes(np.arange(3)) == ["[4, 4]", "[9]", ""]
-    assert found.is_float64.tolist() == [True, False, False]
+    assert result.input_shapes(np.arange(3)) == ["[4, 4]", "[9]", ""]
+    assert result.is_float64.tolist() == [True, False, False]
 
 
 def test_what_converts_says_nothing_of_its_result():
@@ -236,5 +236,5 @@ def test_other_formats_have_none():
 def test_the_op_that_a_program_calls():
     ops = [("aten::one_hot", 0, 10), ("aten::zeros", 1, 8), ("aten::empty", 2, 5), *OPS[1:]]
     records = [("aten::empty", 3), ("aten::mul", 40), ("aten::sum", 75), ("x", 5)]
-    found = op_events_of(profile(ops, records))
-    assert [found.outermost_op(n) for n in range(4)] == ["aten::one_hot", "", "aten::sum", ""]
+    result = op_events_of(profile(ops, records))
+    assert [result.outermost_op(n) for n in range(4)] == ["aten::one_hot", "", "aten::sum", ""]

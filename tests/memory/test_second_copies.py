@@ -200,13 +200,13 @@ marks = st.lists(st.integers(0, 45), max_size=6).map(sorted)
 def test_who_lives_across_which_mark_equals_the_slow_answer(rows, marks):
     made = history(rows)
     for number, allocator in enumerate(made.lifetimes.allocators):
-        found = find_crossing(made, number, np.array(marks, np.int64))
+        result = find_crossing(made, number, np.array(marks, np.int64))
         slow = {
             one.begin: {place for place, mark in enumerate(marks) if lives_at(one, mark)}
             for one in buffers(rows)
             if one.allocator == allocator
         }
-        spans = zip(found.rows.tolist(), found.first.tolist(), found.until.tolist(), strict=True)
+        spans = zip(result.rows.tolist(), result.first.tolist(), result.until.tolist(), strict=True)
         assert {row: set(range(first, until)) for row, first, until in spans} == {
             row: places for row, places in slow.items() if places
         }
@@ -216,9 +216,9 @@ def test_the_sums_at_the_marks_leave_out_what_has_no_place():
     rows = [
         {"activity": "allocation", "address": n, "allocated_bytes": 10**n} for n in range(3)
     ] + [{"activity": "deallocation", "address": 1}]
-    found = find_crossing(history(rows), 0, np.array([1, 3, 4]))
-    assert found.rows.tolist() == [0, 1, 2]
-    live = found.live_at_marks(np.array([1, 0, -1]), 2, np.array([1, 10, 100]))
+    result = find_crossing(history(rows), 0, np.array([1, 3, 4]))
+    assert result.rows.tolist() == [0, 1, 2]
+    live = result.live_at_marks(np.array([1, 0, -1]), 2, np.array([1, 10, 100]))
     assert live.tolist() == [[0, 10, 0], [1, 1, 1]]
 
 
@@ -286,8 +286,8 @@ STEPS = steps_at(0, 200, 400, 600)
 def older(rows):
     made = history(rows)
     marks = find_marks(made, 0, STEPS)
-    found = buffers_at_peak(made, 0, marks, made.measured)
-    savings = find_savings(made, 0, marks, counted=made.measured, found=found)
+    result = buffers_at_peak(made, 0, marks, made.measured)
+    savings = find_savings(made, 0, marks, counted=made.measured, found=result)
     return [saving for saving in savings if saving.kind == "older_copy"]
 
 

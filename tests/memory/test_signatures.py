@@ -49,33 +49,33 @@ def test_the_scope_is_what_stands_before_the_last_slash():
 
 
 def test_two_spellings_of_a_shape_are_one_signature():
-    found = history([alloc(1, 8, op="a", shape="[2,1]"), alloc(2, 8, op="a", shape="[2, 1]")])
-    assert len(found.signatures) == 1
-    assert found.signatures[0].shape == "[2, 1]"
-    assert found.signatures[0].bytes is None
-    assert found.signatures[0].title == "a [2, 1]"
+    result = history([alloc(1, 8, op="a", shape="[2,1]"), alloc(2, 8, op="a", shape="[2, 1]")])
+    assert len(result.signatures) == 1
+    assert result.signatures[0].shape == "[2, 1]"
+    assert result.signatures[0].bytes is None
+    assert result.signatures[0].title == "a [2, 1]"
 
 
 def test_buffers_without_a_shape_are_told_apart_by_what_was_asked_for():
-    found = history([alloc(n, 256, requested_bytes=size) for n, size in enumerate((8, 8, 12))])
-    assert found.signatures.codes.tolist() == [0, 0, 1]
-    assert [found.signatures[n].bytes for n in range(2)] == [8, 12]
-    assert found.signatures[1].title == "(no op) of 12 B"
+    result = history([alloc(n, 256, requested_bytes=size) for n, size in enumerate((8, 8, 12))])
+    assert result.signatures.codes.tolist() == [0, 0, 1]
+    assert [result.signatures[n].bytes for n in range(2)] == [8, 12]
+    assert result.signatures[1].title == "(no op) of 12 B"
 
 
 def test_equal_names_with_two_codes_are_one_signature_and_null_is_the_empty_name():
     made = events([alloc(1, 1, shape="[1]"), alloc(2, 1, shape="[1]"), alloc(3, 1, shape="[1]")])
     ops = Names(np.array([0, 1, -1], np.int32), ["x", "x"])
-    found = read_history(Columns(dict(made.data) | {"op": ops}, made.valid)).signatures
-    assert found.codes.tolist() == [0, 0, 1]
-    assert (found[0].op, found[1].op) == ("x", "")
+    result = read_history(Columns(dict(made.data) | {"op": ops}, made.valid)).signatures
+    assert result.codes.tolist() == [0, 0, 1]
+    assert (result[0].op, result[1].op) == ("x", "")
 
 
 def test_ten_thousand_signatures():
     rows = [alloc(n, 1, op=f"op{n % 5000}", shape=f"[{n % 2}, {n % 10000}]") for n in range(20000)]
-    found = history(rows)
-    assert len(found.signatures) == 10000
-    assert found.signatures.codes.tolist() == [n % 10000 for n in range(20000)]
+    result = history(rows)
+    assert len(result.signatures) == 10000
+    assert result.signatures.codes.tolist() == [n % 10000 for n in range(20000)]
 
 
 def test_the_capacity_is_that_of_the_last_record_with_all_figures():
@@ -91,21 +91,21 @@ def test_the_capacity_is_that_of_the_last_record_with_all_figures():
 @settings(max_examples=200)
 @given(records)
 def test_the_history_equals_the_slow_one(rows):
-    found = history(rows)
+    result = history(rows)
     by_row = {one.begin: one for one in buffers(rows)}
     for number, row in enumerate(rows):
         begins = row["activity"] == "allocation"
-        assert found.allocated[number] == (size_of(row) if begins else 0)
-        assert found.requested[number] == (requested_of(row) if begins else 0)
-        assert (found.signatures.codes[number] >= 0) == begins
+        assert result.allocated[number] == (size_of(row) if begins else 0)
+        assert result.requested[number] == (requested_of(row) if begins else 0)
+        assert (result.signatures.codes[number] >= 0) == begins
         if number in by_row:
-            one = found.signatures[int(found.signatures.codes[number])]
+            one = result.signatures[int(result.signatures.codes[number])]
             names = (one.allocator, one.op, one.region_type, one.data_type, one.shape, one.bytes)
             assert names == by_row[number].signature
-    for number, allocator in enumerate(found.lifetimes.allocators):
-        own = found.rows_of(number)
+    for number, allocator in enumerate(result.lifetimes.allocators):
+        own = result.rows_of(number)
         expected = np.array(in_use(rows, allocator))[own]
-        assert found.used[own].tolist() == expected.tolist()
+        assert result.used[own].tolist() == expected.tolist()
         assert all((rows[row].get("allocator") or "") == allocator for row in own)
 
 
@@ -132,12 +132,12 @@ def test_places_by_number(count):
 
 
 def test_the_last_record_with_all_figures_tells_the_capacity():
-    told = {"in_use_bytes": 5, "free_bytes": 7, "reserved_bytes": 1}
+    result = {"in_use_bytes": 5, "free_bytes": 7, "reserved_bytes": 1}
     rows = [
-        alloc(1, 1, **told),
+        alloc(1, 1, **result),
         alloc(2, 1, in_use_bytes=6, free_bytes=14),
         alloc(3, 1, in_use_bytes=9),
         alloc(4, 1, allocator="z"),
-        alloc(5, 1, allocator="y", **told),
+        alloc(5, 1, allocator="y", **result),
     ]
     assert read_history(events(rows)).capacities == (20, 13, None)

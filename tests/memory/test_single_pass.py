@@ -21,20 +21,20 @@ NAME, OPS = "(unnamed allocator)", "op1 [16384] and 1 more"
 NEVER = np.zeros(0, np.int64)
 
 
-def repeated(count, kept, work=(), *, stack=None):
-    """``count`` repetitions of a buffer per size in ``kept``, and of some that are freed at once.
+def repeated(count, chosen, work=(), *, stack=None):
+    """``count`` repetitions of a buffer per size in ``chosen``, and of some that are freed at once.
 
     Each record is 10 ps after the one before; ``stack(turn)`` is the id of the stack.
     """
     rows, address, used = [], 0, 0
     for turn in range(count):
-        for place, size in enumerate((*kept, *work)):
+        for place, size in enumerate((*chosen, *work)):
             address += 1
             used += size
-            told = {} if stack is None else {"stack_id": stack(turn)}
+            result = {} if stack is None else {"stack_id": stack(turn)}
             one = alloc(address, size, op=f"op{place}", shape=f"[{size}]", in_use_bytes=used)
-            rows.append(one | told)
-            if place >= len(kept):
+            rows.append(one | result)
+            if place >= len(chosen):
                 used -= size
                 rows.append(free(address, in_use_bytes=used))
     return [row | {"time_ps": 10 * n} for n, row in enumerate(rows)]

@@ -100,8 +100,8 @@ CATEGORY = {
 def keys_of(events):
     """What each allocation of a trace is called, in order of time."""
     address = {Trace()._address(f"{key}{n}"): key for key in CATEGORY for n in ("", *range(9))}
-    found = [e["args"] for e in sorted(events, key=lambda e: e["ts"]) if e["name"] == "[memory]"]
-    return [address[one["Addr"]] for one in found if one["Bytes"] > 0]
+    result = [e["args"] for e in sorted(events, key=lambda e: e["ts"]) if e["name"] == "[memory]"]
+    return [address[one["Addr"]] for one in result if one["Bytes"] > 0]
 
 
 _CALL = ("_call_impl", f"{TORCH}/nn/modules/module.py", 1789)

@@ -17,20 +17,20 @@ def main() -> None:
     train = tf.function(network.step)
     recording = Recording(chosen.output)
     train(*batch())
-    kept: list[tf.Tensor] = []
+    retained: list[tf.Tensor] = []
     with recording.profile():
         for number in range(STEPS):
             with recording.step(number):
                 if chosen.healthy or number % PERIOD == 0:
-                    kept.clear()
+                    retained.clear()
                 loss, hidden = train(*batch())
-                kept.append(hidden)
+                retained.append(hidden)
                 float(loss)
-                recording.holds(*kept)
+                recording.holds(*retained)
     if chosen.healthy:
         recording.tell()
         return
-    one = tensor_bytes(kept[-1])
+    one = tensor_bytes(retained[-1])
     recording.tell(
         {
             "kind": "sawtooth",

@@ -51,13 +51,13 @@ def main() -> None:
     chosen = parser.parse_args()
     weights = jax.random.normal(jax.random.key(1), (INPUT, HIDDEN))
     inputs = jax.random.normal(jax.random.key(2), (ROWS, INPUT))
-    kept: list[jax.Array] = []
+    retained: list[jax.Array] = []
     moments = []
     for number in range(1, MOMENTS[-1] + 1):
         if chosen.healthy:
-            kept.clear()
-        kept.append(keep(weights, inputs))
-        weights = updated(weights, inputs, kept[-1])
+            retained.clear()
+        retained.append(keep(weights, inputs))
+        weights = updated(weights, inputs, retained[-1])
         jax.block_until_ready(weights)
         if number in MOMENTS:
             file = Path(str(chosen.output).format(number))
@@ -66,17 +66,17 @@ def main() -> None:
                 profile = gzip.decompress(Path(written.name).read_bytes())
             file.write_bytes(gzip.compress(neutral(profile), 9, mtime=0))
             live = sum(array.nbytes for array in jax.live_arrays())
-            held = sum(array.nbytes for array in kept)
+            held = sum(array.nbytes for array in retained)
             moments.append(
                 {"file": file.name, "steps": number, "live_bytes": live, "held_bytes": held}
             )
     leak = {
         "kind": "leak",
         "op": "keep",
-        "bytes_per_step": kept[-1].nbytes,
+        "bytes_per_step": retained[-1].nbytes,
         "first_step": 0,
         "steps": MOMENTS[-1],
-        "total_bytes": len(kept) * kept[-1].nbytes,
+        "total_bytes": len(retained) * retained[-1].nbytes,
     }
     truth = {
         "allocator": "cpu:0",

@@ -30,7 +30,7 @@ def main() -> None:
         inputs, targets = batch()
         train(inputs, targets)
         evaluate(inputs)
-    kept: list[tf.Tensor] = []
+    retained: list[tf.Tensor] = []
     with recording.profile():
         for number in range(steps):
             with recording.step(first + number):
@@ -40,11 +40,11 @@ def main() -> None:
                     evaluate(inputs)
                 if number % every == 0:
                     if chosen.healthy or number < begins:
-                        kept.clear()
-                    kept.append(hidden)
+                        retained.clear()
+                    retained.append(hidden)
                 del hidden
                 float(loss)
-                recording.holds(*kept)
+                recording.holds(*retained)
     runs = {"runs_per_step": 2} if variant == "functions" else {}
     if chosen.healthy:
         recording.tell(**runs)
@@ -55,11 +55,11 @@ def main() -> None:
             "op": OP.get(variant, "model/hidden/MatMul"),
             "data_type": "float",
             "shape": f"[{BATCH},{HIDDEN}]",
-            "bytes_per_step": tensor_bytes(kept[-1]) // every,
+            "bytes_per_step": tensor_bytes(retained[-1]) // every,
             "every": every,
             "first_step": begins,
             "steps": steps - begins,
-            "total_bytes": tensor_bytes(*kept),
+            "total_bytes": tensor_bytes(*retained),
         },
         **runs,
     )

@@ -30,7 +30,7 @@ def main() -> None:
 
     recording = Recording(chosen.output)
     train(tf.zeros([ROWS[0], INPUT]), tf.zeros([ROWS[0], OUTPUT]))
-    kept: list[tf.Tensor] = []
+    retained: list[tf.Tensor] = []
     with recording.profile():
         for number in range(STEPS):
             with recording.step(number):
@@ -39,10 +39,10 @@ def main() -> None:
                 targets = tf.random.normal([rows, OUTPUT])
                 loss, measured = train(inputs, targets)
                 if chosen.healthy:
-                    kept.clear()
-                kept.append(measured)
+                    retained.clear()
+                retained.append(measured)
                 float(loss)
-                recording.holds(*kept)
+                recording.holds(*retained)
     if chosen.healthy:
         recording.tell()
         return
@@ -52,11 +52,11 @@ def main() -> None:
             "op": "metrics/Sqrt",
             "data_type": "float",
             "shape": f"[{WATCHED}]",
-            "bytes_per_step": tensor_bytes(kept[-1]),
+            "bytes_per_step": tensor_bytes(retained[-1]),
             "every": 1,
             "first_step": 0,
             "steps": STEPS,
-            "total_bytes": tensor_bytes(*kept),
+            "total_bytes": tensor_bytes(*retained),
         }
     )
 

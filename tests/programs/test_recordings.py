@@ -134,7 +134,7 @@ def test_nothing_else_changes_from_step_to_step(name):
 def test_the_slow_leak_is_small_against_the_noise():
     everything = live_at_ends("leak_slow", "true")
     held = TRUTH["leak_slow"]["held_bytes"]
-    noise = [size - kept for size, kept in zip(everything, held, strict=True)]
+    noise = [size - chosen for size, chosen in zip(everything, held, strict=True)]
     assert max(noise) - min(noise) > 50 * fault("leak_slow")["bytes_per_step"]
     assert max(noise) - min(noise) > held[-1]
 
@@ -239,12 +239,12 @@ def test_the_doubled_batch():
 def test_the_heap_of_jax(name):
     for moment in TRUTH[name]["moments"]:
         heap = peakline.open(DATA / moment["file"])
-        (found,) = heap.sql("""
+        (result,) = heap.sql("""
             select sum(allocated_bytes)::bigint as live_bytes,
                 sum(allocated_bytes) filter (op like 'keep jax_list.py:%')::bigint as held_bytes
             from buffers
         """).to_pylist()
-        assert found == {key: moment[key] for key in found}
+        assert result == {key: moment[key] for key in result}
 
 
 def test_the_heap_of_jax_grows_by_the_leak_alone():

@@ -45,9 +45,9 @@ def test_no_name_of_the_machine(name):
 
 @each_row("name", MARKED)
 def test_every_mark_lies_where_the_clock_says(name):
-    found, steps = marks_of(name), whole_steps(name)
-    assert [mark[:2] for mark in found] == [(step["name"], step["number"]) for step in steps]
-    for (_, _, start, end), step in zip(found, steps, strict=True):
+    result, steps = marks_of(name), whole_steps(name)
+    assert [mark[:2] for mark in result] == [(step["name"], step["number"]) for step in steps]
+    for (_, _, start, end), step in zip(result, steps, strict=True):
         assert step["begins_ns"][0] <= start <= step["begins_ns"][1]
         assert step["ends_ns"][0] <= end <= step["ends_ns"][1]
 
@@ -80,5 +80,5 @@ def test_a_step_without_an_end_is_seen_by_its_calls(name):
 @each_row("name", KINETO)
 def test_which_of_pytorch_s_steps_are_cut_off(name):
     if name in MARKED:
-        found = [step.is_cut_off for step in kineto.Trace.of(path(name)).steps()]
-        assert found == [step.get("cut_off", False) for step in whole_steps(name)]
+        result = [step.is_cut_off for step in kineto.Trace.of(path(name)).steps()]
+        assert result == [step.get("cut_off", False) for step in whole_steps(name)]

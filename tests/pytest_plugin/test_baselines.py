@@ -20,14 +20,14 @@ MIB = float(1 << 20)
 
 def test_the_file_holds_the_latest_runs_of_every_test(tmp_path):
     path = tmp_path / "figures.json"
-    found = read_baselines(path)
-    assert found.runs == {}
+    result = read_baselines(path)
+    assert result.runs == {}
     for size in range(30):
-        found.add("test_b.py::test", {PEAK: size})
-    found.add("test_a.py::test", {PEAK: 1.5, GROWTH: 0})
-    found.write()
+        result.add("test_b.py::test", {PEAK: size})
+    result.add("test_a.py::test", {PEAK: 1.5, GROWTH: 0})
+    result.write()
     again = read_baselines(path)
-    assert again == Baselines(path, found.runs)
+    assert again == Baselines(path, result.runs)
     assert list(json.loads(path.read_bytes())["peakline_tests"]) == [
         "test_a.py::test",
         "test_b.py::test",

@@ -33,8 +33,8 @@ def run(tmp_path):
 
 
 def test_it_is_an_entry_point_of_pytest():
-    found = distribution("peakline").entry_points.select(group="pytest11")
-    assert {point.name: point.value for point in found} == {"peakline": "peakline.pytest.plugin"}
+    result = distribution("peakline").entry_points.select(group="pytest11")
+    assert {point.name: point.value for point in result} == {"peakline": "peakline.pytest.plugin"}
 
 
 def test_loading_it_imports_nothing_heavy_and_warns_of_nothing(run):

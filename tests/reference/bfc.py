@@ -34,17 +34,17 @@ class Bfc:
     def allocate(self, size):
         """The chunk, or None where the request fails."""
         wanted = rounded(size)
-        found = self.find(wanted)
-        if found is None and self.extend(wanted):
-            found = self.find(wanted)
-        if found is None and self.collect:
+        result = self.find(wanted)
+        if result is None and self.extend(wanted):
+            result = self.find(wanted)
+        if result is None and self.collect:
             free = [r for r in self.regions if len(r) == 1 and not r[0].used]
             total = sum(region[0].size for region in free)
             if free and wanted <= self.limit - self.pool + total:
                 self.regions = [region for region in self.regions if region not in free]
                 if self.extend(wanted):
-                    found = self.find(wanted)
-        return found
+                    result = self.find(wanted)
+        return result
 
     def find(self, wanted):
         free = [

@@ -92,14 +92,14 @@ class Allocator:
     # free blocks
 
     def free_blocks(self, pool, stream, large):
-        found = [
+        result = [
             (b.size, s.number if self.by_age else 0, b.address, s, b)
             for s in self.segments
             if (s.pool, s.stream, s.large) == (pool, stream, large)
             for b in s.blocks
             if b.state == "free"
         ]
-        return [(s, b) for *_, s, b in sorted(found, key=lambda row: row[:3])]
+        return [(s, b) for *_, s, b in sorted(result, key=lambda row: row[:3])]
 
     @staticmethod
     def extent(segment, block):
@@ -209,10 +209,10 @@ class Allocator:
         page = self.page(large)
         mine = [s for s in self.segments if s.expandable]
         mine = [s for s in mine if (s.pool, s.stream, s.large) == (pool, stream, large)]
-        found = None
+        result = None
         for s in sorted(mine, key=lambda s: s.base):
             for place, block in enumerate(s.blocks):
-                if found or block.state != "unmapped":
+                if result or block.state != "unmapped":
                     continue
                 first = place - (place > 0 and s.blocks[place - 1].state == "free")
                 room = 0
@@ -221,14 +221,14 @@ class Allocator:
                         break
                     room += b.size
                 if room >= size:
-                    found = s, s.blocks[first]
-        if not found:
+                    result = s, s.blocks[first]
+        if not result:
             length = max(-(-(self.device + self.device // 8) // page), 1) * page
             s = self.new_segment(pool, stream, large, length, expandable=True)
             if s is None:
                 return None
-            found = s, s.blocks[0]
-        s, block = found
+            result = s, s.blocks[0]
+        s, block = result
         while block.state == "unmapped" or block.size < size:
             if block.state == "unmapped":
                 hole, wanted = block, min(block.size, size)
@@ -345,19 +345,19 @@ class Allocator:
         if self.threshold is not None:
             self.searches[pool, large] = self.searches.get((pool, large), 0) + 1
         where = pool, stream, large, size
-        found = self.find(*where)
-        if found is None:
+        result = self.find(*where)
+        if result is None:
             if self.threshold is not None:
                 self.collect()
-            found = self.take(*where)
-            if found is None and self.split_limit is not None and self.release_available(*where):
-                found = self.take(*where)
-            if found is None and not self.captures and (pool == 0 or not self.captured):
+            result = self.take(*where)
+            if result is None and self.split_limit is not None and self.release_available(*where):
+                result = self.take(*where)
+            if result is None and not self.captures and (pool == 0 or not self.captured):
                 self.release_cached()
-                found = self.take(*where)
-        if found is None or found == "thrown":
+                result = self.take(*where)
+        if result is None or result == "thrown":
             return None
-        segment, block = found
+        segment, block = result
         rest = block.size - size
         if not large or self.s.expandable_segments:
             splits = rest >= 512

@@ -69,14 +69,14 @@ class Reference:
 
     def _schedule(self) -> dict[int, int]:
         """The place of each scheduled instruction in its computation."""
-        found = {}
+        result = {}
         for key, sequence in self.module.schedule.sequences.items():
             computation = self.computation_of.get(key)
             for place, number in enumerate(sequence.instruction_ids):
                 row = self.row_of.get((computation, number)) if computation is not None else None
                 if row is not None:
-                    found[row] = place
-        return found
+                    result[row] = place
+        return result
 
     def _flattened(self) -> dict[int, int]:
         """The place of each instruction that runs, in the order of the whole program."""
@@ -195,7 +195,7 @@ class Reference:
         return "non-fusion elementwise" if opcode in _PER_ELEMENT else opcode
 
     def _operands(self) -> Rows:
-        found = []
+        result = []
         for row, computation, one in self.instructions:
             for numbers, is_control in (
                 (one.operand_ids, False), (one.control_predecessor_ids, True)
@@ -204,38 +204,38 @@ class Reference:
                     operand = self.row_of.get((computation, number))
                     self.losses["hlo_reference"] += operand is None
                     if operand is not None:
-                        found.append({
+                        result.append({
                             "instruction_id": row, "place": place, "operand_id": operand,
                             "is_control": is_control,
                         })  # fmt: skip
-        return found
+        return result
 
     def _calls(self) -> Rows:
-        found = []
+        result = []
         for row, _, one in self.instructions:
             for place, number in enumerate(one.called_computation_ids):
                 called = self.computation_of.get(number)
                 self.losses["hlo_reference"] += called is None
                 if called is not None:
-                    found.append({
+                    result.append({
                         "instruction_id": row, "place": place, "computation_id": called,
                     })  # fmt: skip
-        return found
+        return result
 
     def _stack(self, number: int) -> list[tuple[str, str, int]]:
         """Function, file and line of the frames of a stack, innermost first."""
-        index, found, steps = self.module.stack_frame_index, [], 0
+        index, result, steps = self.module.stack_frame_index, [], 0
         while 0 < number <= len(index.stack_frames) and steps < 1000:
             frame, steps = index.stack_frames[number - 1], steps + 1
             if 0 < frame.file_location_id <= len(index.file_locations):
                 place = index.file_locations[frame.file_location_id - 1]
-                found.append((
+                result.append((
                     _named(index.function_names, place.function_name_id),
                     _named(index.file_names, place.file_name_id),
                     place.line,
                 ))  # fmt: skip
             number = frame.parent_frame_id
-        return found
+        return result
 
     def _frames(self) -> Rows:
         count = len(self.module.stack_frame_index.stack_frames)

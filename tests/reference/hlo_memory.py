@@ -45,26 +45,26 @@ def _clipped(size: int) -> int:
 
 def _allocations(assignment: Any) -> list[Any]:
     """By number; of several with one number the last."""
-    found = {one.index: one for one in assignment.buffer_allocations}
-    return [found[number] for number in sorted(found)]
+    result = {one.index: one for one in assignment.buffer_allocations}
+    return [result[number] for number in sorted(result)]
 
 
 def _sizes(assignment: Any) -> dict[str, int]:
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for one in _allocations(assignment):
         size, kind = _clipped(one.size), _kind(one)
         if one.color == HOST:
-            found["host"] += size if kind != "thread-local" else 0
+            result["host"] += size if kind != "thread-local" else 0
             continue
         name = {"parameter": "argument", "thread-local": "thread_local"}.get(kind, kind)
         if kind != "output":
-            found[name] += size
+            result[name] += size
         if one.maybe_live_out:
-            found["output"] += size
+            result["output"] += size
         if kind == "parameter" and one.is_parameter_aliased_with_output:
-            found["alias"] += size
+            result["alias"] += size
     names = "argument output alias temporary constant thread_local host".split()
-    return {f"{name}_bytes": _clipped(found[name]) for name in names}
+    return {f"{name}_bytes": _clipped(result[name]) for name in names}
 
 
 def _buffers(program: Reference, values: dict[int, Any]) -> Rows:
@@ -153,7 +153,7 @@ class Replayed:
 
 def replay(events: Any, size: dict[int, int]) -> Replayed:
     """Go through the events; values without a ``size`` have no place."""
-    found, above = Replayed(), dict[int, int]()
+    result, above = Replayed(), dict[int, int]()
     users: Counter[int] = Counter()
     total = peak = 0
 
@@ -166,28 +166,28 @@ def replay(events: Any, size: dict[int, int]) -> Replayed:
         number, other = event.buffer_id, event.share_with_canonical_id
         root = piece(number)
         if number not in size or event.kind not in KINDS or (event.kind == 2 and other not in size):
-            found.strange += 1
+            result.strange += 1
         elif event.kind == 1 and users[root]:
             users[root] -= 1
             total -= 0 if users[root] else size[root]
-            found.spans.setdefault(number, [at, at])[1] = at
+            result.spans.setdefault(number, [at, at])[1] = at
         elif event.kind == 2 or (event.kind == 0 and not users[root]):
             root = piece(other) if event.kind == 2 else number
             above[number] = root
             users[root] += 1
             total += size[root] if users[root] == 1 else 0
-            found.spans[number] = [at, len(events)]
+            result.spans[number] = [at, len(events)]
         else:
-            found.strange += 1
-        found.live.append(total)
+            result.strange += 1
+        result.live.append(total)
         if total > peak:
             peak = total
             newest: dict[int, tuple[int, int]] = {}
-            for value, (begin, end) in found.spans.items():
+            for value, (begin, end) in result.spans.items():
                 if end == len(events) and users[piece(value)]:
                     newest[piece(value)] = max(newest.get(piece(value), (-1, -1)), (begin, value))
-            found.at_peak = [value for _, value in newest.values()]
-    return found
+            result.at_peak = [value for _, value in newest.values()]
+    return result
 
 
 def _events(program: Reference, values: dict[int, Any]) -> Rows:
@@ -216,7 +216,7 @@ def _events(program: Reference, values: dict[int, Any]) -> Rows:
 def _heaps(program: Reference, buffers: Rows) -> list[tuple[Any, Replayed]]:
     """The heaps of temporaries in main memory."""
     row_of = {row["native_id"]: row for row in buffers}
-    found = []
+    result = []
     for trace in program.proto.buffer_assignment.heap_simulator_traces:
         first = next((e.buffer_id for e in trace.events if e.buffer_id in row_of), None)
         if first is None:
@@ -225,8 +225,8 @@ def _heaps(program: Reference, buffers: Rows) -> list[tuple[Any, Replayed]]:
             continue
         most = MOST_BYTES // max(len(trace.events), 1)
         size = {number: min(row["bytes"], most) for number, row in row_of.items()}
-        found.append((trace, replay(trace.events, size)))
-    return found
+        result.append((trace, replay(trace.events, size)))
+    return result
 
 
 def _lasting(program: Reference, buffers: Rows, heaps: list[tuple[Any, Replayed]]) -> Rows:

@@ -119,12 +119,12 @@ class Trace:
         A kernel's device is ``args.device``, and without it the pid, which Kineto makes the same.
         Where the pid differs, another process' trace was merged: its device 0 is another one.
         """
-        found = defaultdict(list)
+        result = defaultdict(list)
         for event in self.events:
             if _is_work(event):
                 pid = event.thread[0]
-                found[pid, str(event.args.get("device", pid))].append(event)
-        return dict(found)
+                result[pid, str(event.args.get("device", pid))].append(event)
+        return dict(result)
 
     def devices(self) -> dict[tuple[str, str], DeviceWork]:
         """How long each device was busy, by (pid, device)."""
@@ -132,19 +132,19 @@ class Trace:
 
     def kernels(self) -> dict[str, tuple[int, int]]:
         """How often each kernel ran, and for how long in all, over all devices."""
-        found: dict[str, tuple[int, int]] = {}
+        result: dict[str, tuple[int, int]] = {}
         for event in (event for events in self.work().values() for event in events):
             if event.category.lower() not in _NOT_KERNELS:
-                count, total = found.get(event.name, (0, 0))
-                found[event.name] = count + 1, total + event.end_ps - event.start_ps
-        return found
+                count, total = result.get(event.name, (0, 0))
+                result[event.name] = count + 1, total + event.end_ps - event.start_ps
+        return result
 
     def ops(self) -> dict[str, tuple[int, int, int]]:
         """Of each op of the host: how often it ran, its total and its self time.
 
         The self time is that without the ops directly in it, on its own thread.
         """
-        found: dict[str, tuple[int, int, int]] = {}
+        result: dict[str, tuple[int, int, int]] = {}
         for own in _by_thread(event for event in self.events if _is_op(event)).values():
             open_ops: list[Event] = []
             self_ps = {id(op): op.end_ps - op.start_ps for op in own}
@@ -155,10 +155,10 @@ class Trace:
                     self_ps[id(open_ops[-1])] -= op.end_ps - op.start_ps
                 open_ops.append(op)
             for op in own:
-                count, total, alone = found.get(op.name, (0, 0, 0))
+                count, total, alone = result.get(op.name, (0, 0, 0))
                 length = op.end_ps - op.start_ps
-                found[op.name] = count + 1, total + length, alone + self_ps[id(op)]
-        return found
+                result[op.name] = count + 1, total + length, alone + self_ps[id(op)]
+        return result
 
     def steps(self) -> list[Step]:
         """The steps that the program marked, in order of time.
@@ -193,21 +193,23 @@ def union(spans: list[tuple[int, int]]) -> int:
 def _records(text: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The records of a trace, those that are whole, and what stands beside them."""
     try:
-        found = json.loads(text, parse_float=Decimal)
+        result = json.loads(text, parse_float=Decimal)
     except ValueError:
-        found = {}
+        result = {}
         base = re.search(r'"baseTimeNanoseconds": *(\d+)', text)
         if base:
-            found["baseTimeNanoseconds"] = int(base[1])
-        found["traceEvents"] = _whole(text, text.index("[", max(text.find('"traceEvents"'), 0)) + 1)
-    if isinstance(found, list):
-        found = {"traceEvents": found}
-    return [record for record in found["traceEvents"] if isinstance(record, dict)], found
+            result["baseTimeNanoseconds"] = int(base[1])
+        result["traceEvents"] = _whole(
+            text, text.index("[", max(text.find('"traceEvents"'), 0)) + 1
+        )
+    if isinstance(result, list):
+        result = {"traceEvents": result}
+    return [record for record in result["traceEvents"] if isinstance(record, dict)], result
 
 
 def _whole(text: str, place: int) -> list[dict[str, Any]]:
     decoder = json.JSONDecoder(parse_float=Decimal)
-    found = []
+    result = []
     while True:
         place = next(
             (at for at in range(place, len(text)) if text[at] not in " \t\r\n,"), len(text)
@@ -215,8 +217,8 @@ def _whole(text: str, place: int) -> list[dict[str, Any]]:
         try:
             record, place = decoder.raw_decode(text, place)
         except ValueError:
-            return found
-        found.append(record)
+            return result
+        result.append(record)
 
 
 def _ps(value: Any) -> int | None:
@@ -231,7 +233,7 @@ def _ps(value: Any) -> int | None:
 
 def _events(records: list[dict[str, Any]]) -> list[Event]:
     """Complete events, and begins with the end that belongs to them; in order of time."""
-    found = []
+    result = []
     begun: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = defaultdict(list)
     timed = []
     for record in records:
@@ -242,13 +244,13 @@ def _events(records: list[dict[str, Any]]) -> list[Event]:
         thread = str(record.get("pid", "")), str(record.get("tid", ""))
         if record["ph"] == "X":
             end = start + max(_ps(record.get("dur")) or 0, 0)
-            found.append(_event(record, thread, start, end))
+            result.append(_event(record, thread, start, end))
         elif record["ph"] == "B":
             begun[thread].append((start, record))
         elif begun[thread]:
             start_of, record_of = begun[thread].pop()
-            found.append(_event(record_of, thread, start_of, start))
-    return sorted(found, key=lambda event: (event.start_ps, -event.end_ps))
+            result.append(_event(record_of, thread, start_of, start))
+    return sorted(result, key=lambda event: (event.start_ps, -event.end_ps))
 
 
 def _event(record: dict[str, Any], thread: tuple[str, str], start: int, end: int) -> Event:
@@ -304,31 +306,31 @@ def _communicates(event: Event) -> bool:
 
 def _direction(event: Event) -> str:
     """Such as HtoD, from the name or from what ROCm says beside it; empty where neither says it."""
-    found = _DIRECTION.search(event.name) or _DIRECTION.search(str(event.args.get("kind", "")))
-    return found[0] if found else ""
+    result = _DIRECTION.search(event.name) or _DIRECTION.search(str(event.args.get("kind", "")))
+    return result[0] if result else ""
 
 
 def _by_thread(events: Any) -> dict[tuple[str, str], list[Event]]:
-    found = defaultdict(list)
+    result = defaultdict(list)
     for event in events:
-        found[event.thread].append(event)
-    return found
+        result[event.thread].append(event)
+    return result
 
 
 def _by_hand(host: list[Event]) -> list[Event]:
     """Annotations of the program itself: around ops, outermost, of one name more than once."""
     ops = _by_thread(event for event in host if _is_op(event))
-    found = []
+    result = []
     for own in _by_thread(event for event in host if event.category == "user_annotation").values():
         candidates = [event for event in own if not _LIBRARY.fullmatch(event.name)]
-        found += [
+        result += [
             event
             for event in candidates
             if any(event.holds(op) for op in ops.get(event.thread, []))
             and not any(other.holds(event) for other in candidates)
         ]
-    names = [(event.name, event.thread) for event in found]
-    return [event for event in found if names.count((event.name, event.thread)) > 1]
+    names = [(event.name, event.thread) for event in result]
+    return [event for event in result if names.count((event.name, event.thread)) > 1]
 
 
 def _is_cut_off(marks: list[Event], host: list[Event]) -> bool:
@@ -350,8 +352,8 @@ def _names_in(mark: Event, host: list[Event]) -> set[str]:
 
 
 def _number(mark: Event) -> int | None:
-    found = _STEP.fullmatch(mark.name)
-    if found:
-        return int(found[1])
+    result = _STEP.fullmatch(mark.name)
+    if result:
+        return int(result[1])
     number = mark.args.get("step_num")
     return None if number is None else int(number)

@@ -27,8 +27,8 @@ def size_of(row):
 
 
 def requested_of(row):
-    asked, size = row.get("requested_bytes") or 0, size_of(row)
-    return asked if 0 < asked <= size else size
+    request, size = row.get("requested_bytes") or 0, size_of(row)
+    return request if 0 < request <= size else size
 
 
 def spelled(shape):
@@ -40,7 +40,7 @@ def spelled(shape):
 
 def buffers(rows):
     """Every buffer that can be followed, in order of its beginning."""
-    found, live = [], {}
+    result, live = [], {}
     for number, row in enumerate(rows):
         allocator = row.get("allocator") or ""
         key = ("id", row["allocation_id"]) if row.get("allocation_id") is not None else None
@@ -64,8 +64,8 @@ def buffers(rows):
                 (allocator, *names, shape, None if shape else requested_of(row)),
             )
             live[allocator, key] = one
-            found.append(one)
-    return found
+            result.append(one)
+    return result
 
 
 def lives_at(one, row):
@@ -73,10 +73,10 @@ def lives_at(one, row):
     return one.begin < row and (one.end is None or one.end >= row)
 
 
-def live_bytes(found, allocator, marks):
+def live_bytes(result, allocator, marks):
     """Per signature, the bytes asked for that live just before each of the rows ``marks``."""
     series = defaultdict(lambda: [0] * len(marks))
-    for one in found:
+    for one in result:
         if one.allocator != allocator:
             continue
         for place, mark in enumerate(marks):
@@ -87,7 +87,7 @@ def live_bytes(found, allocator, marks):
 
 def in_use(rows, allocator):
     """Memory in use after each row: as the allocator reported last, else the live buffers."""
-    found = buffers(rows)
+    result = buffers(rows)
     reports = any(
         row.get("in_use_bytes") is not None and (row.get("allocator") or "") == allocator
         for row in rows
@@ -100,7 +100,7 @@ def in_use(rows, allocator):
         else:
             last = sum(
                 one.allocated
-                for one in found
+                for one in result
                 if one.allocator == allocator and lives_at(one, number + 1)
             )
         used.append(last)
@@ -141,21 +141,21 @@ def holes(spans, touched):
 
 def fragmentation(rows, allocator):
     """Per row: free bytes, largest hole, holes; and the rows of allocations that were forced."""
-    found = [
+    result = [
         one
         for one in buffers(rows)
         if one.allocator == allocator and one.address is not None and one.allocated > 0
     ]
     course, forced = [], []
     for number in range(len(rows)):
-        for one in found:
+        for one in result:
             if one.begin != number:
                 continue
-            before = [(o.address, o.allocated) for o in found if o.begin < number]
+            before = [(o.address, o.allocated) for o in result if o.begin < number]
             # What the new buffer replaces under its own key is gone already.
             live = [
                 (o.address, o.allocated)
-                for o in found
+                for o in result
                 if o.begin < number and (o.end is None or o.end > number)
             ]
             pieces = holes(live, before)
@@ -163,8 +163,8 @@ def fragmentation(rows, allocator):
             new = len(set(range(one.address, one.address + one.allocated)) - old)
             if new and max(pieces, default=0) < one.requested <= sum(pieces):
                 forced.append((number, new, sum(pieces), max(pieces, default=0)))
-        touched = [(o.address, o.allocated) for o in found if o.begin <= number]
-        live = [(o.address, o.allocated) for o in found if lives_at(o, number + 1)]
+        touched = [(o.address, o.allocated) for o in result if o.begin <= number]
+        live = [(o.address, o.allocated) for o in result if lives_at(o, number + 1)]
         pieces = holes(live, touched)
         course.append((sum(pieces), max(pieces, default=0), len(pieces)))
     return course, forced
@@ -172,17 +172,17 @@ def fragmentation(rows, allocator):
 
 def churn(rows, starts, short):
     """Per signature: allocations, bytes, freed in their step, short-lived, most at once."""
-    found = defaultdict(lambda: [0, 0, 0, 0, 0])
+    result = defaultdict(lambda: [0, 0, 0, 0, 0])
 
     def step(row):
         return sum(start <= row for start in starts)
 
     everything = buffers(rows)
     for one in everything:
-        found[one.signature]  # one from before the profile is told of, but not counted
+        result[one.signature]  # one from before the profile is told of, but not counted
     everything = [one for one in everything if not rows[one.begin].get("is_before")]
     for one in everything:
-        row = found[one.signature]
+        row = result[one.signature]
         row[0] += 1
         row[1] += one.allocated
         if one.end is not None:
@@ -197,9 +197,9 @@ def churn(rows, starts, short):
             shape = spelled(row.get("shape") or "")
             names = tuple(row.get(name) or "" for name in ("op", "region_type", "data_type"))
             key = (row.get("allocator") or "", *names, shape, None if shape else requested_of(row))
-            found[key][0] += not row.get("is_before")
-            found[key][1] += 0 if row.get("is_before") else size_of(row)
-    return {key: tuple(row) for key, row in found.items()}
+            result[key][0] += not row.get("is_before")
+            result[key][1] += 0 if row.get("is_before") else size_of(row)
+    return {key: tuple(row) for key, row in result.items()}
 
 
 def peak_without(rows, allocator, shrunk, *, numerator=1, denominator=1, which="all", starts=()):
@@ -218,7 +218,7 @@ def peak_without(rows, allocator, shrunk, *, numerator=1, denominator=1, which="
         row.get("in_use_bytes") is not None and (row.get("allocator") or "") == allocator
         for row in rows
     )
-    found = [one for one in buffers(rows) if one.allocator == allocator]
+    result = [one for one in buffers(rows) if one.allocator == allocator]
     best = 0
     for number, row in enumerate(rows):
         if (row.get("allocator") or "") != allocator:
@@ -227,7 +227,7 @@ def peak_without(rows, allocator, shrunk, *, numerator=1, denominator=1, which="
             continue
         live = [
             one.allocated
-            for one in found
+            for one in result
             if one.signature in shrunk
             and lives_at(one, number + 1)
             and (which != "of the step" or is_new(one, number))

@@ -144,16 +144,16 @@ def allocator_profile(
     active, unmapped = _active_at_peak(timeline, peak, peak_time, peak_step)
     special = _special_allocations(unmapped, peak.stackReservedBytes, peak_step)
 
-    rows, kept = _rows(active, special)
+    rows, chosen = _rows(active, special)
     sampled = _sample(timeline, max_snapshots)
     if version == 0:  # Every snapshot is there, and rows have its number among all.
-        numbers = [timeline.index(snapshot) for snapshot in kept]
+        numbers = [timeline.index(snapshot) for snapshot in chosen]
         for row in rows:
             if row["specialIndex"] < 0:
                 row["snapshotIndex"] = numbers[row["snapshotIndex"]]
-        kept, sampled = timeline, []
+        chosen, sampled = timeline, []
     return {
-        "memoryProfileSnapshots": [_json(asdict(snapshot)) for snapshot in kept],
+        "memoryProfileSnapshots": [_json(asdict(snapshot)) for snapshot in chosen],
         "profileSummary": _json(
             {
                 "peakBytesUsageLifetime": lifetime_peak,
@@ -178,13 +178,13 @@ def _rows(
     candidates += [(activity, number) for number, activity in enumerate(special)]
     candidates.sort(key=lambda candidate: candidate[0].row_key)
     rows: list[dict[str, int]] = []
-    kept: list[Snapshot] = []
+    chosen: list[Snapshot] = []
     for _, equal in groupby(candidates, key=lambda candidate: candidate[0].row_key):
         origins = [origin for _, origin in equal]
         first = origins[0]
         if isinstance(first, Snapshot):
-            index, special_index = len(kept), -1
-            kept.append(first)
+            index, special_index = len(chosen), -1
+            chosen.append(first)
         else:
             index, special_index = -first - 1, first
         rows.append(
@@ -194,7 +194,7 @@ def _rows(
                 "numOccurrences": len(origins),
             }
         )
-    return rows, kept
+    return rows, chosen
 
 
 def _fill_steps(timeline: list[Snapshot]) -> None:

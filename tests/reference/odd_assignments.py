@@ -145,11 +145,11 @@ class _Maker:
 
     def _paths(self, shape: Any) -> list[list[int]]:
         """Some places within a shape."""
-        found: list[list[int]] = [[]]
+        result: list[list[int]] = [[]]
         for number, part in enumerate(shape.tuple_shapes):
             if self._chance.random() < 0.6:
-                found.extend([number, *path] for path in self._paths(part))
-        return found
+                result.extend([number, *path] for path in self._paths(part))
+        return result
 
     def _events(self, numbers: list[int]) -> list[tuple[int, ...]]:
         """A heap in which each value is there once, alone or in the memory of another."""

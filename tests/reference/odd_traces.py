@@ -264,10 +264,10 @@ class _Maker:
     def _run(self, pid: int | str, tid: int, name: str, start: int, took: int, alone: int) -> None:
         category = "Operator" if self.truth.flavour == "old" else "cpu_op"
         self._add(pid, tid, name, category, start, took, {"External id": 1})
-        found = self.ops[name]
-        found[0] += 1
-        found[1] += took * _PS_PER_NS
-        found[2] += alone * _PS_PER_NS
+        result = self.ops[name]
+        result[0] += 1
+        result[1] += took * _PS_PER_NS
+        result[2] += alone * _PS_PER_NS
 
     def _python(self, pid: int, tid: int, begin: int, ticks: int) -> None:
         took = ticks * self.tick_ns
@@ -331,16 +331,16 @@ class _Maker:
         return [begin, {"ph": "E", **thread, "ts": record["ts"] + record["dur"]}]
 
     def _written(self, record: dict[str, Any]) -> dict[str, Any]:
-        found = dict(record)
-        found["ts"] = found.pop("raw_ts", None) or self._time(record["ts"])
-        if "dur" in found:
-            found["dur"] = self._time(record["dur"])
+        result = dict(record)
+        result["ts"] = result.pop("raw_ts", None) or self._time(record["ts"])
+        if "dur" in result:
+            result["dur"] = self._time(record["dur"])
         if record.get("dur") == 0 and self.draw.random() < 0.5:
             # Nothing says how long: as good as no time.
-            del found["dur"]
+            del result["dur"]
         if self.has("text_ids"):
-            found |= {key: str(found[key]) for key in ("pid", "tid")}
-        return found
+            result |= {key: str(result[key]) for key in ("pid", "tid")}
+        return result
 
     def _time(self, ns: int) -> str:
         """Microseconds: a number that stands between signs until the JSON is made, or a text."""

@@ -6,20 +6,20 @@ from peakline.graph.releases import Release
 class PlainWalk:
     """Takes the times from ``found`` (a `peakline.graph.releases.Releases`), nothing else."""
 
-    def __init__(self, runs, graph, found):
-        self.graph, self.at = graph, found
+    def __init__(self, runs, graph, result):
+        self.graph, self.at = graph, result
         self.label = runs.names("label").to_list()
-        self.order = sorted(range(runs.rows), key=lambda run: (found.done[run], found.start[run]))
+        self.order = sorted(range(runs.rows), key=lambda run: (result.done[run], result.start[run]))
         self.seen = set()
 
     def chain(self):
         at = self.at
         last = max(self.order, key=lambda run: (at.end[run], at.start[run], -run))
-        found, chain = Release(last, "start", ""), []
-        while found is not None:
-            self.seen.add(found.run)
-            chain.append(found)
-            found = self.before(found.run)
+        result, chain = Release(last, "start", ""), []
+        while result is not None:
+            self.seen.add(result.run)
+            chain.append(result)
+            result = self.before(result.run)
         return chain
 
     def before(self, run):

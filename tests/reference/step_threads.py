@@ -31,24 +31,24 @@ def read_thread(
     is_program: Callable[[str], bool],
 ) -> list[Read]:
     """``events`` (name, begin, end) of one thread, nested, by begin, then longest first."""
-    found: dict[int, Read] = {}
+    result: dict[int, Read] = {}
     stack: list[int] = []
     for place, (name, begin, end) in enumerate(events):
         while stack and events[stack[-1]][2] <= begin:
             stack.pop()
-        if stack and stack[-1] in found:
-            found[stack[-1]].own_ps -= end - begin
+        if stack and stack[-1] in result:
+            result[stack[-1]].own_ps -= end - begin
         step = next((n for n, (a, b) in enumerate(steps) if a <= begin < b), -1)
         if step >= 0:
-            inside = [one for one in stack if one in found]
+            inside = [one for one in stack if one in result]
             # What holds it counts only while nothing between them is outside of the steps.
             above = inside[-1] if inside and inside[-1] == stack[-1] else -1
             frame, call = -1, place
             if is_program(name):
                 frame, call = place, -1
             elif above >= 0:
-                frame = found[above].frame
-                call = place if above == frame else found[above].call
-            found[place] = Read(place, end - begin, step, frame, call, above)
+                frame = result[above].frame
+                call = place if above == frame else result[above].call
+            result[place] = Read(place, end - begin, step, frame, call, above)
         stack.append(place)
-    return list(found.values())
+    return list(result.values())

@@ -48,7 +48,7 @@ def assign_by_overlap(plane: Plane, names: dict[int, str]) -> None:
 
 def _merge_steps(line: Line) -> None:
     """Join neighbours of one group and drop what has none, unless that would drop everything."""
-    kept: list[Event] = []
+    chosen: list[Event] = []
     current: Event | None = None
     ends: dict[Event, int] = {}
     for event in line.events:
@@ -58,11 +58,11 @@ def _merge_steps(line: Line) -> None:
             ends[current] = event.span.end
         else:
             current = event
-            kept.append(event)
-    if kept:
+            chosen.append(event)
+    if chosen:
         for event, end in ends.items():
             event.duration_ps = int64(end - event.span.begin)
-        line.events = kept
+        line.events = chosen
 
 
 class Cursor:

@@ -18,11 +18,11 @@ class Value:
 
 def group(values, number):
     """A value with all that share its memory, of any degree."""
-    found, waiting = [], [number]
+    result, waiting = [], [number]
     while waiting:
-        found.append(waiting.pop())
-        waiting += values[found[-1]].sharers
-    return found
+        result.append(waiting.pop())
+        waiting += values[result[-1]].sharers
+    return result
 
 
 def values_of(events, sizes):
@@ -88,4 +88,4 @@ def place(values, alignment, order):
 def best(values, alignment):
     """Offsets, size of the heap and order: the smaller of both orders, the first of equal ones."""
     tried = ((*place(values, alignment, order), order) for order in ("spatial", "temporal"))
-    return min(tried, key=lambda found: found[1])
+    return min(tried, key=lambda result: result[1])

@@ -72,7 +72,7 @@ def _base_ns(space: Any) -> int:
 
 def host_events(space: Any) -> list[Event]:
     """Every event of the host's threads, in order of time, the longest of equal starts first."""
-    found = []
+    result = []
     base = _base_ns(space)
     for plane in space.planes:
         if not plane.name.startswith("/host:CPU"):
@@ -83,8 +83,8 @@ def host_events(space: Any) -> list[Event]:
                 start = (base + line.timestamp_ns) * 1000 + event.offset_ps
                 stats = {names[stat.metadata_id]: _value(stat, names) for stat in event.stats}
                 name = plane.event_metadata[event.metadata_id].name
-                found.append(Event(line.id, name, start, (start + event.duration_ps), stats))
-    return sorted(found, key=lambda event: (event.start_ps, -event.end_ps))
+                result.append(Event(line.id, name, start, (start + event.duration_ps), stats))
+    return sorted(result, key=lambda event: (event.start_ps, -event.end_ps))
 
 
 def _value(stat: Any, names: dict[int, str]) -> Any:

@@ -69,7 +69,7 @@ class Recorded:
         self.profiled.append((at, size, self.plain.in_use(), self.plain.reserved()))
 
     def segments(self):
-        found = []
+        result = []
         for s in sorted(self.plain.segments, key=lambda s: s.base):
             runs = [[]]
             for block in s.blocks:
@@ -77,8 +77,8 @@ class Recorded:
                     runs.append([])
                 else:
                     runs[-1].append(block)
-            found += [self.segment(s, run) for run in runs if run]
-        return found
+            result += [self.segment(s, run) for run in runs if run]
+        return result
 
     def segment(self, s, run):
         return {

@@ -111,13 +111,13 @@ def test_it_is_what_the_rules_say(requests, chosen, percent):
 @given(PROGRAMS, CHOSEN)
 def test_every_limit_is_decided_as_by_a_replay_of_its_own(requests, chosen):
     live = int(requests.live_bytes(256).max())
-    found = scan(
+    result = scan(
         lambda limit: BfcMachine(requests, chosen, limit), len(requests), live, most_events=10**9
     )
-    assert found.is_whole
-    assert found.spans[0].high == NO_LIMIT
-    assert [span.low - MIB for span in found.spans[:-1]] == [s.high for s in found.spans[1:]]
-    for span in found.spans:
+    assert result.is_whole
+    assert result.spans[0].high == NO_LIMIT
+    assert [span.low - MIB for span in result.spans[:-1]] == [s.high for s in result.spans[1:]]
+    for span in result.spans:
         for limit in {span.low, span.high, (span.low + span.high) // 2 // MIB * MIB}:
             assert run(requests, limit, chosen)[1] == span.fails_at, limit
 
@@ -134,12 +134,12 @@ HOLED = of_events(
 
 
 def test_fitting_is_not_monotone_and_the_answer_says_so():
-    found = scan(
+    result = scan(
         lambda limit: BfcMachine(HOLED, BfcSettings(), limit), len(HOLED), MIB, most_events=10**6
     )
-    assert found.ranges() == ((7 * MIB, 7 * MIB), (9 * MIB, None))
-    assert (found.smallest, found.safe_from) == (7 * MIB, 9 * MIB)
-    assert [found.fits(n * MIB) for n in range(6, 12)] == [False, True, False, True, True, True]
+    assert result.ranges() == ((7 * MIB, 7 * MIB), (9 * MIB, None))
+    assert (result.smallest, result.safe_from) == (7 * MIB, 9 * MIB)
+    assert [result.fits(n * MIB) for n in range(6, 12)] == [False, True, False, True, True, True]
     assert [run(HOLED, n * MIB, BfcSettings())[1] < 0 for n in (6, 7, 8, 9)] == [
         False, True, False, True,
     ]  # fmt: skip
@@ -234,9 +234,9 @@ def test_a_recording_proves_itself(requests, growing, collect):
     chosen = BfcSettings(allow_growth=growing, garbage_collection=collect)
     limit = -(-2 * int(requests.live_bytes(256).max()) // MIB) * MIB
     requests, address, granted = recorded(requests, limit, chosen)
-    found = prove(requests, address, granted, limit)
-    assert found.stopped_at == -1
-    assert found.equal == found.compared == found.sizes_equal == found.allocations
+    result = prove(requests, address, granted, limit)
+    assert result.stopped_at == -1
+    assert result.equal == result.compared == result.sizes_equal == result.allocations
 
 
 @settings(max_examples=60, deadline=None)
@@ -246,11 +246,11 @@ def test_a_recording_that_lacks_events_is_replayed_by_hand_where_it_differs(requ
     rng = Random(seed)
     lost = {number for number in range(requests.size.size) if rng.random() < 0.2}
     events = [e for e in requests.events.tolist() if (e if e >= 0 else ~e) not in lost]
-    found = prove(of_events(events, requests.size), address, granted, NO_LIMIT)
+    result = prove(of_events(events, requests.size), address, granted, NO_LIMIT)
     allocated = [e for e in events if e >= 0]
-    assert found.stopped_at == -1
-    assert 0 <= found.equal <= found.compared <= found.allocations
-    placed = found.machine.placed
+    assert result.stopped_at == -1
+    assert 0 <= result.equal <= result.compared <= result.allocations
+    placed = result.machine.placed
     # It went on from where the recording says.
     assert placed[allocated].tolist() == address[allocated].tolist()
 
@@ -258,9 +258,9 @@ def test_a_recording_that_lacks_events_is_replayed_by_hand_where_it_differs(requ
 def test_an_allocator_that_is_another_is_not_proved():
     requests = random_requests(5, 200, SIZES[0], 20)
     address = np.cumsum(requests.size + 4096)
-    found = prove(requests, address, np.zeros_like(address), 2**30)
-    assert not found.is_same
-    assert found.equal < found.allocations / 2
+    result = prove(requests, address, np.zeros_like(address), 2**30)
+    assert not result.is_same
+    assert result.equal < result.allocations / 2
 
 
 def answers():
@@ -269,7 +269,7 @@ def answers():
         BfcSettings(), BfcSettings(allow_growth=False), BfcSettings(garbage_collection=True),
         BfcSettings(internal_fragmentation_fraction=0.05),
     ]  # fmt: skip
-    found = []
+    result = []
     for number, chosen in enumerate(kinds):
         requests = random_requests(number, 60, SIZES[number + 1], 12)
         live = int(requests.live_bytes(256).max())
@@ -279,9 +279,9 @@ def answers():
         )  # fmt: skip
         proof = prove(*recorded(requests, NO_LIMIT, BfcSettings()), NO_LIMIT)
         lost = prove(*recorded(requests, NO_LIMIT, BfcSettings(descending=False)), live)
-        found.append((limits, run(requests, -(-live // MIB) * MIB, chosen)[:2]))
-        found.append([(one.equal, one.learned, one.machine.in_use) for one in (proof, lost)])
-    return repr(found)
+        result.append((limits, run(requests, -(-live // MIB) * MIB, chosen)[:2]))
+        result.append([(one.equal, one.learned, one.machine.in_use) for one in (proof, lost)])
+    return repr(result)
 
 
 _UNCOMPILED = """

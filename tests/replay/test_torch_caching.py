@@ -38,18 +38,18 @@ STATES = {layout.IS_FREE: "free", layout.IS_LIVE: "live", layout.IS_AWAITING: "a
 
 def layout_of(machine):
     """As the plain model gives it."""
-    found = machine.blocks()
-    rows = [[] for _ in found.base]
+    result = machine.blocks()
+    rows = [[] for _ in result.base]
     for n, at, size, state, buffer in zip(
-        found.segment.tolist(), found.address.tolist(), found.bytes.tolist(),
-        found.state.tolist(), found.buffer.tolist(), strict=True,
+        result.segment.tolist(), result.address.tolist(), result.bytes.tolist(),
+        result.state.tolist(), result.buffer.tolist(), strict=True,
     ):  # fmt: skip
         rows[n].append((at, size, STATES[state], None if buffer < 0 else buffer))
     return [
         (base, size, large, expandable, blocks)
         for base, size, large, expandable, blocks in zip(
-            found.base.tolist(), found.size.tolist(), found.is_large.tolist(),
-            found.is_expandable.tolist(), rows, strict=True,
+            result.base.tolist(), result.size.tolist(), result.is_large.tolist(),
+            result.is_expandable.tolist(), rows, strict=True,
         )
     ]  # fmt: skip
 
@@ -328,13 +328,13 @@ def outcome(name, machine):
 
 
 def differing(name, every):
-    found = []
+    result = []
     for run in content(name, "truth.json.gz")["runs"]:
         for capacity, *recorded in run["rows"][::every]:
             made = outcome(name, replayed_of_torch_real(name, run, capacity))
             if made != recorded[:5]:
-                found.append((run["settings"], run["placement"], capacity, made, recorded[:5]))
-    return found
+                result.append((run["settings"], run["placement"], capacity, made, recorded[:5]))
+    return result
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -370,18 +370,18 @@ def test_the_default_is_pytorchs():
 
 
 def test_a_text_is_read():
-    found = CachingSettings.parse(
+    result = CachingSettings.parse(
         "max_split_size_mb:64, max_non_split_rounding_mb:40,garbage_collection_threshold:0.8,"
         "expandable_segments:True,large_segment_size_mb:32,per_process_memory_fraction:0.5,"
         "roundup_power2_divisions:[2:8,16:4,>:2],pinned_num_register_threads:4,backend:native"
     )
-    assert found.max_split_bytes == 64 * MIB
-    assert found.rounding_bytes == 40 * MIB
-    assert found.garbage_collection_threshold == 0.8
-    assert found.expandable_segments
-    assert found.large_segment_bytes == 32 * MIB
-    assert found.memory_fraction == 0.5
-    assert found.roundup_power2_divisions == (8, 8, 0, 0, 4) + (2,) * 11
+    assert result.max_split_bytes == 64 * MIB
+    assert result.rounding_bytes == 40 * MIB
+    assert result.garbage_collection_threshold == 0.8
+    assert result.expandable_segments
+    assert result.large_segment_bytes == 32 * MIB
+    assert result.memory_fraction == 0.5
+    assert result.roundup_power2_divisions == (8, 8, 0, 0, 4) + (2,) * 11
     assert CachingSettings.parse("roundup_power2_divisions:4").roundup_power2_divisions == (4,) * 16
     # Its own least is the large segment, wherever that stands.
     assert CachingSettings.parse("max_split_size_mb:12,large_segment_size_mb:11").max_split_bytes
@@ -416,7 +416,7 @@ def test_what_pytorch_does_not_know_is_named(text, message):
 
 
 def test_the_settings_of_a_snapshot_are_read():
-    found = CachingSettings.of_snapshot(
+    result = CachingSettings.of_snapshot(
         {
             "PYTORCH_CUDA_ALLOC_CONF": "large_segment_size_mb:48",
             "max_split_size": 64 * MIB,
@@ -425,7 +425,7 @@ def test_the_settings_of_a_snapshot_are_read():
             "roundup_power2_divisions": {"1": 4, "2": 0, "64": 2, "4": "x"},
         }
     )
-    assert found == CachingSettings(
+    assert result == CachingSettings(
         max_split_bytes=64 * MIB,
         roundup_power2_divisions=(4, 0, 0, 0, 0, 0, 2) + (0,) * 9,
         garbage_collection_threshold=0.5,

@@ -230,13 +230,13 @@ class TestPins:
         sequence = events, [15 * MIB, 512, 3 * MIB, 9 * MIB, 2 * MIB], [0] * 5, [0] * 5
         made = Recorded(sequence, CachingSettings())
         recording = recording_of(tmp_path, made.snapshot(), CachingSettings())
-        found = held_segments(CachingFit(recording).under(NO_LIMIT), 9)
+        result = held_segments(CachingFit(recording).under(NO_LIMIT), 9)
         # The 16 MiB of the first buffer are wholly free: nothing pins them.
-        assert [one.live_bytes for one in found] == [5 * MIB, 512]
-        assert [one.free_bytes for one in found] == [15 * MIB, 2 * MIB - 512]
-        assert [one.bytes for one in found] == [20 * MIB, 2 * MIB]
-        assert [one.blocks for one in found] == [2, 1]
-        assert [one.largest for one in found] == [2, 1]
+        assert [one.live_bytes for one in result] == [5 * MIB, 512]
+        assert [one.free_bytes for one in result] == [15 * MIB, 2 * MIB - 512]
+        assert [one.bytes for one in result] == [20 * MIB, 2 * MIB]
+        assert [one.blocks for one in result] == [2, 1]
+        assert [one.largest for one in result] == [2, 1]
         assert len(held_segments(CachingFit(recording).under(NO_LIMIT), 1)) == 1
 
     def test_the_start_can_be_looked_at(self, tmp_path):

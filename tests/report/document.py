@@ -90,15 +90,15 @@ class Document(HTMLParser):
         rows: list[list[str]] = []
         reading = False
         for tag, _, text in self.elements:
-            told = " ".join("".join(text).split())
+            result = " ".join("".join(text).split())
             if tag == "table":
                 reading = False
             if tag == "caption":
-                reading = told.startswith(caption)
+                reading = result.startswith(caption)
             elif reading and tag == "tr":
                 rows.append([])
             elif reading and tag in {"td", "th"}:
-                rows[-1].append(told)
+                rows[-1].append(result)
         return rows
 
 

@@ -33,7 +33,7 @@ def test_the_numbers_are_those_of_the_json(read, name):
             sizes = {}
             for row in allocator["peak_buffers"]:
                 sizes[row["op"]] = sizes.get(row["op"], 0) + row["bytes"]
-            sizes = {op: told for op, told in sizes.items() if op and op[0] != "("}
+            sizes = {op: result for op, result in sizes.items() if op and op[0] != "("}
             op = max(sizes, key=sizes.get)
             tiles = page.texts("dd")
             assert tiles[tiles.index(op) - 1] == f"{sizes[op] / allocator['peak_bytes']:.1%}"
@@ -298,10 +298,10 @@ def test_what_was_lost_and_could_not_be_known_is_told(made):
     rows = [alloc(None, 5, op="x"), alloc(1, 5), free(77)]
     page = made(rows, losses={"allocator_events": ("truncated", "half an event", 3)})
     assert ["truncated", "3", "half an event"] in page.table("Lost, skipped or guessed")
-    told = page.texts("li")
-    assert "How much it may take at most: no record reports what is free." in told
-    assert any("1 record without an id" in one for one in told)
-    assert any("1 deallocation freed: no allocation" in one for one in told)
+    result = page.texts("li")
+    assert "How much it may take at most: no record reports what is free." in result
+    assert any("1 record without an id" in one for one in result)
+    assert any("1 deallocation freed: no allocation" in one for one in result)
 
 
 def test_records_without_ids_have_a_peak_that_is_not_known(made):

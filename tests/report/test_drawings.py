@@ -20,10 +20,10 @@ _TIMES = {"ns": 10**3, "µs": 10**6, "ms": 10**9, "s": 10**12}
 
 def svg_of(page, begin):
     """The wide drawing whose label begins so."""
-    found = re.findall(
+    result = re.findall(
         r'<svg[^>]*class="wide"[^>]*aria-label="([^"]*)".*?</svg>', page.source, re.DOTALL
     )
-    place = next(k for k, label in enumerate(found) if label.startswith(begin))
+    place = next(k for k, label in enumerate(result) if label.startswith(begin))
     return re.findall(r'<svg[^>]*class="wide".*?</svg>', page.source, re.DOTALL)[place]
 
 
@@ -53,9 +53,9 @@ def marks(svg):
     return across, upright
 
 
-def line_through(found):
+def line_through(result):
     """The values of pixels, by the first and the last mark."""
-    (low, start), (high, end) = min(found.items()), max(found.items())
+    (low, start), (high, end) = min(result.items()), max(result.items())
     return lambda pixel: low + (pixel - start) * (high - low) / (end - start)
 
 
@@ -105,8 +105,8 @@ def test_bars_are_as_long_as_their_ops(read):
 def test_parts_of_an_icicle_are_as_wide_as_their_bytes(made):
     rows = [alloc(1, 600, op="a/x"), alloc(2, 300, op="a/y"), alloc(3, 100, op="b")]
     svg = svg_of(made([*rows, free(9)]), "Composition of the peak")
-    found = re.findall(r'd="M([\d.]+) ([\d.]+)h([\d.]+)v[^>]*><title>([^<]*)', svg)
-    widths = {text.splitlines()[0]: float(width) for _, _, width, text in found}
+    result = re.findall(r'd="M([\d.]+) ([\d.]+)h([\d.]+)v[^>]*><title>([^<]*)', svg)
+    widths = {text.splitlines()[0]: float(width) for _, _, width, text in result}
     assert widths["a"] == pytest.approx(WIDE * 0.9, abs=0.1)
     assert widths["a/x"] == pytest.approx(WIDE * 0.6, abs=0.1)
     assert widths["b"] == pytest.approx(WIDE * 0.1, abs=0.1)

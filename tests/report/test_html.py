@@ -23,14 +23,14 @@ class _Texts(HTMLParser):
 
 @given(st.text())
 def test_no_text_becomes_markup_and_none_is_lost(value):
-    found = _Texts(tag("p", value, title=value))
-    assert found.tags == ["p"]
+    result = _Texts(tag("p", value, title=value))
+    assert result.tags == ["p"]
     shown = "".join(
         one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode()
         for one in value
     )
-    assert found.told == shown
-    assert found.attrs == [{"title": shown}]
+    assert result.told == shown
+    assert result.attrs == [{"title": shown}]
 
 
 def test_what_cannot_be_printed_is_spelled_out():
@@ -50,10 +50,10 @@ def test_markup_passes_and_other_children_are_escaped():
 
 
 def test_a_long_name_keeps_its_ends():
-    told = clip("a" * 300 + "b" * 300)
-    assert len(told) == 400
-    assert (told[0], told[-1]) == ("a", "b")
-    assert "…" in told
+    result = clip("a" * 300 + "b" * 300)
+    assert len(result) == 400
+    assert (result[0], result[-1]) == ("a", "b")
+    assert "…" in result
     assert clip("short") == "short"
 
 

@@ -209,9 +209,9 @@ def test_no_session_that_is_being_made_is_taken_for_one_that_was_left(tmp_path):
         for number in range(ROUNDS):
             with repository.create_session(f"s{number}") as session:
                 session.write("vm", content(b"x"))
-    found = [Path(file.path) for one in repository.sessions() for file in one.hosts()]
-    assert len(found) == ROUNDS
-    assert not any(is_marked(file.parent) for file in found)
+    result = [Path(file.path) for one in repository.sessions() for file in one.hosts()]
+    assert len(result) == ROUNDS
+    assert not any(is_marked(file.parent) for file in result)
 
 
 def test_of_two_who_take_what_was_left_one_gets_it(tmp_path):

@@ -163,15 +163,15 @@ def test_links_that_change_all_the_time(confinement, places):
 
     swapping = threading.Thread(target=swap)
     swapping.start()
-    found = set()
+    result = set()
     try:
         for _ in range(2000):
             try:
-                found.add(content(confinement, place / "profile" / _ID / "vm.xplane.pb"))
+                result.add(content(confinement, place / "profile" / _ID / "vm.xplane.pb"))
             except (OSError, PeaklineError):
                 continue
     finally:
         stop.set()
         swapping.join()
-    assert SECRET not in found
-    assert found == {INSIDE}
+    assert SECRET not in result
+    assert result == {INSIDE}

@@ -223,10 +223,10 @@ def test_processes_that_claim_the_same_names_at_once(tmp_path):
                 process.stdin.write(f"s{number}\n")
                 process.stdin.flush()
             answers = [process.stdout.readline().strip() for process in both]
-            found = {p.name: p.read_bytes() for p in (tmp_path / PLUGIN / f"s{number}").iterdir()}
+            result = {p.name: p.read_bytes() for p in (tmp_path / PLUGIN / f"s{number}").iterdir()}
             assert sorted(answers) == ["lost", "won"]
             winner = b"pq"[answers.index("won")].to_bytes()
-            assert found == {"a.xplane.pb": winner, "b.xplane.pb": winner}
+            assert result == {"a.xplane.pb": winner, "b.xplane.pb": winner}
         for process in both:
             process.stdin.close()
             process.wait(HANG_S)

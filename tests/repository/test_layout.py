@@ -169,20 +169,20 @@ def test_runs_are_not_looked_for_in_installed_programs(tmp_path):
 
 
 def test_that_the_newest_was_chosen_is_told(tmp_path):
-    told = []
+    result = []
 
     def newest(session, count):
-        told.append((session.name, count))
+        result.append((session.name, count))
 
     path = logdir(tmp_path, f"{OLD}/vm.xplane.pb")
     resolve_hosts(path, newest=newest)
     logdir(tmp_path, f"{NEW}/a.xplane.pb", f"{NEW}/b.xplane.pb")
     resolve_hosts(path, OLD, newest=newest)
     resolve_hosts(str(tmp_path / "plugins/profile" / NEW), newest=newest)
-    assert told == []
+    assert result == []
     resolve_hosts(path, newest=newest)
     resolve_hosts(path, host="a", newest=newest)
-    assert told == [(NEW, 2), (NEW, 2)]
+    assert result == [(NEW, 2), (NEW, 2)]
 
 
 def test_a_file_url_is_a_path(tmp_path):

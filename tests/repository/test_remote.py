@@ -43,8 +43,8 @@ class Place:
             self.system.pipe_file(f"{self.path}/{name}", content)
 
     def files(self):
-        found = (name.partition("/log/")[2] for name in self.system.find(self.path))
-        return sorted(name for name in found if name)  # s3fs names an empty place itself
+        result = (name.partition("/log/")[2] for name in self.system.find(self.path))
+        return sorted(name for name in result if name)  # s3fs names an empty place itself
 
     def repository(self):
         return Repository(self.url, **self.options)
@@ -104,8 +104,8 @@ def place(request):
     yield Place("s3://bucket/log", options, requests)
 
 
-def names(found):
-    return [item.name for item in found]
+def names(result):
+    return [item.name for item in result]
 
 
 def test_sessions_hosts_and_files(place):
@@ -115,11 +115,11 @@ def test_sessions_hosts_and_files(place):
     for url in (place.url, f"{place.url}/", f"{place.url}/{PLUGIN}"):
         repository = Repository(url, **place.options)
         assert repository.root == f"{place.url}/{PLUGIN}"
-        found = repository.sessions()
-        assert names(found) == [NEW, OLD]
-        assert found[0].path == f"{place.url}/{PLUGIN}/{NEW}"
-    assert [file.host for file in found[0].hosts()] == ["b_1"]
-    assert found[0].host("b:1").path == f"{place.url}/{PLUGIN}/{NEW}/b_1.profile"
+        result = repository.sessions()
+        assert names(result) == [NEW, OLD]
+        assert result[0].path == f"{place.url}/{PLUGIN}/{NEW}"
+    assert [file.host for file in result[0].hosts()] == ["b_1"]
+    assert result[0].host("b:1").path == f"{place.url}/{PLUGIN}/{NEW}/b_1.profile"
     (file,) = repository.session(OLD).hosts()
     assert file.path.endswith("/a.xplane.pb")
     with pytest.raises(NotFoundError, match=f"there is: {NEW}, {OLD}"):
@@ -136,9 +136,9 @@ def test_sizes_and_times_come_from_the_listing(place):
     hosts = session.hosts()
     if place.requests:
         place.requests.since()
-    found = extent_of(hosts)
-    assert found.bytes == 8
-    assert before <= found.modified <= time.time() + 1
+    result = extent_of(hosts)
+    assert result.bytes == 8
+    assert before <= result.modified <= time.time() + 1
     if place.requests:
         assert place.requests.since() == []
 
@@ -173,10 +173,10 @@ def test_nested_runs(place):
 def test_names_that_are_no_dates_are_ordered_by_time(place):
     for name in ("b", "c", "a"):
         place.put(f"{PLUGIN}/{name}/vm.xplane.pb")
-    found = place.repository().sessions()
-    assert sorted(names(found)) == ["a", "b", "c"]
+    result = place.repository().sessions()
+    assert sorted(names(result)) == ["a", "b", "c"]
     if place.requests is None:  # moto's clock has seconds
-        assert names(found) == ["a", "c", "b"]
+        assert names(result) == ["a", "c", "b"]
 
 
 @on_s3
@@ -202,10 +202,10 @@ def test_one_listing_tells_of_all_sessions_and_hosts(place):
     keys = [f"{root}/s{session}/h{host}.xplane.pb" for session in range(20) for host in range(8)]
     place.system.pipe(dict.fromkeys(keys, b"x"))
     place.requests.since()
-    found = place.repository().sessions()
-    stamps = {file.stamp() for session in found for file in session.hosts()}
-    assert (len(found), len(stamps)) == (20, 160)
-    assert [session.stamp() for session in found]
+    result = place.repository().sessions()
+    stamps = {file.stamp() for session in result for file in session.hosts()}
+    assert (len(result), len(stamps)) == (20, 160)
+    assert [session.stamp() for session in result]
     assert len(place.requests.since()) <= 4
     assert len(place.repository().session("s3").hosts()) == 8
     assert len(place.requests.since()) <= 4
@@ -217,7 +217,7 @@ def test_a_new_session(place):
         with pytest.raises(ExistsError, match="is being written at this moment"):
             place.repository().create_session("s")
         file = session.write("a:1", lambda stream: stream.write(b"abc"))
-        assert [found.host for found in place.repository().session("s").hosts()] == ["a_1"]
+        assert [result.host for result in place.repository().session("s").hosts()] == ["a_1"]
     assert file.path == f"{place.url}/{PLUGIN}/s/a_1.xplane.pb"
     assert file.stamp() == place.repository().session("s").host("a_1").stamp()
     assert place.files() == [f"{PLUGIN}/s/a_1.xplane.pb"]

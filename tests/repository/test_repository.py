@@ -21,14 +21,14 @@ def open_place():
     place = Path(tempfile.mkdtemp())
     place.chmod(0o755)
     yield place
-    for found in place.rglob("*"):
-        if found.is_dir() and not found.is_symlink():
-            found.chmod(0o755)
+    for result in place.rglob("*"):
+        if result.is_dir() and not result.is_symlink():
+            result.chmod(0o755)
     shutil.rmtree(place)
 
 
-def names(found):
-    return [item.name for item in found]
+def names(result):
+    return [item.name for item in result]
 
 
 def test_both_spellings_of_a_log_directory(tmp_path):
@@ -111,8 +111,8 @@ def test_foreign_files_are_neither_hosts_nor_touched(tmp_path):
 def test_which_file_of_a_host_counts(tmp_path):
     put(tmp_path, *(f"s/a{suffix}" for suffix in (".profile", ".xplane.pb.gz", ".xplane.pb")))
     put(tmp_path, "s/b.profile", "s/b.xplane.pb.gz", "s/c.profile")
-    found = Repository(tmp_path).session("s").hosts()
-    assert [(file.host, Path(file.path).name) for file in found] == [
+    result = Repository(tmp_path).session("s").hosts()
+    assert [(file.host, Path(file.path).name) for file in result] == [
         ("a", "a.xplane.pb"),
         ("b", "b.xplane.pb.gz"),
         ("c", "c.profile"),
@@ -148,9 +148,9 @@ def test_what_cannot_be_named_is_told(tmp_path):
     odd = os.fsencode(root) + b"/\xff"
     os.mkdir(odd)  # noqa: PTH102  (no text names it)
     Path(os.fsdecode(odd + b"/vm.xplane.pb")).write_bytes(b"x")
-    found = Repository(tmp_path).survey()
-    assert names(found.sessions) == [OLD]
-    assert sorted(problem.name for problem in found.problems) == [
+    result = Repository(tmp_path).survey()
+    assert names(result.sessions) == [OLD]
+    assert sorted(problem.name for problem in result.problems) == [
         "back\\slash",
         "x" * 201,
         "\udcff",
@@ -163,10 +163,10 @@ def test_a_session_that_cannot_be_read_is_left_out_and_told(open_place):
     (root / "loop").symlink_to(root / "loop")
     (root / NEW).chmod(0)
     with as_nobody():
-        found = Repository(open_place).survey()
-        assert names(Repository(str(open_place)).sessions()) == names(found.sessions) == [OLD]
-        assert [problem.name for problem in found.problems] == [NEW, "loop"]
-        assert str(found.problems[0]) == f"{NEW}: Permission denied"
+        result = Repository(open_place).survey()
+        assert names(Repository(str(open_place)).sessions()) == names(result.sessions) == [OLD]
+        assert [problem.name for problem in result.problems] == [NEW, "loop"]
+        assert str(result.problems[0]) == f"{NEW}: Permission denied"
         with pytest.raises(InputError, match=f"session '{NEW}' cannot be read: Permission denied"):
             Repository(open_place).session(NEW)
 
@@ -175,9 +175,9 @@ def test_a_run_that_cannot_be_looked_into_is_told(open_place):
     put(open_place, f"{PLUGIN}/{OLD}/vm.xplane.pb", f"train/{PLUGIN}/{NEW}/vm.xplane.pb")
     (open_place / "train").chmod(0)
     with as_nobody():
-        found = Repository(open_place).survey(nested=True)
-    assert names(found.sessions) == [OLD]
-    assert [(problem.name, problem.reason) for problem in found.problems] == [
+        result = Repository(open_place).survey(nested=True)
+    assert names(result.sessions) == [OLD]
+    assert [(problem.name, problem.reason) for problem in result.problems] == [
         ("train", "Permission denied")
     ]
 
@@ -199,8 +199,8 @@ def test_a_session_that_goes_while_it_is_listed(tmp_path, monkeypatch):
         return ask(folder)
 
     monkeypatch.setattr(LocalFolder, "holds_profile", gone_in_between)
-    found = Repository(tmp_path).survey()
-    assert (names(found.sessions), found.problems) == ([OLD], ())
+    result = Repository(tmp_path).survey()
+    assert (names(result.sessions), result.problems) == ([OLD], ())
 
 
 def test_a_session_that_is_gone(tmp_path):
@@ -261,9 +261,9 @@ def test_a_listing_of_what_did_not_change_is_the_last_one(tmp_path, monkeypatch)
     assert names(first.sessions) == ["c", "b", "a"]
 
     def now():
-        found = names(repository.sessions())
-        assert found == names(Repository(tmp_path).sessions())
-        return found
+        result = names(repository.sessions())
+        assert result == names(Repository(tmp_path).sessions())
+        return result
 
     os.utime(tmp_path / PLUGIN / "a", (9, 9))
     assert now() == ["a", "c", "b"]
@@ -320,8 +320,8 @@ def found_in(session):
     return [(file.host, Path(file.path).name) for file in session.hosts()]
 
 
-def names_of_recordings(found):
-    return [one.name for one in found]
+def names_of_recordings(result):
+    return [one.name for one in result]
 
 
 @pytest.mark.parametrize(
@@ -345,9 +345,9 @@ def names_of_recordings(found):
 )
 def test_every_recording_is_a_host(tmp_path, files, expected):
     put(tmp_path, *(f"s/{name}" for name in files))
-    found = hosts(str(tmp_path / "s"))
-    assert [file.host for file in found] == expected
-    assert found == Repository(tmp_path).session("s").hosts()
+    result = hosts(str(tmp_path / "s"))
+    assert [file.host for file in result] == expected
+    assert result == Repository(tmp_path).session("s").hosts()
 
 
 def test_which_file_of_a_host_counts_of_recordings(tmp_path):
@@ -449,9 +449,9 @@ def test_a_listing_of_recordings_that_did_not_change_is_the_last_one(tmp_path, m
     put(tmp_path, f"a.{T1}.pt.trace.json", f"run/a.{T1}.pt.trace.json")
     repository = Repository(tmp_path)
     repository.survey()
-    found = repository.survey()
-    assert repository.survey() is found
-    assert len(found.sessions) == 2
+    result = repository.survey()
+    assert repository.survey() is result
+    assert len(result.sessions) == 2
     (tmp_path / f"a.{T1}.pt.trace.json").unlink()
     assert names_of_recordings(repository.sessions()) == ["run"]
 

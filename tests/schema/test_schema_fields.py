@@ -23,17 +23,19 @@ SCALARS = {
 
 def expected_messages() -> dict[str, tuple[str, list[str]]]:
     """Full name of a message -> its file's import path and the items of its block."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    result: dict[str, tuple[str, list[str]]] = {}
     path = package = name = ""
     for line in TABLE.strip().splitlines():
         if line.startswith("file "):
             _, path, package = line.split()
         elif not line.startswith(" "):
             name = f"{package}.{line}"
-            found[name] = (path, [])
+            result[name] = (path, [])
         else:
-            found[name][1].extend(item for item in line.strip().split(";") if item)
-    return {name: (path, [item.strip() for item in items]) for name, (path, items) in found.items()}
+            result[name][1].extend(item for item in line.strip().split(";") if item)
+    return {
+        name: (path, [item.strip() for item in items]) for name, (path, items) in result.items()
+    }
 
 
 EXPECTED = expected_messages()

@@ -235,15 +235,15 @@ def below(message):
 
 def descriptors():
     """Every message of ours, and what these consist of."""
-    found = {}
+    result = {}
     waiting = list(map(schema.descriptor, shape_texts.MESSAGES))
     while waiting:
         message = waiting.pop()
-        if message.full_name not in found:
-            found[message.full_name] = message
+        if message.full_name not in result:
+            result[message.full_name] = message
             waiting += [field.message_type for field in message.fields if field.message_type]
             waiting += below(message)
-    return found
+    return result
 
 
 def full_name(entry):

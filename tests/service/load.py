@@ -58,8 +58,8 @@ class GrpcQuestion:
             right = isinstance(self.right, Refused) and self.right.is_right(code, words)
             return code, right, words
         if self.method == "EnumSessions":
-            found = [(one.session_id, list(one.available_tools)) for one in answer.sessions]
-            return "OK", found == self.right, str(found)
+            result = [(one.session_id, list(one.available_tools)) for one in answer.sessions]
+            return "OK", result == self.right, str(result)
         data = (answer.output_format, answer.output)
         if isinstance(self.right, Refused):
             return "OK", False, str(data)[:200]
@@ -99,8 +99,8 @@ class HttpQuestion:
             return code, right, problem["detail"]
         if isinstance(self.right, Refused):
             return code, False, shown
-        found = answer if isinstance(self.right, bytes) else json.loads(answer)
-        return code, found == self.right, shown
+        result = answer if isinstance(self.right, bytes) else json.loads(answer)
+        return code, result == self.right, shown
 
 
 @dataclass
@@ -110,14 +110,14 @@ class Tally:
     codes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    asked: Counter[int] = field(default_factory=Counter)
+    requests: Counter[int] = field(default_factory=Counter)
     """By the number of the question: how often it had an answer other than "busy"."""
 
     def note(self, number: int, label: tuple[str, str], code: str, seconds: float) -> None:
         self.codes[*label, code] += 1
         self.seconds.append(seconds)
         if code not in BUSY:
-            self.asked[number] += 1
+            self.requests[number] += 1
 
     @property
     def busy(self) -> int:
@@ -195,7 +195,7 @@ def run_load(
                     mine.wrong.append(f"{question!r:.300}: {code}: {words}")
         with lock:
             total.codes += mine.codes
-            total.asked += mine.asked
+            total.requests += mine.requests
             total.wrong += mine.wrong
             total.seconds += mine.seconds
 

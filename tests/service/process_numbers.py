@@ -36,15 +36,15 @@ def costs_of_process(pid: int) -> Costs:
 
 def children_of(server: ServerProcess) -> dict[int, int]:
     """The processes that the server has started, and the processor's ticks that each has taken."""
-    found = {}
+    result = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
             fields = place.joinpath("stat").read_text(encoding="ascii").rpartition(")")[2].split()
         except OSError:
             continue  # gone
         if int(fields[1]) == server.process.pid:
-            found[int(place.name)] = int(fields[11]) + int(fields[12])
-    return found
+            result[int(place.name)] = int(fields[11]) + int(fields[12])
+    return result
 
 
 def metrics_of(server: ServerProcess | Server) -> dict[str, float]:

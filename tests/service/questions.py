@@ -58,7 +58,7 @@ def questions_of(logdir: Path) -> list[GrpcQuestion | HttpQuestion]:
 
 def _of_tools(logdir: Path) -> list[GrpcQuestion | HttpQuestion]:
     two_hosts = SESSIONS["tf2_multihost"]
-    asked = [
+    request = [
         (SESSIONS["tf2_cnn"], "vm", "memory_profile", {}),
         (SESSIONS["tf2_cnn"], "vm", "memory_profile", {"format": "proto"}),
         (SESSIONS["tf2_cnn"], "vm", "memory_profile", {"max_snapshots": "7"}),
@@ -72,7 +72,7 @@ def _of_tools(logdir: Path) -> list[GrpcQuestion | HttpQuestion]:
         (two_hosts, "localhost_56665", "trace_viewer", {}),
     ]
     made: list[GrpcQuestion | HttpQuestion] = []
-    for session, host, tool, given in asked:
+    for session, host, tool, given in request:
         parameters = dict(given)
         chosen = parameters.pop("format", None)
         with peakline.open(logdir, session=session, host=host) as profile:

@@ -48,9 +48,9 @@ class ServerProcess:
         """The first line with ``pattern``."""
         with self._said:
             while True:
-                found = [line for line in self.lines[since:] if re.search(pattern, line)]
-                if found:
-                    return found[0]
+                result = [line for line in self.lines[since:] if re.search(pattern, line)]
+                if result:
+                    return result[0]
                 assert not self.has_said_all, f"ended without {pattern!r}: {self.lines}"
                 assert self._said.wait(HANG_S), f"never said {pattern!r}: {self.lines}"
 
@@ -77,9 +77,9 @@ def running_server(
     reader.start()
     try:
         server.announced = server.wait_for(r"peakline: serving")
-        found = _PORTS.search(server.announced)
-        assert found, server.announced
-        server.grpc_port, server.http_port = int(found[3]), int(found[6])
+        result = _PORTS.search(server.announced)
+        assert result, server.announced
+        server.grpc_port, server.http_port = int(result[3]), int(result[6])
         yield server
     finally:
         if process.poll() is None:

@@ -209,13 +209,13 @@ def test_a_pattern_that_is_none_is_refused_at_the_start(pattern, tmp_path):
 
 def test_a_worker_s_name_stands_for_its_address(tmp_path):
     workers = {"w0": "10.3.3.3:9000", "Trainer": "localhost:9001", "job:1": "localhost:9002"}
-    for asked, expected in {
+    for request, expected in {
         "w0": ("w0", "10.3.3.3:9000"),
         "W0:50051": ("w0", "10.3.3.3:9000"),
         "trainer.": ("Trainer", "localhost:9001"),
         "job:1": ("job:1", "localhost:9002"),
     }.items():
-        assert _target(asked, tmp_path, workers=workers) == expected
+        assert _target(request, tmp_path, workers=workers) == expected
     with pytest.raises(ForbiddenError):
         _target("10.3.3.3", tmp_path, workers=workers)
 

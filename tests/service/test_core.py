@@ -269,11 +269,11 @@ def test_sql_asks_one_host(parts, sample_logdir):
     analysis = parts(sample_logdir).analysis
     session = SESSIONS["tf2_multihost"]
     query = "select count(*) n from allocator_events"
-    found = {
+    result = {
         host: json.loads(analysis.sql("", session, host, query, JSON).content)[0]["n"]
         for host in ("localhost_47507", "localhost_56665")
     }
-    assert found == {"localhost_47507": 326, "localhost_56665": 664}
+    assert result == {"localhost_47507": 326, "localhost_56665": 664}
     with pytest.raises(UsageError, match="localhost_47507, localhost_56665"):
         analysis.sql("", session, "", query, JSON)
     with pytest.raises(NotFoundError):
@@ -360,9 +360,9 @@ def test_a_host_that_is_none_is_told_as_it_was_named(parts, logdir, host):
     analysis = parts(logdir).analysis
     with pytest.raises(UsageError) as refused:
         analysis.captures.monitor([host], 10, 1, timestamp=False)
-    told = analysis.public_text(refused.value)
-    assert told.startswith(f"{host!r} is no host")
-    assert told == str(refused.value)
+    result = analysis.public_text(refused.value)
+    assert result.startswith(f"{host!r} is no host")
+    assert result == str(refused.value)
 
 
 def test_a_name_that_is_none_is_told_as_it_was_named(parts, logdir):

@@ -148,8 +148,8 @@ def test_each_kind_at_once_over_both_faces_and_the_healthy_host_is_stored(
         for session in ("over_grpc", "over_http"):
             stored = tmp_path / "plugins" / "profile" / session / "healthy.xplane.pb"
             assert stored.read_bytes() == sample_profile(sessions)
-            told = httpx.get(f"{server.url}/api/sessions/{session}", timeout=HANG_S).json()
-            assert told["hosts"] == ["healthy"]
+            result = httpx.get(f"{server.url}/api/sessions/{session}", timeout=HANG_S).json()
+            assert result["hosts"] == ["healthy"]
         assert len(files_under(tmp_path)) == 2
         counted = metrics_of(server)
         for outcome, count in (("stored", 2), ("failed", 2 * len(FAILED))):
@@ -219,9 +219,9 @@ def expect_all_named_and_nothing_kept(server, client, logdir, addresses):
         timeout=HANG_S,
     )
     assert answer.status_code == 503
-    for told in (caught.value.details(), answer.json()["detail"]):
+    for result in (caught.value.details(), answer.json()["detail"]):
         for name, address in addresses.items():
-            assert f"{address}: {FAILED[name]}" in told
+            assert f"{address}: {FAILED[name]}" in result
     assert not (logdir / "plugins" / "profile" / "none").exists()
 
 

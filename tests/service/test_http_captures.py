@@ -117,10 +117,10 @@ def told(face, body, headers=LINES):
 
 def states(events):
     """The states of each host in order."""
-    found = {}
+    result = {}
     for event in events:
-        found.setdefault(event["host"], []).append(event["state"])
-    return found
+        result.setdefault(event["host"], []).append(event["state"])
+    return result
 
 
 class Held:

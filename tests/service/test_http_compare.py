@@ -58,13 +58,13 @@ def test_it_is_what_the_verb_prints(compare, logdir, capsys, form):
 
 
 def test_the_numbers_are_those_of_the_tools(compare, face):
-    found = compare(**PAIR).json()
+    result = compare(**PAIR).json()
     for side, session in (("before", "ill"), ("after", "healthy")):
-        told = face.client.get(f"/api/sessions/{session}/tools/summary").json()
-        assert found["time"][side]["times"] == told["time"]["times"]
-        (peak,) = told["memory"]["allocators"]
-        assert found["allocators"][0][side]["peak_bytes"] == peak["peak_bytes"]
-        assert found[side]["path"] == f"{session}/host.xplane.pb.gz"
+        answer = face.client.get(f"/api/sessions/{session}/tools/summary").json()
+        assert result["time"][side]["times"] == answer["time"]["times"]
+        (peak,) = answer["memory"]["allocators"]
+        assert result["allocators"][0][side]["peak_bytes"] == peak["peak_bytes"]
+        assert result[side]["path"] == f"{session}/host.xplane.pb.gz"
 
 
 def test_who_has_it_gets_304(compare):
@@ -80,9 +80,9 @@ def test_hosts_are_named_where_there_are_several(compare):
         f"comparing session {MULTI} needs one host; there is: localhost_47507, localhost_56665"
     )
     named = {"first_host": "localhost_47507", "second_host": "localhost_56665"}
-    found = compare(first=MULTI, second=MULTI, **named).json()
-    assert (found["before"]["host"], found["after"]["host"]) == tuple(named.values())
-    assert (found["time"]["before"]["steps"], found["time"]["after"]["steps"]) == (36, 71)
+    result = compare(first=MULTI, second=MULTI, **named).json()
+    assert (result["before"]["host"], result["after"]["host"]) == tuple(named.values())
+    assert (result["time"]["before"]["steps"], result["time"]["after"]["steps"]) == (36, 71)
 
 
 def test_warnings_say_whose_they_are(compare):

@@ -151,13 +151,13 @@ def test_reading_pages_get_no_permission_unless_allowed(face):
 
 
 def test_preflights_are_answered_for_allowed_origins(face):
-    asked = {"Access-Control-Request-Method": "POST"}
-    friend = face.client.options("/api/captures", headers={"Origin": FRIEND, **asked})
+    request = {"Access-Control-Request-Method": "POST"}
+    friend = face.client.options("/api/captures", headers={"Origin": FRIEND, **request})
     assert friend.status_code == 204
     assert friend.headers["access-control-allow-origin"] == FRIEND
     assert "POST" in friend.headers["access-control-allow-methods"]
     assert "Authorization" in friend.headers["access-control-allow-headers"]
-    evil = face.client.options("/api/captures", headers={"Origin": "https://e.example", **asked})
+    evil = face.client.options("/api/captures", headers={"Origin": "https://e.example", **request})
     problem(evil, 403, "PERMISSION_DENIED")
     assert "access-control-allow-origin" not in evil.headers
 
@@ -307,9 +307,9 @@ def test_no_upload_leads_out(trapped, trick):
         if answer.status_code == 201:  # an odd name, and none that leads anywhere
             document = answer.json()
             made = trapped.log_path.parent / "logs" / "plugins" / "profile" / document["session_id"]
-            (kept,) = made.iterdir()
-            assert kept.name.startswith(document["hosts"][0] + ".")
-            kept.unlink()
+            (chosen,) = made.iterdir()
+            assert chosen.name.startswith(document["hosts"][0] + ".")
+            chosen.unlink()
             made.rmdir()
         else:
             assert answer.status_code in {400, 403, 409}, (name, answer.text)
@@ -428,18 +428,18 @@ def test_silent_connections_from_one_address_shut_nobody_out(start, connect):
 
 
 def test_the_end_of_an_answer_does_not_wait_for_the_other_side(start, connect, monkeypatch):
-    found, made = [], GuardedProtocol.connection_made
+    result, made = [], GuardedProtocol.connection_made
 
     def recording(protocol, transport):
         one = transport.get_extra_info("socket")
-        found.append(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        result.append(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         made(protocol, transport)
 
     monkeypatch.setattr(GuardedProtocol, "connection_made", recording)
     one = connect(start().port, HEALTH + b"\r\n")
     assert one.recv(12) == b"HTTP/1.1 200"
-    assert all(found)
-    assert found
+    assert all(result)
+    assert result
 
 
 def test_one_address_takes_no_place_of_another(start, connect):
@@ -577,10 +577,10 @@ def test_a_client_that_is_gone_has_its_place_until_its_request_has_ended(
     start, connect, monkeypatch
 ):
     face = start(max_connections=8, max_connections_per_peer=6)
-    asked, go_on = [], []
+    request, go_on = [], []
 
     async def held(_work):
-        asked.append(asyncio.get_running_loop())
+        request.append(asyncio.get_running_loop())
         event = asyncio.Event()
         go_on.append(event)
         await event.wait()
@@ -595,7 +595,7 @@ def test_a_client_that_is_gone_has_its_place_until_its_request_has_ended(
     until(lambda: counted(face, 'peakline_in_flight{face="http"}') == 6)
     assert len(go_on) == 6
     for event in go_on:
-        asked[0].call_soon_threadsafe(event.set)
+        request[0].call_soon_threadsafe(event.set)
     until(lambda: counted(face, 'peakline_in_flight{face="http"}') == 0)
     assert face.client.get("/api/sessions").status_code == 200
 

@@ -57,8 +57,8 @@ def test_the_headers_that_guard_the_page(face):
 
 
 def test_the_policy_is_exact(face):
-    told = ask(face, "/").headers["content-security-policy"]
-    assert {rule.split()[0]: rule.split()[1:] for rule in told.split("; ")} == {
+    result = ask(face, "/").headers["content-security-policy"]
+    assert {rule.split()[0]: rule.split()[1:] for rule in result.split("; ")} == {
         "default-src": ["'none'"],
         "script-src": ["'self'"],
         "worker-src": ["'self'"],
@@ -101,12 +101,12 @@ def test_who_has_a_file_is_told_so(face):
 
 
 def test_head_says_the_same_without_the_file(face):
-    told = face.client.head(SCRIPT, headers=PLAIN)
-    asked = ask(face, SCRIPT)
+    result = face.client.head(SCRIPT, headers=PLAIN)
+    request = ask(face, SCRIPT)
     same = ("content-length", "etag", "content-type", "content-security-policy")
-    assert told.content == b""
-    assert {name: told.headers[name] for name in same} == {
-        name: asked.headers[name] for name in same
+    assert result.content == b""
+    assert {name: result.headers[name] for name in same} == {
+        name: request.headers[name] for name in same
     }
 
 
@@ -144,16 +144,16 @@ def test_the_page_takes_nothing(face):
 
 def plain_needs(path):
     """A module, and all that it imports at once."""
-    found, waiting = set(), [path]
+    result, waiting = set(), [path]
     while waiting:
         at = waiting.pop()
-        found.add(at)
+        result.add(at)
         for line in page_files()[at].place.read_text(encoding="utf-8").splitlines():
             named = re.match(r'(?:import |.*\} from |  from )[^"]*"(\.[^"]+)"', line)
             target = named and posixpath.normpath(posixpath.join(at, "..", named[1]))
-            if target and target not in found:
+            if target and target not in result:
                 waiting.append(target)
-    return found
+    return result
 
 
 def document(face):
@@ -162,18 +162,18 @@ def document(face):
 
 def edition(face):
     """The part of the document's addresses that names its edition."""
-    (found,) = set(re.findall(r'(?:src|href)="assets/(v-\w+)/', document(face)))
-    return found
+    (result,) = set(re.findall(r'(?:src|href)="assets/(v-\w+)/', document(face)))
+    return result
 
 
 def test_the_document_names_the_modules_that_are_needed_first(face):
-    told = re.findall(r'"modulepreload" href="assets/v-\w+(/[^"]+)"', document(face))
-    assert len(set(told)) == len(told)
-    assert {f"/assets{one}" for one in told} == plain_needs(FIRST)
+    result = re.findall(r'"modulepreload" href="assets/v-\w+(/[^"]+)"', document(face))
+    assert len(set(result)) == len(result)
+    assert {f"/assets{one}" for one in result} == plain_needs(FIRST)
 
 
 def test_the_document_names_the_modules_of_the_page_and_of_each_view(face):
-    told = dict(re.findall(r'<meta name="modules-of-(\w+)" content="([^"]+)">', document(face)))
+    result = dict(re.findall(r'<meta name="modules-of-(\w+)" content="([^"]+)">', document(face)))
     first, page = plain_needs(FIRST), plain_needs(SCRIPT)
     wanted = {"page": page - first}
     for path in page_files():
@@ -181,7 +181,7 @@ def test_the_document_names_the_modules_of_the_page_and_of_each_view(face):
             wanted[path.split("/")[4]] = plain_needs(path) - first - page
     assert len(wanted) > 8
     assert {
-        view: {f"/assets/{one}" for one in names.split(" ")} for view, names in told.items()
+        view: {f"/assets/{one}" for one in names.split(" ")} for view, names in result.items()
     } == wanted
 
 

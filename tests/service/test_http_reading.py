@@ -72,14 +72,14 @@ def test_a_session_that_goes_while_it_is_listed_is_left_out(tmp_path, sample_log
     with serving(tmp_path, logdir) as own:
         listing = own.analysis.listing
 
-        def losing(root, asked):
-            found = listing(root, asked)
+        def losing(root, request):
+            result = listing(root, request)
             shutil.rmtree(logdir / "plugins" / "profile" / CNN)
-            return found
+            return result
 
         monkeypatch.setattr(own.analysis, "listing", losing)
-        told = [session["session_id"] for session in own.client.get("/api/sessions").json()]
-        assert told == sorted({*SESSIONS.values()} - {CNN}, reverse=True)
+        answer = [session["session_id"] for session in own.client.get("/api/sessions").json()]
+        assert answer == sorted({*SESSIONS.values()} - {CNN}, reverse=True)
 
 
 def test_a_root_may_be_named_in_both_ways(get, sample_logdir):

@@ -56,10 +56,10 @@ def test_an_upload_becomes_a_session(face, logdir, profile):
         headers=BINARY,
     )
     assert answer.status_code == 201
-    told = answer.json()
-    written = datetime.fromisoformat(told.pop("modified"))
+    result = answer.json()
+    written = datetime.fromisoformat(result.pop("modified"))
     assert abs(written - datetime.now(UTC)) < timedelta(seconds=HANG_S)
-    assert told == {
+    assert result == {
         "session_id": "mine",
         "hosts": ["worker-0"],
         "tools": XSPACE_TOOLS,
@@ -95,10 +95,10 @@ def test_other_formats_are_kept_under_their_own_suffix(face, logdir, root):
     answer = face.client.post(
         "/api/uploads", params={"session_id": "g"}, content=graph, headers=BINARY
     )
-    told = answer.json()
-    assert told["hosts"] == ["upload"]
-    assert told["tools"] == ["graph", "graph_scopes", "headline", "op_stats"]
-    assert told["bytes"] == len(graph)
+    result = answer.json()
+    assert result["hosts"] == ["upload"]
+    assert result["tools"] == ["graph", "graph_scopes", "headline", "op_stats"]
+    assert result["bytes"] == len(graph)
     assert files_of(logdir, "g") == ["upload.profile"]
 
 
@@ -111,9 +111,9 @@ def test_a_stored_upload_is_told_even_when_nobody_has_time_to_look_at_it(
     monkeypatch.setattr(face.analysis, "tools", busy)
     answer = face.client.post("/api/uploads?session_id=busy", content=profile, headers=BINARY)
     assert answer.status_code == 201
-    told = answer.json()
-    assert (told["session_id"], told["hosts"], told["tools"]) == ("busy", ["upload"], [])
-    assert told["bytes"] == len(profile)
+    result = answer.json()
+    assert (result["session_id"], result["hosts"], result["tools"]) == ("busy", ["upload"], [])
+    assert result["bytes"] == len(profile)
     assert answer.headers["peakline-notes"] == '["busy"]'
 
 
@@ -127,8 +127,8 @@ def test_a_session_that_is_there_stays(face, logdir, profile):
 
 def refused_for_size(face):
     numbers = face.client.get("/metrics").text
-    found = re.search(r'(?m)^peakline_refused_total\{reason="size"\} (.+)$', numbers)
-    return float(found[1]) if found else 0
+    result = re.search(r'(?m)^peakline_refused_total\{reason="size"\} (.+)$', numbers)
+    return float(result[1]) if result else 0
 
 
 @each_row("with_length", [True, False])

@@ -97,16 +97,16 @@ def test_a_list_looks_at_sessions_for_a_part_of_the_time(made, monkeypatch, has,
 
 
 def test_the_next_list_goes_on(made, slow):
-    asked = []
-    made.analysis.on_unfinished = asked.append
+    request = []
+    made.analysis.on_unfinished = request.append
     for unfinished in (3, 2, 1):
         listing = made.analysis.listing("")
         assert listing.unfinished == unfinished
         tools = [("found",)] * (4 - unfinished) + [("known",)] * unfinished
-        assert [found for _, found in listing.sessions] == tools
+        assert [result for _, result in listing.sessions] == tools
         slow.left = 1
     assert made.analysis.listing("").notes == ()
-    assert len(asked) == 3
+    assert len(request) == 3
 
 
 def test_a_caller_who_goes_away_ends_the_list(made, slow, monkeypatch):
@@ -217,18 +217,18 @@ def test_a_repository_that_is_gone_does_not_end_it(parts, logdir, tmp_path, inde
 
 def test_it_gives_way_to_requests(made, indexer, monkeypatch):
     monkeypatch.setattr(background, "_PATIENCE_S", HANG_S)
-    asked, busy, seen = threading.Semaphore(0), threading.Event(), []
+    request, busy, seen = threading.Semaphore(0), threading.Event(), []
     busy.set()
 
     def is_busy():
-        asked.release()
+        request.release()
         return busy.is_set()
 
     index = indexer(made.analysis.sessions, seen.append, is_busy)
     index.ask(made.access.repository(""))
     index.start()
     for _ in range(3):
-        assert asked.acquire(timeout=HANG_S)
+        assert request.acquire(timeout=HANG_S)
     assert seen == []
     busy.clear()
     assert index.wait(HANG_S)

@@ -133,9 +133,9 @@ def expect_only_the_whole_one_and_capture_the_others(logdir, healthy):
             assert httpx.get(f"{url}/{name}", timeout=HANG_S).status_code == 404
             answer = start_capture(client, name, "a").result(HANG_S)
             assert (answer.error_message, answer.empty_trace) == ("", False)
-        found = client.call("EnumSessions").sessions
-        assert {one.session_id for one in found} == {*LOST, "partly"}
-        assert all("memory_profile" in one.available_tools for one in found)
+        result = client.call("EnumSessions").sessions
+        assert {one.session_id for one in result} == {*LOST, "partly"}
+        assert all("memory_profile" in one.available_tools for one in result)
         assert server.end() == 0
 
 
@@ -256,12 +256,12 @@ def expect_all_refused(server, logdir, large):
     """Each face says in one line that the disk is full, and where; none leaves anything."""
     over_grpc = capture_over_grpc(server)
     assert over_grpc.code() is grpc.StatusCode.UNAVAILABLE
-    told = [over_grpc.details()]
+    result = [over_grpc.details()]
     for answer in (capture_over_http(server), upload(server, large)):
         problem = answer.json()
         assert (answer.status_code, problem["code"]) == (503, "UNAVAILABLE")
-        told.append(problem["detail"])
-    for line in told:
+        result.append(problem["detail"])
+    for line in result:
         assert "session 'new'" in line
         assert line.endswith(FULL)
         assert str(logdir) not in line
@@ -444,12 +444,12 @@ def test_a_second_end_ends_a_process_whose_main_thread_is_stuck(stuck, second):
 
 
 def test_a_second_end_cleans_up_and_ends_also_when_that_fails(tmp_path):
-    kept = tmp_path / "kept"
-    kept.touch()
+    chosen = tmp_path / "kept"
+    chosen.touch()
     code = _STUCK.replace("STUCK", "threading.Event().wait()").replace(
         "Signals()", "Signals(clean)"
     )
-    code = f"import os\ndef clean():\n    os.remove({str(kept)!r})\n    1 / 0\n{code}"
+    code = f"import os\ndef clean():\n    os.remove({str(chosen)!r})\n    1 / 0\n{code}"
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         try:
@@ -460,7 +460,7 @@ def test_a_second_end_cleans_up_and_ends_also_when_that_fails(tmp_path):
             assert child.wait(HANG_S) == 130
         finally:
             child.kill()
-    assert not kept.exists()
+    assert not chosen.exists()
 
 
 def test_a_process_is_left_at_once_only_where_a_thread_has_not_ended(monkeypatch):

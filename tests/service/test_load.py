@@ -79,8 +79,8 @@ def test_many_clients_get_the_right_answers_and_cost_no_more_the_second_time(
         after, counted = costs_of(server), metrics_of(server)
         tell(first.summary(), second.summary(), idle, before, after)
         assert first.busy == second.busy == 0
-        asked = first.asked + second.asked
-        assert all(asked[number] for number in range(len(questions)))
+        request = first.requests + second.requests
+        assert all(request[number] for number in range(len(questions)))
         # Every answer that somebody got is counted, once, under its code.
         for (face, method, code), count in (first.codes + second.codes).items():
             name = f'peakline_requests_total{{code="{code}",face="{face}",method="{method}"}}'
@@ -168,7 +168,7 @@ def test_calls_are_refused_only_beyond_the_queue_and_every_refusal_is_counted(
                 assert gate.waiting == queued
             many = asking.result()
         until(lambda: is_idle(server), "all is counted")
-        assert (many.busy, sum(many.asked.values())) == (clients - queued, queued)
+        assert (many.busy, sum(many.requests.values())) == (clients - queued, queued)
         assert metric(server, busy) == many.busy
         # Whoever comes later is served as if nothing had been.
         assert run_load(server, same, clients=concurrent + queued).busy == 0

@@ -10,10 +10,10 @@ from peakline.service.prometheus import PrometheusMetrics
 
 @dataclass
 class _Cache:
-    told: CacheStats
+    cache_stats: CacheStats
 
     def stats(self):
-        return self.told
+        return self.cache_stats
 
 
 def _samples(metrics):
@@ -30,11 +30,11 @@ def test_requests_are_counted_by_face_method_and_code():
     metrics.observe("grpc", "S/EnumSessions", "OK", 0.2)
     metrics.observe("grpc", "S/EnumSessions", "OK", 0.4)
     metrics.observe("grpc", "S/EnumSessions", "NOT_FOUND", 0.1)
-    found = _samples(metrics)
-    assert found["peakline_requests_total", "OK", "S/EnumSessions", "grpc"] == 2
-    assert found["peakline_requests_total", "NOT_FOUND", "S/EnumSessions", "grpc"] == 1
-    assert found["peakline_request_seconds_count", "S/EnumSessions", "grpc"] == 3
-    assert abs(found["peakline_request_seconds_sum", "S/EnumSessions", "grpc"] - 0.7) < 1e-9
+    result = _samples(metrics)
+    assert result["peakline_requests_total", "OK", "S/EnumSessions", "grpc"] == 2
+    assert result["peakline_requests_total", "NOT_FOUND", "S/EnumSessions", "grpc"] == 1
+    assert result["peakline_request_seconds_count", "S/EnumSessions", "grpc"] == 3
+    assert abs(result["peakline_request_seconds_sum", "S/EnumSessions", "grpc"] - 0.7) < 1e-9
 
 
 def test_it_is_quiet_once_no_request_began_or_ended_for_a_while(monkeypatch):
@@ -59,12 +59,12 @@ def test_callers_cannot_make_labels():
         metrics.observe("grpc", "GET /healthz", "OK", 0)
         metrics.refused(f"reason{number}")
         metrics.captured(f"outcome{number}")
-    found = _samples(metrics)
-    methods = {key[2:] for key in found if key[0] == "peakline_requests_total"}
+    result = _samples(metrics)
+    methods = {key[2:] for key in result if key[0] == "peakline_requests_total"}
     assert all("other" in labels for labels in methods)
     assert len(methods) < 70
-    assert found["peakline_refused_total", "other"] == 1000
-    assert found["peakline_captures_total", "other"] == 1000
+    assert result["peakline_refused_total", "other"] == 1000
+    assert result["peakline_captures_total", "other"] == 1000
 
 
 def test_what_runs_waits_and_is_kept_is_shown_as_it_is_now():
@@ -72,16 +72,16 @@ def test_what_runs_waits_and_is_kept_is_shown_as_it_is_now():
     cache = _Cache(CacheStats(hits=5, misses=4, evictions=3, bytes=2, profiles=1))
     metrics.watch(gate=gate, cache=cache)
     with gate.enter(), metrics.in_flight("http"):
-        found = _samples(metrics)
-        assert found["peakline_gate_running",] == 1
-        assert found["peakline_in_flight", "http"] == 1
-    found = _samples(metrics)
-    assert found["peakline_gate_running",] == 0
-    assert found["peakline_in_flight", "http"] == 0
-    kept = {
-        key[0].removeprefix("peakline_cache_"): found[key] for key in found if "cache" in key[0]
+        result = _samples(metrics)
+        assert result["peakline_gate_running",] == 1
+        assert result["peakline_in_flight", "http"] == 1
+    result = _samples(metrics)
+    assert result["peakline_gate_running",] == 0
+    assert result["peakline_in_flight", "http"] == 0
+    chosen = {
+        key[0].removeprefix("peakline_cache_"): result[key] for key in result if "cache" in key[0]
     }
-    assert kept == {
+    assert chosen == {
         "hits_total": 5, "misses_total": 4, "evictions_total": 3, "bytes": 2, "profiles": 1,
     }  # fmt: skip
 
@@ -92,16 +92,16 @@ def test_captures_and_uploads_are_counted_with_their_sizes():
     metrics.captured("failed")
     metrics.uploaded(7)
     metrics.refused("busy")
-    found = _samples(metrics)
-    assert found["peakline_captures_total", "stored"] == 1
-    assert found["peakline_captures_total", "failed"] == 1
-    assert found["peakline_captures_total", "empty"] == 0
-    assert (found["peakline_capture_bytes_count",], found["peakline_capture_bytes_sum",]) == (
+    result = _samples(metrics)
+    assert result["peakline_captures_total", "stored"] == 1
+    assert result["peakline_captures_total", "failed"] == 1
+    assert result["peakline_captures_total", "empty"] == 0
+    assert (result["peakline_capture_bytes_count",], result["peakline_capture_bytes_sum",]) == (
         1,
         5000,
     )
-    assert found["peakline_upload_bytes_total",] == 7
-    assert found["peakline_refused_total", "busy"] == 1
+    assert result["peakline_upload_bytes_total",] == 7
+    assert result["peakline_refused_total", "busy"] == 1
 
 
 def test_two_servers_in_one_process_count_apart():

@@ -23,9 +23,9 @@ from peakline.service.access import root_names
     ],
 )
 def test_a_name_is_as_much_of_the_end_as_tells_it_from_the_others(roots, names):
-    found = root_names(roots)
-    assert list(found) == names
-    assert set(found.values()) <= set(roots)
+    result = root_names(roots)
+    assert list(result) == names
+    assert set(result.values()) <= set(roots)
 
 
 def test_the_server_tells_its_roots_and_takes_their_names(tmp_path):

@@ -255,8 +255,8 @@ def test_a_server_that_is_killed_leaves_what_was_whole_and_starts_again(empty, s
             for name in ("uploaded", "another"):
                 reply = client.call("NewSession", session_id=name, hosts=["w0"], request=request)
                 assert (reply.error_message, reply.empty_trace) == ("", False)
-            found = {session.session_id for session in client.call("EnumSessions").sessions}
-            assert found == {_NEW, "uploaded", "another"}
+            result = {session.session_id for session in client.call("EnumSessions").sessions}
+            assert result == {_NEW, "uploaded", "another"}
     stored = [f"plugins/profile/{name}/w0.xplane.pb" for name in ("another", "uploaded")]
     assert _files(empty) == sorted([whole, *stored])
     assert (empty / whole).read_bytes() == content
@@ -351,8 +351,8 @@ def _is_refused(client):
 
 def _threads():
     """The threads, but those that libraries keep for the whole process."""
-    kept = ("AnyIO worker thread", "asyncio_")
-    return {thread for thread in threading.enumerate() if not thread.name.startswith(kept)}
+    chosen = ("AnyIO worker thread", "asyncio_")
+    return {thread for thread in threading.enumerate() if not thread.name.startswith(chosen)}
 
 
 def _sockets():

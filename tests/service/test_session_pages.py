@@ -28,9 +28,9 @@ def face(root, tmp_path_factory):
         yield running
 
 
-def page(face, **asked):
+def page(face, **request):
     """A page, how many sessions match, and how many there are."""
-    answer = face.client.get("/api/sessions", params={"tools": "false", **asked})
+    answer = face.client.get("/api/sessions", params={"tools": "false", **request})
     assert answer.status_code == 200, answer.text
     counts = (int(answer.headers[f"Peakline-{name}"]) for name in ("Rows", "Sessions"))
     return answer.json(), *counts
@@ -54,12 +54,12 @@ def test_pages_together_are_the_whole_list(face, everyone):
     whole = face.client.get("/api/sessions").json()
     assert [{**each, "tools": None} for each in whole] == everyone
     assert names(whole) == [f"Run_{number * 7 % 100}" for number in reversed(range(MANY))]
-    found = []
+    result = []
     for offset in range(0, MANY + 17, 17):
         rows, *counts = page(face, offset=offset, limit=17)
         assert counts == [MANY, MANY]
-        found += rows
-    assert found == everyone
+        result += rows
+    assert result == everyone
     assert page(face, limit=0) == ([], MANY, MANY)
 
 

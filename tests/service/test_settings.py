@@ -40,8 +40,8 @@ def test_anything_else_needs_a_token_or_the_word_insecure(tmp_path, host):
 
 def test_a_name_is_what_it_stands_for(tmp_path, monkeypatch):
     def stands_for(*addresses):
-        found = [(2, 1, 6, "", (address, 0)) for address in addresses]
-        monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
+        result = [(2, 1, 6, "", (address, 0)) for address in addresses]
+        monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: result)
 
     stands_for("127.0.0.1", "::1")
     _check(tmp_path, host="box.lan")

@@ -101,10 +101,10 @@ def hurried(sample_logdir):
     """A server whose requests may take three seconds."""
     with (
         running_server(sample_logdir, "--request-timeout", "3s", *LIMITS, warms_up=False) as server,
-        Asked(server) as asked,
+        Asked(server) as request,
     ):
-        asked.answers()
-        yield asked
+        request.answers()
+        yield request
 
 
 @pytest.mark.parametrize(
@@ -146,11 +146,11 @@ def test_many_that_take_all_are_ended(hurried):
 
 
 def test_a_stuck_query_holds_up_nobody(sample_logdir):
-    with running_server(sample_logdir, *LIMITS, warms_up=False) as server, Asked(server) as asked:
-        asked.answers()
-        stuck, one = asked.begin(ENDLESS)
-        other, two = asked.begin(UNIONS, one)
-        asked.answers()
+    with running_server(sample_logdir, *LIMITS, warms_up=False) as server, Asked(server) as request:
+        request.answers()
+        stuck, one = request.begin(ENDLESS)
+        other, two = request.begin(UNIONS, one)
+        request.answers()
         # A caller goes away, and with it what was worked on.
         stuck.close()
         until(lambda: one not in children_of(server))
@@ -164,11 +164,11 @@ def test_a_stuck_query_holds_up_nobody(sample_logdir):
         assert document["code"] == "UNAVAILABLE"
         assert document["detail"] == "the process of the query was ended by SIGKILL; try again"
         assert "retry-after: 1" in said.lower()
-        asked.answers()
+        request.answers()
         assert metric(server, 'peakline_sql_processes_ended_total{reason="lost"}') == 1
         assert metric(server, "peakline_sql_processes") >= 1
         # The server is, in the middle of a query.
-        last, three = asked.begin(ENDLESS)
+        last, three = request.begin(ENDLESS)
         left = children_of(server)
         assert three in left
         server.end(signal.SIGKILL)
@@ -186,9 +186,9 @@ def is_there(pid):
 
 
 def test_a_server_that_ends_leaves_no_process(sample_logdir):
-    with running_server(sample_logdir, *LIMITS) as server, Asked(server) as asked:
+    with running_server(sample_logdir, *LIMITS) as server, Asked(server) as request:
         until(lambda: children_of(server))  # of its warming up
-        asked.answers()
+        request.answers()
         left = children_of(server)
         assert server.end() == 0
         assert [pid for pid in left if is_there(pid)] == []

@@ -8,6 +8,6 @@ from peakline.tables.sql_process.pool import SqlPool
 @pytest.fixture(scope="module")
 def sql():
     """Processes of the module alone, all ended with it."""
-    found = SqlPool()
-    yield found
-    found.close()
+    result = SqlPool()
+    yield result
+    result.close()

@@ -115,10 +115,10 @@ class TestWarnings:
             profile.warn("guessed", "another", 4, once=True)
         assert profile.warnings == [("guessed", 7, "one")]
         for _ in range(2):
-            with profile.question() as told:
+            with profile.question() as result:
                 profile.warn("guessed", "one", 3, once=True)
                 profile.warn("guessed", "one", 3, once=True)
-                assert told()[1:] == [("guessed", 3, "one")]
+                assert result()[1:] == [("guessed", 3, "one")]
         assert profile.warnings == [("guessed", 7, "one")]
 
 

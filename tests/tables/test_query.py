@@ -40,9 +40,9 @@ class ProjectingReader(FakeReader):
         self.asked.append((table, None if columns is None else frozenset(columns)))
         if columns is None:
             return whole
-        kept = {name: whole[name] for name in whole if name in columns}
+        chosen = {name: whole[name] for name in whole if name in columns}
         valid = {name: mask for name, mask in whole.valid.items() if name in columns}
-        return type(whole)(kept, valid)
+        return type(whole)(chosen, valid)
 
 
 QUERIES = [

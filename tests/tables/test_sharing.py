@@ -127,8 +127,8 @@ def _reader():
 
 @pytest.fixture
 def profile():
-    with Profile(_reader()) as found:
-        yield found
+    with Profile(_reader()) as result:
+        yield result
 
 
 def test_it_is_made_once_for_each_profile_and_argument(profile):

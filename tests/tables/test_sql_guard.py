@@ -165,8 +165,8 @@ def test_a_remote_caller_may_use_all_of_sql(remote, query):
 
 
 def test_a_local_caller_may_use_what_is_not_known_to_harm(profile):
-    found = profile.sql("select finalize(sum(step_id) export_state) as n from steps")
-    assert found.to_pylist() == [{"n": sum(range(3000))}]
+    result = profile.sql("select finalize(sum(step_id) export_state) as n from steps")
+    assert result.to_pylist() == [{"n": sum(range(3000))}]
 
 
 def test_nothing_of_a_query_is_left(profile):

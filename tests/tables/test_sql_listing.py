@@ -67,8 +67,8 @@ def test_an_unknown_table_names_what_is_near():
 
 @each_row("limit", [None, 1 << 30])
 def test_remote_queries_have_the_same_answer(profile, limit):
-    found = profile.sql("show tables", memory_limit_bytes=limit)
-    assert found["name"].to_pylist()[:2] == ["events", "steps"]
+    result = profile.sql("show tables", memory_limit_bytes=limit)
+    assert result["name"].to_pylist()[:2] == ["events", "steps"]
 
 
 def test_of_many_tables_the_near_ones_are_enough():

@@ -378,10 +378,10 @@ class TestProcesses:
 def test_a_local_query_with_a_limit_is_one_of_these():
     with Profile(ProjectingReader()) as profile:
         right = profile.sql("select finalize(sum(step_id) export_state) n from steps")
-        found = profile.sql(
+        result = profile.sql(
             "select finalize(sum(step_id) export_state) n from steps", memory_limit_bytes=LIMIT
         )
-        assert isinstance(found, pa.Table)
-        assert found.equals(right)
+        assert isinstance(result, pa.Table)
+        assert result.equals(right)
         with pytest.raises(CheckFailed, match="memory than its limit"):
             profile.sql("select repeat('x', 2000000000)", memory_limit_bytes=LIMIT)

@@ -99,18 +99,18 @@ def lines_after_tab(shell, program, typed, environment, home):
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  (one thread)
     )  # fmt: skip
     os.close(its)
-    found = []
+    result = []
     try:
         _read_until(ours, _PROMPT)
         for one in typed:
             os.write(ours, f"{_CLEAR}{one}\t{_SHOW}".encode())
             _read_until(ours, _DONE)
-            found.append((home / "line").read_text().removesuffix("\n"))
+            result.append((home / "line").read_text().removesuffix("\n"))
     finally:
         run.kill()
         os.close(ours)
         run.wait()
-    return found
+    return result
 
 
 def _read_until(end, mark):

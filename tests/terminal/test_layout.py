@@ -56,9 +56,9 @@ def test_a_text_is_cut_to_its_room(text, room):
 
 
 def test_a_sentence_is_wrapped_at_blanks():
-    found = wrapped("peak 73.0 MiB at 33.183 ms in step 0", 16, hang=2)
+    result = wrapped("peak 73.0 MiB at 33.183 ms in step 0", 16, hang=2)
     # A number stays with its unit.
-    assert found == ["peak 73.0 MiB at", "  33.183 ms in", "  step 0"]
+    assert result == ["peak 73.0 MiB at", "  33.183 ms in", "  step 0"]
     assert wrapped("all of it", None) == ["all of it"]
     assert wrapped("", 20) == [""]
 
@@ -78,17 +78,17 @@ def test_blanks_at_the_begin_stay():
 @each_row("width", range(20, 70, 7))
 def test_no_word_is_broken_and_no_line_too_wide(width):
     text = "the pool grew in regions that are too small for it; 32.0 MiB of 行列 " * 3
-    found = wrapped(text.strip(), width, hang=2)
-    assert max(map(width_of, found)) <= width
-    assert " ".join(found).split() == text.split()
+    result = wrapped(text.strip(), width, hang=2)
+    assert max(map(width_of, result)) <= width
+    assert " ".join(result).split() == text.split()
 
 
 def test_a_word_that_no_line_holds_is_cut_in_its_middle():
-    found = wrapped(f"made by {'scope/' * 20}MatMul", 30)
-    assert found[0] == "made by"
-    assert "…" in found[1]
-    assert found[1].endswith("MatMul")
-    assert width_of(found[1]) == 30
+    result = wrapped(f"made by {'scope/' * 20}MatMul", 30)
+    assert result[0] == "made by"
+    assert "…" in result[1]
+    assert result[1].endswith("MatMul")
+    assert width_of(result[1]) == 30
 
 
 def test_prose_is_no_wider_than_is_read_well():
@@ -201,10 +201,10 @@ def test_every_line_fits(monkeypatch, words, widths):
     assert not any("\x1b" in line for line in whole), "a pipe has no colors"
     known = {word for line in whole for word in line.split()}
     for width in widths:
-        found = [_plain(line) for line in _lines(monkeypatch, words, width)]
-        assert max(map(width_of, found)) <= width
-        assert not any(line != line.rstrip() for line in found)
-        cut = [word for word in _LEFT_OUT.sub("", "\n".join(found)).split() if "…" not in word]
+        result = [_plain(line) for line in _lines(monkeypatch, words, width)]
+        assert max(map(width_of, result)) <= width
+        assert not any(line != line.rstrip() for line in result)
+        cut = [word for word in _LEFT_OUT.sub("", "\n".join(result)).split() if "…" not in word]
         assert set(cut) <= known, f"words that the whole answer has not, at {width} columns"
 
 
@@ -241,11 +241,11 @@ def test_a_table_that_has_room_is_whole():
 @each_row("width", range(20, 130, 5))
 @each_row("names", [_LAYERS, ["x" * 3000], ["行列" * 40, "行列" * 41], [""], []])
 def test_a_row_is_one_line(width, names):
-    found = lines_of(grid(names), width)
-    assert len(found) == 1 + len(names)
-    assert max(map(width_of, found)) <= max(width, 20)
+    result = lines_of(grid(names), width)
+    assert len(result) == 1 + len(names)
+    assert max(map(width_of, result)) <= max(width, 20)
     # Numbers are never cut.
-    assert all(f"{n}.0 MiB" in line for n, line in enumerate(found[1:]))
+    assert all(f"{n}.0 MiB" in line for n, line in enumerate(result[1:]))
 
 
 def test_columns_without_content_are_left_out():
@@ -271,9 +271,9 @@ def test_what_is_left_out_is_said_once_in_the_end(monkeypatch):
 
 
 def test_three_columns_at_sixty():
-    found = lines_of(Grid([Head("A"), Head("B"), Head("C")], [("a" * 50, "b" * 50, "c" * 50)]), 60)
-    assert [len(line) for line in found][1] <= 60
-    assert found[1].count("…") == 3
+    result = lines_of(Grid([Head("A"), Head("B"), Head("C")], [("a" * 50, "b" * 50, "c" * 50)]), 60)
+    assert [len(line) for line in result][1] <= 60
+    assert result[1].count("…") == 3
 
 
 def test_a_style_is_that_of_a_cell():
@@ -291,16 +291,16 @@ def test_the_first_table_that_has_room_is_chosen():
 
 
 def test_a_text_beside_a_label_is_wrapped_beside_it():
-    found = lines_of(Labelled([("memory", "gpu", "peak 73.0 MiB at 3 ms"), ("", "", "x")]), 27)
-    assert found == ["memory  gpu  peak 73.0 MiB", "             at 3 ms", "             x"]
+    result = lines_of(Labelled([("memory", "gpu", "peak 73.0 MiB at 3 ms"), ("", "", "x")]), 27)
+    assert result == ["memory  gpu  peak 73.0 MiB", "             at 3 ms", "             x"]
 
 
 @each_row("room", range(24, 60))
 def test_names_stay_apart(room):
-    found = elided(_LAYERS, room)
-    assert len(set(found)) == len(_LAYERS)
-    assert max(map(width_of, found)) <= room
-    for name, shown_name in zip(_LAYERS, found, strict=True):
+    result = elided(_LAYERS, room)
+    assert len(set(result)) == len(_LAYERS)
+    assert max(map(width_of, result)) <= room
+    for name, shown_name in zip(_LAYERS, result, strict=True):
         assert name.rpartition("layer_")[2].split("/")[0] in shown_name
 
 
@@ -323,8 +323,8 @@ def test_what_long_names_share_is_left_out_first():
 
 
 def test_the_last_part_of_a_name_stays():
-    (found,) = elided(["gradient_tape/sequential_1/conv2d_1/Conv2DBackpropFilter"], 36)
-    assert found == "gradient_tape/…/Conv2DBackpropFilter"
+    (result,) = elided(["gradient_tape/sequential_1/conv2d_1/Conv2DBackpropFilter"], 36)
+    assert result == "gradient_tape/…/Conv2DBackpropFilter"
 
 
 def test_names_with_room_are_as_they_are():

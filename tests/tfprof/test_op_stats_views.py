@@ -224,8 +224,8 @@ def outputs_of(attr, *outputs, op="Op"):
     """The shapes of node ``a`` after executions that each gave ``outputs``: slot and shape."""
     rows = [
         {"op_run_id": run, "slot": slot, "shape": shape, "position": place}
-        for run, found in enumerate(outputs)
-        for place, (slot, shape) in enumerate(found)
+        for run, result in enumerate(outputs)
+        for place, (slot, shape) in enumerate(result)
     ]
     runs = [{"op_run_id": run, "name": "a", "device": "/cpu:0"} for run in range(len(outputs))]
     tables = {
@@ -316,10 +316,10 @@ FLOPS = {
 def test_operations_follow_the_formulas_of_tensorflow(root):
     with Profile(open_reader(str(root / "tests/data/op_stats/flops.graph.pb.gz"))) as profile:
         stats = read_op_stats(profile)
-    found = {
+    result = {
         name: flops for name, flops in zip(stats.names, stats.flops.tolist(), strict=True) if flops
     }
-    assert found == FLOPS
+    assert result == FLOPS
 
 
 # Graphs.
@@ -367,7 +367,7 @@ def test_trees_are_summed_and_cut_like_lists_of_ancestors(parents, data):
     count = len(parents)
     forest = Forest.build(parents, range(count))
     own = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=count, max_size=count)))
-    kept = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+    chosen = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
 
     def ancestors(row):
         return [] if row == 0 else [parents[row], *ancestors(parents[row])]
@@ -377,13 +377,13 @@ def test_trees_are_summed_and_cut_like_lists_of_ancestors(parents, data):
         sum(own[other] for other in range(count) if row in [other, *ancestors(other)])
         for row in range(count)
     ]
-    cut, rows = forest.keep(kept)
-    assert rows.tolist() == [row for row in range(count) if kept[row] or row == 0]
+    cut, rows = forest.keep(chosen)
+    assert rows.tolist() == [row for row in range(count) if chosen[row] or row == 0]
     assert [int(rows[parent]) for parent in cut.parent[1:]] == [
-        next(above for above in ancestors(row) if kept[above] or above == 0) for row in rows[1:]
+        next(above for above in ancestors(row) if chosen[above] or above == 0) for row in rows[1:]
     ]
-    first, rows = forest.below_first(kept)
-    inside = [row for row in range(1, count) if any(kept[r] for r in [row, *ancestors(row)][:-1])]
+    first, rows = forest.below_first(chosen)
+    inside = [row for row in range(1, count) if any(chosen[r] for r in [row, *ancestors(row)][:-1])]
     assert rows.tolist() == [0, *inside]
     assert first.rows == len(inside) + 1
 

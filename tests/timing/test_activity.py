@@ -201,11 +201,11 @@ class TestLines:
         wait, stage = "IteratorGetNextOp::DoCompute", "Iterator::Root::Prefetch"
         events = [(wait, 0, 50), (stage, 5, 45)]
         host = {"tf_data_iterator_get_next/4": events}
-        found = activities(profile_of({HOST_PLANE: host}))
-        assert found == {wait: "INPUT_WAIT", stage: "INPUT_WORK"}
+        result = activities(profile_of({HOST_PLANE: host}))
+        assert result == {wait: "INPUT_WAIT", stage: "INPUT_WORK"}
         host = {"tf_data_iterator_resource/4": events}
-        found = activities(profile_of({HOST_PLANE: host}))
-        assert set(found.values()) == {"INPUT_WORK"}
+        result = activities(profile_of({HOST_PLANE: host}))
+        assert set(result.values()) == {"INPUT_WORK"}
 
     def test_a_compiler_thread_compiles(self):
         host = {"tf_PjRtCompilerThreadPool/3": [("algsimp", 0, 5)]}
@@ -213,14 +213,14 @@ class TestLines:
 
     def test_what_a_thread_of_xla_runs_are_ops(self):
         host = {"tf_XLAEigen/3": [("ynn_fusion.2", 0, 5)], "python": [("ynn_fusion", 0, 5)]}
-        found = activities(profile_of({HOST_PLANE: host}))
-        assert found == {"ynn_fusion.2": "HOST_OP", "ynn_fusion": "HOST"}
+        result = activities(profile_of({HOST_PLANE: host}))
+        assert result == {"ynn_fusion.2": "HOST_OP", "ynn_fusion": "HOST"}
 
     def test_a_program_that_its_caller_runs_is_known_by_its_ops(self):
         host = {"python": [("ThunkExecutor::Execute", 0, 9), ("dot.3", 1, 5), ("psum.1", 5, 9)]}
         stats = [(1, "hlo_op", "dot.3"), (2, "hlo_op", "psum.1")]
-        found = activities(profile_of({HOST_PLANE: host}, stats=stats))
-        assert (found["dot.3"], found["psum.1"]) == ("HOST_OP", "COMMUNICATION")
+        result = activities(profile_of({HOST_PLANE: host}, stats=stats))
+        assert (result["dot.3"], result["psum.1"]) == ("HOST_OP", "COMMUNICATION")
 
     def test_a_copy_of_rocm_has_the_direction_of_its_call(self):
         planes = {
@@ -228,8 +228,8 @@ class TestLines:
             HOST_PLANE: {"Host Threads/1": [("hipMemcpyHtoDAsync", 0, 5)]},
         }
         stats = [(0, "correlation_id", 7), (1, "correlation_id", 7)]
-        found = activities(profile_of(planes, stats=stats))
-        assert found["__amd_rocclr_copyBuffer.kd"] == "HOST_TO_DEVICE"
+        result = activities(profile_of(planes, stats=stats))
+        assert result["__amd_rocclr_copyBuffer.kd"] == "HOST_TO_DEVICE"
 
     def test_derived_lines_and_annotations_are_nothing(self):
         planes = {GPU: {
@@ -349,9 +349,9 @@ def test_names_with_long_numbers(name, activity):
 def test_every_event_of_a_real_trace_is_known():
     (path,) = (DATA / "sessions/tf2_cnn").rglob("*.xplane.pb.gz")
     with peakline.open(path) as profile:
-        found = activities(profile)
+        result = activities(profile)
         assert activity_of(profile).size == trace_of(profile).size
-    ops = {name for name, activity in found.items() if activity == "HOST_OP"}
+    ops = {name for name, activity in result.items() if activity == "HOST_OP"}
     assert all(":" in name or name == "ParallelFor" for name in ops)
     assert len(ops) > 50
 
@@ -363,8 +363,8 @@ def test_names_alone_tell_what_the_events_of_a_host_do():
         lines = list(trace.lines_on("host"))
         assert len(lines) > 3
         for line in lines:
-            told = of_line(line)[trace.name.codes[line.events]]
-            assert (told == activity_of(profile)[line.events]).all()
+            result = of_line(line)[trace.name.codes[line.events]]
+            assert (result == activity_of(profile)[line.events]).all()
 
 
 def test_names_alone_do_not_tell_what_xla_runs_on_a_cpu():

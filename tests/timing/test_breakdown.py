@@ -255,7 +255,7 @@ class TestAnything:
                 times.end.tolist(), strict=True,
             )
         }  # fmt: skip
-        slow = {(d, k): w for d, found in slow_windows(profile).items() for k, w in found.items()}
+        slow = {(d, k): w for d, result in slow_windows(profile).items() for k, w in result.items()}
         assert windows == slow
         assert fast_parts(profile) == slow_parts(profile)
 
@@ -301,6 +301,6 @@ SAMPLES = Path(os.environ.get("PEAKLINE_SAMPLES", "/nonexistent"))
 )
 def test_real_steps_are_those_of_a_look_at_every_moment(path):
     with peakline.open(path) as profile:
-        found = fast_parts(profile)
-        assert found
-        assert found == slow_parts(profile)
+        result = fast_parts(profile)
+        assert result
+        assert result == slow_parts(profile)

@@ -24,29 +24,29 @@ def host(name, zero_ns, shift_ps=0, *, steps=8, jitter=(), collectives=False, fi
 
 
 def test_clocks_that_agree_are_believed():
-    found = align([host("a", S2026 + 5), host("b", S2026, 5000)])
-    assert (found.reference, found.zero_ns) == ("a", S2026)
-    assert [(own.offset_ps, own.source) for own in found.hosts] == [(5000, "clock"), (0, "clock")]
-    assert found.hosts[1].skew_ps == 0
-    assert found.of("a").offset_ps == 5000
+    result = align([host("a", S2026 + 5), host("b", S2026, 5000)])
+    assert (result.reference, result.zero_ns) == ("a", S2026)
+    assert [(own.offset_ps, own.source) for own in result.hosts] == [(5000, "clock"), (0, "clock")]
+    assert result.hosts[1].skew_ps == 0
+    assert result.of("a").offset_ps == 5000
 
 
 def test_ends_of_collectives_put_a_clock_right():
     # The clock of b is 3 ms ahead of that of a.
-    found = align([host("a", S2026, collectives=True), host("b", S2026, 3 * MS, collectives=True)])
-    b = found.hosts[1]
+    result = align([host("a", S2026, collectives=True), host("b", S2026, 3 * MS, collectives=True)])
+    b = result.hosts[1]
     assert (b.source, b.matched, b.matches, b.skew_ps) == ("collectives", "collectives", 8, 3 * MS)
-    assert found.hosts[0].offset_ps - b.offset_ps == 3 * MS
+    assert result.hosts[0].offset_ps - b.offset_ps == 3 * MS
     assert b.uncertainty_ps < MS
 
 
 def test_steps_that_begin_late_do_not_move_a_clock():
     # Late by less than a step: that is what stragglers look like.
-    found = align([host("a", S2026), host("b", S2026, 3 * MS)])
-    assert [own.source for own in found.hosts] == ["clock", "clock"]
-    assert found.hosts[1].skew_ps == 3 * MS
-    assert [own.offset_ps for own in found.hosts] == [0, 0]
-    assert [own.matched_offset_ps for own in found.hosts] == [0, -3 * MS]
+    result = align([host("a", S2026), host("b", S2026, 3 * MS)])
+    assert [own.source for own in result.hosts] == ["clock", "clock"]
+    assert result.hosts[1].skew_ps == 3 * MS
+    assert [own.offset_ps for own in result.hosts] == [0, 0]
+    assert [own.matched_offset_ps for own in result.hosts] == [0, -3 * MS]
 
 
 def test_steps_put_a_clock_right_that_is_wrong_by_more_than_a_step():
@@ -57,22 +57,22 @@ def test_steps_put_a_clock_right_that_is_wrong_by_more_than_a_step():
 
 
 def test_a_host_without_a_clock_is_put_where_its_steps_match():
-    found = align([host("x", None, 7 * MS), host("a", S2026)])
-    x, a = found.hosts
-    assert (found.reference, x.source, x.skew_ps) == ("a", "steps", None)
+    result = align([host("x", None, 7 * MS), host("a", S2026)])
+    x, a = result.hosts
+    assert (result.reference, x.source, x.skew_ps) == ("a", "steps", None)
     assert a.offset_ps - x.offset_ps == 7 * MS
 
 
 def test_nothing_in_common_is_told():
-    found = align([host("a", S2026), host("b", None, first=100)])
-    assert (found.hosts[1].source, found.hosts[1].matches) == ("none", 0)
-    assert found.hosts[1].skew_ps is None
+    result = align([host("a", S2026), host("b", None, first=100)])
+    assert (result.hosts[1].source, result.hosts[1].matches) == ("none", 0)
+    assert result.hosts[1].skew_ps is None
 
 
 @each_row("steps", [1, 2])
 def test_few_matches_say_nothing(steps):
-    found = align([host("a", S2026), host("b", S2026 + 10**12, steps=steps)])
-    assert (found.hosts[1].source, found.hosts[1].skew_ps) == ("clock", None)
+    result = align([host("a", S2026), host("b", S2026 + 10**12, steps=steps)])
+    assert (result.hosts[1].source, result.hosts[1].skew_ps) == ("clock", None)
 
 
 def test_steps_that_were_not_run_together_say_nothing():
@@ -103,9 +103,9 @@ class TestProfiles:
                 assert 0 <= clock.zero_ns - started < 10**6
                 clocks.append(clock)
         assert [len(clock.names) for clock in clocks] == [36, 71]
-        found = align(clocks)
-        assert [own.source for own in found.hosts] == ["clock", "clock"]
-        assert found.hosts[1].offset_ps == (clocks[1].zero_ns - clocks[0].zero_ns) * 1000
+        result = align(clocks)
+        assert [own.source for own in result.hosts] == ["clock", "clock"]
+        assert result.hosts[1].offset_ps == (clocks[1].zero_ns - clocks[0].zero_ns) * 1000
 
     def test_a_run_of_step_stats_has_the_time_of_its_executions(self):
         with peakline.open(DATA / "run_metadata/tf1_grpc.pb.gz") as profile:

@@ -37,14 +37,14 @@ def loop(*ops, steps=2, gap=0, before=(), length=100):
 
 def changes(before, after):
     """Of each op that changed: its name, what it was and is per step, how, and in words."""
-    found = compare_time(before, after)
-    return [(op.op, op.before_ps, op.after_ps, op.change, op.text) for op in found.ops]
+    result = compare_time(before, after)
+    return [(op.op, op.before_ps, op.after_ps, op.change, op.text) for op in result.ops]
 
 
 def test_the_same_profile_twice():
-    found = compare_time(loop(("a:MatMul", 60)), loop(("a:MatMul", 60)))
-    assert found.is_empty
-    assert (found.parts, found.ops, found.notes) == ((), (), ())
+    result = compare_time(loop(("a:MatMul", 60)), loop(("a:MatMul", 60)))
+    assert result.is_empty
+    assert (result.parts, result.ops, result.notes) == ((), (), ())
 
 
 def test_steps_of_all_names_count_and_those_with_most_time_are_compared():
@@ -72,10 +72,10 @@ def test_steps_of_other_names_are_compared_with_a_note():
 
 def test_parts_make_the_difference_of_the_mean_step():
     before = loop(("a:MatMul", 60), steps=2)
-    found = compare_time(before, loop(("a:MatMul", 70), steps=3, length=150))
-    told = [(part.part, part.before_ps, part.after_ps, part.delta_ps) for part in found.parts]
-    assert told == [("unknown_ps", 40, 80, 40), ("host_compute_ps", 60, 70, 10)]
-    assert (found.before.times.mean_ps, found.after.times.mean_ps) == (100, 150)
+    result = compare_time(before, loop(("a:MatMul", 70), steps=3, length=150))
+    answer = [(part.part, part.before_ps, part.after_ps, part.delta_ps) for part in result.parts]
+    assert answer == [("unknown_ps", 40, 80, 40), ("host_compute_ps", 60, 70, 10)]
+    assert (result.before.times.mean_ps, result.after.times.mean_ps) == (100, 150)
 
 
 def test_ops_are_compared_per_step_and_only_within_the_steps():
@@ -87,11 +87,11 @@ def test_ops_are_compared_per_step_and_only_within_the_steps():
 
 def test_what_runs_between_the_steps_counts():
     between = [("load:Read", 1110, 1140)]
-    found = compare_time(
+    result = compare_time(
         loop(("a:MatMul", 60), gap=50), loop(("a:MatMul", 60), before=between, gap=50)
     )
-    assert [(op.op, op.change, op.after_ps) for op in found.ops] == [("load", "new", 15)]
-    assert found.before.between_ps == found.after.between_ps == 50
+    assert [(op.op, op.change, op.after_ps) for op in result.ops] == [("load", "new", 15)]
+    assert result.before.between_ps == result.after.between_ps == 50
 
 
 def test_new_gone_and_renamed_ops():
@@ -112,10 +112,10 @@ def test_several_ops_that_only_numbers_tell_apart_are_one_row():
 
 def test_what_matters_little_is_told_as_a_sum():
     before = loop(("large:MatMul", 900), ("small:Relu", 10), length=1000)
-    found = compare_time(before, loop(("large:MatMul", 950), ("small:Relu", 14), length=1000))
-    assert [op.op for op in found.ops] == ["large"]
-    assert found.others_ps("host") == (10, 14)
-    assert found.as_json()["other_ops"]["host"] == {
+    result = compare_time(before, loop(("large:MatMul", 950), ("small:Relu", 14), length=1000))
+    assert [op.op for op in result.ops] == ["large"]
+    assert result.others_ps("host") == (10, 14)
+    assert result.as_json()["other_ops"]["host"] == {
         "before_ps": 10, "after_ps": 14, "delta_ps": 4,
     }  # fmt: skip
 
@@ -130,18 +130,18 @@ def test_devices_and_hosts_are_told_apart():
             profile_of({HOST_PLANE: {"main": host}, GPU: {"Stream #1": kernels}}, marks)
         )
 
-    found = compare_time(on_gpu(20), on_gpu(50))
-    assert [(op.side, op.op, op.delta_ps) for op in found.ops] == [("device", "relu", 30)]
+    result = compare_time(on_gpu(20), on_gpu(50))
+    assert [(op.side, op.op, op.delta_ps) for op in result.ops] == [("device", "relu", 30)]
 
 
 def test_without_steps_whole_profiles_are_compared():
     events = [("a:MatMul", 0, 40), ("a:MatMul", 50, 90)]
     before = time_state(profile_of({HOST_PLANE: {"main": events}}))
-    found = compare_time(before, loop(("a:MatMul", 60)))
-    assert not found.by_step
-    assert found.as_json()["ops_per"] == "profile"
-    assert [(op.op, op.before_ps, op.after_ps) for op in found.ops] == [("a", 80, 120)]
-    assert found.notes == (
+    result = compare_time(before, loop(("a:MatMul", 60)))
+    assert not result.by_step
+    assert result.as_json()["ops_per"] == "profile"
+    assert [(op.op, op.before_ps, op.after_ps) for op in result.ops] == [("a", 80, 120)]
+    assert result.notes == (
         "nothing in the earlier profile records what a step is",
         "ops are compared over the whole profiles, which may be of different lengths",
     )
@@ -150,9 +150,9 @@ def test_without_steps_whole_profiles_are_compared():
 def test_a_profile_that_tells_nothing_about_time():
     nothing = time_state(profile_of({}))
     assert compare_time(nothing, nothing) is None
-    found = compare_time(loop(("a:MatMul", 60)), nothing)
-    assert found.notes == ("the later profile has nothing about time",)
-    assert (found.parts, found.ops, found.is_empty) == ((), (), False)
+    result = compare_time(loop(("a:MatMul", 60)), nothing)
+    assert result.notes == ("the later profile has nothing about time",)
+    assert (result.parts, result.ops, result.is_empty) == ((), (), False)
 
 
 @each_row(
@@ -167,23 +167,23 @@ def test_a_profile_that_tells_nothing_about_time():
     ],
 )
 def test_the_chance_of_a_difference(one, other, expected):
-    found = _chance(np.array(one), np.array(other))
-    assert found == (None if expected is None else pytest.approx(expected, abs=1e-6))
+    result = _chance(np.array(one), np.array(other))
+    assert result == (None if expected is None else pytest.approx(expected, abs=1e-6))
 
 
 def test_steps_that_differ_by_chance_are_told():
-    found = compare_time(
+    result = compare_time(
         loop(("a:MatMul", 60), steps=3), loop(("a:MatMul", 60), steps=3, length=120)
     )
-    assert found.chance is None
-    assert found.notes == (
+    assert result.chance is None
+    assert result.notes == (
         "3 steps before, 3 after: fewer than 5 do not show whether steps differ by chance",
     )
-    found = compare_time(
+    result = compare_time(
         loop(("a:MatMul", 60), steps=9), loop(("a:MatMul", 60), steps=9, length=120)
     )
-    assert found.chance < 0.001
-    assert found.notes == ()
+    assert result.chance < 0.001
+    assert result.notes == ()
 
 
 def test_findings_are_new_and_gone(root):
@@ -195,9 +195,9 @@ def test_findings_are_new_and_gone(root):
         with peakline.open(time / f"{name}.xplane.pb.gz") as profile:
             states.append(time_state(profile))
     healthy, ill = states
-    found = compare_time(healthy, ill)
-    assert [finding.kind for finding in found.new_findings] == ["input_bound"]
-    assert found.gone_findings == ()
+    result = compare_time(healthy, ill)
+    assert [finding.kind for finding in result.new_findings] == ["input_bound"]
+    assert result.gone_findings == ()
     assert [f.kind for f in compare_time(ill, healthy).gone_findings] == ["input_bound"]
 
 
@@ -219,32 +219,32 @@ def of_lengths(lengths):
 
 class TestVariation:
     def test_figures_of_steps(self):
-        (found,) = variation_of(step_facts_of(of_lengths([100, 101, 99, 100, 100])))
-        assert (found.device, found.steps, found.median_ps, found.p95_ps) == (None, 5, 100, 101)
-        assert (found.mean_ps, found.min_ps, found.max_ps, found.slow) == (100, 99, 101, ())
-        assert found.coefficient == pytest.approx(np.std([100, 101, 99, 100, 100]) / 100)
+        (result,) = variation_of(step_facts_of(of_lengths([100, 101, 99, 100, 100])))
+        assert (result.device, result.steps, result.median_ps, result.p95_ps) == (None, 5, 100, 101)
+        assert (result.mean_ps, result.min_ps, result.max_ps, result.slow) == (100, 99, 101, ())
+        assert result.coefficient == pytest.approx(np.std([100, 101, 99, 100, 100]) / 100)
 
     def test_of_twenty_steps_nineteen_took_no_longer(self):
-        (found,) = variation_of(step_facts_of(of_lengths([*range(81, 101)])))
-        assert found.p95_ps == 99
+        (result,) = variation_of(step_facts_of(of_lengths([*range(81, 101)])))
+        assert result.p95_ps == 99
 
     def test_a_slow_step_and_the_part_that_made_it_slow(self):
         lengths = [100, 101, 150, 99, 400, 100, 100]
-        (found,) = variation_of(step_facts_of(of_lengths(lengths)))
-        assert [(one.name, one.wall_ps, one.beyond_ps) for one in found.slow] == [
+        (result,) = variation_of(step_facts_of(of_lengths(lengths)))
+        assert [(one.name, one.wall_ps, one.beyond_ps) for one in result.slow] == [
             ("train 4", 400, 300)
         ]
-        assert {(one.part, one.part_beyond_ps) for one in found.slow} == {("input_wait", 300)}
+        assert {(one.part, one.part_beyond_ps) for one in result.slow} == {("input_wait", 300)}
 
     def test_slow_is_twice_the_median_or_more(self):
-        (found,) = variation_of(step_facts_of(of_lengths([100, 100, 200, 100, 199])))
-        assert [(one.name, one.wall_ps, one.beyond_ps) for one in found.slow] == [
+        (result,) = variation_of(step_facts_of(of_lengths([100, 100, 200, 100, 199])))
+        assert [(one.name, one.wall_ps, one.beyond_ps) for one in result.slow] == [
             ("train 2", 200, 100)
         ]
 
     def test_few_steps_have_no_slow_one(self):
-        (found,) = variation_of(step_facts_of(of_lengths([100, 100, 400, 100])))
-        assert found.slow == ()
+        (result,) = variation_of(step_facts_of(of_lengths([100, 100, 400, 100])))
+        assert result.slow == ()
 
     def test_no_steps(self):
         profile = profile_of({HOST_PLANE: {"python": [("work", 0, 10)]}})
@@ -255,8 +255,8 @@ class TestVariation:
         wanted = [step for fault in json.loads(TRUTH.read_text())[name]["faults"]
                   for step in fault["steps"]]  # fmt: skip
         with peakline.open(PROGRAMS / f"{name}.xplane.pb.gz") as profile:
-            (found,) = variation_of(step_facts_of(profile))
-        assert sorted(one.step_id for one in found.slow) == wanted
+            (result,) = variation_of(step_facts_of(profile))
+        assert sorted(one.step_id for one in result.slow) == wanted
 
 
 def gpus(compute, *, talk_until=90, steps=4):
@@ -279,10 +279,10 @@ def gpus(compute, *, talk_until=90, steps=4):
 
 class TestDevices:
     def test_whoever_comes_last_to_the_collective(self):
-        found = device_straggler(gpus([50, 80, 52, 51]))
-        assert (found.name, found.evidence, found.steps) == ("/device:GPU:1", "communication", 4)
-        assert (found.behind_ps, found.waited_ps, found.often) == (29, 116, 1.0)
-        assert found.share == pytest.approx(116 / 360)
+        result = device_straggler(gpus([50, 80, 52, 51]))
+        assert (result.name, result.evidence, result.steps) == ("/device:GPU:1", "communication", 4)
+        assert (result.behind_ps, result.waited_ps, result.often) == (29, 116, 1.0)
+        assert result.share == pytest.approx(116 / 360)
 
     def test_none_where_all_are_alike(self):
         assert device_straggler(gpus([50, 51, 50, 50])) is None
@@ -301,8 +301,8 @@ def member(name, last, *, begin=0, talk=0, steps=4, numbers=None):
 
 class TestAmong:
     def test_without_collectives_whose_computation_ends_last(self):
-        found = straggler_among([member("a", 50), member("b", 52), member("c", 85)])
-        assert (found.name, found.evidence, found.behind_ps) == ("c", "finish", 34)
+        result = straggler_among([member("a", 50), member("b", 52), member("c", 85)])
+        assert (result.name, result.evidence, result.behind_ps) == ("c", "finish", 34)
 
     def test_only_steps_that_all_have_and_at_the_same_time(self):
         others = [member("a", 50), member("b", 50)]
@@ -322,5 +322,5 @@ class TestAmong:
         assert hosts[1].step == ["train 0", "train 1", "train 2", "train 3"]
         assert hosts[1].begin.tolist() == [3, 103, 203, 303]
         assert hosts[1].communication.tolist() == [10] * 4
-        found = straggler_among(hosts)
-        assert (found.name, found.behind_ps) == ("b", 30)
+        result = straggler_among(hosts)
+        assert (result.name, result.behind_ps) == ("b", 30)

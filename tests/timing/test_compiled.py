@@ -128,15 +128,15 @@ def test_recompilation_where_no_steps_are_marked(times, own):
         line += [("PjitFunction(loss)", at, at + 90), ("backend_compile", at + 5, at + 80)]
         line.append((INNER if own else "$lax.py:5 loss", at + 10, at + 20))
     line.append(("PjitFunction(loss)", 900, 1000))
-    found = [
+    result = [
         one
         for one in answer_time(profile_of({HOST_PLANE: {"main": line}})).findings
         if one.kind == "recompilation"
     ]
     if times < 5 or not own:
-        assert found == []
+        assert result == []
         return
-    (finding,) = found
+    (finding,) = result
     share = 75 * times / 1000
     assert finding.title == (
         f"loss (train.py:56) is compiled {times} times, {share:.0%} of the profile's time goes to "
@@ -261,8 +261,8 @@ def runs_of(profile):
 def add_ops(line, at, ops, program=LOOP, **stats):
     """Events of a microsecond each; gives when they end."""
     for op in ops:
-        told = {"hlo_op": op, "hlo_module": "m", "program_id": Uint(program)} | stats
-        line.event(op, at * US, US, told)
+        result = {"hlo_op": op, "hlo_module": "m", "program_id": Uint(program)} | stats
+        line.event(op, at * US, US, result)
         at += 1
     return at
 

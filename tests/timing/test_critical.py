@@ -25,15 +25,15 @@ def path_of(tmp_path):
         file = tmp_path / f"{len(profiles)}.xplane.pb"
         file.write_bytes(space.space.SerializeToString())
         profiles.append(peakline.open(file))
-        found = critical_path_of(profiles[-1], step, **more)
-        if found is not None:
-            free = found.start_ps
-            for piece in found.pieces:
+        result = critical_path_of(profiles[-1], step, **more)
+        if result is not None:
+            free = result.start_ps
+            for piece in result.pieces:
                 assert piece.begin_ps - piece.wait_ps == free
                 assert piece.busy_ps >= 0
                 free = piece.end_ps
-            assert free <= found.end_ps
-        return found
+            assert free <= result.end_ps
+        return result
 
     yield find
     for profile in profiles:
@@ -265,11 +265,11 @@ def test_pieces_are_known_by_their_events_and_lines(path_of):
 
 
 def test_deep_nesting_is_climbed_once(path_of, monkeypatch):
-    depth, asked = 300, []
+    depth, request = 300, []
 
     class Parents(list):
         def __getitem__(self, event):
-            asked.append(event)
+            request.append(event)
             return super().__getitem__(event)
 
     def nesting(profile):
@@ -284,4 +284,4 @@ def test_deep_nesting_is_climbed_once(path_of, monkeypatch):
     inwards = [f"f{level}" for level in range(depth)]
     assert [piece.name for piece in pieces] == inwards + inwards[-2::-1]
     assert {piece.busy_ps for piece in pieces[: depth - 1] + pieces[depth:]} == {US}
-    assert len(asked) < 4 * depth
+    assert len(request) < 4 * depth

@@ -132,10 +132,10 @@ def test_a_kernel_that_nobody_knows_communicates_where_a_record_says_so():
         {"python": {"thread 1": host}, "python (GPU 0)": {"stream 4": device}},
         kind="chrome_trace", stats=stats,
     )  # fmt: skip
-    found, said = communicating(profile)
+    result, said = communicating(profile)
     assert said == ["vendor_a2a", "vendor_thing"]
-    assert set(said) <= set(found)
-    assert "gemm" not in found
+    assert set(said) <= set(result)
+    assert "gemm" not in result
 
 
 def test_a_record_s_label_is_on_the_kernel_itself():
@@ -162,14 +162,14 @@ def test_which_group_did_which_collective_is_what_pytorch_records_of_it():
         (row, key, value) for row, one in ((0, first), (2, second)) for key, value in one.items()
     ]
     profile = profile_of({"python": {"thread 1": host}}, kind="chrome_trace", stats=stats)
-    found = collectives_of(profile)
-    assert found.event.tolist() == [0, 2]
-    assert found.name.to_list() == ["allreduce", "barrier"]
-    assert found.group.to_list() == ["0", "default_pg"]
-    assert [found.ranks_of(row) for row in (0, 1)] == [[0, 3], []]
-    assert found.sequence.tolist() == [7, -1]
-    assert found.input_bytes.tolist() == [200, -1]
-    assert found.output_bytes.tolist() == [400, -1]
+    result = collectives_of(profile)
+    assert result.event.tolist() == [0, 2]
+    assert result.name.to_list() == ["allreduce", "barrier"]
+    assert result.group.to_list() == ["0", "default_pg"]
+    assert [result.ranks_of(row) for row in (0, 1)] == [[0, 3], []]
+    assert result.sequence.tolist() == [7, -1]
+    assert result.input_bytes.tolist() == [200, -1]
+    assert result.output_bytes.tolist() == [400, -1]
     assert collectives_of(profile_of({GPU: {"Stream #1": [(NCCL, 0, 9)]}})).event.size == 0
 
 

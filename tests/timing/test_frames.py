@@ -88,8 +88,8 @@ def test_whose_a_file_is(path, whose):
 @given(st.text(max_size=40))
 def test_no_text_breaks_a_frame_or_a_call(text):
     for name in (text, f"${text}", f"<built-in {text}", f"{text}.py(1): {text}"):
-        found = frame_of(name)
-        assert found is None or found.title is not None
+        result = frame_of(name)
+        assert result is None or result.title is not None
         assert call_of(name) in WORDS
 
 
@@ -166,14 +166,14 @@ def of_kind(profile, kind):
 
 def test_python_is_idle_time_only_while_the_device_is():
     idle = idle_of(steps_of((STEP, 0, 100), (LOAD, 10, 60), device=[("kernel", 30, 100)]))
-    found = idle.by_function(idle.is_python)
+    result = idle.by_function(idle.is_python)
     # 10 ms of step before the load, and 20 ms of it before the kernel.
-    assert [(one.frame.function, one.ps, one.calls) for one in found] == [
+    assert [(one.frame.function, one.ps, one.calls) for one in result] == [
         ("load", 6 * 20 * MS, 1.0),
         ("step", 6 * 10 * MS, 1.0),
     ]
-    assert found[0].share == 0.2
-    assert found[0].in_steps == 1.0
+    assert result[0].share == 0.2
+    assert result[0].in_steps == 1.0
 
 
 def test_a_call_is_of_the_function_around_it():
@@ -329,8 +329,8 @@ def test_a_function_that_all_steps_run_takes_longer():
     profile = job({4, 8}, [])
     facts = step_facts_of(profile)
     start, wall = facts.part("start_ps"), facts.part("wall_ps")
-    found = function_of(profile, start, wall > 50 * MS, 90 * MS)
-    assert found == {
+    result = function_of(profile, start, wall > 50 * MS, 90 * MS)
+    assert result == {
         "function": frame_of(STEP_OF_SLOW_FUNCTIONS),
         "function_ps": 90 * MS,
         "is_alone": False,

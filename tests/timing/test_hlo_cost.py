@@ -164,20 +164,20 @@ def library_call(target, config=None, kind="F32"):
 
 @each_row("name", ["gemm", "lt$matmul", "lt$matmul$f8", "lt$matmul$mx"])
 def test_a_matrix_product_of_a_library_without_its_workspace(name):
-    found = costs_of(library_call(f"__cublas${name}", CONFIG).data)["call"]
-    assert found[:3] == (1024, 4 * (128 + 64 + 32), 0)
+    result = costs_of(library_call(f"__cublas${name}", CONFIG).data)["call"]
+    assert result[:3] == (1024, 4 * (128 + 64 + 32), 0)
 
 
 class TestXProfOnLibraries:
     def test_the_first_interface_of_cublas_is_any_call(self):
-        found = costs_of(library_call("__cublas$gemm", CONFIG).data, GpuCosting)
-        assert found["call"] == NOTHING
-        assert found["before"][:2] == (3 * 128, 2 * 512)
+        result = costs_of(library_call("__cublas$gemm", CONFIG).data, GpuCosting)
+        assert result["call"] == NOTHING
+        assert result["before"][:2] == (3 * 128, 2 * 512)
 
     def test_a_product_is_known(self):
-        found = costs_of(library_call("__cublas$lt$matmul", CONFIG).data, GpuCosting)
-        assert found["call"][:2] == (1024, 4 * (128 + 64 + 32))
-        assert found["before"][:2] == (3 * 128, 2 * 512)
+        result = costs_of(library_call("__cublas$lt$matmul", CONFIG).data, GpuCosting)
+        assert result["call"][:2] == (1024, 4 * (128 + 64 + 32))
+        assert result["before"][:2] == (3 * 128, 2 * 512)
 
     def test_without_a_configuration_nothing_is_summed(self):
         assert costs_of(library_call("__cublas$lt$matmul").data, GpuCosting)["call"].flops == 64
@@ -198,8 +198,8 @@ class TestXProfOnLibraries:
         assert costs_of(made.data)["before"].flops == 128
 
     def test_a_product_of_eight_bits_is_twice_as_fast(self):
-        found = costs_of(library_call("__cublas$lt$matmul", CONFIG, "S8").data, GpuCosting)["call"]
-        assert (found.flops, found.device_flops) == (1024, 512)
+        result = costs_of(library_call("__cublas$lt$matmul", CONFIG, "S8").data, GpuCosting)["call"]
+        assert (result.flops, result.device_flops) == (1024, 512)
 
 
 def test_what_xprof_does_not_come_to_costs_nothing():
@@ -209,8 +209,8 @@ def test_what_xprof_does_not_come_to_costs_nothing():
     main = made.computation("main")
     x = made.add(main, "parameter", f32(8))
     made.add(main, "all-reduce", f32(8), x, name="reduced", calls=(function,))
-    found = costs_of(made.data, GpuCosting)
-    assert (found["sum"], found["reduced"].flops) == (NOTHING, 24)
+    result = costs_of(made.data, GpuCosting)
+    assert (result["sum"], result["reduced"].flops) == (NOTHING, 24)
     assert costs_of(made.data)["sum"].flops == 1
 
 
@@ -300,10 +300,10 @@ def hostile():
 
 @each_row("rule", [Costing, GpuCosting])
 def test_a_program_that_nobody_compiled(rule):
-    found = cost_program(hostile().data, rule)
-    assert all(value >= 0 for cost in found.instructions.values() for value in cost)
+    result = cost_program(hostile().data, rule)
+    assert all(value >= 0 for cost in result.instructions.values() for value in cost)
     if rule == "xla":
-        assert found.guessed > 20
+        assert result.guessed > 20
 
 
 def test_damaged_programs_have_costs_and_no_errors():
@@ -396,10 +396,10 @@ def test_damaged_programs_are_warnings(opened):
         entry = metadata.message.event_metadata[metadata.event_id(name)]
         metadata.add_stats(entry, {"Hlo Proto": data})
     profile = opened(space)
-    found = {module.program_id: len(module.instructions) for module in modules_of(profile)}
-    assert found == {1: 4, 2: 0}
-    told = {warning.kind: warning.count for warning in profile.warnings}
-    assert told == {"hlo_reference": 1, "hlo_unreadable": 1}
+    result = {module.program_id: len(module.instructions) for module in modules_of(profile)}
+    assert result == {1: 4, 2: 0}
+    answer = {warning.kind: warning.count for warning in profile.warnings}
+    assert answer == {"hlo_reference": 1, "hlo_unreadable": 1}
 
 
 def program():
@@ -515,11 +515,11 @@ def of_cudnn(target, config=CUDNN, *, backward=False):
 
 @each_row("name", ["Softmax", "SoftmaxDropout", "ScaleBiasSoftmax", "ScaleBiasSoftmaxDropout"])
 def test_attention_of_cudnn(name):
-    found = costs_of(of_cudnn(f"__cudnn$fmha{name}").data)["call"]
-    assert found.flops == products(FORWARD).flops
-    assert found.transcendentals == BATCH * HEADS * QUERIES * KEYS
+    result = costs_of(of_cudnn(f"__cudnn$fmha{name}").data)["call"]
+    assert result.flops == products(FORWARD).flops
+    assert result.transcendentals == BATCH * HEADS * QUERIES * KEYS
     # 2 bytes each of queries, keys, values and the result; not the memory to work in.
-    assert found.bytes_accessed == 2 * (120 + 56 + 84 + 180)
+    assert result.bytes_accessed == 2 * (120 + 56 + 84 + 180)
     gradients = costs_of(of_cudnn(f"__cudnn$fmha{name}Backward", backward=True).data)["call"]
     assert gradients.flops == products(BACKWARD).flops
 

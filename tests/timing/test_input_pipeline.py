@@ -46,8 +46,8 @@ def test_stages_are_connected_by_name(opened):
 
 
 def test_times_on_one_thread_and_across_threads(opened):
-    found = rows(opened(prefetching), "total_ps", "self_ps", "wait_ps")
-    assert [tuple(ps // US for ps in row) for row in found] == [
+    result = rows(opened(prefetching), "total_ps", "self_ps", "wait_ps")
+    assert [tuple(ps // US for ps in row) for row in result] == [
         (100, 2, 100),
         (98, 8, 98),
         (140, 130, 90),

@@ -117,11 +117,11 @@ def test_an_idle_device_is_told_of_without_steps(opened, host, says):
         stream.event("gemm", 10 * number * MS, MS, stats)
         python.event("cuLaunchKernel", max(10 * number - 1, 0) * MS, 1000, stats)
     answer = opened(space).time()
-    (found,) = answer.findings
-    assert (answer.times, found.kind, found.severity) == (None, "host_bound", "warning")
-    assert found.title == f"{GPU} waits for 86% of 21.000 ms while the host {says}"
-    assert found.evidence["share"] == 18 / 21
-    (row,) = found.rows
+    (result,) = answer.findings
+    assert (answer.times, result.kind, result.severity) == (None, "host_bound", "warning")
+    assert result.title == f"{GPU} waits for 86% of 21.000 ms while the host {says}"
+    assert result.evidence["share"] == 18 / 21
+    (row,) = result.rows
     assert (row["not_launched_ps"], row["being_launched_ps"]) == (16 * MS, 2 * MS)
 
 
@@ -134,21 +134,21 @@ def test_an_idle_device_is_told_of_without_steps(opened, host, says):
     ],
 )
 def test_of_idle_devices_those_that_work_come_first(opened, copy_ns, says, severity, share):
-    (found,) = idle_of(opened, {"/device:GPU:0": (10, MS), "/device:GPU:1": (15, copy_ns * 1000)})
-    assert found.title.startswith(says)
-    assert found.severity == severity
-    assert share in {None, found.evidence["share"]}
-    assert len(found.rows) == 2
+    (result,) = idle_of(opened, {"/device:GPU:0": (10, MS), "/device:GPU:1": (15, copy_ns * 1000)})
+    assert result.title.startswith(says)
+    assert result.severity == severity
+    assert share in {None, result.evidence["share"]}
+    assert len(result.rows) == 2
 
 
 def test_an_idle_device_that_does_none_of_the_work_is_a_note(opened):
-    (found,) = idle_of(opened, {"/device:GPU:0": (1, MS), "/device:GPU:1": (10, MS // 200)})
-    assert found.severity == "info"
-    assert found.title == (
+    (result,) = idle_of(opened, {"/device:GPU:0": (1, MS), "/device:GPU:1": (10, MS // 200)})
+    assert result.severity == "info"
+    assert result.title == (
         "/device:GPU:1 waits for 100% of 20.005 ms while the host had not launched its next work "
         "(it does 0.5% of the work of the busiest device)"
     )
-    assert (found.evidence["gain_ps"], found.evidence["gain_share"]) == (0, 0.0)
+    assert (result.evidence["gain_ps"], result.evidence["gain_share"]) == (0, 0.0)
 
 
 def idle_of(opened, devices):
@@ -202,9 +202,9 @@ def job_of_late_runs(tmp_path):
 
 def finding_of(path):
     with peakline.open(path) as profile:
-        found = [one for one in profile.time().findings if one.kind == "work_after_steps"]
+        result = [one for one in profile.time().findings if one.kind == "work_after_steps"]
         steps = profile.steps()
-    return (found or [None])[0], steps
+    return (result or [None])[0], steps
 
 
 def test_work_that_ends_in_the_steps_is_not_late():

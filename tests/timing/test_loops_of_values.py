@@ -24,11 +24,11 @@ def reads(count, *, each=100, between=2, op="aten::item"):
 def test_values_that_are_read_one_by_one():
     profile = job([*reads(30), MM], frame=FRAME)
     ops = step_ops_of(profile, of_host=True)
-    found = value_reads_of(profile, ops, in_optimizer(profile, ops))
-    assert found.per_step == 30
+    result = value_reads_of(profile, ops, in_optimizer(profile, ops))
+    assert result.per_step == 30
     # From the end of one read to that of the next: not what comes before the first.
-    assert found.loop_ps == 6 * 29 * 100 * US
-    assert dict(found.ops) == {"aten::abs": 58, "aten::item": 29}
+    assert result.loop_ps == 6 * 29 * 100 * US
+    assert dict(result.ops) == {"aten::abs": 58, "aten::item": 29}
     (finding,) = of_kind(profile, "host_sync")
     assert finding.severity == "warning"
     assert finding.title == (

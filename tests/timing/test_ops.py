@@ -310,10 +310,10 @@ class TestTables:
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 50))))
 def test_distribution_by_hand(runs):
     groups = np.array([group for group, _ in runs], np.int32)
-    found = distribution(groups, np.array([value for _, value in runs], np.int64), 5)
+    result = distribution(groups, np.array([value for _, value in runs], np.int64), 5)
     for group in range(5):
         own = sorted(value for g, value in runs if g == group)
-        row = [int(column[group]) for column in vars(found).values()]
+        row = [int(column[group]) for column in vars(result).values()]
         if not own:
             assert row == [0] * 6
             continue
@@ -423,10 +423,10 @@ def inputs(*stats, kind="chrome_trace"):
 
 
 def test_the_largest_input_of_each_event():
-    found = inputs((0, "Input Dims", "[[8, 4], [], [2, 64]]"), (2, "Input Dims", "[[3]]"))
-    dims = found.dims(np.arange(3))
-    assert [found.dims_text(code) for code in dims.tolist()] == ["[2, 64]", "", "[3]"]
-    assert found.is_recorded
+    result = inputs((0, "Input Dims", "[[8, 4], [], [2, 64]]"), (2, "Input Dims", "[[3]]"))
+    dims = result.dims(np.arange(3))
+    assert [result.dims_text(code) for code in dims.tolist()] == ["[2, 64]", "", "[3]"]
+    assert result.is_recorded
 
 
 @each_row(
@@ -446,20 +446,20 @@ def test_an_op_is_float64_when_all_of_its_floating_inputs_are(types, is_float64)
 
 
 def test_tensors_are_known_by_their_types():
-    found = inputs((0, "Input type", '["Scalar"]'), (1, "Input type", '["long int"]'))
-    assert found.has_tensor.tolist() == [False, True, False]
+    result = inputs((0, "Input type", '["Scalar"]'), (1, "Input type", '["long int"]'))
+    assert result.has_tensor.tolist() == [False, True, False]
 
 
 @each_row("text", ["", "[", "{}", "[1, 2]", '[["a"]]', "[[1.5]]", "null"])
 def test_what_is_no_list_of_shapes_is_none(text):
-    found = inputs((0, "Input Dims", text))
-    assert found.dims_text(int(found.dims(np.array([0]))[0])) == ""
+    result = inputs((0, "Input Dims", text))
+    assert result.dims_text(int(result.dims(np.array([0]))[0])) == ""
 
 
 def test_other_formats_record_none():
-    found = inputs((0, "Input Dims", "[[3]]"), kind="xplane")
-    assert not found.is_recorded
-    assert found.dims(np.array([0])).tolist() == [-1]
+    result = inputs((0, "Input Dims", "[[3]]"), kind="xplane")
+    assert not result.is_recorded
+    assert result.dims(np.array([0])).tolist() == [-1]
 
 
 RULES = (
@@ -555,9 +555,9 @@ def test_the_device_of_a_name(name, key):
     ],
 )
 def test_names(text, name, op_type, category):
-    found = parse_op_name(text)
-    assert (found.name, found.op_type, found.category) == (name, op_type, category)
-    assert found.is_op == (category != UNKNOWN)
+    result = parse_op_name(text)
+    assert (result.name, result.op_type, result.category) == (name, op_type, category)
+    assert result.is_op == (category != UNKNOWN)
 
 
 def test_a_number_beyond_64_bits_is_no_suffix():

@@ -48,11 +48,11 @@ def test_gpus_come_before_tpus_and_a_host_alone_is_a_cpu(opened):
     both = SpaceBuilder()
     both.plane("/device:TPU:0", {"device_type_string": "TPU v9"})
     both.plane("/device:TPU:1")
-    found = run_environment_of(opened(both))
-    assert (found.hardware, found.device_type, found.devices) == ("TPU", "TPU v9", 2)
+    result = run_environment_of(opened(both))
+    assert (result.hardware, result.device_type, result.devices) == ("TPU", "TPU v9", 2)
     both.plane("/device:GPU:0", {"device_vendor": "Unknown"})
-    found = run_environment_of(opened(both))
-    assert (found.hardware, found.device_type, found.devices) == ("GPU", "GPU", 1)
+    result = run_environment_of(opened(both))
+    assert (result.hardware, result.device_type, result.devices) == ("GPU", "GPU", 1)
 
 
 @each_row(
@@ -64,9 +64,11 @@ def test_other_devices_count_but_by_the_rule_of_xprof(opened, plane, found):
     space.plane(plane).line("l").event("x", 0, 5)
     profile = opened(space)
     for strict, expected in ((False, found), (True, ("CPU_ONLY", "CPU"))):
-        told = run_environment_of(profile, strict=strict)
+        result = run_environment_of(profile, strict=strict)
         peaks = peaks_of(profile, strict=strict)
-        assert (told.hardware, told.device_type) == (peaks.hardware, peaks.device_type) == expected
+        assert (
+            (result.hardware, result.device_type) == (peaks.hardware, peaks.device_type) == expected
+        )
 
 
 @each_row(

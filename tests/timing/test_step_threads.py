@@ -31,21 +31,21 @@ def marked(events, *bounds):
 
 
 def read(profile):
-    found = step_threads_of(profile)
-    return found, [
-        (int(found.event[k]), int(found.own_ps[k]), int(found.step[k]),
-         *(int(found.event[at]) if at >= 0 else -1
-           for at in (found.frame[k], found.call[k], found.parent[k])))
-        for k in range(found.event.size)
+    result = step_threads_of(profile)
+    return result, [
+        (int(result.event[k]), int(result.own_ps[k]), int(result.step[k]),
+         *(int(result.event[at]) if at >= 0 else -1
+           for at in (result.frame[k], result.call[k], result.parent[k])))
+        for k in range(result.event.size)
     ]  # fmt: skip
 
 
 def test_a_step_lasts_to_the_next_one():
     events = [("$train.py:1 step", 10, 30), ("$train.py:9 load", 60, 80)]
     profile, _ = marked(events, (0, 50), (100, 150))
-    found, rows = read(profile)
-    assert found.begin.tolist() == [0, 100]
-    assert found.end.tolist() == [100, 150]
+    result, rows = read(profile)
+    assert result.begin.tolist() == [0, 100]
+    assert result.end.tolist() == [100, 150]
     assert [step for _, _, step, *_ in rows] == [0, 0, 0, 1]
 
 
@@ -59,10 +59,10 @@ def test_without_steps_the_thread_with_most_frames_is_one():
     profile = profile_of(
         {HOST_PLANE: {"other": [("op", 0, 500)], "main": [("$train.py:1 step", 10, 30)]}}
     )
-    found = step_threads_of(profile)
-    assert not found.has_steps
-    assert found.event.tolist() == [1]
-    assert (found.begin.tolist(), found.end.tolist()) == ([0], [500])
+    result = step_threads_of(profile)
+    assert not result.has_steps
+    assert result.event.tolist() == [1]
+    assert (result.begin.tolist(), result.end.tolist()) == ([0], [500])
 
 
 def test_nothing_says_which_thread_it_is():
@@ -73,13 +73,13 @@ def test_nothing_says_which_thread_it_is():
 def test_what_lies_in_which():
     events = [("$train.py:1 step", 10, 90), ("op", 20, 60), ("jit", 30, 50)]
     profile, _ = marked(events, (0, 100))
-    found = step_threads_of(profile)
-    names = [found.names.values[code] for code in found.code.tolist()]
+    result = step_threads_of(profile)
+    names = [result.names.values[code] for code in result.code.tolist()]
     assert names == ["train 0", "$train.py:1 step", "op", "jit"]
-    is_op = found.code == found.names.code_of("op")
-    assert found.within(is_op).tolist() == [False, False, True, True]
-    assert found.above(is_op).tolist() == [-1, -1, 2, 2]
-    assert found.per_step(is_op).tolist() == [20]
+    is_op = result.code == result.names.code_of("op")
+    assert result.within(is_op).tolist() == [False, False, True, True]
+    assert result.above(is_op).tolist() == [-1, -1, 2, 2]
+    assert result.per_step(is_op).tolist() == [20]
 
 
 @st.composite
@@ -205,11 +205,11 @@ def loop(count, length=20, *, apart=10):
 def test_tiny_ops():
     profile = job(loop(240), frame=FRAME)
     ops = step_ops_of(profile)
-    found = tiny_ops_of(ops, in_optimizer(profile, ops))
-    assert (found.per_step, found.median_ps) == (240.0, 20 * US)
-    assert found.ops == (("aten::mul", 120.0), ("aten::add", 120.0))
+    result = tiny_ops_of(ops, in_optimizer(profile, ops))
+    assert (result.per_step, result.median_ps) == (240.0, 20 * US)
+    assert result.ops == (("aten::mul", 120.0), ("aten::add", 120.0))
     # Short gaps belong to the loop.
-    assert found.loop_ps == 6 * (239 * 30 + 20) * US
+    assert result.loop_ps == 6 * (239 * 30 + 20) * US
     (finding,) = of_kind(profile, "tiny_ops")
     assert finding.severity == "warning"
     assert finding.evidence["function"] == "forward"
@@ -241,9 +241,9 @@ GELU = ("pow", "mul", "add", "mul", "tanh")
 
 def test_unfused_elementwise():
     profile = job([*chain(*GELU), ("aten::mm", 6000, 9000)], frame=FRAME)
-    found = chains_of(profile, step_ops_of(profile))
-    assert (found.length, found.shape, found.is_optimizer) == (5, "[64, 64]", False)
-    assert np.count_nonzero(found.chosen) == 6 * 5
+    result = chains_of(profile, step_ops_of(profile))
+    assert (result.length, result.shape, result.is_optimizer) == (5, "[64, 64]", False)
+    assert np.count_nonzero(result.chosen) == 6 * 5
     (finding,) = of_kind(profile, "unfused_elementwise")
     assert finding.title == (
         "45% of the step time goes to chains of element-wise ops over [64, 64], 5 in a row: "

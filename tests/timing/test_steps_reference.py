@@ -77,10 +77,10 @@ def check_steps(name):
     """The rows are the marks."""
     for table in ("steps", "step_breakdown"):
         rows = profile_of(name).columns(table).to_pylist()
-        found = sorted(
+        result = sorted(
             (without_count(row), row["start_ps"], row["end_ps"], row["is_cut_off"]) for row in rows
         )
-        assert found == sorted(marks_of(name))
+        assert result == sorted(marks_of(name))
         assert {row["found_by"] for row in rows} <= MARKED_BY
 
 
@@ -95,11 +95,11 @@ def check_statistics(name):
     most = max(lengths, key=lambda kind: sum(lengths[kind]))
     by_name = dict(answer.by_name) if len(lengths) > 1 else {most: answer.times}
     assert answer.times == by_name[most]
-    found = {
+    result = {
         kind: (times.count, times.min_ps, times.median_ps, times.max_ps)
         for kind, times in by_name.items()
     }
-    assert found == {
+    assert result == {
         kind: (len(some), min(some), round(median(some)), max(some))
         for kind, some in lengths.items()
     }
@@ -124,8 +124,8 @@ def check_events(name):
         select e.name, e.start_ps, e.duration_ps, s.start_ps as step
         from events e left join steps s on s.step_id = e.step_id
     """
-    found = {tuple(row.values()) for row in profile_of(name).sql(query).to_pylist()}
-    assert expected - found == set()
+    result = {tuple(row.values()) for row in profile_of(name).sql(query).to_pylist()}
+    assert expected - result == set()
 
 
 @each_sample("name", ALL, in_every_run)

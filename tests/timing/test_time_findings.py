@@ -32,7 +32,7 @@ GPU = "/device:GPU:0"
 
 def steps(*rows, device=None, gap_ms=0, name="train {}", found_by="mark"):
     """A profile with these steps: parts in ms, one after the other on each device."""
-    told, ends = [], {}
+    result, ends = [], {}
     for step, given in enumerate(rows):
         parts = dict(given)
         lane = parts.pop("device", device)
@@ -41,7 +41,7 @@ def steps(*rows, device=None, gap_ms=0, name="train {}", found_by="mark"):
         wall = sum(parts.values()) * MS
         begin = ends.get(lane, 0) + gap
         ends[lane] = begin + wall
-        told.append(
+        result.append(
             {
                 "step_id": number,
                 "name": name.format(number),
@@ -55,7 +55,7 @@ def steps(*rows, device=None, gap_ms=0, name="train {}", found_by="mark"):
             }
             | {f"{part}_ps": length * MS for part, length in parts.items()}
         )
-    return Profile(FakeReader({"step_breakdown": told}))
+    return Profile(FakeReader({"step_breakdown": result}))
 
 
 def kinds(profile):
@@ -177,11 +177,11 @@ def test_runs_of_programs_that_nobody_marked_are_not_compared():
 
 
 def test_findings_stand_in_order_of_what_would_be_gained():
-    found = kinds(
+    result = kinds(
         steps(*[{"compute": 30, "launch": 40, "host_to_device": 20, "device_to_host": 10}] * 4,
               device=GPU)
     )  # fmt: skip
-    assert found == ["launch_bound", "time_in_copies"]
+    assert result == ["launch_bound", "time_in_copies"]
 
 
 def test_memory_and_time_in_one_order():
@@ -206,12 +206,12 @@ def test_memory_and_time_in_one_order():
 
 def gains(*memory):
     """Per kind what is gained, in order, beside a loss of 5 % of the time."""
-    found = [
+    result = [
         Finding(kind, "warning", kind, evidence | {"allocator": name}, "do it")
         for kind, name, evidence in memory
     ]
     time = [Finding("launch_bound", "warning", "launches", {"gain_share": 0.05}, "do it")]
-    return [(one.finding.kind, one.gain_share) for one in priorities(found, time)]
+    return [(one.finding.kind, one.gain_share) for one in priorities(result, time)]
 
 
 def test_memory_far_from_the_capacity_is_no_gain():
@@ -256,12 +256,12 @@ def test_a_few_long_stalls_between_steps_are_named():
         row["start_ps"] += 399 * MS
         row["end_ps"] += 399 * MS
     table[5]["gap_before_ps"] = 400 * MS
-    found = only(Profile(FakeReader({"step_breakdown": table})))
-    assert found.title == (
+    result = only(Profile(FakeReader({"step_breakdown": table})))
+    assert result.title == (
         "the device is idle between the steps for 25% of the time: "
         "1 long stall (400.000 ms at 504.000 ms), else 1.000 ms each (median)"
     )
-    assert found.evidence["stalls"] == 1
+    assert result.evidence["stalls"] == 1
 
 
 def test_the_median_of_slow_steps_says_that_it_leaves_out_the_first():
@@ -274,9 +274,9 @@ def test_the_median_of_slow_steps_says_that_it_leaves_out_the_first():
 
 def test_the_program_that_is_compiled_again_is_named():
     with peakline.open(PROGRAMS / "recompiling.xplane.pb.gz") as profile:
-        (found,) = profile.time().findings
-    assert found.evidence["programs"] == ["train"]
-    assert "10 of 10 steps after the first 2 compile train: " in found.title
+        (result,) = profile.time().findings
+    assert result.evidence["programs"] == ["train"]
+    assert "10 of 10 steps after the first 2 compile train: " in result.title
 
 
 def test_parts_and_times():
@@ -334,16 +334,16 @@ MEMORY = sorted((DATA / "programs").glob("*.xplane.pb.gz"))
 
 
 def test_sessions(sample):
-    found = shared(sample).time().findings
+    result = shared(sample).time().findings
     session = sample.parts[sample.parts.index("sessions") + 1]
-    assert [finding.kind for finding in found] == BETWEEN.get(session, [])
-    assert {finding.severity for finding in found} <= {"info"}
+    assert [finding.kind for finding in result] == BETWEEN.get(session, [])
+    assert {finding.severity for finding in result} <= {"info"}
 
 
 @each_row("path", MEMORY)
 def test_programs_with_faults_of_memory_are_healthy_in_time(path):
-    found = {finding.kind for finding in shared(path).time().findings}
-    assert found == TELLING.get(path.name.partition(".")[0], set())
+    result = {finding.kind for finding in shared(path).time().findings}
+    assert result == TELLING.get(path.name.partition(".")[0], set())
 
 
 def launched_one_by_one(_step, _device):
@@ -474,14 +474,14 @@ def test_stages_of_a_pipeline_do_not_straggle(tmp_path):
                     COLLECTIVES, 90)  # fmt: skip
         return [Work("gemm", 100, 7_890, launched=50), send]
 
-    found = found_in(Job(work, devices=3), tmp_path)
-    assert [finding.kind for finding in found] == ["communication_not_overlapped"]
+    result = found_in(Job(work, devices=3), tmp_path)
+    assert [finding.kind for finding in result] == ["communication_not_overlapped"]
 
 
 @each_row("kind", JOBS)
 def test_a_faulty_job_and_its_healthy_twin(kind, tmp_path):
-    found = [[one.kind for one in found_in(job, tmp_path)] for job in JOBS[kind]]
-    assert found == [[kind.partition(" ")[0]], []]
+    result = [[one.kind for one in found_in(job, tmp_path)] for job in JOBS[kind]]
+    assert result == [[kind.partition(" ")[0]], []]
 
 
 # Programs, recorded.
@@ -492,8 +492,8 @@ def test_what_takes_longer_in_a_slow_step(tmp_path):
         extra = [Work("evaluate", 9_900, 40_000, launched=90)] if step % 4 == 3 else []
         return [*healthy(0, 0), *extra]
 
-    found = found_in(Job(work, steps=16, period=50_000), tmp_path)
-    finding = next(one for one in found if one.kind == "step_variation")
+    result = found_in(Job(work, steps=16, period=50_000), tmp_path)
+    finding = next(one for one in result if one.kind == "step_variation")
     assert (finding.evidence["longest"], finding.evidence["period_steps"]) == ("evaluate", 4)
     assert finding.evidence["longest_extra_ps"] == 40 * MS
     assert "most of it evaluate, which runs 1.0 times in a slow step, 0.0 in" in finding.suggestion

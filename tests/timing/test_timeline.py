@@ -38,13 +38,13 @@ EVENTS = st.lists(
     st.lists(EVENTS, max_size=3), st.integers(-300, 300), st.integers(1, 2000), st.integers(1, 50)
 )
 def test_a_tile_is_that_of_the_reference(lines, start, length, width):
-    found = timeline(*lines)
+    result = timeline(*lines)
     end = start + length
-    tracks = tracks_of(found).tolist()
-    tile = draw_tile(found, start, end, width)
+    tracks = tracks_of(result).tolist()
+    tile = draw_tile(result, start, end, width)
     bits = level_of(start, end, width)
     assert tile.resolution_ps == (2**bits if bits >= 0 else 0)
-    assert items_of(tile) == slow_tile(found, start, end, bits, tracks)
+    assert items_of(tile) == slow_tile(result, start, end, bits, tracks)
 
 
 def _dense(seed, count):
@@ -57,51 +57,51 @@ def _dense(seed, count):
 
 @each_row("seed", range(4))
 def test_levels_answer_as_the_events_do(seed):
-    found = timeline(_dense(seed, 4000), _dense(seed + 9, 300))
-    assert found.level_bits.size > 3
-    first, last = found.trace.span()
+    result = timeline(_dense(seed, 4000), _dense(seed + 9, 300))
+    assert result.level_bits.size > 3
+    first, last = result.trace.span()
     rng = np.random.default_rng(seed)
-    tracks = tracks_of(found).tolist()
+    tracks = tracks_of(result).tolist()
     for width in (1, 7, 60, 500):
         for _ in range(6):
             start = int(rng.integers(first - 10, last))
             end = start + int(rng.integers(1, last - first))
-            tile = draw_tile(found, start, end, width)
+            tile = draw_tile(result, start, end, width)
             bits = level_of(start, end, width)
-            assert items_of(tile) == slow_tile(found, start, end, bits, tracks)
+            assert items_of(tile) == slow_tile(result, start, end, bits, tracks)
 
 
 def test_a_tile_of_dense_data_is_as_large_as_what_is_drawn():
-    found = timeline([("e", 3 * k, 2) for k in range(60_000)])
-    assert draw_tile(found, 0, 180_000, 100).items <= 2 * 128 * found.tracks
-    assert found.nbytes < 12 * 60_000
+    result = timeline([("e", 3 * k, 2) for k in range(60_000)])
+    assert draw_tile(result, 0, 180_000, 100).items <= 2 * 128 * result.tracks
+    assert result.nbytes < 12 * 60_000
 
 
 def test_events_that_need_more_rows_than_there_are_are_all_drawn():
-    found = timeline([("e", k, 10_000) for k in range(5000)])
-    assert found.overlaps.tolist() == [False] * 4095 + [True]
-    tile = draw_tile(found, 12_000, 12_001, 1)
+    result = timeline([("e", k, 10_000) for k in range(5000)])
+    assert result.overlaps.tolist() == [False] * 4095 + [True]
+    tile = draw_tile(result, 12_000, 12_001, 1)
     assert int(tile.count.sum()) == 5000 - 2001
-    tile = draw_tile(found, 0, 4096, 1)
+    tile = draw_tile(result, 0, 4096, 1)
     assert int(tile.count.sum()) == 4096
 
 
 def test_only_the_asked_lines_and_rows():
-    found = timeline([("a", 0, 10), ("b", 1, 5)], [("c", 0, 4)])
-    assert tracks_of(found, [0], rows=1).tolist() == [0]
-    assert tracks_of(found, [1]).tolist() == [2]
-    assert items_of(draw_tile(found, 0, 10, 5, [2])) == [[(0, 4, 1, 4, 2)]]
+    result = timeline([("a", 0, 10), ("b", 1, 5)], [("c", 0, 4)])
+    assert tracks_of(result, [0], rows=1).tolist() == [0]
+    assert tracks_of(result, [1]).tolist() == [2]
+    assert items_of(draw_tile(result, 0, 10, 5, [2])) == [[(0, 4, 1, 4, 2)]]
 
 
 def test_neighbours_are_those_of_the_same_row():
-    found = timeline([("a", 0, 10), ("b", 1, 2), ("c", 5, 2), ("d", 20, 1)])
-    assert [found.neighbours(event) for event in range(4)] == [(-1, 3), (-1, 2), (1, -1), (0, -1)]
+    result = timeline([("a", 0, 10), ("b", 1, 2), ("c", 5, 2), ("d", 20, 1)])
+    assert [result.neighbours(event) for event in range(4)] == [(-1, 3), (-1, 2), (1, -1), (0, -1)]
 
 
 def test_more_items_than_wanted_are_refused():
-    found = timeline([("a", 10 * k, 5) for k in range(100)])
+    result = timeline([("a", 10 * k, 5) for k in range(100)])
     with pytest.raises(UsageError, match="100 items, more than 99: request fewer lines"):
-        draw_tile(found, 0, 1000, 1000, most=99)
+        draw_tile(result, 0, 1000, 1000, most=99)
 
 
 @each_row(("start", "end", "width"), [(5, 5, 10), (5, 4, 10), (0, 5, 0)])
@@ -111,8 +111,8 @@ def test_an_empty_viewport_is_refused(start, end, width):
 
 
 def test_a_tile_of_no_events():
-    found = timeline()
-    assert (found.tracks, draw_tile(found, 0, 10, 5).items) == (0, 0)
+    result = timeline()
+    assert (result.tracks, draw_tile(result, 0, 10, 5).items) == (0, 0)
 
 
 LINES = (
@@ -122,31 +122,31 @@ LINES = (
 WHOLE = {"start_ps": 0, "end_ps": 40, "width": 4}
 
 
-def names(found, result):
+def names(results, result):
     return {
-        found.trace.name.values[code]: count
+        results.trace.name.values[code]: count
         for code, count in zip(result.names.tolist(), result.counts.tolist(), strict=True)
     }
 
 
 def test_a_text_is_looked_for_in_any_case():
-    found = timeline(*LINES)
-    result = search(found, "matmul", **WHOLE)
-    assert names(found, result) == {"MatMul": 2, "matmul_2": 1}
+    results = timeline(*LINES)
+    result = search(results, "matmul", **WHOLE)
+    assert names(results, result) == {"MatMul": 2, "matmul_2": 1}
     assert (result.total, result.first, result.last) == (3, 0, 4)
     assert result.bins.tolist() == [1, 0, 1, 1]
 
 
 def test_a_pattern_may_match_a_part():
-    found = timeline(*LINES)
-    assert names(found, search(found, r"\d$", is_pattern=True, **WHOLE)) == {"matmul_2": 1}
+    result = timeline(*LINES)
+    assert names(result, search(result, r"\d$", is_pattern=True, **WHOLE)) == {"matmul_2": 1}
     with pytest.raises(UsageError, match="RE2"):
-        search(found, "(", is_pattern=True, **WHOLE)
+        search(result, "(", is_pattern=True, **WHOLE)
 
 
 def test_only_the_asked_lines():
-    found = timeline(*LINES)
-    assert names(found, search(found, "a", lines=[1], **WHOLE)) == {"add": 1, "MatMul": 1}
+    result = timeline(*LINES)
+    assert names(result, search(result, "a", lines=[1], **WHOLE)) == {"add": 1, "MatMul": 1}
 
 
 @each_row(
@@ -177,21 +177,21 @@ def test_all_about_one_event():
     profile = profile_of(
         [("step", 0, 100), ("op", 10, 30), ("k", 12, 5), ("k", 20, 5), ("c", 40, 0), ("op", 50, 9)]
     )
-    found = details_of(profile, timeline_of(profile), 1)
-    assert (found.name, found.start_ps, found.end_ps, found.own_ps) == ("op", 10, 40, 20)
-    assert (found.parents, found.previous, found.next, found.row) == ((0,), -1, 5, 1)
-    assert (found.child_count, found.child_ps) == (3, 10)
-    assert found.children == (Children("k", 2, 10), Children("c", 1, 0))
-    assert (found.step, found.stats) == (None, ())
+    result = details_of(profile, timeline_of(profile), 1)
+    assert (result.name, result.start_ps, result.end_ps, result.own_ps) == ("op", 10, 40, 20)
+    assert (result.parents, result.previous, result.next, result.row) == ((0,), -1, 5, 1)
+    assert (result.child_count, result.child_ps) == (3, 10)
+    assert result.children == (Children("k", 2, 10), Children("c", 1, 0))
+    assert (result.step, result.stats) == (None, ())
     first = details_of(profile, timeline_of(profile), 0)
     assert (first.stats, first.parents) == ((("k", "v"),), ())
 
 
 def test_an_id_is_the_row_in_the_table():
-    found = timeline([("late", 5, 1), ("early", 1, 1)])
-    assert found.trace.name[place_of(found, 0)] == "late"
+    result = timeline([("late", 5, 1), ("early", 1, 1)])
+    assert result.trace.name[place_of(result, 0)] == "late"
     with pytest.raises(NotFoundError, match="no event 2 with a time; there are 2"):
-        place_of(found, 2)
+        place_of(result, 2)
     with pytest.raises(NotFoundError):
         place_of(timeline([("a", 0, 1)]), -1)
 
@@ -199,15 +199,15 @@ def test_an_id_is_the_row_in_the_table():
 def test_the_step_of_a_recorded_event(sessions):
     (path,) = (sessions / "tf2_cnn").rglob("*.xplane.pb*")
     with peakline.open(path) as profile:
-        found = timeline_of(profile)
-        step = search(found, "train", start_ps=0, end_ps=1, width=1).first
-        details = details_of(profile, found, step)
+        result = timeline_of(profile)
+        step = search(result, "train", start_ps=0, end_ps=1, width=1).first
+        details = details_of(profile, result, step)
         assert details.step == (0, "train 0")
         assert ("step_num", "0") in details.stats
 
 
-def excerpt(found, start, end, **more):
-    return excerpt_of(found.trace, found.nesting, start, end, **more)
+def excerpt(result, start, end, **more):
+    return excerpt_of(result.trace, result.nesting, start, end, **more)
 
 
 def rows(line):
@@ -215,8 +215,8 @@ def rows(line):
 
 
 def test_events_are_nested_and_gaps_told():
-    found = timeline([("a", 0, 40), ("b", 5, 10), ("c", 6, 2), ("d", 60, 30)])
-    (line,) = excerpt(found, 0, 100).lines
+    result = timeline([("a", 0, 40), ("b", 5, 10), ("c", 6, 2), ("d", 60, 30)])
+    (line,) = excerpt(result, 0, 100).lines
     assert rows(line) == [
         ("a", 0, 0, 40, 0),
         ("b", 1, 5, 15, 0),
@@ -229,10 +229,10 @@ def test_events_are_nested_and_gaps_told():
 
 
 def test_what_is_not_shown_is_counted_where_it_lies():
-    found = timeline(
+    result = timeline(
         [("a", 0, 400), ("b", 5, 100), ("c", 6, 20), ("c", 7, 2), ("e", 200, 3), ("f", 500, 1)]
     )
-    answer = excerpt(found, 0, 1000, limit=2)
+    answer = excerpt(result, 0, 1000, limit=2)
     (line,) = answer.lines
     assert [row for row in rows(line) if row[0] != "-"] == [
         ("a", 0, 0, 400, 1),
@@ -279,8 +279,8 @@ def test_only_the_asked_lines_of_timeline_excerpt():
 
 
 def pixels(counter, start, end, width):
-    found = counter.pixels(start, end, width)
-    columns = (found.low, found.high, found.last)
+    result = counter.pixels(start, end, width)
+    columns = (result.low, result.high, result.last)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -307,11 +307,11 @@ def test_pixels_are_those_of_the_reference(samples, start, length, width):
     samples = sorted(samples, key=lambda sample: sample[0])
     time, value = [t for t, _ in samples], [v for _, v in samples]
     counter = make_counter("g", "n", np.array(time, np.int64), np.array(value, np.float64))
-    found = [
+    result = [
         tuple(None if math.isnan(v) else v for v in pixel)
         for pixel in pixels(counter, start, start + length, width)
     ]
-    assert found == slow(time, value, start, start + length, width)
+    assert result == slow(time, value, start, start + length, width)
 
 
 def test_extremes_of_a_long_series_are_exact():
@@ -320,9 +320,9 @@ def test_extremes_of_a_long_series_are_exact():
     assert counter.level_first.size == 6
     for low, high, last in pixels(counter, 0, value.size, 1):
         assert (low, high, last) == (value.min(), value.max(), value[-1])
-    found = counter.pixels(17, 90_001, 7)
+    result = counter.pixels(17, 90_001, 7)
     edges = pixel_edges(17, 90_001, 7)
-    assert found.high.tolist() == [value[lo:hi].max() for lo, hi in pairwise(edges)]
+    assert result.high.tolist() == [value[lo:hi].max() for lo, hi in pairwise(edges)]
 
 
 def test_what_is_no_number_is_left_out():
@@ -332,8 +332,8 @@ def test_what_is_no_number_is_left_out():
 
 def test_memory_in_use_is_a_counter_of_each_allocator():
     records = events([alloc(1, 10), alloc(2, 5), free(1), alloc(1, 2, allocator="other")])
-    found = counters_of(profile_of(records=records))
-    assert [(one.group, one.name, one.value.tolist()) for one in found] == [
+    result = counters_of(profile_of(records=records))
+    assert [(one.group, one.name, one.value.tolist()) for one in result] == [
         ("memory in use", "", [10, 15, 5]),
         ("memory in use", "other", [2]),
     ]
@@ -344,8 +344,8 @@ def test_the_counters_of_a_profile_by_series():
         {"plane_id": 0, "name": "c", "series": s, "time_ps": t, "value": v}
         for s, t, v in [("x", 5, 1), ("y", 1, 7), ("x", 2, 4)]
     ]
-    found = counters_of(profile_of([("a", 0, 1)], counters=rows))
-    assert [(one.group, one.name, one.time_ps.tolist(), one.value.tolist()) for one in found] == [
+    result = counters_of(profile_of([("a", 0, 1)], counters=rows))
+    assert [(one.group, one.name, one.time_ps.tolist(), one.value.tolist()) for one in result] == [
         ("/host:CPU", "c x", [2, 5], [4, 1]),
         ("/host:CPU", "c y", [1], [7]),
     ]

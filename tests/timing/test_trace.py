@@ -323,7 +323,7 @@ def slowly(events):
         end = min(max(end, -FARTHEST), FARTHEST)
         key = (event["start_ps"], -event["duration_ps"], row)
         lines.setdefault(event["line_id"], []).append((key, begin, end, row))
-    found = [(None, None, None)] * len(events)
+    result = [(None, None, None)] * len(events)
     for line in lines.values():
         line.sort()
         ends = np.array([end if end > begin else -FARTHEST - 1 for _, begin, end, _ in line])
@@ -331,19 +331,19 @@ def slowly(events):
         for place, (_, begin, end, row) in enumerate(line):
             holding = np.flatnonzero(ends[:place] >= end)
             if not holding.size:
-                found[row] = (None, 0, None)
+                result[row] = (None, 0, None)
                 continue
             parent = int(holding[-1])
             children[parent].append((begin, end))
             above = line[parent][3]
-            found[row] = (above, found[above][1] + 1, None)
+            result[row] = (above, result[above][1] + 1, None)
         for place, (_, begin, end, row) in enumerate(line):
             inside, covered_to = 0, begin
             for first, last in children[place]:
                 inside += max(0, last - max(first, covered_to))
                 covered_to = max(covered_to, last)
-            found[row] = (*found[row][:2], end - begin - inside)
-    return found
+            result[row] = (*result[row][:2], end - begin - inside)
+    return result
 
 
 def check(profile):
@@ -433,16 +433,16 @@ def test_waits_are_those_of_thread_time():
             "select line_id, start_ps, start_ps + duration_ps from events"
             " where activity in ('wait', 'input_wait') order by 1, 2"
         )
-        found = {}
+        result = {}
         covered_to = {}
         for line, begin, end in (tuple(row.values()) for row in waits.to_pylist()):
             uncovered = end - max(begin, covered_to.get(line, begin))
-            found[line] = found.get(line, 0) + max(0, uncovered)
+            result[line] = result.get(line, 0) + max(0, uncovered)
             covered_to[line] = max(end, covered_to.get(line, end))
         threads = profile.sql("select line_id, wait_ps from thread_time").to_pylist()
     assert threads
     for row in threads:
-        assert row["wait_ps"] == found.get(row["line_id"], 0)
+        assert row["wait_ps"] == result.get(row["line_id"], 0)
 
 
 class Watched(FakeReader):
@@ -504,9 +504,9 @@ def moments(pairs):
     return {moment for begin, length in pairs for moment in range(begin, begin + length)}
 
 
-def held(found):
+def held(result):
     """The moments of a set, and that it is as sets are: sorted, disjoint, nothing empty."""
-    begin, end = (part.tolist() for part in found)
+    begin, end = (part.tolist() for part in result)
     assert all(b < e for b, e in zip(begin, end, strict=True))
     assert all(e < b for e, b in zip(end, begin[1:], strict=False))
     return {moment for b, e in zip(begin, end, strict=True) for moment in range(b, e)}
@@ -514,9 +514,9 @@ def held(found):
 
 @given(PAIRS)
 def test_a_union_holds_what_its_intervals_hold(pairs):
-    found = intervals(pairs)
-    assert held(found) == moments(pairs)
-    assert total(found) == len(moments(pairs))
+    result = intervals(pairs)
+    assert held(result) == moments(pairs)
+    assert total(result) == len(moments(pairs))
 
 
 @given(PAIRS, PAIRS)
@@ -538,5 +538,5 @@ def test_how_much_of_windows_is_covered(pairs, windows):
 
 @given(PAIRS, st.integers(-25, 80), st.integers(0, 50))
 def test_the_part_between_two_moments(pairs, begin, length):
-    found = within(intervals(pairs), begin, begin + length)
-    assert held(found) == moments(pairs) & set(range(begin, begin + length))
+    result = within(intervals(pairs), begin, begin + length)
+    assert held(result) == moments(pairs) & set(range(begin, begin + length))

@@ -118,13 +118,13 @@ def test_a_step_that_the_record_does_not_hold_whole_is_left_out(root):
         assert [
             step["name"] for step in profile.columns("steps").to_pylist() if step["is_cut_off"]
         ] == ["ProfilerStep#6"]
-        found = [
+        result = [
             [core.name for step in host_steps(profile, compatible=compatible).steps
              for core in step.cores.values()]
             for compatible in (False, True)
         ]  # fmt: skip
-    assert found[0] == [f"ProfilerStep#{number}" for number in range(2, 6)]
-    assert len(found[1]) == 5
+    assert result[0] == [f"ProfilerStep#{number}" for number in range(2, 6)]
+    assert len(result[1]) == 5
 
 
 @each_row(("compatible", "computes", "lasts"), [(True, 5 * US, 5 * US), (False, 9 * US, 18 * US)])

@@ -38,15 +38,15 @@ def timeline(*lines):
     return timeline_of(profile_of(*lines))
 
 
-def slow_tile(found, start, end, bits, tracks):
+def slow_tile(result, start, end, bits, tracks):
     """Per track the items ``(begin, until, count, busy, longest event)``, event by event."""
-    trace, nesting = found.trace, found.nesting
+    trace, nesting = result.trace, result.nesting
     drawn = defaultdict(list)
     for event in range(trace.size):
         begin, until = int(trace.start[event]), int(trace.end[event])
         if begin < end and (until > start or begin >= start):
             line = int(trace.lines_of([event])[0])
-            drawn[int(found.first_track[line]) + int(nesting.row[event])].append(event)
+            drawn[int(result.first_track[line]) + int(nesting.row[event])].append(event)
     answer = []
     for track in tracks:
         items, before = [], None

@@ -60,13 +60,13 @@ def parts_of(profile: Profile, *, all_columns: bool = False) -> list[dict[str, o
     table = profile.columns("step_breakdown").to_pylist()
     if all_columns:
         return table
-    told = ("name", "device", "start_ps", "end_ps")
+    result = ("name", "device", "start_ps", "end_ps")
     return [
-        {name.removesuffix("_ps"): value for name, value in row.items() if name in told}
+        {name.removesuffix("_ps"): value for name, value in row.items() if name in result}
         | {
             name.removesuffix("_ps"): value
             for name, value in row.items()
-            if name.endswith("_ps") and name not in (*told, "wall_ps") and value
+            if name.endswith("_ps") and name not in (*result, "wall_ps") and value
         }
         for row in table
     ]
@@ -87,10 +87,10 @@ def slow_windows(profile: Profile) -> dict[str | None, dict[int, tuple[int, int]
             (e for e in events if e["on_host"] and e["step"] == number
              and (e["start"], e["end"]) == (step["start_ps"], step["end_ps"])), None,
         )  # fmt: skip
-    found: dict[str | None, dict[int, tuple[int, int]]] = {}
+    result: dict[str | None, dict[int, tuple[int, int]]] = {}
     for device in devices or (None,):
         if steps and not any(marks.values()) and device is not None and device.is_tpu:
-            found[device.name] = _of_step_line(profile, device, events)
+            result[device.name] = _of_step_line(profile, device, events)
             continue
         earliest = _leftover(work, min((s["start_ps"] for s in steps), default=0))
         wanted = []
@@ -115,8 +115,8 @@ def slow_windows(profile: Profile) -> dict[str | None, dict[int, tuple[int, int]
                 begin = max(start, before)
             before = max(end, begin, before or begin)
             windows[number] = (begin, max(end, begin))
-        found[device.name if device else None] = windows
-    return found
+        result[device.name if device else None] = windows
+    return result
 
 
 def _of_step_line(profile, device, events):
@@ -168,7 +168,7 @@ def slow_parts(profile: Profile) -> dict[tuple[str | None, int], dict[str, int]]
         and _tells(e, trace.lines[e["line"]].name, threads)
     ]  # fmt: skip
     compiles = [e for e in host if e["activity"] == Activity.COMPILE]
-    found = {}
+    result = {}
     devices = {device.name: device for device in devices_of(profile)}
     for name, windows in slow_windows(profile).items():
         lines = dict(devices[name].lines) if name else {}
@@ -194,22 +194,22 @@ def slow_parts(profile: Profile) -> dict[tuple[str | None, int], dict[str, int]]
                     now_own, lines, now_host, threads, compiles, a, has_device=bool(name)
                 )
                 parts[part] = parts.get(part, 0) + b - a
-            found[name, number] = parts
-    return found
+            result[name, number] = parts
+    return result
 
 
 def _events(profile):
     trace, activity, step = trace_of(profile), activity_of(profile), step_places_of(profile)
-    found = []
+    result = []
     for number, line in enumerate(trace.lines):
         on_host = trace.planes[line.plane].kind == HOST
-        found += [
+        result += [
             {"line": number, "name": trace.name[e], "start": int(trace.start[e]),
              "end": int(trace.end[e]), "activity": Activity(int(activity[e])),
              "step": int(step[e]), "on_host": on_host, "place": e}
             for e in range(line.first, line.last)
         ]  # fmt: skip
-    return found
+    return result
 
 
 def _tells(event, line, threads):

@@ -73,14 +73,14 @@ def inlined(graph):
 def _calls(node, library):
     if node.op == "SymbolicGradient":
         return []
-    found = [("", node.op)] if node.op in library else []
+    result = [("", node.op)] if node.op in library else []
     for key, value in sorted(node.attr.items()):
         if key.startswith("_"):
             continue
         if value.func.name:
-            found.append((key, value.func.name))
-        found += [(f"{key}[{at}]", one.name) for at, one in enumerate(value.list.func)]
-    return [one for one in found if one[1] in library]
+            result.append((key, value.func.name))
+        result += [(f"{key}[{at}]", one.name) for at, one in enumerate(value.list.func)]
+    return [one for one in result if one[1] in library]
 
 
 def _add(made, nodes, function, caller):

@@ -51,8 +51,8 @@ def _made(kind: type[Parameters]) -> type[BaseModel]:
 
 def validate(kind: type[_P], given: Mapping[str, object]) -> _P:
     """An instance of ``kind``; raises pydantic.ValidationError, which says what is wrong."""
-    found = model_of(kind).model_validate(dict(given))
-    return kind(**{name: getattr(found, name) for name in kind.declared()})
+    result = model_of(kind).model_validate(dict(given))
+    return kind(**{name: getattr(result, name) for name in kind.declared()})
 
 
 def _annotation(kinds: tuple[Any, ...], declared: Declaration) -> Any:

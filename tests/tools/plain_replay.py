@@ -79,11 +79,11 @@ def replay(profile, allocator):
 
 def buffers(profile, allocator):
     """All buffers of an allocator, in order of allocation."""
-    found = {}
+    result = {}
     for moment in replay(profile, allocator):
         for one in moment.live.values():
-            found.setdefault(one.row, one)
-    return [found[row] for row in sorted(found)]
+            result.setdefault(one.row, one)
+    return [result[row] for row in sorted(result)]
 
 
 def group_of(buffer, group):

@@ -35,11 +35,11 @@ class Events:
 
     def runs(self, line: int, begin: int, end: int) -> Counter[str]:
         """How many events of each name lie in a window, also in part."""
-        found: Counter[str] = Counter()
+        result: Counter[str] = Counter()
         for start, stop, name in self.lines[line]:
             if start < end and stop > begin and start < stop:
-                found[name] += 1
-        return found
+                result[name] += 1
+        return result
 
     def self_times(self, line: int, begin: int, end: int) -> Counter[str]:
         """The self time of each name within a window: an event without what it holds directly."""
@@ -53,7 +53,7 @@ class Events:
                     spent[around] -= max(min(stop, end) - max(start, reach[around]), 0)
                     reach[around] = max(reach[around], min(stop, end))
                     break
-        found: Counter[str] = Counter()
+        result: Counter[str] = Counter()
         for (_, _, name), own in zip(events, spent, strict=True):
-            found[name] += own
-        return found
+            result[name] += own
+        return result

@@ -72,12 +72,12 @@ def test_a_moment_of_every_sample_is_that_of_a_plain_replay(path):
             assert answer["reason"]
             assert not wanted
             continue
-        found = ranges(answer)
-        assert found == wanted
-        assert_apart(found)
+        result = ranges(answer)
+        assert result == wanted
+        assert_apart(result)
         holes = ranges(answer, "holes")
-        assert_apart(found + holes)
-        used = sum(end - begin for begin, end in found)
+        assert_apart(result + holes)
+        used = sum(end - begin for begin, end in result)
         assert used + answer["holes"]["total_bytes"] == sum(answer["regions"]["bytes"])
         assert answer["holes"]["count"] == len(holes)
 
@@ -225,7 +225,7 @@ def plain(path, device):
     def pages(address, size):
         return range(address // page, (address + size) // page)
 
-    found = set()
+    result = set()
     # From the end, at which the snapshot says what there is, back to the begin.
     ends = {one: None for place in segments
             for one in pages(place["address"], place["total_size"])}  # fmt: skip
@@ -233,11 +233,11 @@ def plain(path, device):
         at = (change["time_us"] - zero) * PS
         for one in pages(change["addr"], change["size"]):
             if change["action"] in TAKES:
-                found.add((one, at, ends.pop(one)))
+                result.add((one, at, ends.pop(one)))
             else:
                 assert one not in ends
                 ends[one] = at
-    return found | {(one, None, end) for one, end in ends.items()}, page
+    return result | {(one, None, end) for one, end in ends.items()}, page
 
 
 def spans(answer, name="segments"):
@@ -255,12 +255,12 @@ def spans(answer, name="segments"):
 def test_segments_come_and_go_as_the_traces_say(path):
     answer = ask_of_segments_over_time(shared(path), allocator="cuda:0", limit=5000)
     wanted, page = plain(path, 0)
-    found = {
+    result = {
         (one, begin, end)
         for first, last, begin, end in spans(answer)
         for one in range(first // page, last // page)
     }
-    assert found == wanted
+    assert result == wanted
     assert answer["segments"]["others"] == 0
     assert (answer["segments"]["records"] == 0) == all(a is b is None for _, a, b in wanted)
 

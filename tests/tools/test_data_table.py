@@ -30,8 +30,8 @@ def test_json_is_compact_sorted_and_has_doubles():
 
 def test_several_tables_are_an_array_and_one_without_anything_is_empty():
     role = DataTable([Column("x", "string", "X", {"role": "tooltip"})])
-    found = json.loads(tables_json(role, DataTable([])))
-    assert found == [
+    result = json.loads(tables_json(role, DataTable([])))
+    assert result == [
         {"cols": [{"id": "x", "label": "X", "type": "string", "p": {"role": "tooltip"}}],
          "rows": []},
         {},
@@ -57,8 +57,8 @@ def test_csv_quotes_every_field():
 NAMES = ["", "plain", 'quo"te', "back\\slash", "new\nline", "é漢字", "\x7f"]
 
 
-def _read(found):
-    return json.loads(f"[{found.data.tobytes().decode().rstrip(',')}]")
+def _read(result):
+    return json.loads(f"[{result.data.tobytes().decode().rstrip(',')}]")
 
 
 def test_members_without_a_text_are_left_out():

@@ -312,13 +312,13 @@ def test_nodes_of_odd_names_stand_in_scopes_and_their_edges_lead_to_them(tmp_pat
         )  # fmt: skip
     with peakline.open(written(tmp_path, graph)) as profile:
         edges = profile.table("edges").to_pylist()
-        found = ask_of_graph_paths(profile, opened="none")
+        result = ask_of_graph_paths(profile, opened="none")
         for name in names[:8]:
             assert name in [
                 row["name"]
                 for row in ask_of_graph_paths(profile, view="search", search=name)["rows"]
             ]
-    assert sum(found["items"]["nodes"]) == len(names)
+    assert sum(result["items"]["nodes"]) == len(names)
     expected = [
         (text.removeprefix("^").removesuffix(":0"), node.name, text.startswith("^"))
         for node in graph.node for text in node.input
@@ -361,15 +361,15 @@ def graph_of_graph_viewer(**parameters):
 
 
 def test_the_neighbourhood_of_a_fusion():
-    found = graph_of_graph_viewer(node_name="add_add_fusion", graph_width="1")
-    names = [node["name"] for node in found["nodes"]]
-    assert (found["module"], found["program_id"], found["left_out"]) == ("jit_f(8)", "8", 0)
+    result = graph_of_graph_viewer(node_name="add_add_fusion", graph_width="1")
+    names = [node["name"] for node in result["nodes"]]
+    assert (result["module"], result["program_id"], result["left_out"]) == ("jit_f(8)", "8", 0)
     # Its operands, the root of what it calls, and nothing else.
     assert sorted(names) == ["add_add_fusion", "add_any.14", "dot", "dot.1", "dot.2", "dot.3"]
-    kinds = {(edge["from"], edge["to"]): edge["kind"] for edge in found["edges"]}
+    kinds = {(edge["from"], edge["to"]): edge["kind"] for edge in result["edges"]}
     assert kinds["add_any.14", "add_add_fusion"] == "result"
     assert kinds["dot.3", "add_add_fusion"] == "operand"
-    root = next(node for node in found["nodes"] if node["name"] == "add_any.14")
+    root = next(node for node in result["nodes"] if node["name"] == "add_any.14")
     assert root["computation"] == "fused_computation.7"
     assert root["shape"] == "f32[512,512]{1,0}"
     assert root["source"].endswith("jaxsrv.py:5")
@@ -390,9 +390,9 @@ def test_a_graph_leads_into_fusions_and_out_of_them():
 
 
 def test_width_zero_is_the_node_alone():
-    found = graph_of_graph_viewer(node_name="%add_add_fusion", graph_width="0")
-    assert [node["name"] for node in found["nodes"]] == ["add_add_fusion"]
-    assert found["edges"] == []
+    result = graph_of_graph_viewer(node_name="%add_add_fusion", graph_width="0")
+    assert [node["name"] for node in result["nodes"]] == ["add_add_fusion"]
+    assert result["edges"] == []
 
 
 def test_a_computation_and_the_whole_program():
@@ -410,8 +410,8 @@ def test_a_computation_and_the_whole_program():
 
 
 def test_the_names_beside_a_node():
-    found = graph_of_graph_viewer(type="adj_nodes", node_name="add_add_fusion")
-    assert found == {"operand_names": ["dot.3", "dot.2", "dot", "dot.1"], "consumer_names": []}
+    result = graph_of_graph_viewer(type="adj_nodes", node_name="add_add_fusion")
+    assert result == {"operand_names": ["dot.3", "dot.2", "dot", "dot.1"], "consumer_names": []}
 
 
 @each_row(

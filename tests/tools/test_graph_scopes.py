@@ -34,12 +34,12 @@ def graph_def(path):
 def plain_edges(graph):
     """Source, target and whether it only orders, of every input by names."""
     number = {node.name: place for place, node in enumerate(graph.node)}
-    found = []
+    result = []
     for place, node in enumerate(graph.node):
         for text in node.input:
             source = text.removeprefix("^").partition(":")[0]
-            found.append((number[source], place, text.startswith("^")))
-    return found
+            result.append((number[source], place, text.startswith("^")))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +57,12 @@ def test_whatever_is_open_the_picture_adds_up_to_the_graph(path, calls):
     holders = sorted({item for one in chain for item in one})
     for share in (0.0, 0.3, 0.7, 1.0):
         wanted = [item for item in holders if choose.random() < share]
-        found = ask(profile, opened=",".join(map(str, wanted)))
-        opened = set(found["opened"])
+        result = ask(profile, opened=",".join(map(str, wanted)))
+        opened = set(result["opened"])
         stands_for = [shown_by(one, node, opened) for node, one in enumerate(chain)]
-        assert found["nodes"] == len(graph.node)
-        assert found["nodes"] + found["nodes_inside"] == len(plain.names)
-        items = {item["id"]: item for item in rows(found["items"])}
+        assert result["nodes"] == len(graph.node)
+        assert result["nodes"] + result["nodes_inside"] == len(plain.names)
+        items = {item["id"]: item for item in rows(result["items"])}
         # An open node is itself beside those that it holds.
         count = Counter(item for item in stands_for if item not in opened)
         assert {
@@ -74,7 +74,7 @@ def test_whatever_is_open_the_picture_adds_up_to_the_graph(path, calls):
             for (source, target), _ in ends
             if stands_for[source] != stands_for[target]
         )
-        joined = rows({name: column for name, column in found["edges"].items()
+        joined = rows({name: column for name, column in result["edges"].items()
                        if isinstance(column, list)})  # fmt: skip
         assert {(one["source"], one["target"]): one["edges"] for one in joined} == dict(pairs)
         controls = sum(
@@ -82,7 +82,7 @@ def test_whatever_is_open_the_picture_adds_up_to_the_graph(path, calls):
             for (source, target), control in ends
         )
         assert sum(one["controls"] for one in joined) == controls
-        assert found["edges"]["left_out"] == 0
+        assert result["edges"]["left_out"] == 0
 
 
 @pytest.mark.parametrize("path", [FROZEN, SAVED, RUN], ids=lambda path: path.name)
@@ -91,14 +91,14 @@ def test_a_scope_holds_the_nodes_whose_names_begin_with_its_own(path):
     chain = chains(profile, len(inlined(graph).names))
     holders = sorted({item for one in chain[: len(graph.node)] for item in one})
     for item in holders:
-        found = ask(profile, view="item", item=item)
+        result = ask(profile, view="item", item=item)
         every = [node for node, one in enumerate(chain) if item in one]
-        assert found["nodes"] == len(every)
+        assert result["nodes"] == len(every)
         inside = [graph.node[node].name for node in every if node < len(graph.node)]
-        if found["kind"] == "scope":
-            outer = [one["label"] for one in found["within"]
+        if result["kind"] == "scope":
+            outer = [one["label"] for one in result["within"]
                      if ask(profile, view="item", item=one["item"])["kind"] == "scope"]  # fmt: skip
-            prefix = "/".join([*outer, found["label"]])
+            prefix = "/".join([*outer, result["label"]])
             every = [node.name for node in graph.node
                      if node.name == prefix or node.name.startswith(f"{prefix}/")]  # fmt: skip
             assert sorted(inside) == sorted(every)
@@ -110,10 +110,10 @@ def test_bytes_of_edges_are_those_of_the_shapes_that_the_model_gives():
     nodes = {node.name: node for node in graph.node}
     checked = 0
     for place, node in enumerate(graph.node):
-        found = ask(profile, view="item", item=place)["inputs"]["rows"]
+        result = ask(profile, view="item", item=place)["inputs"]["rows"]
         for text, row in zip(
             [text for text in node.input if text[0] != "^"],
-            [row for row in found if not row["is_control"]], strict=True,
+            [row for row in result if not row["is_control"]], strict=True,
         ):  # fmt: skip
             name, _, slot = text.partition(":")
             source = nodes[name]
@@ -130,7 +130,7 @@ def test_bytes_of_edges_are_those_of_the_shapes_that_the_model_gives():
                 size *= one.size
             assert row["bytes"] == size
             checked += 1
-        for row in found:
+        for row in result:
             source = nodes[row["name"]]
             if source.op == "Const" and not row["is_control"]:
                 tensor = source.attr["value"].tensor
@@ -169,9 +169,9 @@ def test_bytes_of_what_a_run_recorded_add_up():
                 wanted += recorded[name, int(slot or 0)]
     every = ",".join(map(str, sorted({item for one in chains(profile, len(graph.node))
                                       for item in one})))  # fmt: skip
-    found = ask(profile, opened=every)
+    result = ask(profile, opened=every)
     by_source = 0
-    for one in rows({k: v for k, v in found["edges"].items() if isinstance(v, list)}):
+    for one in rows({k: v for k, v in result["edges"].items() if isinstance(v, list)}):
         assert one["bytes"] >= 0
         by_source += one["bytes"]
     constants = 0
@@ -190,11 +190,11 @@ def test_a_function_has_its_arguments_and_results():
     profile = peakline.open(FROZEN)
     (name,) = [one["function"] for one in ask(profile, view="graphs")["graphs"] if one["function"]]
     body = graph_def(FROZEN).library.function[0]
-    found = ask(profile, graph="", function=name)
-    assert found["nodes"] == len(body.node_def) + 2
-    ops = Counter(found["items"]["op"])
+    results = ask(profile, graph="", function=name)
+    assert results["nodes"] == len(body.node_def) + 2
+    ops = Counter(results["items"]["op"])
     assert (ops["_Arg"], ops["_Retval"]) == (1, 1)
-    result = found["items"]["id"][found["items"]["op"].index("_Retval")]
+    result = results["items"]["id"][results["items"]["op"].index("_Retval")]
     path = ask(profile, graph="", function=name, view="path", item=result)
     assert path["items"]["op"][0] == "_Arg"
     assert path["items"]["id"][-1] == result
@@ -203,9 +203,9 @@ def test_a_function_has_its_arguments_and_results():
 def test_a_call_holds_the_nodes_of_its_function_and_calls_in_it_open_too(calls):
     profile, plain = peakline.open(calls), inlined(graph_def(calls))
     for node, (name, op) in enumerate(zip(plain.names, plain.ops, strict=True)):
-        found = ask(profile, view="item", item=node)
-        assert (found["name"], found["op"]) == (name, op)
-        holders = [one["item"] for one in found["within"] if one["item"] < len(plain.names)]
+        result = ask(profile, view="item", item=node)
+        assert (result["name"], result["op"]) == (name, op)
+        holders = [one["item"] for one in result["within"] if one["item"] < len(plain.names)]
         outer, caller = [], plain.caller[node]
         while caller >= 0:
             outer.insert(0, caller)
@@ -213,7 +213,7 @@ def test_a_call_holds_the_nodes_of_its_function_and_calls_in_it_open_too(calls):
         assert holders == outer
         # The edges of a call are those between it and what it stands beside.
         known = sorted(edge[0] for edge in plain.edges if edge[1] == node)
-        assert sorted(row["item"] for row in found["inputs"]["rows"]) == known
+        assert sorted(row["item"] for row in result["inputs"]["rows"]) == known
     assert max(Counter(plain.names).values()) > 5
 
 
@@ -226,15 +226,15 @@ def test_each_body_of_a_loop_and_a_choice_is_named(calls):
     ):
         within = ask(profile, view="item", item=names.index(name))["within"]
         opened = ",".join(str(one["item"]) for one in within)
-        found = ask(profile, opened=f"{opened},{names.index(name)}")
-        inside = {one["label"] for one in rows(found["items"])
+        result = ask(profile, opened=f"{opened},{names.index(name)}")
+        inside = {one["label"] for one in rows(result["items"])
                   if one["parent"] == names.index(name)}  # fmt: skip
         assert inside == wanted
 
 
 def test_a_function_that_calls_itself_opens_so_many_times(calls):
     profile = peakline.open(calls)
-    found = ask(profile, view="search", search="again", limit=500)
+    result = ask(profile, view="search", search="again", limit=500)
     plain = inlined(graph_def(calls))
     (node,) = [at for at, name in enumerate(plain.names) if name == "net/self"]
     levels = 0
@@ -243,7 +243,7 @@ def test_a_function_that_calls_itself_opens_so_many_times(calls):
         levels += 1
         assert ask(profile, view="item", item=node)["functions"] == ["again"]
     assert levels == 4
-    assert found["rows_total"] == 0
+    assert result["rows_total"] == 0
 
 
 def test_bodies_that_would_be_too_many_stay_closed(tmp_path):
@@ -256,23 +256,23 @@ def test_bodies_that_would_be_too_many_stay_closed(tmp_path):
     graph.node.add(name="all", op="level0")
     path = tmp_path / "many.pb"
     path.write_bytes(graph.SerializeToString())
-    found = ask(peakline.open(path))
-    assert found["nodes"] == 1
-    assert 9**4 < found["nodes_inside"] <= 50_000
+    result = ask(peakline.open(path))
+    assert result["nodes"] == 1
+    assert 9**4 < result["nodes_inside"] <= 50_000
 
 
 def test_search_finds_by_name_op_and_the_frameworks_name():
     profile = peakline.open(SAVED)
     graph = graph_def(SAVED)
-    found = ask(profile, view="search", search="MatMul", limit=500)
+    result = ask(profile, view="search", search="MatMul", limit=500)
     wanted = {
         place
         for place, node in enumerate(graph.node)
         if any("matmul" in text.lower() for text in (node.name, node.op, node.device))
     }
-    assert {row["item"] for row in found["rows"]} == wanted
-    assert found["rows_total"] == len(wanted)
-    assert found["rows"][0]["name"].lower().endswith("matmul")
+    assert {row["item"] for row in result["rows"]} == wanted
+    assert result["rows_total"] == len(wanted)
+    assert result["rows"][0]["name"].lower().endswith("matmul")
 
 
 def test_what_is_revealed_is_visible_and_what_is_around_it_is_near():
@@ -283,13 +283,13 @@ def test_what_is_revealed_is_visible_and_what_is_around_it_is_near():
         near = {node}
         for _ in range(2):
             near |= {s for s, t, _ in edges if t in near} | {t for s, t, _ in edges if s in near}
-        found = ask(profile, view="around", item=node, depth=2)
+        result = ask(profile, view="around", item=node, depth=2)
         # What is inside a call is around it too.
-        own = {item for item in found["items"]["id"] if item < len(graph.node)}
+        own = {item for item in result["items"]["id"] if item < len(graph.node)}
         assert own <= near
-        assert found["more"] or own == near
+        assert result["more"] or own == near
         among = {(s, t) for s, t, _ in edges if {s, t} <= own and s != t}
-        ends = zip(found["edges"]["source"], found["edges"]["target"], strict=True)
+        ends = zip(result["edges"]["source"], result["edges"]["target"], strict=True)
         assert {(s, t) for s, t in ends if {s, t} <= own} == among
 
 
@@ -328,15 +328,15 @@ def test_no_answer_is_large_however_many_nodes_a_scope_holds(tmp_path):
     assert len(waiting) == 2
     while waiting and seen < 60:
         item = waiting.pop(choose.randrange(len(waiting)))
-        found = ask(profile, view="item", item=item)
-        if not found["children"]:
+        result = ask(profile, view="item", item=item)
+        if not result["children"]:
             continue
         seen += 1
-        assert found["children"] <= 60
-        outer = [one["item"] for one in found["within"]]
+        assert result["children"] <= 60
+        outer = [one["item"] for one in result["within"]]
         picture = ask(profile, opened=",".join(map(str, [*outer, item])))
         inside = [one for one in rows(picture["items"]) if one["parent"] == item]
-        assert sum(one["nodes"] for one in inside) == found["nodes"]
+        assert sum(one["nodes"] for one in inside) == result["nodes"]
         waiting += [one["id"] for one in inside]
         opened += [*outer, item]
     every = ask(profile, opened=",".join(map(str, dict.fromkeys(opened))))
@@ -374,20 +374,20 @@ def test_what_is_wrong_is_one_clear_error():
 
 def test_the_overview_counts_what_the_file_holds():
     profile, graph = peakline.open(SAVED), graph_def(SAVED)
-    found = ask(profile, view="overview")
+    result = ask(profile, view="overview")
     ops = Counter(node.op for node in graph.node)
-    assert found["nodes"] == len(graph.node)
-    assert found["edges"] == sum(len(node.input) for node in graph.node)
-    assert {one["text"]: one["nodes"] for one in found["ops"]}.items() <= ops.items()
-    assert found["ops"][0]["nodes"] == max(ops.values())
-    assert (found["functions_total"], found["broken_total"]) == (1, 0)
+    assert result["nodes"] == len(graph.node)
+    assert result["edges"] == sum(len(node.input) for node in graph.node)
+    assert {one["text"]: one["nodes"] for one in result["ops"]}.items() <= ops.items()
+    assert result["ops"][0]["nodes"] == max(ops.values())
+    assert (result["functions_total"], result["broken_total"]) == (1, 0)
     path = PROGRAMS[0]
     profile, proto = peakline.open(path), HloProto.FromString(path.read_bytes())
-    found = ask(profile, view="overview")
+    result = ask(profile, view="overview")
     made = [one for part in proto.hlo_module.computations for one in part.instructions]
     opcodes = Counter(one.opcode for one in made)
-    assert found["program"]["instructions"] == len(made)
-    assert {one["text"]: one["nodes"] for one in found["ops"]}.items() <= opcodes.items()
+    assert result["program"]["instructions"] == len(made)
+    assert {one["text"]: one["nodes"] for one in result["ops"]}.items() <= opcodes.items()
 
 
 def instructions(proto):
@@ -411,16 +411,16 @@ def test_whatever_is_open_the_picture_adds_up_to_the_program(path):
     holders = sorted({item for one in chain for item in one})
     for share in (0.0, 0.5, 1.0):
         wanted = [item for item in holders if choose.random() < share]
-        found = ask(profile, opened=",".join(map(str, wanted)))
-        opened = set(found["opened"])
+        result = ask(profile, opened=",".join(map(str, wanted)))
+        opened = set(result["opened"])
         stands_for = [shown_by(one, node, opened) for node, one in enumerate(chain)]
-        items = {item["id"]: item for item in rows(found["items"])}
+        items = {item["id"]: item for item in rows(result["items"])}
         closed = sum(item["nodes"] for item in items.values() if not item["is_open"])
         # An open instruction is itself a node beside those that it holds.
         assert closed + sum(item < len(made) for item in opened) == len(made)
         inside = sum(len(one.operand_ids) + len(one.control_predecessor_ids) for one in made)
-        joined = rows({k: v for k, v in found["edges"].items() if isinstance(v, list)})
-        assert sum(one["edges"] for one in joined) <= inside == found["edges_total"]
+        joined = rows({k: v for k, v in result["edges"].items() if isinstance(v, list)})
+        assert sum(one["edges"] for one in joined) <= inside == result["edges_total"]
         if not opened:
             pairs = Counter(
                 (stands_for[number[operand]], stands_for[place])
@@ -439,24 +439,24 @@ def test_an_open_fusion_gets_its_operands_at_its_parameters(path):
     for place, one in enumerate(made):
         if one.opcode != "fusion":
             continue
-        found = ask(profile, reveal=number[bodies[one.called_computation_ids[0]].root_id])
-        if place not in found["opened"]:
+        result = ask(profile, reveal=number[bodies[one.called_computation_ids[0]].root_id])
+        if place not in result["opened"]:
             continue
-        ends = set(zip(found["edges"]["source"], found["edges"]["target"], strict=True))
+        ends = set(zip(result["edges"]["source"], result["edges"]["target"], strict=True))
         body = bodies[one.called_computation_ids[0]]
         parameters = {
             inner.parameter_number: number[inner.id]
             for inner in body.instructions
             if inner.opcode == "parameter"
         }
-        visible = set(found["items"]["id"])
+        visible = set(result["items"]["id"])
         for at, operand in enumerate(one.operand_ids):
             source = number[operand]
-            if source in visible and source not in found["opened"]:
+            if source in visible and source not in result["opened"]:
                 assert (source, parameters[at]) in ends
         users = [user for user, other in enumerate(made) if one.id in other.operand_ids]
         for user in users:
-            if user in visible and user not in found["opened"]:
+            if user in visible and user not in result["opened"]:
                 assert (number[body.root_id], user) in ends
 
 
@@ -464,14 +464,14 @@ def test_an_open_fusion_gets_its_operands_at_its_parameters(path):
 def test_the_schedule_is_the_programs_and_its_peak_the_peak_of_the_table(path):
     profile, proto = peakline.open(path), HloProto.FromString(path.read_bytes())
     module = proto.hlo_module
-    found = ask(profile, view="schedule", limit=2000, width=4096)
-    order = {row["name"]: place for place, row in enumerate(found["rows"])}
+    result = ask(profile, view="schedule", limit=2000, width=4096)
+    order = {row["name"]: place for place, row in enumerate(result["rows"])}
     (row,) = profile.table("hlo_modules").to_pylist()
     if row["peak_bytes"] is None:
-        assert found["peak_bytes"] is None
+        assert result["peak_bytes"] is None
     elif row["peak_found_by"] != "allocations":
-        assert found["peak_bytes"] == row["peak_bytes"]
-        assert max(found["curve"]["live_bytes"]) == row["peak_bytes"]
+        assert result["peak_bytes"] == row["peak_bytes"]
+        assert max(result["curve"]["live_bytes"]) == row["peak_bytes"]
     for part in module.computations:
         sequence = module.schedule.sequences.get(part.id)
         if sequence is None:
@@ -493,7 +493,7 @@ def heap_programs():
 @pytest.mark.parametrize("path", heap_programs(), ids=lambda path: path.name)
 def test_what_is_live_follows_the_events_of_the_heap(path):
     profile, proto = peakline.open(path), HloProto.FromString(path.read_bytes())
-    found = ask(profile, view="schedule", limit=2000)
+    result = ask(profile, view="schedule", limit=2000)
     size = {one.id: one.size for one in proto.buffer_assignment.logical_buffers}
     (trace,) = proto.buffer_assignment.heap_simulator_traces
     live, root, users, most = 0, {}, Counter(), {}
@@ -517,8 +517,8 @@ def test_what_is_live_follows_the_events_of_the_heap(path):
             # An end has the name of what made the value, not of what used it last.
             name = event.instruction_name
         most[name] = max(most.get(name, 0), live)
-    shown = {row["name"]: row["live_bytes"] for row in found["rows"]}
-    lasting = found["lasting_bytes"]
+    shown = {row["name"]: row["live_bytes"] for row in result["rows"]}
+    lasting = result["lasting_bytes"]
     assert any(name in shown for name in most)
     for name, bytes_ in most.items():
         if name in shown:

@@ -52,10 +52,10 @@ def test_a_sentence_is_its_phrases(sample):
 
 def test_the_peak_is_that_of_the_memory_answer(sample):
     with peakline.open(sample) as profile:
-        found = headline(profile, "memory")
+        result = headline(profile, "memory")
         peaks = {peak.allocator: peak for peak in memory_of(profile).allocators}
-        assert len(of_kind(found, "peak")) == bool(peaks)
-        for one in of_kind(found, "peak"):
+        assert len(of_kind(result, "peak")) == bool(peaks)
+        for one in of_kind(result, "peak"):
             links = [
                 phrase["params"] for phrase in one["phrases"] if phrase.get("view") == "memory"
             ]
@@ -63,7 +63,7 @@ def test_the_peak_is_that_of_the_memory_answer(sample):
                 peak = peaks[params["allocator"]]
                 assert size_text(peak.peak_bytes) in one["text"]
                 assert params.get("at", peak.peak_time_ps) == peak.peak_time_ps
-            picture = found["picture"]
+            picture = result["picture"]
             if picture is not None:
                 assert len(picture["high"]) == len(picture["low"]) == WIDTH
                 assert max(picture["high"]) == peaks[picture["allocator"]].peak_bytes
@@ -84,17 +84,17 @@ def slow_steps(profile):
     by_name = defaultdict(list)
     for row in steps:
         by_name[population_of(row["name"] or str(row["step_id"]))].append(row)
-    found = []
+    result = []
     for rows in by_name.values():
         if len(rows) < 5:
             continue
         median = statistics.median(row["wall_ps"] for row in rows)
-        found += [
+        result += [
             (row["name"], row["wall_ps"], median, place < 2)
             for place, row in enumerate(rows)
             if row["wall_ps"] >= 2 * max(median, 1)
         ]
-    return found
+    return result
 
 
 def with_steps(programs):
@@ -108,10 +108,10 @@ def with_steps(programs):
 def test_the_slow_step_is_the_one_that_loses_most_time(programs):
     for profile in with_steps(programs):
         slow = slow_steps(profile)
-        found = headline(profile, "time")
+        result = headline(profile, "time")
         for kind, is_first in (("slow_step", False), ("first_step", True)):
             chosen = [one for one in slow if one[3] == is_first]
-            sentences = of_kind(found, kind)
+            sentences = of_kind(result, kind)
             assert len(sentences) == bool(chosen)
             if not chosen:
                 continue
@@ -149,22 +149,22 @@ def test_a_bar_is_the_longest_of_its_steps(programs):
 )
 def test_a_graph_alone_is_said_by_its_size(name, text):
     with peakline.open(DATA / name) as profile:
-        found = of_kind(headline(profile, "memory"), "graph")
-        assert [one["text"] for one in found] == ([] if text is None else [text])
+        result = of_kind(headline(profile, "memory"), "graph")
+        assert [one["text"] for one in result] == ([] if text is None else [text])
 
 
 def test_without_steps_the_op_with_most_self_time_is_said(sample):
     with peakline.open(sample) as profile:
-        found = headline(profile, "time")
+        result = headline(profile, "time")
         rows = profile.table("op_stats").to_pylist() if "op_stats" in profile.tables else []
-    if of_kind(found, "steps"):
-        assert not of_kind(found, "op")
+    if of_kind(result, "steps"):
+        assert not of_kind(result, "op")
         return
     rows = [row for row in rows if row["side"] == "device"] or rows
     most = max((row["self_ps"] for row in rows), default=0)
     whole = sum(row["self_ps"] for row in rows)
-    assert len(of_kind(found, "op")) == (most >= 0.005 * whole > 0)
-    for one in of_kind(found, "op"):
+    assert len(of_kind(result, "op")) == (most >= 0.005 * whole > 0)
+    for one in of_kind(result, "op"):
         assert one["text"].startswith(f"{most / whole:.0%} of the self time of the ")
         op = one["phrases"][1]["params"]["op"]
         assert most in [row["self_ps"] for row in rows if row["op"] == op]
@@ -231,8 +231,8 @@ def with_names(document):
 def test_it_is_what_the_verb_prints(capsys, file):
     with peakline.open(DATA / file) as profile:
         assert find_tool("summary").supports(profile)
-        told = json.loads(profile.tool("summary").content)
-    assert told == with_names(printed(capsys, DATA / file))
+        result = json.loads(profile.tool("summary").content)
+    assert result == with_names(printed(capsys, DATA / file))
 
 
 def test_a_graph_has_no_summary():
@@ -242,10 +242,10 @@ def test_a_graph_has_no_summary():
 
 def test_several_hosts_and_who_keeps_them_waiting(capsys):
     (session,) = Repository(MULTI).sessions()
-    told, verb = json.loads(Engine().tool(session, "summary").content), printed(capsys, MULTI)
-    assert [host.pop("host") for host in told["hosts"]] == ["localhost_47507", "localhost_56665"]
-    assert told.pop("straggler_text") == "no host keeps the others waiting"
-    assert told == {"hosts": [*map(with_names, verb["hosts"])], "straggler": verb["straggler"]}
+    result, verb = json.loads(Engine().tool(session, "summary").content), printed(capsys, MULTI)
+    assert [host.pop("host") for host in result["hosts"]] == ["localhost_47507", "localhost_56665"]
+    assert result.pop("straggler_text") == "no host keeps the others waiting"
+    assert result == {"hosts": [*map(with_names, verb["hosts"])], "straggler": verb["straggler"]}
 
 
 def test_one_of_several_hosts_is_told_alone(capsys):
@@ -259,8 +259,8 @@ def test_warnings_of_a_question_are_in_its_document_each_time():
     (session,) = Repository(DATA / "sessions" / "jax_cpu").sessions()
     engine = Engine()
     engine.tool(session, "memory_findings")
-    told = json.loads(engine.tool(session, "summary").content)
-    assert [(one["kind"], one["count"]) for one in told["warnings"]] == [("no_memory_events", 1)]
+    result = json.loads(engine.tool(session, "summary").content)
+    assert [(one["kind"], one["count"]) for one in result["warnings"]] == [("no_memory_events", 1)]
 
 
 def test_it_stays_small_however_many_steps_there_are():
@@ -352,34 +352,34 @@ def of_rows(rows, steps=()):
 def test_the_findings_are_those_of_the_memory_answer(name):
     with peakline.open(PROGRAMS / f"{name}.xplane.pb.gz") as profile:
         expected = [finding.as_json() for finding in profile.memory().findings]
-        found = json.loads(profile.tool("memory_findings").content)
-    assert found["findings"] == json.loads(json.dumps(expected))
+        result = json.loads(profile.tool("memory_findings").content)
+    assert result["findings"] == json.loads(json.dumps(expected))
     assert bool(expected) is (name != "leak_list_healthy")
 
 
 def test_the_details_are_the_rows_behind_a_leak():
-    found = answer("leak_list")
-    (growth,) = found["growth"]
+    result = answer("leak_list")
+    (growth,) = result["growth"]
     assert growth["allocator"] == "bfc_cpu_allocator_for_gpu"
     assert (growth["bytes_per_step"], growth["steps_left"]) == (786432, 82525)
     assert len(growth["steps"]) == 20
     assert growth["steps"][0] == {"step": 0, "name": "train 0", "in_use_bytes": 12586496}
     assert growth["groups"][0]["op"] == "model/hidden/MatMul"
     assert growth["groups"][0]["kept_bytes"] == 20 * 786432
-    (churn,) = found["churn"]
+    (churn,) = result["churn"]
     assert churn["bytes_per_step"] == round(churn["bytes"] / 20)
     assert sum(one["allocations"] for one in churn["signatures"]) == churn["allocations"] == 336
-    sizes = [saving["bytes"] for saving in found["savings"]]
+    sizes = [saving["bytes"] for saving in result["savings"]]
     assert sizes == sorted(sizes, reverse=True)
-    for saving in found["savings"]:
+    for saving in result["savings"]:
         assert saving["rows"]
         assert saving["peak_after_bytes"] + saving["bytes"] == 33165056
 
 
 def test_the_details_tell_how_memory_lay_in_pieces():
-    found = answer("fragmentation")
-    (pool,) = found["fragmentation"]
-    at_peak = found["findings"][0]["evidence"]["fragmentation"]
+    result = answer("fragmentation")
+    (pool,) = result["fragmentation"]
+    at_peak = result["findings"][0]["evidence"]["fragmentation"]
     assert (pool["reported_at_peak"], pool["forced"]) == (at_peak, 12)
     assert 0 < pool["rebuilt_at_peak"] < 1
     assert sum(one["new_bytes"] for one in pool["forced_allocations"]) == pool["forced_bytes"]
@@ -407,9 +407,9 @@ def test_findings_can_be_chosen():
 def test_an_allocator_and_a_step_can_be_chosen():
     rows = [alloc(n, 99, in_use_bytes=99, free_bytes=1, allocator=name)
             for n, name in enumerate("ab")]  # fmt: skip
-    found = json.loads(of_rows(rows).tool("memory_findings", allocator="b").content)
-    assert [f["evidence"]["allocator"] for f in found["findings"]] == ["b"]
-    assert {entry["allocator"] for entry in found["churn"]} == {"b"}
+    result = json.loads(of_rows(rows).tool("memory_findings", allocator="b").content)
+    assert [f["evidence"]["allocator"] for f in result["findings"]] == ["b"]
+    assert {entry["allocator"] for entry in result["churn"]} == {"b"}
     with pytest.raises(NotFoundError, match="a, b"):
         of_rows(rows).tool("memory_findings", allocator="c")
     with pytest.raises(NotFoundError, match="no step '99'"):
@@ -426,21 +426,21 @@ def test_what_is_not_known_is_a_usage_error(parameter, value):
 
 
 def test_every_kind_of_finding_can_be_asked_for_and_is_documented(root):
-    told = set()
+    result = set()
     for path in (root / "src" / "peakline" / "findings" / "kinds").glob("*.py"):
         if 'about="memory"' in (text := path.read_text(encoding="utf-8")):
-            told |= set(re.findall(r'^KIND = Kind\(\s*"(\w+)"', text, re.MULTILINE))
+            result |= set(re.findall(r'^KIND = Kind\(\s*"(\w+)"', text, re.MULTILINE))
             assert f'"{path.stem}"' in text
-    assert told == set(KINDS)
+    assert result == set(KINDS)
     page = (root / "docs" / "findings.md").read_text(encoding="utf-8")
     row = re.compile(r"^\| \[`(\w+)`\]\(#\1\) \| (?:info|warning|error)[^|]*\|", re.MULTILINE)
-    assert set(row.findall(page)) == told
+    assert set(row.findall(page)) == result
 
 
 def test_a_failed_allocation_is_a_finding():
-    found = json.loads(content(OOM, min_severity="error"))
-    assert [f["kind"] for f in found["findings"]] == ["out_of_memory"]
-    assert found["growth"] == []
+    result = json.loads(content(OOM, min_severity="error"))
+    assert [f["kind"] for f in result["findings"]] == ["out_of_memory"]
+    assert result["growth"] == []
 
 
 def test_it_is_there_where_memory_is(sessions):
@@ -475,18 +475,18 @@ def test_one_finding_of_many_hosts_is_told_once():
     }
     assert (cache["kind"], cache["hosts"]) == ("cache", ["host-2"])
     for name in ("savings", "growth", "fragmentation", "churn"):
-        told = [entry | {} for entry in whole[name]]
-        assert [entry.pop("host") for entry in told] == [
+        result = [entry | {} for entry in whole[name]]
+        assert [entry.pop("host") for entry in result] == [
             host for host, part in single.items() for _ in part[name]
         ]
-        assert told == [entry for part in single.values() for entry in part[name]]
+        assert result == [entry for part in single.values() for entry in part[name]]
 
 
 def test_a_session_of_two_hosts_is_answered_as_one(sessions):
     session = peakline.Repository(sessions / "tf2_multihost").sessions()[0]
-    found = json.loads(session.tool("memory_findings").content)
-    assert {entry["host"] for entry in found["churn"]} == set(session.hosts)
-    assert found["findings"] == []
+    result = json.loads(session.tool("memory_findings").content)
+    assert {entry["host"] for entry in result["churn"]} == set(session.hosts)
+    assert result["findings"] == []
 
 
 def test_markdown_is_a_list_that_names_the_hosts():

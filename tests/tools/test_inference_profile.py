@@ -30,12 +30,12 @@ def tables(path, **parameters):
     """The answer: per table its rows, each by the ids of the columns; and the properties."""
     with peakline.open(str(path)) as profile:
         content = run_tool(profile, TOOL, parameters).content
-    found = []
+    result = []
     for table in json.loads(content):
         ids = [column["id"] for column in table["cols"]]
         rows = [dict(zip(ids, (c["v"] for c in row["c"]), strict=True)) for row in table["rows"]]
-        found.append((rows, table.get("p", {})))
-    return found
+        result.append((rows, table.get("p", {})))
+    return result
 
 
 def gpu_server():
@@ -91,8 +91,8 @@ def test_every_request_is_there_once(tmp_path, style):
     requests = [row for rows, _ in answers[::per_model] for row in rows]
     shown = [row["request_id"] for row in requests if row["request_id"] != "N/A"]
     assert len(set(shown)) == len(shown) == 40
-    found = [row for rows, _ in answers[1::per_model] for row in rows if row["batch_id"] != "N/A"]
-    assert len(found) == batches
+    result = [row for rows, _ in answers[1::per_model] for row in rows if row["batch_id"] != "N/A"]
+    assert len(result) == batches
     for row in requests:
         assert sum(row[part] for part in PARTS) <= row["latency_ms"] * (1 + 1e-9)
 
@@ -102,10 +102,10 @@ def test_every_request_is_there_once(tmp_path, style):
     [(0, 0), (1, 1), (60, 60), (61, 3), (1000, 36), (100_000, 55)],
 )
 def test_how_many_are_shown(count, shown):
-    found = sampled(list(range(count)), lambda item: item)
-    assert len(found) == shown
-    assert [item for item, _ in found] == sorted(item for item, _ in found)
-    assert all(percentile == 100 * item / count for item, percentile in found)
+    result = sampled(list(range(count)), lambda item: item)
+    assert len(result) == shown
+    assert [item for item, _ in result] == sorted(item for item, _ in result)
+    assert all(percentile == 100 * item / count for item, percentile in result)
 
 
 def test_what_time_goes_to():

@@ -49,13 +49,13 @@ def column(answer, name):
 
 
 def groups(**parameters):
-    found = ask(of_rows(ROWS, STEPS), at_ps=400, **parameters)
-    return [(row["key"], row["bytes"], row["count"]) for row in found["rows"]]
+    result = ask(of_rows(ROWS, STEPS), at_ps=400, **parameters)
+    return [(row["key"], row["bytes"], row["count"]) for row in result["rows"]]
 
 
 def test_the_default_is_the_peak():
-    found = ask(of_rows(ROWS, STEPS), limit=1)
-    assert found | {"columns": []} == {
+    result = ask(of_rows(ROWS, STEPS), limit=1)
+    assert result | {"columns": []} == {
         "host": "worker-0",
         "start_ps": 100,
         "end_ps": 500,
@@ -83,20 +83,20 @@ def test_the_default_is_the_peak():
         "rows_total": 4,
         "rows_bytes": 65,
     }  # fmt: skip
-    assert found["columns"] == list(found["rows"][0])
+    assert result["columns"] == list(result["rows"][0])
 
 
 def test_a_moment_between_records_is_that_of_the_record_before():
-    found = ask(of_rows(ROWS, STEPS), at_ps=299)
-    assert (found["at_ps"], found["record_ps"], found["step_name"]) == (299, 200, "train 1")
-    assert (found["bytes_in_use"], found["is_peak"]) == (40, False)
-    assert column(found, "bytes") == [30, 10]
+    result = ask(of_rows(ROWS, STEPS), at_ps=299)
+    assert (result["at_ps"], result["record_ps"], result["step_name"]) == (299, 200, "train 1")
+    assert (result["bytes_in_use"], result["is_peak"]) == (40, False)
+    assert column(result, "bytes") == [30, 10]
 
 
 def test_before_the_first_record_nothing_is_known():
-    found = ask(of_rows(ROWS), at_ps=99)
-    assert (found["record_ps"], found["bytes_in_use"], found["rows"]) == (None, None, [])
-    assert found["allocators"][0]["peak_bytes"] == 65
+    result = ask(of_rows(ROWS), at_ps=99)
+    assert (result["record_ps"], result["bytes_in_use"], result["rows"]) == (None, None, [])
+    assert result["allocators"][0]["peak_bytes"] == 65
 
 
 def test_what_no_buffer_explains_is_a_row():
@@ -104,14 +104,18 @@ def test_what_no_buffer_explains_is_a_row():
         alloc(1, 10, op="a", in_use_bytes=110, reserved_bytes=7, free_bytes=40, fragmentation=0.5),
         alloc(None, 6, op="b", in_use_bytes=116, reserved_bytes=7),
     ]
-    found = ask(of_rows(rows))
-    assert [(row["op"], row["bytes"], row["count"], row["record"]) for row in found["rows"]] == [
+    result = ask(of_rows(rows))
+    assert [(row["op"], row["bytes"], row["count"], row["record"]) for row in result["rows"]] == [
         ("(before profile)", 100, 0, None),
         ("a", 10, 1, 0),
         ("(reserved)", 7, 0, None),
         ("(unattributed)", 6, 0, None),
     ]
-    assert (found["rows_bytes"], found["bytes_in_use"], found["fragmentation"]) == (123, 123, None)
+    assert (result["rows_bytes"], result["bytes_in_use"], result["fragmentation"]) == (
+        123,
+        123,
+        None,
+    )
     first = ask(of_rows(rows), at_ps=0)
     assert (first["fragmentation"], first["rows_bytes"]) == (0.5, 117)
     assert column(ask(of_rows(rows), group="region_type"), "key") == [
@@ -131,8 +135,8 @@ def test_memory_from_before_the_profile_has_no_begin_and_is_its_own_group():
         alloc(3, 1, op="x", region_type="small", step_id=3),
     ]
     profile = of_rows(rows)
-    told = [(row["op"], row["start_ps"], row["start_step"]) for row in ask(profile)["rows"]]
-    assert told == [("w", None, None), ("(before profile)", None, None), ("x", 2, 3)]
+    result = [(row["op"], row["start_ps"], row["start_step"]) for row in ask(profile)["rows"]]
+    assert result == [("w", None, None), ("(before profile)", None, None), ("x", 2, 3)]
     assert column(ask(profile, group="region_type"), "key") == ["small", "(before profile)"]
     assert column(ask(profile, region_type="small"), "op") == ["w", "x"]
 
@@ -153,10 +157,10 @@ def test_groups(group, expected):
 
 
 def test_a_group_has_its_share_and_a_step_its_id():
-    found = ask(of_rows(ROWS, STEPS), group="step")
-    assert column(found, "share") == [50 / 65, 10 / 65, 5 / 65]
-    assert column(found, "step_id") == [1, 0, None]
-    assert found["columns"] == ["key", "bytes", "count", "share", "step_id"]
+    result = ask(of_rows(ROWS, STEPS), group="step")
+    assert column(result, "share") == [50 / 65, 10 / 65, 5 / 65]
+    assert column(result, "step_id") == [1, 0, None]
+    assert result["columns"] == ["key", "bytes", "count", "share", "step_id"]
     assert column(ask(of_rows(ROWS), group="step"), "key") == ["1", "0", ""]
 
 
@@ -188,11 +192,11 @@ def test_a_group_has_its_share_and_a_step_its_id():
     ],
 )
 def test_filters(parameters, sizes):
-    found = ask(of_rows(ROWS, STEPS), **parameters)
-    assert column(found, "bytes") == sizes
-    assert (found["rows_total"], found["rows_bytes"]) == (len(sizes), sum(sizes))
+    result = ask(of_rows(ROWS, STEPS), **parameters)
+    assert column(result, "bytes") == sizes
+    assert (result["rows_total"], result["rows_bytes"]) == (len(sizes), sum(sizes))
     # They choose among rows; what is in use stays what it is.
-    assert found["bytes_in_use"] == 65
+    assert result["bytes_in_use"] == 65
 
 
 def test_filters_but_that_of_the_op_leave_out_what_is_of_no_op():
@@ -222,9 +226,9 @@ def test_filters_but_that_of_the_op_leave_out_what_is_of_no_op():
     ],
 )
 def test_the_order_of_rows(parameters, records):
-    found = ask(of_rows(ROWS, STEPS), at_ps=400, **parameters)
-    assert column(found, "record") == records
-    assert (found["rows_total"], found["rows_bytes"]) == (4, 65)
+    result = ask(of_rows(ROWS, STEPS), at_ps=400, **parameters)
+    assert column(result, "record") == records
+    assert (result["rows_total"], result["rows_bytes"]) == (4, 65)
 
 
 def test_groups_in_another_order():
@@ -232,19 +236,19 @@ def test_groups_in_another_order():
         "net/a/MatMul", "net/a/Relu", "net/b", "",
     ]  # fmt: skip
     rows = [alloc(n, 1, step_id=n) for n in (10, 9, 100)]
-    found = ask(of_rows(rows), group="step", sort="key", descending=False)
-    assert column(found, "key") == ["9", "10", "100"]
+    result = ask(of_rows(rows), group="step", sort="key", descending=False)
+    assert column(result, "key") == ["9", "10", "100"]
     assert [key for key, _, _ in groups(group="shape", sort="count", limit=1)] == ["[2, 3]"]
 
 
 def test_an_address_beyond_what_a_double_holds():
-    found = ask(of_rows([alloc(2**64 - 1, 1), alloc(2**63, 2)]), sort="address")
-    assert column(found, "address") == ["0xffffffffffffffff", "0x8000000000000000"]
+    result = ask(of_rows([alloc(2**64 - 1, 1), alloc(2**63, 2)]), sort="address")
+    assert column(result, "address") == ["0xffffffffffffffff", "0x8000000000000000"]
 
 
 def test_the_tree_of_scopes():
-    found = ask(of_rows(ROWS), scopes=True)["scopes"]
-    assert list(zip(*found.values(), strict=True)) == [
+    result = ask(of_rows(ROWS), scopes=True)["scopes"]
+    assert list(zip(*result.values(), strict=True)) == [
         ("scope:", "", "", "", 65, 4),
         ("scope:net", "net", "scope:", "net", 60, 3),
         ("scope:net/a", "a", "scope:net", "net/a", 40, 2),
@@ -253,25 +257,25 @@ def test_the_tree_of_scopes():
         ("op:net/b", "b", "scope:net", "net/b", 20, 1),
         ("op:", "(no op)", "scope:", "", 5, 1),
     ]
-    assert list(found) == ["id", "label", "parent", "path", "bytes", "count"]
+    assert list(result) == ["id", "label", "parent", "path", "bytes", "count"]
     assert "scopes" not in ask(of_rows(ROWS))
 
 
 def test_a_scope_that_is_an_op_too_and_very_many_ops():
     rows = [alloc(1, 9, op="a"), alloc(2, 8, op="a/b"), alloc(3, 7, op="a/c")]
-    found = ask(of_rows(rows), scopes=True)["scopes"]
-    assert found["id"] == ["scope:", "scope:a", "op:a", "op:a/b", "op:a/c"]
+    result = ask(of_rows(rows), scopes=True)["scopes"]
+    assert result["id"] == ["scope:", "scope:a", "op:a", "op:a/b", "op:a/c"]
     rows = [alloc(n, 1 + n % 7, op=f"s{n % 50}/op{n}") for n in range(3000)]
-    found = ask(of_rows(rows), scopes=True)["scopes"]
-    assert_adds_up(found, sum(1 + n % 7 for n in range(3000)))
-    assert sum(name.startswith("rest:") for name in found["id"]) == 50
+    result = ask(of_rows(rows), scopes=True)["scopes"]
+    assert_adds_up(result, sum(1 + n % 7 for n in range(3000)))
+    assert sum(name.startswith("rest:") for name in result["id"]) == 50
 
 
 def test_the_allocator_with_the_largest_peak_is_the_default():
     rows = [alloc(1, 5, allocator="a"), alloc(1, 9, allocator="b"), alloc(2, 1, allocator="b")]
-    found = ask(of_rows(rows))
-    assert [one["allocator"] for one in found["allocators"]] == ["a", "b"]
-    assert (found["allocator"], found["bytes_in_use"]) == ("b", 10)
+    result = ask(of_rows(rows))
+    assert [one["allocator"] for one in result["allocators"]] == ["a", "b"]
+    assert (result["allocator"], result["bytes_in_use"]) == ("b", 10)
     assert ask(of_rows(rows), allocator="a")["bytes_in_use"] == 5
     with pytest.raises(NotFoundError, match="no allocator 'c' in the profile; there is: a, b"):
         ask(of_rows(rows), allocator="c")
@@ -308,9 +312,9 @@ def test_a_profile_without_memory():
     profile = profile_of([("a", 0, 1)])
     assert "live_memory" not in available_tools(profile)
     assert "live_memory" in available_tools(of_rows(ROWS))
-    found = ask(profile, scopes=True)
-    assert (found["allocators"], found["allocator"], found["rows"]) == ([], None, [])
-    assert found["scopes"]["id"] == []
+    result = ask(profile, scopes=True)
+    assert (result["allocators"], result["allocator"], result["rows"]) == ([], None, [])
+    assert result["scopes"]["id"] == []
     assert [warning.kind for warning in profile.warnings] == ["no_memory_events"]
     with pytest.raises(NotFoundError):
         ask(profile, allocator="a")
@@ -335,8 +339,8 @@ def test_a_chart_of_a_viewport_reads_no_events():
 
 
 def test_the_time_of_records_that_are_out_of_order():
-    found = ask(of_rows([alloc(1, 10, time_ps=(1 << 63) - 1), alloc(2, 20, time_ps=-5)]))
-    assert (found["start_ps"], found["end_ps"]) == (-5, (1 << 63) - 1)
+    result = ask(of_rows([alloc(1, 10, time_ps=(1 << 63) - 1), alloc(2, 20, time_ps=-5)]))
+    assert (result["start_ps"], result["end_ps"]) == (-5, (1 << 63) - 1)
 
 
 SPECIAL = {"(before profile)", "(reserved)", "(unattributed)"}
@@ -356,28 +360,28 @@ def test_every_sample_adds_up_and_is_the_memory_answer(path):
     if answer.history is None:
         assert ask(profile)["allocators"] == []
         return
-    told = ask(profile)
-    for one, peak in zip(told["allocators"], answer.allocators, strict=True):
+    result = ask(profile)
+    for one, peak in zip(result["allocators"], answer.allocators, strict=True):
         assert one.items() <= peak.as_json().items()
     rng = random.Random(path.name)
     for peak in answer.allocators:
         assert_equal(profile, peak, allocator=peak.allocator)
         for _ in range(3):
-            at = rng.randint(told["start_ps"], told["end_ps"])
+            at = rng.randint(result["start_ps"], result["end_ps"])
             expected = memory_at(answer.history, at, allocator=peak.allocator)
             if expected:
                 assert_equal(profile, expected[0], allocator=peak.allocator, at_ps=at)
 
 
 def assert_equal(profile, expected, **parameters):
-    found = ask(profile, limit=MOST_ROWS, scopes=True, **parameters)
-    assert found["bytes_in_use"] == expected.peak_bytes
-    assert found["record_ps"] == expected.peak_time_ps
-    assert found["step_id"] == expected.peak_step
-    assert found["fragmentation"] == expected.fragmentation_at_peak
-    rows = found["rows"]
-    assert found["rows_total"] == len(rows)
-    assert sum(row["bytes"] for row in rows) == found["rows_bytes"] == expected.peak_bytes
+    result = ask(profile, limit=MOST_ROWS, scopes=True, **parameters)
+    assert result["bytes_in_use"] == expected.peak_bytes
+    assert result["record_ps"] == expected.peak_time_ps
+    assert result["step_id"] == expected.peak_step
+    assert result["fragmentation"] == expected.fragmentation_at_peak
+    rows = result["rows"]
+    assert result["rows_total"] == len(rows)
+    assert sum(row["bytes"] for row in rows) == result["rows_bytes"] == expected.peak_bytes
     assert summed((labels(row), row["bytes"]) for row in rows) == summed(
         (labels({name: getattr(one, name) for name in one.__slots__}), one.bytes)
         for one in expected.peak_buffers
@@ -385,7 +389,7 @@ def assert_equal(profile, expected, **parameters):
     by_op = summed((row["op"], row["bytes"]) for row in rows)
     positive = sum(size for size in by_op.values() if size > 0)
     if positive:
-        assert_adds_up(found["scopes"], positive)
+        assert_adds_up(result["scopes"], positive)
     for group in ("op", "scope", "region_type", "data_type", "shape", "step"):
         grouped = ask(profile, group=group, limit=MOST_ROWS, **parameters)
         assert sum(row["bytes"] for row in grouped["rows"]) == expected.peak_bytes

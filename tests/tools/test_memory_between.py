@@ -23,21 +23,21 @@ def ask(profile, **parameters):
     return json.loads(profile.tool("memory_between", **parameters).content)
 
 
-def amount(found):
-    found = list(found)
-    count = sum(1 if one.record["count"] is None else one.record["count"] for one in found)
-    return {"bytes": sum(one.bytes for one in found), "buffers": count}
+def amount(result):
+    result = list(result)
+    count = sum(1 if one.record["count"] is None else one.record["count"] for one in result)
+    return {"bytes": sum(one.bytes for one in result), "buffers": count}
 
 
 @each_row("path", SAMPLES)
 def test_every_sample_says_what_a_loop_over_its_buffers_says(path):
     profile = shared(path)
-    found = json.loads(profile.tool("live_memory", limit=0).content)
+    result = json.loads(profile.tool("live_memory", limit=0).content)
     rng = random.Random(path.name)
-    for one in found["allocators"]:
+    for one in result["allocators"]:
         every = buffers(profile, one["allocator"])
         for group in ("op", "scope"):
-            a, b = sorted(rng.randint(found["start_ps"], found["end_ps"]) for _ in range(2))
+            a, b = sorted(rng.randint(result["start_ps"], result["end_ps"]) for _ in range(2))
             answer = ask(profile, allocator=one["allocator"], start_ps=a, end_ps=b, group=group,
                          tree="scope", tree_of="allocated", limit=5000)  # fmt: skip
             assert_equal(answer, every, a, b, group)
@@ -161,7 +161,7 @@ def assert_replayed(profile, answer, side):
         sums = by_group(live, answer["group"], size)
         before = sums.pop("(before profile)", 0)
         total = sum(one.bytes for one in live)
-        found = []
+        result = []
         named = {layer["key"] for layer in layers if layer["kind"] == "group"}
         plain = {
             "rest": sum(size for key, size in sums.items() if key not in named),
@@ -169,11 +169,13 @@ def assert_replayed(profile, answer, side):
         }
         for layer in layers:
             kind = layer["kind"]
-            found.append(sums.get(layer["key"], 0) if kind == "group" else plain.get(kind))
-        others = moment.used - sum(filter(None, found))
+            result.append(sums.get(layer["key"], 0) if kind == "group" else plain.get(kind))
+        others = moment.used - sum(filter(None, result))
         for parts in list(wanted[moment.time_ps, moment.used]):
-            known = [(part, own) for part, own in zip(parts, found, strict=True) if own is not None]
-            outside = sum(part for part, own in zip(parts, found, strict=True) if own is None)
+            known = [
+                (part, own) for part, own in zip(parts, result, strict=True) if own is not None
+            ]
+            outside = sum(part for part, own in zip(parts, result, strict=True) if own is None)
             if all(part == own for part, own in known) and outside == others:
                 wanted[moment.time_ps, moment.used].discard(parts)
     assert not any(wanted.values())
@@ -182,9 +184,9 @@ def assert_replayed(profile, answer, side):
 @each_sample("path", SAMPLES)
 def test_pixels_are_those_of_the_curve(path):
     profile = shared(path)
-    found = json.loads(profile.tool("timeline", view="counter", width=1).content)
+    result = json.loads(profile.tool("timeline", view="counter", width=1).content)
     for place, (group, name) in enumerate(
-        zip(found["counter_group"], found["counter_name"], strict=True)
+        zip(result["counter_group"], result["counter_name"], strict=True)
     ):
         if group != "memory in use":
             continue
@@ -307,15 +309,15 @@ def test_the_heights_of_every_sample_are_those_of_a_plain_replay(path):
                 assert used == below + sum(size for _, size in stack) + smaller + rest
                 wanted.setdefault((at, used), []).append((stack, smaller))
             for moment in replay(profile, one["allocator"]):
-                found = wanted.get((moment.time_ps, moment.used))
-                if not found:
+                result = wanted.get((moment.time_ps, moment.used))
+                if not result:
                     continue
                 live = sorted((b.row, b.bytes) for b in moment.live.values())
                 drawn = set(columns["record"])
                 followed = [pair for pair in live if pair[0] in drawn]
                 smaller = sum(size for row, size in live if row not in drawn)
                 wanted[moment.time_ps, moment.used] = [
-                    each for each in found if each != (followed, smaller)
+                    each for each in result if each != (followed, smaller)
                 ]
             assert not any(wanted.values())
 
@@ -396,8 +398,8 @@ def test_bins_run_from_the_shortest_to_what_is_not_freed():
         alloc(3, 9, op="c", time_ps=50_000_000),
     ]  # fmt: skip
     profile = Profile(FakeReader({"allocator_events": events(rows)}))
-    found = ask_of_memory_lifetimes(profile)["rows"]
-    assert [(row["from_ps"], row["to_ps"], row["bytes"], row["largest_op"]) for row in found] == [
+    result = ask_of_memory_lifetimes(profile)["rows"]
+    assert [(row["from_ps"], row["to_ps"], row["bytes"], row["largest_op"]) for row in result] == [
         (10**6, 3 * 10**6, 5, "a"), (3 * 10**6, 10**7, 0, ""), (10**7, 3 * 10**7, 0, ""),
         (3 * 10**7, 10**8, 7, "b"), (None, None, 9, "c"),
     ]  # fmt: skip

@@ -245,12 +245,12 @@ class TestNothingToShow:
 
     def test_the_tool_is_offered_only_where_there_are_events(self):
         offers = TOOL.supports
-        found = [
+        result = [
             offers(Profile(FakeReader({}))),
             offers(profile_of([])),
             offers(profile_of([FIRST])),
         ]
-        assert found == [False, False, True]
+        assert result == [False, False, True]
 
     def test_strict_refuses_it(self):
         with pytest.raises(StrictError, match="no_memory_events"):
@@ -268,18 +268,18 @@ TOOL_OF_MEMORY_PROFILE_HOSTS = find_tool("memory_profile")
 
 
 def answers(fmt, parameters=None):
-    found = []
+    result = []
     for host, path in FILES.items():
         with peakline.open(path) as profile:
-            found.append((host, run_tool(profile, "memory_profile", parameters, fmt).content))
-    return found
+            result.append((host, run_tool(profile, "memory_profile", parameters, fmt).content))
+    return result
 
 
 def contributions(parameters=None):
-    found = []
+    result = []
     for host, path in FILES.items():
         with peakline.open(path) as profile:
-            found.append(
+            result.append(
                 (
                     host,
                     TOOL_OF_MEMORY_PROFILE_HOSTS.partial(
@@ -287,7 +287,7 @@ def contributions(parameters=None):
                     ),
                 )
             )
-    return found
+    return result
 
 
 def merged(parts):

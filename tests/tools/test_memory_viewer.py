@@ -219,8 +219,8 @@ def test_of_several_programs_one_has_to_be_named():
             UsageError, match=r"2 programs 'jit__normal'; name one: jit__normal\(4\)"
         ):
             profile.tool("memory_viewer", module_name="jit__normal")
-        found = profile.tool("memory_viewer", module_name="jit__normal", program_id="12").content
-        assert found == profile.tool("memory_viewer", program_id="12").content
+        result = profile.tool("memory_viewer", module_name="jit__normal", program_id="12").content
+        assert result == profile.tool("memory_viewer", program_id="12").content
 
 
 def test_memory_spaces(opened):
@@ -276,11 +276,11 @@ def test_the_drawing(opened):
     program.hlo_module.computations[0].instructions[0].name = evil
     with opened(program) as profile:
         given = {"module_name": profile.programs().label(0), "view_memory_allocation_timeline": "1"}
-        found = run_tool(profile, "memory_viewer", given)
+        result = run_tool(profile, "memory_viewer", given)
         dot = run_tool(profile, "memory_viewer", given, "dot").content.decode()
-    assert found.format == "html"
+    assert result.format == "html"
     page = _Page()
-    page.feed(found.content.decode())
+    page.feed(result.content.decode())
     names = [tag for tag, _ in page.tags]
     assert "script" not in names
     # The allocation and its three values, for those who look and in words.
@@ -321,7 +321,7 @@ def plain(path):
     opcodes = {row: one.opcode for row, _, one in program.instructions}
     (trace,) = proto.buffer_assignment.heap_simulator_traces
     heap = replay(trace.events, size)
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     inside = {buffers[event.buffer_id]["allocation"] for event in trace.events}
     root: dict[int, int] = {}
     for event in trace.events:
@@ -330,12 +330,12 @@ def plain(path):
             root[event.buffer_id] = root.get(other, other)
     for number in heap.at_peak:
         held = size[root.get(number, number)]
-        found[opcodes[buffers[number]["instruction_id"]]] += held
+        result[opcodes[buffers[number]["instruction_id"]]] += held
     largest: dict[int, dict] = {}
     for row in sorted(program.tables["hlo_buffers"], key=lambda row: row["bytes"]):
         if row["allocation"] not in inside and row["kind"] != "thread-local":
             largest[row["allocation"]] = row
-    return found, sum(row["allocation_bytes"] for row in largest.values()), max(heap.live)
+    return result, sum(row["allocation_bytes"] for row in largest.values()), max(heap.live)
 
 
 @pytest.mark.parametrize("path", DUMPS, ids=lambda path: path.name)
@@ -386,12 +386,12 @@ def test_rows_name_nodes_of_the_graph():
         for row in answer["rows"][:5]:
             if row["item"] is None:
                 continue
-            found = json.loads(
+            result = json.loads(
                 profile.tool(
                     "graph_scopes", view="item", graph=answer["program"], item=row["item"]
                 ).content
             )
-            assert found["name"].rpartition("/")[2] == row["instruction"]
+            assert result["name"].rpartition("/")[2] == row["instruction"]
 
 
 def test_a_program_that_is_not_there_is_an_error():

@@ -302,13 +302,13 @@ def test_what_an_op_is_bound_by(opened):
     # In a microsecond: half of the operations it could do, a tenth of the bytes; and none of both.
     for number, (flops, moved) in enumerate(((500_000, 10_000), (10_000, 90_000), (0, 0))):
         metadata = plane.message.event_metadata[plane.event_id(f"op{number}")]
-        told = {"program_id": 1, "symbol_id": number + 1, "flops": flops, "bytes_accessed": moved}
-        plane.add_stats(metadata, told)
+        output = {"program_id": 1, "symbol_id": number + 1, "flops": flops, "bytes_accessed": moved}
+        plane.add_stats(metadata, output)
         line.event(f"op{number}", at := at + 2_000_000, 1_000_000)
-    found = {row[3]: row for row in rows(answer(opened(space.space))[1])}
-    assert [found[f"op{n}"][-2] for n in range(3)] == ["Compute", "HBM", "Unknown"]
+    result = {row[3]: row for row in rows(answer(opened(space.space))[1])}
+    assert [result[f"op{n}"][-2] for n in range(3)] == ["Compute", "HBM", "Unknown"]
     # GFLOP/s twice, GiB/s, FLOPs per byte.
-    assert found["op0"][13:17] == [500.0, 500.0, pytest.approx(10e9 / 2**30), 50.0]
+    assert result["op0"][13:17] == [500.0, 500.0, pytest.approx(10e9 / 2**30), 50.0]
 
 
 def test_nothing_is_cut_unless_it_is_to_be_as_xprof_has_it(opened):
@@ -331,25 +331,25 @@ def test_csv_is_the_first_table(opened):
 @each_row("tool", ["framework_op_stats", "kernel_stats"])
 @each_row("compatible", ["", "xprof"])
 def test_hosts_together(opened, tool, compatible):
-    found = find_tool(tool)
-    parameters = found.validated({"compatible": compatible})
+    result = find_tool(tool)
+    parameters = result.validated({"compatible": compatible})
     profiles = [opened(random_op_space(seed)) for seed in (5, 11)]
-    sent = [pickle.dumps(found.partial(profile, parameters)) for profile in profiles]
+    sent = [pickle.dumps(result.partial(profile, parameters)) for profile in profiles]
     parts = [
         (profile.host, pickle.loads(part))  # noqa: S301 (our own)
         for profile, part in zip(profiles, sent, strict=True)
     ]
     for part, profile in zip(parts, profiles, strict=True):
-        alone = found.answer(profile, parameters, "json")
-        assert found.combine([part], parameters, "json") == alone
-    both = json.loads(found.combine(parts, parameters, "json"))
+        alone = result.answer(profile, parameters, "json")
+        assert result.combine([part], parameters, "json") == alone
+    both = json.loads(result.combine(parts, parameters, "json"))
     counted = 4 if tool == "framework_op_stats" else 10
 
     def runs(tables):
         table = tables[1] if isinstance(tables, list) else tables
         return sum(row[counted] for row in rows(table) if row[1] != "Device")
 
-    alone = [json.loads(found.combine([part], parameters, "json")) for part in parts]
+    alone = [json.loads(result.combine([part], parameters, "json")) for part in parts]
     assert runs(both) == sum(map(runs, alone)) > 0
 
 
@@ -422,24 +422,24 @@ def test_of_several_hosts_the_slowest_counts(waiting):
     hosts = [waiting(1, 1, host="a"), waiting(5, 2, host="b", length=12)]
     shown = {}
     for compatible in ("", "xprof"):
-        asked = tool.validated({"compatible": compatible})
-        parts = [(profile.host, tool.partial(profile, asked)) for profile in hosts]
-        shown[compatible] = json.loads(tool.combine(parts, asked, "json"))[1]
+        request = tool.validated({"compatible": compatible})
+        parts = [(profile.host, tool.partial(profile, request)) for profile in hosts]
+        shown[compatible] = json.loads(tool.combine(parts, request, "json"))[1]
     assert column(shown["xprof"], "infeedTimeMs") == [1, 1]
     assert column(shown[""], "infeedTimeMs") == [5, 2]
     assert shown["xprof"]["p"]["steptime_ms_average"] == "12.0"
 
 
 def test_levels_and_statements_of_bottlenecks(waiting):
-    asked = {key: tables(waiting(1, 1), compatible=key)[1]["p"] for key in ("", "xprof")}
-    assert asked[""]["kernel_launch_bottleneck"] == "no"
-    assert asked["xprof"]["kernel_launch_bottleneck"] == ""
+    request = {key: tables(waiting(1, 1), compatible=key)[1]["p"] for key in ("", "xprof")}
+    assert request[""]["kernel_launch_bottleneck"] == "no"
+    assert request["xprof"]["kernel_launch_bottleneck"] == ""
 
 
 def test_the_deviation_of_one_step(waiting):
-    asked = {key: tables(waiting(1), compatible=key)[1]["p"] for key in ("", "xprof")}
-    assert asked[""]["outfeed_time_ms_sdv"] == "0.0"
-    assert asked["xprof"]["outfeed_time_ms_sdv"] == "-nan"
+    request = {key: tables(waiting(1), compatible=key)[1]["p"] for key in ("", "xprof")}
+    assert request[""]["outfeed_time_ms_sdv"] == "0.0"
+    assert request["xprof"]["outfeed_time_ms_sdv"] == "-nan"
 
 
 def test_a_profile_without_steps_says_so(waiting):
@@ -508,13 +508,13 @@ def test_sparse_cores_have_numbers_of_their_own(opened):
     sparse = [("loop fusion", 3), ("convolution", 2)]
     _, steps, *_ = tables(opened(tpu_space(*CORES, sparse=[sparse])))
     assert not {one["id"] for one in steps["cols"]} & {"scv0ComputeTimeMs", "scv0InfeedTimeMs"}
-    found = averages(steps)
-    assert {name: value for name, value in found.items() if name.startswith("sc")} == {
+    result = averages(steps)
+    assert {name: value for name, value in result.items() if name.startswith("sc")} == {
         "sc_active": 5, "sc_compute": 5, "sc_idle": 5, "sc_infeed": 0, "sc_outfeed": 0,
         "sc_step_time": 10,
     }  # fmt: skip
     # The busier of the two kinds of cores.
-    assert (found["tc_active"], found["active_steptime"]) == (4.5, 5)
+    assert (result["tc_active"], result["active_steptime"]) == (4.5, 5)
 
 
 DATA = Path(__file__).parents[1] / "data"
@@ -611,14 +611,14 @@ def test_tpus_tell_the_times_of_their_steps_beside_the_top_ops(tmp_path, sparse,
     path = tmp_path / "host.xplane.pb"
     core = [("loop fusion", 4), ("infeed", 3), ("outfeed", 1)]
     path.write_bytes(tpu_space(core, sparse=sparse).SerializeToString())
-    found = {how: overview(path, compatible=how) for how in ("", "xprof")}
-    for top, steps, environment, *_ in found.values():
+    result = {how: overview(path, compatible=how) for how in ("", "xprof")}
+    for top, steps, environment, *_ in result.values():
         times = {name: value for name, value in top["p"].items() if name.startswith(("tc_", "sc_"))}
         times["active_steptime_ms_average"] = top["p"]["active_steptime_ms_average"]
         assert times == {"tc_active_ms_average": "4.00"} | more
         assert [row[0] for row in rows(steps)] == ["0", "1"]
         assert environment["p"]["device_type"] == "TPU v4"
-    assert found[""][3]["p"]["bottleneck"] == "host"
-    assert found[""][3]["p"]["statement"].startswith("Your program is HIGHLY input-bound")
+    assert result[""][3]["p"]["bottleneck"] == "host"
+    assert result[""][3]["p"]["statement"].startswith("Your program is HIGHLY input-bound")
     # XProf's words about TPUs do not reach its advice.
-    assert found["xprof"][3]["p"]["bottleneck"] == found["xprof"][3]["p"]["statement"] == ""
+    assert result["xprof"][3]["p"]["bottleneck"] == result["xprof"][3]["p"]["statement"] == ""

@@ -35,12 +35,12 @@ def answer(profile, **parameters):
 @pytest.mark.parametrize("name", [*DATA_OF_STEPS, *OF_MEMORY])
 def test_all_is_the_table(name):
     with peakline.open(DATA / name) as profile:
-        found, table = answer(profile), profile.table("op_stats").to_pylist()
+        result, table = answer(profile), profile.table("op_stats").to_pylist()
     keys = set(table[0]) - {"flops", "bytes_accessed"} if table else set()
-    assert [{k: row[k] for k in keys} for row in found["ops"]] == [
+    assert [{k: row[k] for k in keys} for row in result["ops"]] == [
         {k: row[k] for k in keys} for row in table
     ]
-    assert found["host_ps"] == sum(row["self_ps"] for row in table if row["side"] == "host")
+    assert result["host_ps"] == sum(row["self_ps"] for row in table if row["side"] == "host")
 
 
 @pytest.mark.parametrize("name", DATA_OF_STEPS)
@@ -52,9 +52,9 @@ def test_steps_and_what_is_between_them_are_all(name):
         for step in profile.table("step_breakdown").to_pylist():
             if step["device"] not in {None, profile.table("step_breakdown")["device"][0].as_py()}:
                 continue
-            found = answer(profile, step=str(step["step_id"]), device=step["device"])
-            assert found["steps"]["start_ps"] == step["start_ps"]
-            for row in found["ops"]:
+            result = answer(profile, step=str(step["step_id"]), device=step["device"])
+            assert result["steps"]["start_ps"] == step["start_ps"]
+            for row in result["ops"]:
                 key = row["side"], row["op"], row["op_type"]
                 sums[key] += row["total_ps"]
                 runs[key] += row["occurrences"]
@@ -102,12 +102,12 @@ def test_a_plane_has_the_runs_of_its_lines(tmp_path):
         events = profile.table("events").to_pylist()
         for plane in ("/device:GPU:0", "/device:GPU:1"):
             for step in (None, "1"):
-                found = (
+                result = (
                     answer(profile, plane=plane, step=step)
                     if step
                     else answer(profile, plane=plane)
                 )
-                window = found["steps"]
+                window = result["steps"]
                 gemms = [
                     event["duration_ps"]
                     for event in events
@@ -115,14 +115,14 @@ def test_a_plane_has_the_runs_of_its_lines(tmp_path):
                     and lines[event["line_id"]] == plane
                     and (not window or window["start_ps"] <= event["start_ps"] < window["end_ps"])
                 ]
-                (row,) = [row for row in found["ops"] if row["op"] == "gemm"]
+                (row,) = [row for row in result["ops"] if row["op"] == "gemm"]
                 assert (row["occurrences"], row["total_ps"]) == (len(gemms), sum(gemms))
 
 
 @pytest.mark.parametrize("name", OF_MEMORY)
 def test_memory_is_that_of_a_loop_over_the_buffers(name):
     with peakline.open(DATA / name) as profile:
-        found = answer(profile)
+        result = answer(profile)
         buffers = profile.table("buffers").to_pylist()
     moments = defaultdict(list)
     for one in buffers:
@@ -132,8 +132,8 @@ def test_memory_is_that_of_a_loop_over_the_buffers(name):
         moments[one["op"]].append((start, size))
         if one["end_ps"] is not None:
             moments[one["op"]].append((one["end_ps"], -size))
-    assert found["has_memory"]
-    for row in found["ops"]:
+    assert result["has_memory"]
+    for row in result["ops"]:
         if row["allocated_bytes"] is None:
             continue
         own = sorted(moments[row["op"]])
@@ -148,15 +148,15 @@ def test_memory_is_that_of_a_loop_over_the_buffers(name):
 def test_costs_are_those_of_the_programs():
     """Of a CPU the sums over all ops are those of the instructions that roofline_model has."""
     with peakline.open(DATA / "programs/time/recompiling.xplane.pb.gz") as profile:
-        found = answer(profile)
+        result = answer(profile)
         table = json.loads(profile.tool("roofline_model").content)[0]
     names = [column["id"] for column in table["cols"]]
     rows = [dict(zip(names, [c["v"] for c in row["c"]], strict=True)) for row in table["rows"]]
     (program,) = [r for r in rows if r["operation"] == "Program"][:1]
     intensity = program["operational_intensity"]
-    flops = sum(row["flops"] or 0 for row in found["ops"])
-    moved = sum(row["bytes_accessed"] or 0 for row in found["ops"])
-    assert found["roofline"]["reason"] is None
+    flops = sum(row["flops"] or 0 for row in result["ops"])
+    moved = sum(row["bytes_accessed"] or 0 for row in result["ops"])
+    assert result["roofline"]["reason"] is None
     assert flops / moved == pytest.approx(intensity, rel=0.05)
 
 
@@ -168,9 +168,9 @@ def test_without_programs_the_reason_is_said():
 def test_csv_has_the_rows():
     with peakline.open(DATA / "programs/time/slow_step.xplane.pb.gz") as profile:
         content = profile.tool("op_time", format="csv", step="train 6").content.decode()
-        found = answer(profile, step="train 6")["ops"]
+        result = answer(profile, step="train 6")["ops"]
         rows = list(csv.DictReader(io.StringIO(content)))
-        assert [int(row["self_ps"]) for row in rows] == [row["self_ps"] for row in found]
+        assert [int(row["self_ps"]) for row in rows] == [row["self_ps"] for row in result]
         with pytest.raises(NotFoundError):
             answer(profile, step="none")
 
@@ -250,24 +250,24 @@ def test_the_document_of_a_step(gpu):
 @each_row("profiled", SAMPLES)
 def test_it_is_the_path_of_the_library_with_the_events_of_the_timeline(profiled):
     profile = shared(profiled)
-    found = ask(profile)
-    path = critical_path_of(profile, str(found["step_id"]))
+    result = ask(profile)
+    path = critical_path_of(profile, str(result["step_id"]))
     lanes = json.loads(profile.tool("timeline", view="lanes").content)
-    segments = found["segments"]
+    segments = result["segments"]
     assert [(own["op"], own["kind"], own["start_ps"], own["end_ps"]) for own in segments] == [
         (piece.name, piece.kind, piece.begin_ps, piece.end_ps) for piece in path.pieces
     ]
-    free = found["start_ps"]
+    free = result["start_ps"]
     for own in segments:
         assert own["start_ps"] - own["wait_ps"] == free
         assert own["wait_ps"] >= 0
         assert lanes["line_name"][own["line"]] == own["line_name"]
         assert lanes["plane_name"][lanes["line_plane"][own["line"]]] == own["device"]
         free = own["end_ps"]
-    assert found["busy_ps"] + found["wait_ps"] == found["end_ps"] - found["start_ps"]
-    assert sum(own["own_ps"] for own in found["ops"]) == found["busy_ps"]
-    assert sum(found["kinds"].values()) == found["busy_ps"]
-    assert {(own["kind"], own["op"]): own["count"] for own in found["ops"]} == Counter(
+    assert result["busy_ps"] + result["wait_ps"] == result["end_ps"] - result["start_ps"]
+    assert sum(own["own_ps"] for own in result["ops"]) == result["busy_ps"]
+    assert sum(result["kinds"].values()) == result["busy_ps"]
+    assert {(own["kind"], own["op"]): own["count"] for own in result["ops"]} == Counter(
         (own["kind"], own["op"]) for own in segments
     )
     for own in segments[:40]:
@@ -282,14 +282,14 @@ def test_it_is_the_path_of_the_library_with_the_events_of_the_timeline(profiled)
 @each_row("name", ["tf1_cnn_2", "tf1_control_flow_4", "tf1_grpc"])
 def test_of_a_graph_it_is_the_path_of_the_graph_tool(name):
     with peakline.open(DATA / "run_metadata" / f"{name}.pb.gz") as profile:
-        found = ask(profile)
+        result = ask(profile)
         graph = json.loads(profile.tool("graph").content)["critical_path"]
-    assert found["source"] == "graph"
+    assert result["source"] == "graph"
     for own in ("step_id", "start_ps", "end_ps", "busy_ps", "wait_ps"):
-        assert found[own] == graph[own], own
+        assert result[own] == graph[own], own
     assert [
         (own["op"], own["device"], own["start_ps"], own["own_ps"], own["why"])
-        for own in found["segments"]
+        for own in result["segments"]
     ] == [
         (own["name"], own["device"], own["begin_ps"], own["busy_ps"], own["why"])
         for own in graph["pieces"]
@@ -317,14 +317,14 @@ def test_by_default_it_is_the_median_step():
     with peakline.open(DATA / "programs/time/slow_step.xplane.pb.gz") as profile:
         steps = json.loads(profile.tool("step_breakdown").content)["steps"]
         walls = sorted(step["wall_ps"] for step in steps)
-        found = ask(profile)
-        assert found["end_ps"] - found["start_ps"] == walls[(len(walls) - 1) // 2]
+        result = ask(profile)
+        assert result["end_ps"] - result["start_ps"] == walls[(len(walls) - 1) // 2]
         assert ask(profile, step="train 3")["step_id"] == 3
 
 
 def test_where_nothing_ran_there_is_no_path():
-    found = ask(Profile(FakeReader({})))
-    assert (found["source"], found["step_id"], found["segments"]) == (None, None, [])
+    result = ask(Profile(FakeReader({})))
+    assert (result["source"], result["step_id"], result["segments"]) == (None, None, [])
 
 
 def test_steps_and_devices_that_are_not_there(gpu):

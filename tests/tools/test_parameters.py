@@ -138,9 +138,9 @@ def test_the_defaults_are_values_and_so_are_they_as_they_are_written(tool):
     ],
 )
 def test_values_are_understood(given, values):
-    found = Every.read(given)
-    assert (found.flag, found.whole, found.number) == values
-    assert list(map(type, values)) == [type(found.flag), type(found.whole), type(found.number)]
+    result = Every.read(given)
+    assert (result.flag, result.whole, result.number) == values
+    assert list(map(type, values)) == [type(result.flag), type(result.whole), type(result.number)]
 
 
 def test_texts_are_understood():
@@ -228,8 +228,8 @@ def test_the_words_for_what_is_wrong(name, value, message):
 
 @each_row("tool", tool_names())
 def test_the_schema_is_the_one_that_pydantic_makes(tool):
-    found = find_tool(tool)
-    assert found.schema() == model_of(found.parameters).model_json_schema()
+    result = find_tool(tool)
+    assert result.schema() == model_of(result.parameters).model_json_schema()
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
@@ -239,13 +239,13 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
 
 @each_row("tool", tool_names())
 def test_parameters_are_keys_and_travel(tool):
-    found = find_tool(tool).validated({})
-    assert isinstance(found, Parameters)
-    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 (just written)
-    assert {found: 1}[find_tool(tool).parameters()] == 1
+    result = find_tool(tool).validated({})
+    assert isinstance(result, Parameters)
+    assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 (just written)
+    assert {result: 1}[find_tool(tool).parameters()] == 1
     for name in find_tool(tool).parameters.declared():
         with pytest.raises(AttributeError):
-            setattr(found, name, None)
+            setattr(result, name, None)
 
 
 def test_the_schema_is_named_and_described_as_the_class():

@@ -43,11 +43,11 @@ def host(name, windows, *, start_ns=None, device="CPU", hardware="CPU_ONLY", **c
 
 def test_the_shape_is_xprofs():
     with peakline.open(CNN) as profile:
-        found = json.loads(profile.tool("pod_viewer", compatible="xprof").content)
-    assert list(found) == [
+        result = json.loads(profile.tool("pod_viewer", compatible="xprof").content)
+    assert list(result) == [
         "podStatsSequence", "diagnostics", "stepBreakdownEvents", "deviceType",
     ]  # fmt: skip
-    steps = found["podStatsSequence"]["podStatsMap"]
+    steps = result["podStatsSequence"]["podStatsMap"]
     assert [step["stepNum"] for step in steps] == list(range(16))
     (record,) = steps[0]["podStatsPerCore"].values()
     assert record["totalDurationUs"] == 27636.231
@@ -55,7 +55,7 @@ def test_the_shape_is_xprofs():
         "1": 0, "2": 0, "3": 0, "4": 27545.114, "5": 0, "6": 0, "7": 0, "8": 0, "9": 91.117,
     }  # fmt: skip
     assert record["bottleneck"] == "Host compute"
-    assert [event["id"] for event in found["stepBreakdownEvents"]] == list(range(1, 10))
+    assert [event["id"] for event in result["stepBreakdownEvents"]] == list(range(1, 10))
 
 
 @each_row(
@@ -74,8 +74,8 @@ def test_the_shape_is_xprofs():
     ],
 )
 def test_every_kind_of_time_is_somewhere(kind, event):
-    found = answer([host("a", [(0, 5 * MS)], kinds={kind: 5 * MS})])
-    record = found["podStatsSequence"]["podStatsMap"][0]["podStatsPerCore"]["1"]
+    result = answer([host("a", [(0, 5 * MS)], kinds={kind: 5 * MS})])
+    record = result["podStatsSequence"]["podStatsMap"][0]["podStatsPerCore"]["1"]
     assert {number: us for number, us in record["stepBreakdownUs"].items() if us} == {event: 5000}
 
 
@@ -87,8 +87,8 @@ def test_a_tpu_shows_its_categories_which_xprof_does_not():
     part = host("a", [(0, 21 * MS)], device="TPU v6", hardware="TPU", categories=categories)
 
     def record(**parameters):
-        found = answer([part], **parameters)
-        return found["podStatsSequence"]["podStatsMap"][0]["podStatsPerCore"]["1"]
+        result = answer([part], **parameters)
+        return result["podStatsSequence"]["podStatsMap"][0]["podStatsPerCore"]["1"]
 
     assert {n: us for n, us in record()["stepBreakdownUs"].items() if us} == {
         "1": 1000, "2": 5000, "3": 2000, "6": 3000, "7": 4000, "9": 6000,
@@ -132,9 +132,9 @@ class TestHosts:
 def test_without_steps_it_says_why(opened):
     builder = SpaceBuilder()
     builder.host().line("t").event("a", 0, 5)
-    found = json.loads(opened(builder).tool("pod_viewer").content)
-    assert found["podStatsSequence"] == {"podStatsMap": []}
-    (warning,) = found["diagnostics"]["warnings"]
+    result = json.loads(opened(builder).tool("pod_viewer").content)
+    assert result["podStatsSequence"] == {"podStatsMap": []}
+    (warning,) = result["diagnostics"]["warnings"]
     assert warning.startswith("No step marker observed")
 
 
@@ -182,16 +182,16 @@ def rows(tmp_path, space, **parameters):
     with peakline.open(str(path)) as profile:
         (table,) = json.loads(run_tool(profile, TOOL, parameters).content)
         ids = [column["id"] for column in table["cols"]]
-        found = [dict(zip(ids, (c["v"] for c in row["c"]), strict=True)) for row in table["rows"]]
-        return {row["rendezvous_name"]: row for row in found}, profile.warnings
+        result = [dict(zip(ids, (c["v"] for c in row["c"]), strict=True)) for row in table["rows"]]
+        return {row["rendezvous_name"]: row for row in result}, profile.warnings
 
 
 def test_one_exchange(tmp_path):
-    found, warnings = rows(tmp_path, one_exchange())
+    result, warnings = rows(tmp_path, one_exchange())
     assert not warnings
     # The other collective never ended.
-    assert list(found) == ["meeting"]
-    row = found["meeting"]
+    assert list(result) == ["meeting"]
+    row = result["meeting"]
     assert (row["send_op_name"], row["recv_op_name"]) == ("send.1", "recv-done.1")
     assert row["occurrences"] == 2
     # Of both cores; the other collective's 100 µs are no slack.
@@ -207,8 +207,8 @@ def test_one_exchange(tmp_path):
 
 
 def test_as_xprof_says_it(tmp_path):
-    found, _ = rows(tmp_path, one_exchange(), compatible="xprof")
-    row = found["meeting"]
+    result, _ = rows(tmp_path, one_exchange(), compatible="xprof")
+    row = result["meeting"]
     # One core, without what the host did; what the receive took is lost.
     assert (row["occurrences"], row["host_stall"], row["recv_stall"]) == (1, "-", 0)
     assert rows(tmp_path, one_exchange(host=False), compatible="xprof")[0] == {}
@@ -216,8 +216,8 @@ def test_as_xprof_says_it(tmp_path):
 
 
 def test_programs_that_are_not_there_are_counted(tmp_path):
-    found, warnings = rows(tmp_path, one_exchange(program=8))
-    assert found == {}
+    result, warnings = rows(tmp_path, one_exchange(program=8))
+    assert result == {}
     assert [(w.kind, w.count) for w in warnings] == [("transfers_unknown", 12)]
 
 
@@ -294,9 +294,9 @@ def test_rows(tmp_path):
         table = json.loads(run_tool(profile, "perf_counters").content)
         strict = json.loads(run_tool(profile, "perf_counters", {"compatible": "xprof"}).content)
         csv = run_tool(profile, "perf_counters", format="csv").content.decode()
-    found = [[cell["v"] for cell in row["c"]] for row in table["rows"]]
+    result = [[cell["v"] for cell in row["c"]] for row in table["rows"]]
     # The host's own are none of a device's; a device without a number has that of its name.
-    assert found == [
+    assert result == [
         ["vm", 3.0, "kernel", 1.0, "cycles", float(2**64 - 1), "", ""],
         ["vm", 3.0, "kernel", 1.0, "ratio", 2.5, "", "a,b"],
         ["vm", 6.0, "kernel", 1.0, "cycles", 255.0, "", ""],

@@ -61,14 +61,14 @@ def test_the_differences_of_every_step_add_up(name):
     with peakline.open(DATA / name) as profile:
         for row in rows_of(profile):
             where = {"step": str(row["step_id"]), "device": row["device"]}
-            found = difference(profile, **where, limit=500)
-            usual = difference(profile, **where, against=str(found["against"]["step_id"]))
-            assert found["parts"] == usual["parts"]
-            assert found["wall_ps"] == row["wall_ps"]
-            assert sum(part["difference_ps"] for part in found["parts"]) == found["difference_ps"]
-            for part in found["parts"]:
+            result = difference(profile, **where, limit=500)
+            usual = difference(profile, **where, against=str(result["against"]["step_id"]))
+            assert result["parts"] == usual["parts"]
+            assert result["wall_ps"] == row["wall_ps"]
+            assert sum(part["difference_ps"] for part in result["parts"]) == result["difference_ps"]
+            for part in result["parts"]:
                 assert part["ps"] == row[f"{part['part']}_ps"]
-                own = [op for op in found["ops"] if op["part"] == part["part"]]
+                own = [op for op in result["ops"] if op["part"] == part["part"]]
                 for kind in ("ps", "usual_ps", "difference_ps"):
                     explained = sum(op[kind] for op in own)
                     head, _, _ = kind.rpartition("ps")
@@ -97,21 +97,21 @@ def test_the_median_step_is_the_one_in_the_middle(name):
                 and other["device"] == row["device"]
                 and not other["is_cut_off"]
             ]
-            found = difference(profile, step=str(row["step_id"]), device=row["device"])
-            assert found["usual_wall_ps"] == sorted(alike)[(len(alike) - 1) // 2]
-            assert found["against"]["of_steps"] == len(alike)
+            result = difference(profile, step=str(row["step_id"]), device=row["device"])
+            assert result["usual_wall_ps"] == sorted(alike)[(len(alike) - 1) // 2]
+            assert result["against"]["of_steps"] == len(alike)
 
 
 @pytest.mark.parametrize("name", DATA_OF_STEPS)
 def test_runs_and_self_times_are_those_of_a_straight_loop(name):
     with peakline.open(DATA / name) as profile:
         events = Events(profile)
-        found = difference(profile, limit=500)
-        step = found["step"]
+        result = difference(profile, limit=500)
+        step = result["step"]
         window = step["start_ps"], step["end_ps"]
         lines = profile.table("lines").to_pylist()
         checked = 0
-        for op in found["ops"]:
+        for op in result["ops"]:
             where = events.lines_of(op["name"])
             line = lines[op["events"][0]["line"]]["line_id"] if op["events"] else None
             if len(where) != 1 or line not in where:
@@ -126,9 +126,9 @@ def test_runs_and_self_times_are_those_of_a_straight_loop(name):
 def test_the_events_of_a_row_are_in_the_step_and_have_its_name(name):
     with peakline.open(DATA / name) as profile:
         table = {row["event_id"]: row for row in profile.table("events").to_pylist()}
-        found = difference(profile, limit=500)
-        for op in found["ops"]:
-            for kind, step in (("events", found["step"]), ("usual_events", found["against"])):
+        result = difference(profile, limit=500)
+        for op in result["ops"]:
+            for kind, step in (("events", result["step"]), ("usual_events", result["against"])):
                 for event in op[kind]:
                     row = table[event["event"]]
                     assert row["name"] == op["name"]
@@ -137,10 +137,10 @@ def test_the_events_of_a_row_are_in_the_step_and_have_its_name(name):
 
 
 def test_what_a_slow_step_does_is_said_in_sentences(made_up):
-    found = difference(made_up)
-    assert (found["step"]["name"], found["against"]["name"]) == ("train 5", "train 3")
-    assert found["is_slow"]
-    headline, cause = found["sentences"]
+    result = difference(made_up)
+    assert (result["step"]["name"], result["against"]["name"]) == ("train 5", "train 3")
+    assert result["is_slow"]
+    headline, cause = result["sentences"]
     assert headline == (
         "train 5 took 103.000 ms, 10.3 times the median step (train 3, 10.000 ms): "
         "+88.000 ms in waiting for input."
@@ -149,14 +149,14 @@ def test_what_a_slow_step_does_is_said_in_sentences(made_up):
         "Of +88.000 ms (waiting for input): +88.000 ms in Iterator::Root::Prefetch "
         "(3 calls instead of 1)."
     )
-    op = found["ops"][0]
+    op = result["ops"][0]
     assert (op["part"], op["count"], op["usual_count"]) == ("input_wait", 3, 1)
     assert (op["ps"], op["usual_ps"]) == (90 * MS, 2 * MS)
 
 
 def test_functions_of_the_program_are_named(made_up):
-    found = difference(made_up, limit=500)
-    functions = {one["title"]: one["difference_ps"] for one in found["frames"]}
+    result = difference(made_up, limit=500)
+    functions = {one["title"]: one["difference_ps"] for one in result["frames"]}
     assert functions["augment (train.py:30)"] == 5 * MS
 
 
@@ -164,29 +164,29 @@ def test_the_first_steps_warm_up_without_alarm(tmp_path):
     path = tmp_path / "first.xplane.pb"
     path.write_bytes(loop(slow=0))
     with peakline.open(path) as profile:
-        found = difference(profile)
-    assert (found["is_slow"], found["is_warm_up"]) == (False, True)
-    assert found["sentences"][0].startswith(
+        result = difference(profile)
+    assert (result["is_slow"], result["is_warm_up"]) == (False, True)
+    assert result["sentences"][0].startswith(
         "train 0, one of the first steps of its name, which warm up, took 103.000 ms, 10.3 times"
     )
 
 
 def test_the_median_step_itself_differs_in_nothing(made_up):
-    found = difference(made_up, step="train 3")
-    assert found["sentences"] == ["train 3 is the median step of 8: 10.000 ms."]
-    assert {part["difference_ps"] for part in found["parts"]} == {0}
+    result = difference(made_up, step="train 3")
+    assert result["sentences"] == ["train 3 is the median step of 8: 10.000 ms."]
+    assert {part["difference_ps"] for part in result["parts"]} == {0}
 
 
 def test_a_range_is_compared_by_its_mean(made_up):
-    found = difference(made_up, step="train 4", last="train 7", limit=500)
-    assert found["step"]["steps"] == 4
-    assert found["wall_ps"] == (103 + 3 * 10) * MS // 4
-    assert sum(part["difference_ps"] for part in found["parts"]) == found["difference_ps"]
-    for part in found["parts"]:
-        explained = sum(o["ps"] for o in found["ops"] if o["part"] == part["part"])
+    result = difference(made_up, step="train 4", last="train 7", limit=500)
+    assert result["step"]["steps"] == 4
+    assert result["wall_ps"] == (103 + 3 * 10) * MS // 4
+    assert sum(part["difference_ps"] for part in result["parts"]) == result["difference_ps"]
+    for part in result["parts"]:
+        explained = sum(o["ps"] for o in result["ops"] if o["part"] == part["part"])
         assert explained + part["unattributed_ps"] == part["ps"]
-    assert found["ops"][0]["count"] == 6 / 4
-    assert difference(made_up, step="train 7", last="train 4", limit=500) == found
+    assert result["ops"][0]["count"] == 6 / 4
+    assert difference(made_up, step="train 7", last="train 4", limit=500) == result
 
 
 def a_thousand_steps(tmp_path):
@@ -205,9 +205,9 @@ def a_thousand_steps(tmp_path):
 
 def test_a_long_range_is_exact(tmp_path):
     with peakline.open(a_thousand_steps(tmp_path)) as profile:
-        found = difference(profile, step="100", last="899", against="500")
-    assert (found["step"]["steps"], found["step"]["examined"]) == (800, 800)
-    ops = {op["name"]: op for op in found["ops"]}
+        result = difference(profile, step="100", last="899", against="500")
+    assert (result["step"]["steps"], result["step"]["examined"]) == (800, 800)
+    ops = {op["name"]: op for op in result["ops"]}
     assert ops["Save:Save"]["count"] == 8 / 800
     assert ops["Save:Save"]["ps"] == 8 * (MS // 1000) // 800
     assert ops["MatMul:MatMul"]["ps"] == sum(range(100, 900)) * (MS // 1000) // 800
@@ -217,15 +217,15 @@ def test_a_long_range_is_exact(tmp_path):
 def test_a_range_of_very_many_events_is_an_even_choice_of_steps(tmp_path, monkeypatch):
     monkeypatch.setattr("peakline.timing.steps.difference.MOST_EVENTS", 603)
     with peakline.open(a_thousand_steps(tmp_path)) as profile:
-        found = difference(profile, step="0", last="999")
-    assert (found["step"]["steps"], found["step"]["examined"]) == (1000, 300)
-    assert found["difference_ps"] == 0
+        result = difference(profile, step="0", last="999")
+    assert (result["step"]["steps"], result["step"]["examined"]) == (1000, 300)
+    assert result["difference_ps"] == 0
 
 
 def test_any_step_may_be_compared_with(made_up):
-    found = difference(made_up, step="train 4", against="train 5")
-    assert found["difference_ps"] == -93 * MS
-    assert found["sentences"][0].startswith("train 4 took 10.000 ms, 0.1 times train 5")
+    result = difference(made_up, step="train 4", against="train 5")
+    assert result["difference_ps"] == -93 * MS
+    assert result["sentences"][0].startswith("train 4 took 10.000 ms, 0.1 times train 5")
 
 
 @pytest.mark.parametrize("where", [{"step": "99"}, {"against": "x"}, {"device": "gpu"}])
@@ -245,5 +245,5 @@ def test_without_steps_there_is_nothing(tmp_path):
     path = tmp_path / "g.pbtxt"
     path.write_text('node { name: "a" op: "NoOp" }\n')
     with peakline.open(path) as profile:
-        found = difference(profile)
-    assert (found["step"], found["parts"], found["sentences"]) == (None, [], [])
+        result = difference(profile)
+    assert (result["step"], result["parts"], result["sentences"]) == (None, [], [])

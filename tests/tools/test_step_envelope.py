@@ -34,10 +34,10 @@ def steps_of(profile, device):
 @pytest.mark.parametrize("name", DATA_OF_STEPS)
 def test_columns_are_those_of_a_straight_loop(name, width):
     with peakline.open(DATA / name) as profile:
-        found = envelope(profile, width=width)
-        steps = steps_of(profile, found["device"])
-    columns = found["columns"]
-    assert found["steps"] == len(steps)
+        result = envelope(profile, width=width)
+        steps = steps_of(profile, result["device"])
+    columns = result["columns"]
+    assert result["steps"] == len(steps)
     assert len(columns["first"]) == min(width, len(steps))
     assert columns["first"][0] == 0
     assert columns["first"][1:] == columns["last"][:-1]
@@ -62,10 +62,10 @@ def test_columns_are_those_of_a_straight_loop(name, width):
 @pytest.mark.parametrize("name", DATA_OF_STEPS)
 def test_rows_are_those_of_the_breakdown(name):
     with peakline.open(DATA / name) as profile:
-        found = envelope(profile, limit=2048)
-        steps = steps_of(profile, found["device"])
-        assert [{name: row[name] for name in steps[0]} for row in found["rows"]] == steps
-        assert [row["place"] for row in found["rows"]] == list(range(len(steps)))
+        result = envelope(profile, limit=2048)
+        steps = steps_of(profile, result["device"])
+        assert [{name: row[name] for name in steps[0]} for row in result["rows"]] == steps
+        assert [row["place"] for row in result["rows"]] == list(range(len(steps)))
         longest = envelope(profile, sort="-wall_ps", limit=3, offset=1, width=0)
         wall = sorted((step["wall_ps"] for step in steps), reverse=True)
         assert [row["wall_ps"] for row in longest["rows"]] == wall[1:4]
@@ -73,7 +73,7 @@ def test_rows_are_those_of_the_breakdown(name):
         part = envelope(profile, first=1, last=3, limit=2048)
         assert [row["place"] for row in part["rows"]] == list(range(1, min(3, len(steps))))
         whole = [step for step in steps if not step["is_cut_off"]] or steps
-        assert found["shortest"] in {
+        assert result["shortest"] in {
             step["step_id"]
             for step in whole
             if step["wall_ps"] == min(one["wall_ps"] for one in whole)
@@ -84,11 +84,11 @@ def test_rows_are_those_of_the_breakdown(name):
 def test_slow_steps_and_those_that_warm_up(name):
     """Twice the median of their name; of each name the first two warm up."""
     with peakline.open(DATA / name) as profile:
-        found = envelope(profile, limit=2048)
-        told = json.loads(profile.tool("step_breakdown").content)["variation"]
-    slow = {(one["device"], s["step_id"]): s for one in told for s in one["slow"]}
+        result = envelope(profile, limit=2048)
+        answer = json.loads(profile.tool("step_breakdown").content)["variation"]
+    slow = {(one["device"], s["step_id"]): s for one in answer for s in one["slow"]}
     seen = {}
-    for row in found["rows"]:
+    for row in result["rows"]:
         if row["is_cut_off"]:
             assert row["says"] is None
             continue
@@ -100,8 +100,8 @@ def test_slow_steps_and_those_that_warm_up(name):
         assert (row["says"] is None) == (own is None)
         if own is not None:
             assert own["is_first"] == row["is_warm_up"]
-    assert sum(found["columns"]["slow"]) == sum(row["is_slow"] for row in found["rows"])
-    for new, old in zip(found["variation"], told, strict=True):
+    assert sum(result["columns"]["slow"]) == sum(row["is_slow"] for row in result["rows"])
+    for new, old in zip(result["variation"], answer, strict=True):
         first = [one for one in old["slow"] if one["is_first"]]
         assert (new["warm_up"], new["slow"]) == (len(first), len(old["slow"]) - len(first))
         assert new | {"slow": 0, "warm_up": 0} == old | {"slow": 0, "warm_up": 0}
@@ -110,23 +110,23 @@ def test_slow_steps_and_those_that_warm_up(name):
 @pytest.mark.parametrize("name", DATA_OF_STEPS)
 def test_the_mean_step_is_of_the_whole_steps_of_the_main_name(name):
     with peakline.open(DATA / name) as profile:
-        found = envelope(profile)
-        steps = steps_of(profile, found["device"])
-    most = next(one for one in found["variation"] if one["device"] == found["device"])
+        result = envelope(profile)
+        steps = steps_of(profile, result["device"])
+    most = next(one for one in result["variation"] if one["device"] == result["device"])
     whole = [step for step in steps if not step["is_cut_off"]] or steps
     own = [step for step in whole if step["name"].rstrip("0123456789 #;:_-") == most["name"]]
-    assert found["mean"]["steps"] == len(own)
-    for part, value in found["mean"]["parts"].items():
+    assert result["mean"]["steps"] == len(own)
+    for part, value in result["mean"]["parts"].items():
         assert value == pytest.approx(mean(step[f"{part}_ps"] for step in own))
 
 
 def test_a_step_is_found_with_its_neighbours():
     with peakline.open(DATA / DATA_OF_STEPS[0]) as profile:
         steps = steps_of(profile, envelope(profile)["device"])
-        for asked in (str(steps[3]["step_id"]), steps[3]["name"]):
-            found = envelope(profile, step=asked)["step"]
-            assert {name: found[name] for name in steps[3]} == steps[3]
-            assert (found["place"], found["previous_id"], found["next_id"]) == (
+        for request in (str(steps[3]["step_id"]), steps[3]["name"]):
+            result = envelope(profile, step=request)["step"]
+            assert {name: result[name] for name in steps[3]} == steps[3]
+            assert (result["place"], result["previous_id"], result["next_id"]) == (
                 3,
                 steps[2]["step_id"],
                 steps[4]["step_id"],
@@ -155,12 +155,16 @@ def many(tmp_path_factory):
 def test_an_answer_about_very_many_steps_is_small(many):
     content = many.tool("step_envelope", width=1000, limit=100).content
     assert len(content) < 250_000
-    found = json.loads(content)
-    assert (found["steps"], len(found["columns"]["first"]), len(found["rows"])) == (MANY, 1000, 100)
-    assert found["variation"][0]["slow"] == sum(found["columns"]["slow"]) == 100
-    assert found["columns"]["is_warm_up"].count(True) == 1
-    assert found["rows"][0]["says"].startswith("10.0 times the median: +")
-    assert found["variation"][0]["median_ps"] == median(
+    result = json.loads(content)
+    assert (result["steps"], len(result["columns"]["first"]), len(result["rows"])) == (
+        MANY,
+        1000,
+        100,
+    )
+    assert result["variation"][0]["slow"] == sum(result["columns"]["slow"]) == 100
+    assert result["columns"]["is_warm_up"].count(True) == 1
+    assert result["rows"][0]["says"].startswith("10.0 times the median: +")
+    assert result["variation"][0]["median_ps"] == median(
         [9 * US] * 33_333 + [10 * US] * 33_334 + [11 * US] * 33_333
     )
     inside = envelope(many, first=50_000, last=50_500, width=2048, limit=2048)
@@ -168,8 +172,8 @@ def test_an_answer_about_very_many_steps_is_small(many):
 
 
 def test_names_are_in_natural_order(many):
-    found = envelope(many, sort="name", limit=2048, width=0)
-    assert [int(row["name"].split()[-1]) for row in found["rows"]] == list(range(2048))
+    result = envelope(many, sort="name", limit=2048, width=0)
+    assert [int(row["name"].split()[-1]) for row in result["rows"]] == list(range(2048))
 
 
 def test_what_there_is_not_is_an_error(many):
@@ -183,8 +187,8 @@ def test_without_steps_there_is_nothing(tmp_path):
     path = tmp_path / "g.pbtxt"
     path.write_text('node { name: "a" op: "NoOp" }\n')
     with peakline.open(path) as profile:
-        found = envelope(profile)
-    assert (found["steps"], found["rows"], found["columns"]["first"]) == (0, [], [])
+        result = envelope(profile)
+    assert (result["steps"], result["rows"], result["columns"]["first"]) == (0, [], [])
 
 
 SAMPLES = (
@@ -204,8 +208,8 @@ def profile(request, root):
         yield opened
 
 
-def series(profile, **asked):
-    return json.loads(profile.tool("step_series", **asked).content)["series"]
+def series(profile, **request):
+    return json.loads(profile.tool("step_series", **request).content)["series"]
 
 
 def rows_of(profile, table):
@@ -237,52 +241,52 @@ def expected_memory(profile, allocator, edges):
     ]
     if not used:
         return None
-    found = []
+    result = []
     for begin, until in pairwise(edges):
         before = [value for time, value in used if time < begin][-1:]
         within = before + [value for time, value in used if begin <= time < until]
-        found.append((min(within), max(within), within[-1]) if within else (None, None, None))
-    return found
+        result.append((min(within), max(within), within[-1]) if within else (None, None, None))
+    return result
 
 
 @pytest.mark.parametrize("width", [800, 5, 1])
 def test_bins_are_those_of_a_plain_loop(profile, width):
-    told, steps = series(profile, width=width), steps_of_step_series(profile)
-    assert told["steps"] == len(steps)
-    assert len(told["start_ps"]) <= width
+    answer, steps = series(profile, width=width), steps_of_step_series(profile)
+    assert answer["steps"] == len(steps)
+    assert len(answer["start_ps"]) <= width
     if steps:
-        assert sum(told["count"]) == len(steps)
+        assert sum(answer["count"]) == len(steps)
         parts = [
-            steps[at : at + many] for at, many in zip(told["first"], told["count"], strict=True)
+            steps[at : at + many] for at, many in zip(answer["first"], answer["count"], strict=True)
         ]
-        assert told["start_ps"] == [part[0]["start_ps"] for part in parts]
-        assert told["name"] == [part[0]["name"] or str(part[0]["step_id"]) for part in parts]
+        assert answer["start_ps"] == [part[0]["start_ps"] for part in parts]
+        assert answer["name"] == [part[0]["name"] or str(part[0]["step_id"]) for part in parts]
         if "wall_ps" in steps[0]:
-            assert told["wall_low_ps"] == [min(row["wall_ps"] for row in part) for part in parts]
-            assert told["wall_high_ps"] == [max(row["wall_ps"] for row in part) for part in parts]
-    edges = [*told["start_ps"], told["end_ps"]]
+            assert answer["wall_low_ps"] == [min(row["wall_ps"] for row in part) for part in parts]
+            assert answer["wall_high_ps"] == [max(row["wall_ps"] for row in part) for part in parts]
+    edges = [*answer["start_ps"], answer["end_ps"]]
     assert edges == sorted(edges)
-    for one in told["allocators"]:
-        found = list(zip(one["low"], one["high"], one["end"], strict=True))
+    for one in answer["allocators"]:
+        result = list(zip(one["low"], one["high"], one["end"], strict=True))
         expected = expected_memory(profile, one["allocator"], edges)
         if expected is not None:
-            assert found == expected, one["allocator"]
-        assert max(high for _, high, _ in found if high is not None) == one["peak_bytes"]
+            assert result == expected, one["allocator"]
+        assert max(high for _, high, _ in result if high is not None) == one["peak_bytes"]
 
 
 def test_by_time_bins_are_even_parts_of_the_records(root):
     with peakline.open(root / "tests/data/programs/leak_list.xplane.pb.gz") as opened:
-        told = series(opened, by="time", width=50)
+        answer = series(opened, by="time", width=50)
         times = [row["time_ps"] for row in rows_of(opened, "allocator_events")]
-        assert (told["steps"], told["name"], told["wall_high_ps"]) == (0, [], None)
-        edges = [*told["start_ps"], told["end_ps"]]
+        assert (answer["steps"], answer["name"], answer["wall_high_ps"]) == (0, [], None)
+        edges = [*answer["start_ps"], answer["end_ps"]]
         assert (edges[0], edges[-1]) == (min(times), max(times) + 1)
         assert {
             int((other - one) / (edges[1] - edges[0]) + 0.5) for one, other in pairwise(edges)
         } == {1}
-        (one,) = told["allocators"]
-        found = list(zip(one["low"], one["high"], one["end"], strict=True))
-        assert found == expected_memory(opened, one["allocator"], edges)
+        (one,) = answer["allocators"]
+        result = list(zip(one["low"], one["high"], one["end"], strict=True))
+        assert result == expected_memory(opened, one["allocator"], edges)
 
 
 @each_row(("name", "leaks"), [("leak_list", True), ("leak_list_healthy", False)])
@@ -327,16 +331,16 @@ def two(tmp_path):
 def test_one_host_is_the_table():
     with peakline.open(CNN) as profile:
         table = profile.table("step_breakdown").to_pylist()
-        found = json.loads(profile.tool("step_breakdown").content)
+        result = json.loads(profile.tool("step_breakdown").content)
         rows = list(
             csv.DictReader(
                 io.StringIO(profile.tool("step_breakdown", format="csv").content.decode())
             )
         )
-    assert found["steps"] == table
+    assert result["steps"] == table
     assert [int(row["wall_ps"]) for row in rows] == [row["wall_ps"] for row in table]
-    assert found["variation"][0]["steps"] == len(table) == 16
-    assert found["straggler"] is None
+    assert result["variation"][0]["steps"] == len(table) == 16
+    assert result["straggler"] is None
 
 
 def test_the_parts_add_up():
@@ -350,22 +354,22 @@ _NO_PARTS = {"start_ps", "end_ps", "wall_ps", "gap_before_ps", "communication_to
 
 
 def test_several_hosts_are_on_one_axis(two):
-    found = json.loads(Engine().tool(two, "step_breakdown").content)
-    starts = {host: [s["start_ps"] for s in found["steps"] if s["host"] == host] for host in "ab"}
+    result = json.loads(Engine().tool(two, "step_breakdown").content)
+    starts = {host: [s["start_ps"] for s in result["steps"] if s["host"] == host] for host in "ab"}
     # The collectives end together, 9 ms into the steps of both.
     assert starts["a"] == starts["b"]
-    assert found["clocks"]["hosts"][1]["skew_ps"] == 3 * MS
-    assert found["clocks"]["zero_ns"] == S2026
+    assert result["clocks"]["hosts"][1]["skew_ps"] == 3 * MS
+    assert result["clocks"]["zero_ns"] == S2026
     apart = Engine().tool(two, "step_breakdown", parameters={"align": "false"})
     assert {s["start_ps"] for s in json.loads(apart.content)["steps"] if s["step_id"] == 0} == {0}
 
 
 def test_who_keeps_the_others_waiting(two):
-    found = json.loads(Engine().tool(two, "step_breakdown").content)
-    straggler = found["straggler"]
+    result = json.loads(Engine().tool(two, "step_breakdown").content)
+    straggler = result["straggler"]
     assert (straggler["name"], straggler["evidence"]) == ("a", "communication")
     assert straggler["behind_ps"] == 4 * MS
-    assert [told["host"] for told in found["variation"]] == ["a", "b"]
+    assert [result["host"] for result in result["variation"]] == ["a", "b"]
 
 
 def test_a_host_whose_clock_is_late_keeps_nobody_waiting(tmp_path):
@@ -402,8 +406,8 @@ def test_without_steps_there_are_no_rows(tmp_path):
     path = tmp_path / "g.pbtxt"
     path.write_text('node { name: "a" op: "NoOp" }\n')
     with peakline.open(path) as profile:
-        found = json.loads(profile.tool("step_breakdown").content)
-        assert found == {"steps": [], "variation": [], "straggler": None}
+        result = json.loads(profile.tool("step_breakdown").content)
+        assert result == {"steps": [], "variation": [], "straggler": None}
 
 
 def heat(profile, **parameters):
@@ -418,13 +422,13 @@ def windows_of(profile, device):
 @pytest.mark.parametrize("name", DATA_OF_STEPS)
 def test_parts_are_those_of_the_breakdown(name):
     with peakline.open(DATA / name) as profile:
-        found = heat(profile, by="part", width=2048)
-        steps = windows_of(profile, found["device"])
-    assert found["steps"] == len(steps) == len(found["columns"]["first"])
+        result = heat(profile, by="part", width=2048)
+        steps = windows_of(profile, result["device"])
+    assert result["steps"] == len(steps) == len(result["columns"]["first"])
     named = {str(step["step_id"]): step["name"] for step in steps}
-    assert found["names"].items() <= named.items()
-    assert {str(step) for row in found["rows"] for step in row["step_id"]} == set(found["names"])
-    for row in found["rows"]:
+    assert result["names"].items() <= named.items()
+    assert {str(step) for row in result["rows"] for step in row["step_id"]} == set(result["names"])
+    for row in result["rows"]:
         assert row["most_ps"] == [step[f"{row['name']}_ps"] for step in steps]
         assert row["mean_ps"] == row["most_ps"]
         assert row["total_ps"] == sum(row["most_ps"])
@@ -434,14 +438,14 @@ def test_parts_are_those_of_the_breakdown(name):
 def test_ops_are_a_plain_group_by(name):
     with peakline.open(DATA / name) as profile:
         events = Events(profile)
-        found = heat(profile, width=2048, limit=100)
-        steps = windows_of(profile, found["device"])
-        single = {row["name"]: events.lines_of(row["name"]) for row in found["rows"]}
+        result = heat(profile, width=2048, limit=100)
+        steps = windows_of(profile, result["device"])
+        single = {row["name"]: events.lines_of(row["name"]) for row in result["rows"]}
         plain = defaultdict(list)
         for line in {next(iter(own)) for own in single.values() if len(own) == 1}:
             for step in steps:
                 plain[line].append(events.self_times(line, step["start_ps"], step["end_ps"]))
-    for row in found["rows"]:
+    for row in result["rows"]:
         if len(single[row["name"]]) == 1:
             (line,) = single[row["name"]]
             assert row["most_ps"] == [times[row["name"]] for times in plain[line]]
@@ -450,11 +454,11 @@ def test_ops_are_a_plain_group_by(name):
 @pytest.mark.parametrize("name", DATA_OF_STEPS)
 def test_a_cell_is_the_self_time_that_a_comparison_names(name):
     with peakline.open(DATA / name) as profile:
-        found = heat(profile, width=2048, limit=100)
-        cells = {row["name"]: row["most_ps"] for row in found["rows"]}
-        for place, step in enumerate(windows_of(profile, found["device"])[:3]):
+        result = heat(profile, width=2048, limit=100)
+        cells = {row["name"]: row["most_ps"] for row in result["rows"]}
+        for place, step in enumerate(windows_of(profile, result["device"])[:3]):
             answer = profile.tool(
-                "step_difference", step=str(step["step_id"]), device=found["device"], limit=500
+                "step_difference", step=str(step["step_id"]), device=result["device"], limit=500
             )
             own = defaultdict(dict)
             for op in json.loads(answer.content)["ops"]:
@@ -499,29 +503,29 @@ def many_of_step_heat(tmp_path_factory):
 def test_many_steps_make_a_small_answer(many_of_step_heat):
     answer = many_of_step_heat.tool("step_heat", width=400, limit=40)
     assert len(answer.content) < 1_500_000
-    found = json.loads(answer.content)
-    assert found["steps"] == MANY
-    assert {len(row["most_ps"]) for row in found["rows"]} == {400}
+    result = json.loads(answer.content)
+    assert result["steps"] == MANY
+    assert {len(row["most_ps"]) for row in result["rows"]} == {400}
     often, once = (
-        next(r for r in found["rows"] if r["name"] == f"{name}:Relu") for name in ("often", "once")
+        next(r for r in result["rows"] if r["name"] == f"{name}:Relu") for name in ("often", "once")
     )
     assert often["total_ps"] == (MANY - 1) * 9 * US
-    column = next(k for k, last in enumerate(found["columns"]["last"]) if last > 77_777)
+    column = next(k for k, last in enumerate(result["columns"]["last"]) if last > 77_777)
     assert (once["most_ps"][column], once["step_id"][column]) == (9 * US, 77_777)
     assert sum(once["most_ps"]) == 9 * US
 
 
 def test_a_part_of_the_steps_is_finer(many_of_step_heat):
-    found = heat(many_of_step_heat, first=77_700, last=77_800, width=400, sort="variance")
-    assert found["columns"]["first"] == list(range(77_700, 77_800))
-    once = next(row for row in found["rows"] if row["name"] == "once:Relu")
+    result = heat(many_of_step_heat, first=77_700, last=77_800, width=400, sort="variance")
+    assert result["columns"]["first"] == list(range(77_700, 77_800))
+    once = next(row for row in result["rows"] if row["name"] == "once:Relu")
     assert once["most_ps"][77] == once["total_ps"] == 9 * US
 
 
 def test_one_of_many_steps_is_explained(many_of_step_heat):
-    found = json.loads(many_of_step_heat.tool("step_difference", step="train 77777").content)
-    assert found["difference_ps"] == 0
-    assert {op["name"] for op in found["ops"]} >= {"once:Relu", "often:Relu"}
+    result = json.loads(many_of_step_heat.tool("step_difference", step="train 77777").content)
+    assert result["difference_ps"] == 0
+    assert {op["name"] for op in result["ops"]} >= {"once:Relu", "often:Relu"}
 
 
 def test_without_steps_there_are_no_rows_of_step_heat(tmp_path):

@@ -24,11 +24,11 @@ LINES = ([("step", 0, 100), ("op", 10, 5), ("op", 16, 2)], [("copy", 50, 25)])
 
 def ask(profile, view, **parameters):
     """The answer of a view, which both formats must agree on."""
-    found = json.loads(profile.tool("timeline", view=view, **parameters).content)
+    result = json.loads(profile.tool("timeline", view=view, **parameters).content)
     binary = read_timeline(profile.tool("timeline", format="bin", view=view, **parameters).content)
-    assert binary.view == found.pop("view") == view
-    assert {name: plain(value) for name, value in binary.columns.items()} == found
-    return found
+    assert binary.view == result.pop("view") == view
+    assert {name: plain(value) for name, value in binary.columns.items()} == result
+    return result
 
 
 def plain(value):
@@ -53,13 +53,13 @@ def test_a_tile():
 
 
 def test_short_neighbours_are_one_item():
-    found = ask(profile_of(*LINES), "tile", start_ps=-10, end_ps=118, width=4, lines="0")
-    assert found["resolution_ps"] == 32
-    assert found["begin_ps"] == [10, 20]
-    assert found["duration_ps"] == [100, 8]
-    assert found["busy_ps"] == [100, 7]
-    assert found["count"] == [1, 2]
-    assert found["event"] == [0, 1]
+    result = ask(profile_of(*LINES), "tile", start_ps=-10, end_ps=118, width=4, lines="0")
+    assert result["resolution_ps"] == 32
+    assert result["begin_ps"] == [10, 20]
+    assert result["duration_ps"] == [100, 8]
+    assert result["busy_ps"] == [100, 7]
+    assert result["count"] == [1, 2]
+    assert result["event"] == [0, 1]
 
 
 def test_lines_and_rows():
@@ -109,29 +109,29 @@ def test_many_names_come_in_parts():
 
 
 def test_search():
-    found = ask(profile_of(*LINES), "search", search="OP", start_ps=0, end_ps=100, width=4)
+    result = ask(profile_of(*LINES), "search", search="OP", start_ps=0, end_ps=100, width=4)
     op = {"name": "op", "line": 0, "row": 1}
-    assert found["total"] == 3
-    assert (found["name"], found["count"]) == ([1, 2], [2, 1])
-    assert found["first"] == {"event": 1, "start_ps": 10, "duration_ps": 5} | op
-    assert found["bins"] == [2, 0, 1, 0]
+    assert result["total"] == 3
+    assert (result["name"], result["count"]) == ([1, 2], [2, 1])
+    assert result["first"] == {"event": 1, "start_ps": 10, "duration_ps": 5} | op
+    assert result["bins"] == [2, 0, 1, 0]
 
 
 def test_search_from_an_event():
     profile = profile_of(*LINES)
-    found = ask(profile, "search", search="^op$", pattern=True, event=1)
-    assert (found["previous"], found["next"]["event"]) == (None, 2)
-    found = ask(profile, "search", search="op", at_ps=11, lines="0")
-    assert (found["previous"]["event"], found["next"]["event"]) == (1, 2)
+    result = ask(profile, "search", search="^op$", pattern=True, event=1)
+    assert (result["previous"], result["next"]["event"]) == (None, 2)
+    result = ask(profile, "search", search="op", at_ps=11, lines="0")
+    assert (result["previous"]["event"], result["next"]["event"]) == (1, 2)
 
 
 def test_an_event():
-    found = ask(profile_of(*LINES), "event", event=1)["details"]
-    assert found["name"] == "op"
-    assert (found["start_ps"], found["end_ps"], found["own_ps"]) == (10, 15, 5)
-    assert [above["name"] for above in found["parents"]] == ["step"]
-    assert (found["previous"], found["next"]["event"]) == (None, 2)
-    assert (found["plane"], found["line_name"], found["step"]) == ("/host:CPU", "line 0", None)
+    result = ask(profile_of(*LINES), "event", event=1)["details"]
+    assert result["name"] == "op"
+    assert (result["start_ps"], result["end_ps"], result["own_ps"]) == (10, 15, 5)
+    assert [above["name"] for above in result["parents"]] == ["step"]
+    assert (result["previous"], result["next"]["event"]) == (None, 2)
+    assert (result["plane"], result["line_name"], result["step"]) == ("/host:CPU", "line 0", None)
     step = ask(profile_of(*LINES), "event", event=0, with_step=False)["details"]
     assert step["children"] == {
         "count": 2,
@@ -165,18 +165,18 @@ def test_counters():
     profile = profile_of(
         [("a", 0, 8)], records=events([alloc(1, 10), alloc(2, 5), free(1), free(2)])
     )
-    found = ask(profile, "counter", width=4, start_ps=-2, end_ps=6)
-    assert (found["counter_group"], found["counter_name"]) == (["memory in use"], [""])
-    assert found["low"] == [None, 10, 0, 0]
-    assert found["high"] == [None, 15, 5, 0]
-    assert found["last"] == [None, 15, 0, 0]
+    result = ask(profile, "counter", width=4, start_ps=-2, end_ps=6)
+    assert (result["counter_group"], result["counter_name"]) == (["memory in use"], [""])
+    assert result["low"] == [None, 10, 0, 0]
+    assert result["high"] == [None, 15, 5, 0]
+    assert result["last"] == [None, 15, 0, 0]
     assert ask(profile, "counter", width=2, lines="0")["counter"] == [0]
 
 
 def test_a_profile_of_counters_alone_has_their_span():
     rows = [{"plane_id": 0, "name": "c", "series": "c", "time_ps": t, "value": t} for t in (5, 9)]
-    found = ask(profile_of(counters=rows), "counter", width=1)
-    assert (found["start_ps"], found["end_ps"], found["high"]) == (5, 10, [9])
+    result = ask(profile_of(counters=rows), "counter", width=1)
+    assert (result["start_ps"], result["end_ps"], result["high"]) == (5, 10, [9])
 
 
 def test_too_much_for_one_answer():
@@ -227,9 +227,11 @@ def _address(content):
 def test_the_documented_example_is_what_the_tool_writes(root):
     page = (root / "docs" / "timeline.md").read_text(encoding="utf-8")
     block = page.split("```hex\n")[1].split("```")[0]
-    told = bytes.fromhex("".join(line[8:].partition("|")[0] for line in block.splitlines()))
+    result = bytes.fromhex("".join(line[8:].partition("|")[0] for line in block.splitlines()))
     profile = profile_of([("step", 0, 100), ("op", 10, 5), ("op", 16, 2)])
-    assert profile.tool("timeline", format="bin", start_ps=-10, end_ps=118, width=4).content == told
+    assert (
+        profile.tool("timeline", format="bin", start_ps=-10, end_ps=118, width=4).content == result
+    )
 
 
 def test_names_behind_the_last_are_refused():
@@ -248,13 +250,13 @@ SAMPLES = (
 
 def ask_of_timeline_steps(profile, **parameters):
     """The answer; the binary one has the same columns."""
-    found = json.loads(profile.tool("timeline", view="steps", **parameters).content)
+    result = json.loads(profile.tool("timeline", view="steps", **parameters).content)
     binary = peakline.read_timeline(
         profile.tool("timeline", format="bin", view="steps", **parameters).content
     )
-    assert set(binary.columns) == set(found) - {"view"}
-    assert np.array_equal(binary["begin_ps"], found["begin_ps"])
-    return found
+    assert set(binary.columns) == set(result) - {"view"}
+    assert np.array_equal(binary["begin_ps"], result["begin_ps"])
+    return result
 
 
 def rows_of(profile):
@@ -264,19 +266,19 @@ def rows_of(profile):
     ).to_pylist()
 
 
-def items_of(found):
+def items_of(result):
     """The items as objects, times from the profile's zero."""
     keys = ("device", "place", "begin_ps", "duration_ps", "longest_ps", "count", "step_id",
             "step_name", "is_cut_off")  # fmt: skip
-    rows = [dict(zip(keys, row, strict=True)) for row in zip(*map(found.get, keys), strict=True)]
-    return [row | {"begin_ps": row["begin_ps"] + found["start_ps"]} for row in rows]
+    rows = [dict(zip(keys, row, strict=True)) for row in zip(*map(result.get, keys), strict=True)]
+    return [row | {"begin_ps": row["begin_ps"] + result["start_ps"]} for row in rows]
 
 
-def expected_items(rows, found):
+def expected_items(rows, result):
     """The same, step by step."""
     made = []
-    start, end, cell = found["start_ps"], found["end_ps"], found["resolution_ps"]
-    for number, device in enumerate(found["device_name"]):
+    start, end, cell = result["start_ps"], result["end_ps"], result["resolution_ps"]
+    for number, device in enumerate(result["device_name"]):
         own = sorted((row for row in rows if row["device"] == device), key=_begin)
         last = None
         for place, row in enumerate(own):
@@ -319,21 +321,21 @@ def test_the_items_are_the_steps(name, width, tmp_path):
     profile = _open(name, tmp_path)
     rows = rows_of(profile)
     assert rows
-    found = ask_of_timeline_steps(profile, width=width)
-    assert found["total"] == len(rows) == sum(found["device_steps"])
-    assert items_of(found) == expected_items(rows, found)
-    assert sum(found["count"]) == len(rows)
-    whole = found["end_ps"] - found["start_ps"]
-    part = {"start_ps": found["start_ps"] + whole // 3, "end_ps": found["end_ps"] - whole // 3}
+    result = ask_of_timeline_steps(profile, width=width)
+    assert result["total"] == len(rows) == sum(result["device_steps"])
+    assert items_of(result) == expected_items(rows, result)
+    assert sum(result["count"]) == len(rows)
+    whole = result["end_ps"] - result["start_ps"]
+    part = {"start_ps": result["start_ps"] + whole // 3, "end_ps": result["end_ps"] - whole // 3}
     zoomed = ask_of_timeline_steps(profile, width=width, **part)
     assert items_of(zoomed) == expected_items(rows, zoomed)
 
 
 def test_an_answer_is_bounded_by_pixels(tmp_path):
-    found = ask_of_timeline_steps(_open("many steps", tmp_path), width=100)
-    assert found["total"] == 6400
-    assert len(found["step_id"]) <= 400
-    assert len(json.dumps(found)) < 60_000
+    result = ask_of_timeline_steps(_open("many steps", tmp_path), width=100)
+    assert result["total"] == 6400
+    assert len(result["step_id"]) <= 400
+    assert len(json.dumps(result)) < 60_000
 
 
 @pytest.mark.parametrize("name", [*SAMPLES, "devices"])
@@ -345,14 +347,14 @@ def test_a_step_is_found_with_its_neighbours(name, tmp_path):
         own = sorted((row for row in rows if row["device"] == device), key=_begin)
         for place, row in list(enumerate(own))[:: max(1, len(own) // 7)]:
             query = {} if device is None else {"device": device}
-            found = ask_of_timeline_steps(profile, width=1, step=str(row["step_id"]), **query)[
+            result = ask_of_timeline_steps(profile, width=1, step=str(row["step_id"]), **query)[
                 "found"
             ]
             before = own[place - 1]["step_id"] if place else None
             after = own[place + 1]["step_id"] if place + 1 < len(own) else None
-            assert {key: found[key] for key in row} == row
-            assert (found["previous"] or {}).get("step_id") == before
-            assert (found["next"] or {}).get("step_id") == after
+            assert {key: result[key] for key in row} == row
+            assert (result["previous"] or {}).get("step_id") == before
+            assert (result["next"] or {}).get("step_id") == after
             at = ask_of_timeline_steps(profile, width=1, at_ps=row["end_ps"] - 1, **query)["found"]
             assert at["step_id"] == row["step_id"]
     by_name = ask_of_timeline_steps(profile, width=1, step=rows[-1]["name"])["found"]
@@ -362,8 +364,8 @@ def test_a_step_is_found_with_its_neighbours(name, tmp_path):
 
 
 def test_a_profile_without_steps_has_none():
-    found = ask_of_timeline_steps(profile_of([("work", 0, 100)]), width=10)
-    assert (found["total"], found["device_name"], found["found"]) == (0, [], None)
+    result = ask_of_timeline_steps(profile_of([("work", 0, 100)]), width=10)
+    assert (result["total"], result["device_name"], result["found"]) == (0, [], None)
 
 
 def _open(name, tmp_path):

@@ -33,12 +33,12 @@ LINES = ([("step", 0, 100), ("op", 10, 5), ("op", 16, 2)], [("copy", 50, 25)])
 
 def ask(profile, view, **parameters):
     """The answer of a view; the binary one has the same columns."""
-    found = json.loads(profile.tool("timeline", view=view, **parameters).content)
+    result = json.loads(profile.tool("timeline", view=view, **parameters).content)
     binary = peakline.read_timeline(
         profile.tool("timeline", format="bin", view=view, **parameters).content
     )
-    assert set(binary.columns) == set(found) - {"view"}
-    return found
+    assert set(binary.columns) == set(result) - {"view"}
+    return result
 
 
 def rows_of(profile, start, end, lines=None):
@@ -95,42 +95,42 @@ def areas(profile):
 def test_an_area_is_what_a_loop_over_the_events_finds(sample):
     with peakline.open(DATA / sample) as profile:
         for start, end in areas(profile):
-            found = ask(profile, "area", start_ps=start, end_ps=end)
+            result = ask(profile, "area", start_ps=start, end_ps=end)
             names, chains = slow_area(rows_of(profile, start, end), start, end)
-            told = zip(*(found[key] for key in ("count", "total_ps", "self_ps")), strict=True)
-            assert dict(zip(found["name"], map(list, told), strict=True)) == names
-            assert found["self_ps"] == sorted(found["self_ps"], reverse=True)
-            assert found["events"] == sum(own[0] for own in names.values())
-            assert found["self_total_ps"] == sum(own[2] for own in names.values())
+            answer = zip(*(result[key] for key in ("count", "total_ps", "self_ps")), strict=True)
+            assert dict(zip(result["name"], map(list, answer), strict=True)) == names
+            assert result["self_ps"] == sorted(result["self_ps"], reverse=True)
+            assert result["events"] == sum(own[0] for own in names.values())
+            assert result["self_total_ps"] == sum(own[2] for own in names.values())
             paths = []
-            for parent, name in zip(found["frame_parent"], found["frame_name"], strict=True):
+            for parent, name in zip(result["frame_parent"], result["frame_name"], strict=True):
                 paths.append((*(paths[parent] if parent >= 0 else ()), name))
-            told = zip(
-                *(found[f"frame_{key}"] for key in ("count", "total_ps", "self_ps")), strict=True
+            answer = zip(
+                *(result[f"frame_{key}"] for key in ("count", "total_ps", "self_ps")), strict=True
             )
-            frames = dict(zip(paths, map(list, told), strict=True))
+            frames = dict(zip(paths, map(list, answer), strict=True))
             assert len(frames) == len(paths)
             assert frames.items() <= chains.items()
             hidden = sum(own[0] for path, own in chains.items() if path not in frames)
-            assert found["frames_hidden"] == hidden
+            assert result["frames_hidden"] == hidden
 
 
 def test_an_area_of_some_lines():
     profile = profile_of(*LINES)
-    found = ask(profile, "area", start_ps=12, end_ps=60, lines="0")
-    assert found["name"] == ["step", "op"]
-    assert found["count"] == [1, 2]
-    assert found["total_ps"] == [48, 5]
-    assert found["self_ps"] == [43, 5]
-    assert found["longest"] == [0, 1]
-    assert (found["lines"], found["events"], found["self_total_ps"]) == (1, 3, 48)
-    assert found["frame_parent"] == [-1, 0]
+    result = ask(profile, "area", start_ps=12, end_ps=60, lines="0")
+    assert result["name"] == ["step", "op"]
+    assert result["count"] == [1, 2]
+    assert result["total_ps"] == [48, 5]
+    assert result["self_ps"] == [43, 5]
+    assert result["longest"] == [0, 1]
+    assert (result["lines"], result["events"], result["self_total_ps"]) == (1, 3, 48)
+    assert result["frame_parent"] == [-1, 0]
     assert ask(profile, "area", start_ps=200, end_ps=300)["name"] == []
 
 
 def test_events_that_overlap_in_part_count_each():
-    found = ask(profile_of([("a", 0, 10), ("b", 5, 10)]), "area", start_ps=6, end_ps=12)
-    assert dict(zip(found["name"], found["self_ps"], strict=True)) == {"a": 4, "b": 6}
+    result = ask(profile_of([("a", 0, 10), ("b", 5, 10)]), "area", start_ps=6, end_ps=12)
+    assert dict(zip(result["name"], result["self_ps"], strict=True)) == {"a": 4, "b": 6}
 
 
 @each_row("sample", SAMPLES[:3])
@@ -158,7 +158,7 @@ def slow_activities(timeline, tile, does, start, end):
         begin, until = int(trace.start[event]), int(trace.end[event])
         if begin < end and (until > start or begin >= start):
             events[int(trace.lines_of(np.array([event]))[0]), int(nesting.row[event])].append(event)
-    found, place = [], 0
+    result, place = [], 0
     for track, first in enumerate(tile["track_first"][:-1]):
         own = events[tile["track_line"][track], tile["track_row"][track]]
         place = 0
@@ -171,8 +171,8 @@ def slow_activities(timeline, tile, does, start, end):
                 time[does[row]] += int(trace.end[event] - trace.start[event])
             most = max(time.values())
             longest = does[tile["event"][item]]
-            found.append(min(a for a, own in time.items() if own == most) if most else longest)
-    return found
+            result.append(min(a for a, own in time.items() if own == most) if most else longest)
+    return result
 
 
 @each_row("seed", range(6))
@@ -186,14 +186,14 @@ def test_activities_of_long_runs(seed):
     first, last = timeline.trace.span()
     begin = int(rng.integers(first, last))
     tile = draw_tile(timeline, begin, last + 1, int(rng.integers(1, 40)))
-    found = activity_of_items(sum_activities(timeline, does), tile)
+    result = activity_of_items(sum_activities(timeline, does), tile)
     place = int(np.flatnonzero((timeline.trace.end > begin) | (timeline.trace.start >= begin))[0])
     length = timeline.trace.end - timeline.trace.start
     for item, count in enumerate(tile.count.tolist()):
         own = slice(place, place + count)
         sums = np.bincount(does[own], length[own], 5)
         expected = int(sums.argmax()) if sums.any() else int(does[tile.event[item]])
-        assert found[item] == expected
+        assert result[item] == expected
         place += count
 
 
@@ -222,8 +222,8 @@ def test_what_a_link_means():
     ],
 )
 def test_a_link_never_means_another_event(parameters):
-    found = ask(profile_of(*LINES), "find", **parameters)
-    assert (found["found"], found["how"]) == (None, ["none"])
+    result = ask(profile_of(*LINES), "find", **parameters)
+    assert (result["found"], result["how"]) == (None, ["none"])
 
 
 def test_a_moment_at_which_several_threads_begin_means_none_of_them():
@@ -249,11 +249,11 @@ def test_arrows_from_a_start_to_its_done():
     started = "%copy-start.1 = (f32[4]{0}, f32[4]{0}) copy-start(f32[4]{0} %a)"
     done = "%copy-done.7 = f32[4]{0} copy-done((f32[4]{0}, f32[4]{0}) %copy-start.1)"
     profile = profile_of([(started, 0, 1), (done, 5, 2), (started, 10, 1), (done, 15, 2)])
-    found = ask(profile, "arrows")
-    assert found["total"] == 2
-    assert found["kind"] == ["asynchronous"] * 2
-    assert [one["event"] for one in found["from"]] == [0, 2]
-    assert [one["event"] for one in found["to"]] == [1, 3]
+    result = ask(profile, "arrows")
+    assert result["total"] == 2
+    assert result["kind"] == ["asynchronous"] * 2
+    assert [one["event"] for one in result["from"]] == [0, 2]
+    assert [one["event"] for one in result["to"]] == [1, 3]
     assert [one["event"] for one in ask(profile, "arrows", event=2)["to"]] == [3]
     assert ask(profile, "arrows", start_ps=0, end_ps=4)["total"] == 1
     assert ask(profile, "arrows", lines="0")["total"] == 2
@@ -265,25 +265,26 @@ def test_arrows_of_memory_are_the_lifetimes_of_buffers():
             (kind, one["start_ps"], other["start_ps"])
             for event in rows_of(profile, -(10**18), 10**18)
             if event["name"] == "MemoryAllocation"
-            for found in [ask(profile, "arrows", event=event["event_id"])]
-            for kind, one, other in zip(found["kind"], found["from"], found["to"], strict=True)
+            for result in [ask(profile, "arrows", event=event["event_id"])]
+            for kind, one, other in zip(result["kind"], result["from"], result["to"], strict=True)
         ]
         lives = profile.sql(
             "select start_ps, end_ps from buffers where start_ps is not null and end_ps is not null"
         ).to_pylist()
-    found = sorted(times for kind, *times in arrows if kind == "allocation")
-    assert found == sorted([own["start_ps"], own["end_ps"]] for own in lives)
+    result = sorted(times for kind, *times in arrows if kind == "allocation")
+    assert result == sorted([own["start_ps"], own["end_ps"]] for own in lives)
 
 
 def test_messages_lead_from_the_op_whose_tensor_they_carry():
     with peakline.open(DATA / SAMPLES[3]) as profile:
-        found = ask(profile, "arrows")
+        result = ask(profile, "arrows")
     pairs = {
-        (one["name"], other["name"]) for one, other in zip(found["from"], found["to"], strict=True)
+        (one["name"], other["name"])
+        for one, other in zip(result["from"], result["to"], strict=True)
     }
     assert ("w1/read", "RecvTensor") in pairs
-    assert set(found["kind"]) == {"message"}
-    assert found["total"] == 8
+    assert set(result["kind"]) == {"message"}
+    assert result["total"] == 8
 
 
 @each_row(
@@ -297,8 +298,8 @@ def test_messages_lead_from_the_op_whose_tensor_they_carry():
     ],
 )
 def test_facts_of_an_event(name, stats, facts):
-    found = facts_of(name, stats)
-    assert (found.op, found.bytes, found.shape) == facts
+    result = facts_of(name, stats)
+    assert (result.op, result.bytes, result.shape) == facts
 
 
 @each_row("sample", SAMPLES[:3])
@@ -337,6 +338,6 @@ def test_a_large_profile_is_looked_at_near_the_event(monkeypatch):
 def test_a_function_is_found_as_findings_call_it():
     frame = "$train.py:29 free_kilobytes"
     profile = profile_of([("step", 0, 100), (frame, 10, 5), (frame, 20, 7)])
-    found = ask(profile, "find", search="free_kilobytes (train.py:29)")
-    assert (found["found"]["start_ps"], found["count"]) == (20, 2)
+    result = ask(profile, "find", search="free_kilobytes (train.py:29)")
+    assert (result["found"]["start_ps"], result["count"]) == (20, 2)
     assert not ask(profile, "find", search="free_kilobytes (train.py:30)")["found"]

@@ -33,10 +33,10 @@ def arrows(tmp_path, *planes, **parameters):
     path = tmp_path / "tpu.xplane.pb"
     path.write_bytes(builder.space.SerializeToString())
     with peakline.open(path) as profile:
-        found = json.loads(profile.tool("timeline", view="arrows", **parameters).content)
+        result = json.loads(profile.tool("timeline", view="arrows", **parameters).content)
     return sorted(
         (kind, begin["start_ps"] // US, begin["line"], end["start_ps"] // US, end["line"])
-        for kind, begin, end in zip(found["kind"], found["from"], found["to"], strict=True)
+        for kind, begin, end in zip(result["kind"], result["from"], result["to"], strict=True)
     )
 
 

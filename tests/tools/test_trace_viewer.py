@@ -382,8 +382,8 @@ class TestSearch:
             ("train",),
             ("trace",),
         ]
-        told = answer(tmp_path, builder, search_prefix="train", search_metadata="true")
-        assert events_of_streaming_trace(told, "args") == [({"loss": 0.5},)]
+        result = answer(tmp_path, builder, search_prefix="train", search_metadata="true")
+        assert events_of_streaming_trace(result, "args") == [({"loss": 0.5},)]
 
     def test_all_of_one_event(self, tmp_path):
         builder, line = thread()
@@ -391,12 +391,12 @@ class TestSearch:
         line.event("%fusion.1 = f32[8] fusion(...)", 3 * MS, 2 * MS, stats)
         kind = builder.space.planes[0].event_metadata[1]
         kind.display_name = "fusion.1"
-        found = answer(
+        result = answer(
             tmp_path, builder, event_name="fusion.1", start_time_ms=3, duration_ms=2, unique_id=0
         )
-        (event,) = events_of_streaming_trace(found)
+        (event,) = events_of_streaming_trace(result)
         assert event["args"] == {"text": "x", "large": str(2**60), "half": 0.5}
-        assert found["stackFrames"] == {"1": {"name": "%fusion.1 = f32[8] fusion(...)"}}
+        assert result["stackFrames"] == {"1": {"name": "%fusion.1 = f32[8] fusion(...)"}}
         assert event["sf"] == 1
 
     def test_one_that_is_not_there(self, tmp_path):
@@ -484,15 +484,15 @@ def test_the_compact_form_says_the_same(tmp_path):
     with opened(tmp_path, builder) as profile:
         packed = profile.tool("trace_viewer@", format="pb").content
     unpacked = pa.CompressedInputStream(pa.BufferReader(packed), "zstd").read()
-    found = TraceDataResponse.FromString(unpacked)
-    (series,) = found.complete_events
+    result = TraceDataResponse.FromString(unpacked)
+    (series,) = result.complete_events
     assert (series.metadata.process_id, series.metadata.thread_id) == (1701, 1)
     assert (list(series.deltas), list(series.durations)) == ([5, 295], [3, 0])
-    assert [found.interned_strings[ref] for ref in series.name_refs] == ["from", "to"]
+    assert [result.interned_strings[ref] for ref in series.name_refs] == ["from", "to"]
     assert [m.flow_id for m in series.event_metadata] == [1, 1]
-    assert found.interned_strings[series.event_metadata[0].flow_category] == "tpu_launch"
-    assert (found.full_timespan_start_ps, found.full_timespan_end_ps) == (5, 300)
-    assert [thread.name for thread in found.metadata.processes[0].threads] == ["main"]
+    assert result.interned_strings[series.event_metadata[0].flow_category] == "tpu_launch"
+    assert (result.full_timespan_start_ps, result.full_timespan_end_ps) == (5, 300)
+    assert [thread.name for thread in result.metadata.processes[0].threads] == ["main"]
 
 
 def test_hosts_are_numbered_and_keep_their_flows_apart(tmp_path):

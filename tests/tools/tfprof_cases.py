@@ -38,12 +38,12 @@ class _Runs:
     host = ""
 
     def __init__(self, runs: Sequence[tuple[int, bytes]]) -> None:
-        content, start, found = b"", 0, []
+        content, start, result = b"", 0, []
         for step, run in runs:
-            found.append(Run(f"step {step}", step, start, len(run)))
+            result.append(Run(f"step {step}", step, start, len(run)))
             content += run
             start += len(run)
-        self._tables = RunTables(np.frombuffer(content, np.uint8), found)
+        self._tables = RunTables(np.frombuffer(content, np.uint8), result)
 
     @property
     def tables(self):

@@ -40,11 +40,11 @@ READ = {"int64": int, "int32": int, "uint64": int, "float64": float, "string": s
 
 def parts_of(name):
     text = (HERE / f"{name}.txt").read_text(encoding="utf-8")
-    found = re.split(r"^\[(.+)\]\n", text, flags=re.MULTILINE)
-    assert found[0] == ""
+    result = re.split(r"^\[(.+)\]\n", text, flags=re.MULTILINE)
+    assert result[0] == ""
     return {
         title: body.rstrip("\n") + "\n"
-        for title, body in zip(found[1::2], found[2::2], strict=True)
+        for title, body in zip(result[1::2], result[2::2], strict=True)
     }
 
 
@@ -102,32 +102,32 @@ def test_answers(tmp_path):
 
 @each_row("name", NAMES)
 def test_a_file_documents_the_columns_it_returns(name):
-    found = view(name)
+    result = view(name)
     with connect(None) as database:
-        for table in found.needs:
+        for table in result.needs:
             database.register(table, empty_columns(table).arrow())
-        database.execute(found.statement)
+        database.execute(result.statement)
         said = database.sql(f"describe {name}").fetchall()
-    assert [(row[0], TYPES[row[1]]) for row in said] == [(c.name, c.type) for c in found.columns]
-    assert all(column.doc for column in found.columns)
-    assert found.doc.endswith((".", "!", "?"))
-    assert found.units.endswith(".")
+    assert [(row[0], TYPES[row[1]]) for row in said] == [(c.name, c.type) for c in result.columns]
+    assert all(column.doc for column in result.columns)
+    assert result.doc.endswith((".", "!", "?"))
+    assert result.units.endswith(".")
 
 
 @each_row("name", NAMES)
 def test_a_file_names_the_tables_it_stands_on(name):
-    found = view(name)
+    result = view(name)
     with connect(1 << 30) as database:
-        Guard(database, remote=True).check(database, found.query, TABLES)
-        text = database.execute("select json_serialize_sql(?::varchar)", [found.query]).fetchone()
+        Guard(database, remote=True).check(database, result.query, TABLES)
+        text = database.execute("select json_serialize_sql(?::varchar)", [result.query]).fetchone()
     tree = json.loads(text[0])
     assert not tree["error"]
     made = {
         entry["key"] for node in nodes(tree) for entry in node.get("cte_map", {}).get("map", [])
     }
     named = {node["table_name"] for node in nodes(tree) if node.get("type") == "BASE_TABLE"}
-    assert named - made == found.needs
-    assert found.needs <= TABLES.keys()
+    assert named - made == result.needs
+    assert result.needs <= TABLES.keys()
 
 
 @each_row("name", NAMES)
@@ -146,10 +146,10 @@ def test_names_are_no_tables_and_no_columns():
 
 
 def test_a_view_is_there_where_its_tables_are():
-    assert [found.name for found in views_over(["thread_time"])] == ["thread_utilisation"]
-    assert [found.name for found in views_over(["events", "lines"], ["longest_waits", "nope"])] == [
-        "longest_waits"
-    ]
+    assert [result.name for result in views_over(["thread_time"])] == ["thread_utilisation"]
+    assert [
+        result.name for result in views_over(["events", "lines"], ["longest_waits", "nope"])
+    ] == ["longest_waits"]
     assert missing_table("Idle_Gaps", ["events", "lines", "planes"]) == ""
     assert missing_table("events", ["events"]) == ""
     assert (

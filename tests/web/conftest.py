@@ -75,10 +75,10 @@ def serve(
 def browser_path() -> str:
     """Where a Chromium is; without one the test is skipped."""
     named = os.environ.get("PEAKLINE_BROWSER")
-    found = named or next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    result = named or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if result is None:
         pytest.skip("no Chromium is installed; PEAKLINE_BROWSER may name one")
-    return found
+    return result
 
 
 @pytest.fixture(scope="session")

@@ -124,23 +124,23 @@ def outwait_timers(page: Page) -> None:
 def eventually(read: Callable[[], object], expected: object) -> None:
     """Read again and again until it is what is expected."""
     end, pause_s = time.monotonic() + HANG_S, _LOOK_S
-    while (found := read()) != expected and time.monotonic() < end:
+    while (result := read()) != expected and time.monotonic() < end:
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_LOOK_S)
-    assert found == expected
+    assert result == expected
 
 
 def tells(place: Locator, *texts: str) -> None:
     """Come back when a part of the page has all the texts in it."""
     end, pause_s = time.monotonic() + HANG_S, _LOOK_S
     while True:
-        found = place.inner_text()
-        missing = [text for text in texts if text not in found]
+        result = place.inner_text()
+        missing = [text for text in texts if text not in result]
         if not missing or time.monotonic() > end:
             break
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_LOOK_S)
-    assert missing == [], found
+    assert missing == [], result
 
 
 def params(page: Page) -> dict[str, str]:
@@ -178,8 +178,8 @@ def expect_accessible(page: Page, rules: Sequence[str] | None = None) -> None:
     page.evaluate("scrollTo(0, 0)")
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(axe_script())
-    found = page.evaluate(_AXE, rules)
-    serious = [one for one in found if one["impact"] in {"serious", "critical"}]
+    result = page.evaluate(_AXE, rules)
+    serious = [one for one in result if one["impact"] in {"serious", "critical"}]
     assert serious == [], json.dumps(serious, indent=1)
 
 

@@ -34,8 +34,8 @@ def wait_for_param(page, name):
 
 def fact(page, name, part=".memory-live > .stack"):
     """What is told of the moment, or in another ``part``, under a name."""
-    found = page.locator(f"{part} dl.facts > div").filter(has=page.get_by_text(name, exact=True))
-    return found.locator("dd").inner_text()
+    result = page.locator(f"{part} dl.facts > div").filter(has=page.get_by_text(name, exact=True))
+    return result.locator("dd").inner_text()
 
 
 def rows(page):

@@ -112,7 +112,7 @@ def states(page):
         """() => [...document.querySelectorAll("dialog tbody tr")].map((row) =>
           [...row.children].map((cell) => cell.innerText))"""
     )
-    return {host: tuple(told) for host, *told in rows}
+    return {host: tuple(result) for host, *result in rows}
 
 
 def test_a_capture_of_two_hosts_becomes_a_session(server, jobs, page):

@@ -30,11 +30,11 @@ def region(page, name):
 
 def facts(part):
     """The facts of a part of the page: what is told of each name."""
-    told = part.evaluate(
+    result = part.evaluate(
         """(part) => [...part.querySelectorAll("dl.facts > div")].map((one) =>
           one.innerText.split("\\n"))"""
     )
-    return {name: values for name, *values in told}
+    return {name: values for name, *values in result}
 
 
 def rows(page, table):
@@ -64,9 +64,9 @@ def test_the_peaks_and_what_makes_them_are_those_of_the_service(page, server):
     (allocator,) = api(server, "compare", **PAIR)["allocators"]
     open_view(page, server, "/compare", **PAIR)
     before, after = allocator["before"]["peak_bytes"], allocator["after"]["peak_bytes"]
-    told = facts(region(page, "Memory"))["Peak"]
+    result = facts(region(page, "Memory"))["Peak"]
     share = f"+{100 * (after - before) / before:.1f}%"
-    assert told == [
+    assert result == [
         f"{size_text(before)} → {size_text(after)}",
         f"{signed(after - before)} ({share})",
     ]
@@ -89,15 +89,15 @@ def test_the_peaks_and_what_makes_them_are_those_of_the_service(page, server):
 
 
 def test_the_time_is_that_of_the_service(page, server):
-    told = api(server, "compare", **PAIR)["time"]
+    result = api(server, "compare", **PAIR)["time"]
     open_view(page, server, "/compare", **PAIR)
     part = region(page, "Time")
-    before, after = told["before"]["times"]["median_ps"], told["after"]["times"]["median_ps"]
+    before, after = result["before"]["times"]["median_ps"], result["after"]["times"]["median_ps"]
     assert [
         float(number) for number in re.findall(r"[\d.]+", facts(part)["Median step"][0])
     ] == pytest.approx([before / 1e9, after / 1e9], rel=0.005)
     assert facts(part)["Steps"] == ["12 → 12", "no change"]
-    ops = sorted(told["ops"], key=lambda op: -abs(op["delta_ps"]))
+    ops = sorted(result["ops"], key=lambda op: -abs(op["delta_ps"]))
     shown = rows(page, "Ops whose self time differs")
     assert [cells[0] for cells in shown] == [op["op"] for op in ops]
     for cells, op in zip(shown, ops, strict=True):
@@ -105,7 +105,7 @@ def test_the_time_is_that_of_the_service(page, server):
         assert (sign == "+") == (op["delta_ps"] > 0)
         unit = {"ms": 1e9, "µs": 1e6}[cells[1].split()[-1]]
         assert number * unit == pytest.approx(abs(op["delta_ps"]), rel=0.001)
-    assert len(rows(page, "Parts of a mean step")) == len(told["parts"])
+    assert len(rows(page, "Parts of a mean step")) == len(result["parts"])
 
 
 def test_ops_lead_to_their_buffers_and_their_times(page, server):
@@ -121,8 +121,8 @@ def test_ops_lead_to_their_buffers_and_their_times(page, server):
 
 
 def test_new_and_gone_findings_are_told_with_their_evidence(page, server):
-    told = api(server, "compare", first="doubled_batch_healthy", second="leak_list")
-    news = told["findings"]["new"] + told["time"]["findings"]["new"]
+    result = api(server, "compare", first="doubled_batch_healthy", second="leak_list")
+    news = result["findings"]["new"] + result["time"]["findings"]["new"]
     assert [finding["kind"] for finding in news] == ["leak"]
     open_view(page, server, "/compare", first="doubled_batch_healthy", second="leak_list")
     part = region(page, "Findings")
@@ -165,15 +165,15 @@ def test_sessions_are_chosen_and_their_hosts(page, server):
     host.select_option("localhost_56665")
     wait_for_params(page, second_host="localhost_56665")
     settle(page)
-    asked = {"first": "tf2_multihost", "second": "tf2_multihost"}
-    told = api(
+    request = {"first": "tf2_multihost", "second": "tf2_multihost"}
+    result = api(
         server,
         "compare",
-        **asked,
+        **request,
         first_host="localhost_47507",
         second_host="localhost_56665",
     )
-    before, after = (told["allocators"][0][side]["peak_bytes"] for side in ("before", "after"))
+    before, after = (result["allocators"][0][side]["peak_bytes"] for side in ("before", "after"))
     expected = f"{size_text(before)} → {size_text(after)}"
     eventually(lambda: facts(region(page, "Memory"))["Peak"][0], expected)
 
@@ -319,12 +319,12 @@ def test_more_sessions_are_added_and_removed(page, pair):
 
 
 def test_the_chart_is_read_by_the_arrow_keys(page, pair):
-    told = [series(pair, LEAK[side])["allocators"][0]["end"] for side in ("first", "second")]
+    result = [series(pair, LEAK[side])["allocators"][0]["end"] for side in ("first", "second")]
     open_view(page, pair, "/compare", **LEAK)
     chart = page.locator(CHART).first
     chart.press("End")
     chart.press("ArrowLeft")
-    before, after = told[0][-2], told[1][-2]
+    before, after = result[0][-2], result[1][-2]
     eventually(
         page.locator("#announcer").inner_text,
         f"step 19, Before: {size_text(before)}, After: {size_text(after)}, "

@@ -85,19 +85,19 @@ def test_a_copied_address_shows_the_same(page, server):
 
 
 def test_search_lists_nodes_and_shows_the_chosen_one_in_its_scopes(page, server):
-    found = scopes(server, "saved_model", view="search", search="matmul", limit=100)
+    result = scopes(server, "saved_model", view="search", search="matmul", limit=100)
     open_view(page, server, "/session/saved_model/graph")
     page.keyboard.press("/")
     page.keyboard.type("matmul")
     matches = page.locator(".gv-matches li")
-    eventually(matches.count, len(found["rows"]))
-    assert found["rows"][0]["name"] in matches.first.inner_text()
+    eventually(matches.count, len(result["rows"]))
+    assert result["rows"][0]["name"] in matches.first.inner_text()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    item = found["rows"][0]["item"]
+    item = result["rows"][0]["item"]
     wait_for_params(page, item=str(item), q="matmul")
     box(page, item).wait_for()
-    eventually(page.get_by_label("Details").locator("h2").inner_text, found["rows"][0]["name"])
+    eventually(page.get_by_label("Details").locator("h2").inner_text, result["rows"][0]["name"])
 
 
 def test_neighbourhood_and_paths_show_only_that(page, server):
@@ -150,31 +150,31 @@ def test_keys_go_along_edges_and_open_scopes(page, server):
 def test_a_fusion_shows_its_body_and_the_details_lead_on(page, server):
     rows = scopes(server, "jax_cpu", view="search", search="multiply_add_fusion", limit=200)["rows"]
     fusion = next(row for row in rows if row["op"] == "fusion" and row["time_ps"])
-    told = scopes(server, "jax_cpu", view="item", item=fusion["item"])
+    result = scopes(server, "jax_cpu", view="item", item=fusion["item"])
     open_view(page, server, "/session/jax_cpu/graph", item=fusion["item"])
     panel = page.get_by_label("Details")
     eventually(panel.locator("h2").inner_text, fusion["name"])
-    page.get_by_role("button", name=told["bodies"][0]["name"]).click()
+    page.get_by_role("button", name=result["bodies"][0]["name"]).click()
     inner = scopes(server, "jax_cpu", view="around", item=fusion["item"])  # it is there
     assert fusion["item"] in inner["items"]["id"]
     page.locator(f'{BOX}[data-item="{fusion["item"]}"][aria-expanded="true"]').wait_for()
     link = panel.get_by_role("link", name="Its longest run in the timeline")
-    assert f"event={told['events'][0]}" in link.get_attribute("href")
+    assert f"event={result['events'][0]}" in link.get_attribute("href")
     link.click()
     page.wait_for_selector("#main.timeline")
     settle(page)
-    assert params(page)["event"] == str(told["events"][0])
+    assert params(page)["event"] == str(result["events"][0])
 
 
 def test_the_schedule_has_every_instruction_and_its_peak(page, server):
-    told = scopes(server, "jax_cpu", view="schedule", limit=1000)
+    result = scopes(server, "jax_cpu", view="schedule", limit=1000)
     open_view(page, server, "/session/jax_cpu/graph", mode="schedule")
     grid = page.get_by_role("grid", name="Instructions in order")
-    eventually(lambda: grid.get_attribute("aria-rowcount"), str(told["instructions"] + 1))
+    eventually(lambda: grid.get_attribute("aria-rowcount"), str(result["instructions"] + 1))
     curve = page.locator("canvas.gv-curve").get_attribute("aria-label")
-    assert f"at place {told['peak']} of {told['instructions']}" in curve
+    assert f"at place {result['peak']} of {result['instructions']}" in curve
     page.get_by_role("button", name="To the peak").click()
-    peak = told["rows"][told["peak"]]
+    peak = result["rows"][result["peak"]]
     wait_for_params(page, item=str(peak["item"]))
     eventually(page.get_by_label("Details").locator("h2").inner_text, peak["name"])
     page.get_by_role("button", name="Graph", exact=True).click()

@@ -114,9 +114,9 @@ def test_an_address_that_changes_while_the_profile_is_read_is_shown(page, server
     page.evaluate("(at) => { location.hash += `?at=${at}`; }", at)
     let_go(page)
     settle(page)
-    told = memory(server, at_ps=at)
-    assert told["bytes_in_use"] != memory(server)["bytes_in_use"]
-    tells(page.locator(".memory-live dl.facts").first, size_text(told["bytes_in_use"]))
+    result = memory(server, at_ps=at)
+    assert result["bytes_in_use"] != memory(server)["bytes_in_use"]
+    tells(page.locator(".memory-live dl.facts").first, size_text(result["bytes_in_use"]))
 
 
 def test_of_two_moments_the_later_click_counts(page, server):

@@ -47,8 +47,8 @@ def told_by_verb(capsys, session, *words):
 
 
 def test_the_peak_is_shown_first_as_the_service_and_the_verb_tell_it(page, server, capsys):
-    told, verb = live(server, "leak_list"), told_by_verb(capsys, "leak_list")["allocators"][0]
-    assert told["bytes_in_use"] == verb["peak_bytes"]
+    result, verb = live(server, "leak_list"), told_by_verb(capsys, "leak_list")["allocators"][0]
+    assert result["bytes_in_use"] == verb["peak_bytes"]
     open_view(page, server, view("leak_list"))
     assert fact(page, "In use") == size_text(verb["peak_bytes"])
     assert fact(page, "To the peak") == "this is the peak"
@@ -59,7 +59,7 @@ def test_the_peak_is_shown_first_as_the_service_and_the_verb_tell_it(page, serve
     assert set(shown) <= set(expected)
     assert [size for _, size in shown] == [size for _, size in expected[: len(shown)]]
     total = page.locator(".memory-live .total").inner_text()
-    assert total == f"{told['rows_total']} rows, {size_text(verb['peak_bytes'])} together"
+    assert total == f"{result['rows_total']} rows, {size_text(verb['peak_bytes'])} together"
 
 
 def test_a_click_shows_what_was_live_then(page, server, capsys):
@@ -73,10 +73,10 @@ def test_a_click_shows_what_was_live_then(page, server, capsys):
     assert abs(at - 400_000_000_000) <= pixel
     (verb,) = told_by_verb(capsys, "leak_list", "--at", f"{at}ps")["at"]["allocators"]
     assert fact(page, "In use") == size_text(verb["in_use_bytes"])
-    told = live(server, "leak_list", at_ps=at)
-    assert told["bytes_in_use"] == verb["in_use_bytes"]
+    result = live(server, "leak_list", at_ps=at)
+    assert result["bytes_in_use"] == verb["in_use_bytes"]
     assert [cells[1] for cells in rows(page)] == [
-        size_text(row["bytes"]) for row in told["rows"][: len(rows(page))]
+        size_text(row["bytes"]) for row in result["rows"][: len(rows(page))]
     ]
 
 
@@ -121,8 +121,8 @@ def test_zoom_and_pan_are_in_the_address_and_drawn_exactly(page, server):
 
 
 def test_a_link_shows_a_colleague_the_same(page, server):
-    told = live(server, "leak_list", at_ps=600_000_000_000, search="matmul")
-    chosen = told["rows"][2]
+    result = live(server, "leak_list", at_ps=600_000_000_000, search="matmul")
+    chosen = result["rows"][2]
     open_view(
         page,
         server,
@@ -133,30 +133,32 @@ def test_a_link_shows_a_colleague_the_same(page, server):
         buffer=chosen["record"],
     )
     eventually(lambda: bounds(page), (400_000_000_000, 700_000_000_000))
-    assert fact(page, "In use") == size_text(told["bytes_in_use"])
+    assert fact(page, "In use") == size_text(result["bytes_in_use"])
     assert page.get_by_role("searchbox").input_value() == "matmul"
     assert (
         page.get_by_role("columnheader", name="Allocated").get_attribute("aria-sort") == "ascending"
     )
-    assert page.locator(".memory-live .total").inner_text().startswith(f"{told['rows_total']} rows")
+    assert (
+        page.locator(".memory-live .total").inner_text().startswith(f"{result['rows_total']} rows")
+    )
     assert page.locator(".memory-buffer h3").inner_text() == chosen["op"]
     assert page.locator(".memory-live .row.chosen").count() == 1
 
 
 def test_keys_lead_through_moments_and_steps(page, server):
-    told = live(server, "leak_list")
+    result = live(server, "leak_list")
     steps = sorted(steps_of(server, "leak_list"), key=lambda step: step["start_ps"])
     open_view(page, server, view("leak_list"))
     drawn(page)
     chart(page).focus()
     page.keyboard.press("End")
-    wait_for_params(page, at=told["end_ps"])
+    wait_for_params(page, at=result["end_ps"])
     page.keyboard.press("[")
-    page.wait_for_function(f"() => !location.hash.includes('at={told['end_ps']}')")
+    page.wait_for_function(f"() => !location.hash.includes('at={result['end_ps']}')")
     at = int(params(page)["at"])
     assert steps[-2]["start_ps"] <= at <= steps[-2]["end_ps"]
     page.keyboard.press("Home")
-    wait_for_params(page, at=told["start_ps"])
+    wait_for_params(page, at=result["start_ps"])
     page.keyboard.press("p")
     wait_for_params(page, at=None)
     settle(page)
@@ -175,8 +177,8 @@ def test_a_moment_can_be_typed(page, server):
     field.press("Enter")
     wait_for_params(page, at=400_000_000_000)
     settle(page)
-    told = live(server, "leak_list", at_ps=400_000_000_000)
-    assert fact(page, "In use") == size_text(told["bytes_in_use"])
+    result = live(server, "leak_list", at_ps=400_000_000_000)
+    assert fact(page, "In use") == size_text(result["bytes_in_use"])
     field.fill("soon")
     field.press("Enter")
     tells(page.get_by_role("alert"), "Write a time such as")
@@ -186,11 +188,11 @@ def test_a_moment_can_be_typed(page, server):
 
 @pytest.mark.parametrize("session", ["oom_report", "jax_heap"])
 def test_a_file_of_one_moment_has_no_axis_of_time(page, server, session):
-    told = live(server, session)
+    result = live(server, session)
     open_view(page, server, view(session))
     assert chart(page).count() == 0
-    largest = max(told["allocators"], key=lambda one: one["peak_bytes"])
-    assert page.locator(".memory-bars li").count() == len(told["allocators"])
+    largest = max(result["allocators"], key=lambda one: one["peak_bytes"])
+    assert page.locator(".memory-bars li").count() == len(result["allocators"])
     assert size_text(largest["peak_bytes"]) in page.locator(".memory-bars li").first.inner_text()
     assert len(rows(page)) > 5
     screenshot(page, f"memory_{session}")
@@ -201,13 +203,13 @@ def test_a_file_of_one_moment_has_no_axis_of_time(page, server, session):
     "session", ["memory_log", "memory_log_bfc", "run_metadata", "torch_trace", "tf2_two_devices"]
 )
 def test_every_format_shows_its_peak(page, server, session, capsys):
-    told = live(server, session)
+    result = live(server, session)
     open_view(page, server, view(session))
     peaks = [one["peak_bytes"] for one in told_by_verb(capsys, session)["allocators"]]
-    assert told["bytes_in_use"] == max(peaks)
-    assert fact(page, "In use") == size_text(told["bytes_in_use"])
+    assert result["bytes_in_use"] == max(peaks)
+    assert fact(page, "In use") == size_text(result["bytes_in_use"])
     begin, end = bounds(page)
-    assert begin < told["start_ps"] <= told["end_ps"] < end
+    assert begin < result["start_ps"] <= result["end_ps"] < end
     screenshot(page, f"memory_{session}")
 
 
@@ -326,22 +328,22 @@ def test_nothing_claims_to_be_by_program(page, server):
 
 @pytest.mark.parametrize("group", ["op", "scope", "region_type", "data_type", "shape", "step"])
 def test_groups_are_those_of_the_service(page, server, group):
-    told = live(server, "leak_list", group=group)
+    result = live(server, "leak_list", group=group)
     open_view(page, server, view("leak_list"))
     page.locator(f".groups [data-group={group}]").click()
     wait_for_params(page, group=group)
     settle(page)
     # They are all that is in use, so the shares add up as printed.
-    shares = shares_text([row["bytes"] for row in told["rows"]])
+    shares = shares_text([row["bytes"] for row in result["rows"]])
     expected = [
         [row["key"] or ("(no op)" if group == "op" else "(not recorded)"), size_text(row["bytes"]),
          "<0.1%" if share == "0.0%" and row["bytes"] else share, str(row["count"])]
-        for row, share in zip(told["rows"], shares, strict=True)
+        for row, share in zip(result["rows"], shares, strict=True)
     ]  # fmt: skip
     shown = [[cells[0].replace("\n", ""), *cells[1:]] for cells in rows(page)]
     assert len(shown) >= min(10, len(expected))
     assert shown == expected[: len(shown)]
-    assert sum(row["bytes"] for row in told["rows"]) == told["bytes_in_use"]
+    assert sum(row["bytes"] for row in result["rows"]) == result["bytes_in_use"]
 
 
 def test_a_group_leads_to_its_buffers_and_back_undoes_it(page, server):
@@ -349,8 +351,8 @@ def test_a_group_leads_to_its_buffers_and_back_undoes_it(page, server):
     page.locator(".memory-live .row", has_text="MatMul_1").first.click()
     op = wait_for_param(page, "op")
     settle(page)
-    told = live(server, "leak_list", op=op)
-    assert len(rows(page)) == told["rows_total"] > 0
+    result = live(server, "leak_list", op=op)
+    assert len(rows(page)) == result["rows_total"] > 0
     page.go_back()
     eventually(lambda: params(page), {"group": "op"})
     page.locator("[data-group=op][aria-pressed=true]").wait_for()
@@ -366,11 +368,11 @@ def test_search_and_sort_are_the_services(page, server):
     page.get_by_role("button", name="Allocated").click()
     wait_for_params(page, sort="-start_ps")
     settle(page)
-    told = live(server, "leak_list", search="hidden", sort="start_ps", descending="true")
+    result = live(server, "leak_list", search="hidden", sort="start_ps", descending="true")
     shown = rows(page)
     steps = {row["step_id"]: row["name"] for row in steps_of(server, "leak_list")}
     assert [cells[5] for cells in shown] == [
-        steps[row["start_step"]] for row in told["rows"][: len(shown)]
+        steps[row["start_step"]] for row in result["rows"][: len(shown)]
     ]
 
 
@@ -382,8 +384,8 @@ def test_a_leak_leads_to_what_every_step_keeps(page, server):
     page.get_by_role("button", name="Show where it grows, from step train 0").click()
     state = wait_for_params(page, within=finding["evidence"]["op"], sort="start_ps")
     settle(page)
-    kept = live(server, "leak_list", at_ps=state["at"], within=state["within"])
-    assert kept["rows_total"] == finding["evidence"]["steps"] == 20
+    chosen = live(server, "leak_list", at_ps=state["at"], within=state["within"])
+    assert chosen["rows_total"] == finding["evidence"]["steps"] == 20
     assert page.locator(".memory-live .total").inner_text().startswith("20 rows")
     page.go_back()
     wait_for_params(page, within=None, sort=None)
@@ -398,9 +400,9 @@ def test_fragmentation_leads_to_its_moment(page, server):
     page.get_by_role("button", name="Show that moment").click()
     state = wait_for_params(page, at=evidence["time_ps"])
     settle(page)
-    kept = live(server, "fragmentation", at_ps=state["at"], within=evidence["op"])
-    tells(page.locator(".memory-live .total"), f"{kept['rows_total']} rows")
-    assert kept["rows_total"] >= evidence["pins"]
+    chosen = live(server, "fragmentation", at_ps=state["at"], within=evidence["op"])
+    tells(page.locator(".memory-live .total"), f"{chosen['rows_total']} rows")
+    assert chosen["rows_total"] >= evidence["pins"]
     assert page.locator(".memory-legend").get_by_text("% of 64.0 MiB").count() == 1
 
 
@@ -421,12 +423,12 @@ def test_a_buffer_shows_its_life(page, server):
 
 
 def test_the_icicle_narrows_to_a_scope(page, server):
-    told = live(server, "leak_list", scopes="true")
+    result = live(server, "leak_list", scopes="true")
     open_view(page, server, view("leak_list"))
     page.locator(".scopes .part", has_text="gradient_tape").first.click()
     wait_for_params(page, within="gradient_tape")
-    place = told["scopes"]["path"].index("gradient_tape")
-    together = f"{size_text(told['scopes']['bytes'][place])} together"
+    place = result["scopes"]["path"].index("gradient_tape")
+    together = f"{size_text(result['scopes']['bytes'][place])} together"
     tells(page.locator(".memory-live .total"), together)
 
 
@@ -529,10 +531,10 @@ def test_what_is_chosen_is_in_the_address_and_leads_to_the_graph(page, server):
     first = max(answer["rows"], key=lambda row: row["bytes"])
     part.locator(".table .row a").first.click()
     page.wait_for_url("**/graph?**")
-    found = params(page)
-    assert found["graph"] == answer["program"]
+    result = params(page)
+    assert result["graph"] == answer["program"]
     rows = {str(row["item"]) for row in answer["rows"] if row["bytes"] == first["bytes"]}
-    assert found["item"] in rows
+    assert result["item"] in rows
 
 
 def test_a_part_of_the_icicle_names_its_instruction(page, server):
@@ -552,8 +554,8 @@ def test_a_node_of_the_graph_leads_to_its_value_and_back(page, server, session):
     open_view(page, server, f"/session/{session}/graph", graph=answer["program"], item=row["item"])
     page.get_by_label("Details").get_by_role("link", name="Its buffers in Memory").click()
     page.wait_for_url("**/memory?**")
-    found = params(page)
-    assert (found["program"], found["pitem"]) == (answer["program"], str(row["item"]))
+    result = params(page)
+    assert (result["program"], result["pitem"]) == (answer["program"], str(row["item"]))
     chosen = shown(page).locator(".table .row[aria-selected='true']")
     tells(chosen, row["instruction"])
     chosen.get_by_role("link").click()
@@ -597,8 +599,8 @@ def test_without_ops_each_buffer_has_a_color_that_its_neighbours_have_not(page, 
     tells(page.locator(".layer-legend"), "colored by buffer, since no op is recorded")
     answer = api(server, "sessions/torch_snapshot/tools/memory_polygons", width=200)
     columns = answer["buffers"]
-    found = page.evaluate(_COLORS, answer)
-    colors = found["whole"]
+    result = page.evaluate(_COLORS, answer)
+    colors = result["whole"]
     for pixel in range(200):
         lives = [
             one for one in range(len(colors))
@@ -607,7 +609,7 @@ def test_without_ops_each_buffer_has_a_color_that_its_neighbours_have_not(page, 
         assert all(colors[one] != colors[other] for one, other in pairwise(lives))
     assert len(set(colors)) == 12
     # Most have the same color whatever is in view.
-    same = [one == other for one, other in zip(colors[::2], found["part"], strict=True)]
+    same = [one == other for one, other in zip(colors[::2], result["part"], strict=True)]
     assert sum(same) > len(same) / 2
     open_view(page, server, view("leak_list"), draw="buffers")
     drawn(page)

@@ -113,11 +113,11 @@ def test_polygons_never_overlap_and_add_up(page, server):
     }
     answers.append({"below": [rng.randrange(50) for _ in range(60)], "buffers": buffers})
     for answer in answers:
-        found = page.evaluate(_LAY_OUT, answer)
+        result = page.evaluate(_LAY_OUT, answer)
         columns = answer["buffers"]
         at = {}
         for buffer, first, last, y in zip(
-            *(found[name] for name in ("buffer", "from", "to", "y")), strict=True
+            *(result[name] for name in ("buffer", "from", "to", "y")), strict=True
         ):
             for pixel in range(first, last):
                 at.setdefault(pixel, []).append((y, buffer))
@@ -131,7 +131,7 @@ def test_polygons_never_overlap_and_add_up(page, server):
                 expected.append((y, one))
                 y += columns["bytes"][one]
             assert sorted(at.get(pixel, [])) == sorted(expected)
-            assert found["top"][pixel] == y
+            assert result["top"][pixel] == y
 
 
 def test_a_buffer_of_the_picture_is_chosen_in_the_table_and_the_other_way_round(page, server):

@@ -30,27 +30,29 @@ def sql(server, session, query):
 
 
 def test_kernels_are_those_of_the_service(page, server):
-    told = sql(server, "kernels", "select * from kernels order by total_ps desc")
+    result = sql(server, "kernels", "select * from kernels order by total_ps desc")
     open_view(page, server, "/session/kernels/steps", part="kernels")
     rows = rows_of(page, "Kernels")
-    assert len(rows) == len(told) == 23
-    assert [number_of(row["Total"]) for row in rows] == [almost(one["total_ps"]) for one in told]
+    assert len(rows) == len(result) == 23
+    assert [number_of(row["Total"]) for row in rows] == [almost(one["total_ps"]) for one in result]
     assert sorted((row["Kernel"], row["Runs"], row["Grid"]) for row in rows) == sorted(
-        (one["kernel"], f"{one['occurrences']:,}", one["grid"]) for one in told
+        (one["kernel"], f"{one['occurrences']:,}", one["grid"]) for one in result
     )
-    could = [one for one in told if one["could_use_tensor_cores"] and not one["uses_tensor_cores"]]
+    could = [
+        one for one in result if one["could_use_tensor_cores"] and not one["uses_tensor_cores"]
+    ]
     assert [row["Tensor cores"] for row in rows].count("could be used") == len(could) == 7
-    share = sum(one["total_ps"] for one in could) / sum(one["total_ps"] for one in told)
+    share = sum(one["total_ps"] for one in could) / sum(one["total_ps"] for one in result)
     words = page.locator("#main").inner_text()
     assert number_of(words[: words.index("% of the kernels' time") + 1].split()[-1]) == almost(
         share
     )
-    name = told[0]["kernel"]
+    name = result[0]["kernel"]
     page.get_by_label("Search").fill(name.upper())
     wait_for_params(page, q=name.upper())
     expected = {
         one["kernel"]
-        for one in told
+        for one in result
         if name.lower() in one["kernel"].lower() or name.lower() in (one["op"] or "").lower()
     }
     eventually(lambda: {row["Kernel"] for row in rows_of(page, "Kernels")}, expected)
@@ -95,17 +97,17 @@ def test_runs_of_a_device_s_op_are_not_those_of_the_host(page, server):
 
 
 def test_ops_are_those_of_the_service(page, server):
-    told = sql(server, "tf2_cnn", "select * from op_stats order by self_ps desc")
+    result = sql(server, "tf2_cnn", "select * from op_stats order by self_ps desc")
     open_view(page, server, "/session/tf2_cnn/steps", part="ops")
     rows = rows_of(page, "Ops")
     assert len(rows) > 15
-    whole = sum(row["self_ps"] for row in told)
-    for row, op in zip(rows, told, strict=False):
+    whole = sum(row["self_ps"] for row in result)
+    for row, op in zip(rows, result, strict=False):
         assert (row["Op"], row["Runs"]) == (op["op"], f"{op['occurrences']:,}")
         assert number_of(row["Self time"]) == almost(op["self_ps"])
         assert number_of(row["Share"]) == almost(op["self_ps"] / whole)
         assert number_of(row["95th perc."]) == almost(op["p95_ps"])
-    assert f"{len(told)} ops" in page.locator("#main").inner_text()
+    assert f"{len(result)} ops" in page.locator("#main").inner_text()
     screenshot(page, "ops_tf2_cnn")
 
 
@@ -123,7 +125,7 @@ def test_the_share_of_ops_agrees_with_framework_op_stats(page, server):
 
 
 def test_search_and_sort_of_ops_are_in_the_address(page, other_page, server):
-    found = sql(
+    result = sql(
         server,
         "tf2_cnn",
         "select op, max_ps from op_stats where op ilike '%relu%' or op_type ilike '%relu%' "
@@ -136,26 +138,26 @@ def test_search_and_sort_of_ops_are_in_the_address(page, other_page, server):
     load_again(other_page, page.evaluate("location.href"))
     for one in (page, other_page):
         settle(one)
-        expected = [op["op"] for op in found]
+        expected = [op["op"] for op in result]
         eventually(lambda one=one: [row["Op"] for row in rows_of(one, "Ops")], expected)
-    tells(other_page.locator("#main"), f"{len(found)} ops")
+    tells(other_page.locator("#main"), f"{len(result)} ops")
 
 
 def test_an_op_shows_its_runs(page, server):
     op = "sequential_1/conv2d_1/Relu"
-    (told,) = (one for one in sql(server, "tf2_cnn", "from op_stats") if one["op"] == op)
+    (result,) = (one for one in sql(server, "tf2_cnn", "from op_stats") if one["op"] == op)
     open_view(page, server, "/session/tf2_cnn/steps", part="ops", op=op)
     shown = page.get_by_role("complementary", name="The chosen op")
     assert shown.get_by_role("heading", name=op).is_visible()
-    assert fact(shown, "Median") == almost(told["median_ps"])
-    assert fact(shown, "Longest") == almost(told["max_ps"])
-    assert fact(shown, "Mean") == almost(told["total_ps"] / told["occurrences"])
+    assert fact(shown, "Median") == almost(result["median_ps"])
+    assert fact(shown, "Longest") == almost(result["max_ps"])
+    assert fact(shown, "Mean") == almost(result["total_ps"] / result["occurrences"])
     bars = shown.locator(".histogram rect title").all_text_contents()
-    assert sum(number_of(text.split(" run")[0]) for text in bars) == told["occurrences"]
+    assert sum(number_of(text.split(" run")[0]) for text in bars) == result["occurrences"]
     timeline = shown.get_by_role("link", name="Show in the timeline").get_attribute("href")
     assert f"q={op}" in unquote_plus(timeline)
     shown.get_by_role("link", name="Its runs in SQL").click()
-    page.get_by_role("heading", name=f"{told['occurrences']} rows").wait_for()
+    page.get_by_role("heading", name=f"{result['occurrences']} rows").wait_for()
     screenshot(page, "op_runs_in_sql")
 
 
@@ -170,12 +172,12 @@ def test_choosing_an_op_puts_it_into_the_address(page, server):
 
 
 def test_stages_of_the_input_pipeline(page, server):
-    told = sql(server, "input_bound", "select * from input_pipeline order by wait_ps desc")
+    result = sql(server, "input_bound", "select * from input_pipeline order by wait_ps desc")
     steps = breakdown(server, "input_bound")["steps"]
     open_view(page, server, "/session/input_bound/steps", part="input")
     rows = rows_of(page, "Stages of the input pipeline")
     assert [number_of(row["Waited for"]) for row in rows] == [
-        almost(stage["wait_ps"]) for stage in told
+        almost(stage["wait_ps"]) for stage in result
     ]
     held = [row["Stage"] for row in rows if "holds the pipeline up" in row["Stage"]]
     assert len(held) == 1
@@ -187,20 +189,20 @@ def test_stages_of_the_input_pipeline(page, server):
 
 @pytest.mark.parametrize("session", ["run_metadata", "input_bound"])
 def test_the_critical_path_is_the_service_s(page, server, session):
-    told = api(server, f"sessions/{session}/tools/critical_path")
+    result = api(server, f"sessions/{session}/tools/critical_path")
     open_view(page, server, f"/session/{session}/steps", part="critical")
     shown = page.locator("dl.panel.facts")
-    assert facts(shown)["Step"] == told["step_name"]
-    assert fact(shown, "Explained") == almost(told["explained"])
-    assert fact(shown, "Takes") == almost(told["end_ps"] - told["start_ps"])
+    assert facts(shown)["Step"] == result["step_name"]
+    assert fact(shown, "Explained") == almost(result["explained"])
+    assert fact(shown, "Takes") == almost(result["end_ps"] - result["start_ps"])
     rows = rows_of(page, "Pieces of the critical path, in order of time")
-    assert [row["Piece"] for row in rows] == [one["op"] for one in told["segments"]][: len(rows)]
-    first = told["segments"][0]
+    assert [row["Piece"] for row in rows] == [one["op"] for one in result["segments"]][: len(rows)]
+    first = result["segments"][0]
     link = page.get_by_role("grid").first.get_by_role("link").first.get_attribute("href")
     assert f"event={first['event']}" in link
     ops = rows_of(page, "What is on the path")
     assert [number_of(row["Takes"]) for row in ops] == [
-        almost(op["own_ps"]) for op in told["ops"][: len(ops)]
+        almost(op["own_ps"]) for op in result["ops"][: len(ops)]
     ]
     screenshot(page, f"critical_{session}")
 
@@ -214,8 +216,8 @@ def test_the_critical_path_of_another_step(page, server):
         "(name) => document.querySelector('dl.panel.facts dd')?.textContent === name",
         arg=steps[3]["name"],
     )
-    told = api(server, "sessions/input_bound/tools/critical_path", step=steps[3]["step_id"])
-    assert facts(page.locator("dl.panel.facts"))["Pieces"] == f"{len(told['segments']):,}"
+    result = api(server, "sessions/input_bound/tools/critical_path", step=steps[3]["step_id"])
+    assert facts(page.locator("dl.panel.facts"))["Pieces"] == f"{len(result['segments']):,}"
     page.go_back()
     page.locator("dl.panel.facts dd").first.filter(has_not_text=steps[3]["name"]).wait_for()
 
@@ -308,11 +310,11 @@ def test_only_the_ops_of_one_device(page, other_page, server):
     whole = op_time(server, "gpus")
     assert len(whole["planes"]) > 1
     plane = "/device:GPU:1"
-    found = op_time(server, "gpus", plane=plane)
+    result = op_time(server, "gpus", plane=plane)
     open_view(page, server, "/session/gpus/steps", part="ops")
     page.get_by_label("On", exact=True).select_option(plane)
     wait_for_params(page, plane=plane)
-    rows = [(op["op"], str(op["occurrences"])) for op in found["ops"]]
+    rows = [(op["op"], str(op["occurrences"])) for op in result["ops"]]
     eventually(lambda: [(row["Op"], row["Runs"]) for row in rows_of(page, "Ops")], rows)
     load_again(other_page, page.evaluate("location.href"))
     eventually(lambda: [(row["Op"], row["Runs"]) for row in rows_of(other_page, "Ops")], rows)
@@ -337,14 +339,14 @@ def test_memory_stands_in_the_row(page, server):
 
 
 def test_only_the_ops_of_one_step(page, server):
-    found = op_time(server, "slow_step", step="train 6")
+    result = op_time(server, "slow_step", step="train 6")
     open_view(page, server, "/session/slow_step/steps", part="ops")
     page.get_by_label("Only step").fill("train 6")
     page.keyboard.press("Enter")
     wait_for_params(page, step="train 6")
     eventually(
         lambda: [(row["Op"], row["Runs"]) for row in rows_of(page, "Ops")][:5],
-        [(op["op"], str(op["occurrences"])) for op in found["ops"][:5]],
+        [(op["op"], str(op["occurrences"])) for op in result["ops"][:5]],
     )
     page.get_by_label("to", exact=True).fill("train 9")
     page.keyboard.press("Enter")

@@ -67,7 +67,7 @@ def test_what_turns_the_direction_of_a_name_is_spelled(page, server):
     """As the command line spells it: a name must not look like another one."""
     open_view(page, server, SMALL)
     page.is_stale = True
-    found = page.evaluate(
+    result = page.evaluate(
         """async () => {
           const {h} = await import("/assets/js/core/dom.js");
           const {contextOf} = await import("/assets/js/core/canvas.js");
@@ -77,7 +77,7 @@ def test_what_turns_the_direction_of_a_name_is_spelled(page, server):
           return [one.textContent, one.title, one.getAttribute("value"), again === context];
         }"""
     )
-    assert found == [r"x\u2066y\u2069", r"a\u202eb", "a\u202eb", True]
+    assert result == [r"x\u2066y\u2069", r"a\u202eb", "a\u202eb", True]
 
 
 def test_the_policy_holds_in_the_browser(page, server):
@@ -100,9 +100,9 @@ def test_the_policy_holds_in_the_browser(page, server):
 
     def seen():
         page.watch.hear()
-        told = [what for what, _ in page.watch.complaints]
+        result = [what for what, _ in page.watch.complaints]
         return [
-            sum(f"against the policy: {rule}" in what for what in told)
+            sum(f"against the policy: {rule}" in what for what in result)
             for rule in ("require-trusted-types-for", "connect-src")
         ]
 
@@ -235,15 +235,15 @@ def test_what_a_page_should_not_do_is_collected(page, server):
     open_view(page, server, SMALL)
     page.evaluate(WRONGS)
     page.watch.hear()
-    found = {what for what, _ in page.watch.complaints}
+    result = {what for what, _ in page.watch.complaints}
     expected = {
         "console error: a line of this test",
         "dialog: a dialog of this test",
         f"404 for GET {server.url}/api/nosuch",
         "uncaught: thrown by this test",
     }
-    assert expected <= found
-    (rest,) = found - expected
+    assert expected <= result
+    (rest,) = result - expected
     assert rest.startswith("console error: Failed to load resource")
     page.watch.complaints.clear()
 
@@ -303,13 +303,13 @@ LEAST = (20, 19)
 
 @pytest.fixture(scope="module")
 def node():
-    found = shutil.which("node")
-    if found is None:
+    result = shutil.which("node")
+    if result is None:
         pytest.skip("Node is not installed; make test brings it")
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([result, "--version"], capture_output=True, text=True, check=True).stdout
     if tuple(map(int, re.findall(r"\d+", said)))[:2] < LEAST:
         pytest.skip(f"Node is too old: {said}")
-    return found
+    return result
 
 
 def test_the_modules_do_what_their_tests_say(node):
@@ -335,17 +335,17 @@ def test_every_folder_has_a_licence_and_says_where_it_is_from():
     assert [place.name for place in folders] == ["dagre"]
     for place in folders:
         assert "Permission is hereby granted" in (place / "LICENSE.txt").read_text("utf-8")
-        told = (place / "README.txt").read_text("utf-8")
-        assert re.search(r"^package +@dagrejs/dagre \d+\.\d+\.\d+ ", told, re.MULTILINE)
-        assert re.search(r"^licence +MIT ", told, re.MULTILINE)
+        result = (place / "README.txt").read_text("utf-8")
+        assert re.search(r"^package +@dagrejs/dagre \d+\.\d+\.\d+ ", result, re.MULTILINE)
+        assert re.search(r"^licence +MIT ", result, re.MULTILINE)
 
 
 def test_dagre_is_the_file_of_its_package_with_one_line_before_it():
-    told = (VENDOR / "dagre" / "README.txt").read_text("utf-8")
+    result = (VENDOR / "dagre" / "README.txt").read_text("utf-8")
     text = (VENDOR / "dagre" / "dagre.js").read_text("utf-8")
     assert text.startswith(FIRST)
     digest = hashlib.sha256(text.removeprefix(FIRST).encode()).hexdigest()
-    assert re.search(rf"^sha256 +{digest} ", told, re.MULTILINE)
+    assert re.search(rf"^sha256 +{digest} ", result, re.MULTILINE)
 
 
 ABOUT = ("memory", "time", "savings")
@@ -401,14 +401,14 @@ def test_three_actions_lead_to_the_op_with_most_of_the_peak_and_to_its_event(pag
 
 
 def test_a_click_into_the_pictures_chooses_the_moment_and_the_step(page, server):
-    found = api(server, "sessions/leak_list/tools/headline", about="memory")["picture"]
+    result = api(server, "sessions/leak_list/tools/headline", about="memory")["picture"]
     open_view(page, server, "/session/leak_list/summary")
     memory, steps = bar(page).get_by_role("img").all()
     box = memory.bounding_box()
     memory.click(position={"x": box["width"] * 0.5, "y": 20})
     eventually(lambda: "at" in params(page), expected=True)
-    at, middle = int(params(page)["at"]), (found["start_ps"] + found["end_ps"]) / 2
-    assert abs(at - middle) < (found["end_ps"] - found["start_ps"]) / 100
+    at, middle = int(params(page)["at"]), (result["start_ps"] + result["end_ps"]) / 2
+    assert abs(at - middle) < (result["end_ps"] - result["start_ps"]) / 100
     open_view(page, server, "/session/leak_list/summary")
     box = steps.bounding_box()
     # The slow one is the 16th of 20.

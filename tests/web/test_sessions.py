@@ -90,9 +90,9 @@ def test_all_sessions_are_listed_newest_first_with_hosts_and_size(page, server):
     by_id = {one["session_id"]: one for one in expected}
     for name in ("tf2_cnn", "tf2_multihost"):
         open_view(page, server, q=name)
-        found, one = cells(page, name), by_id[name]
-        assert found[2] == one["modified"][:16].replace("T", " ")
-        assert found[7:9] == [str(len(one["hosts"])), size_text(one["bytes"])]
+        result, one = cells(page, name), by_id[name]
+        assert result[2] == one["modified"][:16].replace("T", " ")
+        assert result[7:9] == [str(len(one["hosts"])), size_text(one["bytes"])]
     expect_accessible(page)
 
 
@@ -104,13 +104,13 @@ def test_the_list_can_be_read_by_everybody(page, server):
 
 
 def test_what_a_session_says_at_a_glance_is_its_summary(page, server):
-    told = summary(server, "leak_list")
+    result = summary(server, "leak_list")
     open_view(page, server, q="leak_list")
     _, _, _, duration, steps, peak, findings, *_ = cells(page, "leak_list")
-    assert picoseconds(duration) == pytest.approx(told["profile"]["duration_ps"], rel=0.01)
-    assert steps == str(told["time"]["steps"]) == "20"
-    assert peak == size_text(told["memory"]["allocators"][0]["peak_bytes"])
-    assert told["findings"] == {"error": 0, "warning": 1, "info": 0}
+    assert picoseconds(duration) == pytest.approx(result["profile"]["duration_ps"], rel=0.01)
+    assert steps == str(result["time"]["steps"]) == "20"
+    assert peak == size_text(result["memory"]["allocators"][0]["peak_bytes"])
+    assert result["findings"] == {"error": 0, "warning": 1, "info": 0}
     assert findings == "1 warning"
 
 
@@ -119,10 +119,10 @@ def test_of_several_hosts_the_findings_are_added_up(page, server):
     open_view(page, server, q="tf2_multihost")
     infos = sum(host["findings"]["info"] for host in hosts)
     assert infos == 2
-    found = cells(page, "tf2_multihost")
-    assert found[6] == f"{infos} info"
+    result = cells(page, "tf2_multihost")
+    assert result[6] == f"{infos} info"
     peaks = [one["peak_bytes"] for host in hosts for one in host["memory"]["allocators"]]
-    assert found[5] == size_text(max(peaks))
+    assert result[5] == size_text(max(peaks))
 
 
 def test_a_row_that_is_chosen_tells_what_to_fix_first_and_links_to_the_evidence(page, server):
@@ -178,13 +178,13 @@ def test_sorting_by_the_peak_looks_into_all_sessions(page, server):
     peaks = {}
     for one in api(server, "sessions"):
         if "summary" in one["tools"]:
-            told = summary(server, one["session_id"])
-            for host in told.get("hosts", [told]):
-                found = [
+            answer = summary(server, one["session_id"])
+            for host in answer.get("hosts", [answer]):
+                result = [
                     each["peak_bytes"]
                     for each in (host["memory"] or {"allocators": []})["allocators"]
                 ]
-                peaks[one["session_id"]] = max([peaks.get(one["session_id"], 0), *found])
+                peaks[one["session_id"]] = max([peaks.get(one["session_id"], 0), *result])
     highest = sorted(peaks, key=lambda name: -peaks[name])[:3]
     eventually(lambda: names(page)[:3], highest)
 
@@ -196,8 +196,8 @@ def test_no_more_than_two_sessions_are_asked_at_a_time_and_none_after_the_list_i
     page.evaluate(COUNT_SUMMARIES)
     open_view(page, server)
     assert page.evaluate("summaries.most") == 2
-    asked = page.evaluate("summaries.asked")
-    assert len(asked) == len(set(asked)) > 2
+    request = page.evaluate("summaries.asked")
+    assert len(request) == len(set(request)) > 2
     open_view(page, server, q="leak")
     page.goto(f"{server.url}/#/session/tf2_cnn/sql")
     page.get_by_label("Query", exact=True).wait_for()
@@ -278,10 +278,10 @@ def test_the_keyboard_chooses_picks_and_opens(page, server):
 def test_an_empty_log_directory_says_how_to_record(serve, page, tmp_path):
     empty_server = serve(tmp_path, read_only=True)
     open_view(page, empty_server)
-    told = page.locator(".nothing-yet").inner_text()
+    result = page.locator(".nothing-yet").inner_text()
     for part in ("No sessions yet", "jax.profiler.trace", "tf.profiler", empty_server.logdir.name):
-        assert part in told
-    assert "read-only" in told
+        assert part in result
+    assert "read-only" in result
     assert page.get_by_role("button", name="Capture …").is_disabled()
     assert page.get_by_role("button", name="Upload …").is_disabled()
     screenshot(page, "sessions_nothing")
@@ -341,14 +341,14 @@ def names_of_session_pages(page):
 
 def asked(page):
     """The questions for pages so far: offset and limit of each."""
-    found = []
+    result = []
     for url in page.watch.requests:
         parts = urlsplit(url)
         if parts.path.endswith("/api/sessions"):
             query = parse_qs(parts.query)
             assert query["tools"] == ["false"]
-            found.append((int(query.get("offset", ["0"])[0]), int(query["limit"][0])))
-    return found
+            result.append((int(query.get("offset", ["0"])[0]), int(query["limit"][0])))
+    return result
 
 
 def scroll_to(page, place):
@@ -477,21 +477,21 @@ def test_no_module_and_no_style_names_another_host():
         if path.endswith((".css", ".svg"))
     }
     spaces = ("http://www.w3.org/",)  # names of XML, which nobody asks for
-    found = {
+    result = {
         f"{path}: {url}"
         for path, text in texts.items()
         for url in re.findall(r"https?://[^\s\"'`)]+", text)
         if not url.startswith(spaces)
     }
-    assert found == set()
+    assert result == set()
 
 
 def test_no_module_makes_markup_of_a_text():
     sinks = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval)\b")
-    found = {
+    result = {
         f"{path}: {match[0]}" for path, text in modules().items() if (match := sinks.search(text))
     }
-    assert found == set()
+    assert result == set()
 
 
 def test_a_file_that_changed_is_read_again(tmp_path):
@@ -567,7 +567,7 @@ def test_every_link_to_the_timeline_chooses_something(page, server, session):
         place, _, query = link.partition("?")
         if not place.endswith("/timeline"):
             continue
-        asked = {name: value[0] for name, value in parse_qs(query).items()}
-        assert {"step", "range", "find", "event"} & set(asked), link
-        if "find" in asked:
-            assert tool(server, session, view="find", search=asked["find"])["found"], link
+        request = {name: value[0] for name, value in parse_qs(query).items()}
+        assert {"step", "range", "find", "event"} & set(request), link
+        if "find" in request:
+            assert tool(server, session, view="find", search=request["find"])["found"], link

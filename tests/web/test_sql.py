@@ -38,14 +38,16 @@ def run(page, query):
 
 
 def test_rows_are_those_of_the_service(page, server):
-    told = sql(server, "tf2_cnn", BY_NAME)
+    result = sql(server, "tf2_cnn", BY_NAME)
     open_view(page, server, "/session/tf2_cnn/sql")
     run(page, BY_NAME)
     rows = rows_of(page, TABLE)
     assert list(rows[0]) == ["name", "events", "total_ps"]
-    assert [row["name"] for row in rows] == [one["name"] for one in told]
-    assert [number_of(row["events"]) for row in rows] == [one["events"] for one in told]
-    assert [number_of(row["total_ps"]) for row in rows] == [almost(one["total_ps"]) for one in told]
+    assert [row["name"] for row in rows] == [one["name"] for one in result]
+    assert [number_of(row["events"]) for row in rows] == [one["events"] for one in result]
+    assert [number_of(row["total_ps"]) for row in rows] == [
+        almost(one["total_ps"]) for one in result
+    ]
     assert heading(page).startswith("20 rows, 3 columns, in ")
     assert params(page)["query"] == BY_NAME
 
@@ -206,18 +208,18 @@ def test_every_question_to_begin_with_has_an_answer(page, server, session):
 
 
 def test_a_chart_of_rows_is_in_the_address(page, other_page, server):
-    told = sql(server, "tf2_cnn", BY_NAME)
+    result = sql(server, "tf2_cnn", BY_NAME)
     open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME)
     page.get_by_label("Chart", exact=True).select_option("Bars")
     page.locator(".xy .bar").first.wait_for()
     page.get_by_label("up", exact=True).select_option("events")
     wait_for_params(page, chart="bar", y="events")
     load_again(other_page, page.evaluate("location.href"))
-    eventually(other_page.locator(".xy .bar").count, len(told))
+    eventually(other_page.locator(".xy .bar").count, len(result))
     drawn = other_page.evaluate(
         "[...document.querySelectorAll('.xy .bar')].map((bar) => Number(bar.getAttribute('width')))"
     )
-    counts = [one["events"] for one in told]
+    counts = [one["events"] for one in result]
     # As long as its number, or a pixel.
     scale = max(drawn) / max(counts)
     assert drawn == pytest.approx([max(count * scale, 1) for count in counts])
@@ -226,7 +228,7 @@ def test_a_chart_of_rows_is_in_the_address(page, other_page, server):
 
 def test_times_of_a_chart_have_their_unit(page, server):
     query = "select name, wall_ps from step_breakdown order by start_ps"
-    told = sql(server, "tf2_cnn", query)
+    result = sql(server, "tf2_cnn", query)
     open_view(
         page, server, "/session/tf2_cnn/sql", query=query, chart="line", x="name", y="wall_ps"
     )
@@ -234,14 +236,14 @@ def test_times_of_a_chart_have_their_unit(page, server):
     assert page.locator(".xy .tick").filter(has_text=" ms").count() > 2
     corners = page.locator(".xy path.line").get_attribute("d")[1:].split("L")
     y = [float(corner.split()[1]) for corner in corners]
-    walls = [one["wall_ps"] for one in told]
+    walls = [one["wall_ps"] for one in result]
     scale = (max(y) - min(y)) / (max(walls) - min(walls))
     assert y == pytest.approx([min(y) + (max(walls) - wall) * scale for wall in walls])
 
 
 def test_rows_can_be_downloaded(page, server, tmp_path):
     open_view(page, server, "/session/tf2_cnn/sql", query=BY_NAME)
-    told = sql(server, "tf2_cnn", BY_NAME)
+    result = sql(server, "tf2_cnn", BY_NAME)
     saved = {}
     for name in ("CSV", "JSON", "Parquet"):
         with page.expect_download() as coming:
@@ -254,11 +256,11 @@ def test_rows_can_be_downloaded(page, server, tmp_path):
         "tf2_cnn_query.json",
         "tf2_cnn_query.parquet",
     ]
-    assert json.loads(saved["JSON"].read_text(encoding="utf-8")) == told
+    assert json.loads(saved["JSON"].read_text(encoding="utf-8")) == result
     assert saved["CSV"].read_text(encoding="utf-8").splitlines()[0] == "name,events,total_ps"
     import pyarrow.parquet as pq
 
-    assert pq.read_table(saved["Parquet"]).to_pylist() == told
+    assert pq.read_table(saved["Parquet"]).to_pylist() == result
 
 
 def test_queries_are_remembered_and_forgotten(page, server):
@@ -266,11 +268,11 @@ def test_queries_are_remembered_and_forgotten(page, server):
     run(page, "select 2 as b")
     past = page.locator("details").filter(has_text="Asked before")
     past.locator("summary").click()
-    asked = past.locator(".queries button")
-    eventually(asked.all_inner_texts, ["select 2 as b", "select 1 as a"])
+    request = past.locator(".queries button")
+    eventually(request.all_inner_texts, ["select 2 as b", "select 1 as a"])
     past.get_by_text("select 1 as a").click()
     page.get_by_role("columnheader", name="a", exact=True).wait_for()
-    eventually(asked.all_inner_texts, ["select 1 as a", "select 2 as b"])
+    eventually(request.all_inner_texts, ["select 1 as a", "select 2 as b"])
     past.get_by_role("button", name="Forget them").click()
     past.wait_for(state="hidden")
     assert page.evaluate("localStorage.getItem('peakline.sql.history')") is None

@@ -44,8 +44,8 @@ def click_step(page, place, steps):
 
 
 def test_statistics_and_rows_are_those_of_the_service(page, server):
-    told = breakdown(server, "slow_step")
-    (variation,) = told["variation"]
+    result = breakdown(server, "slow_step")
+    (variation,) = result["variation"]
     open_view(page, server, "/session/slow_step/steps")
     shown = page.locator("dl.facts").first
     assert facts(shown)["Steps"] == str(variation["steps"]) == "28"
@@ -54,8 +54,8 @@ def test_statistics_and_rows_are_those_of_the_service(page, server):
     assert fact(shown, "Longest") == almost(variation["max_ps"])
     assert facts(shown)["Slow"] == f"{len(variation['slow'])} steps" == "4 steps"
     rows = rows_of(page, "Steps")
-    assert [row["Step"] for row in rows] == [step["name"] for step in told["steps"]][: len(rows)]
-    for row, step in zip(rows, told["steps"], strict=False):
+    assert [row["Step"] for row in rows] == [step["name"] for step in result["steps"]][: len(rows)]
+    for row, step in zip(rows, result["steps"], strict=False):
         assert number_of(row["Time"]) == almost(step["wall_ps"])
         assert number_of(row["Host"]) == almost(step["host_compute_ps"])
         assert number_of(row["No event"]) == almost(step["unknown_ps"])
@@ -63,13 +63,13 @@ def test_statistics_and_rows_are_those_of_the_service(page, server):
 
 
 def test_steps_of_several_names_have_figures_of_their_own(page, server):
-    told = breakdown(server, "tf_train_eval")
+    result = breakdown(server, "tf_train_eval")
     open_view(page, server, "/session/tf_train_eval/steps")
     shown = facts(page.locator("dl.facts").first)
     assert shown == {"Steps": "12", "Slow": "none", "Warm up": "1 first step"}
     rows = rows_of(page, "Steps by name")
     assert [row["Name"] for row in rows] == ["train", "eval"]
-    for row, variation in zip(rows, told["variation"], strict=True):
+    for row, variation in zip(rows, result["variation"], strict=True):
         assert int(row["Steps"]) == variation["steps"]
         assert number_of(row["Median"]) == almost(variation["median_ps"])
         assert int(row["Slow"]) == sum(not slow["is_first"] for slow in variation["slow"])
@@ -78,21 +78,21 @@ def test_steps_of_several_names_have_figures_of_their_own(page, server):
     tells(detail(page), "The mean step of train")
     names = detail(page).locator(".parts-legend .grow").all_inner_texts()
     numbers = detail(page).locator(".parts-legend .number").all_inner_texts()[::2]
-    mean = told["variation"][0]["mean_ps"]
+    mean = result["variation"][0]["mean_ps"]
     assert sum(map(number_of, numbers)) == almost(mean)
     assert len(names) == len(numbers)
     click_step(page, 0, 12)
-    (first,) = told["variation"][0]["slow"]
-    ratio = first["wall_ps"] / told["variation"][0]["median_ps"]
+    (first,) = result["variation"][0]["slow"]
+    ratio = first["wall_ps"] / result["variation"][0]["median_ps"]
     tells(detail(page), f"first step, {ratio:.1f} times the median: +")
     assert detail(page).locator(".badge.warning").count() == 0
     screenshot(page, "steps_train_eval")
 
 
 def test_a_step_that_is_cut_off_is_marked_and_left_out(page, server):
-    told = breakdown(server, "torch_break")
-    (variation,) = told["variation"]
-    assert [step["is_cut_off"] for step in told["steps"]] == [False] * 4 + [True]
+    result = breakdown(server, "torch_break")
+    (variation,) = result["variation"]
+    assert [step["is_cut_off"] for step in result["steps"]] == [False] * 4 + [True]
     open_view(page, server, "/session/torch_break/steps")
     shown = page.locator("dl.facts").first
     assert facts(shown)["Steps"] == "4"
@@ -107,11 +107,11 @@ def test_a_step_that_is_cut_off_is_marked_and_left_out(page, server):
 
 def test_inferred_steps_are_called_so(page, server):
     open_view(page, server, "/session/tf_functions/steps")
-    found = page.get_by_text("Inferred: nothing is marked, each run of a function counts as one.")
-    eventually(found.count, 1)
+    result = page.get_by_text("Inferred: nothing is marked, each run of a function counts as one.")
+    eventually(result.count, 1)
     screenshot(page, "steps_tf_functions")
     open_view(page, server, "/session/tf_functions/summary")
-    eventually(found.count, 1)
+    eventually(result.count, 1)
     tells(page.locator("dl.facts").first, "inferred")
     screenshot(page, "summary_tf_functions")
 
@@ -199,22 +199,22 @@ def test_bars_are_as_tall_as_the_steps_take(page, server):
 
 
 def test_devices_can_be_chosen_and_the_slow_one_is_named(page, server):
-    told = breakdown(server, "gpus")
+    result = breakdown(server, "gpus")
     device = "/device:GPU:1"
-    assert told["straggler"]["name"] == device
+    assert result["straggler"]["name"] == device
     open_view(page, server, "/session/gpus/steps")
     assert f"Straggler: the other devices wait for {device}" in page.locator("#main").inner_text()
     picker = page.get_by_role("combobox", name="Device", exact=True)
     before = picker.input_value()
     picker.select_option(device)
     wait_for_params(page, device=device)
-    steps = [step for step in told["steps"] if step["device"] == device]
+    steps = [step for step in result["steps"] if step["device"] == device]
     eventually(
         lambda: [number_of(row["Compute"]) for row in rows_of(page, "Steps")],
         [almost(step["compute_ps"]) for step in steps],
     )
     assert [row["Device"] for row in rows_of(page, "Devices")] == [
-        one["device"] for one in told["variation"]
+        one["device"] for one in result["variation"]
     ]
     page.go_back()
     wait_for_params(page, device=None)
@@ -224,17 +224,17 @@ def test_devices_can_be_chosen_and_the_slow_one_is_named(page, server):
 
 
 def test_hosts_are_told_with_their_variation(page, server):
-    told = breakdown(server, "tf2_multihost")
+    result = breakdown(server, "tf2_multihost")
     open_view(page, server, "/session/tf2_multihost/steps")
     rows = rows_of(page, "Hosts")
-    assert [row["Host"] for row in rows] == [one["host"] for one in told["variation"]]
+    assert [row["Host"] for row in rows] == [one["host"] for one in result["variation"]]
     assert [number_of(row["Median"]) for row in rows] == [
-        almost(one["median_ps"]) for one in told["variation"]
+        almost(one["median_ps"]) for one in result["variation"]
     ]
     assert [number_of(row["Varies by"]) for row in rows] == [
-        almost(one["coefficient"]) for one in told["variation"]
+        almost(one["coefficient"]) for one in result["variation"]
     ]
-    assert told["straggler"] is None
+    assert result["straggler"] is None
     assert "No host keeps the others waiting." in page.locator("#main").inner_text()
 
 
@@ -337,16 +337,16 @@ def test_a_range_of_the_strip_is_explained_exactly(page, server):
     eventually(lambda: "last" in params(page), expected=True)
     first, last = int(params(page)["step"]), int(params(page)["last"])
     assert (first, last) == pytest.approx((640, 5760), abs=15)
-    told = api(server, "sessions/many_steps/tools/step_difference", step=first, last=last)
-    assert told["step"]["examined"] == told["step"]["steps"] == last - first + 1
-    tells(page.locator(".sentences"), told["sentences"][0].split(",")[0])
+    result = api(server, "sessions/many_steps/tools/step_difference", step=first, last=last)
+    assert result["step"]["examined"] == result["step"]["steps"] == last - first + 1
+    tells(page.locator(".sentences"), result["sentences"][0].split(",")[0])
     assert "even choice" not in page.locator(".sentences").inner_text()
 
 
 def test_very_many_steps_come_as_columns_and_pages(page, server):
     """No answer that the view asks for grows with the number of steps."""
-    asked = []
-    page.on("response", lambda one: asked.append(one) if "/tools/step_" in one.url else None)
+    request = []
+    page.on("response", lambda one: request.append(one) if "/tools/step_" in one.url else None)
     open_view(page, server, "/session/many_steps/steps", sort="-wall_ps")
     slowest = api(server, "sessions/many_steps/tools/step_envelope", sort="-wall_ps", limit=1)
     # The rows come after the table.
@@ -355,7 +355,7 @@ def test_very_many_steps_come_as_columns_and_pages(page, server):
     page.get_by_role("columnheader", name="Begins at").get_by_role("button").click()
     wait_for_params(page, sort="-start_ps")
     eventually(lambda: rows_of(page, "Steps")[0]["Step"], "train 6399")
-    assert not [one.url for one in asked if "step_breakdown" in one.url]
+    assert not [one.url for one in request if "step_breakdown" in one.url]
     canvas_of(page).focus()
     page.keyboard.press("End")
     eventually(detail(page).get_by_role("heading").inner_text, "train 6399")
@@ -399,7 +399,7 @@ def sentences(page):
 
 def test_why_a_step_is_slow_takes_three_actions(page, server):
     """From the address of the session: Steps and ops, the slow step, and the answer is there."""
-    told = difference(server, "many_steps", step=SLOW)
+    result = difference(server, "many_steps", step=SLOW)
     open_view(page, server, "/session/many_steps")
     page.get_by_role("link", name="Steps and ops").first.click()
     page.locator("canvas.step-chart").wait_for()
@@ -407,7 +407,7 @@ def test_why_a_step_is_slow_takes_three_actions(page, server):
     x = 78 + (SLOW + 0.5) / STEPS * (box["width"] - 78 - 8)
     page.locator("canvas.step-chart").click(position={"x": x, "y": 200})
     wait_for_params(page, step=str(SLOW))
-    for sentence in told["sentences"]:
+    for sentence in result["sentences"]:
         tells(sentences(page), sentence)
     tells(sentences(page), "8.4 times the median step")
     tells(sentences(page), "in Iterator::Root::Prefetch (3 calls instead of 1)")
@@ -416,16 +416,16 @@ def test_why_a_step_is_slow_takes_three_actions(page, server):
 
 
 def test_rows_are_those_of_the_service(page, server):
-    told = difference(server, "many_steps", step=SLOW)
+    result = difference(server, "many_steps", step=SLOW)
     open_view(page, server, "/session/many_steps/steps", step=SLOW)
     rows = rows_of(page, "What differs")
-    assert [row["Op or function"] for row in rows] == [op["title"] for op in told["ops"]]
-    for row, op in zip(rows, told["ops"], strict=True):
+    assert [row["Op or function"] for row in rows] == [op["title"] for op in result["ops"]]
+    for row, op in zip(rows, result["ops"], strict=True):
         assert number_of(row["Takes"]) == almost(op["ps"])
         assert number_of(row["Instead of"]) == almost(op["usual_ps"])
     assert rows[0]["Calls"] == "3 instead of 1"
     shown = [bar.get_attribute("data-part") for bar in page.locator(".waterfall .part").all()]
-    parts = sorted(told["parts"], key=lambda part: -abs(part["difference_ps"]))
+    parts = sorted(result["parts"], key=lambda part: -abs(part["difference_ps"]))
     assert shown == [part["part"] for part in parts if part["difference_ps"]]
 
 
@@ -456,11 +456,11 @@ def test_a_part_chooses_its_ops_by_the_keyboard(page, server):
 
 
 def test_functions_take_the_place_of_ops(page, other_page, server):
-    told = difference(server, "many_steps", step=SLOW)
+    result = difference(server, "many_steps", step=SLOW)
     open_view(page, server, "/session/many_steps/steps", step=SLOW)
     page.get_by_role("button", name="By Python function").click()
     wait_for_params(page, why_by="function")
-    titles = [one["title"] for one in told["frames"]]
+    titles = [one["title"] for one in result["frames"]]
     eventually(lambda: [r["Op or function"] for r in rows_of(page, "What differs")], titles)
     load_again(other_page, page.evaluate("location.href"))
     eventually(lambda: [r["Op or function"] for r in rows_of(other_page, "What differs")], titles)
@@ -554,19 +554,19 @@ def test_the_picture_is_moved_through_by_keys(page, server):
     heat.focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
-    told = api(server, "sessions/slow_step/tools/step_heat")["rows"][0]
-    tells(page.locator("#announcer"), told["title"])
+    result = api(server, "sessions/slow_step/tools/step_heat")["rows"][0]
+    tells(page.locator("#announcer"), result["title"])
     page.keyboard.press("Enter")
-    wait_for_params(page, step="3", work=told["name"])
+    wait_for_params(page, step="3", work=result["name"])
 
 
 def test_it_is_taken_along(page, server):
     open_view(page, server, "/session/many_steps/steps", step=SLOW)
     page.get_by_label("Export many steps step difference").click()
-    with page.expect_download() as found:
+    with page.expect_download() as result:
         page.get_by_role("button", name="JSON").locator("visible=true").click()
-    told = difference(server, "many_steps", step=SLOW, device="")
-    assert json.loads(found.value.path().read_text())["sentences"] == told["sentences"]
+    answer = difference(server, "many_steps", step=SLOW, device="")
+    assert json.loads(result.value.path().read_text())["sentences"] == answer["sentences"]
 
 
 def test_everybody_can_read_it_of_why(page, server):

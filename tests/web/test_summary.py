@@ -25,31 +25,31 @@ def panel(page, heading):
 
 
 def test_the_facts_are_those_of_the_service(page, server):
-    told = summary(server, "input_bound")
+    result = summary(server, "input_bound")
     open_view(page, server, "/session/input_bound/summary")
     shown = page.locator(".panel > dl.facts")
-    assert facts(shown)["Format"] == told["profile"]["format"] == "xplane"
-    assert facts(shown)["Steps"] == f"{told['time']['steps']} steps" == "16 steps"
-    assert fact(shown, "Recorded") == almost(told["profile"]["duration_ps"])
-    assert fact(shown, "Median step") == almost(told["time"]["times"]["median_ps"])
-    assert fact(shown, "Largest peak") == almost(told["memory"]["allocators"][0]["peak_bytes"])
+    assert facts(shown)["Format"] == result["profile"]["format"] == "xplane"
+    assert facts(shown)["Steps"] == f"{result['time']['steps']} steps" == "16 steps"
+    assert fact(shown, "Recorded") == almost(result["profile"]["duration_ps"])
+    assert fact(shown, "Median step") == almost(result["time"]["times"]["median_ps"])
+    assert fact(shown, "Largest peak") == almost(result["memory"]["allocators"][0]["peak_bytes"])
     screenshot(page, "summary_facts")
 
 
 def test_the_parts_of_a_step_add_up_to_the_mean(page, server):
-    told = summary(server, "input_bound")["time"]
+    result = summary(server, "input_bound")["time"]
     open_view(page, server, "/session/input_bound/summary")
     legend = panel(page, "Where a step's time goes").locator(".parts-legend li")
     numbers = legend.locator(".number").all_inner_texts()
     times, shares = numbers[::2], numbers[1::2]
     assert [number_of(text) for text in times] == [
-        almost(part["per_step_ps"]) for part in told["parts"]
+        almost(part["per_step_ps"]) for part in result["parts"]
     ]
-    for text, part in zip(shares, told["parts"], strict=True):
+    for text, part in zip(shares, result["parts"], strict=True):
         assert abs(number_of(text) - part["share"]) < 0.001
     # Rounded each by itself they would come to 99.9.
     assert round(sum(map(number_of, shares)), 9) == 1
-    assert sum(map(number_of, times)) == almost(told["times"]["mean_ps"])
+    assert sum(map(number_of, times)) == almost(result["times"]["mean_ps"])
     words = legend.locator(".grow").all_inner_texts()
     assert words == ["host compute", "waiting for input", "no event recorded", "launching work"]
 
@@ -98,34 +98,34 @@ def test_the_top_ops_are_those_of_the_service(page, server):
 def test_further_findings_are_folded_and_are_the_rest(page, server):
     """All findings of memory and time, but for the first three."""
     session = "fragmentation"
-    told = summary(server, session)
+    result = summary(server, session)
     everything = [
         *api(server, f"sessions/{session}/tools/memory_findings")["findings"],
         *api(server, f"sessions/{session}/tools/time_findings")["hosts"][0]["findings"],
     ]
     open_view(page, server, f"/session/{session}/summary")
     shown = page.locator("article.finding")
-    assert shown.count() == len(told["first"])
+    assert shown.count() == len(result["first"])
     more = page.get_by_text("further finding")
-    assert more.count() == (1 if told["further_findings"] else 0)
+    assert more.count() == (1 if result["further_findings"] else 0)
     if more.count():
         more.click()
     eventually(shown.count, len(everything))
-    assert len(everything) == len(told["first"]) + told["further_findings"]
+    assert len(everything) == len(result["first"]) + result["further_findings"]
 
 
 def test_hosts_are_compared(page, server):
-    told = summary(server, "tf2_multihost")["hosts"]
+    result = summary(server, "tf2_multihost")["hosts"]
     open_view(page, server, "/session/tf2_multihost/summary")
     rows = rows_of(page, "Hosts of the session")
-    assert [row["Host"] for row in rows] == [one["profile"]["host"] for one in told]
+    assert [row["Host"] for row in rows] == [one["profile"]["host"] for one in result]
     assert [number_of(row["Median step"]) for row in rows] == [
-        almost(one["time"]["times"]["median_ps"]) for one in told
+        almost(one["time"]["times"]["median_ps"]) for one in result
     ]
     assert "No host keeps the others waiting." in panel(page, "2 hosts").inner_text()
     page.get_by_role("grid").get_by_role("link", name=rows[1]["Host"]).click()
     tells(page.locator("main dl.facts").first, rows[1]["Host"])
-    steps = f"{told[1]['time']['steps']} steps"
+    steps = f"{result[1]['time']['steps']} steps"
     eventually(lambda: facts(page.locator(".panel > dl.facts")).get("Steps"), steps)
 
 
@@ -149,17 +149,17 @@ def test_what_is_missing_is_said_once(page, server, session, words):
 
 @pytest.mark.parametrize("session", ["graph", "saved_model", "hlo_dump"])
 def test_a_file_of_graphs_says_what_they_are(page, server, session):
-    told = api(server, f"sessions/{session}/tools/graph_scopes", view="overview")
+    result = api(server, f"sessions/{session}/tools/graph_scopes", view="overview")
     open_view(page, server, f"/session/{session}/summary")
     panel_of = page.get_by_label("Graph", exact=True)
     shown = facts(panel_of.locator("dl.facts"))
-    if told["program"]:
-        assert shown["Instructions"] == str(told["program"]["instructions"])
+    if result["program"]:
+        assert shown["Instructions"] == str(result["program"]["instructions"])
     else:
-        assert (shown["Nodes"], shown["Edges"]) == (str(told["nodes"]), str(told["edges"]))
-        assert told["broken_total"] == 0
+        assert (shown["Nodes"], shown["Edges"]) == (str(result["nodes"]), str(result["edges"]))
+        assert result["broken_total"] == 0
         assert "finds no broken rule" in panel_of.inner_text()
-    assert told["ops"][0]["text"] in panel_of.inner_text()
+    assert result["ops"][0]["text"] in panel_of.inner_text()
     assert "Nothing to judge" not in page.locator("#main").inner_text()
     expect_accessible(page)
     panel_of.get_by_role("link", name="Open the graph").click()

@@ -350,10 +350,10 @@ def test_a_click_tells_all_about_an_event(page, server):
     click_event(page, event)
     page.get_by_role("heading", name="train", exact=True).wait_for()
     page.locator("section[aria-label=Children]").wait_for()
-    told = facts(page)
-    assert told["Event"] == str(event["event"])
-    assert told["Line"] == f"{details['line_name']}, row {details['row']}"
-    milliseconds = float(told["Duration"].removesuffix(" ms"))
+    result = facts(page)
+    assert result["Event"] == str(event["event"])
+    assert result["Line"] == f"{details['line_name']}, row {details['row']}"
+    milliseconds = float(result["Duration"].removesuffix(" ms"))
     assert milliseconds == pytest.approx(details["duration_ps"] / 1e9, rel=1e-6)
     children = page.locator("section[aria-label=Children] tbody tr")
     assert children.count() == len(details["children"]["names"])
@@ -407,9 +407,9 @@ def test_a_finding_leads_to_its_steps(page, server):
     open_timeline(page, server, "slow_step", tab="findings")
     loaded(page)
     page.get_by_role("article").first.wait_for()
-    told = api(server, "sessions/slow_step/tools/time_findings")["hosts"][0]["findings"]
-    assert page.get_by_role("article").count() == len(told)
-    assert told[0]["title"] in page.get_by_role("article").first.inner_text()
+    result = api(server, "sessions/slow_step/tools/time_findings")["hosts"][0]["findings"]
+    assert page.get_by_role("article").count() == len(result)
+    assert result[0]["title"] in page.get_by_role("article").first.inner_text()
     page.get_by_role("button", name="train 6", exact=True).click()
     wait_for_params(page, step=6)
     expect_accessible(page)

@@ -129,10 +129,10 @@ def test_the_pointer_at_rest_tells_self_time_and_arguments(page, server):
     canvas(page).hover(position={"x": x, "y": y + 4})
     tip = page.locator(".tip")
     tip.filter(has_text="self").wait_for()
-    told = tip.inner_text()
-    assert "train" in told
-    assert "markers" in told
-    assert all(f"{stat['name']}: {stat['value']}" in told for stat in details["stats"])
+    result = tip.inner_text()
+    assert "train" in result
+    assert "markers" in result
+    assert all(f"{stat['name']}: {stat['value']}" in result for stat in details["stats"])
     page.mouse.move(2, 2)
     tip.wait_for(state="hidden")
 
@@ -334,10 +334,10 @@ def test_all_hosts_are_stacked_on_one_clock(page, server):
 
 def clock_offset(page, host):
     """Where the service puts a host's zero on the axis of all, in ps."""
-    told = page.evaluate(
+    result = page.evaluate(
         "() => fetch('api/sessions/tf2_multihost/tools/step_breakdown').then((one) => one.json())"
     )
-    return next(one["offset_ps"] for one in told["clocks"]["hosts"] if one["host"] == host)
+    return next(one["offset_ps"] for one in result["clocks"]["hosts"] if one["host"] == host)
 
 
 def test_two_fingers_zoom_and_pan(page, server):
@@ -348,8 +348,8 @@ def test_two_fingers_zoom_and_pan(page, server):
     session = page.context.new_cdp_session(page)
 
     def touch(kind, *points):
-        told = [{"x": px, "y": py, "id": number} for number, (px, py) in enumerate(points)]
-        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": told})
+        result = [{"x": px, "y": py, "id": number} for number, (px, py) in enumerate(points)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": result})
 
     touch("touchStart", (x - 50, y))
     touch("touchStart", (x - 50, y), (x + 50, y))
@@ -449,7 +449,7 @@ def test_a_chosen_event_stays_in_view_when_the_part_below_opens(page, server, wi
     page.get_by_role("searchbox").press("Enter")
     page.wait_for_function("() => location.hash.includes('event=')")
     page.locator("section[aria-label=Children]").wait_for()
-    found = api(server, "sessions/tf2_cnn/tools/timeline", view="search", search="MatMul")["first"]
+    result = api(server, "sessions/tf2_cnn/tools/timeline", view="search", search="MatMul")["first"]
     place = """([line, row]) => {
       const label = document.getElementById(`tl-fold-${line}`)?.closest(".tl-label");
       const scroller = document.querySelector(".tl-scroller");
@@ -458,7 +458,7 @@ def test_a_chosen_event_stays_in_view_when_the_part_below_opens(page, server, wi
       const top = label.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
       return top + height > 0 && top + height <= scroller.clientHeight + 1;
     }"""
-    eventually(lambda: page.evaluate(place, [found["line"], found["row"]]), expected=True)
+    eventually(lambda: page.evaluate(place, [result["line"], result["row"]]), expected=True)
 
 
 def test_a_step_of_a_finding_is_followed(page, server):
@@ -552,6 +552,6 @@ def test_expressions_are_those_of_re2(page, server):
     bad = [
         "(", "a)", "[a", "*a", r"\1", "(?=a)", "a{200}", "(((a{100}){100}){100})", "\\", "a" * 201,
     ]  # fmt: skip
-    for told in page.evaluate(MATCHES, [[(one, "a") for one in bad]]):
-        assert isinstance(told, str)
-        assert "\n" not in told
+    for result in page.evaluate(MATCHES, [[(one, "a") for one in bad]]):
+        assert isinstance(result, str)
+        assert "\n" not in result

@@ -111,9 +111,9 @@ def click_event(page: Page, event: Any) -> None:
 
 def facts(page: Page) -> dict[str, str]:
     """The chosen event's facts, by their names."""
-    told = page.locator(".tl-body section[aria-label=Event] dl")
+    result = page.locator(".tl-body section[aria-label=Event] dl")
     return dict(
-        told.evaluate(
+        result.evaluate(
             """(list) => [...list.querySelectorAll("dt")].map((term) =>
               [term.innerText, term.nextElementSibling.innerText])"""
         )

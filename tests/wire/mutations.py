@@ -11,7 +11,7 @@ def sized_fields(data: bytes, message: Descriptor) -> list[tuple[int, int, int]]
 
     Per field the offset of its length, of its content, and of its end.
     """
-    found: list[tuple[int, int, int]] = []
+    result: list[tuple[int, int, int]] = []
     queue = [(0, len(data), message)]
     while queue:
         at, end, descriptor = queue.pop()
@@ -23,14 +23,14 @@ def sized_fields(data: bytes, message: Descriptor) -> list[tuple[int, int, int]]
                 _, at = read_varint(data, at)
             elif wire == 2:
                 length, start = read_varint(data, at)
-                found.append((at, start, start + length))
+                result.append((at, start, start + length))
                 fd = fields.get(key >> 3)
                 if fd is not None and fd.message_type is not None:
                     queue.append((start, start + length, fd.message_type))
                 at = start + length
             else:
                 at += 8 if wire == 1 else 4
-    return found
+    return result
 
 
 def mutate(rng: Random, data: bytes, sized: list[tuple[int, int, int]]) -> bytes:

@@ -65,13 +65,13 @@ class Node:
 
     def cases(self) -> list[OneofDescriptor]:
         """Oneofs of which something is asked."""
-        asked = [*self.leaves, *self.children]
-        found = [self.message.oneofs_by_name[name] for name in self.unions]
-        for name in asked:
+        request = [*self.leaves, *self.children]
+        result = [self.message.oneofs_by_name[name] for name in self.unions]
+        for name in request:
             oneof = self.message.fields_by_name[name].containing_oneof
-            if oneof is not None and oneof not in found and len(oneof.fields) > 1:
-                found.append(oneof)
-        return found
+            if oneof is not None and oneof not in result and len(oneof.fields) > 1:
+                result.append(oneof)
+        return result
 
     def is_mixed(self, path: str) -> bool:
         """Whether rows of ``path`` come from several fields of this message."""

@@ -14,15 +14,15 @@ _FEW = 14
 @cache
 def _reachable(message: Descriptor) -> frozenset[str]:
     """Full names of the messages below ``message`` and of itself."""
-    found: dict[str, Descriptor] = {message.full_name: message}
+    result: dict[str, Descriptor] = {message.full_name: message}
     queue = [message]
     while queue:
         for fd in queue.pop().fields:
             below = fd.message_type
-            if below is not None and below.full_name not in found:
-                found[below.full_name] = below
+            if below is not None and below.full_name not in result:
+                result[below.full_name] = below
                 queue.append(below)
-    return frozenset(found)
+    return frozenset(result)
 
 
 def paths(
@@ -38,24 +38,24 @@ def paths(
         and rng.random() < (0.04, 0.15, 0.3, 0.3)[min(depth, 3)]
     ):
         return ["**"] if rng.random() < 0.7 else ["**", "@span"]
-    asked: list[str] = []
+    request: list[str] = []
     taken: set[str] = set()
     if rng.random() < 0.2:
-        asked.append("*")
+        request.append("*")
         taken |= {f.name for f in message.fields if not f.message_type and not is_repeated(f)}
     for oneof in message.oneofs:
         members = {fd.name for fd in oneof.fields}
         if not members & taken and rng.random() < 0.35:
-            asked.append(oneof.name)
+            request.append(oneof.name)
             taken |= members
     fields = [fd for fd in message.fields if fd.name not in taken]
     most = min(len(fields), rng.choice((1, 2, 4, 7)[: 4 if depth < 2 else 2]))
     for fd in rng.sample(fields, most):
-        asked += _field_paths(rng, fd, above | {message.full_name}, depth + 1)
+        request += _field_paths(rng, fd, above | {message.full_name}, depth + 1)
     if rng.random() < 0.1:
-        asked.append("@span")
-    rng.shuffle(asked)
-    return asked or ["@"]
+        request.append("@span")
+    rng.shuffle(request)
+    return request or ["@"]
 
 
 def _field_paths(rng: Random, fd: FieldDescriptor, above: frozenset[str], depth: int) -> list[str]:
@@ -86,7 +86,7 @@ def containers(rng: Random, projection: Projection) -> tuple[str, ...]:
 
 def filters(rng: Random, projection: Projection, chosen: tuple[str, ...]) -> dict[str, list[int]]:
     """Perhaps a filter on integer columns of some atomic messages."""
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for node in projection.frames():
         numbers = [
             name
@@ -100,5 +100,5 @@ def filters(rng: Random, projection: Projection, chosen: tuple[str, ...]) -> dic
         if node.path not in chosen and numbers and rng.random() < 0.5:
             ids = [*range(6), -1, 127, 300, 65535, 65536, 1 << 20, 2**31 - 1, -(2**31), 2**53 + 1]
             column = f"{node.path}.{rng.choice(numbers)}"
-            found[column] = rng.sample(ids, rng.choice((0, 1, 3, 6, len(ids))))
-    return found
+            result[column] = rng.sample(ids, rng.choice((0, 1, 3, 6, len(ids))))
+    return result

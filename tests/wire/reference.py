@@ -62,10 +62,10 @@ class Projection:
     @cached_property
     def tables(self) -> dict[str, Node]:
         """The node whose frame a table belongs to, by table path (value tables too)."""
-        found = dict(self.nodes)
+        result = dict(self.nodes)
         for node in self.nodes.values():
-            found |= {node.join(name): node for name in node.values}
-        return found
+            result |= {node.join(name): node for name in node.values}
+        return result
 
     def frames(self) -> list[Node]:
         """Nodes that may be containers or have a filter, the root first."""
@@ -96,14 +96,14 @@ class Projection:
     ) -> list[Row]:
         """One tree per root. Raises protobuf's DecodeError where it cannot read the bytes."""
         filters = {column: sorted(set(ids)) for column, ids in (keep or {}).items()}
-        found = []
+        result = []
         for start, length in [(0, len(data))] if spans is None else spans:
             piece = data[start : start + length]
             row = _row(self.root, self.message_class.FromString(piece), [piece], filters)
             assert row is not None
-            found.append(row)
-        self._put_in_order(found)
-        return found
+            result.append(row)
+        self._put_in_order(result)
+        return result
 
     # What was decoded.
 
@@ -263,15 +263,15 @@ def _row(node: Node, message: Any, raw: list[bytes], filters: dict[str, list[int
             rows = [_row(child, part, [piece], filters) for part, piece in pairs]
         elif message.HasField(name):
             rows = [_row(child, getattr(message, name), _occurrences(fd, raw), filters)]
-        kept = [made for made in rows if made is not None]
-        if kept:
-            row.below[child.path] = row.below.get(child.path, []) + kept
+        chosen = [made for made in rows if made is not None]
+        if chosen:
+            row.below[child.path] = row.below.get(child.path, []) + chosen
     return row
 
 
 def _occurrences(fd: FieldDescriptor, raw: list[bytes]) -> list[bytes]:
     """The bytes of every occurrence of a message field since its oneof was last switched."""
-    found: list[bytes] = []
+    result: list[bytes] = []
     others: dict[int, FieldDescriptor] = {}
     if fd.containing_oneof is not None:
         others = {other.number: other for other in fd.containing_oneof.fields if other is not fd}
@@ -279,10 +279,10 @@ def _occurrences(fd: FieldDescriptor, raw: list[bytes]) -> list[bytes]:
         for number, wire, value in read_fields(data):
             if number == fd.number and wire == 2:
                 assert isinstance(value, bytes)
-                found.append(value)
+                result.append(value)
             elif number in others and wire == _wire_type(others[number]):
-                found.clear()
-    return found
+                result.clear()
+    return result
 
 
 def _wire_type(fd: FieldDescriptor) -> int:
@@ -326,13 +326,13 @@ def _texts(spans: Spans, buffer: Any) -> list[bytes]:
 
 def _members(oneof: OneofDescriptor, union: Union, buffer: Any) -> list[tuple[int, Any]]:
     members = {fd.number: fd for fd in oneof.fields}
-    found: list[tuple[int, Any]] = []
+    result: list[tuple[int, Any]] = []
     rows = zip(union.case.tolist(), union.bits.tolist(), union.length.tolist(), strict=True)
     for case, bits, length in rows:
         if case and is_span(members[case]):
             assert 0 <= bits <= bits + length <= len(buffer), "a span outside the buffer"
-            found.append((case, buffer[bits : bits + length].tobytes()))
+            result.append((case, buffer[bits : bits + length].tobytes()))
         else:
             assert length == 0
-            found.append((case, bits))
-    return found
+            result.append((case, bits))
+    return result

@@ -21,9 +21,9 @@ def slice_of(data: bytes, events: int, longest: int = 400) -> bytes:
     space = XSpace.FromString(data)
     for plane in space.planes:
         for line in plane.lines:
-            kept = line.events[:: max(1, len(line.events) // events)][:events]
+            chosen = line.events[:: max(1, len(line.events) // events)][:events]
             del line.events[:]
-            line.events.extend(kept)
+            line.events.extend(chosen)
         _forget(plane, longest)
     return space.SerializeToString(deterministic=True)
 
@@ -35,9 +35,9 @@ def _forget(plane: Any, longest: int) -> None:
             del plane.event_metadata[metadata_id]
     holders = [plane, *events, *plane.event_metadata.values()]
     for holder in holders:
-        kept = [stat for stat in holder.stats if stat.ByteSize() <= longest]
+        chosen = [stat for stat in holder.stats if stat.ByteSize() <= longest]
         del holder.stats[:]
-        holder.stats.extend(kept)
+        holder.stats.extend(chosen)
     used = {s.metadata_id for h in holders for s in h.stats}
     used |= {s.ref_value for h in holders for s in h.stats if s.WhichOneof("value") == "ref_value"}
     for metadata_id in set(plane.stat_metadata) - used:

@@ -20,12 +20,12 @@ _KEYS = ("ph", "name", "ts", "dur", "args", "args.name", "args.x", "id2", "id2.l
 _examples = settings(max_examples=60)
 
 
-def _value(found, key: str, row: int) -> Any:
+def _value(result, key: str, row: int) -> Any:
     """What a row has under ``key``; the key itself when it has nothing."""
-    kind = found.kind(key)[row]
+    kind = result.kind(key)[row]
     if kind == kinds.ABSENT:
         return key
-    raw = found.spans(key).bytes(found.buffer, row).decode()
+    raw = result.spans(key).bytes(result.buffer, row).decode()
     if kind in {kinds.STRING, kinds.ESCAPED}:
         assert ("\\" in raw) == (kind == kinds.ESCAPED)
         raw = f'"{raw}"'
@@ -43,13 +43,13 @@ def _scan(text: bytes, sizes=(1 << 20,), **options) -> tuple[list[dict], JsonEve
     rows: list[dict] = []
 
     def take(parts):
-        for found in parts:
-            for row in range(found.rows):
-                start, size = int(found.offset[row]), int(found.size[row])
-                values = {key: _value(found, key, row) for key in _KEYS}
+        for result in parts:
+            for row in range(result.rows):
+                start, size = int(result.offset[row]), int(result.size[row])
+                values = {key: _value(result, key, row) for key in _KEYS}
                 rows.append({"text": text[start : start + size], **values})
-            times = [found.microseconds(key) for key in ("ts", "dur")]
-            for place, row in enumerate(rows[len(rows) - found.rows :]):
+            times = [result.microseconds(key) for key in ("ts", "dur")]
+            for place, row in enumerate(rows[len(rows) - result.rows :]):
                 row["times"] = [tuple(int(c[place]) for c in columns) for columns in times]
 
     at = number = 0
@@ -312,8 +312,8 @@ def test_integers_of_64_bits():
     texts = [*map(str, known), "1.0", "", "-", " 12 ", "x"]
     out, good = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
     integers(*_column(texts), np.ones(len(texts), np.bool_), out, good)
-    found = [int(v) if ok else None for v, ok in zip(out, good, strict=True)]
-    assert found == [
+    result = [int(v) if ok else None for v, ok in zip(out, good, strict=True)]
+    assert result == [
         0, -1, 2**63 - 1, -(2**63), -1, None, None, None, None, None, 12, None,
     ]  # fmt: skip
 
@@ -335,14 +335,14 @@ def test_floats_are_right_to_the_last_bit_or_left_to_python(numbers):
 @given(st.lists(st.dictionaries(st.text(max_size=5), _any, max_size=5), max_size=4))
 def test_members_are_those_of_json_loads(objects):
     buffer, starts, lengths = _column([json.dumps(item, indent=1) for item in objects])
-    found = members_of(buffer, Spans(starts, lengths))
+    result = members_of(buffer, Spans(starts, lengths))
     read: list[dict] = [{} for _ in objects]
-    for row in range(len(found.kind)):
-        key = json.loads(f'"{found.key.bytes(buffer, row).decode()}"')
-        value = found.value.bytes(buffer, row).decode()
-        if found.kind[row] in {kinds.STRING, kinds.ESCAPED}:
+    for row in range(len(result.kind)):
+        key = json.loads(f'"{result.key.bytes(buffer, row).decode()}"')
+        value = result.value.bytes(buffer, row).decode()
+        if result.kind[row] in {kinds.STRING, kinds.ESCAPED}:
             value = f'"{value}"'
-        read[int(found.parent[row])][key] = json.loads(value)
+        read[int(result.parent[row])][key] = json.loads(value)
     assert _equal(read, objects)
 
 
@@ -360,18 +360,18 @@ def test_damaged_bytes_never_break_the_scanner(document, data):
     last = -1
     for start in range(0, len(harmed) + size, size):
         block = bytes(harmed[start : start + size])
-        for found in events.feed(block) if block else events.finish():
-            assert (np.diff(found.offset) >= 2).all()
-            assert found.offset[0] > last
-            last = int(found.offset[-1])
-            assert last + int(found.size[-1]) <= len(harmed)
+        for result in events.feed(block) if block else events.finish():
+            assert (np.diff(result.offset) >= 2).all()
+            assert result.offset[0] > last
+            last = int(result.offset[-1])
+            assert last + int(result.size[-1]) <= len(harmed)
             for key in _KEYS:
-                there = found.kind(key) != kinds.ABSENT
-                spans = found.spans(key).take(there)
+                there = result.kind(key) != kinds.ABSENT
+                spans = result.spans(key).take(there)
                 assert (spans.start >= 0).all()
                 assert (spans.length >= 0).all()
-                assert (spans.start + spans.length <= found.buffer.size).all()
+                assert (spans.start + spans.length <= result.buffer.size).all()
                 members = members_of(
-                    found.buffer, found.spans(key).take(found.kind(key) == kinds.OBJECT)
+                    result.buffer, result.spans(key).take(result.kind(key) == kinds.OBJECT)
                 )
-                assert (members.value.start + members.value.length <= found.buffer.size).all()
+                assert (members.value.start + members.value.length <= result.buffer.size).all()

@@ -150,20 +150,20 @@ def test_every_message(name, marker):
     ],
 )  # fmt: skip
 def test_what_is_found_and_counted(text, counts):
-    records, found = scan(text)
-    assert found == LogCounts(**counts)
-    assert len(records) == found.records
+    records, result = scan(text)
+    assert result == LogCounts(**counts)
+    assert len(records) == result.records
 
 
 def expected_records(text):
     """The records of a log as the reference reads them, line by line."""
     records = []
     for line in text.decode().split("\n"):
-        found = re.search(r"__LOG_MEMORY__ (\w+) \{ (?:goo\.gle/debug\w+\s+)?(.*)\}\s*$", line)
-        if found is not None:
+        result = re.search(r"__LOG_MEMORY__ (\w+) \{ (?:goo\.gle/debug\w+\s+)?(.*)\}\s*$", line)
+        if result is not None:
             record = schema.MemoryLogRecord()
-            text_format.Parse(found[2], getattr(record, MEMBERS[found[1]]))
-            getattr(record, MEMBERS[found[1]]).SetInParent()
+            text_format.Parse(result[2], getattr(record, MEMBERS[result[1]]))
+            getattr(record, MEMBERS[result[1]]).SetInParent()
             prefix = re.match(r"I0000 00:00:(\d+)\.(\d{6}) +(\d+) ", line)
             record.time_ns = int(prefix[1] + prefix[2]) * 1000
             record.thread_id = int(prefix[3])

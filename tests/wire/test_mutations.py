@@ -193,11 +193,11 @@ def test_lengths_beyond_4_gib(sparse, containers):
     whole = decode(buffer, plan)["planes"]
     assert whole.spans("name").length.tolist() == [_SIZE, 3]
     assert whole.spans("@span").length.tolist()[0] == _SIZE + len(name)
-    found = []
+    result = []
     for part in stream(buffer, plan):
         lengths = part.tables["planes"].spans("name").length.tolist()
-        found = lengths if "planes" in containers else found + lengths
-    assert found == [_SIZE, 3]
+        result = lengths if "planes" in containers else result + lengths
+    assert result == [_SIZE, 3]
 
 
 def test_a_length_beyond_the_end_of_a_large_file(sparse):

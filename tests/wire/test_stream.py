@@ -146,19 +146,19 @@ def test_many_threads_may_decode_at_once(monkeypatch):
     monkeypatch.setattr(decode_module, "PIECE_BYTES", 64)
     data = as_buffer(_space() * 20)
     plan = Plan(_SPACE, _PATHS, containers=_CONTAINERS)
-    found: list[list[int]] = []
+    result: list[list[int]] = []
 
     def work() -> None:
         for _ in range(5):
             events = decode(data, plan)["planes.lines.events"]
-            found.append([events.rows, int(events.array("metadata_id").sum())])
+            result.append([events.rows, int(events.array("metadata_id").sum())])
 
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert found == [[600, 4200]] * 20
+    assert result == [[600, 4200]] * 20
     assert threads() >= 1
 
 

@@ -98,22 +98,22 @@ def test_threads_add_and_read_side_by_side():
 
     def add(first):
         mine = texts[first::3] + texts[::5]
-        found = []
+        result = []
         for at in range(0, len(mine), 20):
             part = mine[at : at + 20]
             codes = strings.add(*laid_out(part)).tolist()
             values = strings.values
-            found.append((part, codes, [values[code] for code in codes]))
-        return found
+            result.append((part, codes, [values[code] for code in codes]))
+        return result
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(3) as pool:
-            found = [one for each in pool.map(add, range(3)) for one in each]
+            result = [one for each in pool.map(add, range(3)) for one in each]
     finally:
         sys.setswitchinterval(before)
-    for part, codes, values in found:
+    for part, codes, values in result:
         assert [strings.bytes(code) for code in codes] == part
         assert [value.encode() for value in values] == part
     assert sorted(strings.values) == sorted(text.decode() for text in texts)

@@ -95,15 +95,15 @@ def read_answer(content: bytes | Buffer) -> Answer:
     names = files.spans("name").texts(buffer)
     data = files.spans("data")
     spans = zip(names, data.start.tolist(), data.length.tolist(), strict=True)
-    found = tuple(ToolFile(*span) for span in spans)
+    result = tuple(ToolFile(*span) for span in spans)
     empty = bool(decoded[""].array("empty_trace")[0])
-    if len(content) and not (len(xspace) or found or decoded[""].array("empty_trace?")[0]):
+    if len(content) and not (len(xspace) or result or decoded[""].array("empty_trace?")[0]):
         raise InputError("its answer holds nothing that a ProfileResponse has")
     if not len(xspace):
-        rows = [row for row, file in enumerate(found) if file.name == _XSPACE_FILE]
+        rows = [row for row, file in enumerate(result) if file.name == _XSPACE_FILE]
         xspace = data.take(np.array(rows, dtype=np.int64))
-        found = tuple(file for file in found if file.name != _XSPACE_FILE)
-    return Answer(buffer, xspace.take(xspace.length > 0), empty, found)
+        result = tuple(file for file in result if file.name != _XSPACE_FILE)
+    return Answer(buffer, xspace.take(xspace.length > 0), empty, result)
 
 
 def check_xspace(answer: Answer) -> None:

@@ -168,23 +168,23 @@ class Call:
     def _addresses(self) -> list[Any]:
         """What the host's name stands for; looking it up may take as long as it likes."""
         host, _, port = self._address.rpartition(":")
-        found: list[Any] = []
+        result: list[Any] = []
 
         def look_up() -> None:
             try:
-                found.append(socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM))
+                result.append(socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM))
             except (OSError, UnicodeError) as error:
-                found.append(f"{host}: {getattr(error, 'strerror', None) or error}")
+                result.append(f"{host}: {getattr(error, 'strerror', None) or error}")
             self._wake()
 
         threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
         limit = time.monotonic() + _CONNECT_S
-        while not found:
+        while not result:
             if not self._wait(None, limit):
                 raise CallError("UNAVAILABLE", f"{host}: no name server answers")
-        if isinstance(found[0], str):
-            raise CallError("UNAVAILABLE", found[0])
-        return list(found[0])
+        if isinstance(result[0], str):
+            raise CallError("UNAVAILABLE", result[0])
+        return list(result[0])
 
     def _wait(
         self, connection: socket.socket | None, limit: float, *, events: int = selectors.EVENT_READ

@@ -225,7 +225,7 @@ class HostCapture:
 
     def _attempt(self, timeout_s: float) -> HostOutcome:
         """The answer goes into the file that the profile will be, and never into memory."""
-        found: list[HostOutcome] = []
+        result: list[HostOutcome] = []
 
         def write(stream: BinaryIO) -> None:
             client.profile(
@@ -238,32 +238,32 @@ class HostCapture:
             )
             self.stop.check()
             stream.flush()
-            spans = self._look_at(mapped(stream), found)
-            if found[0].state != "stored":
+            spans = self._look_at(mapped(stream), result)
+            if result[0].state != "stored":
                 raise _NothingToStoreError
             retain(stream, spans, self.stop.check)
 
         with suppress(_NothingToStoreError):
             self.session.write(self.target.host, write)
-        return found[0]
+        return result[0]
 
-    def _look_at(self, content: Buffer, found: list[HostOutcome]) -> Spans:
-        """Where in an answer the profile is, and in ``found`` what comes of it."""
+    def _look_at(self, content: Buffer, result: list[HostOutcome]) -> Spans:
+        """Where in an answer the profile is, and in ``result`` what comes of it."""
         answer = read_answer(content)
         if answer.size:
             check_xspace(answer)
             if not has_events(answer.buffer, answer.xspace):
-                found.append(self._outcome("empty", error=_NOTHING))
+                result.append(self._outcome("empty", error=_NOTHING))
                 return answer.xspace
             outcome = self._outcome("stored", answer.size)
         elif answer.empty_trace:
             drop_saved_empty(self.repository, self.session, self.target.host)
-            found.append(self._outcome("empty", error=_NOTHING))
+            result.append(self._outcome("empty", error=_NOTHING))
             return answer.xspace
         else:
             outcome = self._saved_by_host(answer)
         notes = keep_tool_files(answer, self.target.host, self.session)
-        found.append(replace(outcome, error="; ".join(filter(None, (outcome.error, *notes)))))
+        result.append(replace(outcome, error="; ".join(filter(None, (outcome.error, *notes)))))
         return answer.xspace
 
     def _saved_by_host(self, answer: Answer) -> HostOutcome:

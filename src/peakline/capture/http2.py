@@ -178,13 +178,13 @@ class Exchange:
         if not self._flag(_END_HEADERS):
             return
         try:
-            found = self._decoder.decode(bytes(self._headers), raw=True)
+            result = self._decoder.decode(bytes(self._headers), raw=True)
         except HPACKError as error:
             raise BrokenError(f"headers that cannot be read: {error}") from None
         self._headers.clear()
         if self._is_ours():
             self.is_over |= self._ends_stream
-            self._on_headers({bytes(name): bytes(value) for name, value in found})
+            self._on_headers({bytes(name): bytes(value) for name, value in result})
 
     def _apply(self, content: bytes) -> None:
         """Obey the other side's settings."""

@@ -236,8 +236,8 @@ def check_request(request: CaptureRequest) -> None:
         raise UsageError("no host to profile; name HOST:PORT")
     names = [host_file_name(target.host) for target in request.targets]
     addresses = [target.address.lower() for target in request.targets]
-    for what, found in (("host name", names), ("address", addresses)):
-        twice = next((name for name in found if found.count(name) > 1), None)
+    for what, result in (("host name", names), ("address", addresses)):
+        twice = next((name for name in result if result.count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"{what} {twice!r} is given twice; each host needs its own")
     for what, number, least in (

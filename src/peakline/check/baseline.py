@@ -56,15 +56,15 @@ def baseline_checks(
     if not before.allocators:
         why = f"the baseline: {before.nothing or 'it holds nothing about memory'}"
         return [unmeasured(_PEAK, allocator or "", 0, why)]
-    found: list[Check | None] = []
+    result: list[Check | None] = []
     for diff in compare(before, after).allocators:
         names = {state.allocator for state in (diff.before, diff.after) if state is not None}
         if allocator is not None and allocator not in names:
             continue
-        found.append(_peak(diff, before, after, allowance))
+        result.append(_peak(diff, before, after, allowance))
         if diff.before is not None and diff.after is not None:
-            found.append(_growth(diff, diff.before, diff.after, allowance))
-    return [*(check for check in found if check is not None), *programs]
+            result.append(_growth(diff, diff.before, diff.after, allowance))
+    return [*(check for check in result if check is not None), *programs]
 
 
 def _peak(
@@ -177,13 +177,13 @@ def write_baseline(state: MemoryState) -> list[dict[str, object]]:
 
 def memory_figures(state: MemoryState) -> dict[tuple[str, str], float]:
     """The peaks and growths that are known, by the check's name and the allocator's."""
-    found: dict[tuple[str, str], float] = {}
+    result: dict[tuple[str, str], float] = {}
     for one in state.allocators:
         if not one.peak_unknown:
-            found[PEAK, one.allocator] = one.peak_bytes
+            result[PEAK, one.allocator] = one.peak_bytes
         if one.growth_per_step is not None:
-            found[GROWTH, one.allocator] = one.growth_per_step
-    return found
+            result[GROWTH, one.allocator] = one.growth_per_step
+    return result
 
 
 def read_baseline(content: bytes, name: str) -> MemoryState:

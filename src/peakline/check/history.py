@@ -118,13 +118,13 @@ def _time(value: object) -> TimeState | None:
 
 
 def _run(value: object) -> Run:
-    found: dict[Key, float] = {}
+    result: dict[Key, float] = {}
     for row in map(_object, _list(value)):
         name, of, number = row.get("name"), row.get("of"), _number(row, "value")
         if not isinstance(name, str) or not isinstance(of, str) or number is None:
             raise ValueError("a figure of runs has no name, of and value")
-        found[name, of] = number
-    return found
+        result[name, of] = number
+    return result
 
 
 def _list(value: object) -> list[object]:

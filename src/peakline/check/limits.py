@@ -31,10 +31,10 @@ def limit_checks(profile: Profile, limits: Limits, allocator: str | None) -> lis
     allowed = limits.max_limit_bytes
     if allowed is None:
         return []
-    found, failed = fits_of(profile, allocator=allocator)
-    if not found and not failed:
+    result, failed = fits_of(profile, allocator=allocator)
+    if not result and not failed:
         return [unmeasured(_NAME, allocator or "", allowed, "no memory events in this profile")]
-    checks = [*(_held(one, allowed) for one in found), *(_not(one, allowed) for one in failed)]
+    checks = [*(_held(one, allowed) for one in result), *(_not(one, allowed) for one in failed)]
     return [replace(check, unit=limits.unit_of(_NAME)) for check in checks]
 
 
@@ -77,12 +77,12 @@ def check_limits(
             f"no allocator {allocator!r} in the profile{there_is(allocator, names)}"
         )
     wanted = [one for one in after.allocators if allocator in {None, one.allocator}]
-    found: list[Check | None] = []
+    result: list[Check | None] = []
     for state in wanted:
-        found += [_peak(state, limits), _growth(state, limits), _fragmentation(state, limits)]
+        result += [_peak(state, limits), _growth(state, limits), _fragmentation(state, limits)]
     if not wanted:
-        found += _nothing(allocator or "", after.nothing, limits)
-    checks = [check for check in found if check is not None] + program_limit(after, limits)
+        result += _nothing(allocator or "", after.nothing, limits)
+    checks = [check for check in result if check is not None] + program_limit(after, limits)
     if time is not None:
         checks += time_limits(time, limits)
     if isinstance(baseline, Baseline):

@@ -37,7 +37,7 @@ def places_of(profile: Profile, checks: Sequence[Check]) -> list[Place | None]:
 def _program_places(profile: Profile, labels: set[str]) -> dict[str, Place]:
     from peakline.timing.programs.answer import ProgramAnswer
 
-    found: dict[str, Place] = {}
+    result: dict[str, Place] = {}
     for number in range(len(profile.programs() or ())):
         answer = ProgramAnswer(profile, number)
         if answer.label not in labels:
@@ -49,8 +49,8 @@ def _program_places(profile: Profile, labels: set[str]) -> dict[str, Place]:
                 lines[line] = lines.get(line, 0) + value.bytes
         if lines:
             file, line_number = max(lines, key=lambda line: lines[line])
-            found[answer.label] = (near(file), line_number)
-    return found
+            result[answer.label] = (near(file), line_number)
+    return result
 
 
 def near(file: str) -> str:
@@ -113,12 +113,12 @@ def program_baseline(before: MemoryState, after: MemoryState, allowance: Allowan
     if not after.programs:
         allowed = allowance.of((_LIMIT, base.name), BYTES, most)
         return [unmeasured(_BASELINE, "", allowed.limit, after.no_programs)]
-    found = [
+    result = [
         _held(one, one.after, most, allowance)
         for one in compare_programs(before.programs, after.programs)
         if one.after is not None
     ]
-    return [one for one in found if not one.passed] or found[:1]
+    return [one for one in result if not one.passed] or result[:1]
 
 
 def _held(one: ProgramDiff, after: ProgramState, most: int, allowance: Allowance) -> Check:
@@ -166,12 +166,12 @@ def _largest(programs: Iterable[ProgramState]) -> ProgramState | None:
 
 def program_figures(programs: Iterable[ProgramState]) -> dict[tuple[str, str], float]:
     """What the programs of each name need at most, by the check's name and theirs."""
-    found: dict[tuple[str, str], float] = {}
+    result: dict[tuple[str, str], float] = {}
     for one in programs:
         if one.peak_bytes is not None:
             key = (_LIMIT, one.name)
-            found[key] = max(found.get(key, 0), one.peak_bytes)
-    return found
+            result[key] = max(result.get(key, 0), one.peak_bytes)
+    return result
 
 
 def write_programs(programs: Sequence[ProgramState]) -> list[dict[str, object]]:

@@ -53,8 +53,8 @@ def find_settings(folder: Path, keys: Collection[str]) -> Settings | None:
     """
     for place in (folder, *folder.parents):
         file = place / _NAME
-        if file.is_file() and (found := _read(file, keys, needed=False)) is not None:
-            return found
+        if file.is_file() and (result := _read(file, keys, needed=False)) is not None:
+            return result
     return None
 
 
@@ -64,10 +64,10 @@ def read_settings(file: Path, keys: Collection[str]) -> Settings:
     ``keys`` are those that there are. Raises UsageError for another key or a value that is none,
     NotFoundError and InputError where the file cannot be read.
     """
-    found = _read(file, keys, needed=True)
-    if found is None:
+    result = _read(file, keys, needed=True)
+    if result is None:
         raise UsageError(f"{file}: has no table {_TABLE}")
-    return found
+    return result
 
 
 def _read(file: Path, keys: Collection[str], *, needed: bool) -> Settings | None:
@@ -97,10 +97,10 @@ def _read(file: Path, keys: Collection[str], *, needed: bool) -> Settings | None
 
 
 def _table(document: Mapping[str, object]) -> Mapping[str, object] | None:
-    found: object = document
+    result: object = document
     for name in ("tool", "peakline", "check"):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else None
+        result = result.get(name) if isinstance(result, dict) else None
+    return result if isinstance(result, dict) else None
 
 
 def _value(file: Path, name: str, value: object, *, several: bool) -> str | list[str]:
@@ -115,15 +115,15 @@ def _value(file: Path, name: str, value: object, *, several: bool) -> str | list
 
 def _lines(text: str, table: str, values: Collection[str]) -> dict[str, int]:
     """The line on which each key stands, where it is written as most people do."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     inside = not table
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("["):
             inside = bool(table) and re.sub(r"\s", "", line.partition("#")[0]) == table
         match = re.match(r"\s*[\"']?([\w-]+)[\"']?\s*=", line) if inside else None
         if match is not None and (key := match[1].replace("_", "-")) in values:
-            found.setdefault(key, number)
-    return found
+            result.setdefault(key, number)
+    return result
 
 
 _LIMITS: Mapping[str, tuple[str, Callable[[str], Amount], str]] = {
@@ -186,28 +186,28 @@ def question_of(given: Mapping[str, Any], settings: Settings | None) -> Question
 
     Raises UsageError for a value of the file that cannot be one, and where there is no limit.
     """
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     origins: dict[str, Path | None] = {}
     for key in KEYS:
         value = given.get(key)
         if value not in {None, ()}:
-            found[key], origins[key] = value, None
+            result[key], origins[key] = value, None
         elif settings is not None and key in settings.values:
-            found[key], origins[key] = _of_file(key, settings), settings.file
-    if not any(key in _LIMITS or key == "baseline" for key in found):
+            result[key], origins[key] = _of_file(key, settings), settings.file
+    if not any(key in _LIMITS or key == "baseline" for key in result):
         options = [f"--{key}" for key in (*_LIMITS, "baseline")]
         where = "" if settings is None else f", neither by {_near(settings.file)}"
         raise UsageError(
             f"no limit is given{where}; see {', '.join(options[:-1])} and {options[-1]}"
         )
-    if "tolerance" in found and "baseline" not in found:
+    if "tolerance" in result and "baseline" not in result:
         if origins["tolerance"] is None:
             raise UsageError("--tolerance needs a --baseline")
-        del found["tolerance"], origins["tolerance"]
-    tolerance = found["tolerance"].value if "tolerance" in found else None
-    limits = limits_of({key: found[key] for key in _LIMITS if key in found}, tolerance)
-    baselines = found.get("baseline", ())
-    return Question(limits, tuple(baselines), found.get("allocator"), origins, settings)
+        del result["tolerance"], origins["tolerance"]
+    tolerance = result["tolerance"].value if "tolerance" in result else None
+    limits = limits_of({key: result[key] for key in _LIMITS if key in result}, tolerance)
+    baselines = result.get("baseline", ())
+    return Question(limits, tuple(baselines), result.get("allocator"), origins, settings)
 
 
 def limits_of(amounts: Mapping[str, Amount], tolerance: float | None = None) -> Limits:

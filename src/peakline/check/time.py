@@ -57,10 +57,10 @@ class TimeState:
 
     def figures(self) -> dict[str, float]:
         """What a baseline has of it, by the name of its check; nothing without steps."""
-        found = {
+        result = {
             STEP: self.step_ps, INPUT: self.input_wait, COMPILE: self.compile, IDLE: self.idle
         }  # fmt: skip
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in result.items() if value is not None}
 
     def as_json(self) -> dict[str, object]:
         """``time`` of ``peakline check --json``."""
@@ -146,7 +146,7 @@ def time_baseline(before: TimeState, after: TimeState, allowance: Allowance) -> 
 
     A figure that only the profile has is not compared.
     """
-    now, found = after.figures(), []
+    now, result = after.figures(), []
     for name, base in before.figures().items():
         measure = _COMPARED[name]
         may = allowance.of((name, ""), measure, base)
@@ -154,7 +154,7 @@ def time_baseline(before: TimeState, after: TimeState, allowance: Allowance) -> 
         measured = now.get(name)
         if measured is None:
             why = after.unknown or _NO_DEVICE
-            found.append(replace(unmeasured(name + AGAINST, "", may.limit, why), unit=unit))
+            result.append(replace(unmeasured(name + AGAINST, "", may.limit, why), unit=unit))
             continue
         is_text, limit_text = unit.pair(measured, may.limit)
         base_text = unit.text(may.base)
@@ -166,8 +166,8 @@ def time_baseline(before: TimeState, after: TimeState, allowance: Allowance) -> 
         if measured > may.limit:
             reason += _changed(before, after)
         check = held(name + AGAINST, "", measured, may.limit, reason, _rows(after))
-        found.append(replace(check, unit=unit, base=base_text))
-    return found
+        result.append(replace(check, unit=unit, base=base_text))
+    return result
 
 
 def _changed(before: TimeState, after: TimeState) -> str:

@@ -254,8 +254,8 @@ def _sessions(given: _Given, _: str) -> list[str]:
 def _hosts(given: _Given, _: str) -> list[str]:
     """The hosts of the session that is named, else of the newest."""
     wanted = given.get("session")
-    found = [one for one in _found(given) if wanted in (None, one.name)]
-    return [file.host for file in found[0].hosts()] if found else []
+    result = [one for one in _found(given) if wanted in (None, one.name)]
+    return [file.host for file in result[0].hosts()] if result else []
 
 
 def _found(given: _Given) -> list[Session]:

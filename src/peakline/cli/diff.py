@@ -101,9 +101,9 @@ def diff(
         _diff_hosts(paths, readings, sessions, allocator, json=json, markdown=markdown)
         return
     states = []
-    for place, (path, reading, found) in enumerate(zip(paths, readings, sessions, strict=True)):
+    for place, (path, reading, result) in enumerate(zip(paths, readings, sessions, strict=True)):
         which = "after" if place else "before"
-        file = only_file(found, f"choose one with --host-{which}")
+        file = only_file(result, f"choose one with --host-{which}")
         with reading.open_file(file, path) as profile:
             allocator = recorded_name(profile, allocator)
             # An allocator that is named asks about memory alone.
@@ -142,20 +142,20 @@ def _diff_hosts(
                 if (own := timing.host_steps_of(profile)) is not None:
                     steps.append((file.host, own))
         both.append(compare.HostStates(states, compare.straggler_of(steps)))
-    found = compare.compare_hosts(*both, allocator=allocator)
-    if not found.hosts:
+    result = compare.compare_hosts(*both, allocator=allocator)
+    if not result.hosts:
         before, after = (listing(list(one.states)) for one in both)
         raise UsageError(
             f"the sessions have no host in common: choose with --host-before ({before}) and "
             f"--host-after ({after}), or record with the same worker_name= in each run (PyTorch)"
         )
     if json:
-        print_json(found.as_json())
+        print_json(result.as_json())
     elif markdown:
-        for host, one in found.hosts.items():
+        for host, one in result.hosts.items():
             print(f"## {one_line(host)}\n\n{render.comparison_markdown(one)}", end="")
     else:
-        terminal.print_hosts_diff(found)
+        terminal.print_hosts_diff(result)
 
 
 def _in_folder(path: str) -> list[str]:

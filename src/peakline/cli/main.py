@@ -99,8 +99,8 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in VERBS:
             return None
-        found: click.Command = vars(import_module(f"peakline.cli.{cmd_name}"))[cmd_name]
-        return found
+        result: click.Command = vars(import_module(f"peakline.cli.{cmd_name}"))[cmd_name]
+        return result
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As Click; an option of a verb stands behind it."""

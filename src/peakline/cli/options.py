@@ -112,14 +112,16 @@ class Reading:
         def note_only(file: Readable) -> None:
             say(f"{path}: no session here; its only readable file is taken: {file}")
 
-        found = repository.resolve_hosts(path, self.session, self.host, newest=note, only=note_only)
-        if found == path and repository.dumped_in(path) and (logs := repository.logs_in(path)):
+        result = repository.resolve_hosts(
+            path, self.session, self.host, newest=note, only=note_only
+        )
+        if result == path and repository.dumped_in(path) and (logs := repository.logs_in(path)):
             more = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
             say(
                 f"{path}: only the dumped programs are read; a log beside them{more} with its "
                 f"buffers: peakline memory {shlex.quote(logs[0])} --programs {shlex.quote(path)}"
             )
-        return found
+        return result
 
     def file(self, path: str, *, choose: str = "choose one with --host") -> str:
         """The one file that ``path`` means; of several hosts a UsageError names them and says how
@@ -172,11 +174,11 @@ def reading_options(*others: Callable[[_Verb], _Verb]) -> Callable[[_Verb], _Ver
             said = {name: given.pop(name) for name in names}
             verb(reading=Reading(**said), **given)
 
-        found: Any = read
+        result: Any = read
         before: list[Any] = [session_option, host_option, *others, strict_option]
         for option in (max_unpacked_option, *reversed(before)):
-            found = option(found)
-        return cast("_Verb", found)
+            result = option(result)
+        return cast("_Verb", result)
 
     return decorated
 
@@ -201,9 +203,9 @@ def answer_hosts(
     unless ``strict`` or none can: then it is raised. ``with_straggler`` says of several hosts in
     the end which one the others wait for.
     """
-    found = reading.find(path)
-    if isinstance(found, str):
-        with reading.open_file(found, path) as profile:
+    result = reading.find(path)
+    if isinstance(result, str):
+        with reading.open_file(result, path) as profile:
             one = document_of(profile)
             concerning = [w for w in profile.warnings if w.kind not in besides]
         if one is not None:
@@ -215,7 +217,7 @@ def answer_hosts(
     failures: list[PeaklineError] = []
     steps: list[tuple[str, HostSteps]] = []
     shown = 0
-    for file in found.hosts():
+    for file in result.hosts():
         try:
             with reading.open_file(file.path, path) as profile:
                 if not json:

@@ -56,9 +56,9 @@ def _rows(repository: Repository) -> tuple[list[dict[str, Any]], list[str]]:
     from peakline.engine import Engine
 
     engine = Engine()
-    found = repository.survey(nested=True)
+    result = repository.survey(nested=True)
     rows: list[dict[str, Any]] = []
-    for session in found.sessions:
+    for session in result.sessions:
         try:
             files = session.hosts()
             tools = engine.tools(session)
@@ -72,4 +72,4 @@ def _rows(repository: Repository) -> tuple[list[dict[str, Any]], list[str]]:
                 **extent_of(files).as_json(),
             }
         )
-    return rows, [str(problem) for problem in found.problems]
+    return rows, [str(problem) for problem in result.problems]

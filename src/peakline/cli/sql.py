@@ -123,12 +123,12 @@ def _views(names: Iterable[str] | None) -> pa.Table:
     """The views of those names, None for all: a row each, what it answers and its tables."""
     import pyarrow as pa
 
-    found = [view(name) for name in sorted(view_names() if names is None else names)]
+    result = [view(name) for name in sorted(view_names() if names is None else names)]
     return pa.table(
         {
-            "view": pa.array([each.name for each in found], pa.string()),
-            "tables": pa.array([", ".join(sorted(each.needs)) for each in found], pa.string()),
-            "answers": pa.array([each.doc for each in found], pa.string()),
+            "view": pa.array([each.name for each in result], pa.string()),
+            "tables": pa.array([", ".join(sorted(each.needs)) for each in result], pa.string()),
+            "answers": pa.array([each.doc for each in result], pa.string()),
         }
     )
 

@@ -106,17 +106,17 @@ def tool(
     # A name that no profile decides about: usage, as all others of that kind.
     check_choice(name, tool_names(), "no tool")
     parameters = _parameters(parameter)
-    found = reading.find(path)
-    if isinstance(found, Session) and find_tool(name).combine is not None:
+    result = reading.find(path)
+    if isinstance(result, Session) and find_tool(name).combine is not None:
         joined = answer_of_hosts(
-            found, name, parameters, format, reading,
+            result, name, parameters, format, reading,
             executor=executor, workers=workers, scheduler=scheduler,
         )  # fmt: skip
-        _deliver(joined.content, output, force=force, sources=[f.path for f in found.hosts()])
+        _deliver(joined.content, output, force=force, sources=[f.path for f in result.hosts()])
         print_warnings(joined.warnings)
         print_left_out(joined.notes)
         return
-    file = only_file(found, "choose one with --host")
+    file = only_file(result, "choose one with --host")
     with reading.open_file(file, path) as profile:
         content = run_tool(profile, name, parameters, format).content
         warnings, source = profile.warnings, profile.path
@@ -135,11 +135,11 @@ def _list(path: str | None, reading: Reading, output: str | None, *, force: bool
             show([Labelled(rows)])
             return
         lines, sources = ["  ".join(row) for row in rows], []
-    elif isinstance(found := reading.find(path), Session):
-        lines = Engine(max_unpacked_bytes=reading.max_unpacked).tools(found)
-        sources = [file.path for file in found.hosts()]
+    elif isinstance(result := reading.find(path), Session):
+        lines = Engine(max_unpacked_bytes=reading.max_unpacked).tools(result)
+        sources = [file.path for file in result.hosts()]
     else:
-        with reading.open_file(found, path) as profile:
+        with reading.open_file(result, path) as profile:
             lines = available_tools(profile)
             warnings, sources = profile.warnings, [profile.path]
     text = "".join(f"{line}\n" for line in lines)

@@ -120,10 +120,10 @@ def near_paths(path: str) -> list[str]:
     # What is of that very name, such as a link that points nowhere, was not meant.
     try:
         with os.scandir(folder or ".") as entries:
-            found = {entry.name for entry in islice(entries, _MOST_ENTRIES)}
+            result = {entry.name for entry in islice(entries, _MOST_ENTRIES)}
     except (OSError, ValueError):
         return []
-    return [str(Path(folder, one)) for one in near(name, sorted(found - {name}))]
+    return [str(Path(folder, one)) for one in near(name, sorted(result - {name}))]
 
 
 def _arguments(command: click.Command, ctx: click.Context) -> Iterator[str]:

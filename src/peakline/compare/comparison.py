@@ -69,7 +69,7 @@ class HostsComparison:
     def as_json(self) -> dict[str, object]:
         """What ``peakline diff --json`` prints of sessions of several hosts."""
         return {
-            "hosts": [{"host": host, **found.as_json()} for host, found in self.hosts.items()],
+            "hosts": [{"host": host, **result.as_json()} for host, result in self.hosts.items()],
             "only_before": list(self.only_before),
             "only_after": list(self.only_after),
             "findings": {
@@ -107,26 +107,26 @@ _NAMES = (
 )  # fmt: skip
 
 
-def changes_of(found: Comparison) -> list[dict[str, Any]]:
+def changes_of(result: Comparison) -> list[dict[str, Any]]:
     """A row for each kind of buffers that changed at a peak (bytes), part of the mean step and op
     (ps); all have the same keys.
     """
-    return [dict(zip(_NAMES, row, strict=True)) for row in _rows(found)]
+    return [dict(zip(_NAMES, row, strict=True)) for row in _rows(result)]
 
 
-def _rows(found: Comparison) -> Iterator[tuple[Any, ...]]:
-    for diff in found.memory.allocators:
+def _rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
+    for diff in result.memory.allocators:
         for group in diff.groups:
             kind = group.kind
             sizes = group.before_bytes, group.after_bytes, group.delta_bytes
             form = kind.op, kind.data_type, kind.shape
             yield "peak", diff.allocator, *form, group.change, *sizes, "bytes"
-    if found.time is None:
+    if result.time is None:
         return
-    for part in found.time.parts:
+    for part in result.time.parts:
         times = part.before_ps, part.after_ps, part.delta_ps
         yield "part", "", part.words, "", "", "", *times, "ps"
-    for op in found.time.ops:
+    for op in result.time.ops:
         times = op.before_ps, op.after_ps, op.delta_ps
         yield "op", op.side, op.op, "", "", op.change, *times, "ps"
 

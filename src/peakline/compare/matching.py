@@ -88,12 +88,12 @@ def match_allocators(before: Sequence[str], after: Sequence[str]) -> tuple[Alloc
 
 def keyed(items: Iterable[_T], key: Callable[[_T], Hashable]) -> dict[Hashable, list[_T]]:
     """The items by key, without those that have none."""
-    found: dict[Hashable, list[_T]] = {}
+    result: dict[Hashable, list[_T]] = {}
     for item in items:
         value = key(item)
         if value is not None:
-            found.setdefault(value, []).append(item)
-    return found
+            result.setdefault(value, []).append(item)
+    return result
 
 
 def _alone(old: dict[Hashable, list[_T]], new: dict[Hashable, list[_T]]) -> list[tuple[_T, _T]]:
@@ -163,9 +163,9 @@ def _place(pair: KindPair) -> tuple[Kind, ...]:
     return (one, other) if one <= other else (other, one)
 
 
-def _take(old: set[Kind], new: set[Kind], found: Iterable[tuple[Kind, Kind]]) -> list[KindPair]:
-    """The pairs ``found``, whose kinds leave ``old`` and ``new``."""
-    pairs = [KindPair(one, other) for one, other in found]
+def _take(old: set[Kind], new: set[Kind], result: Iterable[tuple[Kind, Kind]]) -> list[KindPair]:
+    """The pairs ``result``, whose kinds leave ``old`` and ``new``."""
+    pairs = [KindPair(one, other) for one, other in result]
     old.difference_update(pair.before for pair in pairs if pair.before is not None)
     new.difference_update(pair.after for pair in pairs if pair.after is not None)
     return pairs
@@ -190,7 +190,7 @@ def _nearest(
     old: dict[Hashable, list[Kind]], new: dict[Hashable, list[Kind]]
 ) -> list[tuple[Kind, Kind]]:
     """Kinds of equal keys, the least different first, each in one pair."""
-    found: list[tuple[Kind, Kind]] = []
+    result: list[tuple[Kind, Kind]] = []
     for key, ours in old.items():
         near: list[tuple[tuple[int, ...], Kind, Kind, Kind, Kind]] = []
         sized = (
@@ -206,8 +206,8 @@ def _nearest(
         for *_, one, other in sorted(near):
             if one not in taken and other not in taken:
                 taken |= {one, other}
-                found.append((one, other))
-    return found
+                result.append((one, other))
+    return result
 
 
 def _distance(

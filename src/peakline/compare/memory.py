@@ -138,18 +138,18 @@ class MemoryDiff(Brief):
         def names(one: AllocatorDiff) -> set[str]:
             return {state.allocator for state in (one.before, one.after) if state is not None}
 
-        kept = [one for one in self.allocators if allocator in names(one)]
-        if not kept:
+        chosen = [one for one in self.allocators if allocator in names(one)]
+        if not chosen:
             known = sorted(set().union(*map(names, self.allocators)))
             listed = there_is(allocator, known)
             raise NotFoundError(f"no allocator {allocator!r} in either profile{listed}")
-        wanted = set().union(*map(names, kept))
+        wanted = set().union(*map(names, chosen))
 
         def mine(findings: Iterable[Finding]) -> tuple[Finding, ...]:
             return tuple(one for one in findings if one.evidence.get("allocator") in wanted)
 
         return MemoryDiff(
-            tuple(kept),
+            tuple(chosen),
             mine(self.new_findings),
             mine(self.gone_findings),
             mine(self.worse_findings),
@@ -177,7 +177,7 @@ def compare(before: MemoryAnswer | MemoryState, after: MemoryAnswer | MemoryStat
     pairs = match_allocators(
         [one.allocator for one in old.allocators], [one.allocator for one in new.allocators]
     )
-    found = [
+    result = [
         _allocator(
             None if pair.before is None else old.allocators[pair.before],
             None if pair.after is None else new.allocators[pair.after],
@@ -196,7 +196,7 @@ def compare(before: MemoryAnswer | MemoryState, after: MemoryAnswer | MemoryStat
         return kind, names.get(allocator, allocator), op
 
     return MemoryDiff(
-        tuple(found),
+        tuple(result),
         without(new.findings, map(renamed, old.findings), _key),
         without(old.findings, map(_key, new.findings), renamed),
         worse(old.findings, new.findings, renamed, _key),

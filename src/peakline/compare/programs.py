@@ -106,11 +106,11 @@ def with_programs(state: MemoryState, profile: Profile, *, ran: bool = False) ->
 
     Raises InputError when the profile cannot be read.
     """
-    found = [one for one in _answers(profile) if not ran or one.run_count]
+    result = [one for one in _answers(profile) if not ran or one.run_count]
     why = f"no compiled programs in this profile; {to_record_programs(profile)}"
-    if found or ran:
-        why = "" if found else "no compiled program ran"
-    return replace(state, programs=tuple(map(_state, found)), no_programs=why)
+    if result or ran:
+        why = "" if result else "no compiled program ran"
+    return replace(state, programs=tuple(map(_state, result)), no_programs=why)
 
 
 def _answers(profile: Profile) -> list[ProgramAnswer]:
@@ -126,8 +126,8 @@ def _without_occurrence(instruction: str) -> str:
 
 
 def _without_numbers(name: str) -> str:
-    found = _NUMBERS.match(name[::-1])
-    return name if found is None else name[: -found.end()]
+    result = _NUMBERS.match(name[::-1])
+    return name if result is None else name[: -result.end()]
 
 
 def value_kind(op_name: str, instruction: str, source: str, kind: str, shape: str) -> Kind:
@@ -145,8 +145,8 @@ def compare_programs(
     before: Sequence[ProgramState], after: Sequence[ProgramState]
 ) -> tuple[ProgramDiff, ...]:
     """What changed from ``before`` to ``after``, program by program, those that need most first."""
-    found = [_diff(*pair) for pair in match_programs(before, after)]
-    return tuple(sorted(found, key=lambda one: (-one.peak_bytes, one.label)))
+    result = [_diff(*pair) for pair in match_programs(before, after)]
+    return tuple(sorted(result, key=lambda one: (-one.peak_bytes, one.label)))
 
 
 def match_programs(
@@ -156,15 +156,15 @@ def match_programs(
     old, new = _in_order(before), _in_order(after)
     pairs: list[tuple[ProgramState | None, ProgramState | None]] = []
     for is_alone, key in ((False, _figures), (False, _name), (True, _unnumbered)):
-        found: list[tuple[ProgramState, ProgramState]] = []
+        result: list[tuple[ProgramState, ProgramState]] = []
         theirs = keyed(new, key)
         for value, mine in keyed(old, key).items():
             same = theirs.get(value, [])
             if not is_alone or len(mine) == len(same) == 1:
-                found += zip(mine, same, strict=False)
-        pairs += found
-        old = _without(old, (one for one, _ in found))
-        new = _without(new, (other for _, other in found))
+                result += zip(mine, same, strict=False)
+        pairs += result
+        old = _without(old, (one for one, _ in result))
+        new = _without(new, (other for _, other in result))
     return [*pairs, *((one, None) for one in old), *((None, one) for one in new)]
 
 

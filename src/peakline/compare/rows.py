@@ -144,7 +144,7 @@ def group_rows(
     old = {} if before is None else {group.kind: group for group in before.groups}
     new = {} if after is None else {group.kind: group for group in after.groups}
     all_told = all(state is None or state.kinds is not None for state in (before, after))
-    found = []
+    result = []
     for one, other in pairs:
         kind = one if other is None else other
         if kind is None:
@@ -162,8 +162,8 @@ def group_rows(
             _purpose(after, other) or _purpose(before, one) or NO_PURPOSE,
         )
         if (was or now) and (row.delta_bytes or row.was or row.before_count != row.after_count):
-            found.append(row)
-    return tuple(sorted(found, key=lambda row: (-abs(row.delta_bytes), row.kind)))
+            result.append(row)
+    return tuple(sorted(result, key=lambda row: (-abs(row.delta_bytes), row.kind)))
 
 
 def _purpose(state: AllocatorState | None, kind: Kind | None) -> Purpose | None:
@@ -200,7 +200,7 @@ def rate_rows(
     """The kinds of ``pairs`` whose bytes per step changed, those that changed most first."""
     old = {rate.kind: rate for rate in before}
     new = {rate.kind: rate for rate in after}
-    found = []
+    result = []
     for one, other in pairs:
         kind = one if other is None else other
         if kind is not None:
@@ -210,8 +210,8 @@ def rate_rows(
                 None if one is None else old.get(one),
                 None if other is None else new.get(other),
             )
-            found += [row] if row.delta_bytes else []
-    return tuple(sorted(found, key=lambda row: (-abs(row.delta_bytes), row.kind)))
+            result += [row] if row.delta_bytes else []
+    return tuple(sorted(result, key=lambda row: (-abs(row.delta_bytes), row.kind)))
 
 
 _PIECES = 0.1
@@ -229,7 +229,7 @@ def notes_on(
 
 def resized(groups: Iterable[GroupDiff]) -> list[str]:
     """Dimensions that changed in the same way in several groups, such as a doubled batch."""
-    found: dict[tuple[int, int], list[GroupDiff]] = {}
+    result: dict[tuple[int, int], list[GroupDiff]] = {}
     for group in groups:
         if group.was is None:
             continue
@@ -237,26 +237,26 @@ def resized(groups: Iterable[GroupDiff]) -> list[str]:
         if len(old) == len(new):
             steps = {(one, other) for one, other in zip(old, new, strict=True) if one != other}
             if len(steps) == 1:
-                found.setdefault(steps.pop(), []).append(group)
-    told = [
+                result.setdefault(steps.pop(), []).append(group)
+    answer = [
         (sum(group.delta_bytes for group in members), step, len(members))
-        for step, members in found.items()
+        for step, members in result.items()
         if len(members) >= _LIKE
     ]
     return [
         f"a dimension of {old} became {new} in {count} groups of buffers: {signed_size(delta)}"
-        for delta, (old, new), count in sorted(told, key=lambda one: (-abs(one[0]), one[1]))
+        for delta, (old, new), count in sorted(answer, key=lambda one: (-abs(one[0]), one[1]))
     ]
 
 
 def _pieces(groups: Sequence[GroupDiff]) -> list[str]:
     pieces = sum(group.delta_bytes for group in groups if group.change == PIECES)
     whole = sum(group.delta_bytes for group in groups)
-    told = (
+    result = (
         f"{signed_size(pieces)} is the same buffers in pieces of another size: what an allocator "
         "hands out depends on what it has at hand"
     )
-    return [told] if pieces and abs(pieces) >= _PIECES * abs(whole) else []
+    return [result] if pieces and abs(pieces) >= _PIECES * abs(whole) else []
 
 
 def _measures(before: AllocatorState, after: AllocatorState) -> list[str]:

@@ -236,18 +236,18 @@ def groups_of(rows: Iterable[tuple[Kind, int, int]]) -> tuple[Group, ...]:
 
 def rates_of(rows: Iterable[tuple[Kind, float, float]]) -> tuple[Rate, ...]:
     """Rows of kind, bytes and count per step, largest first; equal kinds are added up."""
-    found = (Rate(*row) for row in _added_up(rows))
-    return tuple(sorted(found, key=lambda rate: (-rate.bytes_per_step, rate.kind)))
+    result = (Rate(*row) for row in _added_up(rows))
+    return tuple(sorted(result, key=lambda rate: (-rate.bytes_per_step, rate.kind)))
 
 
 def purposes_of(rows: Iterable[tuple[Kind, Purpose]]) -> dict[Kind, Purpose]:
     """What all rows of a kind agree about; nothing where nothing is known."""
-    found: dict[Kind, Purpose] = {}
+    result: dict[Kind, Purpose] = {}
     for kind, one in rows:
-        known = found.get(kind, one)
+        known = result.get(kind, one)
         same = (a if a == b else "" for a, b in zip(known, one, strict=True))
-        found[kind] = Purpose(*same)
-    return found if any(map(any, found.values())) else {}
+        result[kind] = Purpose(*same)
+    return result if any(map(any, result.values())) else {}
 
 
 def _added_up(rows: Iterable[tuple[Kind, _N, _N]]) -> Iterator[tuple[Kind, _N, _N]]:

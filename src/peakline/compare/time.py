@@ -131,28 +131,28 @@ def self_times(profile: Profile, steps: int, begin_ps: int, end_ps: int) -> Self
     start = trace_of(profile).start
     if not start.size:
         return SelfTimes({side: {} for side in SIDES}, 0)
-    found = {}
+    result = {}
     for side, runs in zip(
         SIDES, (timing.framework_executions(profile), timing.host_executions(profile)), strict=True
     ):
         at = start[runs.event]
         inside = np.flatnonzero((at >= begin_ps) & (at < end_ps)) if steps else slice(None)
-        found[side] = _by_name(runs, inside)
-    return SelfTimes(found, steps)
+        result[side] = _by_name(runs, inside)
+    return SelfTimes(result, steps)
 
 
 def _by_name(runs: Executions, inside: np.ndarray | slice) -> dict[str, OpOwn]:
     op, count = runs.op[inside], len(runs.keys)
     own = summed(op, runs.own_ps[inside], count).tolist()
     often = np.bincount(op, minlength=count).tolist()
-    found: dict[str, OpOwn] = {}
+    result: dict[str, OpOwn] = {}
     for key, own_ps, ran in zip(runs.keys, own, often, strict=True):
         if ran and key.name != IDLE:
-            known = found.get(key.name, OpOwn(key.name, key.op_type, 0, 0))
-            found[key.name] = OpOwn(
+            known = result.get(key.name, OpOwn(key.name, key.op_type, 0, 0))
+            result[key.name] = OpOwn(
                 key.name, known.op_type, known.own_ps + own_ps, known.runs + ran
             )
-    return found
+    return result
 
 
 def op_changes(before: SelfTimes, after: SelfTimes) -> tuple[OpChange, ...]:
@@ -162,13 +162,13 @@ def op_changes(before: SelfTimes, after: SelfTimes) -> tuple[OpChange, ...]:
     """
     by_step = bool(before.steps and after.steps)
     each = (before.steps, after.steps) if by_step else (1, 1)
-    found = []
+    result = []
     for side in SIDES:
         least = MATTERS * max(before.total(side) / each[0], after.total(side) / each[1])
         pairs = _pairs(before.sides[side], after.sides[side])
         changes = (_change(side, ours, theirs, each) for ours, theirs in pairs)
-        found += [one for one in changes if abs(one.delta_ps) >= max(least, 1)]
-    return tuple(sorted(found, key=lambda one: (-abs(one.delta_ps), one.side, one.op)))
+        result += [one for one in changes if abs(one.delta_ps) >= max(least, 1)]
+    return tuple(sorted(result, key=lambda one: (-abs(one.delta_ps), one.side, one.op)))
 
 
 def _stem(op: str) -> str:
@@ -194,8 +194,8 @@ def _pairs(
 
 def _change(side: str, before: list[OpOwn], after: list[OpOwn], each: tuple[int, int]) -> OpChange:
     one, other = before[0] if before else None, after[0] if after else None
-    told = other or one
-    if told is None:
+    result = other or one
+    if result is None:
         raise ValueError("a pair of nothing")
     is_several = len(before) > 1 or len(after) > 1
     change, was = TIME, ""
@@ -207,8 +207,8 @@ def _change(side: str, before: list[OpOwn], after: list[OpOwn], each: tuple[int,
         change, was = RENAMED, one.op
     return OpChange(
         side,
-        _stem(told.op) if is_several else told.op,
-        told.op_type,
+        _stem(result.op) if is_several else result.op,
+        result.op_type,
         was,
         change,
         round(sum(op.own_ps for op in before) / each[0]),
@@ -399,11 +399,13 @@ def compare_time(before: TimeState, after: TimeState) -> TimeDiff | None:
     chance = _chance(before.walls, after.walls)
     parts: tuple[PartChange, ...] = ()
     if before.steps and after.steps:
-        told = (
+        result = (
             PartChange(name, words, before.parts.get(name, 0), after.parts.get(name, 0))
             for name, words in PARTS.items()
         )
-        parts = tuple(sorted((one for one in told if one.delta_ps), key=lambda p: -abs(p.delta_ps)))
+        parts = tuple(
+            sorted((one for one in result if one.delta_ps), key=lambda p: -abs(p.delta_ps))
+        )
     ops = () if before.is_empty or after.is_empty else op_changes(before.ops, after.ops)
     return TimeDiff(
         before,

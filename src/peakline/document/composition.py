@@ -88,12 +88,12 @@ def _scopes(rows: Sequence[LiveRow], total: int) -> Iterator[tuple[str, _Scope]]
             here = here.inner.setdefault(name, _Scope())
             here.bytes += row.bytes
             here.count += row.count
-    found = 0
+    result = 0
     stack = [("", root)]
-    while stack and found < _SCOPES:
+    while stack and result < _SCOPES:
         path, here = stack.pop()
         if path and not _is_only_a_shell(here):
-            found += 1
+            result += 1
             yield path, here
         inner = sorted(here.inner.items(), key=lambda one: one[1].bytes)
         stack += [

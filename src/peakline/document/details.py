@@ -246,15 +246,15 @@ def largest_buffers(history: History, number: int) -> Detail | None:
     return Detail("", "largest_buffers", title, Table(caption, columns, cells))
 
 
-def growth(found: AllocatorGrowth, labels: Mapping[int, str], *, is_finding: bool) -> Detail:
+def growth(result: AllocatorGrowth, labels: Mapping[int, str], *, is_finding: bool) -> Detail:
     """What the steps leave: a sentence for a steady job, else the figure and what grew."""
-    marks, total = found.marks, found.total
+    marks, total = result.marks, result.total
     steps = f"{len(marks):,} steps"
     words = (
         f"At the end of the first of {steps} {size_text(int(total[0]))} are in use, at the end "
         f"of the last {size_text(int(total[-1]))}. Steps are {cut_middle(marks.detail, _LONGEST)}."
     )
-    grown = [one for one in found.groups if one.pattern.kind not in {STEADY, WARM_UP}]
+    grown = [one for one in result.groups if one.pattern.kind not in {STEADY, WARM_UP}]
     if not is_finding:
         small = ""
         if grown:
@@ -282,7 +282,7 @@ def growth(found: AllocatorGrowth, labels: Mapping[int, str], *, is_finding: boo
 
 
 def fragmentation(
-    found: Fragmentation | None, peak: AllocatorPeak, *, moment: bool, is_finding: bool
+    result: Fragmentation | None, peak: AllocatorPeak, *, moment: bool, is_finding: bool
 ) -> Detail | None:
     """Free memory in pieces: a sentence where it did no harm, else the figure and the pieces."""
     said = []
@@ -292,46 +292,46 @@ def fragmentation(
             f"{peak.fragmentation_at_peak:.1%}: that share of its pool's free memory is "
             "outside the largest free piece."
         )
-    if found is None or moment:
+    if result is None or moment:
         return Detail(said[0]) if said else None
-    if found.worst is None:
+    if result.worst is None:
         said.append(
             "No large allocation had to take new memory while enough was free in pieces: "
             "fragmentation cost nothing that the addresses show."
         )
     else:
-        worst = found.worst
-        many = f"{counted(len(found.forced), 'large allocation')} took new memory although enough"
+        worst = result.worst
+        many = f"{counted(len(result.forced), 'large allocation')} took new memory although enough"
         said.append(
             f"{many} was free, in pieces that were all too small; that cost "
-            f"{size_text(found.recoverable_bytes)} at most. The costliest requested "
+            f"{size_text(result.recoverable_bytes)} at most. The costliest requested "
             f"{size_text(worst.bytes)} at {time_text(worst.time_ps)}, when "
             f"{size_text(worst.free)} were free, the largest piece {size_text(worst.largest)}."
         )
     words = " ".join(said)
-    if not is_finding or found.worst is None:
+    if not is_finding or result.worst is None:
         return Detail(words)
     columns = columns_of(pieces_of_at_least="bytes", how_many="count", together="bytes")
-    cells = [(one.from_bytes, one.count, one.bytes) for one in found.at_worst]
-    caption = f"Free pieces at {time_text(found.worst.time_ps)}, just before that allocation"
+    cells = [(one.from_bytes, one.count, one.bytes) for one in result.at_worst]
+    caption = f"Free pieces at {time_text(result.worst.time_ps)}, just before that allocation"
     table = Table(caption, columns, cells)
     return Detail(words, "fragmentation", "Free memory, and its largest piece", table)
 
 
-def churn(found: AllocatorChurn, labels: Mapping[int, str], *, is_finding: bool) -> Detail | None:
+def churn(result: AllocatorChurn, labels: Mapping[int, str], *, is_finding: bool) -> Detail | None:
     """What is allocated and freed within a step: a sentence, and a table where it is a finding."""
-    if not found.allocations:
+    if not result.allocations:
         return None
     words = (
-        f"{counted(found.allocations, 'allocation')} of {size_text(found.bytes)} in all; "
-        f"{found.short / found.allocations:.1%} are freed within 64 records."
+        f"{counted(result.allocations, 'allocation')} of {size_text(result.bytes)} in all; "
+        f"{result.short / result.allocations:.1%} are freed within 64 records."
     )
-    per_step, turnover = found.bytes_per_step, found.turnover
-    if found.steps and per_step is not None and turnover is not None:
+    per_step, turnover = result.bytes_per_step, result.turnover
+    if result.steps and per_step is not None and turnover is not None:
         words = (
-            f"A step makes {found.allocations / found.steps:,.1f} buffers on average, of "
+            f"A step makes {result.allocations / result.steps:,.1f} buffers on average, of "
             f"{size_text(per_step)} together: {turnover:,.1f} times the peak; "
-            f"{found.same_step / found.allocations:.1%} of the buffers are freed in the step "
+            f"{result.same_step / result.allocations:.1%} of the buffers are freed in the step "
             "that made them."
         )
     if not is_finding:
@@ -339,7 +339,7 @@ def churn(found: AllocatorChurn, labels: Mapping[int, str], *, is_finding: bool)
     rows = [
         one.signature.as_row()
         | {"allocations": one.allocations, "bytes": one.bytes, "most_live": one.most_live}
-        for one in found.signatures[: limits.GROWN.report]
+        for one in result.signatures[: limits.GROWN.report]
     ]
     caption = "What is allocated most, in bytes over the whole profile"
     table = rows_table(caption, rows, labels, {})
@@ -350,14 +350,14 @@ def sentences(details: MemoryDetails, peak: AllocatorPeak, *, moment: bool) -> d
     """What is said of each analysis of an allocator, and of each of its savings, by the names that
     they have in JSON: ``savings``, ``growth``, ``fragmentation``, ``churn``.
     """
-    found = {
+    result = {
         "growth": None if details.growth is None else growth(details.growth, {}, is_finding=True),
         "fragmentation": fragmentation(
             details.fragmentation, peak, moment=moment, is_finding=False
         ),
         "churn": churn(details.churn, {}, is_finding=False),
     }
-    said = {name: [one.words] if one is not None else [] for name, one in found.items()}
+    said = {name: [one.words] if one is not None else [] for name, one in result.items()}
     return {"savings": [saving_sentence(one) for one in details.savings], **said}
 
 

@@ -70,10 +70,10 @@ def facts_text(facts: ProfileFacts) -> str:
     return f"{facts.path} ({facts.format}{host}{length})"
 
 
-def findings_of(found: Comparison, which: str) -> list[Finding]:
+def findings_of(result: Comparison, which: str) -> list[Finding]:
     """The findings that are ``new``, ``worse`` or ``gone``, of memory, then of time."""
-    of_time = [] if found.time is None else getattr(found.time, f"{which}_findings")
-    return [*getattr(found.memory, f"{which}_findings"), *of_time]
+    of_time = [] if result.time is None else getattr(result.time, f"{which}_findings")
+    return [*getattr(result.memory, f"{which}_findings"), *of_time]
 
 
 def diff_document(comparison: Comparison) -> dict[str, object]:
@@ -135,11 +135,11 @@ def _time_sentence(diff: TimeDiff) -> list[str]:
     return [f"The median step is {'slower' if delta > 0 else 'quicker'}: {moved}{why}."]
 
 
-def memory_parts(found: Comparison) -> tuple[list[Part], str]:
+def memory_parts(result: Comparison) -> tuple[list[Part], str]:
     """What changed in each allocator; of very many in the first that changed, and how many more
     there are.
     """
-    shown: Sequence[AllocatorDiff] = found.memory.allocators
+    shown: Sequence[AllocatorDiff] = result.memory.allocators
     if (count := len(shown)) > _ALLOCATORS:
         shown = [one for one in shown if not one.is_empty][:_ALLOCATORS]
     more = count - len(shown)

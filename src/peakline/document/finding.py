@@ -138,11 +138,11 @@ def time_tables(finding: Finding) -> list[Table]:
     cells = [
         ["" if row[name] is None else _value(name, row[name], {}) for name in names] for row in rows
     ]
-    found, places = [Table("", columns, cells)], list(range(len(names)))
+    result, places = [Table("", columns, cells)], list(range(len(names)))
     for name in [*last[:0:-1], *numbers[:1:-1]]:
         places.remove(names.index(name))
-        found.append(found[0].only(places))
-    return found
+        result.append(result[0].only(places))
+    return result
 
 
 def _heading(name: str, beside: Mapping[str, object], declared: Mapping[str, Declared]) -> str:
@@ -154,19 +154,19 @@ def _heading(name: str, beside: Mapping[str, object], declared: Mapping[str, Dec
     return PARTS[name] if is_part else heading_of(name, declared)
 
 
-def pieces_text(found: Fragmentation) -> list[str]:
+def pieces_text(result: Fragmentation) -> list[str]:
     """How the pool lay in pieces: a line about what it cost, and one about the free pieces."""
     sizes = [
         f"{hole.count:,} of {size_text(hole.from_bytes)} to {size_text(2 * hole.from_bytes)}"
-        for hole in found.at_worst[:4]
+        for hole in result.at_worst[:4]
     ]
-    rest = sum(hole.count for hole in found.at_worst[4:])
+    rest = sum(hole.count for hole in result.at_worst[4:])
     sizes += [f"{rest:,} smaller"] if rest else []
-    when = "" if found.worst is None else f" at {time_text(found.worst.time_ps)}"
+    when = "" if result.worst is None else f" at {time_text(result.worst.time_ps)}"
     cost = (
-        f"Buffers of the profile lay on {size_text(found.touched_bytes)}, though they took at "
-        f"most {size_text(found.peak_bytes)} at a time; {size_text(found.recoverable_bytes)} of "
-        f"that only because of the pieces, in {counted(len(found.forced), 'allocation')}."
+        f"Buffers of the profile lay on {size_text(result.touched_bytes)}, though they took at "
+        f"most {size_text(result.peak_bytes)} at a time; {size_text(result.recoverable_bytes)} of "
+        f"that only because of the pieces, in {counted(len(result.forced), 'allocation')}."
     )
     return [cost, f"The free pieces{when}: {', '.join(sizes)}."]
 

@@ -249,10 +249,10 @@ def pins_table(fit: Fit) -> Table:
 
 def batch_facts(fit: Fit) -> list[Fact]:
     """Another batch size, which is an estimate."""
-    found = []
+    result = []
     for one in fit.batches:
         if not one.wanted:
-            found.append(Fact(f"batch of {one.recorded}", "no batch size fits"))
+            result.append(Fact(f"batch of {one.recorded}", "no batch size fits"))
             continue
         safe = "no limit found" if one.safe_from_bytes is None else mib_text(one.safe_from_bytes)
         text = f"runs from {safe}"
@@ -263,8 +263,8 @@ def batch_facts(fit: Fit) -> list[Fact]:
             f" (an estimate: {size_text(one.scaled_bytes)} of the peak scale with the recorded "
             f"batch of {one.recorded})"
         )
-        found.append(Fact(f"batch of {one.wanted}", text, "", note))
-    return found
+        result.append(Fact(f"batch of {one.wanted}", text, "", note))
+    return result
 
 
 def no_fit_facts(failed: Sequence[NoFit]) -> list[Fact]:

@@ -89,10 +89,10 @@ def rows_headline(tables: Mapping[str, Table], what: str, by: str = "self time")
 
 
 def diff_headline(
-    found: Comparison, memory: Sequence[Part], programs: Sequence[Part], time: Part | None
+    result: Comparison, memory: Sequence[Part], programs: Sequence[Part], time: Part | None
 ) -> str:
     """How the peaks and the step time changed."""
-    if found.is_empty:
+    if result.is_empty:
         return "nothing changed"
     several = len(memory) > 1
     said = [
@@ -101,7 +101,7 @@ def diff_headline(
         for change in part.changes[:1]
     ]
     steps = [one for one in (time.changes if time is not None else ()) if one.label == "step time"]
-    noise = found.time is not None and found.time.is_chance
+    noise = result.time is not None and result.time.is_chance
     said += [
         "step time within the noise"
         if noise and one.change != "as before"

@@ -84,8 +84,8 @@ def live_rows(buffers: Iterable[PeakBuffer], labels: Mapping[int, str]) -> list[
 
 
 def _op(op: str) -> str:
-    found = _NODE.match(op)
-    return found[1] if found else op or "(no op)"
+    result = _NODE.match(op)
+    return result[1] if result else op or "(no op)"
 
 
 def _described(buffer: PeakBuffer) -> tuple[str, str, str, str]:
@@ -100,9 +100,9 @@ def _by_class(rows: list[LiveRow]) -> list[LiveRow]:
     groups: dict[tuple[object, ...], list[LiveRow]] = {}
     for row in rows:
         category, module, *others = row.described
-        found = _INSTANCE.fullmatch(module)
+        result = _INSTANCE.fullmatch(module)
         # A row without a number is alike to no other.
-        key = (found[1], row.what, row.step, category, *others) if found else (row,)
+        key = (result[1], row.what, row.step, category, *others) if result else (row,)
         groups.setdefault(key, []).append(row)
     made: list[LiveRow] = []
     for (name, *_), group in groups.items():
@@ -173,16 +173,16 @@ def narrower(table: Table) -> list[Table]:
     places = {column.label: place for place, column in enumerate(table.columns)}
     if not places.keys() & {"category", "module", "line"}:
         return [table]
-    found = [table]
+    result = [table]
     without: set[str] = set()
     for label in ("input shape", "step", "type", "shape"):
         if label in places:
             without.add(label)
-            found.append(_without(table, without))
+            result.append(_without(table, without))
     if {"module", "line"} <= places.keys():
         table = _with_where(table, places["module"], places["line"])
-        found.append(_without(table, without))
-    return [*found, _without(table, {*without, "count"})]
+        result.append(_without(table, without))
+    return [*result, _without(table, {*without, "count"})]
 
 
 def _without(table: Table, labels: set[str]) -> Table:
@@ -205,10 +205,10 @@ def _with_where(table: Table, module: int, line: int) -> Table:
 
 def category_table(peak: AllocatorPeak) -> Table:
     """How much of the peak is for what; without rows where nothing says it."""
-    found = peak.categories
-    shares = shares_text(list(found.values()))
+    result = peak.categories
+    shares = shares_text(list(result.values()))
     rows = [
         (size, share, category or NOT_KNOWN)
-        for (category, size), share in zip(found.items(), shares, strict=True)
+        for (category, size), share in zip(result.items(), shares, strict=True)
     ]
     return Table("by category", columns_of("size", "share", category="form"), rows)

@@ -328,11 +328,11 @@ def moments_table(moments: Sequence[HighMoment], labels: Mapping[int, str]) -> T
 
 
 def _by_buffer(memory: AllocatorPeak) -> dict[tuple[str, ...], int]:
-    found: dict[tuple[str, ...], int] = {}
+    result: dict[tuple[str, ...], int] = {}
     for buffer in memory.peak_buffers:
         what = (buffer.op or "(no op)", buffer.data_type, buffer.shape)
-        found[what] = found.get(what, 0) + buffer.bytes
-    return found
+        result[what] = result.get(what, 0) + buffer.bytes
+    return result
 
 
 def memory_document(

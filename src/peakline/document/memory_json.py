@@ -136,18 +136,18 @@ def _group(growth: AllocatorGrowth, group: GroupGrowth) -> dict[str, object]:
     }
 
 
-def _fragmentation(found: Fragmentation, peak: AllocatorPeak) -> dict[str, object]:
-    rebuilt = found.at(peak.peak_time_ps)
-    pins = found.pins
-    worst = found.worst
+def _fragmentation(result: Fragmentation, peak: AllocatorPeak) -> dict[str, object]:
+    rebuilt = result.at(peak.peak_time_ps)
+    pins = result.pins
+    worst = result.worst
     return {
         "reported_at_peak": peak.fragmentation_at_peak,
         "rebuilt_at_peak": None if rebuilt is None else round(rebuilt, 4),
-        "touched_bytes": found.touched_bytes,
-        "peak_bytes": found.peak_bytes,
-        "forced": len(found.forced),
-        "forced_bytes": found.forced_bytes,
-        "wasted_bytes": found.recoverable_bytes,
+        "touched_bytes": result.touched_bytes,
+        "peak_bytes": result.peak_bytes,
+        "forced": len(result.forced),
+        "forced_bytes": result.forced_bytes,
+        "wasted_bytes": result.recoverable_bytes,
         "forced_allocations": [
             one.signature.as_row()
             | {
@@ -157,12 +157,12 @@ def _fragmentation(found: Fragmentation, peak: AllocatorPeak) -> dict[str, objec
                 "free_bytes": one.free,
                 "largest_hole_bytes": one.largest,
             }
-            for one in sorted(found.forced, key=lambda one: (-one.new_bytes, -one.free))[:_FORCED]
+            for one in sorted(result.forced, key=lambda one: (-one.new_bytes, -one.free))[:_FORCED]
         ],
         "worst_time_ps": None if worst is None else worst.time_ps,
         "holes": [
             {"from_bytes": hole.from_bytes, "count": hole.count, "bytes": hole.bytes}
-            for hole in found.at_worst
+            for hole in result.at_worst
         ],
         "pins": []
         if pins is None

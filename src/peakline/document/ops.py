@@ -50,22 +50,22 @@ def sorted_ops(profile: Profile, table: str, column: str) -> Columns | None:
     """
     if table not in profile.tables or not profile.has_rows(table):
         return None
-    found = profile.columns(table)
+    result = profile.columns(table)
     # A kernel calls nothing: all its time is its own.
-    by = column if column in found else "total_ps"
-    names = found.names("kernel" if table == "kernels" else "op")
+    by = column if column in result else "total_ps"
+    names = result.names("kernel" if table == "kernels" else "op")
     rank = np.argsort(np.argsort(np.array([*names.values, ""], object), kind="stable"))
-    return found.take(np.lexsort((rank[names.codes], -found.array(by))))
+    return result.take(np.lexsort((rank[names.codes], -result.array(by))))
 
 
 def ops_tables(table: Columns, most: int) -> dict[str, Table]:
     """The ops of the devices, then those of the host; ``table`` stands in order."""
-    side, found = table.names("side"), {}
+    side, result = table.names("side"), {}
     for name in ("device", "host"):
         rows = np.flatnonzero(side.codes == side.code_of(name))
         if rows.size:
-            found[name] = _ops_of(name, table.take(rows), most)
-    return found
+            result[name] = _ops_of(name, table.take(rows), most)
+    return result
 
 
 def _ops_of(side: str, table: Columns, most: int) -> Table:
@@ -95,7 +95,7 @@ def _by_side(
     columns: Sequence[Column],
     cells: Callable[[dict[str, Any], str], Row],
 ) -> dict[str, Table]:
-    found = {}
+    result = {}
     for side in ("device", "host"):
         mine = [row for row in rows if row["side"] == side]
         if not mine:
@@ -106,8 +106,8 @@ def _by_side(
         whole = short_time_text(sum(sizes))
         title = f"{side} by {what}: {whole} of self time, {_SUMMED[side]}"
         left = (len(mine) - most,) if len(mine) > most else ()
-        found[side] = Table(title, columns, made, left)
-    return found
+        result[side] = Table(title, columns, made, left)
+    return result
 
 
 def _module_cells(row: dict[str, Any], share: str) -> Row:

@@ -93,9 +93,9 @@ class ProgramDocuments:
             "requested_bytes": one.failure.requested_bytes,
             "matched_by": one.by if one.programs else None,
             "programs": [
-                self.program(found.program)
-                | {"allocation_bytes": found.bytes or None, "allocation_kinds": list(found.kinds)}
-                for found in one.programs
+                self.program(result.program)
+                | {"allocation_bytes": result.bytes or None, "allocation_kinds": list(result.kinds)}
+                for result in one.programs
             ],
             "programs_left_out": one.count - len(one.programs),
         }

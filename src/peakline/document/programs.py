@@ -73,31 +73,31 @@ def _bytes(one: ProgramAnswer, name: str) -> int | None:
 
 def program_facts(one: ProgramAnswer) -> list[Fact]:
     """The numbers of one program."""
-    found: list[Fact] = []
+    result: list[Fact] = []
     if one.peak_bytes is None:
-        found.append(Fact("peak", NO_ASSIGNMENT))
+        result.append(Fact("peak", NO_ASSIGNMENT))
     else:
-        found.append(Fact("peak", one.peak_bytes, "bytes", f", {PEAK[one.memory.found_by]}"))
+        result.append(Fact("peak", one.peak_bytes, "bytes", f", {PEAK[one.memory.found_by]}"))
     if one.memory.is_assigned:
         donated = _bytes(one, "alias_bytes") or 0
         taken = f", {size_text(donated)} of it donated" if donated else ", none donated"
-        found += [
+        result += [
             Fact("arguments", _bytes(one, "argument_bytes"), "bytes", taken),
             Fact("outputs", _bytes(one, "output_bytes"), "bytes"),
             Fact("temporaries", _bytes(one, "temporary_bytes"), "bytes", _packed(one)),
             Fact("constants", _bytes(one, "constant_bytes"), "bytes"),
         ]
         if host := _bytes(one, "host_bytes"):
-            found.append(Fact("in the host's memory", host, "bytes"))
+            result.append(Fact("in the host's memory", host, "bytes"))
         if padding := one.padding_bytes:
-            found.append(Fact("padding", padding, "bytes", " of what is live at the peak"))
+            result.append(Fact("padding", padding, "bytes", " of what is live at the peak"))
     total = one.costs.total
-    found.append(Fact("one run", f"{number_text(total.flops)} flops", "", _moved(one)))
+    result.append(Fact("one run", f"{number_text(total.flops)} flops", "", _moved(one)))
     if runs := one.run_count:
         each = one.run_ps / runs
         rate = f", {number_text(total.flops / each * 1e12)} flop/s" if total.flops else ""
-        found.append(Fact("runs", runs, "count", f", {time_text(round(each))} each{rate}"))
-    return found
+        result.append(Fact("runs", runs, "count", f", {time_text(round(each))} each{rate}"))
+    return result
 
 
 def _moved(one: ProgramAnswer) -> str:
@@ -136,7 +136,7 @@ def live_table(one: ProgramAnswer, most: int = LIVE_ROWS) -> Table:
 
 def groups_tables(one: ProgramAnswer, most: int) -> list[Table]:
     """What is live at the peak by scope, and by line of the user's program."""
-    found = []
+    result = []
     for label, groups in (("scope", one.by_scope()), ("line", one.by_source())):
         if not groups:
             continue
@@ -145,8 +145,8 @@ def groups_tables(one: ProgramAnswer, most: int) -> list[Table]:
         rows: list[Row] = [
             (size, f"{size / whole:.1%}", count, name) for name, count, size in groups[:most]
         ]
-        found.append(Table(f"live at the peak, by {label}", columns, rows))
-    return found
+        result.append(Table(f"live at the peak, by {label}", columns, rows))
+    return result
 
 
 def advice_table(one: ProgramAnswer) -> Table:

@@ -138,8 +138,8 @@ def parts_table(answer: TimeAnswer) -> Table:
 
 def by_device_table(answer: TimeAnswer) -> Table:
     """The times of each device, where they count steps of their own."""
-    found = answer.by_device[:_DEVICES] if answer.steps.is_apart else ()
-    return _lengths(("device", "steps"), ((device, t.count, t) for device, t in found))
+    result = answer.by_device[:_DEVICES] if answer.steps.is_apart else ()
+    return _lengths(("device", "steps"), ((device, t.count, t) for device, t in result))
 
 
 def devices_table(answer: TimeAnswer) -> Table:
@@ -195,14 +195,14 @@ def steps_tables(facts: StepFacts) -> list[Table]:
         remark = f"{times:.1f} x median" if row in slow else ""
         cells.append((facts.label(row), device, *lengths, remark))
     table = Table(title, columns, cells).without_empty()
-    found = [table]
+    result = [table]
     less = sorted(names, key=facts.share)[:-1]
     leave = [PARTS[name] for name in less]
     leave.insert(sum(facts.share(name) < _MUCH for name in less), "at")
     for label in leave:
         table = table.only([n for n, one in enumerate(table.columns) if one.label != label])
-        found.append(table)
-    return found
+        result.append(table)
+    return result
 
 
 def steps_document(profile: Profile) -> dict[str, object]:
@@ -234,11 +234,11 @@ def difference_tables(difference: StepDifference) -> list[Table]:
         for one in difference.ops[:_OPS]
         if one.ps.difference
     ]
-    found = [Table("its time, part by part", columns_of(**times, part=""), parts)]
+    result = [Table("its time, part by part", columns_of(**times, part=""), parts)]
     if ops:
         columns = columns_of(**times, part="", op="name")
-        found.append(Table(f"the ops that differ most, at most {_OPS}", columns, ops))
-    return found
+        result.append(Table(f"the ops that differ most, at most {_OPS}", columns, ops))
+    return result
 
 
 def _signed(ps: int) -> str:

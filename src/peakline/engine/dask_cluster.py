@@ -46,8 +46,8 @@ class DaskCluster:
         """
         if self._wanted is not None:
             return self._wanted
-        found = sum(map(int, self._client().nthreads().values()))
-        return min(max(1, found), _MOST_AT_ONCE)
+        result = sum(map(int, self._client().nthreads().values()))
+        return min(max(1, result), _MOST_AT_ONCE)
 
     def start(self) -> None:
         """Connect; raises UsageError without Dask, RemoteError when nobody answers."""
@@ -55,20 +55,20 @@ class DaskCluster:
 
     def ask(self, task: HostTask, here: Callable[[], Answer]) -> Answer:  # noqa: ARG002
         """As `Executor.ask`."""
-        asked = request(task)
+        question = request(task)
         client = self._client()
         try:
             # A host that takes its worker down would take down the next one, too.
-            future = client.submit(reply, asked, pure=False, retries=0)
+            future = client.submit(reply, question, pure=False, retries=0)
         except Exception as error:
             raise NoWorkersError(str(_lost(error))) from error
         try:
-            told = self._waited(client, future)
+            result = self._waited(client, future)
         finally:
             if client.status == "running":
                 with suppress(Exception):
                     future.cancel(force=True)
-        return understood(told)
+        return understood(result)
 
     def _waited(self, client: Any, future: Any) -> bytes:
         """The result of ``future``; raises as `check_deadline`, or RemoteError."""
@@ -84,11 +84,11 @@ class DaskCluster:
                     raise NoWorkersError("the Dask scheduler does not answer any more")
         check_deadline()
         try:
-            told: bytes = future.result(timeout=_CONNECTING_S)
+            result: bytes = future.result(timeout=_CONNECTING_S)
         except Exception as error:
             check_deadline()
             raise _lost(error) from error
-        return told
+        return result
 
     def close(self) -> None:
         """Leave the cluster, and end it where it was started for this."""

@@ -214,7 +214,7 @@ class Engine:
         with self.cache.lease(only_host(session, host, "sql")) as profile:
             return self.sql_pool.rows(profile, question)
 
-    def figure(self, session: Session, asked: FigureQuestion, *, host: str = "") -> Answer:
+    def figure(self, session: Session, request: FigureQuestion, *, host: str = "") -> Answer:
         """A figure of one host's profile as JSON, held as the answers of tools are.
 
         Raises as `figure_json` does, NotFoundError for an unknown host, UsageError where there are
@@ -226,10 +226,10 @@ class Engine:
 
         def make() -> Answer:
             with self.cache.lease(file) as profile, profile.question() as warnings:
-                return Answer(figure_json(profile, asked), "json", tuple(warnings()))
+                return Answer(figure_json(profile, request), "json", tuple(warnings()))
 
         check_deadline()
-        return self._answers.get((asked, file.stamp()), make, lambda _: True)
+        return self._answers.get((request, file.stamp()), make, lambda _: True)
 
     def tables(self, session: Session, *, host: str = "") -> list[str]:
         """Names of the tables that a query over one host's profile may use, sorted."""
@@ -411,13 +411,13 @@ def comparison(
         warnings += [
             warning._replace(detail=f"{side}: {warning.detail}") for warning in state.warnings
         ]
-    found = compare.compare_profiles(*states)
+    result = compare.compare_profiles(*states)
     if chosen == "markdown":
         from peakline.render.markdown import comparison_markdown
 
-        text = comparison_markdown(found)
+        text = comparison_markdown(result)
     else:
         from peakline.document.diff import diff_document
 
-        text = json.dumps(diff_document(found), indent=2, allow_nan=False) + "\n"
+        text = json.dumps(diff_document(result), indent=2, allow_nan=False) + "\n"
     return Answer(text.encode(), chosen, tuple(warnings))

@@ -79,18 +79,18 @@ class _Worker:
         """Whether it may be used again: nobody killed it, and it has answered."""
         return not (self._was_killed or self._is_busy)
 
-    def ask(self, asked: bytes) -> bytes:
+    def ask(self, request: bytes) -> bytes:
         """What the process answers; RemoteError when it ended instead."""
         stdin, stdout = self.process.stdin, self.process.stdout
         if stdin is None or stdout is None:
             raise TypeError("the process has no pipes")
         self._is_busy = True
         with suppress(OSError):
-            write_frame(stdin, asked)
-            told = read_frame(stdout)
-            if told is not None:
+            write_frame(stdin, request)
+            result = read_frame(stdout)
+            if result is not None:
                 self._is_busy = False
-                return told
+                return result
         raise RemoteError(f"the process that worked on it {self._how_it_ended()}")
 
     def _how_it_ended(self) -> str:
@@ -138,15 +138,15 @@ class Processes:
 
     def ask(self, task: HostTask, here: Callable[[], Answer]) -> Answer:  # noqa: ARG002
         """As `Executor.ask`; where the deadline ends, so does the process that works."""
-        asked = request(task)
+        question = request(task)
         with self._gate.enter():
             worker = self._take()
             try:
                 with interrupting(worker.kill):
-                    told = worker.ask(asked)
+                    result = worker.ask(question)
             finally:
                 self._give_back(worker)
-        return understood(told)
+        return understood(result)
 
     def close(self) -> None:
         """End all processes that have nothing to do."""
@@ -181,7 +181,7 @@ def _close_all(workers: list[_Worker]) -> None:
 
 def work() -> None:
     """The other side: answer what comes through standard input, until that ends."""
-    asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    request, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # Whatever else is printed is no answer, and nobody else may take a question away.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -190,7 +190,7 @@ def work() -> None:
     tasks: SimpleQueue[bytes] = SimpleQueue()
 
     def listen() -> None:
-        while (task := read_frame(asked)) is not None:
+        while (task := read_frame(request)) is not None:
             tasks.put(task)
         # The other side is gone, and with it the one who could use what is being worked on.
         sys.stderr.flush()

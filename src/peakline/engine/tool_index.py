@@ -30,7 +30,7 @@ class _Seen:
     file: HostFile
     stamp: Hashable
     tools: frozenset[str]
-    asked: frozenset[str]
+    covered: frozenset[str]
     """The tools that were looked for."""
     is_readable: bool = True
 
@@ -98,26 +98,26 @@ class ToolIndex:
         files = session.hosts()
         before = known.files if known is not None else {}
         seen: dict[str, _Seen] = {}
-        found: frozenset[str] = frozenset()
+        result: frozenset[str] = frozenset()
         try:
             for file in files:
-                wanted = _possible(file) - found
+                wanted = _possible(file) - result
                 if not wanted:
                     # Nothing that a file of this kind could add.
                     continue
                 check_deadline()
                 this = self._in_file(file, wanted, before.get(file.path))
                 seen[file.path] = this
-                found |= this.tools
+                result |= this.tools
         except (BusyError, CancelledError, DeadlineError):
             # Whoever asks next goes on from here.
-            kept = {file.path: before[file.path] for file in files if file.path in before} | seen
-            tools = sorted(frozenset[str]().union(*(this.tools for this in kept.values())))
+            chosen = {file.path: before[file.path] for file in files if file.path in before} | seen
+            tools = sorted(frozenset[str]().union(*(this.tools for this in chosen.values())))
             self._known[session.path] = _Known(
-                stamp, checked, is_settled, kept, tools, is_whole=False
+                stamp, checked, is_settled, chosen, tools, is_whole=False
             )
             raise
-        now = _Known(stamp, checked, is_settled, seen, sorted(found))
+        now = _Known(stamp, checked, is_settled, seen, sorted(result))
         self._known[session.path] = now
         return now
 
@@ -128,9 +128,9 @@ class ToolIndex:
         except PeaklineError:
             return _Seen(file, None, frozenset(), wanted, is_readable=False)
         if before is not None and before.stamp == stamp and before.is_readable:
-            if wanted <= before.asked:
+            if wanted <= before.covered:
                 return before
-            wanted |= before.asked
+            wanted |= before.covered
         ruled_out = _ruled_out(file, wanted) & wanted
         if ruled_out == wanted:
             return _Seen(file, stamp, frozenset(), wanted)
@@ -140,8 +140,8 @@ class ToolIndex:
                 if form is not None and profile.format != form.name:
                     # Whatever the name says.
                     wanted, ruled_out = _all_tools(), frozenset()
-                asked = wanted - ruled_out
-                names = frozenset(name for name in asked if find_tool(name).supports(profile))
+                request = wanted - ruled_out
+                names = frozenset(name for name in request if find_tool(name).supports(profile))
         except (BusyError, CancelledError, DeadlineError):
             raise
         except PeaklineError:
@@ -191,6 +191,6 @@ def _ruled_out(file: HostFile, wanted: frozenset[str]) -> frozenset[str]:
     if marked:
         # All in one look: a session can have thousands of hosts.
         marks = {mark for tool in marked for mark in tool.marks}
-        found = glance.names_in(file.path, marks, file.opener)
-        missing |= {tool.name for tool in marked if found.isdisjoint(tool.marks)}
+        result = glance.names_in(file.path, marks, file.opener)
+        missing |= {tool.name for tool in marked if result.isdisjoint(tool.marks)}
     return missing if glance.may_have_gpus(file.path, file.opener) else missing | _TOOLS_OF_GPUS

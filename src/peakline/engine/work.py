@@ -68,22 +68,22 @@ def request(task: HostTask) -> bytes:
         raise UsageError(f"host {file.host}: cannot be read elsewhere: {error}") from error
 
 
-def reply(asked: bytes) -> bytes:
+def reply(request: bytes) -> bytes:
     """Do what `request` wrote: open the file, ask the tool, close it. Never raises."""
-    told: object
+    result: object
     try:
-        told = _done(asked)
+        result = _done(request)
     except PeaklineError as error:
-        told = error.with_traceback(None)
+        result = error.with_traceback(None)
     except MemoryError:
-        told = InputError("there is not enough memory to read it")
+        result = InputError("there is not enough memory to read it")
     except Exception:  # noqa: BLE001 (the other side says that it is our own fault)
-        told = traceback.format_exc()
-    return pickle.dumps(told, protocol=5)
+        result = traceback.format_exc()
+    return pickle.dumps(result, protocol=5)
 
 
-def _done(asked: bytes) -> object:
-    version, task, seconds = pickle.loads(asked)  # noqa: S301 (whoever started us wrote it)
+def _done(request: bytes) -> object:
+    version, task, seconds = pickle.loads(request)  # noqa: S301 (whoever started us wrote it)
     if version != _version():
         return RemoteError(
             f"the worker has Peakline {_version()}, the one who asks {version}; install the same"
@@ -92,14 +92,14 @@ def _done(asked: bytes) -> object:
         return ask_host(task, profile)
 
 
-def understood(told: bytes) -> Answer:
+def understood(answer: bytes) -> Answer:
     """What `reply` returned; raises the error that it carries."""
-    found = pickle.loads(told)  # noqa: S301 (our own worker wrote it)
-    if isinstance(found, Answer):
-        return found
-    if isinstance(found, PeaklineError):
-        raise found
-    raise RuntimeError(f"in a worker: {found}")
+    result = pickle.loads(answer)  # noqa: S301 (our own worker wrote it)
+    if isinstance(result, Answer):
+        return result
+    if isinstance(result, PeaklineError):
+        raise result
+    raise RuntimeError(f"in a worker: {result}")
 
 
 def _version() -> str:

@@ -59,7 +59,7 @@ def peak_stacks(profile: Profile, allocator: str | None) -> tuple[AllocatorStack
     if answer.history is None:
         return ()
     live = _live_rows(profile, answer.history.events, answer.history.lifetimes)
-    found = []
+    result = []
     for peak in answer.allocators:
         rows = list(live.get(peak.allocator, ()))
         rows += [
@@ -68,10 +68,10 @@ def peak_stacks(profile: Profile, allocator: str | None) -> tuple[AllocatorStack
             if buffer.op in {BEFORE_PROFILE, RESERVED, UNATTRIBUTED}
         ]
         rows.sort(key=lambda row: (-row.bytes, [frame.name for frame in row.frames]))
-        found.append(
+        result.append(
             AllocatorStacks(peak.allocator, peak.peak_bytes, peak.peak_time_ps, tuple(rows))
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _live_rows(
@@ -95,7 +95,7 @@ def _live_rows(
         number: tuple(Frame(name or file or "(unknown)", file, line) for name, file, line in frames)
         for number, frames in frames_of(known, stack[stack >= 0]).items()
     }
-    found: dict[str, list[StackRow]] = {}
+    result: dict[str, list[StackRow]] = {}
     for (owner, number, *codes), bytes_, many in zip(
         distinct.T.tolist(), size.tolist(), count.tolist(), strict=True
     ):
@@ -111,5 +111,5 @@ def _live_rows(
             *scope, last = op.split("/") if op else ["(no op)"]
             path = (*map(Frame, scope), Frame(f"{last} {what_else}".strip()))
         row = StackRow(path, bytes_, many, region)
-        found.setdefault(lifetimes.allocators[owner], []).append(row)
-    return found
+        result.setdefault(lifetimes.allocators[owner], []).append(row)
+    return result

@@ -230,15 +230,15 @@ class _Writer:
 
     def _processes(self) -> tuple[dict[int, int], bytes]:
         """The track of every plane, and the packets that describe them."""
-        planes, found, content = self._timeline.planes, {}, []
+        planes, result, content = self._timeline.planes, {}, []
         described = planes.each("plane_id", "name")
         for (plane, name), pid in zip(described, self._rows.pids, strict=True):
             uuid, packet = self._track("")
             packet.track_descriptor.process.pid = pid & 0x7FFFFFFF
             packet.track_descriptor.process.process_name = name or ""
-            found[plane] = uuid
+            result[plane] = uuid
             content.append(_framed(packet))
-        return found, b"".join(content)
+        return result, b"".join(content)
 
     def _line_tracks(
         self, slices: Lanes, process: list[int], also: AnyArray
@@ -247,13 +247,13 @@ class _Writer:
         keys = slices.line.astype(np.int64) << 32 | slices.lane
         distinct = np.union1d(np.unique(keys), also.astype(np.int64) << 32)
         names = self._timeline.lines.names("name")
-        found, content = {}, []
+        result, content = {}, []
         for key in distinct.tolist():
             line, lane = key >> 32, key & 0xFFFFFFFF
             uuid, packet = self._track(names[line] or f"line {line}", process[line])
-            found[line, lane] = uuid
+            result[line, lane] = uuid
             content.append(_framed(packet))
-        return found, b"".join(content)
+        return result, b"".join(content)
 
     def _counter_track(self, name: str, parent: int = 0, unit: int = 0) -> tuple[int, bytes]:
         uuid, packet = self._track(name, parent)

@@ -62,8 +62,8 @@ def find_exporter(name: str) -> Exporter:
     """The target called ``name``; raises UsageError that names the known ones."""
     if name not in _TARGETS:
         raise UsageError(f"no target {name!r:.80}{there_is(name, target_names())}")
-    found: Exporter = import_module(f"peakline.export.{name.replace('-', '_')}").EXPORTER
-    return found
+    result: Exporter = import_module(f"peakline.export.{name.replace('-', '_')}").EXPORTER
+    return result
 
 
 def can_export(profile: Profile, exporter: Exporter) -> bool:

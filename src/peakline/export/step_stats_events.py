@@ -168,16 +168,16 @@ def _running(events: Columns, rows: Int64Array, names: Names, start: Int64Array)
     order = np.lexsort((is_record, time, key))
     latest = np.maximum.accumulate(np.where(is_record[order], -1, np.arange(order.size)))
     same = (latest >= 0) & (key[order[latest]] == key[order])
-    found = np.full(key.size, -1, np.int64)
-    found[order] = np.where(same, order[latest], -1)
-    return np.where(wanted >= 0, found[start.size :], -1)
+    result = np.full(key.size, -1, np.int64)
+    result[order] = np.where(same, order[latest], -1)
+    return np.where(wanted >= 0, result[start.size :], -1)
 
 
 def _sums(values: Int64Array, bounds: Int64Array) -> Int64Array:
     """The sum of every stretch of rows."""
     total = np.append(0, np.cumsum(values))
-    found: Int64Array = total[bounds[1:]] - total[bounds[:-1]]
-    return found
+    result: Int64Array = total[bounds[1:]] - total[bounds[:-1]]
+    return result
 
 
 START_NS = 1_000_000_000
@@ -208,7 +208,7 @@ def executions_of_events(
     lines, planes = profile.columns("lines"), profile.columns("planes")
     device_of_line, thread_of_line = _devices(planes, lines)
     named = [_OP.fullmatch(name) for name in events.names("name").values]
-    is_op = np.array([found is not None for found in named] + [False], np.bool_)
+    is_op = np.array([result is not None for result in named] + [False], np.bool_)
     kinds = dict(planes.each("plane_id", "kind"))
     on_host = np.array([kinds[plane] == "host" for plane in lines.array("plane_id").tolist()])
     is_own = np.array([name is not None for name in device_of_line], np.bool_)
@@ -265,23 +265,23 @@ def _records(profile: Profile) -> Columns:
 def _devices(planes: Columns, lines: Columns) -> tuple[list[str | None], Int64Array]:
     """The device and thread number of every line; None for a line that is no device's own."""
     kinds = {plane: (kind, name) for plane, kind, name in planes.each("plane_id", "kind", "name")}
-    found: list[str | None] = []
+    result: list[str | None] = []
     for plane, name in lines.each("plane_id", "name"):
         kind, device = kinds[plane]
         if kind == "host":
-            found.append(f"{_TASK}/device:CPU:0")
+            result.append(f"{_TASK}/device:CPU:0")
         elif kind != "device" or _DERIVED.fullmatch(name or ""):
-            found.append(None)
+            result.append(None)
         else:
             stream = _STREAM.match(name or "")
             where = device if (device or "").startswith("/") else f"/device:{device}"
-            found.append(f"{where}/stream:{stream[1]}" if stream else f"{_TASK}{where}")
+            result.append(f"{where}/stream:{stream[1]}" if stream else f"{_TASK}{where}")
     # Threads of step_stats.proto have 32 bits.
     own = lines.array("native_id") & 0xFFFFFFFF
     threads = np.where(lines.is_valid("native_id"), own, lines.array("line_id"))
     if np.unique(threads).size < threads.size:
         threads = lines.array("line_id")
-    return found, threads.astype(np.int64)
+    return result, threads.astype(np.int64)
 
 
 def _texts(
@@ -289,8 +289,8 @@ def _texts(
 ) -> tuple[list[str], list[str]]:
     """Node name and label of every name of an event."""
     nodes, labels = [], []
-    for name, found in zip(names, named, strict=True):
-        node, op = (found[1], found[2]) if found else (name, "unknown")
+    for name, result in zip(names, named, strict=True):
+        node, op = (result[1], result[2]) if result else (name, "unknown")
         nodes.append(node)
         labels.append(f"{node} = {op}()")
     return nodes, labels

@@ -119,14 +119,14 @@ def memory_counters(profile: Profile, allocator: str | None) -> tuple[MemoryCoun
         raise NotFoundError(
             f"no allocator {allocator!r} in the profile{there_is(allocator, lifetimes.allocators)}"
         )
-    found = []
+    result = []
     for number, name in enumerate(lifetimes.allocators):
         rows = history.rows_of(number)
         rows = rows[history.measured[rows]]
         if rows.size and allocator in {None, name}:
             time = records.array("time_ps")[rows]
-            found.append(MemoryCounter(name, time, history.used[rows]))
-    return tuple(found)
+            result.append(MemoryCounter(name, time, history.used[rows]))
+    return tuple(result)
 
 
 def _with_steps(planes: Columns, lines: Columns, steps: Steps) -> tuple[Columns, Columns, Columns]:

@@ -48,10 +48,10 @@ def peak_icicle(
     None where the profile has no records, or nothing is live. Raises NotFoundError for an unknown
     allocator.
     """
-    found = drawn_allocators(profile, allocator, answer)
-    if not found:
+    result = drawn_allocators(profile, allocator, answer)
+    if not result:
         return None
-    peak, name = found[0].peak, found[0].name
+    peak, name = result[0].peak, result[0].name
     whole = scopes_of(peak.peak_buffers, name)
     if not whole.bytes:
         return None

@@ -75,15 +75,15 @@ def drawn_allocators(
     history = answer.history
     if history is None:
         return ()
-    found = list(zip(answer.allocators, answer.details, strict=True))
+    result = list(zip(answer.allocators, answer.details, strict=True))
     if allocator is not None:
-        found = [pair for pair in found if pair[0].allocator == allocator]
-        if not found:
+        result = [pair for pair in result if pair[0].allocator == allocator]
+        if not result:
             known = [peak.allocator for peak in answer.allocators]
             raise NotFoundError(
                 f"no allocator {allocator!r} in the answer{there_is(allocator, known)}"
             )
-    found.sort(key=lambda pair: (-pair[0].peak_bytes, pair[0].allocator))
+    result.sort(key=lambda pair: (-pair[0].peak_bytes, pair[0].allocator))
     names = history.lifetimes.allocators
     steps = profile.columns_or_empty("steps")
     return tuple(
@@ -95,7 +95,7 @@ def drawn_allocators(
             steps,
             tuple(f for f in answer.findings if f.evidence.get("allocator") == peak.allocator),
         )
-        for peak, details in found
+        for peak, details in result
     )
 
 
@@ -139,7 +139,7 @@ def find_bands(chosen: DrawnAllocator, window: tuple[int, int] | None = None) ->
         rows = np.append(growth.marks.start, growth.marks.rows)
         bounds = times[np.minimum(rows, times.size - 1)].tolist()
         names = [f"repetition {growth.marks.label(k)}" for k in range(len(growth.marks))]
-        found = list(zip(bounds[:-1], bounds[1:], names, strict=True))
+        result = list(zip(bounds[:-1], bounds[1:], names, strict=True))
     else:
         steps = chosen.steps
         order = np.lexsort((steps.array("end_ps"), steps.array("start_ps")))
@@ -149,7 +149,7 @@ def find_bands(chosen: DrawnAllocator, window: tuple[int, int] | None = None) ->
             step_name(number, {number: name or ""})
             for number, name in zip(ids, labels, strict=True)
         ]
-        found = list(
+        result = list(
             zip(
                 steps.array("start_ps")[order].tolist(),
                 steps.array("end_ps")[order].tolist(),
@@ -158,11 +158,11 @@ def find_bands(chosen: DrawnAllocator, window: tuple[int, int] | None = None) ->
             )
         )
     if window is not None:
-        found = [one for one in found if one[0] <= window[1] and one[1] >= window[0]]
-    together = -(-len(found) // _MOST) or 1
+        result = [one for one in result if one[0] <= window[1] and one[1] >= window[0]]
+    together = -(-len(result) // _MOST) or 1
     bands = []
-    for first in range(0, len(found), together):
-        part = found[first : first + together]
+    for first in range(0, len(result), together):
+        part = result[first : first + together]
         ends = [name for name in (part[0][2], part[-1][2]) if name]
         name = " to ".join(dict.fromkeys(ends))
         end = max(end for _, end, _ in part)

@@ -57,10 +57,10 @@ def largest_buffers(
     None where the profile has no records, no buffer can be followed, or all is of one time. Raises
     NotFoundError for an unknown allocator.
     """
-    found = drawn_allocators(profile, allocator, answer)
-    if not found:
+    result = drawn_allocators(profile, allocator, answer)
+    if not result:
         return None
-    wanted = found[0]
+    wanted = result[0]
     times = wanted.history.events.array("time_ps")[wanted.history.rows_of(wanted.number)]
     start, end = int(times[0]), int(times[-1])
     bars = largest_bars(wanted) if start < end else ()
@@ -262,8 +262,8 @@ def largest_bars(wanted: DrawnAllocator, window: tuple[int, int] | None = None) 
             least = np.partition(size[places], places.size - most)[places.size - most]
             places = places[size[places] >= least]
         order = np.lexsort((rows[places], -life[places], -size[places]))
-        found: list[int] = places[order[:most]].tolist()
-        return found
+        result: list[int] = places[order[:most]].tolist()
+        return result
 
     chosen = largest(np.flatnonzero(lives), AT_PEAK)
     seen = ~lives

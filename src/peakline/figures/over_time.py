@@ -85,8 +85,8 @@ def memory_over_time(
     are marked too. At most 8 allocators are drawn, those with the highest peaks. None where the
     profile has no records, or all of one time. Raises NotFoundError for an unknown allocator.
     """
-    found = drawn_allocators(profile, allocator, answer)
-    shown = found[:_LINES]
+    result = drawn_allocators(profile, allocator, answer)
+    shown = result[:_LINES]
     buckets = max(_BUCKETS // max(len(shown), 1), _LEAST_BUCKETS)
     drawn = [
         (chosen, course) for chosen in shown if (course := read_usage(chosen, buckets)) is not None
@@ -122,7 +122,7 @@ def memory_over_time(
         shapes.append(line)
         notes.append(word)
     summary, room = _summary(first, names), (end - start) * 0.01
-    more = f"; {len(found) - len(shown)} more allocators" if len(found) > len(shown) else ""
+    more = f"; {len(result) - len(shown)} more allocators" if len(result) > len(shown) else ""
     return drawing(
         traces,
         title="Memory in use over time",

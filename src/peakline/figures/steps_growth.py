@@ -145,14 +145,14 @@ def growth_per_step(
     None where the profile has fewer than two steps, or no step leaves anything. Raises
     NotFoundError for an unknown allocator.
     """
-    found = [
+    result = [
         (chosen, chosen.details.growth, next((f for f in chosen.findings if f.kind == LEAK), None))
         for chosen in drawn_allocators(profile, allocator, answer)
         if chosen.details.growth is not None
     ]
-    if not found:
+    if not result:
         return None
-    chosen, growth, leak = max(found, key=lambda one: _rate(one[2]))
+    chosen, growth, leak = max(result, key=lambda one: _rate(one[2]))
     steps = len(growth.marks)
     stride = -(-steps // _STEPS)
     retained = np.arange(steps - 1, -1, -stride)[::-1]

@@ -182,8 +182,8 @@ def step_breakdown(profile: Profile, *, device: str | None = None) -> Drawing | 
     if device is not None:
         number = times.devices.index(device)
     else:
-        found = sorted(set(times.device.tolist()))
-        number = max(found, key=lambda k: (int(times.wall[times.rows_of(k)].sum()), -k))
+        result = sorted(set(times.device.tolist()))
+        number = max(result, key=lambda k: (int(times.wall[times.rows_of(k)].sum()), -k))
     own = times.devices[number] if number >= 0 else None
     by_name = [one for one in variation_of(step_facts_of(profile)) if one.device == own]
     return _draw(times, times.rows_of(number), own, _medians(by_name))
@@ -263,11 +263,11 @@ def device_time(profile: Profile) -> Drawing | None:
 
     None where no device is recorded. Raises InputError when the profile cannot be read.
     """
-    found = device_times(profile)
-    if not found:
+    result = device_times(profile)
+    if not result:
         return None
-    idlest = sorted(range(len(found)), key=lambda k: (-found[k].idle_ps, k))[:_DEVICES]
-    drawn = [found[k] for k in sorted(idlest)]
+    idlest = sorted(range(len(result)), key=lambda k: (-result[k].idle_ps, k))[:_DEVICES]
+    drawn = [result[k] for k in sorted(idlest)]
     labels = [plain(fit(one.device, 32)) for one in drawn]
     spans = [one.compute_ps + one.communication_ps + one.copy_ps + one.idle_ps for one in drawn]
     size, unit = time_unit(max(spans))
@@ -285,8 +285,8 @@ def device_time(profile: Profile) -> Drawing | None:
         for part, name, colour in _DEVICE_PARTS
     ]
     idle = share_text(sum(one.idle_ps for one in drawn), sum(spans) or 1)
-    which = f"the {len(drawn)} idlest of {len(found)}" if len(drawn) < len(found) else "all"
-    count = f"{len(found)} device{'s' if len(found) > 1 else ''}"
+    which = f"the {len(drawn)} idlest of {len(result)}" if len(drawn) < len(result) else "all"
+    count = f"{len(result)} device{'s' if len(result) > 1 else ''}"
     return drawing(
         traces,
         title="How busy the devices were",

@@ -65,11 +65,11 @@ def explained_failures(profile: Profile) -> tuple[Explained, ...]:
 
     Raises InputError when the profile cannot be read.
     """
-    found, more = _explained(profile)
+    result, more = _explained(profile)
     if more:
         text = f"failures beyond the first {MOST_MOMENTS}, for which no program is looked up"
         profile.warn("failures_left_out", text, more, once=True)
-    return found
+    return result
 
 
 @once
@@ -79,8 +79,8 @@ def _explained(profile: Profile) -> tuple[tuple[Explained, ...], int]:
     if not moments:
         return (), 0
     known = _Known(programs_of(profile))
-    found = tuple(known.explained(moment) for moment in moments[:MOST_MOMENTS])
-    return found, len(moments) - len(found)
+    result = tuple(known.explained(moment) for moment in moments[:MOST_MOMENTS])
+    return result, len(moments) - len(result)
 
 
 class _Known:
@@ -95,20 +95,20 @@ class _Known:
             for name in {one.name, one.label}:
                 self._named.setdefault(name, []).append((one, sizes))
             for size, kinds in sizes.items():
-                found = FailedProgram(one, kinds, size)
-                self._exact.setdefault(size, []).append(found)
-                self._rounded.setdefault(-(-size // _UNIT) * _UNIT, []).append(found)
+                result = FailedProgram(one, kinds, size)
+                self._exact.setdefault(size, []).append(result)
+                self._rounded.setdefault(-(-size // _UNIT) * _UNIT, []).append(result)
 
     def explained(self, moment: FailedMoment) -> Explained:
         """What a moment was for."""
         failure = moment.failures[0]
         size, rounded = failure.requested_bytes, failure.rounded_bytes
         if failure.op and (named := self._named.get(failure.op)):
-            found = (
+            result = (
                 FailedProgram(one, sizes.get(size or -1, ()), size or 0)
                 for one, sizes in named[:MOST_PROGRAMS]
             )
-            return Explained(moment, tuple(found), BY_NAME, len(named))
+            return Explained(moment, tuple(result), BY_NAME, len(named))
         exact = [] if size is None else self._exact.get(size, [])
         # A text that rounds the request may give what the allocator made of it to the byte.
         if not exact and rounded is not None:
@@ -125,10 +125,10 @@ def _allocations(program: ProgramAnswer) -> dict[int, tuple[str, ...]]:
     buffers = memory.buffers
     kinds = buffers.names("kind")
     rows = np.flatnonzero(buffers.array("memory_space") == memory.space)
-    found: dict[int, set[str]] = {}
+    result: dict[int, set[str]] = {}
     pairs = np.stack([buffers.array("allocation_bytes")[rows], kinds.codes[rows]])
     for size, code in np.unique(pairs, axis=1).T.tolist():
         kind = kinds.values[code] if code >= 0 else ""
         if size and kind != "thread-local":
-            found.setdefault(size, set()).add(kind)
-    return {size: tuple(sorted(names)) for size, names in found.items()}
+            result.setdefault(size, set()).add(kind)
+    return {size: tuple(sorted(names)) for size, names in result.items()}

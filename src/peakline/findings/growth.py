@@ -26,15 +26,15 @@ def named(growth: AllocatorGrowth) -> str:
     return allocator_text(growth.allocator)
 
 
-def titles(found: Sequence[GroupGrowth]) -> str:
+def titles(result: Sequence[GroupGrowth]) -> str:
     """The first by name, and how many more there are."""
-    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"{found[0].signature.title.rstrip()}{others}"
+    others = f" and {len(result) - 1} more" if len(result) > 1 else ""
+    return f"{result[0].signature.title.rstrip()}{others}"
 
 
-def total(found: Iterable[GroupGrowth]) -> int:
+def total(result: Iterable[GroupGrowth]) -> int:
     """The bytes that all of them gained."""
-    return sum(group.pattern.bytes for group in found)
+    return sum(group.pattern.bytes for group in result)
 
 
 def room_text(growth: AllocatorGrowth) -> str:

@@ -47,17 +47,17 @@ def findings_of(context: MemoryContext, kind: Kind, where: str, advice: str) -> 
     for one in context.allocators:
         number = history.lifetimes.allocators.index(one.allocator)
         marks = None if one.growth is None else one.growth.marks
-        found = lone_peak(
+        result = lone_peak(
             history, number, marks, context.steps, one.peak.capacity_bytes, context.origins
         )
         at_peak = one.at_peak
-        if found is None or found.where != where or at_peak is None or not at_peak.rows.size:
+        if result is None or result.where != where or at_peak is None or not at_peak.rows.size:
             continue
         made = at_peak.is_freed & (at_peak.step == at_peak.own_step)
         if where == ONE_STEP:
             # What other steps make as often lies together by chance: ops run side by side.
             made &= more_often(history, at_peak)[at_peak.codes]
-        if int(at_peak.bytes[made].sum()) < _EXPLAINED * (found.peak_bytes - found.others_bytes):
+        if int(at_peak.bytes[made].sum()) < _EXPLAINED * (result.peak_bytes - result.others_bytes):
             continue
         # What lives on is there at other times too.
         passing = at_peak.is_freed if at_peak.is_freed.any() else slice(None)
@@ -65,16 +65,16 @@ def findings_of(context: MemoryContext, kind: Kind, where: str, advice: str) -> 
         order = np.argsort(-totals, kind="stable").tolist()[:_ROWS]
         first = history.signatures[int(codes[order[0]])]
         yield kind.finding(
-            f"{allocator_text(one.allocator)}: memory is fullest {found.when}, with "
-            f"{size_text(found.peak_bytes)}; at other times it takes "
-            f"{size_text(found.others_bytes)} at most: {first.title}",
+            f"{allocator_text(one.allocator)}: memory is fullest {result.when}, with "
+            f"{size_text(result.peak_bytes)}; at other times it takes "
+            f"{size_text(result.others_bytes)} at most: {first.title}",
             {
                 **about_signature(first),
                 "buffer_bytes": first.bytes,
-                "step": found.step,
-                "peak_bytes": found.peak_bytes,
-                "others_bytes": found.others_bytes,
-                "saved_bytes": found.peak_bytes - found.others_bytes,
+                "step": result.step,
+                "peak_bytes": result.peak_bytes,
+                "others_bytes": result.others_bytes,
+                "saved_bytes": result.peak_bytes - result.others_bytes,
             },
             advice,
             tuple(
@@ -86,7 +86,7 @@ def findings_of(context: MemoryContext, kind: Kind, where: str, advice: str) -> 
                 for place in order
             ),
             # The first steps of a run compile, measure kernels and fill caches.
-            severity="info" if found.is_first else "",
+            severity="info" if result.is_first else "",
         )
 
 

@@ -135,7 +135,7 @@ def op_types_of(profile: Profile) -> Mapping[str, str]:
     """Types by name: of executions and nodes of a graph, and of events that are called
     ``name:Type`` (TensorFlow).
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for table in ("op_runs", "nodes"):
         if table not in profile.tables or not profile.has_rows(table):
             continue
@@ -145,14 +145,14 @@ def op_types_of(profile: Profile) -> Mapping[str, str]:
         pairs = np.unique(np.stack([names.codes, types.codes]), axis=1)
         for name, kind in pairs.T.tolist():
             if name >= 0 and kind >= 0 and types.values[kind]:
-                found.setdefault(names.values[name], types.values[kind])
-    if not found and "events" in profile.tables:
+                result.setdefault(names.values[name], types.values[kind])
+    if not result and "events" in profile.tables:
         events = profile.columns("events", frozenset(("name",))).names("name")
         for text in events.values:
             name, _, kind = text.rpartition(":")
             if name and kind[:1].isupper() and kind.isalnum():
-                found.setdefault(name, kind)
-    return found
+                result.setdefault(name, kind)
+    return result
 
 
 NOTHING = "no_memory_events"
@@ -322,8 +322,8 @@ def _findings_only(
         context = MemoryContext(
             details, failures, history, behind.origins(history), behind.runs, behind.steps, types
         )
-    found = with_lines(memory_findings(context), context)
-    return MemoryAnswer((), tuple(found), (), step, details)
+    result = with_lines(memory_findings(context), context)
+    return MemoryAnswer((), tuple(result), (), step, details)
 
 
 def _warned(profile: Profile, answer: MemoryAnswer, step: str | None = None) -> MemoryAnswer:

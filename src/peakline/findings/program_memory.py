@@ -83,7 +83,7 @@ def device_needs(profile: Profile) -> tuple[DeviceNeed, ...]:
     runs = program_runs(profile)
     program, start = runs.array("program"), runs.array("start_ps")
     devices = runs.names("device")
-    found = []
+    result = []
     for code, device in sorted(enumerate(devices.values), key=lambda pair: _natural(pair[1])):
         mine = np.flatnonzero(devices.codes == code)
         if not mine.size:
@@ -92,11 +92,11 @@ def device_needs(profile: Profile) -> tuple[DeviceNeed, ...]:
         own = mine[program[mine] == most]
         if needs[most]:
             first = int(start[own].min())
-            found.append(DeviceNeed(device, every[most], needs[most], int(own.size), first))
-    if not found and not runs.rows:
+            result.append(DeviceNeed(device, every[most], needs[most], int(own.size), first))
+    if not result and not runs.rows:
         most = max(range(len(every)), key=lambda number: needs[number])
-        found.append(DeviceNeed("", every[most], needs[most], 0, 0))
-    return tuple(found)
+        result.append(DeviceNeed("", every[most], needs[most], 0, 0))
+    return tuple(result)
 
 
 def _natural(device: str) -> tuple[str, int]:
@@ -125,5 +125,5 @@ def program_at_peak(profile: Profile, peak: AllocatorPeak) -> ProgramAnswer | No
     rows = np.flatnonzero(fits)
     if not rows.size:
         return None
-    found = ProgramAnswer(profile, int(runs.array("program")[rows[np.argmax(start[rows])]]))
-    return found if (found.peak_bytes or 0) > _MINE * peak.peak_bytes else None
+    result = ProgramAnswer(profile, int(runs.array("program")[rows[np.argmax(start[rows])]]))
+    return result if (result.peak_bytes or 0) > _MINE * peak.peak_bytes else None

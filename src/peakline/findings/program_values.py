@@ -105,8 +105,8 @@ class Form:
     @property
     def sides(self) -> tuple[int, ...]:
         """The dimensions."""
-        found = _SHAPE.match(self.shape)
-        return tuple(int(one) for one in (found["dims"] if found else "").split(",") if one)
+        result = _SHAPE.match(self.shape)
+        return tuple(int(one) for one in (result["dims"] if result else "").split(",") if one)
 
 
 def forms_of(live: Sequence[LiveBuffer], kind: str) -> list[Form]:
@@ -166,7 +166,7 @@ def alike(forms: Sequence[Form]) -> list[Form]:
     for form in forms:
         kind = form.shape.partition("[")[0]
         groups.setdefault((kind, math.prod(form.sides)), []).append(form)
-    found = [
+    result = [
         Form(
             group[0].shape,
             sum(form.bytes for form in group),
@@ -174,7 +174,7 @@ def alike(forms: Sequence[Form]) -> list[Form]:
         )
         for group in groups.values()
     ]
-    return sorted(found, key=lambda form: -form.bytes)
+    return sorted(result, key=lambda form: -form.bytes)
 
 
 def together(form: Form, what: str, live: Sequence[LiveBuffer]) -> tuple[LiveBuffer, ...]:

@@ -77,9 +77,9 @@ def priorities(memory: Iterable[Finding], time: Iterable[Finding]) -> list[Prior
     """All findings, errors before warnings before information, and then by what would be gained."""
     memory = tuple(memory)
     scarce = _scarce(memory)
-    found = [Priority("memory", finding, _memory_gain(finding, scarce)) for finding in memory]
-    found += [Priority("time", finding, _saved(finding)) for finding in time]
-    return sorted(found, key=lambda one: (SEVERITIES.index(one.finding.severity), -one.gain_share))
+    result = [Priority("memory", finding, _memory_gain(finding, scarce)) for finding in memory]
+    result += [Priority("time", finding, _saved(finding)) for finding in time]
+    return sorted(result, key=lambda one: (SEVERITIES.index(one.finding.severity), -one.gain_share))
 
 
 def _scarce(memory: Iterable[Finding]) -> dict[object, float]:
@@ -87,13 +87,13 @@ def _scarce(memory: Iterable[Finding]) -> dict[object, float]:
 
     Where a report of a failed allocation does not say the limit, it is 0.
     """
-    found: dict[object, float] = {}
+    result: dict[object, float] = {}
     for finding in memory:
         kind = kinds().get(finding.kind)
         if kind is not None and kind.limit:
             name, limit = finding.evidence.get("allocator"), _number(finding, kind.limit)
-            found[name] = max(limit, found.get(name, 0.0))
-    return found
+            result[name] = max(limit, result.get(name, 0.0))
+    return result
 
 
 def _memory_gain(finding: Finding, scarce: Mapping[object, float]) -> float:

@@ -164,11 +164,11 @@ def _names(profile: Profile) -> list[str]:
 
 
 def _recorder(names: Iterable[str]) -> str:
-    found = {
+    result = {
         recorder
         for name in names
         for prefix, recorder in _BY_PREFIX.items()
         if name.startswith(prefix)
     }
     # PyTorch/XLA and JAX run in TensorFlow's tracer too.
-    return next((one for one in (_TORCH, _JAX, _TENSORFLOW) if one in found), "")
+    return next((one for one in (_TORCH, _JAX, _TENSORFLOW) if one in result), "")

@@ -40,17 +40,17 @@ def sentences_of(difference: StepDifference, times: StepTimes) -> list[str]:
     difference is about.
     """
     wall = difference.wall
-    found = [_headline(difference, times)]
+    result = [_headline(difference, times)]
     if difference.steps.rows.tolist() == difference.usual.rows.tolist():
-        return found
+        return result
     changed = sorted(
         (p for p in difference.parts if p.ps.difference * wall.difference > 0),
         key=lambda part: -abs(part.ps.difference),
     )
     large = [p for p in changed if abs(p.ps.difference) >= _MUCH * abs(wall.difference)]
     for part in large[:_PARTS]:
-        found += _of_part(part, difference)
-    return found
+        result += _of_part(part, difference)
+    return result
 
 
 def _headline(difference: StepDifference, times: StepTimes) -> str:
@@ -119,7 +119,7 @@ def _signed(ps: int) -> str:
 def _of_part(part: PartDifference, difference: StepDifference) -> list[str]:
     """What the difference of one part is made of."""
     whole = part.ps.difference
-    found = []
+    result = []
     ops = _most(difference.ops, part)
     frames = [one for one in _most(difference.frames, part) if one.name is not None]
     # What frames say of themselves is said once.
@@ -129,21 +129,21 @@ def _of_part(part: PartDifference, difference: StepDifference) -> list[str]:
     if ops:
         listed = ", ".join(_op(one) for one in ops)
         called = f", most of it within {title_of(functions[0].name)}" if functions else ""
-        found.append(f"Of {_signed(whole)} ({text}): {listed}{called}.")
+        result.append(f"Of {_signed(whole)} ({text}): {listed}{called}.")
     elif functions:
         listed = ", ".join(_op(one) for one in functions)
-        found.append(f"Of {_signed(whole)} ({text}): {listed}.")
+        result.append(f"Of {_signed(whole)} ({text}): {listed}.")
     left = part.unattributed.difference
     if left * whole > 0 and abs(left) >= _SOME * abs(whole):
         advice = "" if difference.frames else "; a recording of Python frames says more"
         begin = (
-            f"{_signed(left)} of it" if found else f"Of {_signed(whole)} ({text}): {_signed(left)}"
+            f"{_signed(left)} of it" if result else f"Of {_signed(whole)} ({text}): {_signed(left)}"
         )
-        found.append(f"{begin} in no event of the step's threads{advice}.")
-    elif not found:
+        result.append(f"{begin} in no event of the step's threads{advice}.")
+    elif not result:
         many = sum(one.part == part.part for one in difference.ops)
-        found.append(f"{_signed(whole)} ({text}) is spread over {counted(many, 'op')}.")
-    return found
+        result.append(f"{_signed(whole)} ({text}) is spread over {counted(many, 'op')}.")
+    return result
 
 
 def _most(works: tuple[Work, ...], part: PartDifference) -> list[Work]:

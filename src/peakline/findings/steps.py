@@ -73,9 +73,9 @@ def about_frame(work: FrameWork) -> dict[str, object]:
     }
 
 
-def frame_rows(found: Sequence[FrameWork]) -> tuple[dict[str, object], ...]:
+def frame_rows(result: Sequence[FrameWork]) -> tuple[dict[str, object], ...]:
     """The functions with most time."""
-    return tuple({**about_frame(one), "share": one.share} for one in found[:FRAME_ROWS])
+    return tuple({**about_frame(one), "share": one.share} for one in result[:FRAME_ROWS])
 
 
 def where_of(

@@ -234,9 +234,9 @@ def _answer(profile: Profile) -> TimeAnswer:
         shows = ("device_time", "events", "op_runs")
         if not any(name in profile.tables and profile.has_rows(name) for name in shows):
             return TimeAnswer(facts, None, devices, (), NO_TIME)
-        found = _findings(profile, facts)
+        result = _findings(profile, facts)
         marks = tuple(filter(None, (to_mark_steps(profile), to_place_time(profile))))
-        return TimeAnswer(facts, None, devices, found, UNMARKED, to_record=marks)
+        return TimeAnswer(facts, None, devices, result, UNMARKED, to_record=marks)
     main = facts.main
     wall = main.part("wall_ps")
     lanes = enumerate(facts.devices if len(facts.devices) > 1 else ())
@@ -268,8 +268,8 @@ def _utilisation(profile: Profile, facts: StepFacts) -> Utilisation | None:
 
 
 def _findings(profile: Profile, facts: StepFacts) -> tuple[Finding, ...]:
-    found = time_findings(TimeContext(profile, facts))
-    return tuple(one.finding for one in priorities((), found))
+    result = time_findings(TimeContext(profile, facts))
+    return tuple(one.finding for one in priorities((), result))
 
 
 def _times(wall: Int64Array) -> StepTimes:

@@ -127,39 +127,39 @@ def critical_path(profile: Profile, step: StepRuns) -> CriticalPath:
 
     Raises InputError where very many nodes of the graph wait for very many others each.
     """
-    found = Releases(step.runs, StepGraph(profile, step.name))
-    chain = found.chain()
-    start = min(found.start)
+    result = Releases(step.runs, StepGraph(profile, step.name))
+    chain = result.chain()
+    start = min(result.start)
     whys = [("start", ""), *((one.why, one.tensor) for one in chain[:0:-1])]
     runs = [one.run for one in reversed(chain)]
-    pieces = tuple(_pieces(step.runs, found, runs, whys, start))
-    return CriticalPath(step.step_id, step.name, start, found.end[runs[-1]], pieces)
+    pieces = tuple(_pieces(step.runs, result, runs, whys, start))
+    return CriticalPath(step.step_id, step.name, start, result.end[runs[-1]], pieces)
 
 
 def _pieces(
-    table: Columns, found: Releases, runs: list[int], whys: list[tuple[str, str]], start: int
+    table: Columns, result: Releases, runs: list[int], whys: list[tuple[str, str]], start: int
 ) -> Iterator[PathPiece]:
     op_types, ids = table.names("op_type"), table.array("op_run_id")
     free = start
     for at, run in enumerate(runs):
-        begin = max(free, found.start[run])
-        end = found.end[run]
+        begin = max(free, result.start[run])
+        end = result.end[run]
         if at + 1 < len(runs):
             # What comes next may begin before this one's bookkeeping ends, and a transfer
             # may have been requested before there was anything to send.
-            after = found.start[runs[at + 1]]
-            if found.kind[runs[at + 1]] == "rpc":
-                after = max(after, found.done[run])
+            after = result.start[runs[at + 1]]
+            if result.kind[runs[at + 1]] == "rpc":
+                after = max(after, result.done[run])
             end = max(begin, min(end, after))
-        queued = begin - max(free, min(found.ready[run], begin))
+        queued = begin - max(free, min(result.ready[run], begin))
         yield PathPiece(
             op_run_id=int(ids[run]),
-            device=found.device[run],
-            name=found.name[run],
+            device=result.device[run],
+            name=result.name[run],
             op_type=op_types[run] or "",
-            kind=found.kind[run] or "",
-            start_ps=found.start[run],
-            duration_ps=found.end[run] - found.start[run],
+            kind=result.kind[run] or "",
+            start_ps=result.start[run],
+            duration_ps=result.end[run] - result.start[run],
             begin_ps=begin,
             busy_ps=end - begin,
             wait_ps=begin - free,

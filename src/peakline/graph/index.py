@@ -156,11 +156,11 @@ class GraphIndex:
 
         In a body, what names no output is an argument, even where a node has the same name.
         """
-        found = self.find_nodes(self.edge_scope, self.edge_source)
+        result = self.find_nodes(self.edge_scope, self.edge_source)
         control = self.edges.array("is_control").astype(np.bool_)
         plain = ~control & (self.edges.names("source_argument").codes < 0)
-        found[plain & (self.edges.names("function").codes >= 0)] = -1
-        return found
+        result[plain & (self.edges.names("function").codes >= 0)] = -1
+        return result
 
     @cached_property
     def target_row(self) -> Int64Array:
@@ -181,9 +181,9 @@ def _sorted(scope: Int64Array, name: Int64Array) -> tuple[Int64Array, Int64Array
 
 def _find(table: tuple[Int64Array, Int64Array], scope: Int64Array, name: Int64Array) -> Int64Array:
     known, order = table
-    found = np.append(order, -1)[positions(known, _keys(scope, name))]
-    found[name < 0] = -1
-    return found
+    result = np.append(order, -1)[positions(known, _keys(scope, name))]
+    result[name < 0] = -1
+    return result
 
 
 def index_of(profile: Profile) -> GraphIndex:

@@ -64,11 +64,11 @@ class Ended:
         if run not in seen and self._start[run] <= latest_start:
             return at
         self._least = self._least or self._tree()
-        while (found := self._rightmost(at, latest_start)) >= 0:
-            if self.runs[found] not in seen:
+        while (result := self._rightmost(at, latest_start)) >= 0:
+            if self.runs[result] not in seen:
                 break
-            self._remove(found)
-        return found
+            self._remove(result)
+        return result
 
     def _tree(self) -> list[int]:
         # More leaves than executions, so that the end of all is inside, too.
@@ -116,7 +116,7 @@ class Behind:
 
     def recorded(self, waits: Iterable[Wait]) -> list[Wait]:
         """Each once, in the order of a walk into the depth that begins with the last wait."""
-        found: list[Wait] = []
+        result: list[Wait] = []
         looked_at: set[Node] = set()
         joined: set[int] = set()
         stack = list(waits)
@@ -127,7 +127,7 @@ class Behind:
                 continue
             looked_at.add(wait.node)
             if self._is_recorded(wait.node):
-                found.append(wait)
+                result.append(wait)
                 continue
             behind = self._behind(wait.node)
             if behind is None:
@@ -142,8 +142,8 @@ class Behind:
             for node, moved, tensor in behind:
                 if node not in looked_at:
                     looked_at.add(node)
-                    found.append(_through(wait, node, moved, tensor))
-        return found
+                    result.append(_through(wait, node, moved, tensor))
+        return result
 
     def _further(self, node: Node) -> list[Wait]:
         return [wait for wait in self._graph.before(node, None) if wait.why != "source"]
@@ -193,15 +193,15 @@ class Behind:
             if not _moves(wait):
                 # Very many nodes in a row share what is behind the last.
                 return behind
-        found: dict[Node, _Found] = {}
+        result: dict[Node, _Found] = {}
         for behind, wait in parts.values():
             self._steps.take(len(behind))
             moves = _moves(wait)
             for one in behind:
                 node, moved, tensor = one
-                if node not in found:
-                    found[node] = (node, moved or moves, tensor or wait.tensor) if moves else one
-        return list(found.values())
+                if node not in result:
+                    result[node] = (node, moved or moves, tensor or wait.tensor) if moves else one
+        return list(result.values())
 
 
 def _moves(wait: Wait) -> bool:
@@ -273,8 +273,8 @@ class Releases:
                 self._of_node.setdefault((device, name), []).append(run)
                 self._of_name.setdefault(name, []).append(run)
             elif kind == "rpc":
-                found = _TRANSFER.fullmatch(self._label[run] or "")
-                tensor = self._tensor_of_call[run] = found[1] if found else ""
+                result = _TRANSFER.fullmatch(self._label[run] or "")
+                tensor = self._tensor_of_call[run] = result[1] if result else ""
                 self._calls.setdefault((device, tensor), []).append(run)
             else:
                 self._of_stream.setdefault(device, []).append(run)
@@ -293,11 +293,11 @@ class Releases:
         """
         last = max(range(len(self.end)), key=lambda run: (self.end[run], self.start[run]))
         chain: list[Release] = []
-        found: Release | None = Release(last, "start", "")
-        while found is not None:
-            self._seen.add(found.run)
-            chain.append(found)
-            found = self._before(found.run)
+        result: Release | None = Release(last, "start", "")
+        while result is not None:
+            self._seen.add(result.run)
+            chain.append(result)
+            result = self._before(result.run)
         return chain
 
     def _before(self, run: int) -> Release | None:

@@ -43,15 +43,15 @@ def check_cycles(index: GraphIndex) -> Iterator[BrokenRule]:
     if not stuck.any():
         return
     # The component of every node, -1 for what is in none, and how many nodes each has.
-    found, seen = np.full((2, count), -1, np.int64)
+    result, seen = np.full((2, count), -1, np.int64)
     sizes, low, path, open_nodes = np.zeros((4, count), np.int64)
     components(
         first, order, targets, ~back, stuck,
-        found, sizes, seen, low, first[:-1].copy(), path, open_nodes,
+        result, sizes, seen, low, first[:-1].copy(), path, open_nodes,
     )  # fmt: skip
-    inside = (found[sources] >= 0) & (found[sources] == found[targets]) & ~back
+    inside = (result[sources] >= 0) & (result[sources] == result[targets]) & ~back
     edges = np.flatnonzero(inside)
-    component = found[sources[edges]]
+    component = result[sources[edges]]
     edges = edges[np.argsort(component, kind="stable")]
     circular, starts = np.unique(np.sort(component), return_index=True)
     stops = np.append(starts, edges.size)[1:]

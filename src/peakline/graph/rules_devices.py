@@ -140,10 +140,10 @@ def check_colocation(index: GraphIndex, attrs: Columns) -> tuple[list[BrokenRule
     look at the colocation of its nodes, so inside a body a missing node is no error.
     """
     keys = attrs.names("attr")
-    found = attrs.take(keys.codes == keys.code_of("_class"))
-    scopes, names = index.scopes_of(found), index.strings.codes(found.names("name"))
+    result = attrs.take(keys.codes == keys.code_of("_class"))
+    scopes, names = index.scopes_of(result), index.strings.codes(result.names("name"))
     rows = index.find_nodes(scopes, names)
-    kinds, values = found.names("kind"), found.names("value")
+    kinds, values = result.names("kind"), result.names("value")
     groups = {code: _groups(values.values[code]) for code in np.unique(values.codes).tolist()}
     of_row = [groups[code] for code in values.codes.tolist()]
     is_list = np.isin(kinds.codes, [kinds.code_of("list"), kinds.code_of("")])

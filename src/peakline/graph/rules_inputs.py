@@ -71,8 +71,8 @@ def _complaint(name: str) -> str:
         return "the node has no name"
     strange = sorted(set(re.findall(r"[^A-Za-z0-9_./>\-]", name)))
     if strange:
-        found = " ".join(repr(character) for character in strange[:5])
-        return f"{quoted(name)} holds {found}; names are made of letters, digits and . _ / - >"
+        result = " ".join(repr(character) for character in strange[:5])
+        return f"{quoted(name)} holds {result}; names are made of letters, digits and . _ / - >"
     return f"{quoted(name)}: every part between '>' begins with a letter, a digit or '.'"
 
 
@@ -91,8 +91,8 @@ def _duplicates(index: GraphIndex, repeated: frozenset[tuple[str, str]]) -> Iter
 
 def repeated_functions(functions: Columns) -> frozenset[tuple[str, str]]:
     """Graph and name of the functions that a library has more than once."""
-    found = Counter((graph or "", name or "") for graph, name in functions.each("graph", "name"))
-    return frozenset(function for function, count in found.items() if count > 1)
+    result = Counter((graph or "", name or "") for graph, name in functions.each("graph", "name"))
+    return frozenset(function for function, count in result.items() if count > 1)
 
 
 def check_functions(repeated: frozenset[tuple[str, str]]) -> Iterator[BrokenRule]:
@@ -216,8 +216,8 @@ class _Inputs:
         key = int(scope[0]), name
         if key not in self._there:
             code = np.array([index.strings.code(name)], np.int64)
-            found = index.find_nodes(scope, code)[0], index.find_inputs(scope, code)[0]
-            self._there[key] = max(found) >= 0
+            result = index.find_nodes(scope, code)[0], index.find_inputs(scope, code)[0]
+            self._there[key] = max(result) >= 0
         return self._there[key]
 
     def _why(self, edge: int, text: str) -> str:

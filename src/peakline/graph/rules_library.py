@@ -45,9 +45,9 @@ def check_attributes(index: GraphIndex, attrs: Columns) -> Iterator[BrokenRule]:
     bad = [code for code, key in enumerate(keys.values) if not _KEY.fullmatch(key)]
     if not bad:
         return
-    found = attrs.take(np.isin(keys.codes, bad))
-    scopes, names = index.scopes_of(found), found.names("name")
-    for row, key in enumerate(found.names("attr").to_list()):
+    result = attrs.take(np.isin(keys.codes, bad))
+    scopes, names = index.scopes_of(result), result.names("name")
+    for row, key in enumerate(result.names("attr").to_list()):
         scope = index.scopes[int(scopes[row])]
         message = f"attribute {quoted(key or '')}: no op can have it; names begin with a letter"
         message += " or _ and go on with letters, digits and _"

@@ -89,19 +89,19 @@ class StepGraph:
         keys = attrs.names("attr")
         wanted = ("tensor_name", "send_device", "recv_device")
         attrs = attrs.take(np.isin(keys.codes, [keys.code_of(key) for key in wanted]))
-        found: dict[Node, dict[str, str]] = {}
+        result: dict[Node, dict[str, str]] = {}
         for graph, name, key, value in attrs.each("graph", "name", "attr", "value"):
             node = nodes.get((graph or "", name or ""))
             if node is not None:
-                found.setdefault(node, {})[key or ""] = value or ""
+                result.setdefault(node, {})[key or ""] = value or ""
         sends = {
             tuple(attr.get(key, "") for key in wanted): node
-            for node, attr in found.items()
+            for node, attr in result.items()
             if ops[node] in _SEND
         }
         for key, node in sends.items():
             self._sends.setdefault(key[0], []).append(node)
-        for node, attr in found.items():
+        for node, attr in result.items():
             send = sends.get(tuple(attr.get(key, "") for key in wanted))
             if ops[node] in _RECV and send is not None:
                 tensor = attr.get("tensor_name", "")
@@ -149,8 +149,8 @@ def graphs_of_step(graphs: Columns, step_name: str) -> list[str]:
 
 def _of_label(node: Node, label: str | None) -> Iterator[Wait]:
     """The inputs of ``[...] name = Op(input, input:1, ^control)``."""
-    found = _LABEL.fullmatch(label or "")
-    for text in found[1].split(", ") if found else ():
+    result = _LABEL.fullmatch(label or "")
+    for text in result[1].split(", ") if result else ():
         name = text.removeprefix("^").partition(":")[0]
         # Where a send or receive stands, its label names the tensor instead.
         if name and " " not in name:

@@ -149,8 +149,8 @@ def _row(graph: dict[str, Any], edges: dict[str, int]) -> GraphRow:
 def _counts(names: Names, rows: BoolArray) -> dict[str, int]:
     """Rows by name, the most frequent first."""
     codes = names.codes[rows]
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for code, count in zip(*np.unique(codes[codes >= 0], return_counts=True), strict=True):
         name = names.values[int(code)]
-        found[name] = found.get(name, 0) + int(count)
-    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+        result[name] = result.get(name, 0) + int(count)
+    return dict(sorted(result.items(), key=lambda one: (-one[1], one[0])))

@@ -188,9 +188,9 @@ class _Costs:
 
 def _costs(profile: Profile, step: StepRuns | None, *, inside: bool) -> _Costs:
     """What the nodes cost; nothing for function bodies, whose nodes run under other names."""
-    found = _Costs()
+    result = _Costs()
     if step is None or inside:
-        return found
+        return result
     kind = step.runs.names("kind")
     runs = step.runs.take(kind.codes == kind.code_of("executor"))
     measures = {
@@ -201,17 +201,17 @@ def _costs(profile: Profile, step: StepRuns | None, *, inside: bool) -> _Costs:
         "output_bytes": _per_run(profile, "op_outputs", "allocated_bytes", runs),
     }
     nodes = [(device or "", name or "") for device, name in runs.each("device", "name")]
-    found.devices.update(device for device, _ in nodes)
-    found.by_node = _sums(nodes, measures)
-    found.by_name = _sums([name for _, name in nodes], measures)
+    result.devices.update(device for device, _ in nodes)
+    result.by_node = _sums(nodes, measures)
+    result.by_name = _sums([name for _, name in nodes], measures)
     kernels = step.runs.take(
         np.isin(kind.codes, [kind.code_of(one) for one in ("stream", "stream_all", "memcpy")])
     )
     # A kernel's row is named node:op.
     for name, duration in kernels.each("name", "duration_ps"):
         node = (name or "").partition(":")[0]
-        found.kernels[node] = found.kernels.get(node, 0) + duration
-    return found
+        result.kernels[node] = result.kernels.get(node, 0) + duration
+    return result
 
 
 def _program_costs(profile: Profile, graphs: list[str]) -> dict[str, dict[str, Cost]]:
@@ -229,7 +229,7 @@ def instruction_costs(profile: Profile, number: int) -> dict[str, Cost]:
         return {}
     table = programs.read(number, "hlo_instructions", {"name", "bytes"})
     costs, times = row_costs(profile, number), op_times(profile).get(number, {})
-    found: dict[str, Cost] = {}
+    result: dict[str, Cost] = {}
     for name, size, flops, moved in zip(
         table.names("name").to_list(), table.array("bytes").tolist(), costs.flops.tolist(),
         costs.bytes_accessed.tolist(), strict=True,
@@ -239,8 +239,8 @@ def instruction_costs(profile: Profile, number: int) -> dict[str, Cost]:
             runs=ran.runs, compute_ps=ran.self_ps, duration_ps=ran.self_ps, output_bytes=size,
             flops=flops, bytes_accessed=moved,
         )  # fmt: skip
-        found.setdefault(name or "", cost)
-    return found
+        result.setdefault(name or "", cost)
+    return result
 
 
 def _per_run(profile: Profile, table: str, column: str, runs: Columns) -> Int64Array:
@@ -251,8 +251,8 @@ def _per_run(profile: Profile, table: str, column: str, runs: Columns) -> Int64A
     owners = rows.array("op_run_id")
     sums = np.zeros(int(max(ids.max(initial=-1), owners.max(initial=-1))) + 1, np.int64)
     np.add.at(sums, owners, values)
-    found: AnyArray = sums[ids]
-    return found
+    result: AnyArray = sums[ids]
+    return result
 
 
 def _sums(keys: list[Key], measures: dict[str, Int64Array]) -> dict[Key, Cost]:
@@ -271,29 +271,29 @@ def _sums(keys: list[Key], measures: dict[str, Int64Array]) -> dict[Key, Cost]:
 
 def _most_costly(index: GraphIndex, rows: Int64Array, costs: _Costs, most: int) -> Int64Array:
     graph, device, name = (index.nodes.names(one) for one in ("graph", "device", "name"))
-    found = [
+    result = [
         costs.of(graph[row] or "", device[row] or "", name[row] or "") for row in rows.tolist()
     ]
-    spent = np.array([cost.compute_ps + cost.accelerator_ps if cost else -1 for cost in found])
+    spent = np.array([cost.compute_ps + cost.accelerator_ps if cost else -1 for cost in result])
     order = np.argsort(-spent, kind="stable")
     return np.sort(rows[order[:most]])
 
 
 def _nodes(index: GraphIndex, rows: Int64Array, costs: _Costs) -> tuple[ViewNode, ...]:
-    found = index.nodes.take(rows)
+    result = index.nodes.take(rows)
     return tuple(
         ViewNode(graph, name, op, device, costs.of(graph, device, name))
-        for graph, name, op, device in found.each("graph", "name", "op", "device")
+        for graph, name, op, device in result.each("graph", "name", "op", "device")
     )
 
 
 def _edges(index: GraphIndex, rows: Int64Array) -> tuple[ViewEdge, ...]:
     place = np.full(index.nodes.rows, -1, np.int64)
     place[rows] = np.arange(rows.size)
-    kept = np.flatnonzero((index.source_row >= 0) & (index.target_row >= 0))
-    sources, targets = place[index.source_row[kept]], place[index.target_row[kept]]
+    chosen = np.flatnonzero((index.source_row >= 0) & (index.target_row >= 0))
+    sources, targets = place[index.source_row[chosen]], place[index.target_row[chosen]]
     both = (sources >= 0) & (targets >= 0)
-    edges = index.edges.take(kept[both])
+    edges = index.edges.take(chosen[both])
     ends = zip(sources[both].tolist(), targets[both].tolist(), strict=True)
     more = edges.each("source_output", "target_input", "is_control")
     return tuple(ViewEdge(*pair, *values) for pair, values in zip(ends, more, strict=True))

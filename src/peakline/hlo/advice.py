@@ -123,8 +123,8 @@ class HeapChanges:
         """The pieces at the peak, the largest first."""
         spans = np.repeat(np.arange(len(self.pieces)), np.diff(self.pieces.first))
         here = (self.pieces.begin <= self.peak_time) & (self.peak_time <= self.pieces.end)
-        found = np.unique(spans[here])
-        return found[np.argsort(-self.pieces.size[found], kind="stable")].tolist()  # type: ignore[no-any-return]
+        result = np.unique(spans[here])
+        return result[np.argsort(-self.pieces.size[result], kind="stable")].tolist()  # type: ignore[no-any-return]
 
     @cached_property
     def _lasting(self) -> frozenset[int]:
@@ -200,7 +200,7 @@ class HeapChanges:
 
     def _until_reduced(self, piece: int) -> set[int]:
         """The pieces that can only be halved together; empty where something needs the whole."""
-        found, waiting = {piece}, [piece]
+        result, waiting = {piece}, [piece]
         uses = self._uses
         while waiting:
             for value in self._by_piece.of(waiting.pop()):
@@ -213,11 +213,11 @@ class HeapChanges:
                     next_pieces = set(self._trace.piece[self._by_instruction.of(user)].tolist())
                     if not uses.is_cheap(user) or not next_pieces or min(next_pieces) < 0:
                         return set()
-                    waiting += next_pieces - found
-                    found |= next_pieces
-            if len(found) > _MOST_TOGETHER:
+                    waiting += next_pieces - result
+                    result |= next_pieces
+            if len(result) > _MOST_TOGETHER:
                 return set()
-        return found
+        return result
 
     def _can_be_split(self, value: int) -> bool:
         made = int(self._instruction[value])
@@ -302,12 +302,12 @@ class HeapChanges:
 
     def _held(self, pieces: Iterable[int]) -> dict[int, int]:
         """The bytes of pieces by the value that had each first."""
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         for piece in pieces:
             row = int(self._rows[int(self.pieces.number[piece])])
             if row >= 0 and self._instruction[int(self.pieces.number[piece])] >= 0:
-                found[row] = int(self.pieces.size[piece])
-        return found
+                result[row] = int(self.pieces.size[piece])
+        return result
 
 
 def pieces_of(memory: ProgramMemory, uses: Uses, rows: Int64Array) -> Pieces:
@@ -363,7 +363,7 @@ def find_donations(programs: Programs, memory: ProgramMemory, uses: Uses) -> lis
         form: (np.array(listed, np.int64), np.ones(len(listed), np.bool_))
         for form, listed in _results(memory, uses).items()
     }
-    found = []
+    result = []
     parameters = _parameters(memory, uses)
     for row in _donors(programs, memory, uses):
         parameters.pop(row, None)
@@ -380,8 +380,8 @@ def find_donations(programs: Programs, memory: ProgramMemory, uses: Uses) -> lis
         if fits.any():
             place = int(fits.argmax())
             is_free[place] = False
-            found.append(_donation(memory, parameters[row], int(buffers[place])))
-    return found
+            result.append(_donation(memory, parameters[row], int(buffers[place])))
+    return result
 
 
 def _donors(programs: Programs, memory: ProgramMemory, uses: Uses) -> list[int]:
@@ -444,14 +444,14 @@ def _results(
     for row in rows.tolist():
         key = int(buffers.array("instruction_id")[row]), shapes[row]
         made.setdefault(key, deque()).append(row)
-    found: dict[tuple[str | None, str | None], list[tuple[int, int]]] = {}
+    results: dict[tuple[str | None, str | None], list[tuple[int, int]]] = {}
     root = _entry_root(memory, uses)
     for result in uses.operands(root) if uses.opcodes[root] == "tuple" else [root]:
         source = uses.source_of(result)
         form = _form(uses, result)
         if unused := made.get((source, form[0])):
-            found.setdefault(form, []).append((source, unused.popleft()))
-    return found
+            results.setdefault(form, []).append((source, unused.popleft()))
+    return results
 
 
 def _entry_root(memory: ProgramMemory, uses: Uses) -> int:
@@ -555,7 +555,7 @@ class _Search:
 
     def found(self) -> tuple[Advice, ...]:
         """What is worth it, most bytes first."""
-        found = [*self._donate()]
+        result = [*self._donate()]
         for heap in self.heaps:
             changes = [
                 *heap.rematerialised(_EACH),
@@ -563,8 +563,8 @@ class _Search:
                 *(heap.narrowed(wide) for wide in self._wide()),
             ]
             for change in checked(changes, 1):
-                found += self._tried(heap, change)
-        return tuple(sorted(found, key=lambda one: (-one.bytes, one.kind, one.title)))
+                result += self._tried(heap, change)
+        return tuple(sorted(result, key=lambda one: (-one.bytes, one.kind, one.title)))
 
     def _wide(self) -> list[str]:
         """The types whose next smaller one the device computes with.

@@ -76,23 +76,23 @@ def meetings(
         count, far = len(places), len(whole)
         start = reach - (first + far * each) * spread - stride * (begin + far * turn)
         slope = each * spread + stride * turn
-        found = floor_sum(far, every, -turn, output - 1 - begin)
-        found += floor_sum(count - far, stride * every, -slope, start)
-        return found - floor_sum(count, every, -turn, -1 - begin)
+        result = floor_sum(far, every, -turn, output - 1 - begin)
+        result += floor_sum(count - far, stride * every, -slope, start)
+        return result - floor_sum(count, every, -turn, -1 - begin)
 
     return met(padding + (size - 1) * dilation) - met(padding - 1)
 
 
 def floor_sum(count: int, divisor: int, slope: int, start: int) -> int:
     """The sum of ``(slope * n + start) // divisor`` over all ``n`` below ``count``."""
-    found = 0
+    result = 0
     while count:
         # The points of a grid below a line, row by row; then with rows and columns exchanged.
-        found += slope // divisor * (count * (count - 1) // 2) + start // divisor * count
+        result += slope // divisor * (count * (count - 1) // 2) + start // divisor * count
         slope, start = slope % divisor, start % divisor
         count, start = divmod(slope * count + start, divisor)
         slope, divisor = divisor, slope
-    return found
+    return result
 
 
 _CUDNN = [
@@ -144,11 +144,11 @@ def _of_cudnn(made: Made) -> _Attention:
 
 
 def _of_engine(made: Made) -> _Attention:
-    found = {name: int(value) for name, value in _NUMBER.findall(made.proto.backend_config)}
-    rows = found[b"input_batch"] * found[b"attn_heads"] * found[b"q_max_seqlen"]
+    result = {name: int(value) for name, value in _NUMBER.findall(made.proto.backend_config)}
+    rows = result[b"input_batch"] * result[b"attn_heads"] * result[b"q_max_seqlen"]
     # Before version 2.3 keys and values had one size.
-    sizes = (found[name if name in found else b"head_dim"] for name in _SIZES)
-    return _Attention(rows * found[b"kv_max_seqlen"], *sizes)
+    sizes = (result[name if name in result else b"head_dim"] for name in _SIZES)
+    return _Attention(rows * result[b"kv_max_seqlen"], *sizes)
 
 
 _CALLS: dict[str, tuple[Callable[[Made], _Attention], bool]] = {

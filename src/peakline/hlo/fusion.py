@@ -85,7 +85,7 @@ def _writes(made: Made, root: Made) -> None:
 
 
 def _reads(
-    found: dict[tuple[int, Index], float], number: int, parameter: Made, program: Program
+    result: dict[tuple[int, Index], float], number: int, parameter: Made, program: Program
 ) -> None:
     for index, _ in leaves(parameter.shape):
         source = parameter
@@ -100,7 +100,7 @@ def _reads(
             read = float(round(single(size_of(source.shape) * min(source.share, 1.0))))
         else:
             read = float(_bytes_read(source, program, 0))
-        found[number, index] = read
+        result[number, index] = read
 
 
 def _bytes_read(parameter: Made, program: Program, depth: int) -> int:

@@ -145,13 +145,13 @@ class _Walk:
                 for row in self._rows(computation):
                     if self._opcode[row] in _INSIDE:
                         waiting += [(callee, False) for callee in self._calls.of(row)]
-        found = self._inside[self._entry]
-        found.constants = self._constants
-        found.curve = self._curves
-        while found.inner is not None:
-            found.live += found.inner.live
-            found.inner = found.inner.inner
-        return found
+        result = self._inside[self._entry]
+        result.constants = self._constants
+        result.curve = self._curves
+        while result.inner is not None:
+            result.live += result.inner.live
+            result.inner = result.inner.inner
+        return result
 
     def _rows(self, computation: int) -> list[int]:
         rows: list[int] = self._order[
@@ -185,15 +185,15 @@ class _Walk:
             for one in _flat(listed, seen):
                 last[one] = max(last.get(one, at), at)
         result = places.get(self._root[computation], places[rows[-1]] if rows else -1)
-        found, results = Need(), set(_flat(result))
+        matches, results = Need(), set(_flat(result))
         own = range(first, len(self._values))
         given = {one for one in own if self._opcode[self._values[one].row] == "parameter"}
         lasting = {one for one in own if self._opcode[self._values[one].row] == "constant"}
         self._constants += [self._values[one] for one in sorted(lasting)]
         fixed = given | lasting
         if is_entry:
-            found.parameters = [self._values[one] for one in sorted(given)]
-            found.outputs = frozenset(self._values[one] for one in results - fixed)
+            matches.parameters = [self._values[one] for one in sorted(given)]
+            matches.outputs = frozenset(self._values[one] for one in results - fixed)
             # A donated parameter's memory is taken over; other results stay to the end.
             seen = set()
             fixed |= {one for at, _ in self._donated for one in _flat(_part(result, at), seen)}
@@ -209,14 +209,14 @@ class _Walk:
             then = _part(result, of_result.get((self._number[row], path), _NOWHERE))
             if isinstance(then, int) and then in makes and then != one:
                 lent[one] = size, makes[then]
-        curve = self._fill(rows, made, places, last, fixed, lent, found)
+        curve = self._fill(rows, made, places, last, fixed, lent, matches)
         self._curves[computation] = np.array(rows, np.int64), np.array(curve, np.int64)
-        return found
+        return matches
 
     def _fill(
         self, rows: Sequence[int], made: Sequence[range], places: dict[int, Place],
         last: dict[int, int], fixed: set[int], lent: dict[int, tuple[int, int]],
-        found: Need,
+        result: Need,
     ) -> list[int]:  # fmt: skip
         """The most that is live of what is neither given nor given back, nor lies in what is
         ``lent``: by the value in it, memory of others that may be written over, and until when.
@@ -251,13 +251,13 @@ class _Walk:
             )
             curve.append(total)
             here = total + (inside.bytes if inside is not None else 0)
-            if here > found.bytes:
-                found.bytes, found.inner, peak = here, inside, at
+            if here > result.bytes:
+                result.bytes, result.inner, peak = here, inside, at
             for value in ends.pop(at, ()):
                 if value in live:
                     total -= live.pop(value)
                     gone[value] = at + 1
-        found.live = [
+        result.live = [
             self._values[value] for value, at in begun if at <= peak < gone.get(value, len(rows))
         ]
         return curve
@@ -276,14 +276,14 @@ class _Walk:
             if opcode not in ELEMENTWISE and (opcode, self._fusion[row]) != ("fusion", "kLoop"):
                 return {}
             operands = list(dict.fromkeys(operands))
-        found: dict[tuple[int, int], list[int]] = {}
+        result: dict[tuple[int, int], list[int]] = {}
         for number, operand in enumerate(operands):
             place = places.get(operand, -1)
             if isinstance(place, list) or last.get(place) != at:
                 continue
             size = live[place] if place in live else lent.get(place, (-1, -1))[0]
-            found.setdefault((size, number if opcode == "sort" else -1), []).append(place)
-        return found
+            result.setdefault((size, number if opcode == "sort" else -1), []).append(place)
+        return result
 
     def _written_over(
         self, value: int, over: dict[tuple[int, int], list[int]], live: dict[int, int],
@@ -357,11 +357,11 @@ def _donated(decoded: Decoded) -> list[tuple[Path, tuple[int, Path]]]:
 
 def _paths(decoded: Decoded, field: str) -> list[Path]:
     """The numbers of a repeated field, by alias."""
-    found: list[list[int]] = [[] for _ in range(decoded[_ALIASES].rows)]
+    result: list[list[int]] = [[] for _ in range(decoded[_ALIASES].rows)]
     listed = decoded[field]
     for row, number in zip(listed.parent.tolist(), listed.array("value").tolist(), strict=True):
-        found[row].append(number)
-    return [*map(tuple, found)]
+        result[row].append(number)
+    return [*map(tuple, result)]
 
 
 @cache

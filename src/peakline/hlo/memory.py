@@ -133,12 +133,12 @@ class Replay:
         count, holder, top, order = np.zeros((4, known.size), np.int64)
         holder[:] = np.arange(known.size)
         spans, blocks = np.full((2, known.size, 2), -1)
-        strange, found = live_spans(
+        strange, result = live_spans(
             self.kind, value, shared, count, holder, top, spans, blocks, order
         )
         while ((above := holder[holder]) != holder).any():
             holder = above
-        rows = order[:found]
+        rows = order[:result]
         root = holder[rows]
         return Uses(
             known[rows + 1], spans[rows], blocks[rows], known[root + 1], count[root], strange
@@ -335,10 +335,10 @@ class ProgramMemory:
         if self.need is None:
             return self._programs.read(self.number, "hlo_buffers")
         need = self.need
-        found = [(value, "parameter") for value in need.parameters]
-        found += [(value, "constant") for value in need.constants]
-        found += [(one, _OUTPUT if one in need.outputs else TEMPORARY) for one in need.live]
-        return _computed([one for one in found if one[0].bytes])
+        result = [(value, "parameter") for value in need.parameters]
+        result += [(value, "constant") for value in need.constants]
+        result += [(one, _OUTPUT if one in need.outputs else TEMPORARY) for one in need.live]
+        return _computed([one for one in result if one[0].bytes])
 
     @cached_property
     def instructions(self) -> Columns:
@@ -376,9 +376,9 @@ class ProgramMemory:
         buffer = self.rows_of(events.array("buffer"))
         placed = np.flatnonzero(buffer >= 0)
         trace = events.array("trace")
-        found, first = np.unique(trace[placed], return_index=True)
+        result, first = np.unique(trace[placed], return_index=True)
         rows = buffer[placed[first]]
-        fits = found[self._is_here[rows] & self._is_temporary[rows]]
+        fits = result[self._is_here[rows] & self._is_temporary[rows]]
         return events.take(np.isin(trace, fits))
 
     def rows_of(self, values: AnyArray) -> Int64Array:
@@ -407,8 +407,8 @@ class ProgramMemory:
         """Allocations whose contents over time are known."""
         allocation = self.buffers.array("allocation")
         rows = [heap.value for heap in self.heaps]
-        found = np.concatenate(rows) if rows else np.zeros(0, np.int64)
-        return np.unique(allocation[found[found >= 0]])
+        result = np.concatenate(rows) if rows else np.zeros(0, np.int64)
+        return np.unique(allocation[result[result >= 0]])
 
     # The peak.
 
@@ -428,12 +428,12 @@ class ProgramMemory:
         defined[instruction >= 0] = self.order[instruction[instruction >= 0]]
         by = np.lexsort((defined, size, allocation))
         last = np.append(allocation[by][1:] != allocation[by][:-1], True)[: rows.size]
-        found = rows[by[last]]
+        result = rows[by[last]]
         return LiveSet(
-            buffers.array("allocation_bytes")[found],
-            found,
-            self.definer[found],
-            kinds.take(found),
+            buffers.array("allocation_bytes")[result],
+            result,
+            self.definer[result],
+            kinds.take(result),
         )
 
     @cached_property
@@ -456,10 +456,10 @@ class ProgramMemory:
         own = np.append(np.where(is_part, -1, self.definer), -1)[values]
         first, last = np.searchsorted(of, own, "left"), np.searchsorted(of, own, "right")
         at, place = ranges(first, last), np.repeat(np.arange(values.size), last - first)
-        found = np.full(values.size, -1, np.int64)
+        result = np.full(values.size, -1, np.int64)
         inside = user[at] < before[place]
-        np.maximum.at(found, place[inside], user[at[inside]])
-        return found
+        np.maximum.at(result, place[inside], user[at[inside]])
+        return result
 
     @cached_property
     def live_set(self) -> LiveSet:
@@ -476,15 +476,15 @@ class ProgramMemory:
             every = self.buffers
             size, buffer = every.array("bytes"), np.arange(every.rows)
             instruction, kinds = every.array("instruction_id"), every.names("kind").to_list()
-        found = LiveSet(size, buffer, instruction, Names.encode(kinds))
-        return found.take(np.argsort(-size, kind="stable"))
+        result = LiveSet(size, buffer, instruction, Names.encode(kinds))
+        return result.take(np.argsort(-size, kind="stable"))
 
     @cached_property
     def live(self) -> list[Live]:
         """The same, one by one."""
-        found = self.live_set
-        columns = (found.bytes.tolist(), found.buffer.tolist(), found.instruction.tolist())
-        kinds = [kind or "" for kind in found.kind.to_list()]
+        result = self.live_set
+        columns = (result.bytes.tolist(), result.buffer.tolist(), result.instruction.tolist())
+        kinds = [kind or "" for kind in result.kind.to_list()]
         return list(map(Live, *columns, kinds))
 
     @property
@@ -547,11 +547,11 @@ class ProgramMemory:
         )
 
 
-def _computed(found: Sequence[tuple[Value, str]]) -> Columns:
+def _computed(result: Sequence[tuple[Value, str]]) -> Columns:
     """As ``hlo_buffers``, of values that hold memory and the kind of each."""
-    instruction = np.array([value.row for value, _ in found], np.int64)
-    size = np.array([value.bytes for value, _ in found], np.int64)
-    index = [f"{{{','.join(map(str, one.path))}}}" if one.path else "" for one, _ in found]
+    instruction = np.array([value.row for value, _ in result], np.int64)
+    size = np.array([value.bytes for value, _ in result], np.int64)
+    index = [f"{{{','.join(map(str, one.path))}}}" if one.path else "" for one, _ in result]
     nothing = np.zeros(instruction.size, np.int64)
     return Columns(
         {
@@ -562,10 +562,10 @@ def _computed(found: Sequence[tuple[Value, str]]) -> Columns:
             "unpadded_bytes": size,
             "allocation_bytes": size,
             "memory_space": nothing,
-            "kind": Names.encode([kind for _, kind in found]),
+            "kind": Names.encode([kind for _, kind in result]),
             "instruction_id": instruction,
             "shape_index": Names.encode(index),
-            "shape": Names.encode([value.shape for value, _ in found]),
+            "shape": Names.encode([value.shape for value, _ in result]),
         }
     )
 

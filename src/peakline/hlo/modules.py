@@ -54,20 +54,20 @@ def choose_program(profile: Profile, module_name: str = "", program_id: str = ""
     ids = {number: str(programs.program_id(number)) for number in every}
     names = {number: programs.name(number) for number in every}
     by_id = [number for number in every if ids[number] == (program_id or module_name)]
-    found = [
+    result = [
         number
         for number in every
         if module_name in (names[number], programs.label(number))
         and (not program_id or number in by_id)
     ]
-    found = found if module_name and found else by_id
-    if not found:
+    result = result if module_name and result else by_id
+    if not result:
         known = there_is(wanted, map(programs.label, every))
         raise NotFoundError(f"{profile.path}: no program {wanted!r}{known}").quoting(repr(wanted))
-    if len(found) > 1:
-        labels = ", ".join(programs.label(number) for number in found)
-        raise UsageError(f"{profile.path}: {len(found)} programs {wanted!r}; name one: {labels}")
-    return found[0]
+    if len(result) > 1:
+        labels = ", ".join(programs.label(number) for number in result)
+        raise UsageError(f"{profile.path}: {len(result)} programs {wanted!r}; name one: {labels}")
+    return result[0]
 
 
 def _listed(programs: Programs) -> str:
@@ -92,10 +92,10 @@ class InstructionIndex:
         self._names = listed.names("name")
         self._computation = listed.array("computation_id")
         hashes = (hash(self._names[row]) for row in range(listed.rows))
-        found = np.fromiter(hashes, np.int64, listed.rows)
+        result = np.fromiter(hashes, np.int64, listed.rows)
         # Of hashes alone: the names of a million are more than all else.
-        self._order = np.argsort(found, kind="stable").astype(np.int32)
-        self._hashes = found[self._order]
+        self._order = np.argsort(result, kind="stable").astype(np.int32)
+        self._hashes = result[self._order]
         links = programs.read(number, "hlo_operands")
         self._operand, self._is_control = links.array("operand_id"), links.array("is_control")
         rows = np.arange(listed.rows + 1)

@@ -79,22 +79,22 @@ def op_times(profile: Profile) -> Mapping[int, Mapping[str, OpTime]]:
     Where devices have planes, what a host does for them does not count. Raises InputError when the
     profile cannot be read.
     """
-    found = op_events(profile)
-    if not found.event.size:
+    result = op_events(profile)
+    if not result.event.size:
         return {}
     trace = trace_of(profile)
     own = np.zeros(profile.columns("events", {"line_id"}).rows, np.int64)
     own[trace.rows(np.arange(trace.size))] = nesting_of(profile).own_ps
-    wide = max(len(found.name.values), 1)
+    wide = max(len(result.name.values), 1)
     pairs, first, place = np.unique(
-        found.program * wide + found.name.codes, return_index=True, return_inverse=True
+        result.program * wide + result.name.codes, return_index=True, return_inverse=True
     )
     runs = np.bincount(place, minlength=pairs.size)
-    spent = summed(place, own[found.event], pairs.size)
+    spent = summed(place, own[result.event], pairs.size)
     times: dict[int, dict[str, OpTime]] = {}
     for one in np.argsort(first).tolist():
         number, code = divmod(int(pairs[one]), wide)
-        times.setdefault(number, {})[found.name.values[code]] = OpTime(
+        times.setdefault(number, {})[result.name.values[code]] = OpTime(
             int(runs[one]), int(spent[one])
         )
     return times
@@ -102,9 +102,9 @@ def op_times(profile: Profile) -> Mapping[int, Mapping[str, OpTime]]:
 
 def runs_of(profile: Profile, number: int, name: str) -> Int64Array:
     """The rows in ``events`` of one instruction's events."""
-    found = op_events(profile)
-    code = found.name.code_of(name)
-    events: Int64Array = found.event[(found.program == number) & (found.name.codes == code)]
+    result = op_events(profile)
+    code = result.name.code_of(name)
+    events: Int64Array = result.event[(result.program == number) & (result.name.codes == code)]
     return events
 
 

@@ -60,8 +60,8 @@ class SourceLines:
         key = file, line, frame
         if key not in self._known:
             stack = self._stack(frame)
-            found = SourceLine(file, line, stack) if file else _innermost(stack)
-            self._known[key] = found
+            result = SourceLine(file, line, stack) if file else _innermost(stack)
+            self._known[key] = result
         return self._known[key]
 
     def _stack(self, frame: int) -> str:
@@ -123,8 +123,8 @@ class Allocations:
     @cached_property
     def is_indefinite(self) -> BoolArray:
         """Which allocations hold their memory from the beginning to the end."""
-        found: BoolArray = self.category != len(CATEGORIES) - 1
-        return found
+        result: BoolArray = self.category != len(CATEGORIES) - 1
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,12 +198,12 @@ class Placement:
     def of(cls, programs: Programs, number: int) -> Placement:
         """That of one program."""
         read = _Reader(programs, number)
-        found = cls(
+        result = cls(
             read.name, read.entry, read.allocations, read.values, read.instructions, read.heaps,
             read.event_names,
         )  # fmt: skip
         programs.release(number)
-        return found
+        return result
 
 
 class _Reader:
@@ -300,9 +300,9 @@ class _Reader:
             row[named] = [by_name.get(name, -1) for name in names]
         used, place = np.unique(row, return_inverse=True)
         lacking = int(used.size > 0 and used[0] < 0)
-        found = np.full(self._decoded[VALUES].rows, -1, np.int64)
-        found[places.parent] = place - lacking
-        return found, used[lacking:]
+        result = np.full(self._decoded[VALUES].rows, -1, np.int64)
+        result[places.parent] = place - lacking
+        return result, used[lacking:]
 
     @cached_property
     def instructions(self) -> Instructions:
@@ -383,13 +383,13 @@ def _numbers(table: WireTable, name: str, rows: AnyArray | slice = slice(None)) 
 
 
 def _texts(buffer: Buffer, table: WireTable, name: str) -> Names:
-    found = Interner()
-    return Names(found.add(buffer, table.spans(name)), found.texts())
+    result = Interner()
+    return Names(result.add(buffer, table.spans(name)), result.texts())
 
 
 def _ranges(begin: AnyArray, end: AnyArray) -> Int64Array:
     """The numbers of all ranges, one after the other."""
     sizes = end - begin
     shift = np.repeat(begin - np.cumsum(sizes) + sizes, sizes)
-    found: Int64Array = np.arange(int(sizes.sum())) + shift
-    return found
+    result: Int64Array = np.arange(int(sizes.sum())) + shift
+    return result

@@ -237,8 +237,8 @@ class Program:
         called = fusion.calls[0]
         if called not in self._copied:
             parts = self.computations.get(called, ())
-            found = (part for part in parts if part.opcode in ("gather", "scatter"))
-            self._copied[called] = next(found, None)
+            result = (part for part in parts if part.opcode in ("gather", "scatter"))
+            self._copied[called] = next(result, None)
         return self._copied[called]
 
     def is_elementwise(self, made: Made) -> bool:
@@ -285,16 +285,16 @@ def elements(shape: ShapeProto) -> int:
 
 def leaves(shape: ShapeProto) -> list[tuple[Index, ShapeProto]]:
     """The parts of a shape that are no tuples, with their places; an array is its own one."""
-    found: list[tuple[Index, ShapeProto]] = []
+    result: list[tuple[Index, ShapeProto]] = []
     waiting: list[tuple[Index, ShapeProto]] = [((), shape)]
     while waiting:
         index, part = waiting.pop()
         if kind_of(part) != "tuple":
-            found.append((index, part))
+            result.append((index, part))
         elif len(index) < _DEEPEST:
             inner = enumerate(part.tuple_shapes)
             waiting.extend(((*index, number), below) for number, below in inner)
-    return sorted(found, key=lambda leaf: leaf[0])
+    return sorted(result, key=lambda leaf: leaf[0])
 
 
 def size_of(shape: ShapeProto) -> int:

@@ -117,12 +117,12 @@ class Counting(Costing):
     def _read_instructions(self, programs: Programs, number: int) -> None:
         wanted = {"opcode", "shape", "layout", "computation_id"}
         listed = programs.read(number, "hlo_instructions", wanted)
-        found = programs.read(number, "hlo_computations", frozenset())
+        result = programs.read(number, "hlo_computations", frozenset())
         self._of: AnyArray = listed.array("computation_id").astype(np.int32)
         self._opcode = listed.names("opcode")
-        self._bounds = _starts(self._of, found.rows)
-        self._root = np.where(found.is_valid("root_id"), found.array("root_id"), -1)
-        entries = np.flatnonzero(found.array("is_entry"))
+        self._bounds = _starts(self._of, result.rows)
+        self._root = np.where(result.is_valid("root_id"), result.array("root_id"), -1)
+        entries = np.flatnonzero(result.array("is_entry"))
         self._entry = int(entries[0]) if entries.size else -1
         shape, layout = (listed.names(name).codes for name in ("shape", "layout"))
         both = shape.astype(np.int64) * (int(layout.max(initial=0)) + 2) + layout + 1
@@ -175,18 +175,18 @@ class Counting(Costing):
         if len(columns) < len(fields):
             decoded = decode(self._buffer, _plan(fields), self._spans.take(some))
             columns, lists = decoded[""].columns, decoded.tables
-        found: list[AnyArray] = []
+        result: list[AnyArray] = []
         for field in fields:
             column = columns.get(field)
             if isinstance(column, Spans):
-                found.append(Interner().add(self._buffer, column))
+                result.append(Interner().add(self._buffer, column))
             elif isinstance(column, np.ndarray):
-                found.append(column)
+                result.append(column)
             else:
                 listed = lists[field]
                 each = _mix(_ranks(listed.parent), listed.array("value"))
-                found.append(_sums(listed.parent, each, some.size))
-        return _mix(*found)
+                result.append(_sums(listed.parent, each, some.size))
+        return _mix(*result)
 
     def _levels(self) -> Int64Array:
         """Per computation how many calls deep what it calls goes; what calls itself is at the end
@@ -327,42 +327,44 @@ class Counting(Costing):
             self._program.roots[computation] = parts[root - low] if root >= 0 else parts[-1]
 
     def _answer(self, code: Int64Array, costs: list[Made]) -> RowCosts:
-        found = [self.cost(made) for made in costs]
+        result = [self.cost(made) for made in costs]
         columns = [
-            np.array([getattr(one, name) for one in found], np.float64)[code]
-            if found
+            np.array([getattr(one, name) for one in result], np.float64)[code]
+            if result
             else np.zeros(0)
             for name in ("flops", "transcendentals", "bytes_accessed")
         ]
-        low, high = self._bounds[self._entry : self._entry + 2].tolist() if found else (0, 0)
+        low, high = self._bounds[self._entry : self._entry + 2].tolist() if result else (0, 0)
         numbers, many = np.unique(code[low:high], return_counts=True)
         total = [0.0] * len(NOTHING)
         for number, times in zip(numbers.tolist(), many.tolist(), strict=True):
-            total = [one + times * more for one, more in zip(total, found[number], strict=True)]
-        return RowCosts(columns[0], columns[1], columns[2], Cost(*total), self.guessed, code, found)
+            total = [one + times * more for one, more in zip(total, result[number], strict=True)]
+        return RowCosts(
+            columns[0], columns[1], columns[2], Cost(*total), self.guessed, code, result
+        )
 
 
 def _mix(*columns: AnyArray) -> UInt64Array:
     """A hash per row of the numbers of several columns (the finaliser of SplitMix64)."""
-    found = np.zeros(columns[0].size, np.uint64)
+    result = np.zeros(columns[0].size, np.uint64)
     for column in columns:
-        found += column.astype(np.uint64)
-        found *= np.uint64(0x9E3779B97F4A7C15)
-        found ^= found >> np.uint64(30)
-        found *= np.uint64(0xBF58476D1CE4E5B9)
-        found ^= found >> np.uint64(27)
-        found *= np.uint64(0x94D049BB133111EB)
-        found ^= found >> np.uint64(31)
-    return found
+        result += column.astype(np.uint64)
+        result *= np.uint64(0x9E3779B97F4A7C15)
+        result ^= result >> np.uint64(30)
+        result *= np.uint64(0xBF58476D1CE4E5B9)
+        result ^= result >> np.uint64(27)
+        result *= np.uint64(0x94D049BB133111EB)
+        result ^= result >> np.uint64(31)
+    return result
 
 
 def _sums(at: AnyArray, hashes: UInt64Array, rows: int) -> UInt64Array:
     """The sums of the hashes of each row; ``at`` ascends."""
-    found = np.zeros(rows, np.uint64)
+    result = np.zeros(rows, np.uint64)
     if at.size:
         first = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
-        found[at[first]] = np.add.reduceat(hashes, first)
-    return found
+        result[at[first]] = np.add.reduceat(hashes, first)
+    return result
 
 
 def _starts(parents: AnyArray, rows: int) -> AnyArray:

@@ -70,20 +70,20 @@ def event_places(heap: Heap, memory: ProgramMemory) -> Int64Array:
     place[names[::-1]] = memory.order[::-1]
     place[-1] = -1
     at = np.where(heap.kind == FREE, -1, place[texts])
-    found: Int64Array = np.maximum.accumulate(np.where(at < 0, 0, at)) if at.size else at
-    return found
+    result: Int64Array = np.maximum.accumulate(np.where(at < 0, 0, at)) if at.size else at
+    return result
 
 
 def _curve(heap: Heap, memory: ProgramMemory, size: int) -> Int64Array:
     """The most that is live in a heap at each place of the program."""
     at = event_places(heap, memory)
-    found = np.zeros(size, np.int64)
-    np.maximum.at(found, at, heap.curve)
+    result = np.zeros(size, np.int64)
+    np.maximum.at(result, at, heap.curve)
     last = np.full(size, -1)
     last[at] = np.arange(at.size)
     carried = np.append(heap.curve, 0)[np.maximum.accumulate(last)]
     before = np.append(0, carried[:-1]) if size else carried
-    return np.maximum(found, np.where(last < 0, before, found))
+    return np.maximum(result, np.where(last < 0, before, result))
 
 
 def _computed(
@@ -99,7 +99,7 @@ def _computed(
     called: dict[int, list[int]] = {}
     for caller, callee in calls.each("instruction_id", "computation_id"):
         called.setdefault(caller, []).append(callee)
-    found = np.zeros(memory.order.size, np.int64)
+    result = np.zeros(memory.order.size, np.int64)
     waiting = [(int(np.flatnonzero(computations.array("is_entry"))[0]), lasting)]
     seen: set[int] = set()
     while waiting:
@@ -108,7 +108,7 @@ def _computed(
             continue
         seen.add(computation)
         inside, curve = need.curve[computation]
-        found[inside] = base + curve
+        result[inside] = base + curve
         for row, live in zip(inside.tolist(), curve.tolist(), strict=True):
             waiting += [(callee, base + live) for callee in called.get(row, ())]
-    return found[rows], lasting
+    return result[rows], lasting

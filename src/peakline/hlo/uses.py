@@ -66,18 +66,18 @@ class Uses:
         Those that only hand it on (tuples, bitcasts) are passed; one that is its computation's
         result is a user itself.
         """
-        found, seen, waiting = set[int](), {row}, [row]
+        result, seen, waiting = set[int](), {row}, [row]
         while waiting:
             one = waiting.pop()
             passes_on = one == row or self.opcodes[one] in _PASSES_ON
             if not passes_on or self._is_root[one]:
-                found.add(one)
+                result.add(one)
             if not passes_on:
                 continue
             for user in self._direct_users(one) - seen:
                 seen.add(user)
                 waiting.append(user)
-        return found
+        return result
 
     def _direct_users(self, row: int) -> set[int]:
         listed = self._by[self._first_user[row] : self._first_user[row + 1]]
@@ -186,10 +186,10 @@ class Uses:
     def _places(self, row: int) -> dict[int, list[int]]:
         """Which operands of an instruction come from each instruction."""
         if row not in self._from:
-            found: dict[int, list[int]] = {}
-            self._from[row] = found
+            result: dict[int, list[int]] = {}
+            self._from[row] = result
             for place, one in enumerate(self.operands(row)):
-                found.setdefault(self.source_of(one), []).append(place)
+                result.setdefault(self.source_of(one), []).append(place)
         return self._from[row]
 
     def _moved_inside(self, fusion: int) -> frozenset[int] | None:
@@ -211,5 +211,5 @@ class Uses:
                 if self.opcodes[part] not in _IN_PLACE - {"broadcast"}:
                     moved |= through
         bits = reversed(f"{moved:b}")
-        found = {int(numbers[part]) for part, bit in zip(given, bits, strict=False) if bit == "1"}
-        return frozenset(found) if parts else None
+        result = {int(numbers[part]) for part, bit in zip(given, bits, strict=False) if bit == "1"}
+        return frozenset(result) if parts else None

@@ -81,11 +81,11 @@ def fit_by_number(
     key_group: cython.const[cython.longlong][::1],
     key_number: cython.const[cython.longlong][::1],
     key_time: cython.const[cython.longlong][::1],
-    found: cython.longlong[::1],
+    result: cython.longlong[::1],
 ) -> None:
     """Give each row the first key of its group that is left, numbered between ``low`` and
     ``high`` and seen no earlier than ``time``; rows in order of group and time, keys of group
-    and number; ``found`` comes as -1.
+    and number; ``result`` comes as -1.
     """
     key: cython.longlong = 0
     row: cython.longlong
@@ -103,5 +103,5 @@ def fit_by_number(
                 and key_number[key] < high[row]
                 and key_time[key] >= time[row]
             ):
-                found[row] = key
+                result[row] = key
                 key += 1

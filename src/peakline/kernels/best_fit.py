@@ -231,7 +231,7 @@ def place(
     leaf_stop: cython.longlong[::1],
     listed: cython.longlong[:, ::1],
     pending: cython.longlong[:, ::1],
-    found: cython.longlong[::1],
+    result: cython.longlong[::1],
     stack: cython.longlong[::1],
     state: cython.longlong[::1],
     offset: cython.longlong[::1],
@@ -247,7 +247,7 @@ def place(
 
     Lifetime ``i`` is leaf ``leaf[i]`` of ``tree`` (twice a power of two, -1 at first), numbered by
     begin; ``leaf_begin`` are the begins in this order. ``leaf_at`` and ``leaf_stop`` have a place
-    per leaf, ``listed`` 4 times as many, ``pending`` 4 times `PENDING`, ``found`` any number of
+    per leaf, ``listed`` 4 times as many, ``pending`` 4 times `PENDING`, ``result`` any number of
     them, and ``stack`` 256; ``state``, zeros at first, has 5.
     """
     work: cython.longlong = 0
@@ -271,13 +271,13 @@ def place(
             best[0], best[1], best[2] = -1, 0, 0
             # Sorting costs more per lifetime than the sweep over all.
             most = (state[0] + state[1]) * (after - start) >> 4
-            most = min(most + 32, found.shape[0])
+            most = min(most + 32, result.shape[0])
             count = 0
             for k in range(start, after):
-                count = _overlapping(begin[k], end[k], leaf_begin, tree, stack, found, count, most)
+                count = _overlapping(begin[k], end[k], leaf_begin, tree, stack, result, count, most)
             work += count
             if count <= most:
-                _sweep_found(found, count, leaf_at, leaf_stop, size[piece], best)
+                _sweep_found(result, count, leaf_at, leaf_stop, size[piece], best)
             else:
                 if state[1] > FEW_PENDING:
                     _merge(listed, state[0], pending, state[1])

@@ -72,10 +72,10 @@ def drop_chunk(
 @cython.exceptval(check=False)
 def split_limit(limit: cython.longlong, fraction: cython.double) -> cython.longlong:
     """What may remain of a chunk at most without being split off."""
-    found: cython.longlong = 1 << 27
+    result: cython.longlong = 1 << 27
     if fraction > 0:
-        found = cython.cast(cython.longlong, fraction * cython.cast(cython.double, limit))
-    return found
+        result = cython.cast(cython.longlong, fraction * cython.cast(cython.double, limit))
+    return result
 
 
 @cython.cfunc

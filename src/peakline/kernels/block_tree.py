@@ -129,15 +129,15 @@ def lower(
     node: cython.longlong,
 ) -> cython.longlong:
     """The first row whose size, order, address and number are not below these, 0 for none."""
-    found: cython.longlong = 0
+    result: cython.longlong = 0
     at: cython.longlong = block[root, B_LEFT]
     while at > 0:
         if _is_less(block, at, key, order, address, node):
             at = block[at, B_RIGHT]
         else:
-            found = at
+            result = at
             at = block[at, B_LEFT]
-    return found
+    return result
 
 
 @cython.cfunc
@@ -165,12 +165,12 @@ def before(
     node: cython.longlong,
 ) -> cython.longlong:
     """The last row whose size, order, address and number are below these, 0 for none."""
-    found: cython.longlong = 0
+    result: cython.longlong = 0
     at: cython.longlong = block[root, B_LEFT]
     while at > 0:
         if _is_less(block, at, key, order, address, node):
-            found = at
+            result = at
             at = block[at, B_RIGHT]
         else:
             at = block[at, B_LEFT]
-    return found
+    return result

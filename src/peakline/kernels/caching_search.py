@@ -166,12 +166,12 @@ def _expand(
     """Maps what is missing for ``size`` bytes at the lowest address that has room for them: gives
     the free block, out of its set, or 0 (``try_allocate_expandable_block``).
     """
-    found: cython.longlong = 0
+    result: cython.longlong = 0
     start: cython.longlong
     node: cython.longlong
     room: cython.longlong
     hole: cython.longlong = lower(block, root + UNMAPPED, 0, -1, 0, 0)
-    while hole > 0 and found == 0:
+    while hole > 0 and result == 0:
         start = hole
         if block[hole, B_PREVIOUS] > 0 and block[block[hole, B_PREVIOUS], B_STATE] == IS_FREE:
             start = block[hole, B_PREVIOUS]
@@ -183,28 +183,28 @@ def _expand(
             room += block[node, B_SIZE]
             node = block[node, B_NEXT]
         if room >= size:
-            found = start
+            result = start
         hole = after(block, root + UNMAPPED, hole)
-    if found == 0:
-        found = new_segment(block, segment, state, rules, home, root, 0, True)
-        if found == 0:
+    if result == 0:
+        result = new_segment(block, segment, state, rules, home, root, 0, True)
+        if result == 0:
             return 0
-        keep_in_set(block, segment, found)
-    if block[found, B_STATE] == IS_UNMAPPED and not map_pages(
-        block, segment, state, rules, found, min(block[found, B_SIZE], size)
+        keep_in_set(block, segment, result)
+    if block[result, B_STATE] == IS_UNMAPPED and not map_pages(
+        block, segment, state, rules, result, min(block[result, B_SIZE], size)
     ):
         return 0
-    while block[found, B_SIZE] < size:
-        node = block[found, B_NEXT]
+    while block[result, B_SIZE] < size:
+        node = block[result, B_NEXT]
         if node == 0 or block[node, B_STATE] != IS_UNMAPPED:
             # More than a whole range of addresses, which is more than the device has.
             return 0
-        room = min(size - block[found, B_SIZE], block[node, B_SIZE])
+        room = min(size - block[result, B_SIZE], block[node, B_SIZE])
         if not map_pages(block, segment, state, rules, node, room):
             return 0
-        found = node
-    take_out(block, segment, found)
-    return found
+        result = node
+    take_out(block, segment, result)
+    return result
 
 
 @cython.cfunc

@@ -209,7 +209,7 @@ def last_before(
     row: cython.longlong
     last: cython.longlong = -1
     before: cython.longlong = -1
-    found: cython.longlong
+    result: cython.longlong
     first: cython.longlong = -1
     second: cython.longlong = -1
     other: cython.longlong
@@ -229,13 +229,13 @@ def last_before(
                 elif second < 0 or end[row] > end[second]:
                     second = row
                 continue
-            found = last
-            if found >= 0 and node[found] == node[row]:
-                found = before
-            if found < 0:
+            result = last
+            if result >= 0 and node[result] == node[row]:
+                result = before
+            if result < 0:
                 continue
-            other = second if thread[first] == thread[found] else first
-            cause[row - producers] = found if other < 0 or end[other] <= begin[found] else -2
+            other = second if thread[first] == thread[result] else first
+            cause[row - producers] = result if other < 0 or end[other] <= begin[result] else -2
 
 
 def enclosing_step(

@@ -75,7 +75,7 @@ def sweep(
     touched: cython.uchar[::1],
     change: cython.int[::1],
     onward: cython.longlong[::1],
-    found: cython.longlong[::1],
+    result: cython.longlong[::1],
 ) -> tuple[int, int]:
     """Follow the spans through ``rows``; fill samples and extensions.
 
@@ -86,7 +86,7 @@ def sweep(
     ``first_seen`` gets the row at which each span first occurs.
 
     The rest is room: ``live`` (0) per span; per cell ``touched`` (0), and with one more ``change``
-    and ``onward`` (0, 1, 2, ...): where to look for the next cell that is not touched; ``found``
+    and ``onward`` (0, 1, 2, ...): where to look for the next cell that is not touched; ``result``
     has three places.
     """
     known: cython.longlong = 0
@@ -124,11 +124,11 @@ def sweep(
                         new = signed64(new + cell_bytes[cell])
                         cell += 1
                     if new >= min_new and extended < extensions.shape[0]:
-                        _holes(live, first_cell, end_cell, cell_bytes, touched, change, found)
+                        _holes(live, first_cell, end_cell, cell_bytes, touched, change, result)
                         extensions[extended, 0] = row
                         extensions[extended, 1] = new
-                        extensions[extended, 2] = found[0]
-                        extensions[extended, 3] = found[1]
+                        extensions[extended, 2] = result[0]
+                        extensions[extended, 3] = result[1]
                         extensions[extended, 4] = known
                         extended += 1
                     cell = first_cell[span]
@@ -145,11 +145,11 @@ def sweep(
                 held = signed64(held + span_bytes[span])
                 most = max(most, held)
             if sampled < wanted.shape[0] and wanted[sampled] == place:
-                _holes(live, first_cell, end_cell, cell_bytes, touched, change, found)
+                _holes(live, first_cell, end_cell, cell_bytes, touched, change, result)
                 samples[sampled, 0] = row
-                samples[sampled, 1] = found[0]
-                samples[sampled, 2] = found[1]
-                samples[sampled, 3] = found[2]
+                samples[sampled, 1] = result[0]
+                samples[sampled, 2] = result[1]
+                samples[sampled, 3] = result[2]
                 samples[sampled, 4] = known
                 samples[sampled, 5] = held
                 sampled += 1

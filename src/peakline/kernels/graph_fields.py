@@ -46,7 +46,7 @@ def field_spans(
     it does at the first broken byte. Stores as many as there is room for; returns how many there
     are, and by how many bytes the last cut one was too long.
     """
-    found: cython.longlong = 0
+    result: cython.longlong = 0
     missing: cython.longlong = 0
     row: cython.longlong
     at: cython.longlong
@@ -82,15 +82,15 @@ def field_spans(
                         missing = min(one << 62, size - left)
                         size = left
                     if tag >> 3 == wanted:
-                        if found < start.shape[0]:
-                            parent[found] = row
-                            start[found] = at
-                            length[found] = size
-                        found += 1
+                        if result < start.shape[0]:
+                            parent[result] = row
+                            start[result] = at
+                            length[result] = size
+                        result += 1
                     at += size
                 else:
                     break
-    return found, missing
+    return result, missing
 
 
 @cython.cfunc

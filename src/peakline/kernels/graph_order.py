@@ -69,7 +69,7 @@ def components(
     targets: cython.const[cython.longlong][::1],
     use_edge: cython.const[cython.uchar][::1],
     use_node: cython.const[cython.uchar][::1],
-    found: cython.longlong[::1],
+    result: cython.longlong[::1],
     sizes: cython.longlong[::1],
     seen: cython.longlong[::1],
     low: cython.longlong[::1],
@@ -77,10 +77,10 @@ def components(
     path: cython.longlong[::1],
     open_nodes: cython.longlong[::1],
 ) -> int:
-    """The strongly connected component of every node in use (Tarjan 1972) into ``found``.
+    """The strongly connected component of every node in use (Tarjan 1972) into ``result``.
 
     Only edges of ``use_edge`` between nodes of ``use_node`` are followed. Components are numbered
-    from 0, ``sizes`` (given as 0) gets the nodes of each, and their number returns. ``found`` and
+    from 0, ``sizes`` (given as 0) gets the nodes of each, and their number returns. ``result`` and
     ``seen`` are given as -1, ``at`` as ``first`` without its end; ``low``, ``path`` and
     ``open_nodes`` are room for a number per node.
     """
@@ -121,14 +121,14 @@ def components(
                         opened += 1
                         depth += 1
                         path[depth] = after
-                    elif found[after] < 0 and seen[after] < low[node]:
+                    elif result[after] < 0 and seen[after] < low[node]:
                         low[node] = seen[after]
                     continue
                 if low[node] == seen[node]:
                     while True:
                         opened -= 1
                         member = open_nodes[opened]
-                        found[member] = count
+                        result[member] = count
                         sizes[count] += 1
                         if member == node:
                             break

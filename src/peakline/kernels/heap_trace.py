@@ -101,7 +101,7 @@ def live_spans(
     own: cython.longlong
     root: cython.longlong
     strange: cython.longlong = 0
-    found: cython.longlong = 0
+    result: cython.longlong = 0
     last: cython.longlong = kind.shape[0]
     with cython.nogil:
         for at in range(last):
@@ -116,8 +116,8 @@ def live_spans(
                 continue
             if spans[own, 0] < 0:
                 spans[own, 0] = at
-                order[found] = own
-                found += 1
+                order[result] = own
+                result += 1
             if kind[at] == FREE:
                 uses[root] -= 1
                 spans[own, 1] = at
@@ -133,4 +133,4 @@ def live_spans(
             top[root] = own
             spans[own, 0] = blocks[own, 0] = at
             spans[own, 1] = blocks[own, 1] = last
-    return strange, found
+    return strange, result

@@ -147,7 +147,7 @@ def gather(
     mem_have: cython.ushort[::1],
     mem_odd: cython.ushort[::1],
     spans: cython.longlong[:, ::1],
-    kept: cython.int[::1],
+    chosen: cython.int[::1],
     seen: cython.longlong[::1],
     as_float: cython.double[::1],
     as_bits: cython.const[cython.longlong][::1],
@@ -164,7 +164,7 @@ def gather(
 
     ``at`` gets how many nodes, roots, producers, consumers, attributes, memory records and spans
     there are, how many ``marks`` of thread-pool regions (twice the event's number, plus one for a
-    stop), how many stats are ``kept`` (the numbers of those whose role has `KEEP`), how many
+    stop), how many stats are ``chosen`` (the numbers of those whose role has `KEEP`), how many
     asynchronous attributes, and how many events were left out.
     A memory event fills one row of the ``mem_`` arrays: numbers by role; codes of strings (the
     position of a reference among ``ref_ids``, looked up in ``ref_table`` where it is small;
@@ -264,7 +264,7 @@ def gather(
             for k in range(first, s):
                 role = stat_role[k]
                 if role & KEEP:
-                    kept[keeps] = k
+                    chosen[keeps] = k
                     keeps += 1
                     role ^= KEEP
                 if role > FIRST_MEMORY_ROLE:

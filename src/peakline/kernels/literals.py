@@ -62,7 +62,7 @@ def next_hit(
     literal, at least three) jumps by what its last three bytes allow: ``shift``, by the 15 bits
     that they are mixed into (Wu and Manber, "A fast algorithm for multi-pattern searching", 1994).
     """
-    found: cython.longlong
+    result: cython.longlong
     with cython.nogil:
-        found = _next_hit(data, start, shift, least, text, bounds)
-    return found
+        result = _next_hit(data, start, shift, least, text, bounds)
+    return result

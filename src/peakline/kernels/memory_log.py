@@ -85,11 +85,11 @@ def _find(
 @cython.exceptval(check=False)
 def _highest(bits: cython.int) -> cython.int:
     """The number of the highest set bit, -1 when none is."""
-    found: cython.int = -1
+    result: cython.int = -1
     while bits:
         bits >>= 1
-        found += 1
-    return found
+        result += 1
+    return result
 
 
 def track(

@@ -37,7 +37,7 @@ def host_spans(
     event): one whose name says so, or that lies exactly at ``mark_begin:mark_end`` of its step.
     Returns how many spans and markers there are: together no more than events.
     """
-    found: cython.longlong = 0
+    result: cython.longlong = 0
     marked: cython.longlong = 0
     open_step: cython.longlong = -1
     open_begin: cython.longlong = 0
@@ -70,19 +70,19 @@ def host_spans(
                     open_end = max(open_end, stop)
                     continue
                 if open_step >= 0:
-                    kinds[found], steps[found] = OUTER, open_step
-                    begins[found], ends[found] = open_begin, open_end
-                    found += 1
+                    kinds[result], steps[result] = OUTER, open_step
+                    begins[result], ends[result] = open_begin, open_end
+                    result += 1
                 open_step, open_begin, open_end = k, b, stop
             else:
-                kinds[found], steps[found] = kind, k
-                begins[found], ends[found] = b, stop
-                found += 1
+                kinds[result], steps[result] = kind, k
+                begins[result], ends[result] = b, stop
+                result += 1
         if open_step >= 0:
-            kinds[found], steps[found] = OUTER, open_step
-            begins[found], ends[found] = open_begin, open_end
-            found += 1
-    return found, marked
+            kinds[result], steps[result] = OUTER, open_step
+            begins[result], ends[result] = open_begin, open_end
+            result += 1
+    return result, marked
 
 
 def sweep(

@@ -918,7 +918,7 @@ def scan_message(
     name_at: cython.longlong
     name_end: cython.longlong
     value_at: cython.longlong
-    found: cython.longlong
+    result: cython.longlong
     at: cython.longlong
     slot: cython.longlong
     kind: cython.longlong
@@ -978,9 +978,9 @@ def scan_message(
                 if classes[c] & IDENTIFIER_START:
                     i = identifier_end(text, i + 1, end, classes)
                     if owner != SKIPPED:
-                        found = look_up(text, name_at, i, owner, hashes, names, missing)
-                        if found != missing:
-                            field = found
+                        result = look_up(text, name_at, i, owner, hashes, names, missing)
+                        if result != missing:
+                            field = result
                         elif i - name_at == 3 and _is_marker(text, name_at, end):
                             # A mark that debug strings are no stable format; not a field.
                             i = identifier_end(text, name_at + 8, end, classes)

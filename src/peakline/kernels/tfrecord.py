@@ -166,7 +166,7 @@ def walk_records(
     how many bytes the last record lacks.
     """
     count: cython.longlong = 0
-    found: cython.longlong = 0
+    result: cython.longlong = 0
     bad: cython.longlong = 0
     first: cython.longlong = -1
     missing: cython.longlong = 0
@@ -204,13 +204,13 @@ def walk_records(
                 break
             end = at + 12 + length
             if _holds_more(buf, at + 12, end, 0):
-                if found < starts.shape[0]:
-                    starts[found] = at + 12
-                    lengths[found] = length
-                found += 1
+                if result < starts.shape[0]:
+                    starts[result] = at + 12
+                    lengths[result] = length
+                result += 1
             count += 1
             at = end + 4
-    return count, found, bad, first, missing
+    return count, result, bad, first, missing
 
 
 def checksums(

@@ -294,7 +294,7 @@ def draw(
     j: cython.longlong
     item: cython.longlong
     longest_there: cython.longlong
-    found: cython.longlong
+    result: cython.longlong
     following: cython.longlong
     longest: cython.longlong
     b: cython.longlong
@@ -334,26 +334,26 @@ def draw(
                 run = _run_after(run_last, level_first[top], runs_end, lo)
             j, item, longest_there = lo, -1, 0
             while j < hi:
-                found = -1
+                result = -1
                 while run < runs_end and run_last[run] <= j:
                     run += 1
                 if run < runs_end and run_first[run] <= j:
-                    found, level = run, top
-                    while run_first[found] != j or run_last[found] > hi:
+                    result, level = run, top
+                    while run_first[result] != j or run_last[result] > hi:
                         # The edge of the viewport cuts it: what finer level has a run here?
                         level -= 1
                         if level < least:
-                            found = -1
+                            result = -1
                             break
                         finer_end = level_first[level + 1]
-                        found = _run_after(run_last, level_first[level], finer_end, j)
-                        if found >= finer_end or run_first[found] > j:
-                            found = -1
+                        result = _run_after(run_last, level_first[level], finer_end, j)
+                        if result >= finer_end or run_first[result] > j:
+                            result = -1
                             break
-                if found >= 0:
-                    following, longest = run_last[found], run_longest[found]
-                    b, until = run_begin[found], run_until[found]
-                    length, busy = run_length[found], run_busy[found]
+                if result >= 0:
+                    following, longest = run_last[result], run_longest[result]
+                    b, until = run_begin[result], run_until[result]
+                    length, busy = run_length[result], run_busy[result]
                 else:
                     longest = order[j]
                     b, until = start[longest], end[longest]

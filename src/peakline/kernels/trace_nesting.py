@@ -22,7 +22,7 @@ def depths(parent: cython.const[cython.int][::1], depth: cython.int[::1]) -> Non
 def nearest(
     parent: cython.const[cython.int][::1],
     wanted: cython.const[cython.uchar][::1],
-    found: cython.int[::1],
+    result: cython.int[::1],
 ) -> None:
     """Write the innermost event that is ``wanted`` of each and those around it, -1 for none; by
     ``parent`` as `nest` writes it.
@@ -31,9 +31,9 @@ def nearest(
     with cython.nogil:
         for e in range(parent.shape[0]):
             if wanted[e]:
-                found[e] = e
+                result[e] = e
             else:
-                found[e] = found[parent[e]] if parent[e] >= 0 else -1
+                result[e] = result[parent[e]] if parent[e] >= 0 else -1
 
 
 def ends(

@@ -71,9 +71,9 @@ def at_times(
     hidden: cython.const[cython.uchar][::1],
     first: cython.const[cython.longlong][::1],
     times: cython.const[cython.longlong][::1],
-    found: cython.uchar[::1],
+    result: cython.uchar[::1],
 ) -> None:
-    """Mark in ``found`` the events whose names are not hidden that start at one of ``times``
+    """Mark in ``result`` the events whose names are not hidden that start at one of ``times``
     (sorted, distinct); the events of a track are sorted by start.
     """
     track: cython.longlong
@@ -90,7 +90,7 @@ def at_times(
                 if place == times.shape[0]:
                     break
                 if times[place] == b and not hidden[code[e]]:
-                    found[e] = True
+                    result[e] = True
 
 
 @cython.cfunc

@@ -28,20 +28,20 @@ def buffers_of(events: Columns) -> Columns:
     start is null, and so it is where a row stands for such a buffer (``is_before``). Allocations
     whose end can never be seen (no id, no address) stay live.
     """
-    found = match_lifetimes(events)
-    before = (found.kind == DEALLOCATION) & (found.begin < 0)
+    result = match_lifetimes(events)
+    before = (result.kind == DEALLOCATION) & (result.begin < 0)
     rows = np.flatnonzero(
-        (found.kind == ALLOCATION) | (found.kind == UNTRACKED_ALLOCATION) | before
+        (result.kind == ALLOCATION) | (result.kind == UNTRACKED_ALLOCATION) | before
     )
-    end_row = np.where(before[rows], rows, found.end[rows])
+    end_row = np.where(before[rows], rows, result.end[rows])
     started = ~(before | was_there(events))[rows]
     ended = end_row >= 0
     times, steps = events.array("time_ps"), events.array("step_id")
     has_step = events.is_valid("step_id")
-    names = np.array(found.allocators, dtype=object)
+    names = np.array(result.allocators, dtype=object)
     data: dict[str, npt.NDArray[np.generic] | Names] = {
         "buffer_id": np.arange(rows.size, dtype=np.int64),
-        "allocator": Names(found.allocator[rows].astype(np.int32), names.tolist()),
+        "allocator": Names(result.allocator[rows].astype(np.int32), names.tolist()),
     }
     valid: dict[str, BoolArray] = {}
     for name in _CARRIED:

@@ -108,7 +108,7 @@ def find_churn(history: History, marks: tuple[Marks | None, ...]) -> tuple[Alloc
     """
     signatures, lifetimes = history.signatures, history.lifetimes
     tables: dict[bytes, np.ndarray] = {}
-    found = []
+    result = []
     codes_of = split_by(signatures.allocator, len(lifetimes.allocators))
     for number, name in enumerate(lifetimes.allocators):
         check_deadline()
@@ -134,7 +134,7 @@ def find_churn(history: History, marks: tuple[Marks | None, ...]) -> tuple[Alloc
         codes = codes[np.argsort(-counts[codes, 1], kind="stable")]
         totals = counts[codes].sum(axis=0).tolist()
         used = history.used[history.rows_of(number)]
-        found.append(
+        result.append(
             AllocatorChurn(
                 name,
                 None if own is None else len(own),
@@ -146,4 +146,4 @@ def find_churn(history: History, marks: tuple[Marks | None, ...]) -> tuple[Alloc
                 signatures=ChurnRows(signatures, codes, counts[codes]),
             )
         )
-    return tuple(found)
+    return tuple(result)

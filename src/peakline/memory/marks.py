@@ -143,8 +143,8 @@ def find_marks(history: History, allocator: int, table: Columns) -> Marks | None
     marks = _from_steps(history, own, steps)
     if marks is None or not (steps.is_inferred or _is_nameless(steps)):
         return marks
-    found = _from_period(history, own)
-    return marks if found is None or found.rows.size * RUNS > marks.rows.size else found
+    result = _from_period(history, own)
+    return marks if result is None or result.rows.size * RUNS > marks.rows.size else result
 
 
 def _is_nameless(steps: Steps) -> bool:

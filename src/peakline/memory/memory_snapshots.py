@@ -29,18 +29,18 @@ def snapshots_of(events: Columns) -> Columns:
     deallocation without a live allocation changes nothing. The peak so far is what was reported,
     else the largest sum so far. What was not reported is 0.
     """
-    found = match_lifetimes(events)
+    result = match_lifetimes(events)
     count = events.rows
     every = np.arange(count)
     own = buffer_bytes(events, every)
-    matched = found.begin >= 0
-    change = np.where(found.kind == ALLOCATION, own, 0)
-    change -= np.where(matched, own[np.where(matched, found.begin, 0)], 0)
+    matched = result.begin >= 0
+    change = np.where(result.kind == ALLOCATION, own, 0)
+    change -= np.where(matched, own[np.where(matched, result.begin, 0)], 0)
 
     in_use = np.zeros(count, np.int64)
     peak = np.zeros(count, np.int64)
-    for number in range(len(found.allocators)):
-        rows = np.flatnonzero(found.allocator == number)
+    for number in range(len(result.allocators)):
+        rows = np.flatnonzero(result.allocator == number)
         in_use[rows] = np.cumsum(change[rows])
         reported = events.is_valid("in_use_bytes")[rows]
         in_use[rows] = np.where(reported, events.array("in_use_bytes")[rows], in_use[rows])
@@ -49,7 +49,7 @@ def snapshots_of(events: Columns) -> Columns:
         peak[rows] = np.where(has_peak, events.array("peak_bytes")[rows], highest)
 
     # A deallocation rarely repeats what it frees: its allocation has it.
-    source = np.where(matched & (found.kind != ALLOCATION), found.begin, every)
+    source = np.where(matched & (result.kind != ALLOCATION), result.begin, every)
 
     def number_of(name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         mask = events.is_valid(name)
@@ -64,7 +64,7 @@ def snapshots_of(events: Columns) -> Columns:
 
     # The tool pairs records by address, so a buffer without one gets a number of its own, from
     # the half of the address space that no allocator hands out.
-    first = np.where(matched, found.begin, every).astype(np.uint64)
+    first = np.where(matched, result.begin, every).astype(np.uint64)
     recorded = number_of("address").astype(np.uint64)
     has_address = events.is_valid("address") | events.is_valid("address")[source]
     address = np.where(has_address, recorded, first | np.uint64(1 << 63))
@@ -74,7 +74,7 @@ def snapshots_of(events: Columns) -> Columns:
     fragmentation = np.where(events.is_valid("fragmentation"), events.array("fragmentation"), 0.0)
     return Columns(
         {
-            "memory_id": Names(found.allocator.astype(np.int32), list(found.allocators)),
+            "memory_id": Names(result.allocator.astype(np.int32), list(result.allocators)),
             "time_offset_ps": events.array("time_ps"),
             "activity": code_of[activity.codes],
             "stack_reserved_bytes": number_of("reserved_bytes"),

@@ -65,18 +65,18 @@ def normal_shape(shape: str) -> str:
 
     What is no list in brackets stays as it is.
     """
-    found = _SHAPE.fullmatch(shape)
-    if found is None or any(mark in found[1] for mark in "[]()"):
+    result = _SHAPE.fullmatch(shape)
+    if result is None or any(mark in result[1] for mark in "[]()"):
         return shape.strip()
-    return f"[{', '.join(part for size in found[1].split(',') if (part := size.strip()))}]"
+    return f"[{', '.join(part for size in result[1].split(',') if (part := size.strip()))}]"
 
 
 def dimensions(shape: str) -> tuple[int, ...] | None:
     """The sizes of ``shape``, or None where it is none or one of them is not known."""
-    found = _SHAPE.fullmatch(shape)
-    if found is None:
+    result = _SHAPE.fullmatch(shape)
+    if result is None:
         return None
-    parts = [whole_number(part.strip()) for part in found[1].split(",") if part.strip()]
+    parts = [whole_number(part.strip()) for part in result[1].split(",") if part.strip()]
     sizes = tuple(size for size in parts if size is not None and size >= 0)
     return sizes if len(sizes) == len(parts) else None
 
@@ -261,14 +261,14 @@ def read_history(events: Columns, lifetimes: Lifetimes | None = None) -> History
 
     ``lifetimes`` are those of `match_lifetimes` where they are known already.
     """
-    found = match_lifetimes(events) if lifetimes is None else lifetimes
-    begins = (found.kind == ALLOCATION) | (found.kind == UNTRACKED_ALLOCATION)
+    result = match_lifetimes(events) if lifetimes is None else lifetimes
+    begins = (result.kind == ALLOCATION) | (result.kind == UNTRACKED_ALLOCATION)
     allocated, requested = buffer_sizes(events, begins)
-    reports = np.zeros(len(found.allocators), np.bool_)
-    reports[found.allocator[events.is_valid("in_use_bytes")]] = True
+    reports = np.zeros(len(result.allocators), np.bool_)
+    reports[result.allocator[events.is_valid("in_use_bytes")]] = True
     check_deadline()
-    signatures = _name(events, found, np.flatnonzero(begins), requested)
-    return History(events, found, signatures, allocated, requested, reports)
+    signatures = _name(events, result, np.flatnonzero(begins), requested)
+    return History(events, result, signatures, allocated, requested, reports)
 
 
 def buffer_sizes(events: Columns, chosen: BoolArray) -> tuple[Int64Array, Int64Array]:
@@ -287,7 +287,7 @@ def buffer_sizes(events: Columns, chosen: BoolArray) -> tuple[Int64Array, Int64A
 
 def _name(
     events: Columns,
-    found: Lifetimes,
+    result: Lifetimes,
     rows: IntpArray,
     requested: Int64Array,
 ) -> Signatures:
@@ -297,7 +297,7 @@ def _name(
     data_type, type_of, types = _texts(events.names("data_type"))
     shape, shape_of, shapes = _texts(events.names("shape"), shapes=True)
     keys = np.empty((rows.size, 3), np.int64)
-    owner = found.allocator[rows] * np.int64(len(ops)) + op_of[op[rows]]
+    owner = result.allocator[rows] * np.int64(len(ops)) + op_of[op[rows]]
     keys[:, 0] = owner * len(regions) + region_of[region[rows]]
     forms = shape_of[shape[rows]]
     keys[:, 1] = type_of[data_type[rows]] * np.int64(len(shapes)) + forms
@@ -310,13 +310,13 @@ def _name(
     shape_codes = shape_of[shape[first]]
     return Signatures(
         codes=codes,
-        allocator=found.allocator[first],
+        allocator=result.allocator[first],
         op=op_of[op[first]],
         region_type=region_of[region[first]],
         data_type=type_of[data_type[first]],
         shape=shape_codes,
         size=np.where(shape_codes == 0, requested[first], -1),
-        allocators=found.allocators,
+        allocators=result.allocators,
         ops=ops,
         region_types=regions,
         data_types=types,

@@ -81,8 +81,8 @@ def buffer_bytes(events: Columns, rows: AnyArray | slice) -> Int64Array:
             events.is_valid("requested_bytes")[rows], events.array("requested_bytes")[rows], 0
         )
         allocated = np.where(known, allocated, requested)
-    found: Int64Array = allocated.astype(np.int64, copy=False)
-    return found
+    result: Int64Array = allocated.astype(np.int64, copy=False)
+    return result
 
 
 def number_at(events: Columns, column: str, row: int) -> int | None:
@@ -92,8 +92,8 @@ def number_at(events: Columns, column: str, row: int) -> int | None:
 
 def fragmentation_at(events: Columns, row: int) -> float | None:
     """The fragmentation that a record reports; None where it reports none, or nothing was free."""
-    found = float(events.array("fragmentation")[row])
-    return found if events.is_valid("fragmentation")[row] and math.isfinite(found) else None
+    result = float(events.array("fragmentation")[row])
+    return result if events.is_valid("fragmentation")[row] and math.isfinite(result) else None
 
 
 def reported_bytes(events: Columns, rows: AnyArray | slice) -> Int64Array:
@@ -170,11 +170,11 @@ def with_fewer_allocators(events: Columns, named: str | None = None) -> tuple[Co
         return events, 0
     sizes = buffer_bytes(events, np.arange(events.rows)).astype(np.float64)
     largest = np.argsort(-np.bincount(codes, sizes, len(texts)), kind="stable")
-    kept = set(largest[:MOST_ALLOCATORS].tolist())
+    chosen = set(largest[:MOST_ALLOCATORS].tolist())
     if named in texts:
-        kept.add(texts.index(named))
-    left_out = len(texts) - len(kept)
-    names = [text if code in kept else f"({left_out} others)" for code, text in enumerate(texts)]
+        chosen.add(texts.index(named))
+    left_out = len(texts) - len(chosen)
+    names = [text if code in chosen else f"({left_out} others)" for code, text in enumerate(texts)]
     name = Names.encode(names).take(codes)
     return Columns({**events.data, "allocator": name}, events.valid), left_out
 

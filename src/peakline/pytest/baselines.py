@@ -68,10 +68,10 @@ class Collector:
         if not self._measured:
             return
         try:
-            found = read_baselines(self._path)
+            result = read_baselines(self._path)
             for test, figures in self._measured.items():
-                found.add(test, read_figures(json.loads(figures)), anew=self._anew)
-            found.write()
+                result.add(test, read_figures(json.loads(figures)), anew=self._anew)
+            result.write()
         except PeaklineError as error:
             self._problem = str(error)
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
@@ -109,15 +109,15 @@ def figures_document(run: Run) -> list[dict[str, object]]:
 
 def read_figures(rows: Sequence[Mapping[str, object]]) -> Run:
     """A run of a document; raises ValueError, TypeError or KeyError for another one."""
-    found: dict[Key, float] = {}
+    result: dict[Key, float] = {}
     for row in rows:
         name, of, value = row["name"], row["of"], row["value"]
         if not isinstance(name, str) or not isinstance(of, str):
             raise TypeError("a figure has no name")
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise TypeError("a figure has no value")
-        found[name, of] = value
-    return found
+        result[name, of] = value
+    return result
 
 
 def hold(test: str, run: Run, before: Sequence[Run], tolerance: float | None = None) -> list[str]:

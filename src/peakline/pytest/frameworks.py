@@ -231,14 +231,14 @@ def add_before(trace: dict[str, Any], before: int) -> None:
     Where nothing was allocated, one record says that they lived.
     """
     events = trace["traceEvents"]
-    found = [
+    result = [
         event["args"]
         for event in events
         if event.get("name") == "[memory]" and event.get("args", {}).get("Device Type") == _CPU
     ]
-    for facts in found:
+    for facts in result:
         facts[_TOTAL] = facts.get(_TOTAL, 0) + before
-    if found:
+    if result:
         return
     times = [event["ts"] for event in events if event.get("ph") == "X"]
     facts = {_TOTAL: before, "Bytes": before, "Addr": 1, "Device Id": -1, "Device Type": _CPU}

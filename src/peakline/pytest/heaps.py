@@ -153,13 +153,13 @@ def add_heaps(space: bytes, heaps: list[bytes]) -> tuple[bytes, Mapping[str, int
     moments. Where an allocator reported, ``space`` is unchanged, and the other empty. Raises
     InputError where the moments cannot be found.
     """
-    found = XSpace.FromString(space)
-    if any(_reports(plane) for plane in found.planes):
+    result = XSpace.FromString(space)
+    if any(_reports(plane) for plane in result.planes):
         return space, {}
-    plane, line, moments = _moments(found, len(heaps))
+    plane, line, moments = _moments(result, len(heaps))
     bounds = _step_bounds(plane, line)
-    programs = _programs(found)
-    runs = _runs(found, programs, [start for start, _ in moments])
+    programs = _programs(result)
+    runs = _runs(result, programs, [start for start, _ in moments])
     writer = _Writer(plane, line)
     if bounds:
         writer.add_step("setup", moments[0][0] - 1, min(bounds))
@@ -185,7 +185,7 @@ def add_heaps(space: bytes, heaps: list[bytes]) -> tuple[bytes, Mapping[str, int
         before = state
     at_most |= _most(before, (), programs, platform)
     writer.finish()
-    return bytes(found.SerializeToString()), dict(at_most)
+    return bytes(result.SerializeToString()), dict(at_most)
 
 
 def _most(
@@ -369,7 +369,7 @@ def _programs(space: Any) -> dict[int, Program]:
 def _runs(space: Any, programs: Iterable[int], moments: list[int]) -> dict[int, list[_Runs]]:
     """By the number of the moment that follows, the programs that ran before it."""
     known = frozenset(programs)
-    found: dict[tuple[int, int, int], dict[int, int]] = {}
+    result: dict[tuple[int, int, int], dict[int, int]] = {}
     for plane in space.planes:
         names = _stat_names(plane)
         for line in plane.lines:
@@ -381,10 +381,10 @@ def _runs(space: Any, programs: Iterable[int], moments: list[int]) -> dict[int, 
                 ordinal = _whole(stats["device_ordinal"]) if "device_ordinal" in stats else 0
                 one = _whole(stats["run_id"]) if "run_id" in stats else time
                 key = (bisect_right(moments, time), ordinal, _whole(stats["program_id"]))
-                times = found.setdefault(key, {})
+                times = result.setdefault(key, {})
                 times[one] = min(times.get(one, time), time)
     runs: dict[int, list[_Runs]] = {}
-    for (number, device, program), times in found.items():
+    for (number, device, program), times in result.items():
         runs.setdefault(number, []).append(_Runs(min(times.values()), device, program, len(times)))
     return {number: sorted(some) for number, some in runs.items()}
 

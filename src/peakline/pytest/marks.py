@@ -87,13 +87,13 @@ def choose_framework(wanted: Wanted, setting: str, module: object = None) -> str
     known = known or [name for name in FRAMEWORKS if name in sys.modules]
     if len(known) == 1:
         return known[0]
-    found = (
+    result = (
         f"{' and '.join(_TITLES[name] for name in known)} are imported"
         if known
         else "neither JAX, TensorFlow nor PyTorch is imported before the test begins"
     )
     raise UsageError(
-        f"{found}: name the one to profile with, framework='jax', 'tensorflow' or 'torch' in the "
+        f"{result}: name the one to profile with, framework='jax', 'tensorflow' or 'torch' in the "
         "mark or peakline_framework in pytest's settings"
     )
 

@@ -210,12 +210,12 @@ def _baselines(config: pytest.Config) -> Baselines | None:
 
 def _runs_before(item: pytest.Item, wanted: Wanted) -> Sequence[Run] | None:
     """The runs of a test to hold it to; None where there is nothing to compare."""
-    found = _baselines(item.config)
-    if found is None:
+    result = _baselines(item.config)
+    if result is None:
         if wanted.baseline:
             raise UsageError("no file of baselines: name it with --peakline-baseline FILE")
         return None
-    before = found.runs.get(item.nodeid, [])
+    before = result.runs.get(item.nodeid, [])
     option = item.config.getoption
     if option("peakline_reset_baseline") or (not before and option("peakline_update_baseline")):
         return None

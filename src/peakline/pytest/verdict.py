@@ -43,7 +43,7 @@ def verdict_of(
     """
     answer = recorder.memory()
     growths = [d.growth.bytes_per_step for d in answer.details if d.growth is not None]
-    peak = max((found.peak_bytes for found in answer.allocators), default=None)
+    peak = max((result.peak_bytes for result in answer.allocators), default=None)
     growth = max(growths, default=None)
     unknown = False
     lines: list[str] = []

@@ -25,19 +25,19 @@ _ROWS = 8
 _LONGEST = 200
 
 
-def comparison_markdown(found: Comparison, series: Series | None = None) -> str:
+def comparison_markdown(result: Comparison, series: Series | None = None) -> str:
     """The two profiles, their figures side by side, what changed behind them, and findings; of a
     ``series`` what grows over all of its profiles.
 
     The text ends with a line break and takes some kilobytes, whatever the profiles' size.
     """
     lines = ["### What changed", ""]
-    lines += [f"Before: {_profile(found.before)}. After: {_profile(found.after)}.", ""]
-    if found.is_empty:
+    lines += [f"Before: {_profile(result.before)}. After: {_profile(result.after)}.", ""]
+    if result.is_empty:
         return "\n".join([*lines, "Nothing changed."]) + "\n"
-    parts, more = memory_parts(found)
-    parts += program_parts(found.programs)
-    parts += [] if found.time is None else [time_part(found.time)]
+    parts, more = memory_parts(result)
+    parts += program_parts(result.programs)
+    parts += [] if result.time is None else [time_part(result.time)]
     rows = [
         (f"{one.label}{one.note}{where}", one.before, one.after, one.change)
         for part in parts
@@ -49,7 +49,7 @@ def comparison_markdown(found: Comparison, series: Series | None = None) -> str:
         lines += markdown_table(("", "Before", "After", "Change"), rows)
     else:
         lines.append("Neither memory nor time can be compared.")
-    sides = (("before", found.before), ("after", found.after))
+    sides = (("before", result.before), ("after", result.after))
     notes = [f"{side}: {state.no_memory}" for side, state in sides if state.no_memory]
     notes += [
         note if part.title == "time" else f"{part.title}: {note}"
@@ -59,9 +59,9 @@ def comparison_markdown(found: Comparison, series: Series | None = None) -> str:
     notes += [more] if more else []
     lines += ["", *(f"- {code(note)}" for note in notes)] if notes else []
     for which in ("new", "worse"):
-        for finding in findings_of(found, which):
+        for finding in findings_of(result, which):
             lines += _finding(which, finding)
-    for finding in findings_of(found, "gone"):
+    for finding in findings_of(result, "gone"):
         lines += ["", f"**Gone {finding.severity}**: {code(finding.title)}"]
     for part in parts:
         for table in part.tables:
@@ -139,10 +139,10 @@ def summary_markdown(
 
 def _subject(checks: Sequence[Check]) -> str:
     """What was checked."""
-    found = {check.is_of_time for check in checks}
+    result = {check.is_of_time for check in checks}
     return (
         " and ".join(
-            name for is_time, name in ((False, "Memory"), (True, "Time")) if is_time in found
+            name for is_time, name in ((False, "Memory"), (True, "Time")) if is_time in result
         ).capitalize()
         or "Memory"
     )

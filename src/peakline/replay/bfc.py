@@ -238,16 +238,16 @@ class BfcMachine:
         rows = np.flatnonzero(self._chunks[: self.chunk_count, layout.SIZE] > 0)
         used = self._chunks[rows]
         owner = used[:, layout.OWNER]
-        found = np.column_stack(
+        result = np.column_stack(
             [owner >> 1, used[:, layout.ADDRESS], used[:, layout.SIZE], owner & 1, buffer[rows]]
         )
-        return found[np.lexsort((found[:, 1], found[:, 0]))]
+        return result[np.lexsort((result[:, 1], result[:, 0]))]
 
     def free_sizes(self) -> Int64Array:
         """The bytes of every free chunk."""
         chunks = self.chunks()
-        found: Int64Array = chunks[chunks[:, 3] == 0, 2]
-        return found
+        result: Int64Array = chunks[chunks[:, 3] == 0, 2]
+        return result
 
     @property
     def chunk_count(self) -> int:
@@ -265,9 +265,9 @@ class BfcMachine:
         is_there = (used[:, layout.ADDRESS] == address) & (used[:, layout.OWNER] & 1 == 0)
         is_there &= used[:, layout.SIZE] >= wanted
         is_there[0] = False
-        found = np.flatnonzero(is_there)
+        result = np.flatnonzero(is_there)
         chunk = grant(
-            self._chunks, self._regions, self._state, int(found[0]) if found.size else 0,
+            self._chunks, self._regions, self._state, int(result[0]) if result.size else 0,
             address, wanted, self.settings.internal_fragmentation_fraction,
         )  # fmt: skip
         if chunk == 0:

@@ -90,24 +90,24 @@ class Scan:
     @property
     def safe_from(self) -> int | None:
         """The limit from which on all fit."""
-        found = None
+        result = None
         for span in self.spans:
             if span.fails_at >= 0:
                 break
-            found = span.low
-        return found
+            result = span.low
+        return result
 
     def ranges(self, step: int = MIB) -> tuple[tuple[int, int | None], ...]:
         """The limits that fit, ascending; the last range has no end."""
-        found: list[tuple[int, int | None]] = []
+        result: list[tuple[int, int | None]] = []
         for span in self.spans:
             if span.fails_at >= 0:
                 continue
-            if found and span.high + step == found[-1][0]:
-                found[-1] = (span.low, found[-1][1])
+            if result and span.high + step == result[-1][0]:
+                result[-1] = (span.low, result[-1][1])
             else:
-                found.append((span.low, None if span is self.spans[0] else span.high))
-        return tuple(reversed(found))
+                result.append((span.low, None if span is self.spans[0] else span.high))
+        return tuple(reversed(result))
 
     def fits(self, limit: int) -> bool | None:
         """Whether a limit fits; None where it was not looked at."""

@@ -221,16 +221,16 @@ class CachingMachine:
         self.address, self.block_bytes, self.taken_bytes = (
             np.zeros(sizes, np.int64) for _ in range(3)
         )
-        found, self.lost = (start or CachingStart.empty()).sound(
+        result, self.lost = (start or CachingStart.empty()).sound(
             events.requested.size, self._home.size
         )
-        self._block, self._segment, self._state = built(found, self._home, self._random)
+        self._block, self._segment, self._state = built(result, self._home, self._random)
         self._state[layout.T_STEP], self._state[layout.T_HINT] = PLACEMENTS[placement], -1
-        self._place_from(found.base, found.size, PLACEMENTS[placement])
-        known = found.buffer >= 0
+        self._place_from(result.base, result.size, PLACEMENTS[placement])
+        known = result.buffer >= 0
         if sizes:
-            self.address[found.buffer[known]] = found.address[known]
-            self.block_bytes[found.buffer[known]] = found.bytes[known]
+            self.address[result.buffer[known]] = result.address[known]
+            self.block_bytes[result.buffer[known]] = result.bytes[known]
         self._set_limits()
         self._state[layout.T_SLACK] = self.limit - self.reserved
         self._state[layout.T_SLACK_ALLOWED : layout.T_SLACK_THRESHOLD + 1] = HIGHEST
@@ -288,8 +288,8 @@ class CachingMachine:
 
     def _rows_of(self, *states: int) -> Int64Array:
         used = int(self._state[layout.T_USED])
-        found = np.isin(self._block[self._roots : used, layout.B_STATE], states)
-        return np.flatnonzero(found) + self._roots
+        result = np.isin(self._block[self._roots : used, layout.B_STATE], states)
+        return np.flatnonzero(result) + self._roots
 
     def _make_room(self) -> None:
         """So many rows that the next events have enough."""

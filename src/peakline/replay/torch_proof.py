@@ -49,11 +49,11 @@ def prove(recording: CachingRecording, device_bytes: int | None = None) -> Proof
     ``device_bytes`` is the size of the device (None: more than is recorded), which decides how far
     an expandable segment can grow. Raises as `check_deadline`.
     """
-    found = _proof(recording, device_bytes, is_by_age=True)
-    if found.is_proved or found.equal == found.allocations:
-        return found
+    result = _proof(recording, device_bytes, is_by_age=True)
+    if result.is_proved or result.equal == result.allocations:
+        return result
     other = _proof(recording, device_bytes, is_by_age=False)
-    return other if (other.equal, other.is_proved) > (found.equal, found.is_proved) else found
+    return other if (other.equal, other.is_proved) > (result.equal, result.is_proved) else result
 
 
 def _proof(recording: CachingRecording, device_bytes: int | None, *, is_by_age: bool) -> Proof:
@@ -98,15 +98,15 @@ def _proof(recording: CachingRecording, device_bytes: int | None, *, is_by_age: 
 
 def _is_end(final: Final, machine: CachingMachine) -> bool:
     """Whether segments and blocks at the end are the recorded ones."""
-    found = machine.blocks()
-    is_mapped = found.state != layout.IS_UNMAPPED
-    blocks = [column[is_mapped] for column in (found.address, found.bytes, found.state)]
+    result = machine.blocks()
+    is_mapped = result.state != layout.IS_UNMAPPED
+    blocks = [column[is_mapped] for column in (result.address, result.bytes, result.state)]
     order = np.argsort(blocks[0], kind="stable")
     recorded = (final.address, final.bytes, final.state)
     if not all(np.array_equal(a[order], b) for a, b in zip(blocks, recorded, strict=True)):
         return False
     # An expandable segment is recorded as runs of pages.
-    of = found.segment[is_mapped][order]
+    of = result.segment[is_mapped][order]
     starts = blocks[0][order]
     begins = np.ones(starts.size, np.bool_)
     ends = starts + blocks[1][order]

@@ -243,14 +243,14 @@ def _page_ranges(final: Final, takes: Takes, events: CachingEvents) -> list[_Ran
         there = pages.setdefault(key, [])
         seen.setdefault(key, []).append((at, at + size))
         pages[key] = _without(there, at, at + size) if kind > 0 else [*there, (at, at + size)]
-    found: list[_Range] = []
+    result: list[_Range] = []
     for (pool, large, stream), there in pages.items():
         lane = int(_lane_numbers(events, np.array([pool]), np.array([stream]))[0])
         for begin, last, parts in _together(there):
             # The first page ever mapped is at the begin of the range.
             low = min((a for a, _ in seen[pool, large, stream] if last - a < _FAR), default=begin)
-            found.append((lane, large, min(low, begin), last, parts))
-    return _filled(sorted(found, key=lambda one: one[2]))
+            result.append((lane, large, min(low, begin), last, parts))
+    return _filled(sorted(result, key=lambda one: one[2]))
 
 
 def _owner_of(
@@ -298,12 +298,12 @@ def _together(parts: list[tuple[int, int]]) -> list[tuple[int, int, list[tuple[i
     return groups
 
 
-def _filled(found: list[_Range]) -> list[_Range]:
+def _filled(result: list[_Range]) -> list[_Range]:
     """Ranges up to the next one's begin, and where they have no pages."""
     ranges = []
-    for n, (lane, large, low, last, parts) in enumerate(found):
+    for n, (lane, large, low, last, parts) in enumerate(result):
         page = 20 * (1 << 20) if large else layout.SMALL_SEGMENT
-        top = found[n + 1][2] if n + 1 < len(found) else HIGHEST
+        top = result[n + 1][2] if n + 1 < len(result) else HIGHEST
         end = max(last, min(top, low + (_FAR + _FAR // 8) // page * page))
         holes, at = [], low
         for a, b in parts:

@@ -81,8 +81,8 @@ class CachingSettings:
         """
         text = ""
         for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
-            found = settings.get(name)
-            text = found if isinstance(found, str) else text
+            result = settings.get(name)
+            text = result if isinstance(result, str) else text
         made = cls.parse(text)
         split = settings.get("max_split_size")
         if isinstance(split, int):

@@ -168,7 +168,7 @@ def pack(pieces: Pieces, alignment: int) -> Packed | None:
     Offsets are multiples of ``alignment``. None where it would take more than `MOST_WORK`, which
     only hundreds of thousands of pieces do that live at the same time. Raises as `check_deadline`.
     """
-    found: Packed | None = None
+    result: Packed | None = None
     for name, order in (
         (LARGEST_FIRST, _largest_first(pieces)),
         (LONGEST_FIRST, _longest_first(pieces)),
@@ -177,9 +177,9 @@ def pack(pieces: Pieces, alignment: int) -> Packed | None:
         if offset is None:
             return None
         heap = int((offset + pieces.size).max(initial=0))
-        if found is None or heap < found.heap_bytes:
-            found = Packed(offset, heap, name)
-    return found
+        if result is None or heap < result.heap_bytes:
+            result = Packed(offset, heap, name)
+    return result
 
 
 def _largest_first(pieces: Pieces) -> Int64Array:

@@ -161,11 +161,11 @@ def _locked(directory: int, name: str) -> Iterator[int | None]:
 def _status(directory: int, name: str) -> os.stat_result | None:
     """Of a file or directory that is this user's."""
     try:
-        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        result = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except OSError:
         return None
-    known = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
-    return found if known and found.st_uid == os.geteuid() else None
+    known = stat.S_ISREG(result.st_mode) or stat.S_ISDIR(result.st_mode)
+    return result if known and result.st_uid == os.geteuid() else None
 
 
 def _names(directory: int) -> list[str]:

@@ -154,15 +154,15 @@ def _by_parts(place: int, below: str, flags: int) -> int:
         for parent in parents:
             place = os.open(parent, _PLACE | _DIRECTORY | _NOFOLLOW | _CLOEXEC, dir_fd=place)
             opened.append(place)
-        found = os.open(name, flags | _NOFOLLOW, dir_fd=place)
+        result = os.open(name, flags | _NOFOLLOW, dir_fd=place)
     finally:
         for descriptor in opened:
             os.close(descriptor)
-    if stat.S_ISLNK(os.fstat(found).st_mode):
+    if stat.S_ISLNK(os.fstat(result).st_mode):
         # O_PATH with O_NOFOLLOW opens the link itself.
-        os.close(found)
+        os.close(result)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-    return found
+    return result
 
 
 class _How(ctypes.Structure):
@@ -174,17 +174,17 @@ class _How(ctypes.Structure):
 def _by_kernel(place: int, below: str, flags: int) -> int:
     """As `_by_parts`, in one call."""
     how = _How(flags, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
-    found = _libc().syscall(
+    result = _libc().syscall(
         ctypes.c_long(_OPENAT2),
         ctypes.c_int(place),
         ctypes.c_char_p(os.fsencode(below)),
         ctypes.byref(how),
         ctypes.c_size_t(ctypes.sizeof(how)),
     )
-    if found < 0:
+    if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), below)
-    return int(found)
+    return int(result)
 
 
 @cache

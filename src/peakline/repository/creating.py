@@ -139,7 +139,7 @@ class NewSession:
 
     def _found(self) -> set[str]:
         """The hosts that have a file by now: older profilers write into the session themselves."""
-        return {found[0] for name in self._claim.names() if (found := host_of(name))}
+        return {result[0] for name in self._claim.names() if (result := host_of(name))}
 
     @contextmanager
     def _storing(self, host: str, taken: str) -> Iterator[None]:

@@ -105,15 +105,15 @@ class Extent:
 
 def extent_of(files: Iterable[HostFile]) -> Extent:
     """What ``files`` take together; one that is gone, or a link to nothing, takes nothing."""
-    found = []
+    result = []
     for file in files:
         with suppress(NotFoundError, InputError):
-            found.append(file.status())
-    sizes = [status.bytes for status in found if status.bytes is not None]
-    times = [status.modified for status in found if status.modified is not None]
+            result.append(file.status())
+    sizes = [status.bytes for status in result if status.bytes is not None]
+    times = [status.modified for status in result if status.modified is not None]
     return Extent(
-        sum(sizes) if len(sizes) == len(found) else None,
-        max(times) if times and len(times) == len(found) else None,
+        sum(sizes) if len(sizes) == len(result) else None,
+        max(times) if times and len(times) == len(result) else None,
     )
 
 
@@ -139,8 +139,8 @@ def files_of_hosts(
             _keep_better(recordings.setdefault(host, {}), recording, rank, entry)
         elif host:
             _keep_better(best, host, rank, entry)
-    for name, found in _named(recordings):
-        best.setdefault(name, found)
+    for name, result in _named(recordings):
+        best.setdefault(name, result)
     return [
         HostFile(
             host,
@@ -163,9 +163,9 @@ def _keep_better(best: dict[str, _Ranked], name: str, rank: int, entry: FileEntr
 
 def _named(recordings: Mapping[str, Mapping[str, _Ranked]]) -> Iterator[tuple[str, _Ranked]]:
     """The recordings of each worker, by the names of their hosts: the only one is the worker."""
-    whole = {recording for found in recordings.values() for recording in found}
-    for worker, found in recordings.items():
+    whole = {recording for result in recordings.values() for recording in result}
+    for worker, result in recordings.items():
         # A worker may be called as another one's recording is.
-        is_only = len(found) == 1 and (worker not in whole or worker in found)
-        for recording, ranked in found.items():
+        is_only = len(result) == 1 and (worker not in whole or worker in result)
+        for recording, ranked in result.items():
             yield (worker if is_only else recording), ranked

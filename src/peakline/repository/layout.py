@@ -132,10 +132,10 @@ class Repository:
         if self.rule is not None:
             allowed = {folder.path for folder in self.rule(everyone)}
             folders = [(run, folder) for run, folder in folders if folder.path in allowed]
-        found = self._sorted(folders)
+        result = self._sorted(folders)
         if not nested:
-            self._last = everyone, found
-        return found
+            self._last = everyone, result
+        return result
 
     def _is_same(
         self, folders: list[tuple[str, Folder | Problem]], last: list[Folder | Problem]
@@ -163,11 +163,11 @@ class Repository:
             with suppress(NotFoundError), reading(f"session {session_id!r}"):
                 if folder.holds_recording():
                     return self._session(session_id, folder)
-        found = self.runs() if run else self.sessions()
-        for session in found:
+        result = self.runs() if run else self.sessions()
+        for session in result:
             if session.name == session_id:
                 return session
-        known = there_is(session_id, [session.name for session in found])
+        known = there_is(session_id, [session.name for session in result])
         raise NotFoundError(f"no session {session_id!r}{known}")
 
     def is_free(self, session_id: str) -> bool:
@@ -199,8 +199,8 @@ class Repository:
             with suppress(Unreadable, InputError):
                 places.add(self.root)
                 if nested:
-                    found = self._store.nested(self.logdir)
-                    parents = (Path(folder.path).parent for _, folder in found)
+                    result = self._store.nested(self.logdir)
+                    parents = (Path(folder.path).parent for _, folder in result)
                     places |= {str(place) for place in parents if place.parts[-2:] == _PLUGIN}
         return sum(clean(place, self._confinement) for place in places)
 

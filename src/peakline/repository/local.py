@@ -421,17 +421,17 @@ class LocalStore:
             except Unreadable as error:
                 yield os.path.dirname(run), Problem(place.name, place.path, str(error))
                 continue
-            for found in inside:
-                if isinstance(found, Problem):
-                    yield run, found
-                elif found.path == place.path:
-                    yield os.path.dirname(run), found
-                elif found.name != _PLUGINS:
-                    if not self._is_installed(found):
-                        waiting.append(found)
+            for result in inside:
+                if isinstance(result, Problem):
+                    yield run, result
+                elif result.path == place.path:
+                    yield os.path.dirname(run), result
+                elif result.name != _PLUGINS:
+                    if not self._is_installed(result):
+                        waiting.append(result)
                 elif run:
                     with suppress(Missing):
-                        for folder in self.folders(self.join(found.path, _PROFILE)):
+                        for folder in self.folders(self.join(result.path, _PROFILE)):
                             yield run, folder
 
     def _folder(self, name: str, path: str, listed: _Change | None = None) -> LocalFolder:

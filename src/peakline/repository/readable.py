@@ -24,8 +24,8 @@ def dumped_in(path: str | os.PathLike[str]) -> str | None:
     from peakline.formats.hlo_dump.listing import is_dump
 
     place = os.fspath(path)
-    found = (name for name in _files(place) if name.startswith("module_"))
-    return place if is_dump(found) else None
+    result = (name for name in _files(place) if name.startswith("module_"))
+    return place if is_dump(result) else None
 
 
 def programs_beside(file: str) -> list[str]:
@@ -91,7 +91,7 @@ def readable_in(folder: Folder, storage_options: Mapping[str, object]) -> list[R
 
     What cannot be read is none.
     """
-    found = []
+    result = []
     budget = _REMOTE_LOG_BYTES if is_url(folder.path) else _LOG_BYTES
     for entry in sorted(filter(_may_be, folder.files()))[:_MOST_FILES]:
         check_deadline()
@@ -99,8 +99,8 @@ def readable_in(folder: Folder, storage_options: Mapping[str, object]) -> list[R
             form, read = _format_of(entry, storage_options, budget)
             budget -= read
             if form:
-                found.append(Readable(entry.name, entry.path, form))
-    return found
+                result.append(Readable(entry.name, entry.path, form))
+    return result
 
 
 def _may_be(entry: FileEntry) -> bool:

@@ -156,10 +156,10 @@ class RemoteStore:
 
     def kind(self, path: str) -> Kind | None:
         try:
-            found = self._info(path)["type"]
+            result = self._info(path)["type"]
         except Missing:
             return None
-        return found if found in {"file", "directory"} else "other"
+        return result if result in {"file", "directory"} else "other"
 
     def folder(self, path: str) -> Folder:
         """The folder's files are listed here, by one request for a thousand of them."""
@@ -178,18 +178,18 @@ class RemoteStore:
         look: bool = False,  # noqa: ARG002
         own: bool = False,
     ) -> Iterable[Folder]:
-        found: dict[str, RemoteFolder] = {}
+        result: dict[str, RemoteFolder] = {}
         itself = RemoteFolder(_name(path), path)
         for key, info in self._all(path):
             parts = key.split("/")
             if len(parts) == 2 and parts[0][:1] not in {"", "."}:
-                _put(found, path, parts[:1], parts[1], info)
+                _put(result, path, parts[:1], parts[1], info)
             elif len(parts) == 1:
                 itself.infos[key] = info
-        return [*found.values(), *((itself,) if own and itself.holds_recording() else ())]
+        return [*result.values(), *((itself,) if own and itself.holds_recording() else ())]
 
     def nested(self, logdir: str) -> Iterable[tuple[str, Folder]]:
-        found: dict[str, RemoteFolder] = {}
+        result: dict[str, RemoteFolder] = {}
         runs: dict[str, str] = {}
         everything = list(self._all(logdir))
         recorded = {_folder_of(key) for key, _ in everything if recording_of(_file_of(key))}
@@ -200,12 +200,12 @@ class RemoteStore:
             if any(part[:1] == "." or part in PACKAGES for part in inside):
                 continue
             if marker and len(names) == 2:
-                folder = _put(found, logdir, [run, "plugins", "profile", names[0]], names[1], info)
+                folder = _put(result, logdir, [run, "plugins", "profile", names[0]], names[1], info)
                 runs[folder] = run
             elif _PLUGINS not in inside and (place := _folder_of(key)) in recorded:
-                folder = _put(found, logdir, place.split("/"), _file_of(key), info)
+                folder = _put(result, logdir, place.split("/"), _file_of(key), info)
                 runs[folder] = _folder_of(place)
-        return [(runs[path], folder) for path, folder in found.items()]
+        return [(runs[path], folder) for path, folder in result.items()]
 
     def _all(self, path: str) -> Iterator[tuple[str, _Info]]:
         """Every file under ``path`` by its name below it."""
@@ -250,12 +250,12 @@ def _file_of(key: str) -> str:
 
 
 def _put(
-    found: dict[str, RemoteFolder], root: str, parts: list[str], name: str, info: _Info
+    result: dict[str, RemoteFolder], root: str, parts: list[str], name: str, info: _Info
 ) -> str:
     path = _join(root, *parts)
-    if path not in found:
-        found[path] = RemoteFolder(parts[-1] or _name(path), path)
-    found[path].infos[name] = info
+    if path not in result:
+        result[path] = RemoteFolder(parts[-1] or _name(path), path)
+    result[path].infos[name] = info
     return path
 
 

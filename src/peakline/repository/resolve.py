@@ -59,20 +59,20 @@ def resolve(
     NotFoundError when there is no such path, session or host, InputError when a directory holds no
     session or cannot be read.
     """
-    found = resolve_hosts(path, session, host, storage_options=storage_options)
-    return only_file(found, "choose one with --host")
+    result = resolve_hosts(path, session, host, storage_options=storage_options)
+    return only_file(result, "choose one with --host")
 
 
-def only_file(found: str | Session, choose: str) -> str:
-    """The file of what `resolve_hosts` has ``found``.
+def only_file(result: str | Session, choose: str) -> str:
+    """The file of what `resolve_hosts` has ``result``.
 
     Raises UsageError for several hosts, which names them and says how to ``choose``.
     """
-    if isinstance(found, str):
-        return found
-    files = found.hosts()
+    if isinstance(result, str):
+        return result
+    files = result.hosts()
     known = listing([candidate.host for candidate in files])
-    raise UsageError(f"{found.path}: {len(files)} hosts, {choose}: {known}")
+    raise UsageError(f"{result.path}: {len(files)} hosts, {choose}: {known}")
 
 
 def resolve_hosts(
@@ -119,13 +119,13 @@ def resolve_hosts(
     model = _saved_model(store, place)
     if model:
         return model
-    found = hosts(place, storage_options=options)
+    result = hosts(place, storage_options=options)
     repository = Repository(place, **options)
     name = place.rpartition("/")[2] if is_url(place) else Path(place).resolve().name
-    if found and not is_log_directory(repository, found, session):
+    if result and not is_log_directory(repository, result, session):
         if session not in (None, name):
             raise UsageError(f"{path}: is a session; --session needs a log directory")
-        return _file_or_session(Session(name, name, place, options), found, host)
+        return _file_or_session(Session(name, name, place, options), result, host)
     is_dump = session is None and host is None and not is_url(place) and _is_dump(place)
     if is_dump and not repository.runs():
         return path
@@ -144,13 +144,13 @@ def resolve_hosts(
 
 
 def is_log_directory(
-    repository: Repository, found: Sequence[HostFile], session: str | None = None
+    repository: Repository, result: Sequence[HostFile], session: str | None = None
 ) -> bool:
-    """Whether a directory that holds the profiles ``found`` has other sessions besides: where
+    """Whether a directory that holds the profiles ``result`` has other sessions besides: where
     recordings of PyTorch lie, more of them may lie in directories inside. A ``session`` that was
     named is looked for among all of them.
     """
-    if all(recording_of(_file_name(file.path)) is None for file in found):
+    if all(recording_of(_file_name(file.path)) is None for file in result):
         return False
     return session is not None or len(repository.sessions()) > 1
 
@@ -168,25 +168,25 @@ def _is_dump(directory: str) -> bool:
 
 def _choose_session(path: str, repository: Repository, session: str | None) -> tuple[Session, int]:
     """The session of that name, or the newest, and how many there are."""
-    found = repository.survey(nested=session is not None and "/" in session)
-    is_known = session is None or any(one.name == session for one in found.sessions)
-    if not (found.sessions or found.problems) or not is_known:
-        found = repository.survey(nested=True)
+    result = repository.survey(nested=session is not None and "/" in session)
+    is_known = session is None or any(one.name == session for one in result.sessions)
+    if not (result.sessions or result.problems) or not is_known:
+        result = repository.survey(nested=True)
     if session is None:
-        if found.newest_unreadable is not None:
-            problem = found.newest_unreadable
+        if result.newest_unreadable is not None:
+            problem = result.newest_unreadable
             raise InputError(f"{problem.path}: {problem.reason}")
-        if found.sessions:
-            return found.sessions[0], len(found.sessions)
-    for candidate in found.sessions:
+        if result.sessions:
+            return result.sessions[0], len(result.sessions)
+    for candidate in result.sessions:
         if candidate.name == session:
-            return candidate, len(found.sessions)
-    for problem in found.problems:
+            return candidate, len(result.sessions)
+    for problem in result.problems:
         if problem.name == session:
             raise InputError(f"{problem.path}: {problem.reason}")
-    if not found.sessions:
+    if not result.sessions:
         raise _NoSessionsError(path)
-    known = there_is(session or "", [candidate.name for candidate in found.sessions])
+    known = there_is(session or "", [candidate.name for candidate in result.sessions])
     raise NotFoundError(f"{path}: no session {session!r}{known}")
 
 
@@ -204,27 +204,27 @@ class _NoSessionsError(InputError):
 def _only_readable(error: _NoSessionsError, folder: Folder, options: _Options) -> Readable:
     """The only file in a directory that can be read; ``error`` where there is none."""
     try:
-        found = readable_in(folder, options)
+        result = readable_in(folder, options)
     except Unreadable:
-        found = []
-    if not found:
+        result = []
+    if not result:
         raise error
-    if len(found) > 1:
+    if len(result) > 1:
         raise UsageError(
-            f"{error.path}: no session here, but {len(found)} files that can be read: "
-            f"{listing([str(one) for one in found])}; name one"
+            f"{error.path}: no session here, but {len(result)} files that can be read: "
+            f"{listing([str(one) for one in result])}; name one"
         )
-    return found[0]
+    return result[0]
 
 
-def _file_or_session(session: Session, found: list[HostFile], host: str | None) -> str | Session:
+def _file_or_session(session: Session, result: list[HostFile], host: str | None) -> str | Session:
     """The file of ``host``, or of the only one; the session where there are several."""
     if host is None:
-        return found[0].path if len(found) == 1 else session
-    for candidate in found:
+        return result[0].path if len(result) == 1 else session
+    for candidate in result:
         if candidate.host in (host, host_file_name(host)):
             return candidate.path
-    known = there_is(host, [candidate.host for candidate in found])
+    known = there_is(host, [candidate.host for candidate in result])
     raise NotFoundError(f"{session.path}: no host {host!r}{known}")
 
 

@@ -81,11 +81,11 @@ class Session:
 
         Also one that the repository's rule refuses: whoever has a rule says so to the caller.
         """
-        found = self._all_hosts()
-        for candidate in found:
+        result = self._all_hosts()
+        for candidate in result:
             if candidate.host in (name, host_file_name(name)):
                 return candidate
-        known = there_is(name, [candidate.host for candidate in self._ruled(found)])
+        known = there_is(name, [candidate.host for candidate in self._ruled(result)])
         raise NotFoundError(f"session {self.name!r}: no host {name!r:.99}{known}")
 
     def stamp(self) -> Hashable:

@@ -16,10 +16,10 @@ _NETWORK_BITS = 64
 
 def peer_of(address: str) -> str:
     """What counts as one peer: an IPv4 address, or the network of an IPv6 one."""
-    found = literal_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address):
-        return str(IPv6Network((found, _NETWORK_BITS), strict=False))
-    return address if found is None else str(found)
+    result = literal_address(address.partition("%")[0])
+    if isinstance(result, IPv6Address):
+        return str(IPv6Network((result, _NETWORK_BITS), strict=False))
+    return address if result is None else str(result)
 
 
 def caller_of(access: Access, authorization: str | None, address: str) -> Caller:

@@ -197,13 +197,13 @@ class Captures:
         TensorFlow's client puts the address that it calls, with the port of this service, among
         the hosts. It is left out where no profiler of that host may be used and others are named.
         """
-        kept: list[str] = []
+        chosen: list[str] = []
         left_out: list[str] = []
         for host in hosts:
-            (left_out if self._is_this_server(host) else kept).append(host)
-        if not kept:
+            (left_out if self._is_this_server(host) else chosen).append(host)
+        if not chosen:
             return hosts, ()
-        return kept, tuple(f"{host} is this server and was not profiled" for host in left_out)
+        return chosen, tuple(f"{host} is this server and was not profiled" for host in left_out)
 
     def _is_this_server(self, host: str) -> bool:
         try:
@@ -251,8 +251,10 @@ def trouble(result: CaptureResult) -> str:
         for outcome in result.outcomes
         if outcome.state in ("failed", "empty")
     ]
-    told = [f"{len(failed)} of {len(result.outcomes)} hosts: {'; '.join(failed)}"] if failed else []
-    return "; ".join((*told, *result.notes))
+    answer = (
+        [f"{len(failed)} of {len(result.outcomes)} hosts: {'; '.join(failed)}"] if failed else []
+    )
+    return "; ".join((*answer, *result.notes))
 
 
 @contextmanager

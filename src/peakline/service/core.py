@@ -44,7 +44,7 @@ def one_line(text: str, longest: int = LONGEST) -> str:
 
 def _plain(text: str) -> str:
     line = text.encode("ascii", "backslashreplace").decode("ascii")
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", line)
+    return _CONTROL.sub(lambda result: f"\\x{ord(result[0]):02x}", line)
 
 
 def _cut(line: str, longest: int) -> str:
@@ -79,16 +79,16 @@ class Wording:
         if not quotes:
             return one_line(self._scrubbed(text))
         # A longer quote first: one may be a part of another.
-        found = re.compile("|".join(map(re.escape, sorted(quotes, key=len, reverse=True))))
+        result = re.compile("|".join(map(re.escape, sorted(quotes, key=len, reverse=True))))
         parts, end = [], 0
-        for match in found.finditer(text):
+        for match in result.finditer(text):
             parts += [self._scrubbed(text[end : match.start()]), match[0]]
             end = match.end()
         parts.append(self._scrubbed(text[end:]))
         return _cut(_plain("".join(parts)), LONGEST)
 
     def _scrubbed(self, text: str) -> str:
-        return self._places.sub(lambda found: "" if found[1] else _BARE, text)
+        return self._places.sub(lambda result: "" if result[1] else _BARE, text)
 
 
 _FORMAT = "format"
@@ -166,7 +166,7 @@ class Analysis:
         left to the next call, which goes on from there.
         """
         repository = self._access.repository(repository_root)
-        found: list[tuple[Session, tuple[str, ...] | None]] = []
+        result: list[tuple[Session, tuple[str, ...] | None]] = []
         problems, unfinished = [], 0
         with self.lists.enter(), limited(_LOOKING_S, _LOOKING_SHARE) as time_to_look:
             everyone = self.sessions(repository)
@@ -188,12 +188,12 @@ class Analysis:
                     check_deadline()  # the caller's own
                     tools = tuple(self._engine.known_tools(session))
                     unfinished += 1
-                found.append((session, tools))
+                result.append((session, tools))
                 if problem:
                     problems.append(f"session {session.session_id}: {self.public_text(problem)}")
         if unfinished and self.on_unfinished is not None:
             self.on_unfinished(repository)
-        return Listing(tuple(found), tuple(problems), unfinished, matching, len(everyone))
+        return Listing(tuple(result), tuple(problems), unfinished, matching, len(everyone))
 
     def sessions(self, repository: Repository) -> list[Session]:
         """The sessions that a list shows, newest first."""
@@ -282,12 +282,12 @@ class Analysis:
         return replace(answer, notes=(*answer.notes, *notes))
 
     def figure(
-        self, repository_root: str, session_id: str, host_name: str, asked: FigureQuestion
+        self, repository_root: str, session_id: str, host_name: str, request: FigureQuestion
     ) -> Answer:
         """A figure of one host's profile, as Plotly's JSON; ``null`` where it shows nothing."""
         session, host = self._session_of(repository_root, session_id, host_name)
         with self.gate.enter():
-            return self._engine.figure(session, asked, host=host)
+            return self._engine.figure(session, request, host=host)
 
     def sql(
         self,

@@ -188,14 +188,14 @@ class Server:
     def cautions(self) -> list[str]:
         """What the operator should know before others reach the server; one line for each."""
         settings = self.settings
-        found = self.access.cautions()
+        result = self.access.cautions()
         if settings.tls_cert is None and not is_loopback(settings.host):
-            found.append(
+            result.append(
                 "without --tls-cert everything, tokens included, crosses the network in the clear"
             )
         if settings.insecure and not self.access.guarded and not is_loopback(settings.host):
-            found.append("--insecure: everybody who reaches these ports may read, capture, upload")
-        return found
+            result.append("--insecure: everybody who reaches these ports may read, capture, upload")
+        return result
 
     def reload(self) -> None:
         """Read the token file and open the access log anew; what fails stays as it was.
@@ -235,18 +235,19 @@ class Server:
         def count() -> None:
             for root in self.settings.roots:
                 try:
-                    found = self.access.inside(self.access.repository(root).runs())
+                    result = self.access.inside(self.access.repository(root).runs())
                 except PeaklineError as error:
                     counts[root] = f"cannot be read now: {error}"
                 else:
-                    counts[root] = f"{len(found)} session{'' if len(found) == 1 else 's'}"
+                    counts[root] = f"{len(result)} session{'' if len(result) == 1 else 's'}"
 
         counter = threading.Thread(target=count, name="count-sessions", daemon=True)
         counter.start()
         counter.join(_COUNTING_S)
-        told = dict(counts)
+        answer = dict(counts)
         return [
-            f"{root} ({told.get(root, 'sessions not counted yet')})" for root in self.settings.roots
+            f"{root} ({answer.get(root, 'sessions not counted yet')})"
+            for root in self.settings.roots
         ]
 
     def __enter__(self) -> Self:

@@ -63,7 +63,7 @@ def _control_group_bytes(
     """The memory limits of this process's control groups; empty where there are none."""
     from pathlib import Path
 
-    found = []
+    result = []
     try:
         lines = Path(membership).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -81,10 +81,10 @@ def _control_group_bytes(
             if level != base and base not in level.parents:
                 break
             try:
-                found.append(int((level / name).read_text(encoding="ascii")))
+                result.append(int((level / name).read_text(encoding="ascii")))
             except (OSError, ValueError):
                 continue  # no such file at the top level, or "max"
-    return found
+    return result
 
 
 def _option(flag: str, value: object, help: str, least: int | None = None, **option: object) -> Any:  # noqa: A002

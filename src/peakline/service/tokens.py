@@ -56,14 +56,14 @@ def read_tokens(path: str) -> tuple[str, ...]:
 
 def weaknesses(path: str, tokens: Iterable[str]) -> list[str]:
     """What makes these tokens easier to come by than they should be; one line for each."""
-    found = []
+    result = []
     mode = Path(path).stat().st_mode
     # A file that a container's orchestrator mounts is often readable by all: reported, not refused.
     if stat.S_ISREG(mode) and mode & stat.S_IROTH:
-        found.append(f"{path}: every user of this machine can read the tokens; chmod 600 it")
+        result.append(f"{path}: every user of this machine can read the tokens; chmod 600 it")
     if any(len(token) < _SHORT for token in tokens):
-        found.append(f"{path}: a token of fewer than {_SHORT} characters can be guessed")
-    return found
+        result.append(f"{path}: a token of fewer than {_SHORT} characters can be guessed")
+    return result
 
 
 def token_matches(authorization: str | None, tokens: Iterable[str]) -> bool:

@@ -74,9 +74,9 @@ class Uploads:
                 content.finish()
 
             with repository.create_session(name) as session:
-                kept = session.write(host, write, suffix=suffix)
+                chosen = session.write(host, write, suffix=suffix)
         self._metrics.uploaded(blocks.total)
-        return kept
+        return chosen
 
 
 class _Counted(Iterator[bytes]):

@@ -40,21 +40,21 @@ def find_place(path: str, session: str | None, host: str | None, folder: str) ->
     that XProf wrote there. Raises
     NotFoundError, UsageError or InputError for a path, session or host that is not there.
     """
-    found = resolve_hosts(path, session, host)
-    if found == path or path == _STDIN:
+    result = resolve_hosts(path, session, host)
+    if result == path or path == _STDIN:
         return _of_file(path, folder)
     own = hosts(path)
     files = {_last(file.path): file.path for file in own}
     if files and not is_log_directory(Repository(path), own, session):
         return _made(folder, _last(os.path.realpath(path)), files, _host(files, host))
-    if isinstance(found, str) and _last(found).startswith("saved_model."):
+    if isinstance(result, str) and _last(result).startswith("saved_model."):
         called = _last(os.path.realpath(path))
-        return _made(folder, called, {f"{called}{_SUFFIX}": found}, None)
+        return _made(folder, called, {f"{called}{_SUFFIX}": result}, None)
     # A log directory, at the named session, the only one, or with ``host`` the newest.
     repository = Repository(path)
     runs = repository.runs()
-    if isinstance(found, str) and not runs:
-        return _of_file(found, folder)  # the only one that can be read
+    if isinstance(result, str) and not runs:
+        return _of_file(result, folder)  # the only one that can be read
     if session is None and host is None and len(runs) != 1:
         only_nested = runs and not repository.sessions()
         return Place(_log_directory(path, runs[0]) if only_nested else path)
@@ -84,7 +84,11 @@ def _host(files: Mapping[str, str], host: str | None) -> str | None:
     if host is None:
         return None
     return next(
-        (found[0] for found in map(host_of, files) if found and host.replace(":", "_") == found[0]),
+        (
+            result[0]
+            for result in map(host_of, files)
+            if result and host.replace(":", "_") == result[0]
+        ),
         host,
     )
 

@@ -58,12 +58,12 @@ def parse_tables(text: str) -> tuple[TableDef, ...]:
     Each begins with ``name: doc``; an indented line ``name type doc`` follows per column, whose
     type ends in ``?`` when nulls may occur.
     """
-    found = []
+    result = []
     for part in text.strip().split("\n\n"):
         head, *lines = part.split("\n    ")
         name, doc = head.replace("\n", " ").split(": ", 1)
         columns = []
         for column, kind, meaning in (line.split(maxsplit=2) for line in lines):
             columns.append(ColumnDef(column, kind.rstrip("?"), kind.endswith("?"), meaning))
-        found.append(TableDef(name, doc, tuple(columns)))
-    return tuple(found)
+        result.append(TableDef(name, doc, tuple(columns)))
+    return tuple(result)

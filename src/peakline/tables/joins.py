@@ -46,8 +46,8 @@ def ranges(first: AnyArray, last: AnyArray) -> Int64Array:
     """All the numbers from each ``first`` to before its ``last``, one after the other."""
     many = last - first
     before = np.cumsum(many) - many
-    found: Int64Array = np.arange(int(many.sum())) + np.repeat(first - before, many)
-    return found
+    result: Int64Array = np.arange(int(many.sum())) + np.repeat(first - before, many)
+    return result
 
 
 def causes(key: AnyArray, start: AnyArray, of_key: AnyArray, at: AnyArray) -> Int64Array:
@@ -70,9 +70,9 @@ def causes(key: AnyArray, start: AnyArray, of_key: AnyArray, at: AnyArray) -> In
     at_most = np.minimum(following, max(order.size - 1, 0))
     after = (following < order.size) & (ordered[at_most] == ordered)
     chosen = np.where(before, last, np.where(after, at_most, -1))
-    found = np.full(keys.size, -1, np.int64)
-    found[order] = np.where(chosen >= 0, order[np.maximum(chosen, 0)], -1)
-    return found[count:]
+    result = np.full(keys.size, -1, np.int64)
+    result[order] = np.where(chosen >= 0, order[np.maximum(chosen, 0)], -1)
+    return result[count:]
 
 
 def by_process(
@@ -113,8 +113,8 @@ def by_process(
     wanted = takes * processes.size + np.maximum(home, 0)
     at_home = (home >= 0) & np.isin(wanted, pairs)
     one = count[takes] == 1
-    found = np.where(at_home, wanted, np.where(one, takes * processes.size + only[takes], -1))
-    return of_process, found, repeated
+    result = np.where(at_home, wanted, np.where(one, takes * processes.size + only[takes], -1))
+    return of_process, result, repeated
 
 
 def _homes(

@@ -262,8 +262,8 @@ class Profile(Brief, ReaderFacts):
     def strict(self) -> None:
         """Raise StrictError naming the warnings, if there are any."""
         if self._warnings.entries():
-            found = "; ".join(f"{w.kind} ({w.count}): {w.detail}" for w in self.warnings)
-            raise StrictError(f"{self.path}: {found}")
+            result = "; ".join(f"{w.kind} ({w.count}): {w.detail}" for w in self.warnings)
+            raise StrictError(f"{self.path}: {result}")
 
     def columns(self, name: str, wanted: AbstractSet[str] | None = None) -> Columns:
         """The named table as NumPy columns: at least the ``wanted`` ones.
@@ -302,8 +302,8 @@ class Profile(Brief, ReaderFacts):
         with holding(self._making[name]):
             if name not in self._columns:
                 self.check_open()
-                found = self._derived[name].make(self)
-                self._columns[name] = check_columns(name, found, whole_table(name)), None
+                result = self._derived[name].make(self)
+                self._columns[name] = check_columns(name, result, whole_table(name)), None
             return self._columns[name][0]
 
     def has_rows(self, name: str) -> bool:
@@ -318,9 +318,9 @@ class Profile(Brief, ReaderFacts):
             if name in self._columns:
                 return self._columns[name][0].rows > 0
             if name in self._reader.tables:
-                found = self._reader.has_rows(name)
-                if found is not None:
-                    return found
+                result = self._reader.has_rows(name)
+                if result is not None:
+                    return result
         if name in self._derived:
             # What is made of tables that are all empty is empty.
             made_of = (*self._derived[name].needs, *self._derived[name].one_of)
@@ -358,15 +358,15 @@ class Profile(Brief, ReaderFacts):
             needed = needed if needed & set(sure) else needed | {sure[0]}
         try:
             with stage(f"reading {name}", getattr(self._reader, "stored_bytes", 0)):
-                found = self._reader.read(name, self._warnings, needed)
+                result = self._reader.read(name, self._warnings, needed)
         finally:
             # Of a file that was written meanwhile, whatever else was found is void.
             self._reader.check()
         stored = whole_table(name)
         if name in self._made:
             made = self._made[name].made_of.keys()
-            stored, found = stored - made, without(found, made)
-        columns = check_columns(name, found, stored if needed is None else needed)
+            stored, result = stored - made, without(result, made)
+        columns = check_columns(name, result, stored if needed is None else needed)
         # A reader that gave all of them need not be called again.
         have = None if len(columns) == len(stored) else needed
         if name in self._made and name in self._columns:
@@ -394,12 +394,12 @@ class Profile(Brief, ReaderFacts):
         """The named table as Arrow; raises as `columns` does."""
         if name == WARNINGS:
             return self.columns(name).arrow()
-        found = self._arrow.get(name)
-        if found is None:
+        result = self._arrow.get(name)
+        if result is None:
             columns = self.columns(name, whole_table(name) if name in self._made else None)
             with holding(self._lock):
-                found = self._arrow.setdefault(name, arrow_of(name, columns))
-        return found
+                result = self._arrow.setdefault(name, arrow_of(name, columns))
+        return result
 
     def made_once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What ``make`` returned when it was first called for ``key``: see

@@ -105,13 +105,13 @@ def needs_of(
         kind = guard.check(planner, query, known)
         named = _named(planner, query, known)
         views = [view(name) for name in sorted(named - known)]
-        named = (named & known).union(*(found.needs for found in views))
+        named = (named & known).union(*(result.needs for result in views))
         if kind != "SELECT" or not named:
             return dict.fromkeys(named)
         for name in named:
             planner.register(name, empty_columns(name).arrow())
-        for found in views:
-            planner.execute(found.statement)
+        for result in views:
+            planner.execute(result.statement)
         with reading(planner), interrupting(planner.interrupt):
             explained = f"EXPLAIN (FORMAT JSON) {query}"
             rows = planner.execute(explained, parameters).fetchall()
@@ -141,7 +141,7 @@ def _named(planner: duckdb.DuckDBPyConnection, query: str, known: AbstractSet[st
     except duckdb.Error:
         # Some statements cannot be planned before their tables exist (PIVOT, for one).
         named = {word.lower() for word in re.findall(r"\w+", query)}
-    return (named & known).union(found.name for found in views_over(known, named))
+    return (named & known).union(result.name for result in views_over(known, named))
 
 
 def _scanned(plan: list[Any]) -> Iterator[str]:

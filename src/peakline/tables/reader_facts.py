@@ -90,11 +90,11 @@ class ReaderFacts:
         above 2^63 wraps. Cheap where few events have such a stat; read anew every time.
         """
         with self._open_reader() as reader:
-            found = reader.typed_stats(wanted, self._warnings)
-            if found is not None:
+            result = reader.typed_stats(wanted, self._warnings)
+            if result is not None:
                 if self._strict:
                     self.strict()
-                return found
+                return result
         return typed_stats(self.columns_or_empty("event_stats"), wanted)
 
     def stats_of(self, rows: Int64Array) -> Columns:
@@ -104,9 +104,9 @@ class ReaderFacts:
         event has are left out. Where the format allows, only these events are read.
         """
         with self._open_reader() as reader:
-            found = reader.stats_of(rows)
-            if found is not None:
-                return found
+            result = reader.stats_of(rows)
+            if result is not None:
+                return result
         stats = self.columns_or_empty("event_stats")
         own = np.flatnonzero(np.isin(stats.array("event_id"), rows))
         return stats.take(own[np.argsort(stats.array("event_id")[own], kind="stable")])
@@ -116,19 +116,21 @@ class ReaderFacts:
         has none.
         """
         with self._open_reader() as reader:
-            found = reader.programs()
-            if found is not None and found.left_out:
-                found.report(self._warnings)
+            result = reader.programs()
+            if result is not None and result.left_out:
+                result.report(self._warnings)
                 if self._strict:
                     self.strict()
-            return found
+            return result
 
     def hlo_modules(self) -> list[tuple[str, bytes]]:
         """The compiled programs that the file holds: name and HloProto (xla/service/hlo.proto)."""
-        found = self.programs()
-        if found is None:
+        result = self.programs()
+        if result is None:
             return []
-        return [(found.label(number), found.data(number).tobytes()) for number in range(len(found))]
+        return [
+            (result.label(number), result.data(number).tobytes()) for number in range(len(result))
+        ]
 
     def plane_bytes(self, name: str) -> dict[int, bytes]:
         """By ``plane_id`` the bytes of the stat called ``name``, of the planes that have such."""

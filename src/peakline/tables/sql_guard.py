@@ -271,8 +271,8 @@ class Guard:
         """
         kind = _kind(connection, query)
         if kind == "EXPLAIN":
-            found = _EXPLAIN.match(query)
-            query = query[found.end() :] if found else query
+            result = _EXPLAIN.match(query)
+            query = query[result.end() :] if result else query
             inner = _kind(connection, query)
         else:
             inner = kind
@@ -294,7 +294,7 @@ class Guard:
                 if word.lower() in self._words:
                     raise _refused(word)
             return
-        own = {found["key"].lower() for node in _nodes(tree) for found in _expressions(node)}
+        own = {result["key"].lower() for node in _nodes(tree) for result in _expressions(node)}
         for node in _nodes(tree["statements"]):
             kind = str(node.get("type", ""))
             if kind.endswith("_NODE") and kind not in _NODES:
@@ -379,8 +379,8 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 def _expressions(node: dict[str, Any]) -> list[dict[str, Any]]:
     """The common table expressions (WITH) of a part of a statement."""
-    found = node.get("cte_map")
-    return found["map"] if isinstance(found, dict) else []
+    result = node.get("cte_map")
+    return result["map"] if isinstance(result, dict) else []
 
 
 def _first_text(call: dict[str, Any]) -> str | None:

@@ -40,13 +40,13 @@ def plain_query(query: str, tables: Collection[str]) -> str:
 
 
 def _listed(tables: Collection[str], *, only_views: bool) -> str:
-    views = [(found.name, "view", found.doc) for found in views_over(tables)]
+    views = [(result.name, "view", result.doc) for result in views_over(tables)]
     own = [] if only_views else [(name, "table", TABLES[name].doc) for name in sorted(tables)]
     return _select(("name", "kind", "answers"), [*own, *views])
 
 
-def _described(found: re.Match[str], tables: Collection[str]) -> str:
-    name = str(found["quoted"] or found["name"])
+def _described(result: re.Match[str], tables: Collection[str]) -> str:
+    name = str(result["quoted"] or result["name"])
     problem = missing_table(name, tables)
     if problem:
         raise CheckFailed(problem)

@@ -55,23 +55,23 @@ def view(name: str) -> View:
 
     Raises ValueError for a file that is not written as this module says.
     """
-    found = _FILE.fullmatch(_FOLDER.joinpath(f"{name}.sql").read_text(encoding="utf-8"))
-    if found is None:
+    result = _FILE.fullmatch(_FOLDER.joinpath(f"{name}.sql").read_text(encoding="utf-8"))
+    if result is None:
         raise ValueError(f"{name}.sql does not say what it answers, its units, tables and columns")
-    doc, units, tables = (found[part].replace("\n--", "") for part in ("doc", "units", "tables"))
+    doc, units, tables = (result[part].replace("\n--", "") for part in ("doc", "units", "tables"))
     columns = tuple(
         ColumnDef(column, kind, bool(null), meaning)
-        for column, kind, null, meaning in _COLUMN.findall(found["columns"])
+        for column, kind, null, meaning in _COLUMN.findall(result["columns"])
     )
     needs = frozenset(table.strip() for table in tables.split(","))
-    return View(name, doc, columns, units, needs, found["query"].strip())
+    return View(name, doc, columns, units, needs, result["query"].strip())
 
 
 def views_over(tables: Iterable[str], names: Iterable[str] | None = None) -> list[View]:
     """Those of the views ``names`` (default: all) that stand on ``tables`` alone, by name."""
     there = frozenset(tables)
     every = map(view, sorted(view_names() if names is None else view_names().intersection(names)))
-    return [found for found in every if found.needs <= there]
+    return [result for result in every if result.needs <= there]
 
 
 def missing_table(name: str, tables: Iterable[str]) -> str:
@@ -85,7 +85,7 @@ def missing_table(name: str, tables: Iterable[str]) -> str:
         if not lacking:
             return ""
         why = f"The view {name} stands on {', '.join(lacking)}, which this profile lacks."
-    close = near(name, [*there, *(found.name for found in views_over(there))])
+    close = near(name, [*there, *(result.name for result in views_over(there))])
     meant = f" Did you mean {' or '.join(close)}?" if close else ""
     if close and len(there) > _MOST_LISTED:
         return f"{why}{meant} SHOW TABLES lists all"

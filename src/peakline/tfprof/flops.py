@@ -181,8 +181,8 @@ def float_ops(graph: OpGraph, shapes: Shapes) -> Int64Array:
     for number, first, last in checked(zip(nodes, begin, end, strict=True)):
         node = _Node(number, graph, shapes, range(first, last))
         try:
-            found = int(_FORMULAS[graph.ops[number]](node))
+            result = int(_FORMULAS[graph.ops[number]](node))
         except (_Unknown, OverflowError):
             continue
-        flops[number] = max(-most, min(found, most))
+        flops[number] = max(-most, min(result, most))
     return flops

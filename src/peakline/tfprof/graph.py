@@ -66,7 +66,7 @@ def read_graph(profile: Profile, *, full_only: bool = False) -> OpGraph | None:
     rows = rows[np.sort(first)]
     names = [name.values[code] for code in name.codes[rows].tolist()]
     op = nodes.names("op")
-    found = _Rows(
+    result = _Rows(
         number={text: number for number, text in enumerate(names)},
         graph=[graph.values[code] for code in graph.codes[rows].tolist()],
         chosen=chosen,
@@ -74,9 +74,9 @@ def read_graph(profile: Profile, *, full_only: bool = False) -> OpGraph | None:
     return OpGraph(
         names=names,
         ops=[op.values[code] for code in op.codes[rows].tolist()],
-        **_inputs(profile, found),
-        attributes=_attributes(profile, found),
-        frames=_frames(profile, found),
+        **_inputs(profile, result),
+        attributes=_attributes(profile, result),
+        frames=_frames(profile, result),
     )
 
 
@@ -91,15 +91,15 @@ class _Rows:
     def nodes(self, table: Columns, name: str) -> Int64Array:
         """The node that each row of ``table`` is about, -1 for none of them."""
         column, graph = table.names(name), table.names("graph")
-        found = column.per_row(lambda text: self.number.get(text, -1), np.int64, -1)
+        result = column.per_row(lambda text: self.number.get(text, -1), np.int64, -1)
         if len(self.chosen) > 1:
             # A name may stand in several partitions: only its first node counts.
             codes = {text: code for code, text in enumerate(graph.values)}
             own = np.array([*(codes.get(text, -2) for text in self.graph), -2], np.int64)
-            found = np.where(own[found] == graph.codes, found, -1)
+            result = np.where(own[result] == graph.codes, result, -1)
         else:
-            found = np.where(_is_in(graph, self.chosen), found, -1)
-        return np.asarray(np.where(_outside_functions(table), found, -1))
+            result = np.where(_is_in(graph, self.chosen), result, -1)
+        return np.asarray(np.where(_outside_functions(table), result, -1))
 
 
 def _chosen_graphs(profile: Profile, nodes: Columns, full_only: bool) -> frozenset[str]:
@@ -125,13 +125,13 @@ def _outside_functions(table: Columns) -> BoolArray:
     return np.asarray(~table.is_valid("function"))
 
 
-def _inputs(profile: Profile, found: _Rows) -> dict[str, Int64Array]:
+def _inputs(profile: Profile, result: _Rows) -> dict[str, Int64Array]:
     edges = profile.columns("edges")
-    target = found.nodes(edges, "target")
+    target = result.nodes(edges, "target")
     rows = np.flatnonzero(target >= 0)
     place = edges.array("target_input").astype(np.int64)
     rows = rows[np.lexsort((place[rows], target[rows]))]
-    source = edges.names("source").per_row(lambda text: found.number.get(text, -1), np.int64, -1)
+    source = edges.names("source").per_row(lambda text: result.number.get(text, -1), np.int64, -1)
     return {
         "targets": target[rows],
         "places": place[rows],
@@ -140,13 +140,13 @@ def _inputs(profile: Profile, found: _Rows) -> dict[str, Int64Array]:
     }
 
 
-def _attributes(profile: Profile, found: _Rows) -> dict[str, dict[int, str]]:
+def _attributes(profile: Profile, result: _Rows) -> dict[str, dict[int, str]]:
     if "node_attrs" not in profile.tables:
         return {}
     attrs = profile.columns("node_attrs")
     name = attrs.names("attr")
     attrs = attrs.take(_is_in(name, frozenset(_ATTRIBUTES)))
-    node = found.nodes(attrs, "name")
+    node = result.nodes(attrs, "name")
     known = node >= 0
     if "shape" in name.values:
         # An attribute of this name that holds no shape (a tensor's, say) is another thing.
@@ -159,16 +159,16 @@ def _attributes(profile: Profile, found: _Rows) -> dict[str, dict[int, str]]:
     return texts
 
 
-def _frames(profile: Profile, found: _Rows) -> dict[int, list[str]]:
+def _frames(profile: Profile, result: _Rows) -> dict[int, list[str]]:
     """The labels of the frames that made each node, the outermost first."""
     if "node_frames" not in profile.tables:
         return {}
     frames = profile.columns("node_frames")
     # The key holds the function after the node; outside functions that is empty.
     numbers = frames.names("node").per_row(
-        lambda text: found.number.get(text.removesuffix("@"), -1), np.int64, -1
+        lambda text: result.number.get(text.removesuffix("@"), -1), np.int64, -1
     )
-    node = np.where(_is_in(frames.names("graph"), found.chosen), numbers, -1)
+    node = np.where(_is_in(frames.names("graph"), result.chosen), numbers, -1)
     rows = np.flatnonzero(node >= 0)
     rows = rows[np.lexsort((-frames.array("depth")[rows], node[rows]))]
     labels: dict[int, list[str]] = {}

@@ -179,8 +179,8 @@ def read_op_stats(profile: Profile, graph_profile: Profile | None = None) -> OpS
 
     Without any graph the nodes are those that ran, and their types come from their labels.
     """
-    found = read_graph(graph_profile or profile)
-    graph = found if found is not None else OpGraph()
+    result = read_graph(graph_profile or profile)
+    graph = result if result is not None else OpGraph()
     costs = None
     if {"op_runs", "op_times"} <= set(profile.tables):
         costs = read_costs(profile, graph.names)
@@ -195,7 +195,7 @@ def read_op_stats(profile: Profile, graph_profile: Profile | None = None) -> OpS
     flops = np.zeros(len(names), np.int64)
     flops[: len(graph.names)] = float_ops(graph, shapes)
     devices = costs.device if costs is not None else Names.constant(None, len(names))
-    ops = _ops(profile, names, graph if found is not None else None, costs)
+    ops = _ops(profile, names, graph if result is not None else None, costs)
     return OpStats(
         graph=graph,
         costs=costs,

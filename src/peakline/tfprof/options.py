@@ -93,10 +93,10 @@ def matches_any(names: Sequence[str], patterns: Sequence[str]) -> BoolArray:
     """Per name, whether one of ``patterns`` matches all of it; no pattern matches nothing."""
     if tuple(patterns) == EVERYTHING:
         return np.ones(len(names), np.bool_)
-    found = np.zeros(len(names), np.bool_)
+    result = np.zeros(len(names), np.bool_)
     for hits in _hits(names, patterns):
-        found |= hits
-    return found
+        result |= hits
+    return result
 
 
 def times_matched(columns: Sequence[Names], patterns: Sequence[str]) -> Int64Array:

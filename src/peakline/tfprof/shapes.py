@@ -86,13 +86,13 @@ def output_shapes(graph: OpGraph, outputs: Columns | None, node_of_run: Int64Arr
     counted = set(shapes)
     _from_attributes(graph, shapes)
     if outputs is not None and outputs.rows:
-        for node, found in checked(_of_runs(outputs, node_of_run)):
-            if node in counted and len(found) != len(shapes[node]):
+        for node, result in checked(_of_runs(outputs, node_of_run)):
+            if node in counted and len(result) != len(shapes[node]):
                 # A conditional op has one output at run time, and nothing says which.
                 continue
             known = shapes.setdefault(node, [])
-            known += [None] * (len(found) - len(known))
-            for port, shape in enumerate(found):
+            known += [None] * (len(result) - len(known))
+            for port, shape in enumerate(result):
                 known[port] = _merge(known[port], shape)
     return shapes
 
@@ -120,16 +120,16 @@ def _of_runs(outputs: Columns, node_of_run: Int64Array) -> list[tuple[int, list[
     text = outputs.names("shape")
     # An output without a description counts as a scalar, as in the original.
     shape = [*(parse_shape(value) or () for value in text.values), ()]
-    found: list[tuple[int, list[Shape]]] = []
+    result: list[tuple[int, list[Shape]]] = []
     last = -1
     for execution, number, code in zip(
         run[rows].tolist(), node[rows].tolist(), text.codes[rows].tolist(), strict=True
     ):
         if execution != last:
-            found.append((number, []))
+            result.append((number, []))
             last = execution
-        found[-1][1].append(shape[code])
-    return found
+        result[-1][1].append(shape[code])
+    return result
 
 
 def _merge(known: Shape, seen: Shape) -> Shape:

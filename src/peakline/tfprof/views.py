@@ -57,9 +57,9 @@ def op_view(stats: OpStats, options: Options) -> Shown:
     listed = [names[place] for place in order]
     totals = _running(grouped.own[order])
     root = totals[0] if order else np.zeros(len(MEASURES), np.int64)
-    kept = _listed(options, listed, totals, [sizes[place] for place in order])
-    totals = totals[kept]
-    rows = [order[place] for place in kept]
+    chosen = _listed(options, listed, totals, [sizes[place] for place in order])
+    totals = totals[chosen]
+    rows = [order[place] for place in chosen]
     if options.account_displayed_op_only:
         totals = _running(grouped.own[rows])
         root = totals[0] if rows else np.zeros(len(MEASURES), np.int64)

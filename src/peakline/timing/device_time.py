@@ -30,7 +30,7 @@ class DeviceTime:
 
 def device_times(profile: Profile) -> tuple[DeviceTime, ...]:
     """Every device that worked, in the order of the file."""
-    found = []
+    result = []
     for own in device_sets_of(profile):
         computes = own.sets.get(Activity.COMPUTE, NEVER)
         talks = either(computes, own.communication)
@@ -38,7 +38,7 @@ def device_times(profile: Profile) -> tuple[DeviceTime, ...]:
         if not busy[0].size:
             continue
         span = int(busy[1][-1] - busy[0][0])
-        found.append(
+        result.append(
             DeviceTime(
                 own.device.name,
                 total(computes),
@@ -47,7 +47,7 @@ def device_times(profile: Profile) -> tuple[DeviceTime, ...]:
                 span - total(busy),
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def columns_of(profile: Profile) -> Columns:
@@ -57,28 +57,28 @@ def columns_of(profile: Profile) -> Columns:
     read.
     """
     rows: list[tuple[object, ...]] = []
-    for found in device_sets_of(profile):
-        sets = found.sets
-        busy = _busy(found)
+    for result in device_sets_of(profile):
+        sets = result.sets
+        busy = _busy(result)
         if not busy[0].size:
             continue
         start, end = int(busy[0][0]), int(busy[1][-1])
         rows.append((
-            found.device.plane_id,
-            found.device.name,
+            result.device.plane_id,
+            result.device.name,
             start,
             end,
             total(busy),
             end - start - total(busy),
             total(sets.get(Activity.COMPUTE, NEVER)),
-            total(found.communication),
+            total(result.communication),
             total(either(*(sets.get(kind, NEVER) for kind in _COPIES))),
             int((busy[0][1:] - busy[1][:-1]).max(initial=0)),
         ))  # fmt: skip
     return columns_of_rows("device_time", rows)
 
 
-def _busy(found: DeviceSets) -> Intervals:
+def _busy(result: DeviceSets) -> Intervals:
     """When the device worked: also on a transfer beside its ops."""
-    own = [own for kind, own in found.sets.items() if kind != Activity.INPUT_WAIT]
-    return either(found.communication, *own)
+    own = [own for kind, own in result.sets.items() if kind != Activity.INPUT_WAIT]
+    return either(result.communication, *own)

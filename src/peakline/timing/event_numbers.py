@@ -46,9 +46,9 @@ class EventNumbers:
         row, integer, real = self._parts[name]
         distinct, at = np.unique(row, return_index=True)
         place = positions(distinct, rows)
-        found = at[place]
+        result = at[place]
         has = place >= 0
-        return np.where(has, integer[found], 0), np.where(has, real[found], 0.0), has
+        return np.where(has, integer[result], 0), np.where(has, real[result], 0.0), has
 
     def last(self, name: str, rows: AnyArray) -> tuple[Int64Array, AnyArray]:
         """Of each of ``rows`` the last such stat as a whole number, and whether there is one."""

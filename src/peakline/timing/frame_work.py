@@ -81,8 +81,8 @@ class Idle:
         """
         wall = self.threads.end - self.threads.begin
         usual = wall < SLOW * np.median(wall) if wall.size >= FEWEST_STEPS else wall >= 0
-        found: BoolArray = usual[self.threads.step]
-        return found
+        result: BoolArray = usual[self.threads.step]
+        return result
 
     def total(self, chosen: BoolArray) -> int:
         """The time of the ``chosen`` events."""
@@ -113,7 +113,7 @@ class Idle:
         key = threads.code[frame[use]].astype(np.int64) * len(Call) + self.call[use]
         keys, place = np.unique(key, return_inverse=True)
         total = summed(place, self.ps[use], keys.size)
-        found = []
+        result = []
         for number in np.argsort(-total, kind="stable").tolist():
             code, call = divmod(int(keys[number]), len(Call))
             one = frame_of(threads.names.values[code])
@@ -121,7 +121,7 @@ class Idle:
             if one is None:
                 continue
             runs = np.unique(frame[mine])
-            found.append(
+            result.append(
                 FrameWork(
                     one,
                     Call(call),
@@ -132,7 +132,7 @@ class Idle:
                     self._callee(mine),
                 )
             )
-        return found
+        return result
 
     def _callee(self, mine: Int64Array) -> str:
         """What takes most of it below the function; empty where that is the function itself."""
@@ -153,7 +153,7 @@ class Idle:
         while len(chains) < _DEEPEST and (chains[-1] >= 0).any():
             above = np.where(chains[-1] >= 0, threads.parent[chains[-1]], -1)
             chains.append(np.where(above >= 0, threads.frame[above], -1))
-        found: list[tuple[Frame, int]] = []
+        result: list[tuple[Frame, int]] = []
         left, whole = np.ones(use.size, np.bool_), int(self.ps[use].sum())
         stack = _outermost_first(chains)
         for level in stack:
@@ -170,8 +170,8 @@ class Idle:
             left &= codes == known[most]
             whole = int(totals[most])
             if one.function not in _UNNAMED:
-                found.append((one, whole))
-        return found
+                result.append((one, whole))
+        return result
 
 
 def callee_title(name: str) -> str:
@@ -203,16 +203,16 @@ def _named(threads: StepThreads) -> Int64Array:
         + [False],
         np.bool_,
     )
-    found = threads.frame.copy()
+    result = threads.frame.copy()
     for _ in range(_DEEPEST):
-        again = (found >= 0) & unnamed[threads.code[np.maximum(found, 0)]]
-        above = np.where(again, threads.parent[np.maximum(found, 0)], -1)
+        again = (result >= 0) & unnamed[threads.code[np.maximum(result, 0)]]
+        above = np.where(again, threads.parent[np.maximum(result, 0)], -1)
         outer = np.where(above >= 0, threads.frame[np.maximum(above, 0)], -1)
         again &= outer >= 0
         if not again.any():
             break
-        found = np.where(again, outer, found)
-    return found
+        result = np.where(again, outer, result)
+    return result
 
 
 @once

@@ -129,10 +129,10 @@ def input_stages(profile: Profile) -> tuple[Stage, ...]:
     for name, call in calls.items():
         if call.category == _PREPROCESSING and name.startswith(_ITERATOR) and name not in below:
             call.category = _SOURCE
-    found: list[Stage] = []
+    result: list[Stage] = []
     for root in sorted(below.get(None, []), key=lambda call: (-total(call.time), call.name)):
-        found += _pipeline(profile, trace, root, below)
-    return tuple(found)
+        result += _pipeline(profile, trace, root, below)
+    return tuple(result)
 
 
 def columns_of(profile: Profile) -> Columns:
@@ -211,7 +211,7 @@ def _declared_calls(profile: Profile, trace: Trace) -> list[_Calls]:
     stage_of = np.full(trace.size, -1, np.int32)
     stage_of[place[named]] = text.codes[named]
     parent = nesting_of(profile).parent
-    found = []
+    result = []
     for code in np.unique(text.codes[named]).tolist():
         events = np.sort(place[named & (text.codes == code)])
         first = int(events[0])
@@ -221,8 +221,8 @@ def _declared_calls(profile: Profile, trace: Trace) -> list[_Calls]:
             above = int(parent[above])
         consumer = text.values[int(stage_of[above])] if above >= 0 else None
         own = _CATEGORIES.get(category or "", _OTHER)
-        found.append(_Calls(text.values[code], events, own, consumer))
-    return found
+        result.append(_Calls(text.values[code], events, own, consumer))
+    return result
 
 
 def _above(name: str, calls: dict[str, _Calls]) -> str | None:
@@ -279,9 +279,9 @@ def _time_in(profile: Profile, call: _Calls, sources: list[_Calls]) -> Int64Arra
     """
     trace, nesting = trace_of(profile), nesting_of(profile)
     begin, end = trace.start[call.events], trace.end[call.events]
-    found = np.zeros(call.events.size, np.int64)
+    result = np.zeros(call.events.size, np.int64)
     if not sources:
-        return found
+        return result
     alone = np.ones(call.events.size, np.bool_)
     is_call = np.zeros(trace.size, np.bool_)
     is_call[call.events] = True
@@ -290,9 +290,9 @@ def _time_in(profile: Profile, call: _Calls, sources: list[_Calls]) -> Int64Arra
         mine = within >= 0
         at = np.searchsorted(call.events, within[mine])
         inner = one.events[mine]
-        np.add.at(found, at, trace.end[inner] - trace.start[inner])
+        np.add.at(result, at, trace.end[inner] - trace.start[inner])
         alone[at] = False
     times = zip(*(one.time for one in sources), strict=True)
     elsewhere = union(*(np.concatenate(part) for part in times))
-    found[alone] = covered(elsewhere, begin[alone], end[alone])
-    return found
+    result[alone] = covered(elsewhere, begin[alone], end[alone])
+    return result

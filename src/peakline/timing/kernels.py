@@ -48,16 +48,16 @@ def kernel_reports(profile: Profile) -> list[KernelReport]:
     return reports_of(launches_of(profile))
 
 
-def reports_of(found: Launches) -> list[KernelReport]:
+def reports_of(result: Launches) -> list[KernelReport]:
     """The kernels of these runs, those that took longest first."""
-    spread = distribution(found.launch, found.duration_ps, len(found.launches))
+    spread = distribution(result.launch, result.duration_ps, len(result.launches))
     columns = (
         spread.count, spread.total, spread.shortest, spread.median, spread.p95, spread.longest,
     )  # fmt: skip
     rows = zip(*(column.tolist() for column in columns), strict=True)
     made = [
         KernelReport(launch, occupancy, *row)
-        for (launch, occupancy), row in zip(found.launches.items(), rows, strict=True)
+        for (launch, occupancy), row in zip(result.launches.items(), rows, strict=True)
     ]
     return sorted(made, key=KernelReport.order)
 

@@ -90,12 +90,12 @@ def op_times_between(
 def op_planes(profile: Profile) -> tuple[str, ...]:
     """The names of the planes that ops ran on, devices first, in the order of the file."""
     trace = trace_of(profile)
-    found = []
+    result = []
     for runs in (framework_executions(profile), host_executions(profile)):
         lines = np.unique(trace.lines_of(runs.event.astype(np.int64)))
         planes = dict.fromkeys(trace.lines[line].plane for line in lines.tolist())
-        found += [trace.planes[plane].name for plane in planes]
-    return tuple(dict.fromkeys(found))
+        result += [trace.planes[plane].name for plane in planes]
+    return tuple(dict.fromkeys(result))
 
 
 def _op_times(
@@ -105,17 +105,17 @@ def _op_times(
     *,
     by_type: bool = False,
 ) -> OpTimes:
-    found: list[OpTime] = []
+    result: list[OpTime] = []
     every = framework_executions(profile)
     inside = _chosen(profile, every, between, plane)
     device, host = _those(every, inside), host_executions(profile)
     costs = _costs(profile, device, inside)
-    found += _spread(DEVICE, joined_runs(profile, device), costs, by_type=by_type)
+    result += _spread(DEVICE, joined_runs(profile, device), costs, by_type=by_type)
     host = _those(host, _chosen(profile, host, between, plane))
-    found += _spread(HOST, host, None, by_type=by_type)
-    found.sort(key=lambda op: (op.side != DEVICE, -op.self_ps, op.op, op.op_type))
-    total = {side: sum(op.self_ps for op in found if op.side == side) for side in (HOST, DEVICE)}
-    return OpTimes(tuple(found), total[HOST], total[DEVICE])
+    result += _spread(HOST, host, None, by_type=by_type)
+    result.sort(key=lambda op: (op.side != DEVICE, -op.self_ps, op.op, op.op_type))
+    total = {side: sum(op.self_ps for op in result if op.side == side) for side in (HOST, DEVICE)}
+    return OpTimes(tuple(result), total[HOST], total[DEVICE])
 
 
 def _chosen(
@@ -125,14 +125,14 @@ def _chosen(
     if between is None and plane is None:
         return slice(None)
     trace = trace_of(profile)
-    found = np.ones(runs.event.size, np.bool_)
+    result = np.ones(runs.event.size, np.bool_)
     if between is not None:
         start = trace.start[runs.event]
-        found &= (start >= between[0]) & (start < between[1])
-    if plane is not None and found.size:
+        result &= (start >= between[0]) & (start < between[1])
+    if plane is not None and result.size:
         is_own = np.array([trace.planes[line.plane].name == plane for line in trace.lines])
-        found &= is_own[trace.lines_of(runs.event.astype(np.int64))]
-    return found
+        result &= is_own[trace.lines_of(runs.event.astype(np.int64))]
+    return result
 
 
 def _those(runs: Executions, inside: BoolArray | slice) -> Executions:

@@ -117,7 +117,7 @@ def step_times(profile: Profile) -> StepTimes:
     windows = windows_of(profile)
     host = host_sets_of(profile)
     by_plane = {sets.device.plane_id: sets for sets in device_sets_of(profile)}
-    found = []
+    result = []
     for own in windows:
         device = by_plane[own.device.plane_id] if own.device is not None else None
         layers = [(part, intervals) for part, _, intervals, _ in layers_of(device, host)]
@@ -127,7 +127,9 @@ def step_times(profile: Profile) -> StepTimes:
         if device is not None:
             communication = device.communication
             computes = device.sets.get(Activity.COMPUTE, NEVER)
-        found.append((parts, covered(communication, own.begin, own.end), _last(computes, own), own))
+        result.append(
+            (parts, covered(communication, own.begin, own.end), _last(computes, own), own)
+        )
     steps = steps_of(profile).take(_joined([own.step for own in windows]))
     counts = [own.step.size for own in windows]
     has_device = [own.device is not None for own in windows]
@@ -142,9 +144,9 @@ def step_times(profile: Profile) -> StepTimes:
         start=_joined([own.begin for own in windows]),
         end=_joined([own.end for own in windows]),
         gap_before=_joined([_gaps(own) for own in windows]),
-        parts=np.concatenate([np.zeros((0, len(PARTS)), np.int64), *(one[0] for one in found)]),
-        communication_total=_joined([one[1] for one in found]),
-        last_compute=_joined([one[2] for one in found]),
+        parts=np.concatenate([np.zeros((0, len(PARTS)), np.int64), *(one[0] for one in result)]),
+        communication_total=_joined([one[1] for one in result]),
+        last_compute=_joined([one[2] for one in result]),
     )
 
 
@@ -173,17 +175,17 @@ def layers_of(device: DeviceSets | None, host: Sets) -> list[tuple[str, Activity
 
 def _parts(layers: list[tuple[str, Intervals]], windows: Windows, rest: str) -> Int64Array:
     """How much of each window each layer explains that those before it do not."""
-    found = np.zeros((windows.step.size, len(PARTS)), np.int64)
+    result = np.zeros((windows.step.size, len(PARTS)), np.int64)
     seen, before = NEVER, np.zeros(windows.step.size, np.int64)
     for part, intervals in layers:
         if not intervals[0].size:
             continue
         seen = either(seen, intervals)
         until = covered(seen, windows.begin, windows.end)
-        found[:, _PART[part]] += until - before
+        result[:, _PART[part]] += until - before
         before = until
-    found[:, _PART[rest]] += windows.end - windows.begin - before
-    return found
+    result[:, _PART[rest]] += windows.end - windows.begin - before
+    return result
 
 
 def _gaps(windows: Windows) -> Int64Array:

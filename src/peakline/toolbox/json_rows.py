@@ -47,8 +47,8 @@ def numbers(values: AnyArray, zero: str = "") -> Spans:
     """The number in each row, ``zero`` for 0: nothing by default, or how 0 is written."""
     if values.dtype.kind in "iu":
         shown = np.ones(values.size, np.bool_) if zero else values != 0
-        found = encode(values.size, [Decimals(values, shown)])
-        return found.of(np.arange(values.size + 1))
+        result = encode(values.size, [Decimals(values, shown)])
+        return result.of(np.arange(values.size + 1))
     known, place = np.unique(values, return_inverse=True)
     parts = list(map(repr, known.tolist()))
     for at in np.flatnonzero(known == 0).tolist():
@@ -74,10 +74,10 @@ def member(name: str, value: str, *parts: Spans, present: BoolArray | None = Non
             part.measure(size)
         present = size > 0
     before, *behind = f',"{name}":{value}'.split("{}")
-    found = [same(before, present)]
+    result = [same(before, present)]
     for part, after in zip(parts, behind, strict=True):
-        found += [part, same(after, present)] if after else [part]
-    return found
+        result += [part, same(after, present)] if after else [part]
+    return result
 
 
 def objects(rows: int, *members: Iterable[Spans]) -> Messages:
@@ -87,13 +87,13 @@ def objects(rows: int, *members: Iterable[Spans]) -> Messages:
     for part in every:
         part.measure(sizes)
     # The comma before its first member is where an object opens.
-    found = encode(rows, [same("{", sizes == 0), *every, same("},", rows)])
-    found.data[found.bounds[:-1]] = _OPEN
-    return found
+    result = encode(rows, [same("{", sizes == 0), *every, same("},", rows)])
+    result.data[result.bounds[:-1]] = _OPEN
+    return result
 
 
 def lists(objects: Messages, counts: Int64Array) -> Spans:
     """What stands inside the brackets of lists with so many objects each."""
     first = np.append(0, np.cumsum(counts))
-    found = objects.of(first)
-    return Spans(found.data, found.first, np.maximum(found.end - 1, found.first))
+    result = objects.of(first)
+    return Spans(result.data, result.first, np.maximum(result.end - 1, result.first))

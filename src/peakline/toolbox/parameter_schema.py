@@ -22,7 +22,7 @@ _LIMITS = {
 
 def schema_of(kind: type[Parameters]) -> dict[str, Any]:
     """The JSON schema of an object with these parameters and no others."""
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "title": kind.__name__,
         "description": kind.__doc__,
         "type": "object",
@@ -30,7 +30,7 @@ def schema_of(kind: type[Parameters]) -> dict[str, Any]:
         "additionalProperties": False,
     }
     required = required_of(kind)
-    return {**found, "required": required} if required else found
+    return {**result, "required": required} if required else result
 
 
 def properties_of(kind: type[Parameters]) -> dict[str, dict[str, Any]]:
@@ -48,7 +48,7 @@ def required_of(kind: type[Parameters]) -> list[str]:
 
 def _property(name: str, kinds: tuple[Any, ...], declared: Declaration) -> dict[str, Any]:
     (kind,) = (each for each in kinds if each is not NoneType)
-    found = {
+    result = {
         **_type(kind),
         **{
             word: limit
@@ -57,12 +57,12 @@ def _property(name: str, kinds: tuple[Any, ...], declared: Declaration) -> dict[
         },
     }
     if NoneType in kinds:
-        found = {"anyOf": [found, {"type": "null"}]}
+        result = {"anyOf": [result, {"type": "null"}]}
     if declared.default is not MISSING:
         default = declared.default
-        found["default"] = list(default) if isinstance(default, tuple) else default
-    found |= {"description": declared.description, "title": name.replace("_", " ").title()}
-    return {**found, **({"local_only": True} if declared.local_only else {}), **declared.schema}
+        result["default"] = list(default) if isinstance(default, tuple) else default
+    result |= {"description": declared.description, "title": name.replace("_", " ").title()}
+    return {**result, **({"local_only": True} if declared.local_only else {}), **declared.schema}
 
 
 def _type(kind: Any) -> dict[str, Any]:

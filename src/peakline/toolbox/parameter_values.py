@@ -65,11 +65,11 @@ def value_of(kinds: Sequence[Any], declared: Declaration, value: object) -> Any:
     kind = next(each for each in kinds if each is not NoneType)
     if get_origin(kind) is Literal:
         return _choice(value, get_args(kind))
-    found = _READERS[get_origin(kind) or kind](value)
-    for is_inside, limit in _limits(found, declared):
+    result = _READERS[get_origin(kind) or kind](value)
+    for is_inside, limit in _limits(result, declared):
         if not is_inside:
             raise ValueError(limit)
-    return found
+    return result
 
 
 def listed(text: str) -> tuple[str, ...]:
@@ -79,18 +79,18 @@ def listed(text: str) -> tuple[str, ...]:
 
 def _limits(value: Any, declared: Declaration) -> list[tuple[bool, str]]:
     """Every limit of a value, and whether it holds."""
-    found = []
+    result = []
     if declared.ge is not None:
-        found.append((value >= declared.ge, f"must be at least {declared.ge}"))
+        result.append((value >= declared.ge, f"must be at least {declared.ge}"))
     if declared.le is not None:
-        found.append((value <= declared.le, f"must be at most {declared.le}"))
+        result.append((value <= declared.le, f"must be at most {declared.le}"))
     if declared.lt is not None:
-        found.append((value < declared.lt, f"must be less than {declared.lt}"))
+        result.append((value < declared.lt, f"must be less than {declared.lt}"))
     if (longest := declared.max_length) is not None:
-        found.append((len(value) <= longest, f"must have at most {longest} characters"))
+        result.append((len(value) <= longest, f"must have at most {longest} characters"))
     if (pattern := declared.pattern) is not None:
-        found.append((bool(re.fullmatch(pattern, value)), f"must match {pattern}"))
-    return found
+        result.append((bool(re.fullmatch(pattern, value)), f"must match {pattern}"))
+    return result
 
 
 def _choice(value: object, choices: Sequence[str]) -> str:
@@ -104,12 +104,12 @@ def _choice(value: object, choices: Sequence[str]) -> str:
 
 def _bool(value: object) -> bool:
     if isinstance(value, str):
-        found = _TRUTH.get(value.lower())
+        result = _TRUTH.get(value.lower())
     else:
-        found = bool(value) if isinstance(value, (int, float)) and value in {0, 1} else None
-    if found is None:
+        result = bool(value) if isinstance(value, (int, float)) and value in {0, 1} else None
+    if result is None:
         raise ValueError("must be true or false")
-    return found
+    return result
 
 
 def _int(value: object) -> int:

@@ -67,16 +67,16 @@ class Parameters:
         and for one that is missing.
         """
         declared, hints = cls.declared(), type_hints(cls)
-        found = {}
+        result = {}
         for name, value in given.items():
             if name not in declared:
                 shown, known = f"{name!r:.100}", there_is(name, declared, most=_CHOICES)
                 raise UsageError(f"{where}no parameter {shown}{known}").quoting(shown)
-            found[name] = _read(hints[name], declared[name], value, f"{where}parameter {name}")
+            result[name] = _read(hints[name], declared[name], value, f"{where}parameter {name}")
         for name, declaration in declared.items():
-            if declaration.default is MISSING and name not in found:
+            if declaration.default is MISSING and name not in result:
                 raise UsageError(f"{where}parameter {name} is missing")
-        return cls(**found)
+        return cls(**result)
 
     def but(self, *names: str) -> dict[str, Any]:
         """The values by name, without those of ``names``."""
@@ -117,7 +117,7 @@ def check_choice(
 def _read(kinds: tuple[Any, ...], declared: Declaration, value: object, subject: str) -> Any:
     """The value; raises UsageError, which begins with ``subject``, where it is none."""
     try:
-        found = value_of(kinds, declared, value)
+        result = value_of(kinds, declared, value)
     except ValueError as error:
         shown = f"{value!r:.80}"
         choices = [one for kind in kinds for one in get_args(kind) if one and isinstance(one, str)]
@@ -125,7 +125,7 @@ def _read(kinds: tuple[Any, ...], declared: Declaration, value: object, subject:
         meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise UsageError(f"{subject} {error}, not {shown}{meant}").quoting(shown) from None
     try:
-        return found if declared.check is None else declared.check(found)
+        return result if declared.check is None else declared.check(result)
     except ValueError as error:
-        quoted = map(repr, found if isinstance(found, tuple) else (found,))
+        quoted = map(repr, result if isinstance(result, tuple) else (result,))
         raise UsageError(f"{subject}: {error}").quoting(*quoted) from None

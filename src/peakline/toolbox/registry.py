@@ -83,8 +83,8 @@ class Tool:
             return self.run(self._seen(profile, question), question, format)
         if self.combine is None:
             raise TypeError(f"{self.name} makes no answer")
-        found = self.contribution(profile, question)
-        return self.combine([(profile.host, found)], question, format)
+        result = self.contribution(profile, question)
+        return self.combine([(profile.host, result)], question, format)
 
     def contribution(self, profile: Profile, question: Any) -> Any:
         """What one host gives to ``combine``; raises TypeError where there is none."""
@@ -112,7 +112,7 @@ class Tool:
     def local_only(self) -> frozenset[str]:
         """The parameters that are not for remote callers."""
         return frozenset(
-            name for name, found in self.parameters.declared().items() if found.local_only
+            name for name, result in self.parameters.declared().items() if result.local_only
         )
 
     def schema(self) -> dict[str, Any]:
@@ -143,14 +143,14 @@ def tool_names() -> list[str]:
 def _modules() -> dict[str, list[str]]:
     """The modules of every tool, by the tool's name: ours first, where ``xprof`` has one too."""
     here = Path(__file__).parents[1]
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for room in _ROOMS:
         for entry in (here / room).iterdir():
             name = entry.name.removesuffix(".py")
             if name.isidentifier() and not name.startswith("_") and name not in _NO_TOOLS:
                 tool = f"{name.removesuffix(_AT)}@" if name.endswith(_AT) else name
-                found.setdefault(tool, []).append(f"peakline.{room}.{name}")
-    return found
+                result.setdefault(tool, []).append(f"peakline.{room}.{name}")
+    return result
 
 
 def find_tool(name: str) -> Tool:

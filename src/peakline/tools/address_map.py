@@ -104,23 +104,23 @@ def _document(profile: Profile, parameters: AddressMapParameters) -> dict[str, A
     document["allocator"] = records.allocators[number]
     if parameters.view == "time":
         return document | _over_time(profile, records, number, parameters)
-    found = _FIND[parameters.view](profile, records, number, parameters)
-    if isinstance(found, str):
-        return document | {"reason": found}
-    return document | _written(records, found, parameters.limit)
+    result = _FIND[parameters.view](profile, records, number, parameters)
+    if isinstance(result, str):
+        return document | {"reason": result}
+    return document | _written(records, result, parameters.limit)
 
 
-def _written(records: MemoryRecords, found: _Map, limit: int) -> dict[str, Any]:
+def _written(records: MemoryRecords, result: _Map, limit: int) -> dict[str, Any]:
     """A map at one moment as columns, of its blocks and holes the largest."""
     import numpy as np
 
-    blocks, holes = found.blocks, found.holes
+    blocks, holes = result.blocks, result.holes
     chosen = np.sort(np.argsort(-blocks.bytes, kind="stable")[:limit])
     wide = np.sort(np.argsort(-holes.bytes, kind="stable")[:limit])
     states = [blocks.state[place] for place in chosen.tolist()]
     sizes = blocks.bytes[chosen]
     return {
-        "regions": _regions(found.regions),
+        "regions": _regions(result.regions),
         "blocks": {
             "region": blocks.region[chosen].tolist(),
             "offset": blocks.offset[chosen].tolist(),
@@ -138,8 +138,8 @@ def _written(records: MemoryRecords, found: _Map, limit: int) -> dict[str, Any]:
             "total_bytes": int(holes.bytes.sum()),
             "largest_bytes": int(holes.bytes.max(initial=0)),
         },
-        "failed": found.failed,
-    } | (found.more or {})
+        "failed": result.failed,
+    } | (result.more or {})
 
 
 def _regions(regions: Regions) -> dict[str, list[Any]]:
@@ -181,17 +181,17 @@ def _over_time(
     start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
     if end <= start:
         raise UsageError("address_map: a stretch of time needs an end after its start")
-    found = memory.placed(profile, number)
-    if not found.rows.size:
+    result = memory.placed(profile, number)
+    if not result.rows.size:
         return {"reason": "no buffer has an address"}
     segments = memory.segment_spans(profile, records.allocators[number])
     if segments is not None:
-        found = memory.with_segments(found, segments)
-    drawn = memory.map_over_time(records, found, (start, end), parameters.limit)
+        result = memory.with_segments(result, segments)
+    drawn = memory.map_over_time(records, result, (start, end), parameters.limit)
     return {
         "start_ps": start,
         "end_ps": end,
-        "regions": _regions(found.regions),
+        "regions": _regions(result.regions),
         "blocks": {
             "region": drawn.region.tolist(),
             "offset": drawn.offset.tolist(),
@@ -199,7 +199,7 @@ def _over_time(
             **_records(records, drawn.rows),
         },
         "others": drawn.others,
-        "segments": _segments(records, found, segments, (start, end), parameters.limit),
+        "segments": _segments(records, result, segments, (start, end), parameters.limit),
         "touched": {
             "rows": drawn.touched.shape[0],
             "columns": drawn.touched.shape[1],
@@ -210,7 +210,7 @@ def _over_time(
 
 def _segments(
     records: MemoryRecords,
-    found: Placed,
+    result: Placed,
     spans: SegmentSpans | None,
     stretch: tuple[int, int],
     limit: int,
@@ -226,7 +226,7 @@ def _segments(
     inside = np.flatnonzero((start < stretch[1]) & ((end > stretch[0]) | (spans.end < 0)))
     area = spans.bytes[inside].astype(np.float64) * (end - start)[inside].clip(1)
     rows = inside[np.sort(np.argsort(-area, kind="stable")[:limit])]
-    region, offset = found.regions.place(spans.address[rows])
+    region, offset = result.regions.place(spans.address[rows])
     return {
         "region": region.tolist(),
         "offset": offset.tolist(),
@@ -252,19 +252,19 @@ def _runs(touched: BoolArray) -> dict[str, list[int]]:
 def _at_moment(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> _Map | str:
-    found = memory.placed(profile, number)
-    if not found.rows.size:
+    result = memory.placed(profile, number)
+    if not result.rows.size:
         return "no buffer has an address"
     segments = memory.segment_spans(profile, records.allocators[number])
     known = None if segments is None else "moment" if segments.records else "end"
     if segments is not None and segments.records:
-        found = memory.at_segments(records, number, found, segments, parameters.at_ps)
+        result = memory.at_segments(records, number, result, segments, parameters.at_ps)
     regions, failed = _only_list(profile, records.allocators[number])
     if regions is not None:
-        found = replace(found, regions=regions)
-    blocks = memory.at_moment(records, number, found, parameters.at_ps)
+        result = replace(result, regions=regions)
+    blocks = memory.at_moment(records, number, result, parameters.at_ps)
     more = {"segments_of": known}
-    return _Map(found.regions, blocks, memory.holes_of(found.regions, blocks), failed, more)
+    return _Map(result.regions, blocks, memory.holes_of(result.regions, blocks), failed, more)
 
 
 def _only_list(profile: Profile, allocator: str) -> tuple[Regions | None, dict[str, Any] | None]:
@@ -286,11 +286,11 @@ def _only_list(profile: Profile, allocator: str) -> tuple[Regions | None, dict[s
 def _listed(
     profile: Profile, records: MemoryRecords, number: int, parameters: AddressMapParameters
 ) -> _Map | str:
-    found = memory.listed_blocks(profile, records.allocators[number], parameters.report)
-    if found is None:
+    result = memory.listed_blocks(profile, records.allocators[number], parameters.report)
+    if result is None:
         return "the file lists no blocks of this"
     failed = next((one for one in _reports(profile) if one["report_id"] == parameters.report), None)
-    return _Map(*found, memory.holes_of(*found), failed)
+    return _Map(*result, memory.holes_of(*result), failed)
 
 
 def _replayed(
@@ -298,28 +298,28 @@ def _replayed(
 ) -> _Map | str:
     limit = None if not parameters.limit_bytes else parse_size(parameters.limit_bytes)
     settings = memory.question_of([], parameters.settings, None).settings
-    found = memory.replayed_map(profile, number, limit, settings)
-    if isinstance(found, memory.NoFit):
-        return f"it cannot be replayed: {found.reason}"
+    result = memory.replayed_map(profile, number, limit, settings)
+    if isinstance(result, memory.NoFit):
+        return f"it cannot be replayed: {result.reason}"
     failed = None
-    if found.failed_bytes:
-        row = found.failed_row
+    if result.failed_bytes:
+        row = result.failed_row
         failed = {
             "report_id": None,
             "requested_bytes": records.number("requested_bytes", row) if row >= 0 else None,
-            "rounded_bytes": found.failed_bytes,
+            "rounded_bytes": result.failed_bytes,
             "op": records.events.names("op")[row] if row >= 0 else None,
             "time_ps": int(records.events.array("time_ps")[row]) if row >= 0 else None,
         }
     more = {
-        "limit_bytes": found.limit,
-        "settings": found.settings,
-        "cause": found.outcome.cause,
-        "peak_bytes": found.outcome.peak,
-        "reserved_bytes": found.outcome.reserved,
+        "limit_bytes": result.limit,
+        "settings": result.settings,
+        "cause": result.outcome.cause,
+        "peak_bytes": result.outcome.peak,
+        "reserved_bytes": result.outcome.reserved,
     }
     return _Map(
-        found.regions, found.blocks, memory.holes_of(found.regions, found.blocks), failed, more
+        result.regions, result.blocks, memory.holes_of(result.regions, result.blocks), failed, more
     )
 
 
@@ -346,8 +346,8 @@ def _has_listed(profile: Profile) -> list[int | None]:
         return []
     blocks = profile.columns("blocks")
     has_report = blocks.is_valid("report_id")
-    found: list[int | None] = np.unique(blocks.array("report_id")[has_report])[:100].tolist()
-    return found if has_report.all() else [None, *found]
+    result: list[int | None] = np.unique(blocks.array("report_id")[has_report])[:100].tolist()
+    return result if has_report.all() else [None, *result]
 
 
 TOOL = Tool(

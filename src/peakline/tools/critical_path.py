@@ -111,10 +111,10 @@ def _places(trace: Trace, pieces: Sequence[Piece | NearPiece]) -> list[dict[str,
     import numpy as np
 
     rows = trace.rows(np.array([max(piece.event, 0) for piece in pieces], np.int64)).tolist()
-    found = []
+    result = []
     for piece, row in zip(pieces, rows, strict=True):
         line = trace.lines[piece.line] if piece.line >= 0 else None
-        found.append(
+        result.append(
             {
                 "device": None if line is None else trace.planes[line.plane].name,
                 "line": None if line is None else piece.line,
@@ -122,7 +122,7 @@ def _places(trace: Trace, pieces: Sequence[Piece | NearPiece]) -> list[dict[str,
                 "event": row if piece.event >= 0 else None,
             }
         )
-    return found
+    return result
 
 
 TOOL = Tool(

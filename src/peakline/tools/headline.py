@@ -30,11 +30,11 @@ def memory_curve(profile: Profile, allocator: str) -> dict[str, object] | None:
     and the most of each, in bytes; None where it is of one moment. NaN does not occur.
     """
     of_memory = (one for one in counters_of(profile) if one.group == MEMORY)
-    found = next((one for one in of_memory if one.name == allocator), None)
-    if found is None or found.time_ps[0] == found.time_ps[-1]:
+    result = next((one for one in of_memory if one.name == allocator), None)
+    if result is None or result.time_ps[0] == result.time_ps[-1]:
         return None
-    start, end = int(found.time_ps[0]), int(found.time_ps[-1]) + 1
-    pixels = found.pixels(start, end, WIDTH)
+    start, end = int(result.time_ps[0]), int(result.time_ps[-1]) + 1
+    pixels = result.pixels(start, end, WIDTH)
     return {
         "allocator": allocator,
         "start_ps": start,
@@ -87,17 +87,17 @@ class HeadlineParameters(Parameters):
 def _run(profile: Profile, parameters: HeadlineParameters, _format: str) -> bytes:
     picture: object = None
     if parameters.about == "memory":
-        found = findings.memory_headline(profile) or findings.graph_headline(profile)
-        of_peak = (phrase.params for one in found if one.kind == "peak" for phrase in one.phrases)
+        result = findings.memory_headline(profile) or findings.graph_headline(profile)
+        of_peak = (phrase.params for one in result if one.kind == "peak" for phrase in one.phrases)
         allocator = next((one["allocator"] for one in of_peak if "allocator" in one), None)
         picture = None if allocator is None else memory_curve(profile, str(allocator))
     elif parameters.about == "time":
-        found = findings.time_headline(profile)
+        result = findings.time_headline(profile)
         picture = step_strip(profile)
     else:
-        found = findings.savings_headline(findings.memory_of(profile))
+        result = findings.savings_headline(findings.memory_of(profile))
     return compact_json(
-        {"sentences": [sentence.as_json() for sentence in found], "picture": picture}
+        {"sentences": [sentence.as_json() for sentence in result], "picture": picture}
     )
 
 

@@ -96,8 +96,8 @@ def _combine(
         row[_STALL] = 100.0 * float(row[_STALL] or 0.0)
         rows.append([*row, timing.above_peak(rates, host.chips.peaks)])
     columns = [Column(name, kind, label) for name, kind, label in _OWN_COLUMNS]  # type: ignore[arg-type]
-    found = DataTable(columns, rows)
-    return tables_csv(found) if output_format == "csv" else tables_json(found)
+    result = DataTable(columns, rows)
+    return tables_csv(result) if output_format == "csv" else tables_json(result)
 
 
 def ranked(

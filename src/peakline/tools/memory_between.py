@@ -87,32 +87,32 @@ def _document(profile: Profile, parameters: MemoryBetweenParameters) -> dict[str
     end = int(time.max()) if parameters.end_ps is None else parameters.end_ps
     if end < start:
         raise UsageError("memory_between: end_ps is before start_ps")
-    found = memory.between(records, number, start, end)
-    parts = memory.parts_of(profile, number, found, parameters.group)
+    result = memory.between(records, number, start, end)
+    parts = memory.parts_of(profile, number, result, parameters.group)
     document |= {
         "allocator": records.allocators[number],
         "start_ps": start,
         "end_ps": end,
-        "used_at_start_bytes": found.used_a,
-        "used_at_end_bytes": found.used_b,
-        "allocated": _amount(found.amount()),
-        "live": _amount(found.amount(found.at_b)),
-        "freed": _amount(found.amount(~found.at_b)),
-        "live_at_end": _amount(found.amount(found.at_end)),
-        "freed_older": _amount(found.freed_older),
+        "used_at_start_bytes": result.used_a,
+        "used_at_end_bytes": result.used_b,
+        "allocated": _amount(result.amount()),
+        "live": _amount(result.amount(result.at_b)),
+        "freed": _amount(result.amount(~result.at_b)),
+        "live_at_end": _amount(result.amount(result.at_end)),
+        "freed_older": _amount(result.freed_older),
         "rows": [_row(part) for part in parts[: parameters.limit]],
         "rows_total": len(parts),
-        "sentence": documents.between_sentence(found),
+        "sentence": documents.between_sentence(result),
     }
     if parameters.tree is not None:
-        chosen = found.at_b if parameters.tree_of == "live" else slice(None)
+        chosen = result.at_b if parameters.tree_of == "live" else slice(None)
         document["tree"] = memory.columns_of_tree(
             memory.tree_of(
                 profile,
                 records,
-                found.rows[chosen],
-                found.bytes[chosen],
-                found.count[chosen],
+                result.rows[chosen],
+                result.bytes[chosen],
+                result.count[chosen],
                 parameters.tree,
                 records.allocators[number],
             )

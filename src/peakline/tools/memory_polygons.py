@@ -69,8 +69,8 @@ def _document(profile: Profile, parameters: MemoryPolygonsParameters) -> dict[st
     records, number = of_whom
     start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
     stretch = start, end, parameters.width
-    found = memory.polygons(profile, records, number, stretch, parameters.limit)
-    moments = found.sampled.high
+    result = memory.polygons(profile, records, number, stretch, parameters.limit)
+    moments = result.sampled.high
     first = int(moments.known[0]) if moments.known.size else moments.row.size
     nothing: list[int | None] = [None] * first
     time = records.events.array("time_ps")
@@ -80,18 +80,18 @@ def _document(profile: Profile, parameters: MemoryPolygonsParameters) -> dict[st
         "end_ps": end,
         "at_ps": nothing + time[moments.row][first:].tolist(),
         "used": nothing + moments.used[first:].tolist(),
-        "below": nothing + found.below[first:].tolist(),
-        "smaller": nothing + found.smaller[first:].tolist(),
-        "unattributed": nothing + found.unattributed[first:].tolist(),
-        "buffers": _buffers(records, found),
-        "others": found.others,
-        "unseen": found.unseen,
+        "below": nothing + result.below[first:].tolist(),
+        "smaller": nothing + result.smaller[first:].tolist(),
+        "unattributed": nothing + result.unattributed[first:].tolist(),
+        "buffers": _buffers(records, result),
+        "others": result.others,
+        "unseen": result.unseen,
     }
 
 
-def _buffers(records: MemoryRecords, found: Polygons) -> dict[str, list[Any]]:
+def _buffers(records: MemoryRecords, result: Polygons) -> dict[str, list[Any]]:
     """The buffers as columns; ``ops`` are the texts that ``op`` numbers."""
-    events, rows = records.events, found.rows
+    events, rows = records.events, result.rows
     ends = records.lifetimes.end[rows]
     time = events.array("time_ps")
     was_there = (events.array("is_before") & events.is_valid("is_before"))[rows].tolist()
@@ -100,9 +100,9 @@ def _buffers(records: MemoryRecords, found: Polygons) -> dict[str, list[Any]]:
     freed = zip(time[ends].tolist(), (ends >= 0).tolist(), strict=True)
     return {
         "record": rows.tolist(),
-        "bytes": found.bytes.tolist(),
-        "first": found.first.tolist(),
-        "last": found.last.tolist(),
+        "bytes": result.bytes.tolist(),
+        "first": result.first.tolist(),
+        "last": result.last.tolist(),
         "start_ps": [None if before else at for at, before in starts],
         "end_ps": [at if ended else None for at, ended in freed],
         "op": codes.tolist(),

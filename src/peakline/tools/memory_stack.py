@@ -80,7 +80,7 @@ def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, 
     records, number = of_whom
     start, end = stretch_of(records, parameters.start_ps, parameters.end_ps)
     width = parameters.width
-    found = memory.stacked(
+    result = memory.stacked(
         profile,
         records,
         number,
@@ -89,16 +89,16 @@ def _document(profile: Profile, parameters: MemoryStackParameters) -> dict[str, 
         requested=parameters.size == "requested",
     )
     time = records.events.array("time_ps")
-    top = found.sampled.top
+    top = result.sampled.top
     taken = memory.reserved_over_time(profile, records.allocators[number])
     return document | {
         "allocator": records.allocators[number],
         "start_ps": start,
         "end_ps": end,
         "top_ps": None if top < 0 else int(time[top]),
-        "layers": [vars(layer) for layer in found.layers],
-        "high": _moments(time, found.sampled.high, found.high),
-        "low": _moments(time, found.sampled.low, found.low),
+        "layers": [vars(layer) for layer in result.layers],
+        "high": _moments(time, result.sampled.high, result.high),
+        "low": _moments(time, result.sampled.low, result.low),
         "reserved": None if taken is None else memory.held_most(*taken, start, end, width).tolist(),
         "program_events": _evidence(profile, records, number, parameters.group),
     }
@@ -112,8 +112,8 @@ def _evidence(
     """
     if group != "program" and not profile.programs():
         return None
-    found = memory.programs_of(profile, records, memory.live_bytes(profile, number).rows)
-    return None if found is None else list(found[2])
+    result = memory.programs_of(profile, records, memory.live_bytes(profile, number).rows)
+    return None if result is None else list(result[2])
 
 
 def _moments(time: Int64Array, samples: Samples, layers: Int64Array) -> dict[str, Any]:

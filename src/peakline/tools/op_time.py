@@ -82,10 +82,10 @@ def _steps(profile: Profile, parameters: OpTimeParameters) -> dict[str, Any] | N
     if parameters.step is None:
         return None
     times = timing.step_times(profile)
-    found = timing.chosen_steps(times, parameters.step, parameters.last, None, parameters.device)
-    if found is None:
+    result = timing.chosen_steps(times, parameters.step, parameters.last, None, parameters.device)
+    if result is None:
         return None
-    rows = found[1].rows
+    rows = result[1].rows
     first, last = int(rows[0]), int(rows[-1])
     return {
         "step_id": int(times.step_id[first]),
@@ -103,7 +103,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """A row per op; where one of a name ran on both sides, its memory stands with the device."""
     allocated, costs = memory.op_bytes_of(profile, between), timing.host_costs(profile)
-    found = []
+    result = []
     seen: set[str] = set()
     for op in ops:
         own = None if op.op in seen else allocated.get(op.op)
@@ -114,7 +114,7 @@ def _rows(
             whole, whole_bytes, runs = costs[op.op]
             flops = whole * op.occurrences / runs
             moved = whole_bytes * op.occurrences / runs
-        found.append(
+        result.append(
             {
                 "side": op.side,
                 "op": op.op,
@@ -134,7 +134,7 @@ def _rows(
                 "peak_live_bytes": None if own is None else own.peak,
             }
         )
-    return found
+    return result
 
 
 def _roofline(profile: Profile, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -82,15 +82,15 @@ def _document(profile: Profile, parameters: ProgramMemoryParameters) -> dict[str
     document |= {"program": labels[number], "instructions": int(schedule.rows.size)}
     if not usage.is_known:
         return document | {"reason": _NOT_KNOWN}
-    found = memory.program_layers(profile, number, parameters.by, parameters.width)
-    if found is None:
+    result = memory.program_layers(profile, number, parameters.by, parameters.width)
+    if result is None:
         document["reason"] = _NOT_BY_VALUE
     else:
         document |= {
-            "place": found.places.tolist(),
-            "live_bytes": schedule.live_bytes[found.places].tolist(),
-            "layers": [vars(layer) for layer in found.layers],
-            "bytes": found.bytes.tolist(),
+            "place": result.places.tolist(),
+            "live_bytes": schedule.live_bytes[result.places].tolist(),
+            "layers": [vars(layer) for layer in result.layers],
+            "bytes": result.bytes.tolist(),
         }
     tree = memory.peak_tree(profile, number, parameters.by, labels[number])
     rows, total = _rows(profile, number, parameters.limit)

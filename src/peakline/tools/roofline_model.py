@@ -212,13 +212,13 @@ def _combine(
     )
     columns = [_fraction(column) for column in shown.columns]
     marked = [[*row, mark] for row, mark in zip(shown.rows, marks, strict=True)]
-    found = DataTable([*columns, _MARK], marked, _known(shown.properties))
+    result = DataTable([*columns, _MARK], marked, _known(shown.properties))
     if output_format == "csv":
-        return tables_csv(found)
+        return tables_csv(result)
     diagnostics = DataTable(
         (Column("severity", "string", "Severity"), Column("message", "string", "Message"))
     )
-    return tables_json(found, diagnostics)
+    return tables_json(result, diagnostics)
 
 
 def _rows(host: HostHlo, limits: Limits) -> Iterator[tuple[list[Value], str]]:

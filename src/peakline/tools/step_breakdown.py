@@ -69,7 +69,7 @@ def _combine(
         columns["host"] += [host] * part.times.rows
         for name, values in own.items():
             columns.setdefault(name, []).extend(values)
-        variation += [{"host": host} | told for told in part.variation]
+        variation += [{"host": host} | result for result in part.variation]
         straggler = _device_straggler(part.times)
         devices += [] if straggler is None else [{"host": host} | straggler]
         if part.times.rows and host in newest:
@@ -116,12 +116,12 @@ def _first(columns: dict[str, list[Any]], limit: int | None) -> dict[str, list[A
 
 
 def _variation(profile: Profile) -> list[dict[str, Any]]:
-    return [asdict(found) for found in timing.variation_of(timing.step_facts_of(profile))]
+    return [asdict(result) for result in timing.variation_of(timing.step_facts_of(profile))]
 
 
 def _device_straggler(times: StepTimes) -> dict[str, Any] | None:
-    found = timing.device_straggler(times)
-    return None if found is None else asdict(found)
+    result = timing.device_straggler(times)
+    return None if result is None else asdict(result)
 
 
 def _objects(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:

@@ -52,16 +52,16 @@ class StepDifferenceParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: StepDifferenceParameters, output_format: str) -> bytes:
-    found = timing.step_difference_of(
+    result = timing.step_difference_of(
         profile, parameters.step, parameters.last, parameters.against, parameters.device
     )
-    if found is None:
+    if result is None:
         profile.warn(findings.NO_STEPS, findings.UNMARKED, once=True)
     if output_format == "csv":
-        rows = [] if found is None else _works(profile, found.ops, parameters.limit)
+        rows = [] if result is None else _works(profile, result.ops, parameters.limit)
         columns = [name for name in _COLUMNS if name not in {"events", "usual_events"}]
         return quoted_csv(columns, ([row[name] for name in columns] for row in rows))
-    document = _document(profile, found, timing.step_times(profile), parameters.limit)
+    document = _document(profile, result, timing.step_times(profile), parameters.limit)
     return compact_json(document)
 
 
@@ -72,39 +72,39 @@ _COLUMNS = (
 
 
 def _document(
-    profile: Profile, found: StepDifference | None, times: StepTimes, limit: int
+    profile: Profile, result: StepDifference | None, times: StepTimes, limit: int
 ) -> dict[str, Any]:
-    if found is None:
+    if result is None:
         facts = dict.fromkeys(("device", "step", "against", "wall_ps", "usual_wall_ps"))
         return facts | {
             "difference_ps": 0, "is_slow": False, "is_warm_up": False, "sentences": [],
             "parts": [], "ops": [], "ops_total": 0, "frames": [], "frames_total": 0,
         }  # fmt: skip
-    shown = [*found.ops[:limit], *found.frames[:limit]]
+    shown = [*result.ops[:limit], *result.frames[:limit]]
     check_repeated([one.name or "" for one in shown])
     return {
-        "device": found.device,
-        "step": _steps(found.steps, times, found.examined),
-        "against": _steps(found.usual, times, int(found.usual.rows.size)),
-        "wall_ps": found.wall.value,
-        "usual_wall_ps": found.wall.usual,
-        "difference_ps": found.wall.difference,
-        "is_slow": findings.is_slow(found),
-        "is_warm_up": found.steps.is_first,
-        "sentences": findings.sentences_of(found, times),
+        "device": result.device,
+        "step": _steps(result.steps, times, result.examined),
+        "against": _steps(result.usual, times, int(result.usual.rows.size)),
+        "wall_ps": result.wall.value,
+        "usual_wall_ps": result.wall.usual,
+        "difference_ps": result.wall.difference,
+        "is_slow": findings.is_slow(result),
+        "is_warm_up": result.steps.is_first,
+        "sentences": findings.sentences_of(result, times),
         "parts": [
             {
                 "part": one.part,
                 **_mean("", one.ps),
                 **_mean("unattributed_", one.unattributed),
-                "ops": sum(work.part == one.part for work in found.ops),
+                "ops": sum(work.part == one.part for work in result.ops),
             }
-            for one in found.parts
+            for one in result.parts
         ],
-        "ops": _works(profile, found.ops, limit),
-        "ops_total": len(found.ops),
-        "frames": _works(profile, found.frames, limit),
-        "frames_total": len(found.frames),
+        "ops": _works(profile, result.ops, limit),
+        "ops_total": len(result.ops),
+        "frames": _works(profile, result.frames, limit),
+        "frames_total": len(result.frames),
     }
 
 

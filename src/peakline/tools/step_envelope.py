@@ -144,25 +144,25 @@ def _columns(
     import numpy as np
 
     own = rows.own[first:last]
-    found = timing.envelope_of(times, own, width)
+    result = timing.envelope_of(times, own, width)
     slow = np.concatenate([[0], np.cumsum((rows.slow >= 0) & ~rows.is_first)])
-    place = first + found.longest
-    longest = own[found.longest]
+    place = first + result.longest
+    longest = own[result.longest]
     return {
-        "first": (first + found.first).tolist(),
-        "last": (first + found.last).tolist(),
-        "min_ps": found.least.tolist(),
-        "median_ps": found.median.tolist(),
-        "mean_ps": found.mean.tolist(),
-        "max_ps": found.most.tolist(),
+        "first": (first + result.first).tolist(),
+        "last": (first + result.last).tolist(),
+        "min_ps": result.least.tolist(),
+        "median_ps": result.median.tolist(),
+        "mean_ps": result.mean.tolist(),
+        "max_ps": result.most.tolist(),
         "longest": place.tolist(),
         "step_id": times.step_id[longest].tolist(),
         "name": times.name.take(longest).to_list(),
-        "slow": (slow[first + found.last] - slow[first + found.first]).tolist(),
+        "slow": (slow[first + result.last] - slow[first + result.first]).tolist(),
         "is_slow": ((rows.slow[place] >= 0) & ~rows.is_first[place]).tolist(),
         "is_warm_up": rows.is_first[place].tolist(),
         "is_cut_off": times.is_cut_off[longest].tolist(),
-        "parts": {name: found.parts[:, timing.PARTS.index(name)].tolist() for name in parts},
+        "parts": {name: result.parts[:, timing.PARTS.index(name)].tolist() for name in parts},
     }
 
 
@@ -178,8 +178,8 @@ def _found(times: StepTimes, rows: _Rows, number: int, step: str | None) -> dict
         return None
     place = int(np.searchsorted(rows.own, row))
     ids = times.step_id[rows.own]
-    (found,) = rows.objects(np.array([place]))
-    return found | {
+    (result,) = rows.objects(np.array([place]))
+    return result | {
         "previous_id": int(ids[place - 1]) if place else None,
         "next_id": int(ids[place + 1]) if place + 1 < ids.size else None,
     }
@@ -190,10 +190,10 @@ def _mean(profile: Profile, times: StepTimes, own: Int64Array) -> dict[str, Any]
     facts = timing.step_facts_of(profile)
     number = int(times.device[own[0]])
     device = facts.devices.index(times.devices[number]) if number >= 0 else 0
-    found = [rows for name in facts.populations if (rows := facts.rows_of(device, name)).size]
-    if not found:
+    result = [rows for name in facts.populations if (rows := facts.rows_of(device, name)).size]
+    if not result:
         return None
-    rows = max(found, key=lambda one: int(facts.part("wall_ps")[one].sum()))
+    rows = max(result, key=lambda one: int(facts.part("wall_ps")[one].sum()))
     return {
         "steps": int(rows.size),
         "parts": {name: float(facts.part(f"{name}_ps")[rows].mean()) for name in timing.PARTS},
@@ -205,11 +205,11 @@ def _variation(profile: Profile) -> tuple[dict[str, Any], ...]:
     """As ``step_breakdown`` says it, with the numbers of slow steps and of those that warm up in
     place of these steps.
     """
-    found = []
+    result = []
     for one in timing.variation_of(timing.step_facts_of(profile)):
         first = sum(slow.is_first for slow in one.slow)
-        found.append(asdict(one) | {"slow": len(one.slow) - first, "warm_up": first})
-    return tuple(found)
+        result.append(asdict(one) | {"slow": len(one.slow) - first, "warm_up": first})
+    return tuple(result)
 
 
 @once

@@ -28,8 +28,10 @@ class StepSeriesParameters(Parameters):
 
 
 def _run(profile: Profile, parameters: StepSeriesParameters, _output_format: str) -> bytes:
-    found = timing.step_series(profile, parameters.width, by_time=parameters.by == "time")
-    return compact_json({"host": profile.host, "series": None if found is None else asdict(found)})
+    result = timing.step_series(profile, parameters.width, by_time=parameters.by == "time")
+    return compact_json(
+        {"host": profile.host, "series": None if result is None else asdict(result)}
+    )
 
 
 TOOL = Tool(

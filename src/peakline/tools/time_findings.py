@@ -31,9 +31,9 @@ def _partial(profile: Profile, parameters: TimeFindingsParameters) -> dict[str, 
     answer = findings.answer_time(profile)
     document: dict[str, Any] = dict(answer.as_json())
     document["findings"] = [
-        found.as_json()
-        for found in answer.findings
-        if found.is_at_least(parameters.min_severity) and parameters.kind in {None, found.kind}
+        result.as_json()
+        for result in answer.findings
+        if result.is_at_least(parameters.min_severity) and parameters.kind in {None, result.kind}
     ]
     if not parameters.steps:
         del document["steps"]
@@ -45,7 +45,7 @@ def _combine(
     _parameters: TimeFindingsParameters,
     _format: str,
 ) -> bytes:
-    shown = {"hosts": [{"host": host, **told} for host, told in parts]}
+    shown = {"hosts": [{"host": host, **result} for host, result in parts]}
     return (json.dumps(shown, indent=1) + "\n").encode()
 
 

@@ -99,13 +99,13 @@ def part_of_view(
         chosen = of_prefix(view, wanted.search_prefix)
     else:
         chosen = of_viewport(view)
-    found = viewer.part_of(
+    result = viewer.part_of(
         view, chosen,
         with_links=not chosen.thinned if wanted.links is None else wanted.links,
         with_arguments=bool(wanted.event_name or (wanted.search_prefix and wanted.search_metadata)),
     )  # fmt: skip
     dropped = _dropped_threads(view.profile, view, wanted)
-    return viewer.without(found, dropped) if dropped else found
+    return viewer.without(result, dropped) if dropped else result
 
 
 def _dropped_threads(

@@ -186,33 +186,33 @@ def activity_of(profile: Profile) -> UInt8Array:
     execution (StepStats). Made once per profile. Raises InputError when the profile cannot be read.
     """
     trace = trace_of(profile)
-    found = np.zeros(trace.size, np.uint8)
+    result = np.zeros(trace.size, np.uint8)
     if not trace.size:
-        return found
+        return result
     on_host = _Table(trace.name, host_activity)
     on_device = _Table(trace.name, device_activity)
     devices = devices_of(profile)
     lines = [trace.lines[place] for device in devices for place, _ in device.lines]
     for line in lines:
-        found[line.events] = on_device.of(line.events)[trace.name.codes[line.events]]
+        result[line.events] = on_device.of(line.events)[trace.name.codes[line.events]]
     for line in trace.lines_on(HOST):
-        found[line.events] = _of_line(line, on_host)[trace.name.codes[line.events]]
+        result[line.events] = _of_line(line, on_host)[trace.name.codes[line.events]]
     if trace.source == "op_runs":
-        _refine_runs(profile, trace, found, lines)
-        return found
+        _refine_runs(profile, trace, result, lines)
+        return result
     kinds = event_kinds(profile)
     if kinds is not None:
-        _refine_kinds(trace, found, lines, kinds)
+        _refine_kinds(trace, result, lines, kinds)
     recorded = recorded_collectives(profile)
-    found[recorded[found[recorded] == Activity.COMPUTE]] = Activity.COMMUNICATION
+    result[recorded[result[recorded] == Activity.COMPUTE]] = Activity.COMMUNICATION
     of_tpus = [trace.lines[place] for one in devices if one.is_tpu for place, _ in one.lines]
     if of_tpus:
-        _refine_tpu(profile, trace, found, of_tpus)
+        _refine_tpu(profile, trace, result, of_tpus)
     if trace.name.code_of(_THUNKS) >= 0:
-        _refine_thunks(profile, trace, found)
+        _refine_thunks(profile, trace, result)
     if any(lacks_direction(name) for name in trace.name.values):
-        _refine_copies(profile, trace, found, lines)
-    return found
+        _refine_copies(profile, trace, result, lines)
+    return result
 
 
 def event_kinds(profile: Profile) -> UInt8Array | None:
@@ -284,21 +284,21 @@ class _Table:
 
 
 def _refine_kinds(
-    trace: Trace, found: UInt8Array, lines: list[TraceLine], kinds: UInt8Array
+    trace: Trace, result: UInt8Array, lines: list[TraceLine], kinds: UInt8Array
 ) -> None:
     """What the file says of events goes before their names."""
     kinds = kinds if trace.row is None else kinds[trace.row]
-    found[kinds == EventKind.NO_WORK] = Activity.NOTHING
-    found[(kinds == EventKind.RUNTIME_CALL) & (found == Activity.HOST_OP)] = Activity.HOST
+    result[kinds == EventKind.NO_WORK] = Activity.NOTHING
+    result[(kinds == EventKind.RUNTIME_CALL) & (result == Activity.HOST_OP)] = Activity.HOST
     is_annotation = kinds == EventKind.ANNOTATION
-    found[is_annotation & (found != Activity.INPUT_WAIT)] = Activity.NOTHING
-    found[(kinds == EventKind.OP) & (found == Activity.HOST)] = Activity.HOST_OP
+    result[is_annotation & (result != Activity.INPUT_WAIT)] = Activity.NOTHING
+    result[(kinds == EventKind.OP) & (result == Activity.HOST)] = Activity.HOST_OP
     # Whatever a kernel is called, even as what is no work elsewhere, it is one.
-    unnamed = (kinds == EventKind.KERNEL) & (found == Activity.NOTHING) & trace.within(lines)
-    found[unnamed] = Activity.COMPUTE
+    unnamed = (kinds == EventKind.KERNEL) & (result == Activity.NOTHING) & trace.within(lines)
+    result[unnamed] = Activity.COMPUTE
 
 
-def _refine_tpu(profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]) -> None:
+def _refine_tpu(profile: Profile, trace: Trace, result: UInt8Array, lines: list[TraceLine]) -> None:
     """The compiler records the category of every op of a TPU; a name only its opcode."""
     stats = profile.columns_or_empty("event_type_stats")
     rows = np.flatnonzero(stats.names("name").codes == stats.names("name").code_of("hlo_category"))
@@ -315,10 +315,10 @@ def _refine_tpu(profile: Profile, trace: Trace, found: UInt8Array, lines: list[T
     for line in lines:
         rows = trace.rows(line.events)
         stated = table[np.where(is_known[rows], type_id[rows], kinds.rows)]
-        found[line.events] = np.where(stated > 0, stated, found[line.events])
+        result[line.events] = np.where(stated > 0, stated, result[line.events])
 
 
-def _refine_thunks(profile: Profile, trace: Trace, found: UInt8Array) -> None:
+def _refine_thunks(profile: Profile, trace: Trace, result: UInt8Array) -> None:
     """A small program runs on the thread that calls it: its ops are known by ``hlo_op``."""
     stats = profile.typed_stats(frozenset(("hlo_op",)))
     if not stats.rows:
@@ -326,17 +326,17 @@ def _refine_thunks(profile: Profile, trace: Trace, found: UInt8Array) -> None:
     places = trace.places(stats.array("event_id"))
     places = places[places >= 0]
     places = places[trace.within(trace.lines_on(HOST))[places]]
-    places = places[found[places] == Activity.HOST]
+    places = places[result[places] == Activity.HOST]
     communicates = np.zeros(len(trace.name.values) + 1, np.bool_)
     for code in np.unique(trace.name.codes[places]).tolist():
         communicates[code] = device_activity(trace.name.values[code]) == Activity.COMMUNICATION
-    found[places] = np.where(
+    result[places] = np.where(
         communicates[trace.name.codes[places]], Activity.COMMUNICATION, Activity.HOST_OP
     )
 
 
 def _refine_copies(
-    profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]
+    profile: Profile, trace: Trace, result: UInt8Array, lines: list[TraceLine]
 ) -> None:
     """ROCm's copies by kernel do not name a target: what launched them does."""
     values = trace.name.values
@@ -347,28 +347,30 @@ def _refine_copies(
     copies = unsaid[trace.name.codes[links.target]] & trace.within(lines)[links.target]
     stated = direction[trace.name.codes[links.cause]]
     known = copies & (stated > 0)
-    found[links.target[known]] = stated[known]
+    result[links.target[known]] = stated[known]
 
 
-def _refine_runs(profile: Profile, trace: Trace, found: UInt8Array, lines: list[TraceLine]) -> None:
+def _refine_runs(
+    profile: Profile, trace: Trace, result: UInt8Array, lines: list[TraceLine]
+) -> None:
     """Executions of ops: their kind, type and label say what the name of the node does not."""
     wanted = frozenset(("kind", "op_type", "label"))
     runs = profile.columns("op_runs", wanted)
     rows = trace.rows(slice(None))
     kind, op_type, label = (runs.names(name).take(rows) for name in ("kind", "op_type", "label"))
     typed = op_type.per_row(lambda text: host_activity(f"x:{text}"), np.uint8)
-    plain = np.isin(found, (Activity.HOST, Activity.HOST_OP, Activity.NOTHING))
+    plain = np.isin(result, (Activity.HOST, Activity.HOST_OP, Activity.NOTHING))
     on_device = trace.within(lines)
-    found[:] = np.where(plain & ~on_device, np.where(typed > 0, typed, Activity.HOST_OP), found)
+    result[:] = np.where(plain & ~on_device, np.where(typed > 0, typed, Activity.HOST_OP), result)
     device_plane = np.array([plane.kind != HOST for plane in trace.planes], np.bool_)
     for line in trace.lines:
         if device_plane[line.plane] and not on_device[line.first : line.last].all():
-            found[line.events] = Activity.LAUNCH
+            result[line.events] = Activity.LAUNCH
     for line in lines:
         copied = copy_of(trace.planes[line.plane].name.rpartition("<")[2].rstrip(">"))
         if copied is not None:
-            found[line.events] = copied
+            result[line.events] = copied
     copied_by = label.per_row(lambda text: copy_of(text) or Activity.NOTHING, np.uint8)
-    found[:] = np.where(on_device & (copied_by > 0), copied_by, found)
-    found[kind.codes == kind.code_of("sync")] = Activity.WAIT
-    found[kind.codes == kind.code_of("rpc")] = Activity.COMMUNICATION
+    result[:] = np.where(on_device & (copied_by > 0), copied_by, result)
+    result[kind.codes == kind.code_of("sync")] = Activity.WAIT
+    result[kind.codes == kind.code_of("rpc")] = Activity.COMMUNICATION

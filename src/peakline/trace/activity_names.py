@@ -253,10 +253,10 @@ def copy_of(name: str) -> Activity | None:
     None where ``name`` is no copy's; a copy within the host's memory is none of a device, and one
     that does not name its direction counts as one within devices.
     """
-    found = _COPY.match(name)
-    if found is None:
+    result = _COPY.match(name)
+    if result is None:
         return Activity.DEVICE_TO_DEVICE if _COPY_ANYHOW.match(name) else None
-    source, target = (side[0].lower() for side in found.groups() if side)
+    source, target = (side[0].lower() for side in result.groups() if side)
     if source == "h":
         return Activity.NOTHING if target == "h" else Activity.HOST_TO_DEVICE
     return Activity.DEVICE_TO_HOST if target == "h" else Activity.DEVICE_TO_DEVICE
@@ -276,9 +276,11 @@ def device_activity(name: str) -> Activity:
     copy = copy_of(name)
     if copy is not None:
         return copy
-    found = _HLO.match(name)
+    result = _HLO.match(name)
     return (
-        Activity.COMPUTE if found is None else category_activity(found[1] + (found[2] or ""), name)
+        Activity.COMPUTE
+        if result is None
+        else category_activity(result[1] + (result[2] or ""), name)
     )
 
 
@@ -338,5 +340,5 @@ def kind_of_collective(name: str) -> str | None:
 
 def collective_in(text: str) -> str | None:
     """The kind of collective that ``text`` (a kernel's name, a record's label) speaks of."""
-    found = _COLLECTIVE.search(text)
-    return found.lastgroup.replace("_", "-") if found and found.lastgroup else None
+    result = _COLLECTIVE.search(text)
+    return result.lastgroup.replace("_", "-") if result and result.lastgroup else None

@@ -69,7 +69,7 @@ def host_sets_of(profile: Profile) -> Sets:
     for a step; and the threads on which XLA runs programs for the CPU. Activities of one thread
     exclude each other; those of several may overlap.
     """
-    return _together(found for line in host_lines_between(profile) for found in line.sets)
+    return _together(result for line in host_lines_between(profile) for result in line.sets)
 
 
 def host_lines_between(profile: Profile, span: tuple[int, int] | None = None) -> Iterator[LineSets]:
@@ -130,8 +130,8 @@ def device_lines_between(
         keep &= trace.end[line.events] > trace.start[line.events]
         event = np.flatnonzero(_reaching(trace, line, keep, span)) + line.first
         if event.size:
-            found = _of_device_line(trace.start[event], trace.end[event], activity[event], role)
-            yield LineSets(number, event, tuple(found))
+            result = _of_device_line(trace.start[event], trace.end[event], activity[event], role)
+            yield LineSets(number, event, tuple(result))
 
 
 def _between(trace: Trace, line: TraceLine, span: tuple[int, int] | None) -> TraceLine:
@@ -165,10 +165,10 @@ def either(*sets: Intervals) -> Intervals:
     return left[0] if left else NEVER
 
 
-def _together(found: Iterable[tuple[Activity, Intervals]]) -> dict[Activity, Intervals]:
+def _together(result: Iterable[tuple[Activity, Intervals]]) -> dict[Activity, Intervals]:
     """Sets of several lines, by activity."""
     parts: dict[Activity, list[Intervals]] = {}
-    for kind, intervals in found:
+    for kind, intervals in result:
         if intervals[0].size:
             parts.setdefault(kind, []).append(intervals)
     return {kind: either(*own) for kind, own in parts.items()}

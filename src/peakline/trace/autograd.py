@@ -65,13 +65,13 @@ class Autograd(Brief):
 
     def _nodes(self, events: AnyArray) -> Int64Array:
         """The innermost node with a number around each event; -1 for none."""
-        found = np.full(events.size, -1, np.int64)
+        result = np.full(events.size, -1, np.int64)
         at = events.astype(np.int64)
         while (at >= 0).any():
-            is_found = (at >= 0) & (found < 0) & self.is_node[at] & (self.number[at] >= 0)
-            found[is_found] = at[is_found]
-            at = np.where((at >= 0) & (found < 0), self.parent[at], -1)
-        return found
+            is_found = (at >= 0) & (result < 0) & self.is_node[at] & (self.number[at] >= 0)
+            result[is_found] = at[is_found]
+            at = np.where((at >= 0) & (result < 0), self.parent[at], -1)
+        return result
 
     @cached_property
     def _forward(self) -> Int64Array:

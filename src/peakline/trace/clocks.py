@@ -180,9 +180,9 @@ def align(clocks: Sequence[HostClock]) -> Alignment:
     ]
     first = clocks[shared.index(max(shared))]
     base = min((clock.zero_ns for clock in clocks if clock.zero_ns is not None), default=None)
-    found = [_against(first, clock, base) for clock in clocks]
-    start = min((own.offset_ps for own in found), default=0)
-    moved = tuple(replace(own, offset_ps=own.offset_ps - start) for own in found)
+    result = [_against(first, clock, base) for clock in clocks]
+    start = min((own.offset_ps for own in result), default=0)
+    moved = tuple(replace(own, offset_ps=own.offset_ps - start) for own in result)
     return Alignment(first.host, None if base is None else base + start // 1000, moved)
 
 

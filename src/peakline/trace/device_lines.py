@@ -57,12 +57,12 @@ def devices_of(profile: Profile) -> tuple[Device, ...]:
     return first_devices(profile, _all_devices(profile))
 
 
-def first_devices(profile: Profile, found: tuple[_Of, ...]) -> tuple[_Of, ...]:
+def first_devices(profile: Profile, result: tuple[_Of, ...]) -> tuple[_Of, ...]:
     """The first `MOST_DEVICES` of what there is one of for each device; others are a warning."""
-    if left_out := len(found[MOST_DEVICES:]):
+    if left_out := len(result[MOST_DEVICES:]):
         text = f"devices beyond the first {MOST_DEVICES:,}, whose work is not looked at"
         profile.warn("devices_left_out", text, left_out, once=True)
-    return found[:MOST_DEVICES]
+    return result[:MOST_DEVICES]
 
 
 @once
@@ -72,7 +72,7 @@ def _all_devices(profile: Profile) -> tuple[Device, ...]:
 
 
 def _of_planes(trace: Trace) -> list[Device]:
-    found = []
+    result = []
     for number, plane in enumerate(trace.planes):
         if plane.kind != DEVICE:
             continue
@@ -86,8 +86,8 @@ def _of_planes(trace: Trace) -> list[Device]:
         if not is_tpu and any(role is Role.STREAM for _, role in lines):
             lines = [(place, role) for place, role in lines if role is Role.STREAM]
         if lines:
-            found.append(Device(plane.plane_id, plane.name, tuple(lines), is_tpu))
-    return found
+            result.append(Device(plane.plane_id, plane.name, tuple(lines), is_tpu))
+    return result
 
 
 def _role(line: TraceLine, *, is_tpu: bool) -> Role | None:
@@ -128,5 +128,5 @@ def _of_runs(trace: Trace) -> list[Device]:
 
 def _key(name: str) -> tuple[str, str]:
     """Task and device of ``/job:x/replica:0/task:0/device:GPU:0``, or of ``/gpu:0``."""
-    found = _DEVICE.fullmatch(name)
-    return (found[1], found[2].lower()) if found else ("", name.lower())
+    result = _DEVICE.fullmatch(name)
+    return (result[1], result[2].lower()) if result else ("", name.lower())

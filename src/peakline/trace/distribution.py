@@ -40,9 +40,9 @@ def distribution(group: AnyArray, values: Int64Array, groups: int) -> Distributi
         total[used] = np.add.reduceat(ordered, starts[used])
 
     def at(place: AnyArray) -> Int64Array:
-        found = np.zeros(groups, np.int64)
-        found[used] = ordered[starts[used] + place[used]]
-        return found
+        result = np.zeros(groups, np.int64)
+        result[used] = ordered[starts[used] + place[used]]
+        return result
 
     return Distribution(
         count, total, at(np.zeros(groups, np.int64)), at((count - 1) // 2),

@@ -139,10 +139,10 @@ class Trace(Brief):
     @cached_property
     def places_of_lines(self) -> tuple[list[int], ...]:
         """The places in ``lines`` of the lines of each plane."""
-        found: tuple[list[int], ...] = tuple([] for _ in self.planes)
+        result: tuple[list[int], ...] = tuple([] for _ in self.planes)
         for place, line in enumerate(self.lines):
-            found[line.plane].append(place)
-        return found
+            result[line.plane].append(place)
+        return result
 
     def lines_in(self, plane: int) -> list[TraceLine]:
         """The lines of the plane at that place in ``planes``."""
@@ -156,10 +156,10 @@ class Trace(Brief):
 
     def within(self, lines: Iterable[TraceLine]) -> BoolArray:
         """Which events lie on one of ``lines``."""
-        found = np.zeros(self.size, np.bool_)
+        result = np.zeros(self.size, np.bool_)
         for line in lines:
-            found[line.events] = True
-        return found
+            result[line.events] = True
+        return result
 
     def span(self) -> tuple[int, int]:
         """From the first start to the last end; (0, 0) without events."""
@@ -215,9 +215,9 @@ class Nesting:
             here = above[searching]
             searching = searching[(here >= 0) & ~wanted[here]]
         # Events may be as deep as there are many.
-        found = np.empty(parent.size, np.int32)
-        nearest(parent, wanted.view(np.uint8), found)
-        above[searching] = found[above[searching]]
+        result = np.empty(parent.size, np.int32)
+        nearest(parent, wanted.view(np.uint8), result)
+        above[searching] = result[above[searching]]
         return above
 
     def _nest(self, row: npt.NDArray[np.uint16], own: Int64Array) -> Int32Array:

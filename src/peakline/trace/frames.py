@@ -79,29 +79,29 @@ def frame_of(name: str) -> Frame | None:
     if name.startswith("$"):
         return _traced(name)
     if name.startswith("<built-in "):
-        found = _BUILT_IN.match(name)
-        if found is None:
+        result = _BUILT_IN.match(name)
+        if result is None:
             return Frame("", 0, name, "library")
-        of = (found["of"] or "").strip(".")
+        of = (result["of"] or "").strip(".")
         whose: Whose = "framework" if of.partition(".")[0] in _FRAMEWORKS else "library"
-        return Frame("", 0, f"{of}.{found['function']}" if of else found["function"], whose)
+        return Frame("", 0, f"{of}.{result['function']}" if of else result["function"], whose)
     if ".py(" in name or name.startswith("<"):
-        found = _KINETO.fullmatch(name)
-        if found is not None and len(found["line"]) < 10:
-            file, line = found["file"], int(found["line"])
-            return Frame(file, line, found["function"], whose_file(file))
+        result = _KINETO.fullmatch(name)
+        if result is not None and len(result["line"]) < 10:
+            file, line = result["file"], int(result["line"])
+            return Frame(file, line, result["function"], whose_file(file))
     return None
 
 
 def _traced(name: str) -> Frame | None:
-    found = _TRACER.fullmatch(name)
-    if found is not None and len(found["line"]) < 10:
-        file, function = found["file"], found["function"]
-        return Frame(file, int(found["line"]), function, _whose_name(file, function))
-    found = _TRACER_C.fullmatch(name)
-    if found is None:
+    result = _TRACER.fullmatch(name)
+    if result is not None and len(result["line"]) < 10:
+        file, function = result["file"], result["function"]
+        return Frame(file, int(result["line"]), function, _whose_name(file, function))
+    result = _TRACER_C.fullmatch(name)
+    if result is None:
         return None
-    module, function = found["module"], found["function"]
+    module, function = result["module"], result["function"]
     whose: Whose = "framework" if module.partition(".")[0] in _FRAMEWORKS else "library"
     known = "" if module in {"<unknown>", "builtins"} else f"{module}."
     return Frame("", 0, f"{known}{function}", whose)
@@ -164,7 +164,7 @@ class _File:
 @cache
 def _library_files() -> dict[str, _File]:
     """Whose each file is."""
-    found: dict[str, _File] = {}
+    result: dict[str, _File] = {}
     whose: Whose = "framework"
     text = files("peakline.trace").joinpath("library_files.txt").read_text("utf-8")
     for line in text.splitlines():
@@ -172,9 +172,9 @@ def _library_files() -> dict[str, _File]:
             whose = "framework" if line == "[framework]" else "library"
         elif line and not line.startswith("#"):
             name, _, functions = line.partition(": ")
-            known = found.setdefault(name, _File(whose, None, {}))
+            known = result.setdefault(name, _File(whose, None, {}))
             if functions:
                 known.functions[whose] = frozenset(functions.split())
             else:
                 known.others = whose
-    return found
+    return result

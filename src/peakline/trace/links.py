@@ -85,8 +85,8 @@ def _launch_links(profile: Profile) -> Links:
     others = [rule for rule in rules if rule not in first]
     for some in filter(None, (first, others)):
         stats = _by_name_of(trace, profile.typed_stats(_stats_of(some)))
-        if found := _launched(trace, stats, some):
-            return found
+        if result := _launched(trace, stats, some):
+            return result
     return _by_flow(profile, trace)
 
 
@@ -133,16 +133,16 @@ def _launched(trace: Trace, stats: Stats, rules: Iterable[LinkStats]) -> Links:
     """By the numbers that both ends carry, of the first kind that there is."""
     on_device, on_host = _on(trace, DEVICE), _on(trace, HOST)
     for rule in rules:
-        if found := _pair(rule, stats, trace, on_host, on_device):
-            return found
+        if result := _pair(rule, stats, trace, on_host, on_device):
+            return result
     return _none()
 
 
 def _handed(trace: Trace, stats: Stats, rules: Iterable[LinkStats]) -> Links:
     everywhere = np.ones(len(trace.lines), np.bool_)
     for rule in rules:
-        if rule.is_handed_on and (found := _pair(rule, stats, trace, everywhere, everywhere)):
-            return found
+        if rule.is_handed_on and (result := _pair(rule, stats, trace, everywhere, everywhere)):
+            return result
     return _none()
 
 
@@ -160,7 +160,7 @@ def _by_name_of(trace: Trace, rows: Columns) -> Stats:
     whole = rows.is_valid("integer")
     place = trace.places(rows.array("event_id"))
     integer = rows.array("integer")
-    found: Stats = {}
+    result: Stats = {}
     for code, name in enumerate(names.values):
         own = (names.codes == code) & whole & (place >= 0)
         at, value = place[own], integer[own]
@@ -168,8 +168,8 @@ def _by_name_of(trace: Trace, rows: Columns) -> Stats:
         order = np.argsort(at, kind="stable")
         at, value = at[order], value[order]
         last = np.append(at[1:] != at[:-1], True) if at.size else np.zeros(0, np.bool_)
-        found[name] = at[last], value[last]
-    return found
+        result[name] = at[last], value[last]
+    return result
 
 
 def _both(stats: Stats, names: tuple[str, ...]) -> tuple[Int64Array, list[AnyArray]]:
@@ -227,10 +227,10 @@ def _joined(source: str, trace: Trace, causing: Ends, caused: Ends) -> Links:
         plane = np.array([line.plane for line in trace.lines], np.int64)
         planes = plane[trace.lines_of(causing[0])], plane[trace.lines_of(caused[0])]
         key, of_key, repeated = by_process(key, start, planes[0], of_key, at, planes[1])
-    found = causes(key, start, of_key, at)
-    known = found >= 0
+    result = causes(key, start, of_key, at)
+    known = result >= 0
     target = caused[0][known]
-    cause = causing[0][found[known]]
+    cause = causing[0][result[known]]
     different = cause != target
     cause, target = cause[different], target[different]
     order = np.argsort(target, kind="stable")
@@ -265,12 +265,12 @@ def _by_flow(profile: Profile, trace: Trace) -> Links:
     begins = there & (names.codes == starts) & _on(trace, HOST)[line]
     finishes = there & (names.codes == ends) & _on(trace, DEVICE)[line]
     number = flows.array("flow_id")
-    found = _joined(
+    result = _joined(
         "flow", trace, (place[begins], [number[begins]]), (place[finishes], [number[finishes]])
     )
     # Several arrows may end at one event: one cause each.
-    kept = np.append(found.target[1:] != found.target[:-1], True) if found.size else slice(0)
-    return Links(found.cause[kept], found.target[kept], found.source, found.unlinked)
+    chosen = np.append(result.target[1:] != result.target[:-1], True) if result.size else slice(0)
+    return Links(result.cause[chosen], result.target[chosen], result.source, result.unlinked)
 
 
 def bound_flows(profile: Profile, trace: Trace, flows: Columns) -> Int64Array:

@@ -52,8 +52,8 @@ class OpInputs(Brief):
     def has_tensor(self) -> BoolArray:
         """Per event whether the type of an input that is a tensor is known."""
         table = [bool(_TENSOR.search(text)) for text in self.type_texts]
-        found: BoolArray = np.array([*table, False], np.bool_)[self.types]
-        return found
+        result: BoolArray = np.array([*table, False], np.bool_)[self.types]
+        return result
 
     @cached_property
     def is_float64(self) -> BoolArray:
@@ -62,8 +62,8 @@ class OpInputs(Brief):
         A number that is given to an op is a tensor of float64 too, beside those of other types.
         """
         table = [set(_FLOATING.findall(text)) == {"double"} for text in self.type_texts]
-        found: BoolArray = np.array([*table, False], np.bool_)[self.types]
-        return found
+        result: BoolArray = np.array([*table, False], np.bool_)[self.types]
+        return result
 
 
 def _stats_of(profile: Profile) -> InputStats | None:
@@ -85,7 +85,7 @@ def inputs_of(profile: Profile) -> OpInputs:
     stats = profile.typed_stats(frozenset((inputs.dims, inputs.types)))
     names, texts = stats.names("name"), stats.names("text")
     place = trace.places(stats.array("event_id"))
-    found = []
+    result = []
     for name in (inputs.dims, inputs.types):
         mine = (names.codes == names.code_of(name)) & (place >= 0)
         codes, known = np.unique(texts.codes[mine], return_inverse=True)
@@ -97,8 +97,8 @@ def inputs_of(profile: Profile) -> OpInputs:
         if number.size:
             column = none.copy()
             column[place[mine]] = number[known]
-        found.append((column, tuple(distinct)))
-    return OpInputs(*found[0], *found[1])
+        result.append((column, tuple(distinct)))
+    return OpInputs(*result[0], *result[1])
 
 
 @once
@@ -107,15 +107,15 @@ def texts_of(profile: Profile, which: str) -> tuple[Int32Array, tuple[str, ...]]
     recorded; and the texts.
     """
     trace, inputs = trace_of(profile), _stats_of(profile)
-    found = np.full(trace.size, -1, np.int32)
+    result = np.full(trace.size, -1, np.int32)
     if inputs is None:
-        return found, ()
+        return result, ()
     stats = profile.typed_stats(frozenset((inputs.dims if which == DIMS else inputs.strides,)))
     texts = stats.names("text")
     place = trace.places(stats.array("event_id"))
     mine = (place >= 0) & (texts.codes >= 0)
-    found[place[mine]] = texts.codes[mine]
-    return found, tuple(texts.values)
+    result[place[mine]] = texts.codes[mine]
+    return result, tuple(texts.values)
 
 
 def elements_read(dims: str, strides: str) -> int:
@@ -154,9 +154,9 @@ def all_dims_of(profile: Profile) -> tuple[Int32Array, tuple[str, ...]]:
     Raises InputError when the profile cannot be read.
     """
     trace, inputs = trace_of(profile), _stats_of(profile)
-    found = np.full(trace.size, -1, np.int32)
+    result = np.full(trace.size, -1, np.int32)
     if inputs is None:
-        return found, ()
+        return result, ()
     stats = profile.typed_stats(frozenset((inputs.dims,)))
     texts = stats.names("text")
     place = trace.places(stats.array("event_id"))
@@ -165,8 +165,8 @@ def all_dims_of(profile: Profile) -> tuple[Int32Array, tuple[str, ...]]:
     words = [_tensors(texts.values[code]) for code in codes.tolist()]
     distinct = {word: number for number, word in enumerate(dict.fromkeys(filter(None, words)))}
     number = np.array([distinct.get(word, -1) for word in words], np.int32)
-    found[place[mine]] = number[known] if number.size else number
-    return found, tuple(distinct)
+    result[place[mine]] = number[known] if number.size else number
+    return result, tuple(distinct)
 
 
 def _tensors(dims: str) -> str:

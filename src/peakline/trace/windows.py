@@ -108,11 +108,11 @@ def windows_of(profile: Profile) -> tuple[Windows, ...]:
     on it. Where very many devices have very many steps, the first devices have; the others are a
     warning. Raises InputError when the profile cannot be read.
     """
-    found, left_out = _windows(profile)
+    result, left_out = _windows(profile)
     if left_out:
         text = "devices whose steps are not looked at, as there are too many of both"
         profile.warn("devices_left_out", text, left_out, once=True)
-    return found
+    return result
 
 
 @once
@@ -134,7 +134,7 @@ def _windows(profile: Profile) -> tuple[tuple[Windows, ...], int]:
     events = work.events(devices, grouped=True)
     end = np.maximum(markers.end, work.last(events))
     after = work.leftover(events, devices, markers) if hosted.any() else _NEVER
-    found: list[Windows] = []
+    result: list[Windows] = []
     left = max(_MOST_WINDOWS, _MOST_EACH * trace.size)
     for device in devices:
         own_begin, own_end = work.marked(device)
@@ -142,10 +142,10 @@ def _windows(profile: Profile) -> tuple[tuple[Windows, ...], int]:
         until = np.where(hosted, end, own_end)
         taken = np.flatnonzero(hosted | (own_begin != _NEVER))
         left -= taken.size
-        if found and left < 0:
+        if result and left < 0:
             break
-        found.append(_in_order(device, taken, begin[taken], until[taken], after))
-    return tuple(found), len(devices) - len(found)
+        result.append(_in_order(device, taken, begin[taken], until[taken], after))
+    return tuple(result), len(devices) - len(result)
 
 
 def _in_order(
@@ -177,10 +177,10 @@ def _in_order(
 def _implicit(trace: Trace, markers: Markers) -> BoolArray:
     """Which steps were begun by a runtime's own call and not by a marker of the program."""
     codes = [code for code, name in enumerate(trace.name.values) if name in IMPLICIT]
-    found = np.zeros(markers.start.size, np.bool_)
+    result = np.zeros(markers.start.size, np.bool_)
     known = markers.event >= 0
-    found[known] = np.isin(trace.name.codes[markers.event[known]], codes)
-    return found
+    result[known] = np.isin(trace.name.codes[markers.event[known]], codes)
+    return result
 
 
 class _Work:
@@ -213,15 +213,15 @@ class _Work:
         if not device.is_tpu:
             return []
         for pattern in _STEP_LINES:
-            found = [
+            result = [
                 number
                 for number, line in enumerate(self.trace.lines)
                 if self.trace.planes[line.plane].plane_id == device.plane_id
                 and pattern.fullmatch(line.name)
                 and (self.place[line.events] >= 0).any()
             ]
-            if found:
-                return found
+            if result:
+                return result
         return []
 
     def host_ends(self, wanted: BoolArray) -> Int64Array:
@@ -236,9 +236,9 @@ class _Work:
 
     def last(self, events: Int64Array) -> Int64Array:
         """Per step the last end of its ``events``; before all time where it has none."""
-        found = np.full(self.steps, _NEVER)
-        np.maximum.at(found, self.place[events], self.trace.end[events])
-        return found
+        result = np.full(self.steps, _NEVER)
+        np.maximum.at(result, self.place[events], self.trace.end[events])
+        return result
 
     def marked(self, device: Device) -> tuple[Int64Array, Int64Array]:
         """Per step the first begin and last end of what the device's own line shows of it."""

@@ -209,11 +209,11 @@ def work_of(name: str, op_type: str) -> Work:
         return known
     if op_type:
         return _of_library(op_type.lower())
-    space, found, inner = name.partition("::")
-    if found and space == "aten":
+    space, result, inner = name.partition("::")
+    if result and space == "aten":
         plain = inner.lower()
         return _TYPES.get(plain) or _TYPES.get(plain.rstrip("_")) or Work.OTHER
-    if found or "(" in name:
+    if result or "(" in name:
         return Work.OTHER
     plain = name.lstrip("%")
     if (number := _NUMBER.match(plain[::-1])) is not None:

@@ -149,10 +149,10 @@ def in_order(view: View, events: AnyArray) -> AnyArray:
 
 def serials(view: View, events: AnyArray) -> AnyArray:
     """For each of ``events`` how many others that start at its time stand before it."""
-    found = np.zeros(view.start.size, np.bool_)
+    result = np.zeros(view.start.size, np.bool_)
     times = np.unique(view.start[events])
-    at_times(view.start, view.name.codes, view.hidden, view.first, times, found)
-    same = np.flatnonzero(found)
+    at_times(view.start, view.name.codes, view.hidden, view.first, times, result)
+    same = np.flatnonzero(result)
     order = same[in_order(view, same)]
     start = view.start[order]
     opens = np.ones(order.size, np.bool_)

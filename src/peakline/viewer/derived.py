@@ -123,10 +123,10 @@ def derived_lines(profile: Profile) -> Derived:
         plane for plane, name in enumerate(names)
         if name.startswith("/device:TPU:") and name.removeprefix("/device:TPU:").isdecimal()
     ]  # fmt: skip
-    found = Derived(lines=[line for core in cores for line in _of_tpu(profile, core)])
+    result = Derived(lines=[line for core in cores for line in _of_tpu(profile, core)])
     if not gpus:
-        return found
-    rows, groups = [found.rows], [found.groups]
+        return result
+    rows, groups = [result.rows], [result.groups]
     for plane in gpus:
         events = DeviceEvents(profile, plane)
         own = events.group
@@ -135,10 +135,10 @@ def derived_lines(profile: Profile) -> Derived:
         rows.append(events.rows[given])
         groups.append(filled[given])
         events.group = filled
-        found.lines.extend(_steps(profile, events))
-        found.lines.extend(_of_streams(profile, events, found.tids))
-    found.lines.extend(_launches(profile, gpus, names))
-    return Derived(found.lines, found.tids, np.concatenate(rows), np.concatenate(groups))
+        result.lines.extend(_steps(profile, events))
+        result.lines.extend(_of_streams(profile, events, result.tids))
+    result.lines.extend(_launches(profile, gpus, names))
+    return Derived(result.lines, result.tids, np.concatenate(rows), np.concatenate(groups))
 
 
 def _forward(group: Int64Array) -> Int64Array:
@@ -187,15 +187,15 @@ def _steps(profile: Profile, events: DeviceEvents) -> list[DerivedLine]:
 
 def _of_streams(profile: Profile, events: DeviceEvents, tids: dict[int, int]) -> list[DerivedLine]:
     """Five lines for every stream of a GPU; the streams of computations and the fullest first."""
-    found: list[DerivedLine] = []
+    result: list[DerivedLine] = []
     streams = events.streams()
     streams.sort(key=lambda stream: ("Compute" not in stream.name, -stream.rows.size))
     for place, stream in enumerate(streams):
         tids[stream.line] = 1 + place * _NUMBERS_OF_STREAM
-        found += _of_stream(
+        result += _of_stream(
             events, stream, tids[stream.line], gpu_paths(profile, events, stream.rows)
         )
-    return found
+    return result
 
 
 def _of_stream(

@@ -133,12 +133,12 @@ class DeviceEvents:
         stats = _typed(self._profile)
         rows = np.flatnonzero(stats.names("name").codes == stats.names("name").code_of(name))
         event = stats.array("event_id")[rows]
-        found = np.full(self.rows.size, -1, np.int64)
+        result = np.full(self.rows.size, -1, np.int64)
         if event.size:
             at = np.searchsorted(event, self.rows, side="right") - 1
             hit = (at >= 0) & (event[at] == self.rows)
-            found[hit] = rows[at[hit]]
-        return found
+            result[hit] = rows[at[hit]]
+        return result
 
 
 @once
@@ -162,12 +162,12 @@ class StatTexts:
     def of_kinds(profile: Profile, name: str) -> list[str | None]:
         """The text of a stat by kind of event; of several the last."""
         stats = profile.columns("event_type_stats")
-        found: list[str | None] = [None] * profile.columns("event_types").rows
+        result: list[str | None] = [None] * profile.columns("event_types").rows
         rows = np.flatnonzero(stats.names("name").codes == stats.names("name").code_of(name))
         values = stats.names("value")
         for row, kind in zip(rows.tolist(), stats.array("type_id")[rows].tolist(), strict=True):
-            found[kind] = values[row]
-        return found
+            result[kind] = values[row]
+        return result
 
     @classmethod
     def offloads(cls, profile: Profile) -> StatTexts:
@@ -334,7 +334,7 @@ class _Symbols:
     def of(self, program: int | None, op: str) -> tuple[str, str]:
         """The framework's name of the op, and its file and line; empty where nobody knows."""
         module = self._modules.get(program) if program is not None else None
-        found = module.instructions.get(op) if module is not None else None
-        if found is None:
+        result = module.instructions.get(op) if module is not None else None
+        if result is None:
             return "", ""
-        return f"{found.op_name}:{found.op_type}", found.source.rsplit("/", 1)[-1]
+        return f"{result.op_name}:{result.op_type}", result.source.rsplit("/", 1)[-1]

@@ -73,13 +73,13 @@ class TraceRows:
 
     def metadata(self) -> bytes:
         """What names and orders the processes and threads."""
-        told: list[str] = []
+        result: list[str] = []
         for pid, name in zip(self.pids, self._planes.names("name").to_list(), strict=True):
-            told += named("process", f'"pid":{pid}', name or "", pid)
+            result += named("process", f'"pid":{pid}', name or "", pid)
         names = self._lines.names("name").to_list()
         for owner, tid, name in zip(self.owners, self._tids, names, strict=True):
-            told += named("thread", owner, name or "", tid)
-        return "".join(f"{row},\n" for row in told).encode("ascii")
+            result += named("thread", owner, name or "", tid)
+        return "".join(f"{row},\n" for row in result).encode("ascii")
 
     def events(self, events: Columns, stats: Columns | None) -> Iterator[memoryview]:
         """All of ``events`` that have a time, in their order, with the arguments of ``stats``."""

@@ -95,8 +95,8 @@ def flows_of(profile: Profile) -> Flows:
     planes = profile.columns("planes").names("name").to_list()
     if names & _MASKED_RUNS or any((name or "").startswith("/device:TPU:") for name in planes):
         wanted |= set(_LAUNCH)
-    found = profile.typed_stats(frozenset(wanted))
-    stats = OpStatColumns(found.take(found.is_valid("integer")))
+    result = profile.typed_stats(frozenset(wanted))
+    stats = OpStatColumns(result.take(result.is_valid("integer")))
     flows = _Numbering(events.rows)
     event, value = stats["flow"].row, stats["flow"].integer
     unsigned = value.view(np.uint64)
@@ -190,8 +190,8 @@ def _later_wins(parts: list[_Context]) -> _Context:
     event = event[order]
     last = np.ones(event.size, np.bool_)
     last[:-1] = event[1:] != event[:-1]
-    kept = order[last]
-    return event[last], number[kept], category[kept]
+    chosen = order[last]
+    return event[last], number[chosen], category[chosen]
 
 
 class _Numbering:

@@ -40,7 +40,7 @@ def answer_json(
     frames = _Frames(parts)
     spans = [part.span for part in parts if part.processes]
     span = (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else (0, 0)
-    told = [shown_ms(time / 1e9) for time in span]
+    result = [shown_ms(time / 1e9) for time in span]
     size = sum(track.last - track.first for part in parts for track in part.tracks)
     thinned = any(part.thinned for part in parts)
     shown = ",".join(f'{{"name":{quoted(n)},"value":{str(v).lower()}}}' for n, v in details)
@@ -48,7 +48,7 @@ def answer_json(
     head = (
         '{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"codeLink":"",'
         f'"useNewBackend":false,"details":[{shown}],"returnedEventsSize":{size},'
-        f'"filteredByVisibility":{str(thinned).lower()},"fullTimespan":[{told[0]},{told[1]}],'
+        f'"filteredByVisibility":{str(thinned).lower()},"fullTimespan":[{result[0]},{result[1]}],'
         f'"stackFrames":{{{names}}},"traceEvents":[\n'
     )
     rows: list[bytes | memoryview] = [head.encode()]
@@ -83,8 +83,8 @@ class _Frames:
         for part in parts:
             for text in part.frames:
                 self.numbers.setdefault(text, len(self.numbers) + 1)
-            for told in (part.arguments or {}).values():
-                for name, value in told:
+            for result in (part.arguments or {}).values():
+                for name, value in result:
                     if is_frame(name, value):
                         self.numbers.setdefault(str(value), len(self.numbers) + 1)
 
@@ -233,9 +233,9 @@ def _counter(part: HostPart, track: Track, base: int) -> Iterator[bytes]:
     entries: dict[str, list[str]] = {}
     label: dict[str, str] = {}
     for place in range(track.first, track.last):
-        name, told = part.name[place] or "", part.counters.get(place, [])
-        label.setdefault(name, told[0][0] if told else "")
-        values = ",".join(_number_text(key, value) for key, value in told)
+        name, result = part.name[place] or "", part.counters.get(place, [])
+        label.setdefault(name, result[0][0] if result else "")
+        values = ",".join(_number_text(key, value) for key, value in result)
         if values:
             time = f"{part.start[place] / 1e6:.17g}"
             entries.setdefault(name, []).append(f"[{time},{values}]")

@@ -109,11 +109,11 @@ class Lines:
         _in_parts(self.rows, write)
 
     def _values_of(self, rows: slice) -> Int64Array:
-        found = np.empty((len(self._values), rows.stop - rows.start), np.int64)
-        for values, row in zip(self._values, found, strict=True):
+        result = np.empty((len(self._values), rows.stop - rows.start), np.int64)
+        for values, row in zip(self._values, result, strict=True):
             # Of numbers without a sign the bits.
             row[:] = values[rows]
-        return found
+        return result
 
 
 def _in_parts(rows: int, do: Callable[[slice], None]) -> None:

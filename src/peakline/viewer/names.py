@@ -101,7 +101,7 @@ def step_names(profile: Profile) -> tuple[Int64Array, list[str]]:
     ids = dict(zip(steps.step_id.tolist(), range(steps.size), strict=True))
     starts, ends, texts = steps.begin.tolist(), steps.end.tolist(), steps.name.to_list()
     name = events.names("name")
-    found: dict[int, tuple[bool, int]] = {}
+    result: dict[int, tuple[bool, int]] = {}
     for row, own, begin, length in zip(
         rows.tolist(),
         events.array("step_id")[rows].tolist(),
@@ -116,9 +116,9 @@ def step_names(profile: Profile) -> tuple[Int64Array, list[str]]:
         if own_name in _IMPLICIT_ROOTS:
             continue
         is_named_so = (texts[step] or "").startswith(f"{own_name} ")
-        if step not in found or (is_named_so and not found[step][0]):
-            found[step] = is_named_so, row
-    chosen = sorted((row, step) for step, (_, row) in found.items())
+        if step not in result or (is_named_so and not result[step][0]):
+            result[step] = is_named_so, row
+    chosen = sorted((row, step) for step, (_, row) in result.items())
     return np.array([row for row, _ in chosen], np.int64), [texts[step] or "" for _, step in chosen]
 
 

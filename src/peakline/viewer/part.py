@@ -122,13 +122,13 @@ def _stats_of(
     """The arguments of the events at ``places``."""
     rows = view.rows(events[places])
     there = rows >= 0
-    found = arguments_of(view, rows[there])
-    told = dict(zip(places[there].tolist(), found, strict=True))
+    result = arguments_of(view, rows[there])
+    answer = dict(zip(places[there].tolist(), result, strict=True))
     if view.made is not None:
         for place in places[~there].tolist():
             made = view.made(int(events[place]))
-            told[place] = [(key, value) for key, value in made if key not in _TOLD_OTHERWISE]
-    return told
+            answer[place] = [(key, value) for key, value in made if key not in _TOLD_OTHERWISE]
+    return answer
 
 
 def arguments_of(view: View, rows: Int64Array) -> list[list[tuple[str, Argument]]]:
@@ -155,8 +155,8 @@ def arguments_of(view: View, rows: Int64Array) -> list[list[tuple[str, Argument]
                     of_kind[kind].append(("long_name", cut_name(names[kind] or "")))
                 of_kind[kind] += stats_of_kind.get(kind, [])
             own[row] = [*of_kind[kind]]
-    for row, told in _by(stats, "event_id", rows).items():
-        own[row] += told
+    for row, result in _by(stats, "event_id", rows).items():
+        own[row] += result
     for row in own:
         own[row] += view.steps.get(row, [])
     return [own[row] for row in rows.tolist()]
@@ -165,14 +165,14 @@ def arguments_of(view: View, rows: Int64Array) -> list[list[tuple[str, Argument]
 def _by(stats: Columns, key: str, wanted: AnyArray) -> dict[int, list[tuple[str, Argument]]]:
     owner = stats.array(key)
     rows = np.flatnonzero(np.isin(owner, wanted))
-    found: dict[int, list[tuple[str, Argument]]] = {}
+    result: dict[int, list[tuple[str, Argument]]] = {}
     for row, number in zip(rows.tolist(), owner[rows].tolist(), strict=True):
         name, text = stats.names("name")[row] or "", stats.names("value")[row]
         is_bytes = text is not None and text.startswith(_BYTES[0]) and text.endswith(_BYTES[1])
         if text is None or is_bytes or name in UNSEEN_STATS | _TOLD_OTHERWISE:
             continue
-        found.setdefault(number, []).append((name, _value(text)))
-    return found
+        result.setdefault(number, []).append((name, _value(text)))
+    return result
 
 
 def cut_name(name: str) -> str:

@@ -52,11 +52,11 @@ def answer_pb(
         base = (number + 1) * HOST_PIDS if numbers_hosts else 0
         for process in sorted(part.processes, key=lambda process: process.pid):
             pid = base + process.pid
-            told = rest.metadata.processes.add(
+            result = rest.metadata.processes.add(
                 name=f"{part.host} {process.name}".lstrip(), id=pid, sort_index=pid
             )
             for tid, name in sorted(process.threads.items()):
-                told.threads.add(name=name, id=tid, sort_index=tid)
+                result.threads.add(name=name, id=tid, sort_index=tid)
         series += _series(part, base, flows, strings)
         flows += part.flows
     rest.interned_strings.extend(strings.texts)
@@ -111,24 +111,24 @@ def _series(part: HostPart, base: int, flows: int, strings: _Strings) -> list[by
         ]
 
     metadata = _Rows(start.size, links, frame=_METADATA)
-    found = []
+    result = []
     for track in part.tracks:
         code = int(codes[track.first])
         name = int(names[code])
         if track.kind == ASYNC and is_interned(part.name.values[code]):
             # XProf keeps such a name elsewhere, and finds none here.
             name = 0
-        told = part.counters.get(track.first, []) if track.kind == COUNTER else []
-        label = strings.place(told[0][0]) if told else None
+        answer = part.counters.get(track.first, []) if track.kind == COUNTER else []
+        label = strings.place(answer[0][0]) if answer else None
         fields = [message(1, _identity(track, base, name, label))]
-        kept = {COUNTER: (_DELTAS,), ASYNC: (_DELTAS, _DURATIONS)}.get(track.kind, tuple(columns))
-        fields += [message(field, columns[field].of(track)) for field in kept]
+        chosen = {COUNTER: (_DELTAS,), ASYNC: (_DELTAS, _DURATIONS)}.get(track.kind, tuple(columns))
+        fields += [message(field, columns[field].of(track)) for field in chosen]
         if track.kind == COUNTER:
             fields += [_value(part, place) for place in range(track.first, track.last)]
         else:
             fields.append(metadata.of(track))
-        found.append(message(_SERIES[track.kind], b"".join(fields)))
-    return found
+        result.append(message(_SERIES[track.kind], b"".join(fields)))
+    return result
 
 
 class _Rows:
@@ -164,11 +164,11 @@ def _identity(track: Track, base: int, name: int, label: int | None) -> bytes:
 def _value(part: HostPart, place: int) -> bytes:
     """What a counter has: a message even for none, so that there is one for each event."""
     value = TraceEventMetadata()
-    told = part.counters.get(place, [])
-    if told and isinstance(told[0][1], float):
-        value.counter_value_double = told[0][1]
-    elif told and isinstance(told[0][1], int):
-        value.counter_value_uint64 = told[0][1] % 2**64
+    result = part.counters.get(place, [])
+    if result and isinstance(result[0][1], float):
+        value.counter_value_double = result[0][1]
+    elif result and isinstance(result[0][1], int):
+        value.counter_value_uint64 = result[0][1] % 2**64
     return message(_METADATA, value.SerializeToString())
 
 

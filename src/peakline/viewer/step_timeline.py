@@ -59,9 +59,9 @@ class Executions:
         rows = np.flatnonzero(np.isin(entry, mine))
         ids = runs.array("op_run_id")[rows]
         of_output = outputs.array("op_run_id")
-        kept = np.isin(of_output, ids)
-        if not kept.all():
-            outputs, of_output = outputs.take(kept), of_output[kept]
+        chosen = np.isin(of_output, ids)
+        if not chosen.all():
+            outputs, of_output = outputs.take(chosen), of_output[chosen]
         return cls(
             [name or "" for name in devices.names("device").to_list()],
             np.append(np.searchsorted(entry[rows], mine), rows.size).astype(np.int64),
@@ -185,7 +185,7 @@ class _Timeline:
         """
         x = self._x
         is_gpu_trace = x.rows_of(self._devices_with("/stream:", "/memcpy"))
-        told, pairs = _distinct(x.name.codes, 2 * x.label.codes.astype(np.int64) + is_gpu_trace)
+        result, pairs = _distinct(x.name.codes, 2 * x.label.codes.astype(np.int64) + is_gpu_trace)
         kinds = (pairs[:, 1] & 1 != 0).tolist()
         names, ops, inputs = [], [], []
         for name, label, is_kernel in zip(
@@ -197,11 +197,11 @@ class _Timeline:
             inputs.append(its_inputs)
         sources = [[t for t in map(self._source, several) if t >= 0] for several in inputs]
         first = np.array([0, *accumulate(map(len, sources))], np.int64)
-        most = int(np.diff(first)[told].sum())
+        most = int(np.diff(first)[result].sum())
         row, tensor = np.empty(most, np.int64), np.empty(most, np.int64)
         maker = self._maker[self._last]
         arrows = follow_inputs(
-            told, self._pid, self._lane, self._end,
+            result, self._pid, self._lane, self._end,
             first, np.array([t for several in sources for t in several], np.int64),
             self._pid[maker], self._lane[maker], self._last_use, row, tensor,
         )  # fmt: skip
@@ -209,7 +209,7 @@ class _Timeline:
         row, tensor = row[:arrows], tensor[:arrows]
         maker = maker[tensor]
         ran = execution_lines(
-            names, ops, inputs, told, self._pid, self._lane, self._start, self._end - self._start
+            names, ops, inputs, result, self._pid, self._lane, self._start, self._end - self._start
         )
         led = arrow_lines(
             list(self._tensors), row, tensor,
@@ -260,8 +260,8 @@ def _distinct(first: Int32Array, second: AnyArray) -> tuple[Int32Array, Int64Arr
     at = np.arange(len(pairs), dtype=np.int64) * width
     interner = Interner()
     codes = interner.add(pairs.reshape(-1).view(np.uint8), Spans(at, np.full_like(at, width)))
-    found, _ = interner.spans()
-    return codes, found.view(np.int64).reshape(-1, 2)
+    result, _ = interner.spans()
+    return codes, result.view(np.int64).reshape(-1, 2)
 
 
 def _texts(names: Names, codes: AnyArray) -> list[str]:

@@ -94,8 +94,8 @@ class View:
 
     def tracks_of(self, events: Int64Array) -> Int64Array:
         """The place in ``tracks`` of each of ``events``."""
-        found: Int64Array = np.searchsorted(self.first[1:], events, side="right")
-        return found
+        result: Int64Array = np.searchsorted(self.first[1:], events, side="right")
+        return result
 
     def groups(self, events: Int64Array) -> tuple[Int64Array, BoolArray]:
         """The step of each of ``events``, and whether it has one."""

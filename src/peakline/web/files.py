@@ -80,14 +80,14 @@ def page_files() -> dict[str, PageFile]:
     Nothing is read yet. Files of other kinds than a page has are left out.
     """
     static = Path(str(files("peakline") / "web" / "static"))
-    found = {}
+    result = {}
     for place in sorted(static.rglob("*")):
         media_type = _MEDIA_TYPES.get(place.suffix)
         if media_type is not None and place.is_file():
             name = place.relative_to(static).as_posix()
             path = "/" if name == _INDEX else f"/assets/{name}"
-            found[path] = PageFile(media_type, place)
-    return found
+            result[path] = PageFile(media_type, place)
+    return result
 
 
 def session_address(name: str, view: str, **state: str) -> str:
@@ -141,24 +141,24 @@ def later_modules(contents: Mapping[str, Content]) -> dict[str, list[str]]:
     first = first_modules(contents)
     page = [one for one in _closure(contents, (MAIN,)) if one not in first]
     common = {*first, *page}
-    found = {PAGE: page}
+    result = {PAGE: page}
     for path in contents:
         match = _VIEW.fullmatch(path)
         if match:
-            found[match[1]] = [one for one in _closure(contents, (path,)) if one not in common]
-    return found
+            result[match[1]] = [one for one in _closure(contents, (path,)) if one not in common]
+    return result
 
 
 def _closure(contents: Mapping[str, Content], entries: Iterable[str]) -> list[str]:
     """The modules ``entries`` and all that they import at once, a round after the other."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for entry in entries:
-        front = [entry] if entry in contents and entry not in found else []
+        front = [entry] if entry in contents and entry not in result else []
         while front:
-            found |= dict.fromkeys(front)
+            result |= dict.fromkeys(front)
             near = dict.fromkeys(one for path in front for one in _imports(contents, path))
-            front = [one for one in near if one not in found]
-    return list(found)
+            front = [one for one in near if one not in result]
+    return list(result)
 
 
 def _imports(contents: Mapping[str, Content], path: str) -> Iterator[str]:

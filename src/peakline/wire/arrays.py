@@ -213,9 +213,9 @@ def _lay_out_descendants(
             below: set[int] = set()
             queue = [index]
             while queue:
-                found = edges[queue.pop()] - below
-                below |= found
-                queue += found
+                result = edges[queue.pop()] - below
+                below |= result
+                queue += result
             flat += sorted(below - {index})
         nodes[index, L.N_DESCENDANTS_END] = len(flat)
     return np.array(flat, np.int32)

@@ -160,10 +160,10 @@ class _Growing:
             return local
         else:
             base = bases[table.parent]
-        found: AnyArray = local.astype(np.int64) + base
+        result: AnyArray = local.astype(np.int64) + base
         if local.min() < 0:
-            found[local < 0] = -1
-        return found
+            result[local < 0] = -1
+        return result
 
     def _put(self, column: int, at: int, room: int, values: AnyArray) -> None:
         array = self._arrays[column]

@@ -75,9 +75,9 @@ def _slowest(database: StepDatabase) -> DataTable:
     )
 
 
-def _ops_table(found: InputOps) -> DataTable:
+def _ops_table(result: InputOps) -> DataTable:
     def share(ps: int) -> float:
-        return 100.0 * (ps / found.total_self_ps if found.total_self_ps else 0.0) / 100.0
+        return 100.0 * (ps / result.total_self_ps if result.total_self_ps else 0.0) / 100.0
 
     of_input = "(as % of total input-processing time)"
     return DataTable(
@@ -95,14 +95,14 @@ def _ops_table(found: InputOps) -> DataTable:
                 op.name, op.count, op.total_ps / 1e9, share(op.total_ps), op.self_ps / 1e9,
                 share(op.self_ps), op.category,
             ]
-            for op in found.ops
+            for op in result.ops
         ],
         {
-            "enqueue_us": f"{found.enqueue_us:.3f}",
-            "demanded_file_read_us": f"{found.demanded_us:.3f}",
-            "advanced_file_read_us": f"{found.advanced_us:.3f}",
-            "preprocessing_us": f"{found.preprocessing_us:.3f}",
-            "unclassified_nonequeue_us": f"{found.unclassified_us:.3f}",
+            "enqueue_us": f"{result.enqueue_us:.3f}",
+            "demanded_file_read_us": f"{result.demanded_us:.3f}",
+            "advanced_file_read_us": f"{result.advanced_us:.3f}",
+            "preprocessing_us": f"{result.preprocessing_us:.3f}",
+            "unclassified_nonequeue_us": f"{result.unclassified_us:.3f}",
         },
     )  # fmt: skip
 

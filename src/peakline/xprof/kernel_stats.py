@@ -20,10 +20,10 @@ _SHARED, _AVERAGE = 2, 11
 
 
 def _partial(profile: Profile, _parameters: ours.KernelStatsParameters) -> list[KernelReport]:
-    found = rules.xprof_kernel_reports(profile)
-    if (cut := len(found) - rules.MOST_KERNELS) > 0:
+    result = rules.xprof_kernel_reports(profile)
+    if (cut := len(result) - rules.MOST_KERNELS) > 0:
         profile.warn(_CUT, f"kernels beyond the first {rules.MOST_KERNELS} left out", cut)
-    return found[: rules.MOST_KERNELS]
+    return result[: rules.MOST_KERNELS]
 
 
 def _combine(

@@ -62,15 +62,15 @@ def _rows(profile: Profile, *, compatible: bool) -> Iterator[list[Value]]:
     names = lines.names("name")
     events = profile.columns("events", frozenset(("line_id", "name")))
     line_of, counters = events.array("line_id"), events.names("name")
-    for event, found in _by_event(stats, compatible=compatible):
+    for event, result in _by_event(stats, compatible=compatible):
         line = int(line_of[event])
-        if _VALUE not in found or planes[line] not in chips:
+        if _VALUE not in result or planes[line] not in chips:
             continue
-        said = (found.get(_DESCRIPTION), found.get(_SETS))
+        said = (result.get(_DESCRIPTION), result.get(_SETS))
         texts = [value if isinstance(value, str) else "" for value in said]
         yield [
             chips[planes[line]], names[line] or "", numbers[line],
-            (counters[event] or "").translate(_LOWER), found[_VALUE], *texts,
+            (counters[event] or "").translate(_LOWER), result[_VALUE], *texts,
         ]  # fmt: skip
 
 
@@ -82,12 +82,12 @@ def _by_event(stats: Columns, *, compatible: bool) -> Iterator[tuple[int, dict[s
     integers, is_integer = stats.array("integer"), stats.is_valid("integer")
     reals, is_real = stats.array("real"), stats.is_valid("real")
     names, texts = stats.names("name"), stats.names("text")
-    last, found = -1, dict[str, Value]()
+    last, result = -1, dict[str, Value]()
     for row, event in enumerate(stats.array("event_id").tolist()):
         if event != last:
-            if found:
-                yield last, found
-            last, found = event, {}
+            if result:
+                yield last, result
+            last, result = event, {}
         name = names[row] or ""
         value: Value = texts[row]
         if name == _VALUE:
@@ -96,16 +96,16 @@ def _by_event(stats: Columns, *, compatible: bool) -> Iterator[tuple[int, dict[s
                 value = int(integers[row]) % 2**64
             elif is_real[row] and not compatible:
                 value = float(reals[row])
-        found.setdefault(name, value)
-    if found:
-        yield last, found
+        result.setdefault(name, value)
+    if result:
+        yield last, result
 
 
 def _chips(profile: Profile, *, compatible: bool) -> dict[int, int]:
     """The number of the chip of each device's plane: what it says, else that in its name; XProf
     leaves out what says none.
     """
-    found = {}
+    result = {}
     for plane, name in enumerate(profile.columns("planes").names("name").to_list()):
         prefix = next((each for each in _DEVICES if (name or "").startswith(each)), None)
         if name is None or prefix is None:
@@ -118,8 +118,8 @@ def _chips(profile: Profile, *, compatible: bool) -> dict[int, int]:
             number = _number(ordinal)
             numbers = [] if number is None else [number]
         if numbers:
-            found[plane] = min(numbers[0], 2**63 - 1)
-    return found
+            result[plane] = min(numbers[0], 2**63 - 1)
+    return result
 
 
 def _number(text: str) -> int | None:

@@ -102,11 +102,11 @@ def _moved(host: HostSteps, ps: int) -> HostSteps:
 
 def _device_type(hosts: Sequence[str]) -> str:
     """That of the last host with an accelerator; one without counts where none was known before."""
-    found = ""
+    result = ""
     for name in hosts:
-        if name not in {"CPU", "Device"} or not found:
-            found = name
-    return found
+        if name not in {"CPU", "Device"} or not result:
+            result = name
+    return result
 
 
 def _step(step: Step, database: StepDatabase, *, compatible: bool) -> dict[str, object]:

@@ -201,9 +201,9 @@ def main() -> None:
             named = lambda *given, _function=function: _function(*given)  # noqa: E731 (the name is set)
             named.__name__ = case
             compiled = jax.jit(named, **options).lower(*arguments).compile()
-            found = compiled.memory_analysis()
+            result = compiled.memory_analysis()
             sizes[case] = {
-                part: getattr(found, f"{part}_size_in_bytes")
+                part: getattr(result, f"{part}_size_in_bytes")
                 for part in ("argument", "output", "alias", "temp")
             }
     (Path(sys.argv[1]) / "memory.json").write_text(json.dumps(sizes))

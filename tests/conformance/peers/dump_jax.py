@@ -161,9 +161,9 @@ def main() -> None:
     sizes = {}
     for name, (function, arguments, options) in CASES.items():
         compiled = jax.jit(_named(name, function), **options).lower(*arguments).compile()
-        found = compiled.memory_analysis()
+        result = compiled.memory_analysis()
         sizes[name] = {
-            part: getattr(found, f"{part}_size_in_bytes")
+            part: getattr(result, f"{part}_size_in_bytes")
             for part in ("argument", "output", "alias", "temp")
         }
     _mapped(jnp.ones((2, 64, 48)))

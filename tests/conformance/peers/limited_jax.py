@@ -24,11 +24,11 @@ def keep(weights, inputs):
 @pytest.mark.parametrize("leaks", [True, False], ids=["leaks", "healthy"])
 def test_list(peakline_profile, leaks):
     weights, inputs = jnp.ones((256, 1024)), jnp.ones((192, 256))
-    kept = []
+    chosen = []
     for _ in peakline_profile.steps(12):
         if not leaks:
-            kept.clear()
-        kept.append(keep(weights, inputs))
+            chosen.clear()
+        chosen.append(keep(weights, inputs))
         weights = weights * 0.99
 
 
@@ -80,9 +80,9 @@ def test_dropped_in_steps(peakline_profile):
 
 
 def test_asks(peakline_profile):
-    kept = []
+    chosen = []
     with peakline_profile.step():
-        kept.append(jnp.ones((512, 1024)))
+        chosen.append(jnp.ones((512, 1024)))
     (peak,) = peakline_profile.memory().allocators
     assert peak.peak_bytes >= 2 << 20
     assert peakline_profile.profile.columns("steps").rows == 2

@@ -20,11 +20,11 @@ def pairs(rows):
 @pytest.mark.parametrize("leaks", [True, False], ids=["leaks", "healthy"])
 def test_list(peakline_profile, leaks):
     weights, inputs = tf.Variable(tf.ones((256, 1024))), tf.ones((192, 256))
-    kept = []
+    chosen = []
     for _ in peakline_profile.steps(12):
         if not leaks:
-            kept.clear()
-        kept.append(layer(weights, inputs))
+            chosen.clear()
+        chosen.append(layer(weights, inputs))
         weights.assign(weights * 0.99)
 
 
@@ -53,9 +53,9 @@ def test_no_steps():
 
 
 def test_asks(peakline_profile):
-    kept = []
+    chosen = []
     with peakline_profile.step():
-        kept.append(tf.ones((512, 1024)))
+        chosen.append(tf.ones((512, 1024)))
     (peak,) = peakline_profile.memory().allocators
     assert peak.peak_bytes >= 2 << 20
     assert peakline_profile.profile.columns("steps").rows == 1

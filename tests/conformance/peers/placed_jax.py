@@ -156,8 +156,8 @@ def main(target: str) -> None:
         with jax.profiler.trace(folder):
             for program in PROGRAMS:
                 jax.block_until_ready(program())
-        (found,) = Path(folder).rglob("*.xplane.pb")
-        shutil.copy(found, target)
+        (result,) = Path(folder).rglob("*.xplane.pb")
+        shutil.copy(result, target)
 
 
 if __name__ == "__main__":

@@ -22,14 +22,14 @@ def main() -> None:
         os.execve(sys.executable, sys.orig_argv, {**os.environ, **record.ENVIRONMENT})  # noqa: S606
     importlib.import_module("tests.fit.programs._profiled")
     name, folder, *limits = sys.argv[1:]
-    found = {}
+    result = {}
     for limit in map(int, limits):
         made = record.run(name, limit)
-        found[limit] = made.outcome()
+        result[limit] = made.outcome()
         if made.fits:
             target = Path(folder) / f"{limit}.xplane.pb"
             target.write_bytes(made.space.SerializeToString(deterministic=True))
-    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.write(json.dumps(result) + "\n")
 
 
 main()

@@ -19,17 +19,17 @@ _FIELDS = {field.number for field in FileDescriptorProto.DESCRIPTOR.fields}
 def embedded_pool(library: Path, paths: Sequence[str]) -> DescriptorPool:
     """A pool of those files of ``paths`` that ``library`` embeds, which must be self-contained."""
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        found = {path: file for path in paths for file in _embedded_files(data, path)}
+        result = {path: file for path in paths for file in _embedded_files(data, path)}
     pool = DescriptorPool()
-    for path in found:
-        _add(pool, found, path)
+    for path in result:
+        _add(pool, result, path)
     return pool
 
 
-def _add(pool: DescriptorPool, found: Mapping[str, FileDescriptorProto], path: str) -> None:
-    for dependency in found[path].dependency:
-        _add(pool, found, dependency)
-    pool.AddSerializedFile(found[path].SerializeToString())
+def _add(pool: DescriptorPool, result: Mapping[str, FileDescriptorProto], path: str) -> None:
+    for dependency in result[path].dependency:
+        _add(pool, result, dependency)
+    pool.AddSerializedFile(result[path].SerializeToString())
 
 
 def _embedded_files(data: mmap.mmap, path: str) -> Iterator[FileDescriptorProto]:

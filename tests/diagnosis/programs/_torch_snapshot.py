@@ -301,9 +301,9 @@ class MemorySnapshot(TorchDispatchMode):
             return []
         if torch._C._current_graph_task_id() != -1:
             node = torch._C._current_autograd_node()
-            found = _backward_frames(node.name() if node else "") if self.stacks == "all" else ()
+            result = _backward_frames(node.name() if node else "") if self.stacks == "all" else ()
         else:
-            found = []
+            result = []
             frame = sys._getframe(1)
             while frame is not None:
                 code = frame.f_code
@@ -313,9 +313,9 @@ class MemorySnapshot(TorchDispatchMode):
                 name = (code.co_name, Path(code.co_filename).name)
                 if code.co_filename not in SKIPPED and name not in WRAPPERS:
                     place = code.co_filename.replace(*PACKAGES).replace(*PYTHON_HOME)
-                    found.append((code.co_name, place, frame.f_lineno))
+                    result.append((code.co_name, place, frame.f_lineno))
                 frame = frame.f_back
-        key = tuple(found)
+        key = tuple(result)
         if key not in self.stack_cache:
             self.stack_cache[key] = [{"name": n, "filename": f, "line": line} for n, f, line in key]
         return self.stack_cache[key]

@@ -74,8 +74,8 @@ def record(folder: Path, *, faulty: bool) -> dict:
             loss.block_until_ready()
         took.append(time.perf_counter() - start)
     jax.profiler.stop_trace()
-    (found,) = (folder / "profile").rglob("*.xplane.pb")
-    found.rename(folder / "worker0.xplane.pb")
+    (result,) = (folder / "profile").rglob("*.xplane.pb")
+    result.rename(folder / "worker0.xplane.pb")
     next((folder / "profile").rglob("*.json.gz")).unlink()
     return {
         "median_step_seconds": float(np.median(took[1:10])),

@@ -82,8 +82,8 @@ def record(folder: Path, *, faulty: bool) -> dict:
     options.python_tracer_level = 0
     with jax.profiler.trace(folder / "out", profiler_options=options):
         run_epoch(18, 5)
-    (found,) = (folder / "out").rglob("*.xplane.pb")
-    found.replace(folder / "worker0.xplane.pb")
+    (result,) = (folder / "out").rglob("*.xplane.pb")
+    result.replace(folder / "worker0.xplane.pb")
     (rest,) = (folder / "out").rglob("*.json.gz")
     rest.unlink()
     return {

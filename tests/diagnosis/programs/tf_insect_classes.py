@@ -23,11 +23,11 @@ SOUNDS, FEATURES, WIDTH, CLASSES = 256, 320, 512, 40
 
 def class_recalls(tf, labels, logits):
     """Which share of each class was found."""
-    found = tf.argmax(logits, 1, tf.int32)
+    result = tf.argmax(logits, 1, tf.int32)
     recalls = []
     for number in range(CLASSES):
         is_class = labels == number
-        right = tf.reduce_sum(tf.cast(is_class & (found == number), tf.float32)).numpy()
+        right = tf.reduce_sum(tf.cast(is_class & (result == number), tf.float32)).numpy()
         total = tf.reduce_sum(tf.cast(is_class, tf.float32)).numpy()
         recalls.append(right / max(total, 1.0))
     return recalls
@@ -55,8 +55,8 @@ def record(folder: Path, *, faulty: bool) -> dict:
             loss = tf.reduce_mean(loss)
         for kernel, gradient in zip(kernels, tape.gradient(loss, kernels), strict=True):
             kernel.assign_sub(0.1 * gradient)
-        found = tf.argmax(logits, 1, tf.int32)
-        table = tf.math.confusion_matrix(labels, found, CLASSES, dtype=tf.float32)
+        result = tf.argmax(logits, 1, tf.int32)
+        table = tf.math.confusion_matrix(labels, result, CLASSES, dtype=tf.float32)
         return loss, logits, table
 
     def run_step(step):

@@ -34,8 +34,8 @@ def record(folder: Path, *, faulty: bool) -> dict:
                     self.counts[truth.item(), guess.item()] += 1
             else:
                 places = labels * len(self.counts) + predicted
-                found = torch.bincount(places, minlength=self.counts.numel())
-                self.counts += found.view_as(self.counts)
+                result = torch.bincount(places, minlength=self.counts.numel())
+                self.counts += result.view_as(self.counts)
 
     model = nn.Sequential(
         nn.Conv2d(1, 4, 3, stride=2, padding=1),

@@ -35,14 +35,14 @@ def record(folder: Path, *, faulty: bool) -> dict:
 
     @torch.no_grad()
     def mean_iou(logits, masks):
-        found = logits.argmax(dim=1)
+        result = logits.argmax(dim=1)
         if faulty:
-            found = functional.one_hot(found, CLASSES)
+            result = functional.one_hot(result, CLASSES)
             right = functional.one_hot(masks, CLASSES)
-            overlap = (found & right).sum(dim=(0, 1, 2))
-            union = (found | right).sum(dim=(0, 1, 2))
+            overlap = (result & right).sum(dim=(0, 1, 2))
+            union = (result | right).sum(dim=(0, 1, 2))
         else:
-            pairs = (masks * CLASSES + found).flatten().bincount(minlength=CLASSES**2)
+            pairs = (masks * CLASSES + result).flatten().bincount(minlength=CLASSES**2)
             confusion = pairs.view(CLASSES, CLASSES)
             overlap = confusion.diagonal()
             union = confusion.sum(dim=0) + confusion.sum(dim=1) - overlap

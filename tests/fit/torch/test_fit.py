@@ -41,10 +41,10 @@ def test_it_fits_where_it_really_did(name):
         settings = CachingSettings.parse(run.settings)
         if run.fraction:
             settings = replace(settings, memory_fraction=run.fraction)
-        found = replay.fits(run.capacity_mib * MIB, settings)
+        result = replay.fits(run.capacity_mib * MIB, settings)
         compared += 1
-        decided += found is not None
-        right += found is not None and found == (run.failed < 0)
+        decided += result is not None
+        right += result is not None and result == (run.failed < 0)
     assert compared > 30
     assert decided >= 0.95 * compared
     assert right >= 0.99 * decided

@@ -55,18 +55,18 @@ def peak_phrases(
     size = Phrase(size_text(peak.peak_bytes), "memory", here)
     if moment:
         listed = only_listed(profile, peak.allocator)
-        found = [Phrase("listed " if listed else "in use "), size]
+        result = [Phrase("listed " if listed else "in use "), size]
     else:
         allocated = "" if reserved is None else " allocated"
-        found = [Phrase("peak "), size, Phrase(f"{allocated} at ")]
-        found.append(Phrase(time_text(peak.peak_time_ps), "timeline", {"at": peak.peak_time_ps}))
+        result = [Phrase("peak "), size, Phrase(f"{allocated} at ")]
+        result.append(Phrase(time_text(peak.peak_time_ps), "timeline", {"at": peak.peak_time_ps}))
     if peak.peak_step is not None:
         name = labels.get(peak.peak_step) or str(peak.peak_step)
         text = step_phrase(peak.peak_step, labels)
-        found += [Phrase(" in "), Phrase(text, "steps", {"name": name})]
-    found.append(Phrase(_shares(peak, reserved)))
-    found += _made_of(peak, here, moment=moment)
-    return tuple(phrase for phrase in found if phrase.text)
+        result += [Phrase(" in "), Phrase(text, "steps", {"name": name})]
+    result.append(Phrase(_shares(peak, reserved)))
+    result += _made_of(peak, here, moment=moment)
+    return tuple(phrase for phrase in result if phrase.text)
 
 
 def _made_of(peak: AllocatorPeak, here: dict[str, str | int], *, moment: bool) -> list[Phrase]:
@@ -75,7 +75,7 @@ def _made_of(peak: AllocatorPeak, here: dict[str, str | int], *, moment: bool) -
         return []
     largest = peak.largest_op
     name, size = max(peak.op_bytes.items(), key=lambda one: one[1])
-    found = []
+    result = []
     if largest is None or size > largest[1]:
         if not name:
             # Rows without an op may differ by what else is known of them.
@@ -84,13 +84,13 @@ def _made_of(peak: AllocatorPeak, here: dict[str, str | int], *, moment: bool) -
             size = row.bytes
             region = f"{row.region_type}, " if moment and row.region_type else "with "
             name = f"{region}no op recorded"
-        found = [Phrase(f"; {size / peak.peak_bytes:.0%} of it "), Phrase(name)]
+        result = [Phrase(f"; {size / peak.peak_bytes:.0%} of it "), Phrase(name)]
     if largest is not None and largest[1] >= _LEAST * peak.peak_bytes:
         share = f"{largest[1] / peak.peak_bytes:.0%} "
-        found.append(Phrase(f", {share}" if found else f"; {share}of it "))
+        result.append(Phrase(f", {share}" if result else f"; {share}of it "))
         op = cut_middle(largest[0], _NAME)
-        found.append(Phrase(op, "memory", {**here, "op": largest[0]}))
-    return found
+        result.append(Phrase(op, "memory", {**here, "op": largest[0]}))
+    return result
 
 
 def _shares(peak: AllocatorPeak, reserved: Reserved | None) -> str:
@@ -108,41 +108,41 @@ def memory_headline(profile: Profile) -> tuple[Sentence, ...]:
 
     Raises InputError when the profile cannot be read.
     """
-    found = [failure_sentence(one.failures[0]) for one in failures_of(profile)[:1]]
+    result = [failure_sentence(one.failures[0]) for one in failures_of(profile)[:1]]
     records = memory_records(profile)
     if records is None:
-        return (*found, *_needs(profile))
+        return (*result, *_needs(profile))
     found_peaks = find_peaks(
         records.events, lifetimes=records.lifetimes, descriptions=described_records(profile)
     )
     peaks = with_limits(profile, found_peaks)
     fullest = max(peaks, key=_fullness, default=None)
     if fullest is None:
-        return tuple(found)
+        return tuple(result)
     labels = labels_of(profile.columns_or_empty("steps"))
-    found.append(Sentence("peak", _named(profile, fullest, peaks, labels)))
+    result.append(Sentence("peak", _named(profile, fullest, peaks, labels)))
     moment = records.at_peak(records.allocators.index(fullest.allocator))
     if moment is not None and moment.buffers.size:
         requested = records.events.array("requested_bytes")[moment.buffers]
         known = records.events.is_valid("requested_bytes")[moment.buffers]
         wasted = int(np.where(known, moment.buffer_bytes - requested, 0).sum())
-        found += _rounding(fullest, wasted)
-    return tuple(found)
+        result += _rounding(fullest, wasted)
+    return tuple(result)
 
 
 def notable_memory(answer: MemoryAnswer) -> tuple[Sentence, ...]:
     """What stands out of an answer's memory beside its findings: rounding, savings."""
-    found = []
+    result = []
     for one in answer.details:
         if one.at_peak is not None:
-            found += _rounding(one.peak, int((one.at_peak.bytes - one.at_peak.requested).sum()))
-    return (*found, *(saving for saving in savings_headline(answer) if saving.is_notable))
+            result += _rounding(one.peak, int((one.at_peak.bytes - one.at_peak.requested).sum()))
+    return (*result, *(saving for saving in savings_headline(answer) if saving.is_notable))
 
 
 def savings_headline(answer: MemoryAnswer) -> tuple[Sentence, ...]:
     """What would lower the peak of each allocator most, from a tenth of it on."""
     failed = {one.evidence.get("allocator") for one in answer.findings if one.severity == "error"}
-    found = []
+    result = []
     for one in answer.details:
         least = max(_SAVED_LEAST * one.peak.peak_bytes, _WORTH_BYTES)
         lower = [s for s in one.savings if s.bytes >= least and s.kind != "fragmentation"]
@@ -167,8 +167,8 @@ def savings_headline(answer: MemoryAnswer) -> tuple[Sentence, ...]:
                 f" ({best.bytes / max(full, 1):.0%} less)"
             ),
         )
-        found.append(Sentence("saving", phrases, is_scarce and best.bytes >= SAVED * full))
-    return tuple(found)
+        result.append(Sentence("saving", phrases, is_scarce and best.bytes >= SAVED * full))
+    return tuple(result)
 
 
 def _fullness(peak: AllocatorPeak) -> tuple[float, int]:

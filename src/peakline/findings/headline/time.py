@@ -98,14 +98,16 @@ def _slow(facts: StepFacts) -> list[Sentence]:
     if not rows.size:
         return []
     is_first = facts.is_first[rows]
-    found = []
+    result = []
     for chosen, kind in ((rows[~is_first], "slow_step"), (rows[is_first], "first_step")):
         if chosen.size:
             usual = facts.usual_ps(chosen)
             extra = facts.part("wall_ps")[chosen] - usual
             most = int(np.argmax(extra))
-            found.append(_sentence(facts, int(chosen[most]), float(usual[most]), chosen.size, kind))
-    return found
+            result.append(
+                _sentence(facts, int(chosen[most]), float(usual[most]), chosen.size, kind)
+            )
+    return result
 
 
 def _sentence(facts: StepFacts, row: int, usual: float, count: int, kind: str) -> Sentence:

@@ -37,26 +37,26 @@ def find(context: MemoryContext) -> Findings:
         backward = (
             gradients(history) if context.op_events is None else context.op_events.is_backward
         )
-        for found in added_up(history, one.at_peak, backward):
-            signature = history.signatures[found.code]
-            others = found.rows.size // found.turns - 1
+        for sums in added_up(history, one.at_peak, backward):
+            signature = history.signatures[sums.code]
+            others = sums.rows.size // sums.turns - 1
             yield KIND.finding(
-                f"{allocator_text(one.allocator)}: {found.turns} x {signature.title}"
+                f"{allocator_text(one.allocator)}: {sums.turns} x {signature.title}"
                 + (f" and {others} others" if others > 0 else "")
-                + f" are held until the end of the step, {size_text(found.bytes)} of the peak, one "
+                + f" are held until the end of the step, {size_text(sums.bytes)} of the peak, one "
                 "of each turn of a loop"
-                + (" with a backward pass" if found.has_passes else "")
-                + ("" if found.is_sure else ", or of each layer"),
+                + (" with a backward pass" if sums.has_passes else "")
+                + ("" if sums.is_sure else ", or of each layer"),
                 {
                     **about_signature(signature),
                     "buffer_bytes": signature.bytes,
-                    "count": found.turns,
-                    "held_bytes": found.bytes,
-                    "saved_bytes": found.bytes - found.bytes // found.turns,
+                    "count": sums.turns,
+                    "held_bytes": sums.bytes,
+                    "saved_bytes": sums.bytes - sums.bytes // sums.turns,
                     "peak_bytes": one.peak.peak_bytes,
                 },
                 "Reduce each to the number that is needed before the next turn (argmax, sum, "
                 "loss.item(), detach().cpu()), in place of a list of whole tensors; add each "
                 "gradient to a sum.",
-                severity="" if found.is_sure else "info",
+                severity="" if sums.is_sure else "info",
             )

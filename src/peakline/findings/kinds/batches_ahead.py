@@ -40,24 +40,24 @@ def find(context: MemoryContext) -> Findings:
     for one in context.allocators:
         if one.at_peak is None:
             continue
-        found = batches_ahead(history, one.at_peak, context.origins)
-        if found is None or found.bytes < LEAST:
+        result = batches_ahead(history, one.at_peak, context.origins)
+        if result is None or result.bytes < LEAST:
             continue
-        largest = found.rows[int(history.allocated[found.rows].argmax())]
+        largest = result.rows[int(history.allocated[result.rows].argmax())]
         signature = history.signatures[int(history.signatures.codes[largest])]
-        by = f", put there by {found.maker.title}" if found.maker is not None else ""
+        by = f", put there by {result.maker.title}" if result.maker is not None else ""
         yield KIND.finding(
-            f"{allocator_text(one.allocator)}: {found.number} batches of input are in memory at "
-            f"once, {size_text(found.bytes)} of {size_text(one.at_peak.peak)}{by}",
+            f"{allocator_text(one.allocator)}: {result.number} batches of input are in memory at "
+            f"once, {size_text(result.bytes)} of {size_text(one.at_peak.peak)}{by}",
             {
                 **about_signature(signature),
                 "buffer_bytes": signature.bytes,
-                "batches": found.number,
-                "bytes": found.bytes,
-                "saved_bytes": found.bytes - ENOUGH * found.bytes // found.number,
-                "share": found.bytes / one.at_peak.peak,
+                "batches": result.number,
+                "bytes": result.bytes,
+                "saved_bytes": result.bytes - ENOUGH * result.bytes // result.number,
+                "share": result.bytes / one.at_peak.peak,
                 "peak_bytes": one.at_peak.peak,
-                **of_frame(found.maker),
+                **of_frame(result.maker),
             },
             "Hold two or three batches ahead (a bound for the queue, prefetch_factor, "
             "prefetch_to_device(iterator, 2)), and move each to the device when its step is next, "

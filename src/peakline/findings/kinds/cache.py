@@ -21,10 +21,10 @@ KIND = Kind(
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, all caches together."""
     for one in context.allocators:
-        growth, found = one.growth, one.grown.cache
-        if growth is None or not found:
+        growth, result = one.growth, one.grown.cache
+        if growth is None or not result:
             continue
-        worst = max(found, key=lambda group: group.pattern.bytes)
+        worst = max(result, key=lambda group: group.pattern.bytes)
         since, until = worst.pattern.since, worst.pattern.until
         stopped = until < len(growth.marks) - 1
         yield KIND.finding(
@@ -34,11 +34,11 @@ def find(context: MemoryContext) -> Findings:
             {
                 **evidence_of(growth, worst),
                 "until_step": step_of(growth, until),
-                "kept_bytes": total(found),
+                "kept_bytes": total(result),
                 "confidence": round(worst.pattern.confidence, 3),
                 "peak_bytes": growth.peak_bytes,
             },
             "This is no leak: what it holds is part of every later peak. Bound it, or fill it "
             "before the memory for training is planned.",
-            rows_of(growth, found[:ROWS]),
+            rows_of(growth, result[:ROWS]),
         )

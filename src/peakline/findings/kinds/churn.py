@@ -31,14 +31,14 @@ _ROWS = 10
 
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, the signatures that repeat, in one finding."""
-    for found in (one.churn for one in context.allocators):
-        if not found.steps or not found.peak_bytes:
+    for result in (one.churn for one in context.allocators):
+        if not result.steps or not result.peak_bytes:
             continue
         repeated = [
             one
-            for one in found.signatures.at_least(
-                allocations=REPEATED * found.steps,
-                size=REPEATED_SHARE * found.peak_bytes * found.steps,
+            for one in result.signatures.at_least(
+                allocations=REPEATED * result.steps,
+                size=REPEATED_SHARE * result.peak_bytes * result.steps,
             )
             if one.most_live <= 2
         ]
@@ -46,21 +46,21 @@ def find(context: MemoryContext) -> Findings:
             continue
         rates = [
             {
-                "allocations_per_step": round(one.allocations / found.steps, 1),
-                "bytes_per_step": round(one.bytes / found.steps),
+                "allocations_per_step": round(one.allocations / result.steps, 1),
+                "bytes_per_step": round(one.bytes / result.steps),
             }
             for one in repeated[:_ROWS]
         ]
         first = repeated[0]
         yield KIND.finding(
-            f"{allocator_text(found.allocator)}: {first.signature.title} is allocated and freed "
-            f"{first.allocations / found.steps:,.0f} times in a step, "
-            f"{size_text(first.bytes / found.steps)} in all, against a peak of "
-            f"{size_text(found.peak_bytes)}",
+            f"{allocator_text(result.allocator)}: {first.signature.title} is allocated and freed "
+            f"{first.allocations / result.steps:,.0f} times in a step, "
+            f"{size_text(first.bytes / result.steps)} in all, against a peak of "
+            f"{size_text(result.peak_bytes)}",
             {
                 **about_signature(first.signature),
                 **rates[0],
-                "peak_bytes": found.peak_bytes,
+                "peak_bytes": result.peak_bytes,
             },
             "A loop runs over single items: work on many of them at once, or compile the loop so "
             "that the buffer is used again.",

@@ -111,12 +111,12 @@ def _finding(
     context: TimeContext, ops: StepOps, work: Work, lost: int, runs: float, *, is_much: bool
 ) -> Finding:
     chosen = (ops.work == work) & ~ops.is_inner
-    found = ops.by_op(chosen)
+    result = ops.by_op(chosen)
     share = lost / ops.wall_ps
-    name, op_type, _, times = found[0]
+    name, op_type, _, times = result[0]
     frame = function_around(context.profile, ops.event[chosen])
     where, source = where_of(context, ops, chosen, frame)
-    more = f" and {len(found) - 1} others" if len(found) > 1 else ""
+    more = f" and {len(result) - 1} others" if len(result) > 1 else ""
     whole = "step time" if ops.has_steps else "profile's time"
     beside = f", which runs for {runs:.0%} of it, beside others" if runs >= _BESIDE * share else ""
     return KIND.finding(
@@ -135,7 +135,7 @@ def _finding(
         _ADVICE[work],
         tuple(
             {"op": op, "op_type": kind, "times_a_step": round(each, 1), "op_ps": whole_ps}
-            for op, kind, whole_ps, each in found[:_ROWS]
+            for op, kind, whole_ps, each in result[:_ROWS]
         ),
         severity="warning" if is_much else "info",
     )

@@ -42,18 +42,18 @@ def find(context: TimeContext) -> Findings:
     share = whole / ops.wall_ps
     if share < KIND.least:
         return
-    found = ops.by_op(chosen, of_self=True)
+    result = ops.by_op(chosen, of_self=True)
     frame = function_around(context.profile, ops.event[chosen])
     where, source = where_of(context, ops, chosen, frame)
-    names = ", ".join(dict.fromkeys(name for name, _, _, _ in found[:3]))
+    names = ", ".join(dict.fromkeys(name for name, _, _, _ in result[:3]))
     lost = int(_HALF * whole)
     yield KIND.finding(
         f"{share:.0%} of the step time computes in float64: {names}{where}",
         {
             "steps": ops.steps,
             "wall_ps": ops.wall_ps,
-            "op": found[0][0],
-            "op_type": found[0][1],
+            "op": result[0][0],
+            "op_type": result[0][1],
             "data_type": "float64",
             **source,
             **gain_of(context.facts, lost / ops.wall_ps, lost * context.facts.lanes),
@@ -64,6 +64,6 @@ def find(context: TimeContext) -> Findings:
         "jax_enable_x64 set it for the whole program). Mixed precision saves as much again.",
         tuple(
             {"op": op, "op_type": kind, "times_a_step": round(each, 1), "op_ps": ps}
-            for op, kind, ps, each in found[:_ROWS]
+            for op, kind, ps, each in result[:_ROWS]
         ),
     )

@@ -52,14 +52,14 @@ def find(context: MemoryContext) -> Findings:
     if history is None:
         return
     for one in context.allocators:
-        found = one.at_peak
-        if found is None or not found.peak:
+        result = one.at_peak
+        if result is None or not result.peak:
             continue
-        wide = float64_rows(history, found.rows, context.op_events)
-        size = int(found.bytes[wide].sum())
-        if size < KIND.least * found.peak:
+        wide = float64_rows(history, result.rows, context.op_events)
+        size = int(result.bytes[wide].sum())
+        if size < KIND.least * result.peak:
             continue
-        codes, totals = found.by_code(wide)
+        codes, totals = result.by_code(wide)
         order = np.argsort(-totals, kind="stable").tolist()
         first = history.signatures[int(codes[order[0]])]
         others = len(order) - 1
@@ -72,15 +72,15 @@ def find(context: MemoryContext) -> Findings:
                 "wide_bytes": size,
                 "saved_bytes": size // 2,
                 # While one is converted both of it are there.
-                "least_saved_bytes": (size - int(found.bytes[wide].max())) // 2,
-                "peak_bytes": found.peak,
+                "least_saved_bytes": (size - int(result.bytes[wide].max())) // 2,
+                "peak_bytes": result.peak,
             },
             ADVICE,
             tuple(
                 history.signatures[int(codes[place])].as_row()
                 | {
                     "bytes": int(totals[place]),
-                    "count": int(np.count_nonzero(wide & (found.codes == codes[place]))),
+                    "count": int(np.count_nonzero(wide & (result.codes == codes[place]))),
                 }
                 for place in order[:_ROWS]
             ),

@@ -46,14 +46,14 @@ def find(context: MemoryContext) -> Findings:
     """Of each allocator in which free pieces were too small when memory was needed in one."""
     yield from _segments(context)
     for one in context.allocators:
-        found = one.fragmentation
-        if found is None or found.worst is None or found.pins is None or not found.is_harmful:
+        result = one.fragmentation
+        if result is None or result.worst is None or result.pins is None or not result.is_harmful:
             continue
-        worst, pins = found.worst, found.pins
+        worst, pins = result.worst, result.pins
         first = pins.pins[0]
         count = sum(pin.count for pin in pins.pins)
         yield KIND.finding(
-            f"{allocator_text(found.allocator)}: {size_text(worst.free)} were free, in pieces of "
+            f"{allocator_text(result.allocator)}: {size_text(worst.free)} were free, in pieces of "
             f"at most {size_text(worst.largest)}, when {worst.signature.op or 'an op'} requested "
             f"{size_text(worst.bytes)}: {count} small buffers of {first.signature.title} lie "
             "between the pieces",
@@ -68,8 +68,8 @@ def find(context: MemoryContext) -> Findings:
                 "asked_bytes": worst.bytes,
                 "asked_by": worst.signature.op,
                 "time_ps": worst.time_ps,
-                "wasted_bytes": _wasted(one, found),
-                "peak_bytes": found.peak_bytes,
+                "wasted_bytes": _wasted(one, result),
+                "peak_bytes": result.peak_bytes,
             },
             "Make the small long-lived buffers before the large ones, or after those are freed, so "
             "that they lie together; or copy them once the large ones are gone.",
@@ -81,12 +81,12 @@ def find(context: MemoryContext) -> Findings:
         )
 
 
-def _wasted(one: MemoryDetails, found: Fragmentation) -> int:
+def _wasted(one: MemoryDetails, result: Fragmentation) -> int:
     """What a perfect packing would save where the recording was replayed, else what was taken only
     because of the pieces.
     """
     savings = (saving for saving in one.savings if saving.kind == KIND.name and saving.is_replayed)
-    return next((saving.bytes for saving in savings), found.recoverable_bytes)
+    return next((saving.bytes for saving in savings), result.recoverable_bytes)
 
 
 def _segments(context: MemoryContext) -> Findings:
@@ -96,34 +96,34 @@ def _segments(context: MemoryContext) -> Findings:
         return
     for one in context.allocators:
         number = history.lifetimes.allocators.index(one.allocator)
-        found = segments_taken(history, number)
-        if found is None:
+        result = segments_taken(history, number)
+        if result is None:
             continue
-        op, _, _ = found.ops[0]
+        op, _, _ = result.ops[0]
         evidence: dict[str, object] = {
             "allocator": one.allocator,
             "op": op,
-            "segments": found.segments,
-            "forced": found.forced,
-            "reserved_bytes": found.reserved_bytes,
-            "wasted_bytes": min(found.forced_bytes, found.reserved_bytes - found.used_bytes),
-            "peak_bytes": found.used_bytes,
+            "segments": result.segments,
+            "forced": result.forced,
+            "reserved_bytes": result.reserved_bytes,
+            "wasted_bytes": min(result.forced_bytes, result.reserved_bytes - result.used_bytes),
+            "peak_bytes": result.used_bytes,
         }
         where = ""
         if context.origins is not None:
-            sizes = history.events.array("allocated_bytes")[found.rows]
-            frame = context.origins.function(found.rows, sizes)
+            sizes = history.events.array("allocated_bytes")[result.rows]
+            frame = context.origins.function(result.rows, sizes)
             evidence |= of_frame(frame)
             where = f", in {frame.title}" if frame is not None else ""
         yield KIND.finding(
-            f"{allocator_text(one.allocator)}: {size_text(found.reserved_bytes)} are reserved for "
-            f"at most {size_text(found.used_bytes)} in use: {found.forced} of {found.segments} "
+            f"{allocator_text(one.allocator)}: {size_text(result.reserved_bytes)} are reserved for "
+            f"at most {size_text(result.used_bytes)} in use: {result.forced} of {result.segments} "
             f"segments were taken while enough was free, in pieces too small, most for {op}{where}",
             evidence,
             "Make sizes the same from step to step (pad batches to a few lengths, the longest "
             "first), or let segments grow: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
             tuple(
                 {"op": name, "bytes": size, "count": count}
-                for name, size, count in found.ops[:_ROWS]
+                for name, size, count in result.ops[:_ROWS]
             ),
         )

@@ -70,27 +70,27 @@ def _waiting(context: TimeContext) -> Findings:
 def _one_by_one(context: TimeContext) -> Findings:
     """Most of a step goes to getting from one op to the next."""
     facts = context.facts
-    found = eager_ops_of(context.profile, facts)
-    if found is None:
+    result = eager_ops_of(context.profile, facts)
+    if result is None:
         return
-    frame = function_around(context.profile, found.calls, by_number=True)
+    frame = function_around(context.profile, result.calls, by_number=True)
     where = "" if frame is None else f", in {frame.title}"
     yield KIND.finding(
-        f"{found.per_step:.0f} ops a step are run one by one: {found.share:.0%} of the time goes "
-        f"to getting from one to the next; most often {found.ops[0][0]}{where}",
+        f"{result.per_step:.0f} ops a step are run one by one: {result.share:.0%} of the time goes "
+        f"to getting from one to the next; most often {result.ops[0][0]}{where}",
         {
             "steps": facts.count,
-            "ops_per_step": found.per_step,
+            "ops_per_step": result.per_step,
             "wall_ps": facts.wall_ps,
-            "work_ps": found.work_ps,
-            "op": found.ops[0][0],
+            "work_ps": result.work_ps,
+            "op": result.ops[0][0],
             **of_frame(frame),
-            **gain_of(facts, found.share, found.lost_ps),
+            **gain_of(facts, result.share, result.lost_ps),
         },
         "Compile the whole step as one function (tf.function, jax.jit), so that Python runs once a "
         "step instead of once an op.",
-        tuple({"op": op, "times_a_step": times} for op, times in found.ops),
-        severity="warning" if found.share >= MOSTLY else "info",
+        tuple({"op": op, "times_a_step": times} for op, times in result.ops),
+        severity="warning" if result.share >= MOSTLY else "info",
     )
 
 

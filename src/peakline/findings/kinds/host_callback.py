@@ -38,8 +38,8 @@ def find(context: TimeContext) -> Findings:
     share = lost / ops.wall_ps
     if share < KIND.least:
         return
-    found = ops.by_op(chosen)
-    name, op_type, _, times = found[0]
+    result = ops.by_op(chosen)
+    name, op_type, _, times = result[0]
     frame = function_inside(context.profile, ops.event[chosen])
     where, source = where_of(context, ops, chosen, frame)
     if frame is not None:
@@ -61,6 +61,6 @@ def find(context: TimeContext) -> Findings:
         "(lax.cond, tf.cond), with small values; or return the values and log them outside.",
         tuple(
             {"op": op, "op_type": kind, "times_a_step": round(each, 1), "op_ps": whole_ps}
-            for op, kind, whole_ps, each in found[:_ROWS]
+            for op, kind, whole_ps, each in result[:_ROWS]
         ),
     )

@@ -44,8 +44,8 @@ def find(context: TimeContext) -> Findings:
     else of values read one by one, else of steps whose host thread shows the reads and whose work
     runs elsewhere.
     """
-    found = list(_anomaly(context)) or list(_one_by_one(context)) or list(_waiting(context))
-    yield from found
+    result = list(_anomaly(context)) or list(_one_by_one(context)) or list(_waiting(context))
+    yield from result
 
 
 def _anomaly(context: TimeContext) -> Findings:

@@ -108,13 +108,13 @@ def find(context: MemoryContext) -> Findings:
                 continue
             first, what = None, ""
             if saving.kind == "temporary" and context.history is not None and one.at_peak:
-                found = materialised(
+                heavy = materialised(
                     context.history, one.at_peak, saving.codes, context.op_types(),
                     context.origins, context.op_events,
                 )  # fmt: skip
-                if found is None:
+                if heavy is None:
                     continue
-                first, what = found.first, found.what
+                first, what = heavy.first, heavy.what
             yield _finding(context, saving, first, what)
             break
         else:
@@ -126,29 +126,29 @@ def _optimizer(context: MemoryContext, one: MemoryDetails) -> Finding | None:
     history = context.history
     if history is None or one.at_peak is None:
         return None
-    found = optimizer_temporaries(history, one.at_peak, context.origins, context.op_events)
-    if found is None or not _is_much(one, OPTIMIZER, one.at_peak.peak, found.peak_after):
+    heavy = optimizer_temporaries(history, one.at_peak, context.origins, context.op_events)
+    if heavy is None or not _is_much(one, OPTIMIZER, one.at_peak.peak, heavy.peak_after):
         return None
-    before, stack = one.at_peak.peak, found.stack
-    largest = found.rows[int(history.allocated[found.rows].argmax())]
+    before, stack = one.at_peak.peak, heavy.stack
+    largest = heavy.rows[int(history.allocated[heavy.rows].argmax())]
     signature = history.signatures[int(history.signatures.codes[largest])]
     made_by = stack.op or signature.op if stack.library is None else stack.library.title
     where = f", called in {stack.program.title}" if stack.program is not None else ""
-    saved = before - found.peak_after
+    saved = before - heavy.peak_after
     return KIND.finding(
-        f"{allocator_text(one.allocator)}: without {STEP} ({found.rows.size} buffers, "
-        f"{size_text(found.bytes)}, made by {made_by}{where}), which are freed in the same step of "
-        f"the optimizer, the peak would be {size_text(found.peak_after)} instead of "
+        f"{allocator_text(one.allocator)}: without {STEP} ({heavy.rows.size} buffers, "
+        f"{size_text(heavy.bytes)}, made by {made_by}{where}), which are freed in the same step of "
+        f"the optimizer, the peak would be {size_text(heavy.peak_after)} instead of "
         f"{size_text(before)}",
         {
             **about_signature(signature),
             "what": STEP,
-            "count": int(found.rows.size),
-            "bytes": found.bytes,
+            "count": int(heavy.rows.size),
+            "bytes": heavy.bytes,
             "saved_bytes": saved,
             "least_saved_bytes": saved,
             "peak_bytes": before,
-            "peak_after_bytes": found.peak_after,
+            "peak_after_bytes": heavy.peak_after,
             "callee": made_by,
             **of_frame(stack.program),
             **({"path": " > ".join(frame.title for frame in stack.path)} if stack.path else {}),
@@ -162,29 +162,29 @@ def _dense(context: MemoryContext, one: MemoryDetails) -> Findings:
     history = context.history
     if history is None or one.at_peak is None or context.op_events is None:
         return
-    found = dense_gradients(history, one.at_peak, context.op_events)
-    if found is None or not _is_much(one, HUGE, one.at_peak.peak, found.peak_after):
+    heavy = dense_gradients(history, one.at_peak, context.op_events)
+    if heavy is None or not _is_much(one, HUGE, one.at_peak.peak, heavy.peak_after):
         return
-    if one.at_peak.peak - found.peak_after < HUGE_BYTES:
+    if one.at_peak.peak - heavy.peak_after < HUGE_BYTES:
         return
-    largest = found.rows[int(history.allocated[found.rows].argmax())]
+    largest = heavy.rows[int(history.allocated[heavy.rows].argmax())]
     signature = history.signatures[int(history.signatures.codes[largest])]
-    before, count = one.at_peak.peak, int(found.rows.size)
-    saved = before - found.peak_after
+    before, count = one.at_peak.peak, int(heavy.rows.size)
+    saved = before - heavy.peak_after
     what = f"{count} dense gradients of embeddings" if count > 1 else DENSE
     yield KIND.finding(
         f"{allocator_text(one.allocator)}: without {what} ({DENSE_OP}, "
-        f"{size_text(found.bytes)}: rows of the whole table, few of them used), the peak would be "
-        f"{size_text(found.peak_after)} instead of {size_text(before)}",
+        f"{size_text(heavy.bytes)}: rows of the whole table, few of them used), the peak would be "
+        f"{size_text(heavy.peak_after)} instead of {size_text(before)}",
         {
             **about_signature(signature),
             "what": DENSE,
             "count": count,
-            "bytes": found.bytes,
+            "bytes": heavy.bytes,
             "saved_bytes": saved,
             "least_saved_bytes": saved,
             "peak_bytes": before,
-            "peak_after_bytes": found.peak_after,
+            "peak_after_bytes": heavy.peak_after,
         },
         ADVICE[DENSE],
     )

@@ -64,8 +64,8 @@ def find(context: TimeContext) -> Findings:
 def _function(context: TimeContext) -> FrameWork | None:
     """The function of the program that makes the input meanwhile, where frames were recorded."""
     idle = context.idle
-    found = [] if idle is None else idle.by_function(idle.is_input)
-    return found[0] if found and found[0].share >= KIND.least else None
+    result = [] if idle is None else idle.by_function(idle.is_input)
+    return result[0] if result and result[0].share >= KIND.least else None
 
 
 def _stages(profile: Profile) -> list[dict[str, object]]:

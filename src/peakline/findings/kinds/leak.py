@@ -43,9 +43,9 @@ def find(context: MemoryContext) -> Findings:
             yield _leak(one.growth, one.grown.leak)
 
 
-def _leak(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> Finding:
-    rate = sum(group.pattern.bytes_per_step for group in found)
-    worst, rows, unit = found[0], worth(found), growth.marks.unit
+def _leak(growth: AllocatorGrowth, result: Sequence[GroupGrowth]) -> Finding:
+    rate = sum(group.pattern.bytes_per_step for group in result)
+    worst, rows, unit = result[0], worth(result), growth.marks.unit
     room = room_text(growth)
     few = ""
     if growth.steps < MIN_RISES:
@@ -58,7 +58,7 @@ def _leak(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> Finding:
         {
             **evidence_of(growth, worst),
             "bytes_per_step": round(rate),
-            "kept_bytes": total(found),
+            "kept_bytes": total(result),
             "confidence": round(worst.pattern.confidence, 3),
             "peak_bytes": growth.peak_bytes,
             "capacity_bytes": growth.capacity_bytes,
@@ -73,14 +73,14 @@ def _leak(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> Finding:
     )
 
 
-def _rate(growth: AllocatorGrowth, found: Sequence[GroupGrowth], rate: float) -> str:
+def _rate(growth: AllocatorGrowth, result: Sequence[GroupGrowth], rate: float) -> str:
     """How much stays, and in how many steps where most bring nothing."""
-    unit, steps = growth.marks.unit, len(growth.marks) - found[0].pattern.since
-    if not all(group.pattern.sparse for group in found):
+    unit, steps = growth.marks.unit, len(growth.marks) - result[0].pattern.since
+    if not all(group.pattern.sparse for group in result):
         return f"{size_text(rate)} more stay in memory with every {unit}"
     about = f"about {size_text(rate)} per {unit}"
-    rises = {group.pattern.rises for group in found}
+    rises = {group.pattern.rises for group in result}
     if len(rises) == growth.stride == 1:
         (number,) = rises
-        about += f" ({size_text(total(found) / number)} in {number} of {steps} {unit}s)"
+        about += f" ({size_text(total(result) / number)} in {number} of {steps} {unit}s)"
     return f"{about} more stay in memory"

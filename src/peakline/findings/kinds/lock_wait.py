@@ -36,12 +36,12 @@ def find(context: TimeContext) -> Findings:
     if idle is None:
         return
     chosen = np.isin(idle.call, _WAITS) & idle.is_usual & ~idle.is_input
-    found = idle.by_function(chosen)
+    result = idle.by_function(chosen)
     lost = idle.total(chosen)
     share = lost / idle.threads.wall_ps if idle.threads.wall_ps else 0.0
-    if share < KIND.least or not found:
+    if share < KIND.least or not result:
         return
-    first = found[0]
+    first = result[0]
     sleeps = first.call == Call.SLEEP
     what = "sleeps" if sleeps else "waits for another thread"
     whole = "step time" if idle.threads.has_steps else "profile's time"
@@ -58,5 +58,5 @@ def find(context: TimeContext) -> Findings:
         if sleeps
         else "Hold locks for shorter, give the other thread a queue and do not wait for its answer "
         "in the step, and let only one thread of Python compute (others hold its lock).",
-        frame_rows(found),
+        frame_rows(result),
     )

@@ -24,10 +24,10 @@ KIND = Kind(
 def find(context: MemoryContext) -> Findings:
     """Of each allocator in which the layers of one pass, or repetitions, release nothing."""
     for one in context.allocators:
-        growth, found = one.growth, one.grown.one_pass
-        if growth is None or growth.one_pass is None or not found:
+        growth, result = one.growth, one.grown.one_pass
+        if growth is None or growth.one_pass is None or not result:
             continue
-        one_pass, rows = growth.one_pass, worth(found)
+        one_pass, rows = growth.one_pass, worth(result)
         is_backward, count = one_pass.held_for == FOR_BACKWARD, one_pass.layers
         each = size_text(one_pass.bytes / count)
         what = (
@@ -38,7 +38,7 @@ def find(context: MemoryContext) -> Findings:
         yield KIND.finding(
             f"{named(growth)}: {what}: {titles(rows)}",
             {
-                **evidence_of(growth, found[0]),
+                **evidence_of(growth, result[0]),
                 "held_for": one_pass.held_for,
                 "layers": count,
                 "layer_bytes": round(one_pass.bytes / count),

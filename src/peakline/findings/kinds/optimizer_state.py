@@ -38,23 +38,23 @@ def find(context: MemoryContext) -> Findings:
     for one in context.allocators:
         if one.at_peak is None:
             continue
-        found = second_states(history, one.at_peak, context.origins)
-        if found is None:
+        extra = second_states(history, one.at_peak, context.origins)
+        if extra is None:
             continue
-        library = found.stack.library
-        made_by = library.title if library is not None else found.title
+        library = extra.stack.library
+        made_by = library.title if library is not None else extra.title
         yield KIND.finding(
             f"{allocator_text(one.allocator)}: the state of the optimizer is there twice: "
-            f"{found.rows.size} buffers, {size_text(found.bytes)}, made again by {made_by}"
-            + (f", called in {found.stack.program.title}" if found.stack.program else ""),
+            f"{extra.rows.size} buffers, {size_text(extra.bytes)}, made again by {made_by}"
+            + (f", called in {extra.stack.program.title}" if extra.stack.program else ""),
             {
                 "allocator": one.allocator,
-                "op": found.op,
+                "op": extra.op,
                 "made_by": made_by,
-                "count": int(found.rows.size),
-                "saved_bytes": found.bytes,
+                "count": int(extra.rows.size),
+                "saved_bytes": extra.bytes,
                 "peak_bytes": one.peak.peak_bytes,
-                **of_frame(found.stack.program),
+                **of_frame(extra.stack.program),
             },
             "Make the optimizer once, and add parameters to it (add_param_group); where a new one "
             "takes its place, drop the old one and all that holds it (schedulers, closures, "
@@ -69,20 +69,20 @@ def _slots(context: MemoryContext) -> Findings:
     for one in context.allocators:
         if one.at_peak is None:
             continue
-        found = second_slots(history, one.at_peak)
-        if found is None:
+        extra = second_slots(history, one.at_peak)
+        if extra is None:
             continue
-        first = history.signatures[int(history.signatures.codes[found.rows[0]])]
+        first = history.signatures[int(history.signatures.codes[extra.rows[0]])]
         yield KIND.finding(
             f"{allocator_text(one.allocator)}: the state of the optimizer is there twice: "
-            f"{found.rows.size} buffers of zeros ({first.title} first), where {found.update} needs "
-            f"{found.needed} for these weights",
+            f"{extra.rows.size} buffers of zeros ({first.title} first), where {extra.update} needs "
+            f"{extra.needed} for these weights",
             {
                 "allocator": one.allocator,
                 "op": first.op,
-                "made_by": found.update,
-                "count": int(found.rows.size) - found.needed,
-                "saved_bytes": found.saved_bytes,
+                "made_by": extra.update,
+                "count": int(extra.rows.size) - extra.needed,
+                "saved_bytes": extra.saved_bytes,
                 "peak_bytes": one.peak.peak_bytes,
             },
             "Build each optimizer over the variables that it updates, and only those "

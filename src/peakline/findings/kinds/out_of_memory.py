@@ -97,8 +97,8 @@ def _title(moment: FailedMoment) -> str:
     is_torch = _is_torch(failure)
     parts = []
     if failure.requested_bytes is not None:
-        asked = f"{size_text(failure.requested_bytes)} requested"
-        parts.append(f"{asked} by {failure.op}" if failure.op else asked)
+        request = f"{size_text(failure.requested_bytes)} requested"
+        parts.append(f"{request} by {failure.op}" if failure.op else request)
     elif failure.op:
         parts.append(f"requested by {failure.op}")
     if failure.shape is not None:

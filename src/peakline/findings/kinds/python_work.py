@@ -46,11 +46,11 @@ def find(context: TimeContext) -> Findings:
     lost = idle.total(chosen)
     wall = idle.threads.wall_ps
     share = lost / wall if wall else 0.0
-    found = idle.by_function(chosen)
-    if share < KIND.least or not found:
+    result = idle.by_function(chosen)
+    if share < KIND.least or not result:
         return
     path = [(one, ps) for one, ps in idle.path(chosen) if ps >= 0.5 * lost]
-    first = found[0]
+    first = result[0]
     outer = path[-2][0] if len(path) > 1 and path[-1][0] == first.frame else None
     if outer is not None and (len(path) < 3 or outer == path[0][0]):
         outer = None
@@ -74,7 +74,7 @@ def find(context: TimeContext) -> Findings:
             **gain_of(context.facts, share, lost * context.facts.lanes),
         },
         _advice(first.call),
-        frame_rows(found),
+        frame_rows(result),
         severity="warning" if is_sure or answers >= KIND.much else "info",
     )
 

@@ -59,16 +59,16 @@ def find(context: MemoryContext) -> Findings:
 
 
 def _second(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part]) -> Findings:
-    for found in second_copies(history, at_peak, parts):
-        copy, original = found.copy, "all weights"
+    for result in second_copies(history, at_peak, parts):
+        copy, original = result.copy, "all weights"
         count = buffers_in(history, copy)
         of = original
-        if found.original is not None:
-            original = found.original.title
+        if result.original is not None:
+            original = result.original.title
             is_before = original == BEFORE_PROFILE
             made = f"what {original} made" if original else "other buffers"
             of = "what was there before the profile" if is_before else made
-        are = "a second copy" if found.times == 1 else f"{found.times} more copies"
+        are = "a second copy" if result.times == 1 else f"{result.times} more copies"
         yield _finding(
             one,
             at_peak,
@@ -76,15 +76,15 @@ def _second(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[P
             copy,
             f"are {are}: {count} buffers made by {copy.title}, of the sizes of {of}",
             original,
-            found.needed,
+            result.needed,
             "Work in place (torch._foreach_mul_, clip_grad_norm_, donated arguments), hold the "
             "copy on the host or on disk (a checkpoint), or make it of one tensor at a time.",
         )
 
 
 def _joined(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part]) -> Findings:
-    for found in joined_copies(history, at_peak, parts):
-        copy = found.part
+    for result in joined_copies(history, at_peak, parts):
+        copy = result.part
         count = buffers_in(history, copy)
         buffers = "a buffer" if count == 1 else f"{count} buffers"
         yield _finding(
@@ -93,8 +93,8 @@ def _joined(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[P
             history,
             copy,
             f"are {buffers} made by {copy.title}, {'each ' if count > 1 else ''}as large as "
-            f"{found.what} together",
-            found.what,
+            f"{result.what} together",
+            result.what,
             0,
             "Compute from one tensor after the other in place of joining them "
             "(torch._foreach_norm, a sum of torch.dot, optax.global_norm), let gradients be views "

@@ -46,15 +46,15 @@ def find(context: MemoryContext) -> Findings:
     if history is None:
         return
     for one in context.allocators:
-        found = one.at_peak
-        if found is None or not found.peak:
+        result = one.at_peak
+        if result is None or not result.peak:
             continue
-        waste = found.bytes - found.requested
+        waste = result.bytes - result.requested
         whole = int(waste.sum())
-        share = whole / found.peak
+        share = whole / result.peak
         if share < KIND.least or whole < max(LEAST, CAPACITY * (one.peak.capacity_bytes or 0)):
             continue
-        codes, place = np.unique(found.codes, return_inverse=True)
+        codes, place = np.unique(result.codes, return_inverse=True)
         totals = np.bincount(place, waste, codes.size)
         counts = np.bincount(place)
         order = np.argsort(-totals, kind="stable").tolist()
@@ -71,7 +71,7 @@ def find(context: MemoryContext) -> Findings:
                 "count": int(counts[order[0]]),
                 "saved_bytes": whole,
                 "share": share,
-                "peak_bytes": found.peak,
+                "peak_bytes": result.peak,
             },
             "Put many small tensors into few large ones (views of one buffer, stacked weights), "
             "and sizes just below what the allocator rounds to: 512 bytes in PyTorch, 256 in "
@@ -80,7 +80,7 @@ def find(context: MemoryContext) -> Findings:
                 history.signatures[int(codes[place])].as_row()
                 | {
                     "count": int(counts[place]),
-                    "bytes": int(found.bytes[found.codes == codes[place]].sum()),
+                    "bytes": int(result.bytes[result.codes == codes[place]].sum()),
                     "saved_bytes": int(totals[place]),
                 }
                 for place in order[:_ROWS]

@@ -21,19 +21,19 @@ KIND = Kind(
 def find(context: MemoryContext) -> Findings:
     """Of each allocator with steps, what rose at about the same time."""
     for one in context.allocators:
-        growth, found = one.growth, one.grown.step_up
-        if growth is None or not found:
+        growth, result = one.growth, one.grown.step_up
+        if growth is None or not result:
             continue
         yield KIND.finding(
-            f"{named(growth)}: memory rose by {size_text(total(found))} in "
-            f"{growth.marks.title(one.grown.rose)} and stayed: {titles(found)}",
+            f"{named(growth)}: memory rose by {size_text(total(result))} in "
+            f"{growth.marks.title(one.grown.rose)} and stayed: {titles(result)}",
             {
-                **evidence_of(growth, found[0]),
-                "kept_bytes": total(found),
+                **evidence_of(growth, result[0]),
+                "kept_bytes": total(result),
                 "peak_bytes": growth.peak_bytes,
             },
             "What is made late (an optimizer's slots, a second model, a cache) is missing in the "
             "peak of the first steps: make it at the start, so that memory runs out there or not "
             "at all.",
-            rows_of(growth, found[:ROWS]),
+            rows_of(growth, result[:ROWS]),
         )

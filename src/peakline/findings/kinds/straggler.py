@@ -29,14 +29,14 @@ KIND = Kind(
 )
 
 
-def of_hosts(found: HostStraggler, hosts: int) -> Finding | None:
+def of_hosts(result: HostStraggler, hosts: int) -> Finding | None:
     """The host that the others wait for because it works longer; None where it does not matter."""
-    one = found.straggler
-    if one.share < KIND.least or one.often < OFTEN_BEHIND or not found.works_longer:
+    one = result.straggler
+    if one.share < KIND.least or one.often < OFTEN_BEHIND or not result.works_longer:
         return None
     if one.evidence == "steps":
         title = (
-            f"the steps of {one.name} take {found.work_ps / (found.work_ps - one.behind_ps):.1f} "
+            f"the steps of {one.name} take {result.work_ps / (result.work_ps - one.behind_ps):.1f} "
             f"times as long as those of the other {hosts - 1}"
         )
     else:
@@ -52,7 +52,7 @@ def of_hosts(found: HostStraggler, hosts: int) -> Finding | None:
             "often": one.often,
             "evidence": one.evidence,
             "behind_ps": one.behind_ps,
-            "work_ps": found.work_ps,
+            "work_ps": result.work_ps,
             "share": one.share,
             "gain_ps": one.waited_ps,
             "gain_share": one.share,
@@ -67,20 +67,20 @@ def find(context: TimeContext) -> Findings:
     behind, devices = context.behind, context.facts.devices
     if behind is None:
         return
-    found, works = behind.straggler, behind.work_ps
+    slow, works = behind.straggler, behind.work_ps
     yield KIND.finding(
-        f"{found.name} works longer than the other {len(devices) - 1} in {found.often:.0%} of the "
-        f"steps, and they wait for it: {found.share:.0%} of the step time",
+        f"{slow.name} works longer than the other {len(devices) - 1} in {slow.often:.0%} of the "
+        f"steps, and they wait for it: {slow.share:.0%} of the step time",
         {
-            "device": found.name,
+            "device": slow.name,
             "devices": len(devices),
-            "steps": found.steps,
-            "often": found.often,
-            "evidence": found.evidence,
-            "behind_ps": found.behind_ps,
-            "share": found.share,
-            "gain_ps": found.waited_ps,
-            "gain_share": found.share,
+            "steps": slow.steps,
+            "often": slow.often,
+            "evidence": slow.evidence,
+            "behind_ps": slow.behind_ps,
+            "share": slow.share,
+            "gain_ps": slow.waited_ps,
+            "gain_share": slow.share,
         },
         "Give every device the same amount of work (equal shards, padded or sorted batches), and "
         "compare this one's clock, temperature and neighbours on the machine with the others'.",

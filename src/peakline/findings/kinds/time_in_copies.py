@@ -65,10 +65,10 @@ def find(context: TimeContext) -> Findings:
 def _on_host(context: TimeContext) -> Findings:
     """Arrays of Python are copied into memory of XLA's."""
     ops = context.ops
-    found = None if ops is None or ops.side != "host" else transfers_of(ops)
-    if ops is None or found is None or not ops.wall_ps:
+    result = None if ops is None or ops.side != "host" else transfers_of(ops)
+    if ops is None or result is None or not ops.wall_ps:
         return
-    share = found.ps / ops.wall_ps
+    share = result.ps / ops.wall_ps
     if share < HOST_LEAST:
         return
     idle = context.idle
@@ -78,13 +78,13 @@ def _on_host(context: TimeContext) -> Findings:
     whole = "step time" if ops.has_steps else "profile's time"
     yield KIND.finding(
         f"{share:.0%} of the {whole} arrays of Python are copied for compiled programs "
-        f"({found.name}){where}",
+        f"({result.name}){where}",
         {
             "steps": ops.steps,
             "wall_ps": ops.wall_ps,
-            "most": found.name,
+            "most": result.name,
             **({} if work is None else about_frame(work)),
-            **gain_of(context.facts, share, found.ps),
+            **gain_of(context.facts, share, result.ps),
         },
         "Copy what does not change once, before the loop, and send only what a step uses: index on "
         "the host, or keep the data on the device and send indices.",

@@ -57,48 +57,48 @@ def find(context: TimeContext) -> Findings:
         return
     optimizer = in_optimizer(context.profile, ops)
     yield from _optimizer(ops, optimizer)
-    found = tiny_ops_of(ops, optimizer, in_cell_loops(context.profile, ops))
-    if found is None:
+    result = tiny_ops_of(ops, optimizer, in_cell_loops(context.profile, ops))
+    if result is None:
         return
-    share = found.loop_ps / ops.wall_ps
+    share = result.loop_ps / ops.wall_ps
     if share < KIND.least:
         return
-    frame = function_around(context.profile, found.events)
-    where, source = where_of(context, ops, np.isin(ops.event, found.events), frame)
+    frame = function_around(context.profile, result.events)
+    where, source = where_of(context, ops, np.isin(ops.event, result.events), frame)
     # What a person wrote are the ops of the forward pass; their gradients run as often.
-    written = [name for name, _ in found.ops if not name.startswith("autograd::")]
-    names = ", ".join((written or [name for name, _ in found.ops])[:3])
+    written = [name for name, _ in result.ops if not name.startswith("autograd::")]
+    names = ", ".join((written or [name for name, _ in result.ops])[:3])
     each, whole = (" a step", "step time") if ops.has_steps else ("", "profile's time")
-    is_much = share >= KIND.much and found.per_step >= MANY
-    what = f"{found.per_step:,.0f} small ops{each} ({names})"
-    loop = found.loop
+    is_much = share >= KIND.much and result.per_step >= MANY
+    what = f"{result.per_step:,.0f} small ops{each} ({names})"
+    loop = result.loop
     if loop is not None:
         most = ops.by_op(loop.events)
         longest = ", ".join(name.rpartition("/")[2] for name, _, _, _ in most[:3])
         what = (
             f"{loop.turns:,.0f} turns{each} of the loop {loop.name}, of "
-            f"{found.per_step / loop.turns:,.0f} small ops ({longest})"
+            f"{result.per_step / loop.turns:,.0f} small ops ({longest})"
         )
     yield KIND.finding(
-        f"{what}, {time_text(found.median_ps)} each, take {share:.0%} of the {whole}{where}",
+        f"{what}, {time_text(result.median_ps)} each, take {share:.0%} of the {whole}{where}",
         {
             "steps": ops.steps,
             "wall_ps": ops.wall_ps,
-            "op": (written or [found.ops[0][0]])[0],
-            "ops_per_step": round(found.per_step, 1),
-            "median_ps": found.median_ps,
-            "loop_ps": found.loop_ps,
+            "op": (written or [result.ops[0][0]])[0],
+            "ops_per_step": round(result.per_step, 1),
+            "median_ps": result.median_ps,
+            "loop_ps": result.loop_ps,
             "loop": loop.name if loop else None,
             "turns": loop.turns if loop else None,
             **source,
             "share": share,
-            "gain_ps": int(_WORTH * found.loop_ps),
+            "gain_ps": int(_WORTH * result.loop_ps),
             "gain_share": _WORTH * share,
         },
         "Work on all items at once: one op over a whole axis in place of a loop over its parts "
         "(a batched product, cumsum, unfold, vmap, tf.vectorized_map; LSTM in place of LSTMCell), "
         "or compile the loop (torch.compile, tf.function with jit_compile, jax.jit with lax.scan).",
-        tuple({"op": op, "times_a_step": round(times, 1)} for op, times in found.ops[:_ROWS]),
+        tuple({"op": op, "times_a_step": round(times, 1)} for op, times in result.ops[:_ROWS]),
         severity="warning" if is_much else "info",
     )
 
@@ -110,8 +110,8 @@ def _optimizer(ops: StepOps, inside: BoolArray) -> Findings:
     share = ops.covered_ps(outer) / ops.wall_ps
     if share < _OPTIMIZER or per_step < MANY * (1 if ops.has_steps else ops.steps):
         return
-    found = ops.by_op(outer)
-    names = ", ".join(name for name, _, _, _ in found[:3])
+    result = ops.by_op(outer)
+    names = ", ".join(name for name, _, _, _ in result[:3])
     each, whole = (" a step", "step time") if ops.has_steps else ("", "profile's time")
     yield KIND.finding(
         f"the optimizer's step (Optimizer.step) takes {share:.0%} of the {whole} in "
@@ -119,7 +119,7 @@ def _optimizer(ops: StepOps, inside: BoolArray) -> Findings:
         {
             "steps": ops.steps,
             "wall_ps": ops.wall_ps,
-            "op": found[0][0],
+            "op": result[0][0],
             "ops_per_step": round(per_step, 1),
             "share": share,
             "gain_ps": int(_WORTH * share * ops.wall_ps),
@@ -127,6 +127,6 @@ def _optimizer(ops: StepOps, inside: BoolArray) -> Findings:
         },
         "Use one op for all tensors: fused=True or foreach=True of PyTorch's optimizers, "
         "torch._foreach_* in one of your own; or torch.compile its step.",
-        tuple({"op": op, "times_a_step": round(times, 1)} for op, _, _, times in found[:_ROWS]),
+        tuple({"op": op, "times_a_step": round(times, 1)} for op, _, _, times in result[:_ROWS]),
         severity="info",
     )

@@ -42,12 +42,12 @@ def find(context: TimeContext) -> Findings:
     share = whole / ops.wall_ps
     if share < KIND.least:
         return
-    found = ops.by_op(chains.chosen)
+    result = ops.by_op(chains.chosen)
     frame = function_around(context.profile, ops.event[chains.chosen])
     where = "" if frame is None else f", in {frame.title}"
     where = where or (", in the optimizer" if chains.is_optimizer else "")
     shape = f" over {chains.shape}" if chains.shape else ""
-    names = ", ".join(dict.fromkeys(name for name, _, _, _ in found[:3]))
+    names = ", ".join(dict.fromkeys(name for name, _, _, _ in result[:3]))
     # Where shapes or functions are recorded the ops are known to work on the same numbers.
     is_sure = not chains.is_optimizer and bool(chains.shape or frame)
     # One pass over memory is left of as many as a chain has ops.
@@ -58,8 +58,8 @@ def find(context: TimeContext) -> Findings:
         {
             "steps": ops.steps,
             "wall_ps": ops.wall_ps,
-            "op": found[0][0],
-            "op_type": found[0][1],
+            "op": result[0][0],
+            "op_type": result[0][1],
             "shape": chains.shape,
             "length": chains.length,
             **of_frame(frame),
@@ -73,7 +73,7 @@ def find(context: TimeContext) -> Findings:
         "a compiler fuse them: torch.compile, tf.function(jit_compile=True), jax.jit.",
         tuple(
             {"op": op, "op_type": kind, "times_a_step": round(each, 1), "op_ps": ps}
-            for op, kind, ps, each in found[:_ROWS]
+            for op, kind, ps, each in result[:_ROWS]
         ),
         severity="warning" if is_sure and share >= KIND.much else "info",
     )

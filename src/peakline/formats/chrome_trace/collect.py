@@ -65,11 +65,11 @@ def objects_of(
     return events, read()
 
 
-def phases_of(found: Objects) -> UInt8Array:
+def phases_of(result: Objects) -> UInt8Array:
     """The letter of every event, 0 where there is none."""
-    spans = found.spans("ph")
-    there = (found.kind("ph") == json_kinds.STRING) & (spans.length == 1)
-    return np.where(there, found.buffer[np.where(there, spans.start, 0)], 0).astype(np.uint8)
+    spans = result.spans("ph")
+    there = (result.kind("ph") == json_kinds.STRING) & (spans.length == 1)
+    return np.where(there, result.buffer[np.where(there, spans.start, 0)], 0).astype(np.uint8)
 
 
 class _Parts:
@@ -138,64 +138,64 @@ class Collected:
         self._memory_name = self.names.add(_MEMORY)
         self._binds_enclosing = self.series.add("e")
 
-    def add(self, found: Objects) -> None:
+    def add(self, result: Objects) -> None:
         """Take over some objects."""
-        phase = phases_of(found)
+        phase = phases_of(result)
         of_class = phases.CLASS_OF[phase]
         # Some writers end the list with an empty object.
-        phase_seen = phase[(phase != 0) | (found.size > 2)]
+        phase_seen = phase[(phase != 0) | (result.size > 2)]
         self.seen += np.bincount(phase_seen, minlength=256)
         pid, tid = (
-            self.ids.codes(found.buffer, found.kind(k), found.spans(k)) for k in ("pid", "tid")
+            self.ids.codes(result.buffer, result.kind(k), result.spans(k)) for k in ("pid", "tid")
         )
         for row in np.flatnonzero(of_class == phases.META).tolist():
-            self._add_meta(found, row, int(pid[row]), int(tid[row]))
+            self._add_meta(result, row, int(pid[row]), int(tid[row]))
         rows = np.flatnonzero((of_class >= phases.EVENT) & (of_class <= phases.COUNTER))
         if not rows.size:
             return
         of_class, phase, pid, tid = of_class[rows], phase[rows], pid[rows], tid[rows]
-        start = self._starts(found, rows)
-        name = self._texts(self.names, found, "name", rows)
-        category = self._texts(self.categories, found, "cat", rows)
+        start = self._starts(result, rows)
+        name = self._texts(self.names, result, "name", rows)
+        category = self._texts(self.categories, result, "cat", rows)
         is_async = of_class == phases.ASYNC
         has_line = of_class != phases.COUNTER
         line = np.zeros(rows.size, np.int32)
-        place, device = self._places(found, rows, pid, category, of_class)
+        place, device = self._places(result, rows, pid, category, of_class)
         line[has_line] = self.lines.numbers(
             *(of[has_line] for of in (pid, tid, category, is_async, place, device))
         )
         key = None
         if (is_async | (of_class == phases.FLOW)).any():
-            key = self._keys(found, rows, pid, category)
+            key = self._keys(result, rows, pid, category)
         is_event = is_async | (of_class == phases.EVENT)
         event_row = self.rows + np.cumsum(is_event) - 1
         if key is not None and is_async.any():
             self.operations.add(row=event_row[is_async], key=key[is_async])
         row_of = np.where(is_event, event_row, -1)
-        self._add_numbers(self.numbered_steps, "args.step_num", found, rows, row_of)
+        self._add_numbers(self.numbered_steps, "args.step_num", result, rows, row_of)
         if self.is_own:
-            self._add_numbers(self.groups, _GROUP, found, rows, row_of)
+            self._add_numbers(self.groups, _GROUP, result, rows, row_of)
         if is_event.any():
             self.events.add(
                 phase=phase[is_event], line=line[is_event], name=name[is_event],
                 category=category[is_event], start=start[is_event],
-                duration=self._durations(found, rows[is_event], phase[is_event]),
+                duration=self._durations(result, rows[is_event], phase[is_event]),
             )  # fmt: skip
             self.rows = int(event_row[-1]) + 1
         timed = start != NO_TIME
         flow = np.flatnonzero((of_class == phases.FLOW) & timed)
         if key is not None and flow.size:
-            self._add_flows(found, rows, flow, key, name, phase, line, start)
+            self._add_flows(result, rows, flow, key, name, phase, line, start)
         counter = np.flatnonzero((of_class == phases.COUNTER) & timed)
         if counter.size:
-            self._add_counters(found, rows[counter], pid[counter], name[counter], start[counter])
+            self._add_counters(result, rows[counter], pid[counter], name[counter], start[counter])
         memory = np.flatnonzero((name == self._memory_name) & (of_class == phases.EVENT) & timed)
         if memory.size:
-            self._add_memory(found, rows[memory], line[memory], start[memory])
+            self._add_memory(result, rows[memory], line[memory], start[memory])
 
     def _places(
         self,
-        found: Objects,
+        result: Objects,
         rows: Int64Array,
         pid: Int32Array,
         category: Int32Array,
@@ -214,23 +214,23 @@ class Collected:
         place = np.where(is_event, self._place_of[category], np.uint8(UNSAID))
         device = np.full(rows.size, -1, np.int32)
         names_device, names_stream = (
-            found.kind(f"args.{key}")[rows] != json_kinds.ABSENT for key in ("device", "stream")
+            result.kind(f"args.{key}")[rows] != json_kinds.ABSENT for key in ("device", "stream")
         )
         named = is_event & names_device & ((place == DEVICE) | ((place == UNSAID) & names_stream))
         place[named] = DEVICE
         if named.any():
-            device[named] = self._texts(self.ids, found, "args.device", rows[named])
+            device[named] = self._texts(self.ids, result, "args.device", rows[named])
         for code in np.unique(category[place == DEVICE]).tolist():
             word = device_word(values[code] if code >= 0 else "")
             self.lines.note_devices(pid[(place == DEVICE) & (category == code)], word)
         return place, device
 
     @staticmethod
-    def _texts(texts: Texts, found: Objects, key: str, rows: Int64Array) -> Int32Array:
-        return texts.codes(found.buffer, found.kind(key)[rows], found.spans(key).take(rows))
+    def _texts(texts: Texts, result: Objects, key: str, rows: Int64Array) -> Int32Array:
+        return texts.codes(result.buffer, result.kind(key)[rows], result.spans(key).take(rows))
 
-    def _starts(self, found: Objects, rows: Int64Array) -> Int64Array:
-        whole, part, state = (column[rows] for column in found.microseconds("ts"))
+    def _starts(self, result: Objects, rows: Int64Array) -> Int64Array:
+        whole, part, state = (column[rows] for column in result.microseconds("ts"))
         good = state == TIME_OK
         if self.base_us is None and good.any():
             # The middle one, so that one wild time among the first events does no harm.
@@ -245,51 +245,51 @@ class Collected:
             self.first_ps = first if self.first_ps is None else min(self.first_ps, first)
         return start
 
-    def _durations(self, found: Objects, rows: Int64Array, phase: UInt8Array) -> Int64Array:
-        whole, part, state = (column[rows] for column in found.microseconds("dur"))
+    def _durations(self, result: Objects, rows: Int64Array, phase: UInt8Array) -> Int64Array:
+        whole, part, state = (column[rows] for column in result.microseconds("dur"))
         complete = phase == ord("X")
         good = complete & (state == TIME_OK) & (whole >= 0) & (whole <= _MOST_MICROSECONDS)
         self.bad_durations += int(np.count_nonzero(complete & ~good))
         return np.where(good, whole * 10**6 + part, 0)
 
     def _keys(
-        self, found: Objects, rows: Int64Array, pid: Int32Array, category: Int32Array
+        self, result: Objects, rows: Int64Array, pid: Int32Array, category: Int32Array
     ) -> UInt64Array:
         """A hash of category, scope and id (and process, for an id that is local to it)."""
-        local = found.kind("id2.local")[rows] != json_kinds.ABSENT
+        local = result.kind("id2.local")[rows] != json_kinds.ABSENT
         keys = (category.astype(np.int64) + 1).astype(np.uint64) ^ self._seed
         keys ^= np.where(local, pid.astype(np.int64) + 2, 0).astype(np.uint64) << np.uint64(32)
-        is_global = found.kind("id2.global")[rows] != json_kinds.ABSENT
-        is_plain = (found.kind("id")[rows] != json_kinds.ABSENT) & ~local & ~is_global
-        scope = found.kind("scope")[rows] != json_kinds.ABSENT
+        is_global = result.kind("id2.global")[rows] != json_kinds.ABSENT
+        is_plain = (result.kind("id")[rows] != json_kinds.ABSENT) & ~local & ~is_global
+        scope = result.kind("scope")[rows] != json_kinds.ABSENT
         for key, there in (
             ("scope", scope), ("id2.local", local), ("id2.global", is_global & ~local),
             ("id", is_plain),
         ):  # fmt: skip
-            spans = found.spans(key).take(rows)
-            hash_spans(found.buffer, spans.start, spans.length, there, keys)
+            spans = result.spans(key).take(rows)
+            hash_spans(result.buffer, spans.start, spans.length, there, keys)
         return keys
 
-    def _add_meta(self, found: Objects, row: int, pid: int, tid: int) -> None:
-        what = _text_of(found, "name", row)
+    def _add_meta(self, result: Objects, row: int, pid: int, tid: int) -> None:
+        what = _text_of(result, "name", row)
         value = "args.labels" if what == "process_labels" else "args.name"
         if what in {"process_name", "process_labels", "thread_name"}:
-            self.lines.note(what, pid, tid, _text_of(found, value, row))
+            self.lines.note(what, pid, tid, _text_of(result, value, row))
 
     def _add_numbers(
-        self, parts: _Parts, key: str, found: Objects, rows: Int64Array, event_row: Int64Array
+        self, parts: _Parts, key: str, result: Objects, rows: Int64Array, event_row: Int64Array
     ) -> None:
         """Note the argument ``key`` of the events that have it."""
-        numbered = (found.kind(key)[rows] != json_kinds.ABSENT) & (event_row >= 0)
+        numbered = (result.kind(key)[rows] != json_kinds.ABSENT) & (event_row >= 0)
         if numbered.any():
-            number = self._texts(self.series, found, key, rows[numbered])
+            number = self._texts(self.series, result, key, rows[numbered])
             parts.add(row=event_row[numbered], number=number)
 
     def _add_flows(
-        self, found: Objects, rows: Int64Array, flow: Int64Array, key: UInt64Array,
+        self, result: Objects, rows: Int64Array, flow: Int64Array, key: UInt64Array,
         name: Int32Array, phase: UInt8Array, line: Int32Array, start: Int64Array,
     ) -> None:  # fmt: skip
-        binding = self._texts(self.series, found, "bp", rows[flow])
+        binding = self._texts(self.series, result, "bp", rows[flow])
         named = name[flow].astype(np.int64).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         self.flows.add(
             key=key[flow] ^ named, name=name[flow], phase=phase[flow], line=line[flow],
@@ -297,29 +297,29 @@ class Collected:
         )  # fmt: skip
 
     def _add_counters(
-        self, found: Objects, rows: Int64Array, pid: Int32Array, name: Int32Array, time: Int64Array
+        self, result: Objects, rows: Int64Array, pid: Int32Array, name: Int32Array, time: Int64Array
     ) -> None:
-        has_id = np.flatnonzero(found.kind("id")[rows] != json_kinds.ABSENT)
+        has_id = np.flatnonzero(result.kind("id")[rows] != json_kinds.ABSENT)
         for place in has_id.tolist():
             base = self.names.values[name[place]] if name[place] >= 0 else ""
-            number = _text_of(found, "id", int(rows[place]))
+            number = _text_of(result, "id", int(rows[place]))
             name[place] = self.names.add(f"{base}[{number}]")
-        keep = found.kind("args")[rows] == json_kinds.OBJECT
+        keep = result.kind("args")[rows] == json_kinds.OBJECT
         self.bad_counters += int(np.count_nonzero(~keep))
         rows, pid, name, time = rows[keep], pid[keep], name[keep], time[keep]
-        members = members_of(found.buffer, found.spans("args").take(rows))
+        members = members_of(result.buffer, result.spans("args").take(rows))
         numeric = (members.kind == json_kinds.NUMBER) | (members.kind == json_kinds.STRING)
         value, state = np.zeros(numeric.size), np.zeros(numeric.size, np.uint8)
-        floats(found.buffer, members.value.start, members.value.length, value, state)
+        floats(result.buffer, members.value.start, members.value.length, value, state)
         for place in np.flatnonzero(numeric & (state == TIME_BAD)).tolist():
             try:
-                value[place] = float(members.value.bytes(found.buffer, place))
+                value[place] = float(members.value.bytes(result.buffer, place))
             except ValueError:
                 numeric[place] = False
         self.bad_counters += int(np.count_nonzero(~numeric))
         of = members.parent[numeric]
         series = self.series.codes(
-            found.buffer, members.key_kind[numeric], members.key.take(numeric)
+            result.buffer, members.key_kind[numeric], members.key.take(numeric)
         )
         self.lines.note_processes(pid)
         self.counters.add(
@@ -327,11 +327,11 @@ class Collected:
         )
 
     def _add_memory(
-        self, found: Objects, rows: Int64Array, line: Int32Array, time: Int64Array
+        self, result: Objects, rows: Int64Array, line: Int32Array, time: Int64Array
     ) -> None:
         columns: dict[str, AnyArray] = {}
         for key in MEMORY_NUMBERS:
-            columns[key], columns[f"has {key}"] = found.integers(f"args.{key}", rows)
+            columns[key], columns[f"has {key}"] = result.integers(f"args.{key}", rows)
         has_bytes = columns["has Bytes"] & (columns["Bytes"] != 0)
         self.bad_memory += int(np.count_nonzero(~has_bytes))
         self.memory.add(
@@ -340,10 +340,10 @@ class Collected:
         )  # fmt: skip
 
 
-def _text_of(found: Objects, key: str, row: int) -> str:
+def _text_of(result: Objects, key: str, row: int) -> str:
     one = np.array([row])
     texts = Texts()
-    code = texts.codes(found.buffer, found.kind(key)[one], found.spans(key).take(one))[0]
+    code = texts.codes(result.buffer, result.kind(key)[one], result.spans(key).take(one))[0]
     return texts.values[code] if code >= 0 else ""
 
 
@@ -352,6 +352,6 @@ def collect(file: SourceFile) -> tuple[Collected, JsonEvents]:
     is_own = _OWN in file.head[:256]
     events, objects = objects_of(file, (*_KEYS, _GROUP) if is_own else _KEYS)
     collected = Collected(is_own=is_own)
-    for found in objects:
-        collected.add(found)
+    for result in objects:
+        collected.add(result)
     return collected, events

@@ -79,15 +79,15 @@ class Lines:
             _, owner = np.unique(run_whose, return_inverse=True)
             run_key = thread * (np.int64(owner.max()) + 1) + owner
         distinct, first, run = np.unique(run_key, return_index=True, return_inverse=True)
-        found = np.zeros(distinct.size, np.int32)
+        result = np.zeros(distinct.size, np.int32)
         for number in np.argsort(first).tolist():
             row = int(runs[first[number]])
             thread = Thread(int(pid[row]), int(is_async[row]), int(other[row]))
             on_device = place[row] == DEVICE
-            found[number] = self._meet(
+            result[number] = self._meet(
                 thread, int(place[row]), int(device[row]) if on_device else -1
             )
-        return np.repeat(found[run], np.diff(np.append(runs, key.size)))
+        return np.repeat(result[run], np.diff(np.append(runs, key.size)))
 
     def _meet(self, thread: Thread, place: int, device: int) -> int:
         self.pids.setdefault(thread.pid)

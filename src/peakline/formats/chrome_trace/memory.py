@@ -49,9 +49,9 @@ def find_owners(trace: Trace) -> Owners:
     memory, events = trace.memory, trace.events
     has_memory = np.zeros(trace.planes.line_count, np.bool_)
     has_memory[memory["line"]] = True
-    rank_of = np.full(len(trace.found.categories.values) + 1, -1, np.int8)
+    rank_of = np.full(len(trace.collected.categories.values) + 1, -1, np.int8)
     for category, depth in _OPERATORS.items():
-        code = trace.found.categories.code_of(category)
+        code = trace.collected.categories.code_of(category)
         if code >= 0:
             rank_of[code] = depth
     rank = rank_of[events.category]
@@ -133,7 +133,7 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
             "activity": Names((amount < 0).astype(np.int32), ["allocation", "deallocation"]),
             "address": memory["Addr"].view(np.uint64),
             "allocated_bytes": np.abs(amount),
-            "op": _ops(Names(owners.name[order], trace.found.names.values)),
+            "op": _ops(Names(owners.name[order], trace.collected.names.values)),
             "step_id": step,
             "in_use_bytes": np.where(is_mapped, mapped, memory["Total Allocated"]),
             "free_bytes": memory["Total Reserved"] - memory["Total Allocated"],
@@ -205,7 +205,7 @@ def _allocators(memory: dict[str, AnyArray], is_mapped: BoolArray) -> Names:
 
 def stacks(trace: Trace, owners: Owners) -> Columns:
     """The ``stacks`` table of the allocations' stacks."""
-    values = trace.found.names.values
+    values = trace.collected.names.values
     used = np.unique(owners.stack[owners.stack >= 0])
     ids: list[Int64Array] = [used[:0]]
     depths: list[Int64Array] = [used[:0]]

@@ -105,19 +105,19 @@ class Planes:
 
     def same_thread(self) -> list[list[int]]:
         """The lines that the trace calls one thread, where those are several."""
-        found: dict[Thread, list[int]] = defaultdict(list)
+        result: dict[Thread, list[int]] = defaultdict(list)
         for (_, thread), line in self._numbers.items():
-            found[thread].append(line)
-        return [lines for lines in found.values() if len(lines) > 1]
+            result[thread].append(line)
+        return [lines for lines in result.values() if len(lines) > 1]
 
     def planes_of(self, pids: Int32Array) -> Int32Array:
         """The plane of the counters of processes: that of the process before that of a device."""
         distinct, place = np.unique(pids, return_inverse=True)
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         for plane, number in self._planes.items():
-            if plane.device is None or plane.pid not in found:
-                found[plane.pid] = number
-        return np.array([found[pid] for pid in distinct.tolist()], np.int32)[place]
+            if plane.device is None or plane.pid not in result:
+                result[plane.pid] = number
+        return np.array([result[pid] for pid in distinct.tolist()], np.int32)[place]
 
     def _survey(self, met: Met) -> None:
         thread = met.thread
@@ -250,13 +250,13 @@ class Planes:
         )
 
     def _line_names(self) -> list[str]:
-        found = []
+        result = []
         called = {thread: _last(names) for thread, names in self._lines.thread_names.items()}
         for plane, thread in self._numbers:
             if thread.kind == ASYNC:
                 code = thread.other
                 category = self._lines.categories.values[code] if code >= 0 else ""
-                found.append(f"async {category[:LONGEST_NAME]}".rstrip())
+                result.append(f"async {category[:LONGEST_NAME]}".rstrip())
                 continue
             own = self._text(thread.other)[:LONGEST_NAME]
             is_device = plane.device is not None
@@ -267,8 +267,8 @@ class Planes:
                 # Where a stream and a thread have one number, each has a name of its own.
                 better = stream if is_device else other
                 name = name if better is None else better
-            found.append(name or fallback)
-        return found
+            result.append(name or fallback)
+        return result
 
 
 _NOTHING = _Called([])
@@ -288,9 +288,9 @@ def _last(names: list[str]) -> tuple[str, str | None, str | None]:
 
 def _numbers(texts: list[str]) -> tuple[Int64Array, BoolArray]:
     """The ids that are numbers, and which are."""
-    found = [whole_number(text) for text in texts]
-    known = np.array([number is not None for number in found], np.bool_)
-    return np.array([number or 0 for number in found], np.int64), known
+    result = [whole_number(text) for text in texts]
+    known = np.array([number is not None for number in result], np.bool_)
+    return np.array([number or 0 for number in result], np.int64), known
 
 
 def _is_number(text: str) -> bool:

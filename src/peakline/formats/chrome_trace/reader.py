@@ -50,8 +50,8 @@ def event_stats(file: SourceFile, events: Events) -> Columns:
     event_parts, name_parts, value_parts = ([np.zeros(0, np.int32)] for _ in range(3))
     next_event = next_end = 0
     _, objects = objects_of(file, ("ph", "args"))
-    for found in objects:
-        phase = phases_of(found)
+    for result in objects:
+        phase = phases_of(result)
         of_class = CLASS_OF[phase]
         rows = np.flatnonzero((of_class == EVENT) | (of_class == ASYNC))
         is_end = IS_END[phase[rows]]
@@ -61,13 +61,13 @@ def event_stats(file: SourceFile, events: Events) -> Columns:
         event[~is_end] = np.arange(next_event, next_event + rows.size - ends)
         next_end += ends
         next_event += rows.size - ends
-        has_args = (found.kind("args")[rows] == json_kinds.OBJECT) & (event >= 0)
+        has_args = (result.kind("args")[rows] == json_kinds.OBJECT) & (event >= 0)
         if not has_args.any():
             continue
-        members = members_of(found.buffer, found.spans("args").take(rows[has_args]))
+        members = members_of(result.buffer, result.spans("args").take(rows[has_args]))
         event_parts.append(event[has_args][members.parent].astype(np.int32))
-        name_parts.append(names.codes(found.buffer, members.key_kind, members.key))
-        value_parts.append(_values(values, found, members))
+        name_parts.append(names.codes(result.buffer, members.key_kind, members.key))
+        value_parts.append(_values(values, result, members))
     event_id = np.concatenate(event_parts)
     name, value = np.concatenate(name_parts), np.concatenate(value_parts)
     if events.event_of_end.size:
@@ -82,14 +82,14 @@ def event_stats(file: SourceFile, events: Events) -> Columns:
     )
 
 
-def _values(values: Texts, found: Objects, members: Members) -> Int32Array:
-    codes = values.codes(found.buffer, members.kind, members.value)
+def _values(values: Texts, result: Objects, members: Members) -> Int32Array:
+    codes = values.codes(result.buffer, members.kind, members.value)
     nested = np.flatnonzero(members.kind >= json_kinds.ARRAY)
     if nested.size:
         spans = members.value.take(nested)
         out = np.empty(int(spans.length.sum()), np.uint8)
         starts, lengths = np.empty(nested.size, np.int64), np.empty(nested.size, np.int64)
-        compact(found.buffer, spans.start, spans.length, out, starts, lengths)
+        compact(result.buffer, spans.start, spans.length, out, starts, lengths)
         codes[nested] = values.add_spans(out, Spans(starts, lengths))
     return codes
 
@@ -156,16 +156,16 @@ class ChromeTraceReader(ReportingReader):
 
     @cached_property
     def _read(self) -> tuple[Trace, dict[str, bytes]]:
-        found, source = collect(self._file)
+        result, source = collect(self._file)
         damaged, first = source.damaged
         path, losses = self._file.path, self._losses
-        seen = {kind: int(found.seen[kind == CLASS_OF].sum()) for kind in (UNKNOWN, SKIPPED)}
-        if not found.seen.sum() and (damaged or source.cut >= 0):
+        seen = {kind: int(result.seen[kind == CLASS_OF].sum()) for kind in (UNKNOWN, SKIPPED)}
+        if not result.seen.sum() and (damaged or source.cut >= 0):
             offset = first if damaged else source.cut
             raise DamagedError(f"{path}: damaged at offset {offset}; no event is whole", offset)
-        if found.seen.sum() and found.seen.sum() == found.seen[0]:
+        if result.seen.sum() and result.seen.sum() == result.seen[0]:
             raise InputError(f"{path}: JSON objects, but no trace: none has a phase (ph)")
-        trace = finish(found)
+        trace = finish(result)
         if source.cut >= 0:
             losses.add(
                 "truncated",
@@ -175,7 +175,7 @@ class ChromeTraceReader(ReportingReader):
         losses.add("damaged", f"first at offset {first}; read on at the next whole event", damaged)
         losses.add("too_big", "objects too large for an event were left out", source.too_big)
         losses.add("unknown_phase", "records whose phase (ph) is missing or unknown", seen[UNKNOWN])
-        phases = "".join(chr(c) for c in np.flatnonzero(found.seen) if CLASS_OF[c] == SKIPPED)
+        phases = "".join(chr(c) for c in np.flatnonzero(result.seen) if CLASS_OF[c] == SKIPPED)
         losses.add(
             "skipped_records",
             f"records of objects, memory dumps and the like (phases {phases}) are not read",
@@ -185,12 +185,12 @@ class ChromeTraceReader(ReportingReader):
             "bad_times",
             "records whose time (ts) is missing, no number or 104 days from the others; "
             "events keep their place without a start",
-            found.bad_times,
+            result.bad_times,
         )
         losses.add(
             "bad_durations",
             "complete events (X) whose duration is missing or no length of time, taken as 0",
-            found.bad_durations,
+            result.bad_durations,
         )
         losses.add("repeated_ids", REPEATED, trace.repeated_flows)
         losses.add(
@@ -199,8 +199,8 @@ class ChromeTraceReader(ReportingReader):
             trace.unmatched_begins,
         )
         losses.add("unmatched_ends", "ends of events that never began", trace.unmatched_ends)
-        losses.add("bad_counters", "values of counters that are no numbers", found.bad_counters)
-        losses.add("bad_memory", "[memory] events without a size", found.bad_memory)
+        losses.add("bad_counters", "values of counters that are no numbers", result.bad_counters)
+        losses.add("bad_memory", "[memory] events without a size", result.bad_memory)
         return trace, source.root
 
     @property
@@ -265,15 +265,15 @@ class ChromeTraceReader(ReportingReader):
         return Columns({**table.data, "event_id": number[table.array("event_id")]})
 
     def _events(self, columns: AbstractSet[str] | None) -> Columns:
-        events, found = self._trace.events, self._trace.found
+        events, result = self._trace.events, self._trace.collected
         timed = events.timed
         data: dict[str, Column] = {
             "event_id": np.arange(events.rows, dtype=np.int32),
             "line_id": events.line,
-            "name": _named(events.name, found.names.values),
+            "name": _named(events.name, result.names.values),
             "start_ps": events.start,
             "duration_ps": events.duration,
-            "category": Names(events.category, found.categories.values),
+            "category": Names(events.category, result.categories.values),
         }
         valid = {} if timed.all() else {"start_ps": timed}
         if columns is None or "step_id" in columns:
@@ -287,7 +287,7 @@ class ChromeTraceReader(ReportingReader):
         return table
 
     def _flows(self) -> Columns:
-        flows, names = self._trace.flows, self._trace.found.names.values
+        flows, names = self._trace.flows, self._trace.collected.names.values
         phases = np.array([ord(letter) for letter in "fst"])
         return Columns(
             {
@@ -303,12 +303,12 @@ class ChromeTraceReader(ReportingReader):
         )
 
     def _counters(self) -> Columns:
-        counters, found = self._trace.counters, self._trace.found
+        counters, result = self._trace.counters, self._trace.collected
         return Columns(
             {
                 "plane_id": counters["plane"],
-                "name": _named(counters["name"], found.names.values),
-                "series": Names(counters["series"], found.series.values),
+                "name": _named(counters["name"], result.names.values),
+                "series": Names(counters["series"], result.series.values),
                 "time_ps": counters["time"],
                 "value": counters["value"],
             }

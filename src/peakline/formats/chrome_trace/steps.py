@@ -39,11 +39,11 @@ def annotated(trace: Trace) -> Int64Array:
     framework's nor that of a part of a turn; of several threads of a process the one with the
     longest time. What several threads do is no loop of one, but requests that they serve.
     """
-    events, found = trace.events, trace.found
-    code = found.categories.code_of(_ANNOTATION)
+    events, result = trace.events, trace.collected
+    code = result.categories.code_of(_ANNOTATION)
     rows = np.flatnonzero((events.category == code) & events.timed & (events.duration > 0))
     best: dict[int, tuple[int, AnyArray]] = {}
-    values = found.names.values
+    values = result.names.values
     for line in np.unique(events.line[rows]).tolist():
         own = rows[events.line[rows] == line]
         own = outermost(own, events.start, events.duration)
@@ -66,9 +66,9 @@ def cut_off(trace: Trace, rows: AnyArray) -> BoolArray:
     has: a loop was left in the middle of it, or ended before the profiler's schedule did.
     """
     events = trace.events
-    found: BoolArray = trace.is_open[rows]
-    values = trace.found.names.values
-    codes = [trace.found.categories.code_of(name) for name in _OPERATORS]
+    result: BoolArray = trace.is_open[rows]
+    values = trace.collected.names.values
+    codes = [trace.collected.categories.code_of(name) for name in _OPERATORS]
     # Before PyTorch 1.11 its own marks (``ProfilerStep#5``) have the category of operators.
     is_mark = np.array([*("#" in value for value in values), False], np.bool_)
     is_op = np.isin(events.category, codes) & events.timed & ~is_mark[events.name]
@@ -93,8 +93,8 @@ def cut_off(trace: Trace, rows: AnyArray) -> BoolArray:
             one.size > ran.size and np.array_equal(one[: ran.size], ran) for one in before
         )
         lacks = len(before) > 1 and np.setdiff1d(reduce(np.intersect1d, before), ran).size > 0
-        found[places[-1]] |= begins_so or lacks
-    return found
+        result[places[-1]] |= begins_so or lacks
+    return result
 
 
 def _bounds(trace: Trace, ops: Int64Array, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
@@ -159,21 +159,23 @@ def find_steps(trace: Trace) -> Steps:
     are no steps. Where nothing is numbered, what a program annotated itself once a turn of its
     loop (``record_function("train_step")``).
     """
-    events, found = trace.events, trace.found
-    if found.is_own:
-        of_step = [read_step_category(category) is not None for category in found.categories.values]
+    events, result = trace.events, trace.collected
+    if result.is_own:
+        of_step = [
+            read_step_category(category) is not None for category in result.categories.values
+        ]
         is_step = np.array([*of_step, False], np.bool_)[events.category]
         marked = np.flatnonzero(is_step & events.timed)
         if marked.size:
             return _marked(trace, marked)
-    categories = found.categories.values
+    categories = result.categories.values
     on_device = np.array([name.startswith("gpu_") for name in categories] + [False], np.bool_)
-    codes = [c for c, name in enumerate(found.names.values) if _PYTORCH.fullmatch(name)]
+    codes = [c for c, name in enumerate(result.names.values) if _PYTORCH.fullmatch(name)]
     rows = np.zeros(0, np.int64)
     if codes:
         rows = np.flatnonzero(np.isin(events.name, codes) & ~on_device[events.category])
     numbered, number = trace.numbered_steps
-    labels = {row: found.series.values[code] for row, code in zip(
+    labels = {row: result.series.values[code] for row, code in zip(
         numbered.tolist(), number.tolist(), strict=True) if code >= 0}  # fmt: skip
     rows = np.union1d(rows, numbered).astype(np.int64)
     rows = rows[events.timed[rows]]
@@ -184,7 +186,7 @@ def find_steps(trace: Trace) -> Steps:
     names = []
     for row in rows.tolist():
         code = int(events.name[row])
-        name = found.names.values[code] if code >= 0 else ""
+        name = result.names.values[code] if code >= 0 else ""
         names.append(f"{name} {labels[row]}".strip() if row in labels else name)
     plane = trace.planes.plane_of_line[events.line[rows]]
     if found_by == "annotation":
@@ -203,25 +205,25 @@ def find_steps(trace: Trace) -> Steps:
 
 def _counted_by_process(names: list[str], plane: Int32Array) -> list[str]:
     """The names with their number among their like of the same process."""
-    found = list(names)
+    result = list(names)
     for number in np.unique(plane).tolist():
         own = np.flatnonzero(plane == number).tolist()
         for place, text in zip(own, counted(names[k] for k in own), strict=True):
-            found[place] = text
-    return found
+            result[place] = text
+    return result
 
 
 def _marked(trace: Trace, rows: AnyArray) -> Steps:
     """The steps that ``peakline export`` wrote as events ``rows``."""
-    events, found = trace.events, trace.found
+    events, result = trace.events, trace.collected
     ids = _groups(trace)[rows]
     if (ids < 0).any() or np.unique(ids).size < ids.size:
         ids = np.arange(rows.size, dtype=np.int64)
-    names = [found.names.values[code] if code >= 0 else "" for code in events.name[rows].tolist()]
+    names = [result.names.values[code] if code >= 0 else "" for code in events.name[rows].tolist()]
     start = events.start[rows]
     plane = trace.planes.plane_of_line[events.line[rows]]
     end = start + events.duration[rows]
-    values = found.categories.values
+    values = result.categories.values
     said = [read_step_category(values[code]) or (None, False) for code in events.category[rows]]
     cut_off = np.array([is_cut_off for _, is_cut_off in said], np.bool_)
     return Steps(names, start, end, plane, ids, rows, cut_off, [how for how, _ in said])
@@ -229,12 +231,12 @@ def _marked(trace: Trace, rows: AnyArray) -> Steps:
 
 def _groups(trace: Trace) -> Int64Array:
     """The number of the step that every event names, -1 where it names none."""
-    texts = trace.found.series.values
+    texts = trace.collected.series.values
     numbers = np.array([int(t) if _STEP_ID.fullmatch(t) else -1 for t in texts] + [-1], np.int64)
     rows, number = trace.groups
-    found = np.full(trace.events.rows, -1, np.int64)
-    found[rows] = numbers[number]
-    return found
+    result = np.full(trace.events.rows, -1, np.int64)
+    result[rows] = numbers[number]
+    return result
 
 
 def steps_of_events(trace: Trace, steps: Steps) -> npt.NDArray[np.signedinteger[Any]]:

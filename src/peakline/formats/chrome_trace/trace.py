@@ -50,10 +50,10 @@ class Trace:
     """A trace's content; ``zero_ps`` is the time of the file at which the clock is 0.
 
     ``numbered_steps`` are the events with a step number: their rows, and the code of the number
-    in ``found.series``; ``groups`` is the same for the step of events that name it.
+    in ``collected.series``; ``groups`` is the same for the step of events that name it.
     """
 
-    found: Collected
+    collected: Collected
     planes: Planes
     events: Events
     flows: dict[str, AnyArray]
@@ -80,17 +80,17 @@ class Trace:
         return last
 
 
-def finish(found: Collected) -> Trace:
+def finish(result: Collected) -> Trace:
     """Pair begins with ends, and count time from the earliest event on."""
-    zero = found.first_ps or 0
+    zero = result.first_ps or 0
     columns = {
-        name: found.events.take(name)
+        name: result.events.take(name)
         for name in ("phase", "line", "name", "category", "start", "duration")
     }
     columns["start"][columns["start"] != NO_TIME] -= zero
-    planes = Planes(found.lines)
+    planes = Planes(result.lines)
     columns["line"] = planes.of_met[columns["line"]]
-    operations = found.operations.take("row"), found.operations.take("key")
+    operations = result.operations.take("row"), result.operations.take("key")
     partner, open_begins, lost_ends = _pair(columns, *operations)
     if open_begins.size:
         _close(columns, open_begins, planes.line_count)
@@ -108,25 +108,25 @@ def finish(found: Collected) -> Trace:
             columns[name] = columns[name][keep]
         is_open = is_open[keep]
     numbered = []
-    for parts in (found.numbered_steps, found.groups):
+    for parts in (result.numbered_steps, result.groups):
         rows, numbers = parts.take("row"), parts.take("number")
         if row_of is not None and rows.size:
             begins = ~ends[rows]
             rows, numbers = row_of[rows[begins]], numbers[begins]
         numbered.append((rows, numbers))
-    flows = _timed(found.flows, ("key", "name", "phase", "line", "time", "binds"), zero)
+    flows = _timed(result.flows, ("key", "name", "phase", "line", "time", "binds"), zero)
     flows["line"] = _lines_of_arrows(planes, flows, columns)
     repeated = _number_flows(flows, planes.plane_of_line)
-    counters = _timed(found.counters, ("pid", "name", "series", "time", "value"), zero)
+    counters = _timed(result.counters, ("pid", "name", "series", "time", "value"), zero)
     counters["plane"] = planes.planes_of(counters.pop("pid"))
     memory = _timed(
-        found.memory,
+        result.memory,
         ("line", "time", *MEMORY_NUMBERS, *(f"has {key}" for key in MEMORY_NUMBERS)),
         zero,
     )
     memory["line"] = planes.of_met[memory["line"]]
     return Trace(
-        found,
+        result,
         planes,
         Events(**columns, event_of_end=event_of_end),
         flows,
@@ -134,7 +134,7 @@ def finish(found: Collected) -> Trace:
         memory,
         numbered[0],
         numbered[1],
-        (found.base_us or 0) * 10**6 + zero,
+        (result.base_us or 0) * 10**6 + zero,
         is_open,
         int(open_begins.size),
         lost_ends,
@@ -171,13 +171,13 @@ def _pair(
         timed = start[rows] != NO_TIME
         some, group_of = rows[timed], group[timed]
         order = np.lexsort((some, start[some], group_of))
-        found = np.full(some.size, -1, np.int64)
+        result = np.full(some.size, -1, np.int64)
         pair(
-            order, group_of.astype(np.uint64), IS_END[phase[some]], columns["name"][some], found,
+            order, group_of.astype(np.uint64), IS_END[phase[some]], columns["name"][some], result,
             np.empty(some.size, np.int64),
         )  # fmt: skip
-        matched = found >= 0
-        partner[some[matched]] = some[found[matched]]
+        matched = result >= 0
+        partner[some[matched]] = some[result[matched]]
     both = np.concatenate([of_threads, of_operations])
     is_end = IS_END[phase[both]]
     begins, ends = both[~is_end], both[is_end]

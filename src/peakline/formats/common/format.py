@@ -90,8 +90,8 @@ def formats() -> Mapping[str, Format]:
     entries = (entry.name.removesuffix(".py") for entry in Path(__file__).parents[1].iterdir())
     names = (name for name in entries if name.isidentifier() and not name.startswith("_"))
     room = __package__.rpartition(".")[0]
-    found = [import_module(f"{room}.{name}").FORMAT for name in names if name != "common"]
-    return {one.name: one for one in sorted(found, key=lambda one: one.rank)}
+    result = [import_module(f"{room}.{name}").FORMAT for name in names if name != "common"]
+    return {one.name: one for one in sorted(result, key=lambda one: one.rank)}
 
 
 def format_by_name(path: str) -> Format | None:

@@ -48,11 +48,11 @@ class ReportingReader(FileReader):
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
     ) -> Columns:
         """Read one table; the first reading counts what is lost."""
-        found = self._table(table, columns)
+        result = self._table(table, columns)
         if not self._is_reported:
             self._is_reported = True
             self._report(warnings)
-        return found
+        return result
 
     @abstractmethod
     def _table(self, table: str, columns: AbstractSet[str] | None) -> Columns:

@@ -115,9 +115,9 @@ class _WithMore(_WithPrograms):
         self._note(warnings)
         if table not in PROGRAM_TABLES:
             return self._reader.read(table, warnings, columns)
-        found = self._joined.table(table, warnings, columns)
+        result = self._joined.table(table, warnings, columns)
         self._dumped.report(warnings)
-        return found
+        return result
 
     def _note(self, warnings: Warnings) -> None:
         """Say of a file without events that its programs are all that there is."""

@@ -37,10 +37,10 @@ class AttrTexts:
         codes, kinds = (np.zeros(len(spans), np.int32) for _ in range(2))
         small = np.flatnonzero(spans.length <= _LARGE_BYTES)
         distinct = Interner()
-        found = distinct.add(source.buffer, spans.take(small))
+        result = distinct.add(source.buffer, spans.take(small))
         buffer, where = distinct.spans()
         texts, kind, damage = value_texts(buffer, where)
-        codes[small], kinds[small] = self._encode(texts)[found], kind[found]
+        codes[small], kinds[small] = self._encode(texts)[result], kind[result]
         if damage:
             # Offsets in the pool mean nothing in the file: note it where it lies there.
             source.note("values", value_texts(source.buffer, spans.take(small))[2])
@@ -73,15 +73,15 @@ def read_node_attrs(source: GraphSource) -> Columns:
             "function": part.function[nodes],
         }
 
-    found = source.one_table(source.node_parts("name", "attr.key", "attr.value"), columns)
+    result = source.one_table(source.node_parts("name", "attr.key", "attr.value"), columns)
     return Columns(
         {
-            "graph": source.graph_names(found["graph"]),
-            "name": Names(found["name"], source.names.values),
-            "attr": Names(found["attr"], source.attrs.values),
-            "value": Names(found["value"], texts.texts),
-            "kind": Names(found["kind"], KINDS),
-            "function": Names(found["function"], source.names.values),
+            "graph": source.graph_names(result["graph"]),
+            "name": Names(result["name"], source.names.values),
+            "attr": Names(result["attr"], source.attrs.values),
+            "value": Names(result["value"], texts.texts),
+            "kind": Names(result["kind"], KINDS),
+            "function": Names(result["function"], source.names.values),
         }
     )
 
@@ -114,15 +114,15 @@ def read_function_attrs(source: GraphSource) -> Columns:
     # Of two entries for one argument the last counts, with its attributes.
     of, keys, values = _entries(source, theirs)
     entry = decoded["function.arg_attr.value"].parent[of]
-    kept = np.flatnonzero(_last(arguments.parent, arguments.array("key"))[entry])
-    entry = entry[kept]
+    chosen = np.flatnonzero(_last(arguments.parent, arguments.array("key"))[entry])
+    entry = entry[chosen]
     function.append(arguments.parent[entry])
     argument.append(arguments.array("key")[entry].astype(np.int64))
-    attr.append(keys[kept])
-    spans.append(values.take(kept))
+    attr.append(keys[chosen])
+    spans.append(values.take(chosen))
 
-    kept = np.flatnonzero(_last(ids.parent, ids.array("key")))
-    id_of, id_key = ids.parent[kept], ids.array("key")[kept].astype(np.int64)
+    chosen = np.flatnonzero(_last(ids.parent, ids.array("key")))
+    id_of, id_key = ids.parent[chosen], ids.array("key")[chosen].astype(np.int64)
     alone = ~np.isin(_pair(id_of, id_key), _pair(function[1], argument[1]))
     function.append(id_of[alone])
     argument.append(id_key[alone])
@@ -141,7 +141,7 @@ def read_function_attrs(source: GraphSource) -> Columns:
     )
     unique = look_up(
         _pair(id_of, id_key),
-        ids.array("value")[kept].astype(np.int64),
+        ids.array("value")[chosen].astype(np.int64),
         _pair(functions, positions),
     )
     graph = graph_of[decoded["function"].parent]

@@ -57,18 +57,18 @@ def read_node_frames(source: GraphSource) -> Columns:
     many = np.minimum(every, MEAN_DEPTH) if is_deep else every
     named = np.repeat(np.arange(wanted.size), many)
     row = np.arange(named.size) - np.repeat(np.cumsum(many) - many, many) + first[named]
-    found = frame[row]
+    result = frame[row]
     # The last of the frames is that.
-    found[np.cumsum(many)[many < every] - 1] = len(frames["line"]) - 1
+    result[np.cumsum(many)[many < every] - 1] = len(frames["line"]) - 1
     return Columns(
         {
             "graph": source.graph_names(graph_of[root[named]]),
             "node": Names(name[named], source.names.values),
             "depth": depth[row],
             **{
-                column: Names(values.codes[found], values.values)
+                column: Names(values.codes[result], values.values)
                 if isinstance(values, Names)
-                else values[found]
+                else values[result]
                 for column, values in frames.items()
             },
         }
@@ -144,9 +144,9 @@ def _frames_of_traces(decoded: Decoded) -> tuple[Int32Array, Int64Array, Int64Ar
         counts = ~np.isin(entry, inline)
         entry, ids = entry[counts], ids[counts]
         root = decoded[name].parent[entry]
-        found = _by_id(by_id.parent, by_id.array("key"), holder, root, ids)
+        result = _by_id(by_id.parent, by_id.array("key"), holder, root, ids)
         traces.append(entry + first_trace)
-        frames.append(np.where(found < 0, unknown, found))
+        frames.append(np.where(result < 0, unknown, result))
         # Written from the outermost frame inwards.
         last = np.searchsorted(entry, entry, side="right") - 1
         depths.append(last - np.arange(entry.size))
@@ -165,16 +165,16 @@ def _named_traces(
     by_name = source.names.add(source.buffer, traces.spans("key"))
     by_id = source.names.add(source.buffer, ids.spans("key"))
     held = decoded["traces_by_id"]
-    found = _by_id(
+    result = _by_id(
         held.parent, held.array("key"), np.arange(held.rows), ids.parent, ids.array("value")
     )
-    kept = last_entries(traces.parent, by_name, len(source.names))
+    chosen = last_entries(traces.parent, by_name, len(source.names))
     taken = pair_key(traces.parent, by_name)
-    kept_ids = last_entries(ids.parent, by_id, len(source.names)) & (found >= 0)
+    kept_ids = last_entries(ids.parent, by_id, len(source.names)) & (result >= 0)
     kept_ids &= ~np.isin(pair_key(ids.parent, by_id), taken)
-    root = np.concatenate([traces.parent[kept], ids.parent[kept_ids]])
-    name = np.concatenate([by_name[kept], by_id[kept_ids]])
-    trace = np.concatenate([np.flatnonzero(kept), found[kept_ids] + traces.rows])
+    root = np.concatenate([traces.parent[chosen], ids.parent[kept_ids]])
+    name = np.concatenate([by_name[chosen], by_id[kept_ids]])
+    trace = np.concatenate([np.flatnonzero(chosen), result[kept_ids] + traces.rows])
     order = np.argsort(root, kind="stable")
     return root[order], name[order], trace[order]
 

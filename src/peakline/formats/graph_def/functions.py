@@ -60,11 +60,11 @@ def read_functions(source: GraphSource) -> Columns:
         more |= signatures.array(flag).astype(np.bool_)
     more[decoded[f"{_SIGNATURE}.attr"].parent] = True
     rows = np.flatnonzero(more)
-    found, others = message_texts(
+    result, others = message_texts(
         source, signatures.spans("@span").take(rows), "tensorflow.OpDef", _COLUMNS
     )
     other = np.full(count, -1, np.int32)
-    other[signatures.parent[rows]] = found
+    other[signatures.parent[rows]] = result
 
     descriptions = Interner()
     description = descriptions.add(buffer, spread(signatures, "description", count))
@@ -119,8 +119,8 @@ def _registered(
         types.setdefault(key, []).append(op)
     if not types:
         return Names.constant(None, names.size)
-    found = (types.get(key) for key in pair_key(graph, names).tolist())
-    return Names.encode([None if ops is None else ",".join(ops) for ops in found])
+    result = (types.get(key) for key in pair_key(graph, names).tolist())
+    return Names.encode([None if ops is None else ",".join(ops) for ops in result])
 
 
 def read_function_arguments(source: GraphSource) -> Columns:
@@ -191,11 +191,11 @@ def read_function_arguments(source: GraphSource) -> Columns:
             ]
         )
     ).astype(np.int64)
-    found, handles = message_texts(
+    result, handles = message_texts(
         source, spans("@span").take(handled), "tensorflow.OpDef.ArgDef", _NO_HANDLES
     )
     handle = np.full(given + control.rows, -1, np.int32)
-    handle[handled] = found
+    handle[handled] = result
 
     is_ref = padded(np.concatenate([inputs.array("is_ref"), outputs.array("is_ref")]), 0)
     function = np.concatenate(functions).astype(np.int64)
@@ -228,5 +228,5 @@ def _returned(
     """What the map ``ret`` or ``control_ret`` gives for each result, as text."""
     keys = source.names.add(source.buffer, table.spans("key"))
     values = source.names.add(source.buffer, table.spans("value"))
-    found = look_up(pair_key(table.parent, keys), values, pair_key(functions, names))
-    return found.astype(np.int32)
+    result = look_up(pair_key(table.parent, keys), values, pair_key(functions, names))
+    return result.astype(np.int32)

@@ -32,8 +32,8 @@ class GraphReader(FileReader):
         buffer = file.buffer
         graphs, self._missing = _outline(buffer, form)
         self._tables = GraphTables(buffer, graphs)
-        found = self._tables.read("graphs")
-        self._holds = {name: bool(found.array(name).any()) for name in ("nodes", "functions")}
+        result = self._tables.read("graphs")
+        self._holds = {name: bool(result.array(name).any()) for name in ("nodes", "functions")}
         self._is_empty = not any(self._holds.values())
         self._reported: set[str] = set()
         self._reported_places = 0
@@ -46,9 +46,9 @@ class GraphReader(FileReader):
     ) -> Columns:
         """Read one table, all its columns."""
         del columns
-        found = self._tables.read(table)
+        result = self._tables.read(table)
         self._warn(warnings)
-        return found
+        return result
 
     def has_rows(self, table: str) -> bool | None:
         """As `Reader.has_rows`: nodes outside functions need not be decoded for it."""
@@ -112,4 +112,4 @@ def _tags(buffer: Buffer, metas: Spans) -> list[str]:
     tags: list[list[str]] = [[] for _ in range(len(metas))]
     for info, tag in zip(table.parent.tolist(), table.spans("value").texts(buffer), strict=True):
         tags[above[info]].append(tag)
-    return [",".join(found) for found in tags]
+    return [",".join(result) for result in tags]

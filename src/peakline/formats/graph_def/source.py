@@ -65,9 +65,9 @@ def submessages(
 
 def spread(table: WireTable, column: str, rows: int) -> Spans:
     """A span column of a singular message by its parent's row; empty where it was absent."""
-    found = table.spans(column)
+    result = table.spans(column)
     start, length = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    start[table.parent], length[table.parent] = found.start, found.length
+    start[table.parent], length[table.parent] = result.start, result.length
     return Spans(start, length)
 
 
@@ -90,14 +90,14 @@ def pair_key(row: AnyArray, code: AnyArray) -> Int64Array:
 
 def look_up(keys: Int64Array, values: AnyArray, wanted: Int64Array) -> Int64Array:
     """The value (not negative) of the last entry with each wanted key, -1 without one."""
-    found = np.full(wanted.size, -1, np.int64)
+    result = np.full(wanted.size, -1, np.int64)
     if keys.size:
         order = np.argsort(keys, kind="stable")
         at = np.searchsorted(keys[order], wanted, side="right") - 1
         entry = order[np.maximum(at, 0)]
         hit = (at >= 0) & (keys[entry] == wanted)
-        found[hit] = values[entry[hit]]
-    return found
+        result[hit] = values[entry[hit]]
+    return result
 
 
 def places(parents: Int32Array) -> Int64Array:
@@ -188,12 +188,12 @@ class GraphSource:
     def below(self, field: int) -> tuple[Int64Array, Spans]:
         """The graphs' sub-messages ``field``: graph and span of each."""
         spans = self._graph_spans
-        parent, found, missing = submessages(self.buffer, spans.start, spans.length, field)
-        if missing and len(found):
-            end = int(found.start[-1] + found.length[-1])
+        parent, result, missing = submessages(self.buffer, spans.start, spans.length, field)
+        if missing and len(result):
+            end = int(result.start[-1] + result.length[-1])
             if end == self.buffer.size:
-                self.note("", Damage(1, 0, int(found.start[-1]), missing))
-        return parent, found
+                self.note("", Damage(1, 0, int(result.start[-1]), missing))
+        return parent, result
 
     def decode_graphs(self, *paths: str) -> Decoded:
         """Fields of GraphDef; the parent of the root's row is the graph."""

@@ -87,17 +87,17 @@ def read_nodes(source: GraphSource) -> Columns:
             made[column] = codes
         return made
 
-    found = source.one_table(parts, columns)
+    result = source.one_table(parts, columns)
     return Columns(
         {
-            "graph": source.graph_names(found["graph"]),
-            "name": Names(found["name"], source.names.values),
-            "op": Names(found["op"], source.ops.values),
-            "device": Names(found["device"], source.devices.values),
-            "function": Names(found["function"], source.names.values),
-            "original_nodes": Names(found["original_nodes"], origins.values),
-            "original_functions": Names(found["original_functions"], origins.values),
-            "full_type": Names(found["full_type"], types),
+            "graph": source.graph_names(result["graph"]),
+            "name": Names(result["name"], source.names.values),
+            "op": Names(result["op"], source.ops.values),
+            "device": Names(result["device"], source.devices.values),
+            "function": Names(result["function"], source.names.values),
+            "original_nodes": Names(result["original_nodes"], origins.values),
+            "original_functions": Names(result["original_functions"], origins.values),
+            "full_type": Names(result["full_type"], types),
         }
     )
 
@@ -141,18 +141,18 @@ def read_edges(source: GraphSource) -> Columns:
             "input": text,
         }
 
-    found = source.one_table(source.node_parts("name", "input"), columns)
+    result = source.one_table(source.node_parts("name", "input"), columns)
     return Columns(
         {
-            "graph": source.graph_names(found["graph"]),
-            "source": Names(found["source"], source.names.values),
-            "source_output": found["source_output"],
-            "target": Names(found["target"], source.names.values),
-            "target_input": found["target_input"],
-            "is_control": found["is_control"],
-            "function": Names(found["function"], source.names.values),
-            "source_argument": Names(found["source_argument"], arguments.values),
-            "input": Names(found["input"], unusual.values),
+            "graph": source.graph_names(result["graph"]),
+            "source": Names(result["source"], source.names.values),
+            "source_output": result["source_output"],
+            "target": Names(result["target"], source.names.values),
+            "target_input": result["target_input"],
+            "is_control": result["is_control"],
+            "function": Names(result["function"], source.names.values),
+            "source_argument": Names(result["source_argument"], arguments.values),
+            "input": Names(result["input"], unusual.values),
         }
     )
 

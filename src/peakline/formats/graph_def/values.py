@@ -53,7 +53,7 @@ def message_texts(
     codes = np.full(len(spans), -1, np.int32)
     rows = np.flatnonzero(spans.length)
     distinct = Interner()
-    found = distinct.add(source.buffer, spans.take(rows))
+    result = distinct.add(source.buffer, spans.take(rows))
     texts: list[str] = []
     for code in range(len(distinct)):
         try:
@@ -63,12 +63,12 @@ def message_texts(
             texts.append(text_format.MessageToString(parsed, as_one_line=True))
         except DecodeError:
             texts.append("")
-            row = int(rows[np.argmax(found == code)])
+            row = int(rows[np.argmax(result == code)])
             harm = Damage(1, int(spans.length[row]), int(spans.start[row]))
             source.note(f"{message} {harm.first_offset}", harm)
-    codes[rows] = found
+    codes[rows] = result
     empty = np.array([not text for text in texts], np.bool_)
-    codes[rows[empty[found]]] = -1
+    codes[rows[empty[result]]] = -1
     return codes, texts
 
 
@@ -81,8 +81,8 @@ def data_type(number: int) -> str:
 def data_types(numbers: npt.NDArray[np.integer]) -> tuple[Int32Array, list[str]]:
     """A code per number and the names; -1 for 0, which stands for none."""
     distinct, codes = np.unique(numbers, return_inverse=True)
-    found = np.where(numbers == 0, -1, codes)
-    return found.astype(np.int32), [data_type(int(number)) for number in distinct]
+    result = np.where(numbers == 0, -1, codes)
+    return result.astype(np.int32), [data_type(int(number)) for number in distinct]
 
 
 _LIST, _S, _I, _F, _B, _TYPE, _SHAPE, _TENSOR, _PLACEHOLDER, _FUNC = range(1, 11)
@@ -148,16 +148,16 @@ class _Formatter:
         texts = [""] * len(spans)
         string = self._quoted if depth else self._escaped
         members: dict[int, Callable[[Union], Iterable[str]]] = {
-            _LIST: lambda found: self.lists(_spans(found), depth),
-            _S: lambda found: string(_spans(found)),
-            _I: lambda found: map(str, found.bits.tolist()),
-            _F: lambda found: _floats(found.bits.astype(np.int32).view(np.float32)),
-            _B: lambda found: ("true" if bits else "false" for bits in found.bits.tolist()),
-            _TYPE: lambda found: map(data_type, found.bits.tolist()),
-            _SHAPE: lambda found: self.shapes(_spans(found)),
-            _TENSOR: lambda found: self.tensors(_spans(found)),
-            _PLACEHOLDER: lambda found: self._escaped(_spans(found)),
-            _FUNC: lambda found: self.functions(_spans(found), depth),
+            _LIST: lambda result: self.lists(_spans(result), depth),
+            _S: lambda result: string(_spans(result)),
+            _I: lambda result: map(str, result.bits.tolist()),
+            _F: lambda result: _floats(result.bits.astype(np.int32).view(np.float32)),
+            _B: lambda result: ("true" if bits else "false" for bits in result.bits.tolist()),
+            _TYPE: lambda result: map(data_type, result.bits.tolist()),
+            _SHAPE: lambda result: self.shapes(_spans(result)),
+            _TENSOR: lambda result: self.tensors(_spans(result)),
+            _PLACEHOLDER: lambda result: self._escaped(_spans(result)),
+            _FUNC: lambda result: self.functions(_spans(result), depth),
         }
         for case, member in members.items():
             rows = np.flatnonzero(value.case == case)
@@ -222,7 +222,7 @@ class _Formatter:
             "type": lambda numbers: map(data_type, numbers.tolist()),
             "shape": self.shapes,
             "tensor": self.tensors,
-            "func": lambda found: self.functions(found, depth),
+            "func": lambda result: self.functions(result, depth),
         }
         for kind in kinds:
             table = decoded[kind]
@@ -258,8 +258,8 @@ def value_texts(buffer: Buffer, spans: Spans) -> tuple[list[str], Int8Array, Dam
     return texts, kinds, formatter.damage
 
 
-def _spans(found: Union) -> Spans:
-    return Spans(found.bits, found.length)
+def _spans(result: Union) -> Spans:
+    return Spans(result.bits, result.length)
 
 
 def _floats(numbers: AnyArray) -> Iterable[str]:

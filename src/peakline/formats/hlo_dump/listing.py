@@ -44,24 +44,24 @@ def backend_of(stage: str) -> str:
     """What a program was compiled for, by the stage in its file's name; empty where it does not
     say.
     """
-    found = _BACKEND.search(stage)
-    return found[1] if found else ""
+    result = _BACKEND.search(stage)
+    return result[1] if result else ""
 
 
 def program_of(file: str) -> DumpedProgram | None:
     """What the name of a file says of the program in it; None for one that is no dump."""
     for ending in (*_PROTOS, _TEXT):
         if file.endswith(ending):
-            found = _DUMPED.match(file.removesuffix(ending))
-            if found:
-                backend = backend_of(found["stage"])
+            result = _DUMPED.match(file.removesuffix(ending))
+            if result:
+                backend = backend_of(result["stage"])
                 # On a TPU events name a program by its fingerprint.
-                number = int(found["id"]) if backend in ("cpu", "gpu") else None
-                return DumpedProgram(found["name"], number, backend, file)
-    found = _XPROF.match(file)
-    if found and found["name"] != _NONE:
-        number = int(found["id"]) if found["id"] else None
-        return DumpedProgram(found["name"], number, "", file)
+                number = int(result["id"]) if backend in ("cpu", "gpu") else None
+                return DumpedProgram(result["name"], number, backend, file)
+    result = _XPROF.match(file)
+    if result and result["name"] != _NONE:
+        number = int(result["id"]) if result["id"] else None
+        return DumpedProgram(result["name"], number, "", file)
     return None
 
 
@@ -72,12 +72,12 @@ def is_xprof_program(file: str) -> bool:
 
 def named(paths: Iterable[str]) -> list[DumpedProgram]:
     """The programs of files that `is_xprof_program` accepts, by name; a path may be a URL."""
-    found = []
+    result = []
     for path in sorted(paths):
         program = program_of(path.replace(os.sep, "/").rpartition("/")[2])
         if program is not None:
-            found.append(replace(program, path=path))
-    return found
+            result.append(replace(program, path=path))
+    return result
 
 
 def is_dump(files: Iterable[str]) -> bool:
@@ -95,8 +95,8 @@ def listed(directory: str) -> list[DumpedProgram]:
     have = set(files)
     best: dict[tuple[str, int | str], tuple[tuple[bool, bool, str], DumpedProgram]] = {}
     for file in files:
-        found = program_of(file)
-        if found is None:
+        result = program_of(file)
+        if result is None:
             continue
         stem = file.removesuffix(_TEXT)
         number = re.match(r"module_(\d+)\.", file)
@@ -104,13 +104,13 @@ def listed(directory: str) -> list[DumpedProgram]:
         texts = (f"{stem}{one}{_TEXT}" for one in (_ASSIGNMENT, _RANGES))
         beside = [one if stem != file and one in have else None for one in texts]
         made = DumpedProgram(
-            found.name,
-            found.program_id,
-            found.backend,
+            result.name,
+            result.program_id,
+            result.backend,
             str(Path(directory) / file),
             *(str(Path(directory) / one) if one else None for one in beside),
         )
-        key = found.name, int(number[1]) if number else file
+        key = result.name, int(number[1]) if number else file
         if key not in best or best[key][0] < rank:
             best[key] = rank, made
     return [made for _, made in best.values()]

@@ -49,16 +49,16 @@ class DumpReader(Reader):
         """That of the program that was loaded last: there are thousands."""
         self._is_reported = False
         try:
-            found = listed(path) if named is None else named
-            most = _most_programs(found) if named is None else MOST_PROGRAMS
+            result = listed(path) if named is None else named
+            most = _most_programs(result) if named is None else MOST_PROGRAMS
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
         self._programs = ProgramTables(
             [
                 StoredProgram(p.name, p.program_id, p.backend, partial(self._load, p))
-                for p in found[:most]
+                for p in result[:most]
             ],
-            max(len(found) - most, 0),
+            max(len(result) - most, 0),
         )
 
     def _load(self, program: DumpedProgram) -> Buffer:
@@ -84,9 +84,9 @@ class DumpReader(Reader):
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
     ) -> Columns:
         """Read one table."""
-        found = self._programs.table(table, warnings, columns)
+        result = self._programs.table(table, warnings, columns)
         self.report(warnings)
-        return found
+        return result
 
     def report(self, warnings: Warnings) -> None:
         """Count the programs that could not be read, once."""
@@ -116,9 +116,9 @@ class DumpReader(Reader):
             self._file = None
 
 
-def _most_programs(found: Sequence[DumpedProgram]) -> int:
+def _most_programs(result: Sequence[DumpedProgram]) -> int:
     """How many programs are read: more than `MOST_PROGRAMS` where they are of a usual size."""
-    if len(found) <= MOST_PROGRAMS:
+    if len(result) <= MOST_PROGRAMS:
         return MOST_PROGRAMS
-    size = sum(Path(program.path).stat().st_size for program in found)
+    size = sum(Path(program.path).stat().st_size for program in result)
     return MOST_PROGRAMS + size // _USUAL_BYTES

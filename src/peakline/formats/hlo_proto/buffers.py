@@ -134,7 +134,7 @@ class Assignment:
         It is named by its number, in files of before 2022 by its name.
         """
         places = self._decoded[f"{VALUES}.defined_at"]
-        found = np.full(self.values.number.size, -1, np.int64)
+        result = np.full(self.values.number.size, -1, np.int64)
         ids = places.array("instruction_id").astype(np.int64)
         rows = self._source.ids.anywhere(ids)
         named = (rows < 0) & (places.spans("instruction_name").length > 0)
@@ -144,8 +144,8 @@ class Assignment:
                              range(len(listed) - 1, -1, -1), strict=True))  # fmt: skip
             names = places.spans("instruction_name").take(named).texts(self._source.buffer)
             rows[named] = [known.get(name, -1) for name in names]
-        found[places.parent] = rows
-        return found
+        result[places.parent] = rows
+        return result
 
     @cached_property
     def indices(self) -> dict[int, tuple[int, ...]]:

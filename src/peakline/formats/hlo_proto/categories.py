@@ -75,6 +75,6 @@ def categories_of(
         )
         for row in first.tolist()
     ]
-    found = Names.encode(texts)
-    codes: Int32Array = found.codes[code]
-    return Names(codes, found.values)
+    result = Names.encode(texts)
+    codes: Int32Array = result.codes[code]
+    return Names(codes, result.values)

@@ -33,7 +33,7 @@ class Lines:
     def _of_stack(self) -> list[Frame]:
         """The line of each stack that occurs; of others nothing."""
         index = self._source.stacks
-        found: list[Frame] = [("", "", 0)] * len(index)
+        result: list[Frame] = [("", "", 0)] * len(index)
         stacks = np.unique(self.stack[self.stack >= 0])
         kinds = frame_kinds(index.places)
         best, chosen = np.full(stacks.size, -1, np.int64), np.zeros(stacks.size, np.int64)
@@ -42,8 +42,8 @@ class Lines:
             best[which[better]], chosen[which[better]] = kinds[place[better]], place[better]
         for stack, place, kind in zip(*map(np.ndarray.tolist, (stacks, chosen, best)), strict=True):
             if kind >= 0:
-                found[stack] = index.places[place]
-        return found
+                result[stack] = index.places[place]
+        return result
 
     @cached_property
     def file(self) -> Names:
@@ -61,14 +61,14 @@ class Lines:
     @cached_property
     def line(self) -> Int64Array:
         """The line's number."""
-        found = np.zeros(self._rows, np.int64)
+        result = np.zeros(self._rows, np.int64)
         if len(self._source.stacks):
             of = np.array([frame[2] for frame in self._of_stack], np.int64)
-            found = np.where(self.stack >= 0, of[self.stack], 0)
+            result = np.where(self.stack >= 0, of[self.stack], 0)
         named = self._meta.spans("source_file").length > 0
         lines = self._meta.array("source_line").astype(np.int64)
-        found[self._meta.parent[named]] = lines[named]
-        return found
+        result[self._meta.parent[named]] = lines[named]
+        return result
 
 
 def read_frames(source: ProgramSource) -> Columns:

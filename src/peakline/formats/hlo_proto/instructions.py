@@ -127,22 +127,22 @@ class _Instructions:
 
     def _of_metadata(self, field: str) -> Names:
         meta = self._below("metadata")
-        found = self._source.names(field, meta.spans(field), empty=False)
+        result = self._source.names(field, meta.spans(field), empty=False)
         codes = np.full(self.rows.size, -1, np.int32)
-        codes[meta.parent] = found.codes
-        return Names(codes, found.values)
+        codes[meta.parent] = result.codes
+        return Names(codes, result.values)
 
     def is_root(self) -> BoolArray:
         """Whether each is its computation's result; of two with its number the first is."""
-        found: BoolArray = self._source.roots[self._source.ids.group[self.rows]] == self.rows
-        return found
+        result: BoolArray = self._source.roots[self._source.ids.group[self.rows]] == self.rows
+        return result
 
     def name(self) -> Names:
         return self._text("name")
 
     def opcode(self) -> Names:
-        found = self._source.opcodes
-        return found if self._is_whole else found.take(self.rows)
+        result = self._source.opcodes
+        return result if self._is_whole else result.take(self.rows)
 
     def fusion_kind(self) -> Names:
         kinds = self._source.structure[INSTRUCTIONS].spans("fusion_kind")
@@ -181,10 +181,10 @@ class _Instructions:
         check_length(size, int(every.length.sum(dtype=np.int64)) + ROW_BYTES * len(names))
         parent = calls.parent[fits]
         text, spans = joined(source.buffer, names, parent, source.ids.count)
-        found = source.strings.of("called")
-        codes = found.add(text, spans.take(self.rows))
+        result = source.strings.of("called")
+        codes = result.add(text, spans.take(self.rows))
         codes[np.bincount(parent, minlength=source.ids.count)[self.rows] == 0] = -1
-        return Names(codes, found.values)
+        return Names(codes, result.values)
 
     # Shapes.
 
@@ -249,13 +249,13 @@ def read_operands(source: ProgramSource) -> Columns:
         parts.append((listed.parent.astype(np.int64), _places(listed), rows))
     user, place, operand = (np.concatenate([part[n] for part in parts]) for n in range(3))
     is_control = np.repeat([False, True], [part[0].size for part in parts])
-    found = Columns(
+    result = Columns(
         {"instruction_id": user, "place": place, "operand_id": operand, "is_control": is_control}
     )
     if is_control.any():
-        found = found.take(np.lexsort((place, is_control, user)))
-    known = found.array("operand_id") >= 0
-    return found if known.all() else found.take(known)
+        result = result.take(np.lexsort((place, is_control, user)))
+    known = result.array("operand_id") >= 0
+    return result if known.all() else result.take(known)
 
 
 def read_calls(source: ProgramSource) -> Columns:
@@ -263,12 +263,12 @@ def read_calls(source: ProgramSource) -> Columns:
     calls = source.structure[f"{INSTRUCTIONS}.called_computation_ids"]
     rows = source.called(calls)
     source.losses["hlo_reference", "calls"] = int((rows < 0).sum())
-    found = rows >= 0
+    result = rows >= 0
     return Columns(
         {
-            "instruction_id": calls.parent[found].astype(np.int64),
-            "place": _places(calls)[found],
-            "computation_id": rows[found],
+            "instruction_id": calls.parent[result].astype(np.int64),
+            "place": _places(calls)[result],
+            "computation_id": rows[result],
         }
     )
 
@@ -284,5 +284,5 @@ def _places(listed: WireTable) -> Int64Array:
 
 def _texts(codes: Int32Array, texts: Sequence[str | None]) -> Names:
     """Texts per code as a column: several codes can have one text."""
-    found = Names.encode(texts)
-    return Names(found.codes[codes] if texts else codes, found.values)
+    result = Names.encode(texts)
+    return Names(result.codes[codes] if texts else codes, result.values)

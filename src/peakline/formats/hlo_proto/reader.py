@@ -46,8 +46,8 @@ class HloReader(FileReader):
             self._release,
         )
         self._programs = ProgramTables([stored])
-        found = self._programs.read(0, "hlo_modules")
-        if not found.array("computations")[0]:
+        result = self._programs.read(0, "hlo_modules")
+        if not result.array("computations")[0]:
             harm = self._programs.damage.get(0)
             if harm:
                 raise self._nothing_whole(harm)
@@ -77,9 +77,9 @@ class HloReader(FileReader):
         self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
     ) -> Columns:
         """Read one table."""
-        found = self._programs.table(table, warnings, columns)
+        result = self._programs.table(table, warnings, columns)
         self._warn(warnings)
-        return found
+        return result
 
     def has_rows(self, table: str) -> bool:
         """As `Reader.has_rows`."""

@@ -25,8 +25,8 @@ _MOST = 64
 def type_names() -> dict[int, str]:
     """The name of every type in HLO text (``f32``, ``tuple``, ``opaque``), by its number."""
     names = {number: schema.enum_name("xla.PrimitiveType", number) for number in range(_MOST)}
-    found = {number: name.lower() for number, name in names.items() if name}
-    return {number: "opaque" if name == "opaque_type" else name for number, name in found.items()}
+    result = {number: name.lower() for number, name in names.items() if name}
+    return {number: "opaque" if name == "opaque_type" else name for number, name in result.items()}
 
 
 @cache
@@ -88,10 +88,10 @@ def bounded_product(sizes: Iterable[int]) -> int:
 
     A shape may have very many dimensions, and their product as many digits.
     """
-    found = 1
+    result = 1
     for size in sizes:
-        found = max(min(found * size, _MOST_PRODUCT), -_MOST_PRODUCT)
-    return found
+        result = max(min(result * size, _MOST_PRODUCT), -_MOST_PRODUCT)
+    return result
 
 
 @dataclass(frozen=True)
@@ -222,8 +222,8 @@ def _read(buffer: Buffer, spans: Spans, depth: int) -> list[Shape]:
             "element_size_in_bits", "memory_space", "dynamic_shape_metadata_prefix_bytes")),
         strict=True,
     )  # fmt: skip
-    for row, *found in of_layout:
-        layout[row] = Layout(*found)
+    for row, *result in of_layout:
+        layout[row] = Layout(*result)
     marks = _values(decoded["is_dynamic_dimension"], len(spans))
     dynamic = [tuple(map(bool, marked)) if any(marked) else () for marked in marks]
     dimensions = _values(decoded["dimensions"], len(spans))

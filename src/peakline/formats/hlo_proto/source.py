@@ -112,13 +112,13 @@ class ProgramSource:
     @cached_property
     def _spans(self) -> dict[str, Spans]:
         """Where the module and the assignment lie, as far as the bytes go."""
-        found, size = {}, int(self.buffer.size)
+        result, size = {}, int(self.buffer.size)
         for part, (_, field) in _PARTS.items():
             _, spans, missing = submessages(self.buffer, [0], [size], field)
-            found[part] = the_one(spans, missing)
+            result[part] = the_one(spans, missing)
             if missing:
                 self.damage += Damage(1, 0, size, missing)
-        return found
+        return result
 
     def decode(self, *paths: str) -> Decoded:
         """What the paths name: of the module, of the assignment or of both."""
@@ -127,9 +127,9 @@ class ProgramSource:
             mine = tuple(path[len(part) + 1 :] for path in paths if path.startswith(f"{part}."))
             if not mine:
                 continue
-            found = decode(self.buffer, _plan(part, mine), spans)
-            tables |= {f"{part}.{path}" if path else part: t for path, t in found.tables.items()}
-            self.damage = max(self.damage, found.damage, key=lambda damage: damage.places)
+            result = decode(self.buffer, _plan(part, mine), spans)
+            tables |= {f"{part}.{path}" if path else part: t for path, t in result.tables.items()}
+            self.damage = max(self.damage, result.damage, key=lambda damage: damage.places)
         return Decoded(self.buffer, tables)
 
     def parts(self, *paths: str) -> Decoded:
@@ -150,12 +150,12 @@ class ProgramSource:
 
     def names(self, column: str, spans: Spans, *, empty: bool = True) -> Names:
         """Texts of a column; an empty one is null where there can be none that is ``empty``."""
-        found = self.strings.of(column)
-        codes = found.add(self.buffer, spans)
+        result = self.strings.of(column)
+        codes = result.add(self.buffer, spans)
         if not empty:
             codes[spans.length == 0] = -1
         # Of a large program nearly each instruction has its own name, and few are shown.
-        return Names(codes, found.texts() if column == _OWN_NAMES else found.values)
+        return Names(codes, result.texts() if column == _OWN_NAMES else result.values)
 
     @cached_property
     def head(self) -> ModuleHead:
@@ -243,11 +243,11 @@ class ProgramSource:
         """The first operand of each of some instructions, -1 for one without."""
         listed = self.structure[f"{INSTRUCTIONS}.operand_ids"]
         at = np.searchsorted(listed.parent, rows)
-        found = np.full(rows.size, -1, np.int64)
+        result = np.full(rows.size, -1, np.int64)
         has = np.flatnonzero(np.append(listed.parent, -1)[at] == rows)
         numbers = listed.array("value").astype(np.int64)[at[has]]
-        found[has] = self.ids.rows(self.ids.group[rows[has]], numbers)
-        return found
+        result[has] = self.ids.rows(self.ids.group[rows[has]], numbers)
+        return result
 
     @cached_property
     def computation_ids(self) -> Places:
@@ -312,9 +312,9 @@ class Places:
 
     def rows(self, group: AnyArray, number: Int64Array) -> Int64Array:
         """The row of each number in its group, -1 where there is none."""
-        found = self.anywhere(number)
+        result = self.anywhere(number)
         if not self.count:
-            return found
+            return result
         if not self._is_distinct and self.count:
             low = np.searchsorted(self._sorted, number)
             high = np.searchsorted(self._sorted, number, side="right")
@@ -322,6 +322,8 @@ class Places:
             # Few share one number: one step after the other through those that do.
             while (more := (low < high) & (groups[np.minimum(low, self.count - 1)] < group)).any():
                 low += more
-            found = np.where(low < high, self._order[np.minimum(low, self.count - 1)], np.int64(-1))
-        fits = self.group[found] == group
-        return np.where((found >= 0) & fits, found, -1)
+            result = np.where(
+                low < high, self._order[np.minimum(low, self.count - 1)], np.int64(-1)
+            )
+        fits = self.group[result] == group
+        return np.where((result >= 0) & fits, result, -1)

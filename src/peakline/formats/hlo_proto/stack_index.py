@@ -96,5 +96,5 @@ def _plan() -> Plan:
 
 
 def _rows(decoded: Decoded, table: str, columns: str) -> list[tuple[int, ...]]:
-    found = decoded[f"{_INDEX}.{table}"]
-    return list(zip(*(found.array(name).tolist() for name in columns.split()), strict=True))
+    result = decoded[f"{_INDEX}.{table}"]
+    return list(zip(*(result.array(name).tolist() for name in columns.split()), strict=True))

@@ -97,7 +97,7 @@ class ProgramTables(Programs):
         """These programs, and of ``others`` those that are not among them: by name and number, or
         by name where one has no number. Their bytes come from where they came before.
         """
-        found = list(self._programs)
+        result = list(self._programs)
         known: dict[str, set[int | None]] = {}
 
         def enter(one: StoredProgram) -> bool:
@@ -109,11 +109,11 @@ class ProgramTables(Programs):
             numbers.add(one.program_id)
             return is_new
 
-        for one in found:
+        for one in result:
             enter(one)
-        found += filter(enter, others._programs)
-        over = max(len(found) - max(len(self._programs), MOST_PROGRAMS), 0)
-        return ProgramTables(found[: len(found) - over], self.left_out + others.left_out + over)
+        result += filter(enter, others._programs)
+        over = max(len(result) - max(len(self._programs), MOST_PROGRAMS), 0)
+        return ProgramTables(result[: len(result) - over], self.left_out + others.left_out + over)
 
     def __len__(self) -> int:
         return len(self._programs)
@@ -151,9 +151,9 @@ class ProgramTables(Programs):
     def parts(self, number: int, paths: Sequence[str]) -> Decoded:
         """The structure of the module, the assignment, and what the paths name beside them."""
         source = self._source(number)
-        found = source.parts(*paths)
+        result = source.parts(*paths)
         source.release()
-        return found
+        return result
 
     @_alone
     def table(self, table: str, warnings: Warnings, columns: AbstractSet[str] | None) -> Columns:
@@ -206,14 +206,14 @@ class ProgramTables(Programs):
     def _read(
         self, source: ProgramSource, number: int, table: str, columns: AbstractSet[str] | None
     ) -> Columns:
-        found = _READ[table](source, columns)
+        result = _READ[table](source, columns)
         self.damage[number] = max(
             self.damage.get(number, Damage()), source.damage, key=lambda one: one.places
         )
         for (kind, what), count in source.losses.items():
             self._losses[kind, number, what] = count
         source.release()
-        return found
+        return result
 
     def _warn(self, warnings: Warnings) -> None:
         """Count what was lost, each loss once."""
@@ -254,9 +254,9 @@ def _module(source: ProgramSource) -> Columns:
         **sums,
     }
     row = [facts.get(column.name) for column in TABLES["hlo_modules"].columns]
-    found = columns_of_rows("hlo_modules", [row])
-    data = {name: column for name, column in found.items() if name in _STORED}
-    return Columns(data, {name: mask for name, mask in found.valid.items() if name in data})
+    result = columns_of_rows("hlo_modules", [row])
+    data = {name: column for name, column in result.items() if name in _STORED}
+    return Columns(data, {name: mask for name, mask in result.valid.items() if name in data})
 
 
 _STORED = frozenset(

@@ -87,7 +87,7 @@ def read_assignment(text: bytes, warnings: Warnings) -> Assignment:
 
     Lines that are not understood are counted. Raises InputError where there is neither.
     """
-    found = Assignment()
+    result = Assignment()
     total = said = strange = 0
     is_of_values = False
     lines = text.split(b"\n")
@@ -95,31 +95,31 @@ def read_assignment(text: bytes, warnings: Warnings) -> Assignment:
         if not line.strip() or (not number and line.startswith(BEGINNINGS[0])):
             continue
         if (one := _ALLOCATION.fullmatch(line)) is not None:
-            found.allocations.append(_allocation(one))
+            result.allocations.append(_allocation(one))
             total += int(one[2])
         elif (of_total := _TOTAL.match(line)) is not None:
             said, is_of_values = int(of_total[1]), True
         elif (source := _FROM.match(line)) is not None:
-            found.instructions.append(source[1])
+            result.instructions.append(source[1])
         elif is_of_values:
             # Positions and uses are in the module.
             continue
-        elif (value := _value(line)) is not None and found.allocations:
-            found.allocations[-1].values.append(value)
+        elif (value := _value(line)) is not None and result.allocations:
+            result.allocations[-1].values.append(value)
         elif line.strip() != BEGINNINGS[0]:
             strange += 1
-    if not found.allocations:
-        if not found.instructions:
+    if not result.allocations:
+        if not result.instructions:
             raise InputError("no allocation in the text of a buffer assignment")
         warnings.add("hlo_allocations", "values without their allocations, which another file has")
     warnings.add("hlo_lines", "lines of a buffer assignment that are not understood", strange)
-    if is_of_values and found.allocations and said != total:
+    if is_of_values and result.allocations and said != total:
         warnings.add("truncated", f"allocations of {total} bytes of {said} that the text counts")
-    return found
+    return result
 
 
-def _allocation(found: re.Match[bytes]) -> Allocation:
-    return described(int(found[1]), int(found[2]), found[3])
+def _allocation(result: re.Match[bytes]) -> Allocation:
+    return described(int(result[1]), int(result[2]), result[3])
 
 
 def described(index: int, size: int, more: bytes) -> Allocation:
@@ -138,14 +138,14 @@ def described(index: int, size: int, more: bytes) -> Allocation:
 
 
 def _value(line: bytes) -> Assigned | None:
-    found = _VALUE.fullmatch(line)
-    if found is not None:
-        number, name, index, _, color, size, offset, shape = found.groups()
+    result = _VALUE.fullmatch(line)
+    if result is not None:
+        number, name, index, _, color, size, offset, shape = result.groups()
         return Assigned(int(number), name, _index(index), int(color), int(size), int(offset), shape)
-    found = _OLD_VALUE.fullmatch(line)
-    if found is None:
+    result = _OLD_VALUE.fullmatch(line)
+    if result is None:
         return None
-    name, index, number, color, offset, size, shape = found.groups()
+    name, index, number, color, offset, size, shape = result.groups()
     place = _index(b"{%b}" % index)
     return Assigned(int(number), name, place, int(color or 0), int(size), int(offset), shape)
 
@@ -155,7 +155,7 @@ def _index(text: bytes | None) -> tuple[int, ...]:
 
 
 def assignment_proto(
-    found: Assignment,
+    result: Assignment,
     ids: dict[bytes, int],
     warnings: Warnings,
     traces: Sequence[Mapping[str, Value]] = (),
@@ -167,7 +167,7 @@ def assignment_proto(
     logical: dict[int, bytes] = {}
     allocations: list[bytes] = []
     unknown: set[bytes] = set()
-    for one in checked(found.allocations, 1024):
+    for one in checked(result.allocations, 1024):
         for value in one.values:
             if value.number not in logical:
                 if value.name not in ids:
@@ -261,14 +261,14 @@ class LiveRanges:
 
 def read_live_ranges(text: bytes) -> LiveRanges:
     """What the text says; of lines that are neither there is nothing."""
-    found = LiveRanges()
+    result = LiveRanges()
     for line in text.split(b"\n"):
         if (value := _RANGE.fullmatch(line)) is not None:
             index = tuple(int(one[:18]) for one in value[2][1:-1].split(b",") if one)
-            found.ranges[value[1], index] = int(value[3]), int(value[4])
+            result.ranges[value[1], index] = int(value[3]), int(value[4])
         elif (place := _PLACE.fullmatch(line)) is not None:
-            found.instructions[int(place[1])] = place[2]
-    return found
+            result.instructions[int(place[1])] = place[2]
+    return result
 
 
 def heap_trace(allocation: Allocation, live: LiveRanges) -> dict[str, Value]:
@@ -282,11 +282,11 @@ def heap_trace(allocation: Allocation, live: LiveRanges) -> dict[str, Value]:
     ends: dict[int, list[Assigned]] = {}
     last: dict[int, int] = {}
     for value in () if is_lasting else allocation.values:
-        found = live.ranges.get((value.name, value.index))
-        if found is not None and found[0] <= found[1]:
-            begins.setdefault(found[0], []).append(value)
-            ends.setdefault(found[1], []).append(value)
-            last[value.number] = found[1]
+        result = live.ranges.get((value.name, value.index))
+        if result is not None and result[0] <= result[1]:
+            begins.setdefault(result[0], []).append(value)
+            ends.setdefault(result[1], []).append(value)
+            last[value.number] = result[1]
     events: list[Value] = []
     held = _Held(last)
     for place in checked(sorted(begins.keys() | ends.keys()), 256):
@@ -321,8 +321,8 @@ class _Held:
     def below(self, value: Assigned) -> list[int]:
         """The numbers of those that overlap with ``value``."""
         overlap = self._begin < value.offset + value.size
-        found = np.flatnonzero(overlap & (self._end > value.offset))
-        numbers: list[int] = self._numbers[found[np.argsort(self._came[found])]].tolist()
+        result = np.flatnonzero(overlap & (self._end > value.offset))
+        numbers: list[int] = self._numbers[result[np.argsort(self._came[result])]].tolist()
         return numbers
 
     def add(self, value: Assigned) -> None:

@@ -178,15 +178,15 @@ class Computation:
     def read(self, text: bytes, at: int) -> int:
         """Read the instructions from ``at`` on, and return the offset behind the closing brace."""
         while True:
-            found = INSTRUCTION.match(text, at)
-            if found is None:
+            result = INSTRUCTION.match(text, at)
+            if result is None:
                 at = skip(text, at)
                 if text[at : at + 1] == b"}":
                     break
-                found = INSTRUCTION.match(text, at)
-                if found is None:
+                result = INSTRUCTION.match(text, at)
+                if result is None:
                     raise BrokenText(text, at, "an instruction or }")
-            at = self.instruction(text, found)
+            at = self.instruction(text, result)
             if len(self._order) % _EVERY == 0:
                 check_deadline()
         if not self._order:
@@ -194,10 +194,10 @@ class Computation:
         self.close()
         return at + 1
 
-    def instruction(self, text: bytes, found: re.Match[bytes]) -> int:
+    def instruction(self, text: bytes, result: re.Match[bytes]) -> int:
         """Add the instruction that `INSTRUCTION` found; where it ends."""
-        is_root, name, shape, opcode = found.groups()
-        at = found.end()
+        is_root, name, shape, opcode = result.groups()
+        at = result.end()
         if opcode is None:
             # Its shape is a tuple, or left out, as people may where it can be inferred.
             end = max(shape_end(text, at), at)
@@ -217,10 +217,10 @@ class Computation:
         if name[:1] == b'"':
             name = unquoted(name)
         if is_root is not None and self._has_root:
-            raise BrokenText(text, found.start(2), "only one ROOT")
+            raise BrokenText(text, result.start(2), "only one ROOT")
         is_parameter = opcode == b"parameter"
         if is_parameter and not _NUMBER.fullmatch(inside.strip()):
-            raise BrokenText(text, found.start(2), "the number of a parameter")
+            raise BrokenText(text, result.start(2), "the number of a parameter")
         is_constant = opcode == b"constant"
         operands = [] if is_parameter or is_constant else operand_names(inside)
         wrapped = _ASYNC.fullmatch(opcode)

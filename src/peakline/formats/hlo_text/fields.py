@@ -39,9 +39,9 @@ def metadata_field(value: bytes) -> tuple[bytes, int]:
     unknown, at, end = 0, 1, len(value) - 1
     if value[:1] != b"{":
         raise ValueError(value[:40])
-    while (found := _PAIR.match(value, at, end)) is not None:
-        name, text, word, braced = found.groups()
-        at = found.end()
+    while (result := _PAIR.match(value, at, end)) is not None:
+        name, text, word, braced = result.groups()
+        at = result.end()
         if text is not None and name in _TEXTS:
             if text:
                 plain = unquoted(b'"%b"' % text) if b"\\" in text else text
@@ -109,16 +109,16 @@ class Fields:
         self.made, self.said, self.calls, self.controls, self.thread = made, said, [], [], b""
         grouped: dict[str, dict[str, Value]] = {}
         known_fields = self._known
-        while (found := ATTRIBUTE.match(text, at)) is not None:
-            whole = found[0]
+        while (result := ATTRIBUTE.match(text, at)) is not None:
+            whole = result[0]
             before = known_fields.get(whole)
             if before is not None:
                 said.append(before[0])
                 made.append(before[1])
-                at = found.end()
+                at = result.end()
                 continue
-            name = found[1]
-            value, at = attribute_value(text, found)
+            name = result[1]
+            value, at = attribute_value(text, result)
             try:
                 field = self._field(name, value, opcode, grouped, id_of)
             except (ValueError, UnicodeDecodeError, TypeError):

@@ -53,11 +53,11 @@ def _alias(value: bytes, _: Shapes) -> dict[str, Value]:
 def _donor(value: bytes, _: Shapes) -> dict[str, Value]:
     entries: list[Value] = []
     for one in items(value[1:-1]):
-        found = _DONOR.fullmatch(one)
-        if found is None:
+        result = _DONOR.fullmatch(one)
+        if result is None:
             raise ValueError(one[:40])
-        index: list[Value] = [int(part) for part in items(found[2][1:-1])]
-        entries.append({"parameter_number": int(found[1]), "parameter_shape_index": index})
+        index: list[Value] = [int(part) for part in items(result[2][1:-1])]
+        entries.append({"parameter_number": int(result[1]), "parameter_shape_index": index})
     return {"buffer_donor": {"entries": entries}}
 
 

@@ -36,8 +36,8 @@ def translate_module(text: bytes | str) -> tuple[bytes, Warnings]:
     computation times 2^32 and its number in it, as XLA itself has them. Raises InputError, with the
     line, where the text breaks the syntax.
     """
-    (found,), losses = _translate(text, most=1)
-    return found[1], losses
+    (result,), losses = _translate(text, most=1)
+    return result[1], losses
 
 
 def translate_modules(text: bytes | str) -> tuple[list[tuple[str, bytes]], Warnings]:
@@ -50,14 +50,14 @@ def _translate(text: bytes | str, most: int | None) -> tuple[list[tuple[str, byt
     warnings = Warnings()
     losses = Losses(warnings, len(data))
     at = skip(data, 3 if data.startswith(b"\xef\xbb\xbf") else 0)
-    found: list[tuple[str, bytes]] = []
-    while at < len(data) or not found:
-        if len(found) == most:
+    result: list[tuple[str, bytes]] = []
+    while at < len(data) or not result:
+        if len(result) == most:
             raise BrokenText(data, at, "the end of the text")
         module = _Module(data, losses)
         at = module.read(at)
-        found.append((module.name.decode("utf-8", "replace"), message(1, module.finish())))
-    return found, warnings
+        result.append((module.name.decode("utf-8", "replace"), message(1, module.finish())))
+    return result, warnings
 
 
 class _Module:
@@ -97,12 +97,12 @@ class _Module:
 
     def _header(self, at: int) -> int:
         text = self._text
-        found = NAME.match(text, skip(text, at + len(_HEADER)))
-        if found is None:
+        result = NAME.match(text, skip(text, at + len(_HEADER)))
+        if result is None:
             raise BrokenText(text, at, "HloModule and a name")
-        self.name = unquoted(found[1])
-        end = found.end()
-        for name, value, behind in attributes(text, found.end()):
+        self.name = unquoted(result[1])
+        end = result.end()
+        for name, value, behind in attributes(text, result.end()):
             end = behind
             self._is_scheduled |= name == b"is_scheduled" and value == b"true"
             self._has_layout |= name == b"entry_computation_layout"
@@ -119,11 +119,11 @@ class _Module:
 
     def _computation(self, at: int) -> int:
         text = self._text
-        found = COMPUTATION.match(text, at)
-        if found is None:
+        results = COMPUTATION.match(text, at)
+        if results is None:
             raise BrokenText(text, at, "a computation")
-        flat = FLAT_SIGNATURE.match(text, found.end())
-        body = flat.end() if flat is not None else skip(text, found.end())
+        flat = FLAT_SIGNATURE.match(text, results.end())
+        body = flat.end() if flat is not None else skip(text, results.end())
         if text[body : body + 1] == b"(":
             # Parameters and result are in the instructions, too.
             arrow = skip(text, max(closing(text, body), 0))
@@ -134,7 +134,7 @@ class _Module:
             body = skip(text, end)
         if text[body : body + 1] != b"{":
             raise BrokenText(text, body, "{ and the instructions of a computation")
-        name = unquoted(found[2])
+        name = unquoted(results[2])
         number = self.id_of(name)
         if number in self._defined:
             self._losses.repeated(name)
@@ -146,7 +146,7 @@ class _Module:
             self._defined.add(wrapped.number)
             self._computations.append(wrapped)
         self._computations.append(made)
-        if found[1] is not None:
+        if results[1] is not None:
             if self._entry is not None:
                 raise BrokenText(text, at, "only one ENTRY")
             self._entry = made

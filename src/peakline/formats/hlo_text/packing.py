@@ -35,9 +35,9 @@ def pack(full_name: str, values: Mapping[str, Value]) -> bytes:
 
 def tag(full_name: str, field: str) -> bytes:
     """What a field of the message begins with."""
-    found = schema.shape(full_name).fields_by_name[field]
-    wire = 2 if found.is_repeated or found.type in {_STRING, _MESSAGE, _BYTES} else 0
-    return varint(found.number << 3 | wire)
+    result = schema.shape(full_name).fields_by_name[field]
+    wire = 2 if result.is_repeated or result.type in {_STRING, _MESSAGE, _BYTES} else 0
+    return varint(result.number << 3 | wire)
 
 
 def frame(start: bytes, content: bytes) -> bytes:
@@ -97,10 +97,10 @@ def _number(field: FieldShape, value: Value) -> bytes:
         return struct.pack("<d" if field.type == _DOUBLE else "<f", value)
     if isinstance(value, str):
         enum = field.enum_type
-        found = [one.number for one in enum.values if one.name == value] if enum else []
-        if not found:
+        result = [one.number for one in enum.values if one.name == value] if enum else []
+        if not result:
             raise ValueError(value)
-        value = found[0]
+        value = result[0]
     assert isinstance(value, int), field.name  # noqa: S101
     if not -_MOST <= value < 2 * _MOST:
         raise ValueError(value)

@@ -44,31 +44,31 @@ def translate_assignment(
     those of `translate_program`. With the text of ``live_ranges`` it has the heaps of temporaries.
     Raises InputError where there is nothing to read.
     """
-    found, warnings = _read(text)
+    result, warnings = _read(text)
     live = read_live_ranges(live_ranges or b"")
-    traces = [trace for one in found.allocations if (trace := heap_trace(one, live))["events"]]
+    traces = [trace for one in result.allocations if (trace := heap_trace(one, live))["events"]]
     if module is None:
-        return assignment_proto(found, _Program(found).ids, warnings, traces), warnings
-    return assignment_proto(found, ids_of(module), warnings, traces), warnings
+        return assignment_proto(result, _Program(result).ids, warnings, traces), warnings
+    return assignment_proto(result, ids_of(module), warnings, traces), warnings
 
 
 def translate_program(text: bytes | str, name: str = "") -> tuple[bytes, Warnings]:
     """The same as xla.HloProto: a module ``name`` of one computation that has an instruction for
     every value, as far as the text describes it, and the assignment.
     """
-    found, warnings = _read(text)
-    program = _Program(found)
-    assigned = assignment_proto(found, program.ids, warnings)
+    result, warnings = _read(text)
+    program = _Program(result)
+    assigned = assignment_proto(result, program.ids, warnings)
     module = message(1, program.module(name))
     # A file of values alone says nothing of memory.
-    return module + message(3, assigned) if found.allocations else module, warnings
+    return module + message(3, assigned) if result.allocations else module, warnings
 
 
 def module_name(path: str) -> str:
     """What XLA calls the module whose dump is at ``path`` (``xla/service/dump.cc``)."""
     file = PurePosixPath(path).name
-    found = _DUMP.fullmatch(file)
-    return found[1] if found else file.partition(".")[0]
+    result = _DUMP.fullmatch(file)
+    return result[1] if result else file.partition(".")[0]
 
 
 def ids_of(module: bytes) -> dict[bytes, int]:
@@ -95,17 +95,17 @@ def _read(text: bytes | str) -> tuple[Assignment, Warnings]:
 class _Program:
     """A computation with the instructions of all values."""
 
-    def __init__(self, found: Assignment) -> None:
+    def __init__(self, result: Assignment) -> None:
         # What the instructions name lies elsewhere: only that is lost.
         losses = Losses(Warnings())
         self._made = Computation(b"entry", 1, Shapes(), Fields(losses), losses, self._id_of)
         self._called: dict[bytes, int] = {}
         there: set[bytes] = set()
-        for line in found.instructions:
+        for line in result.instructions:
             self._add(line, there)
         shapes: dict[bytes, dict[tuple[int, ...], bytes]] = {}
         opcodes: dict[bytes, bytes] = {}
-        for one in found.allocations:
+        for one in result.allocations:
             for value in one.values:
                 if value.name in there:
                     continue
@@ -124,15 +124,15 @@ class _Program:
 
     def _add(self, line: bytes, there: set[bytes]) -> None:
         start = _ROOT.match(line)
-        found = INSTRUCTION.match(line, start.end() if start else 0)
-        if found is None or found[2] in there:
+        result = INSTRUCTION.match(line, start.end() if start else 0)
+        if result is None or result[2] in there:
             return
         try:
-            self._made.instruction(line, found)
+            self._made.instruction(line, result)
         except BrokenText:
             # A line that was cut: what else is known of the value is added as for the others.
             return
-        there.add(found[2])
+        there.add(result[2])
 
     def module(self, name: str) -> bytes:
         """The bytes of HloModuleProto."""

@@ -57,8 +57,8 @@ class BrokenText(InputError):
 
 def skip(text: bytes, at: int) -> int:
     """The end of the white space and the comments at ``at``."""
-    found = SPACE.match(text, at)
-    return found.end() if found else at
+    result = SPACE.match(text, at)
+    return result.end() if result else at
 
 
 def closing(text: bytes, at: int, end: int | None = None) -> int:
@@ -67,15 +67,15 @@ def closing(text: bytes, at: int, end: int | None = None) -> int:
     Brackets in quotes do not count; those of other kinds must match, too.
     """
     inside = bytearray()
-    for found in _BRACKETS.finditer(text, at, len(text) if end is None else end):
-        one = found[0]
+    for result in _BRACKETS.finditer(text, at, len(text) if end is None else end):
+        one = result[0]
         if one in _OPEN:
             inside += one
         elif one in _CLOSE:
             if not inside or _OPEN.index(inside.pop()) != _CLOSE.index(one):
                 return -1
             if not inside:
-                return found.end()
+                return result.end()
     return -1
 
 
@@ -87,15 +87,15 @@ def items(text: bytes) -> Iterator[bytes]:
         yield from (part.strip() for part in text.split(b","))
         return
     start, deep = 0, 0
-    for found in _SEPARATORS.finditer(text):
-        one = found[0]
+    for result in _SEPARATORS.finditer(text):
+        one = result[0]
         if one in _OPEN:
             deep += 1
         elif one in _CLOSE:
             deep -= 1
         elif one == b"," and not deep:
-            yield text[start : found.start()].strip()
-            start = found.end()
+            yield text[start : result.start()].strip()
+            start = result.end()
     yield text[start:].strip()
 
 
@@ -114,8 +114,8 @@ def unquoted(value: bytes) -> bytes:
     return _ESCAPE.sub(_escaped, inner) if b"\\" in inner else inner
 
 
-def _escaped(found: re.Match[bytes]) -> bytes:
-    octal, hexadecimal, letter = found.groups()
+def _escaped(result: re.Match[bytes]) -> bytes:
+    octal, hexadecimal, letter = result.groups()
     if octal is not None:
         return bytes((int(octal, 8) & 255,))
     if hexadecimal is not None:
@@ -125,17 +125,17 @@ def _escaped(found: re.Match[bytes]) -> bytes:
 
 def attributes(text: bytes, at: int) -> Iterator[tuple[bytes, bytes, int]]:
     """The attributes behind ``at``: name, value, and where each ends. Raises BrokenText."""
-    while (found := ATTRIBUTE.match(text, at)) is not None:
-        value, at = attribute_value(text, found)
-        yield found[1], value, at
+    while (result := ATTRIBUTE.match(text, at)) is not None:
+        value, at = attribute_value(text, result)
+        yield result[1], value, at
 
 
-def attribute_value(text: bytes, found: re.Match[bytes]) -> tuple[bytes, int]:
+def attribute_value(text: bytes, result: re.Match[bytes]) -> tuple[bytes, int]:
     """The value of an attribute that `ATTRIBUTE` found, and its end. Raises BrokenText."""
-    value = found[2] or found[3]
+    value = result[2] or result[3]
     if value is not None:
-        return value, found.end()
-    end = closing(text, found.end()) if found.end() < len(text) else -1
-    if end < 0 or text[found.end()] not in b"{(":
-        raise BrokenText(text, found.end(), "a value")
-    return text[found.end() : end], end
+        return value, result.end()
+    end = closing(text, result.end()) if result.end() < len(text) else -1
+    if end < 0 or text[result.end()] not in b"{(":
+        raise BrokenText(text, result.end(), "a value")
+    return text[result.end() : end], end

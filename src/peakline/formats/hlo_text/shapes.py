@@ -28,8 +28,8 @@ _WITHOUT_LAYOUT = frozenset((b"token", b"opaque"))
 def element_types() -> dict[bytes, int]:
     """The numbers of the types of elements by how they are written: ``f32``, ``pred``."""
     numbers = enum_numbers("xla.ShapeProto", "element_type")
-    found = {name.lower().encode(): number for name, number in numbers.items() if number}
-    return found | {b"opaque": numbers["OPAQUE_TYPE"]}
+    result = {name.lower().encode(): number for name, number in numbers.items() if number}
+    return result | {b"opaque": numbers["OPAQUE_TYPE"]}
 
 
 def shape_end(text: bytes, at: int) -> int:
@@ -37,14 +37,14 @@ def shape_end(text: bytes, at: int) -> int:
     first = text[at : at + 1]
     if first == b"(":
         return closing(text, at)
-    found = _START.match(text, at)
-    if found is None:
+    result = _START.match(text, at)
+    if result is None:
         bracket = text.find(b"[", at, at + 40)
         end = closing(text, bracket) if bracket > at else -1
         return closing(text, end) if end > 0 and text[end : end + 1] == b"{" else end
-    if text[found.end() : found.end() + 1] == b"{" and not found[0].endswith(b"}"):
-        return closing(text, found.end())
-    return found.end()
+    if text[result.end() : result.end() + 1] == b"{" and not result[0].endswith(b"}"):
+        return closing(text, result.end())
+    return result.end()
 
 
 class Shapes:
@@ -116,10 +116,10 @@ def _skip_space(text: bytes, at: int) -> int:
 
 def array(text: bytes) -> bytes:
     """The shape of what is no tuple; raises ValueError where ``text`` is none."""
-    found = _ARRAY.fullmatch(text)
-    if found is None or found[1] not in element_types():
+    result = _ARRAY.fullmatch(text)
+    if result is None or result[1] not in element_types():
         raise ValueError(text[:40])
-    kind, inside, layout = found.groups()
+    kind, inside, layout = result.groups()
     sizes = [size.strip() for size in inside.split(b",")] if inside.strip() else []
     fields: dict[str, Value] = {
         "element_type": element_types()[kind],
@@ -156,10 +156,10 @@ def _layout(text: bytes | None, rank: int) -> dict[str, Value]:
     }
     at = 0
     while at < len(more):
-        found = _LAYOUT_ITEM.match(more, at)
-        if found is None:
+        result = _LAYOUT_ITEM.match(more, at)
+        if result is None:
             raise ValueError(more)
-        at = found.end()
+        at = result.end()
         inside: list[bytes] = []
         while more[at : at + 1] == b"(":
             end = closing(more, at)
@@ -167,7 +167,7 @@ def _layout(text: bytes | None, rank: int) -> dict[str, Value]:
                 raise ValueError(more)
             inside.append(more[at + 1 : end - 1].strip())
             at = end
-        _layout_item(found[1], inside, fields)
+        _layout_item(result[1], inside, fields)
     return fields
 
 

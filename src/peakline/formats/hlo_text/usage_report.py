@@ -86,7 +86,7 @@ class _Report:
 
     def _note_total(self, text: bytes) -> None:
         self._total = sum(
-            int(found[1]) for found in re.finditer(rb"^" + _TOTAL.pattern, text, re.MULTILINE)
+            int(result[1]) for result in re.finditer(rb"^" + _TOTAL.pattern, text, re.MULTILINE)
         )
 
     def _line(self, line: bytes) -> None:
@@ -119,20 +119,20 @@ class _Report:
             return
         text = row[3] + row[4]
         offset, shapes = int(row[5]), COMMENT.sub(b"", row[7])
-        found: list[bytes] = []
+        result: list[bytes] = []
         for one in items(shapes):
             many = _COUNT.fullmatch(one)
             count, shape = (int(many[1]), many[2]) if many else (1, one)
-            if self._values + len(found) + count > self._most:
+            if self._values + len(result) + count > self._most:
                 raise InputError(f"more than {self._most:,} values in so short a report")
-            found += [shape] * count
-        sizes = [_bytes_of(shape) for shape in found]
+            result += [shape] * count
+        sizes = [_bytes_of(shape) for shape in result]
         # The size is that of the largest value.
         largest = max((size for size in sizes if size is not None), default=None)
         if largest is None or size_text(largest) != text:
             self._rounded += row[4] != b"B"
             largest = _bytes_in(row[3], row[4])
-        for shape, size in zip(found, sizes, strict=True):
+        for shape, size in zip(result, sizes, strict=True):
             number = self._values
             self._values += 1
             taken = largest if size is None else min(size, largest)

@@ -69,14 +69,14 @@ def prefixed(prefix: str, value: bytes) -> str:
 
 def slices(value: bytes) -> list[Value]:
     """``{[0:8], [0:8:2]}``: start, limit and stride of each dimension."""
-    found: list[Value] = []
+    result: list[Value] = []
     for one in braced(value):
         numbers = [integer(part) for part in one[1:-1].split(b":")]
         if one[:1] != b"[" or one[-1:] != b"]" or len(numbers) not in {2, 3}:
             raise ValueError(one)
         stride = numbers[2] if len(numbers) == 3 else 1
-        found.append({"start": numbers[0], "limit": numbers[1], "stride": stride})
-    return found
+        result.append({"start": numbers[0], "limit": numbers[1], "stride": stride})
+    return result
 
 
 _WINDOW = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate", "rhs_reversal")
@@ -131,14 +131,14 @@ _LABELS = re.compile(rb"([\dbf?]+)_([\dio?]+)->([\dbf?]+)")
 
 def convolution(value: bytes) -> Mapping[str, Value]:
     """``b01f_01io->b01f``: where batch, features and the spatial dimensions lie."""
-    found = _LABELS.fullmatch(value)
-    if found is None:
+    result = _LABELS.fullmatch(value)
+    if result is None:
         raise ValueError(value[:40])
     fields: dict[str, Value] = {}
     sides = (("input", "b", "f"), ("kernel", "i", "o"), ("output", "b", "f"))
     names = {"b": "batch_dimension", "f": "feature_dimension", "i": "input_feature_dimension",
              "o": "output_feature_dimension"}  # fmt: skip
-    for (side, *letters), labels in zip(sides, found.groups(), strict=True):
+    for (side, *letters), labels in zip(sides, result.groups(), strict=True):
         text = labels.decode()
         for letter in letters:
             fields[f"{side}_{names[letter]}"] = text.index(letter)
@@ -195,11 +195,11 @@ def replica_groups(value: bytes) -> Mapping[str, Value]:
 
 def pairs(value: bytes) -> list[Value]:
     """``{{0,1},{1,0}}``: who sends to whom."""
-    found: list[Value] = []
+    result: list[Value] = []
     for one in braced(value):
         source, target = integers(one)
-        found.append({"source": source, "target": target})
-    return found
+        result.append({"source": source, "target": target})
+    return result
 
 
 _ALIAS = re.compile(
@@ -210,14 +210,14 @@ _ALIAS = re.compile(
 
 def aliases(value: bytes) -> list[tuple[list[Value], int, list[Value], bytes]]:
     """``{ {0}: (1, {}, may-alias) }``: output's index, number and index of what it shares, how."""
-    found = []
+    result = []
     for one in braced(value):
         parts = _ALIAS.fullmatch(one)
         if parts is None:
             raise ValueError(one[:40])
         index, number, inner, kind = parts.groups()
-        found.append((integers(index), integer(number), integers(inner or b"{}"), kind or b""))
-    return found
+        result.append((integers(index), integer(number), integers(inner or b"{}"), kind or b""))
+    return result
 
 
 def output_aliasing(value: bytes) -> list[Value]:

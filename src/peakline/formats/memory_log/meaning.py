@@ -52,16 +52,16 @@ def steps_of(records: Records, time_ps: Int64Array) -> Columns:
     rows, which = rows[order], which[order]
     begins = np.ones(rows.size, np.bool_)
     begins[1:] = which[1:] != which[:-1]
-    told = records.kind[rows] == STEP
-    count = np.cumsum(told)
-    own = count - (count - told)[np.flatnonzero(begins)][np.cumsum(begins) - 1]
-    begins |= told & (own > 1)
+    result = records.kind[rows] == STEP
+    count = np.cumsum(result)
+    own = count - (count - result)[np.flatnonzero(begins)][np.cumsum(begins) - 1]
+    begins |= result & (own > 1)
 
     first = np.flatnonzero(begins)
     last = np.append(first[1:], rows.size) - 1
     number = ids[which[first]]
     handle = np.full(first.size, -1, np.int64)
-    told_rows = np.flatnonzero(told)
+    told_rows = np.flatnonzero(result)
     handle[np.searchsorted(first, told_rows, side="right") - 1] = records.op[rows[told_rows]]
     by_start = np.argsort(rows[first], kind="stable")
     number, handle = number[by_start], handle[by_start]
@@ -103,10 +103,10 @@ class Meaning:
         """The inverse of ``completes``: where a deferred deallocation took effect, else -1."""
         if self.completes is None:
             return None
-        found = np.full_like(self.completes, -1)
+        result = np.full_like(self.completes, -1)
         second = np.flatnonzero(self.completes >= 0)
-        found[self.completes[second]] = second
-        return found
+        result[self.completes[second]] = second
+        return result
 
 
 def read_meaning(records: Records) -> Meaning:
@@ -178,8 +178,8 @@ def _completions(records: Records) -> AnyArray | None:
     second = _partners(_groups(keys, open_rows), late)
     partner = np.where(partner < 0, second, partner)
     completes = np.full(len(records), -1, np.int32 if len(records) < 2**31 else np.int64)
-    found = partner >= 0
-    completes[rows[found]] = rows[partner[found]]
+    result = partner >= 0
+    completes[rows[result]] = rows[partner[result]]
     return completes
 
 

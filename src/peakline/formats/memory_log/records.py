@@ -57,8 +57,8 @@ class Records:
 
     def has(self, flag: int) -> BoolArray:
         """Which records have the flag."""
-        found: BoolArray = (self.flags & flag) != 0
-        return found
+        result: BoolArray = (self.flags & flag) != 0
+        return result
 
 
 @cache

@@ -15,11 +15,11 @@ def data_types(numbers: AnyArray, *, null: int | None = 0) -> Names:
     """The names of DataType numbers: ``DT_FLOAT`` is ``float``; ``null``, which says nothing, is
     null.
     """
-    found = np.unique(numbers)
+    result = np.unique(numbers)
     # Far cheaper than the inverse of `np.unique`, which sorts positions.
-    codes = np.searchsorted(found, numbers)
+    codes = np.searchsorted(result, numbers)
     named = (codes if null is None else np.where(numbers == null, -1, codes)).astype(np.int32)
-    return Names(named, [data_type_name(number) for number in found.tolist()])
+    return Names(named, [data_type_name(number) for number in result.tolist()])
 
 
 def shape_text(message: bytes) -> str | None:

@@ -88,8 +88,8 @@ class TorchTexts:
             return
         parts: dict[str, str] = {}
         for name, pattern in _PARTS:
-            if found := pattern.search(text):
-                parts.setdefault(name, found[1])
+            if result := pattern.search(text):
+                parts.setdefault(name, result[1])
         if "requested" not in parts:
             return
         device = "mps" if match["mps"] else _DEVICE_TYPES.get(match["device"] or "", "cpu")
@@ -164,14 +164,14 @@ class ProgramTexts:
 
     def line(self, line: str, time_ns: int | None) -> bool:
         """Read one line; False when it belongs to no such message."""
-        found: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], int | None], Report]], ...]
-        found = (
+        result: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], int | None], Report]], ...]
+        result = (
             (_XLA, self._run),
             (_TPU, self._compile),
             (_TPU_CORES, self._cores),
             (_TPU_RUN, self._attempt),
         )
-        for pattern, read in found:
+        for pattern, read in result:
             if _may_be_program(line) and (match := pattern.search(line)):
                 self.finish()
                 report = read(match, time_ns)

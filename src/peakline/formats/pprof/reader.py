@@ -109,10 +109,10 @@ class PprofReader(ReportingReader):
         sample = table.parent.astype(np.int64)
         starts = np.searchsorted(sample, np.arange(self._profile["sample"].rows))
         position = np.arange(sample.size) - starts[sample]
-        found = np.zeros(self._profile["sample"].rows, np.int64)
+        result = np.zeros(self._profile["sample"].rows, np.int64)
         mine = position == number
-        found[sample[mine]] = table.array("value")[mine]
-        return found
+        result[sample[mine]] = table.array("value")[mine]
+        return result
 
     def _sizes(self, space: int) -> Int64Array:
         return self._values(space) * _UNITS[self._types[space][1].lower()]

@@ -105,16 +105,16 @@ class _Events:
         tensors, nodes = self._tensors, self._nodes
         first = tensors.first
         identified = (tensors.number[first] > 0) | (tensors.address[first] > 0)
-        found = first[identified & ~self._owners.is_owned & (tensors.size[first] > 0)]
-        found = found[~self._is_view(found)]
-        received = self._is_received(tensors.node[found])
+        result = first[identified & ~self._owners.is_owned & (tensors.size[first] > 0)]
+        result = result[~self._is_view(result)]
+        received = self._is_received(tensors.node[result])
         fed = self._feeds()
-        tensor = np.concatenate([found, fed])
+        tensor = np.concatenate([result, fed])
         run = nodes.run[tensors.node[tensor]]
         begins = self._begin_of_run[run]
         late = np.concatenate([received, np.zeros(fed.size, np.bool_)])
         region = np.full(tensor.size, _OUT, np.int32)
-        region[: found.size][~received] = _PERSIST
+        region[: result.size][~received] = _PERSIST
         return _Before(tensor, np.where(late, tensors.time[tensor], begins), region, ~late)
 
     def _is_view(self, rows: Int64Array) -> BoolArray:

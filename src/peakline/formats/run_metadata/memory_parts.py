@@ -168,14 +168,14 @@ class Ownership:
         mine, theirs = group[: made.size], group[made.size :]
         by_time = np.lexsort((records.time[made], mine))
         by_number = np.lexsort((tensors.number[rows], theirs))
-        found = np.full(made.size, -1, np.int64)
+        result = np.full(made.size, -1, np.int64)
         fit_by_number(
             mine[by_time], low[by_time], high[by_time], records.time[made][by_time],
             theirs[by_number], tensors.number[rows][by_number], tensors.time[rows][by_number],
-            found,
+            result,
         )  # fmt: skip
-        got = found >= 0
-        self._own(made[by_time][got], rows[by_number][found[got]])
+        got = result >= 0
+        self._own(made[by_time][got], rows[by_number][result[got]])
 
 
 _PATHS = (
@@ -288,13 +288,13 @@ class MemoryParts:
         silent = np.bincount(records.parent, minlength=memory.rows) == 0
         self.estimated = np.flatnonzero(silent & (most > 0))
         rows = self.estimated
-        kept, passing = rows[live[rows] > 0], rows[most[rows] > live[rows]]
+        chosen, passing = rows[live[rows] > 0], rows[most[rows] > live[rows]]
         gone = (most - live)[passing]
         start, end = self.executions.start[memory.parent], self.executions.end[memory.parent]
         return (
-            np.concatenate([kept, passing, passing]),
-            np.concatenate([start[kept], start[passing], end[passing]]),
-            np.concatenate([live[kept], gone, -gone]),
+            np.concatenate([chosen, passing, passing]),
+            np.concatenate([start[chosen], start[passing], end[passing]]),
+            np.concatenate([live[chosen], gone, -gone]),
         )
 
     def _read_tensors(self) -> Tensors:
@@ -334,16 +334,16 @@ class MemoryParts:
     def has_temporary(self) -> BoolArray:
         """Per execution whether it records temporary memory."""
         stats = self._steps[STATS]
-        found = np.zeros(self._steps.nodes.rows, np.bool_)
-        found[stats.parent] = stats.array("temp_memory_size") > 0
-        return found
+        result = np.zeros(self._steps.nodes.rows, np.bool_)
+        result[stats.parent] = stats.array("temp_memory_size") > 0
+        return result
 
     def persistent(self) -> tuple[Int32Array, Int64Array]:
         """Execution and id of every buffer that lives on between steps."""
         stats = self._steps[STATS]
-        kept = [self._steps[path] for path in (PERSISTENT, ON_DEVICE)]
-        node = np.concatenate([stats.parent[table.parent] for table in kept])
-        number = np.concatenate([table.array("value").astype(np.int64) for table in kept])
+        chosen = [self._steps[path] for path in (PERSISTENT, ON_DEVICE)]
+        node = np.concatenate([stats.parent[table.parent] for table in chosen])
+        number = np.concatenate([table.array("value").astype(np.int64) for table in chosen])
         return node, number
 
     def descriptions(self, rows: Int64Array) -> dict[str, Names]:

@@ -94,8 +94,10 @@ class _Executions:
 
     def given(self, fields: tuple[str, ...]) -> BoolArray:
         """The rows where one of the fields is not 0."""
-        found: BoolArray = np.logical_or.reduce([self._nodes.array(field) != 0 for field in fields])
-        return found
+        result: BoolArray = np.logical_or.reduce(
+            [self._nodes.array(field) != 0 for field in fields]
+        )
+        return result
 
     def _fields(self, names: tuple[str, ...]) -> tuple[AnyArray, AnyArray]:
         micros, nanos = names
@@ -138,7 +140,7 @@ class _Executions:
     def _op_types(self) -> Names:
         kinds, labels, names = self._kinds, self._labels, self._names
         parts = [texts.label_parts(label) for label in labels.values]
-        by_label = [found[0] if found else None for found in parts]
+        by_label = [result[0] if result else None for result in parts]
         types = dict.fromkeys(op for op in by_label if op is not None)
         numbers = {op: number for number, op in enumerate([*types, "RecvTensor"])}
         of_label = np.array([-1 if op is None else numbers[op] for op in by_label] + [-1], np.int32)
@@ -161,10 +163,10 @@ class _Executions:
         ``stream:K`` and ``memcpy``: what stands in the latter is marked if it is in the former.
         """
         kinds = self._kinds
-        found = np.zeros(kinds.size, np.bool_)
+        result = np.zeros(kinds.size, np.bool_)
         rows = np.flatnonzero(np.isin(kinds, (texts.STREAM, texts.STREAM_ALL, texts.MEMCPY)))
         if not rows.size:
-            return found
+            return result
         devices = self._devices
         hardware = Names.encode([texts.hardware(name) for name in devices.values]).codes
         start, length = self._start, self._length(_END)
@@ -178,8 +180,8 @@ class _Executions:
         again = kinds[rows] != texts.STREAM
         originals = np.bincount(group[~again], minlength=int(group.max()) + 1)
         copies = np.flatnonzero(again)
-        found[rows[copies]] = place_in_group(group[copies]) < originals[group[copies]]
-        return found
+        result[rows[copies]] = place_in_group(group[copies]) < originals[group[copies]]
+        return result
 
 
 def read_op_times(runs: Runs, columns: AbstractSet[str] | None) -> Columns:

@@ -68,14 +68,14 @@ class RunTables:
     @cached_property
     def names(self) -> frozenset[str]:
         """The tables that there is something for."""
-        found = set(_OF_RUNS)
+        result = set(_OF_RUNS)
         if self._runs.steps().devices.rows:
-            found |= {*_OF_OPS, *_OF_DETAILS, "allocator_events"}
+            result |= {*_OF_OPS, *_OF_DETAILS, "allocator_events"}
         if len(self._runs.parts(Part.COSTS)[1]):
-            found |= set(_OF_COSTS)
+            result |= set(_OF_COSTS)
         if self.graphs:
-            found |= GRAPH_TABLES
-        return frozenset(found)
+            result |= GRAPH_TABLES
+        return frozenset(result)
 
     @cached_property
     def graphs(self) -> list[GraphSpan]:
@@ -104,26 +104,26 @@ class RunTables:
     def read(self, table: str, warnings: Warnings, columns: AbstractSet[str] | None) -> Columns:
         """Read one table of `names`; ``columns`` None means all."""
         if table in GRAPH_TABLES:
-            found = self._graph_tables.read(table)
+            result = self._graph_tables.read(table)
             self._warn(warnings)
-            return found
+            return result
         if table == "allocator_events":
-            found = self._allocator_events(warnings)
+            result = self._allocator_events(warnings)
         elif table in _OF_OPS:
-            found = _OF_OPS[table](self._runs, columns)
+            result = _OF_OPS[table](self._runs, columns)
         else:
-            found = (_OF_RUNS | _OF_DETAILS | _OF_COSTS)[table](self._runs)
+            result = (_OF_RUNS | _OF_DETAILS | _OF_COSTS)[table](self._runs)
         if table == "op_runs":
             self._warn_of_rows(warnings)
         self._warn(warnings)
-        return found
+        return result
 
     def duration_ps(self) -> int:
         """Until the last execution ended."""
         return max(0, int(read_steps(self._runs).array("end_ps").max(initial=0)))
 
     def _allocator_events(self, warnings: Warnings) -> Columns:
-        found, estimates = read_allocator_events(self._runs)
+        result, estimates = read_allocator_events(self._runs)
         if "estimates" not in self._reported:
             self._reported.add("estimates")
             warnings.add(
@@ -138,7 +138,7 @@ class RunTables:
                 "when it ended",
                 estimates.deallocations,
             )
-        return found
+        return result
 
     def _warn_of_rows(self, warnings: Warnings) -> None:
         """Report executions that have no start, and a full collector."""
@@ -173,7 +173,7 @@ class RunTables:
             parts["graphs"] = self._graph_tables.damage, max(ends, default=0)
         # A field that reaches beyond its message is met again within the part that it is.
         outline = parts.pop(Runs.OUTLINE, (Damage(), -1))
-        inside = [self._places(part, *found, is_cut=is_cut) for part, found in parts.items()]
+        inside = [self._places(part, *result, is_cut=is_cut) for part, result in parts.items()]
         places = max(self._places(Runs.OUTLINE, *outline, is_cut=is_cut), sum(inside))
         damage = min(
             (damage for damage, _ in (outline, *parts.values()) if damage),

@@ -42,8 +42,8 @@ def hardware(device: str) -> str:
 
 def task_of(device: str) -> str:
     """The task a device belongs to, such as ``/job:worker/replica:0/task:1``; empty when local."""
-    found = _TASK.match(device)
-    return found[0] if found else ""
+    result = _TASK.match(device)
+    return result[0] if result else ""
 
 
 def label_parts(label: str) -> tuple[str, list[str]] | None:

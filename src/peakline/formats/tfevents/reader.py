@@ -67,11 +67,11 @@ def read_events(buffer: Buffer) -> Events:
     room = _FEW
     while True:
         starts, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
-        count, found, bad, first_bad, missing = walk_records(buffer, TABLES, starts, lengths)
-        if found <= room:
+        count, result, bad, first_bad, missing = walk_records(buffer, TABLES, starts, lengths)
+        if result <= room:
             break
-        room = found
-    starts, lengths = starts[:found], lengths[:found]
+        room = result
+    starts, lengths = starts[:result], lengths[:result]
     plan = Plan(
         schema.shape("tensorflow.Event"),
         [

@@ -199,12 +199,12 @@ def _lists(value: object, what: str) -> list[Any]:
     return [value] if value and isinstance(value[0], dict) else value
 
 
-def _settings(found: object) -> dict[str, Any]:
+def _settings(result: object) -> dict[str, Any]:
     """The settings that decide where blocks go, as far as they are what PyTorch writes."""
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         return {}
     kinds = bool, int, float, str, dict
-    known = {name: found[name] for name in _SETTINGS if isinstance(found.get(name), kinds)}
+    known = {name: result[name] for name in _SETTINGS if isinstance(result.get(name), kinds)}
     return {
         name: value
         for name, value in known.items()

@@ -128,16 +128,16 @@ def read_segments(
     used = np.zeros((2, total.size), np.int64)
     for row, states in enumerate(((IN_USE,), (IN_USE, 2))):
         np.add.at(used[row], segment, np.where(np.isin(state, states), size, 0))
-    asked = np.zeros(total.size, np.int64)
+    request = np.zeros(total.size, np.int64)
     asking = np.where(requested < 0, size, requested)
-    np.add.at(asked, segment, np.where(state == FREE, 0, asking))
+    np.add.at(request, segment, np.where(state == FREE, 0, asking))
     return Segments(
         allocator=allocators,
         address=address.view(np.uint64),
         total=total,
         allocated=_stated(segments, "allocated_size", used[0]),
         active=_stated(segments, "active_size", used[1]),
-        requested=_stated(segments, "requested_size", asked),
+        requested=_stated(segments, "requested_size", request),
         stream=integers(segments, "stream", 0),
         kind=texts(segments, "segment_type"),
         pool=[_pool(segment.get("segment_pool_id")) for segment in segments],

@@ -135,9 +135,9 @@ def follow(trace: Trace, blocks: Blocks, pool: int, divisions: Mapping[object, o
     block[known] = at_end[place[known]]
     known[known] = blocks.address[block[known]] == address[known]
     # The block that the last allocation at an address made is still there.
-    kept = is_last & known & (code == ALLOC)
-    kept[kept] = blocks.state[block[kept]] != FREE
-    size[rows[kept]] = blocks.size[block[kept]]
+    chosen = is_last & known & (code == ALLOC)
+    chosen[chosen] = blocks.state[block[chosen]] != FREE
+    size[rows[chosen]] = blocks.size[block[chosen]]
 
     completes = (code == FREE_COMPLETED) & (earlier == FREE_REQUESTED)
     completed = np.arange(entries, dtype=np.int64)

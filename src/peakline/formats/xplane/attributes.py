@@ -53,9 +53,9 @@ class Attributes:
         self._picked: dict[tuple[Role, bool], Picked] = {}
 
     @classmethod
-    def of(cls, found: Found) -> Attributes:
+    def of(cls, result: Found) -> Attributes:
         """The attributes of one plane, by its own node numbers."""
-        return cls(*(found.get(f"attr_{name}") for name in ("node", "role", "case", "bits")))
+        return cls(*(result.get(f"attr_{name}") for name in ("node", "role", "case", "bits")))
 
     @classmethod
     def join(cls, parts: list[tuple[int, Attributes]]) -> Attributes:

@@ -99,8 +99,8 @@ def first_fields(buffer: Buffer, at: int, end: int) -> list[tuple[int, int, int,
 
     What is no field at all has number 0.
     """
-    found: list[tuple[int, int, int, int]] = []
-    while 0 <= at < end and len(found) < _LOOK:
+    result: list[tuple[int, int, int, int]] = []
+    while 0 <= at < end and len(result) < _LOOK:
         tag, at = varint(buffer, at, end)
         if at == _ENDED:
             break
@@ -115,8 +115,8 @@ def first_fields(buffer: Buffer, at: int, end: int) -> list[tuple[int, int, int,
                 at = at + _FIXED[wire] if wire in _FIXED else _BROKEN
         if at == _ENDED:
             break
-        found.append((tag >> 3 if at != _BROKEN else 0, wire, start, length))
-    return found
+        result.append((tag >> 3 if at != _BROKEN else 0, wire, start, length))
+    return result
 
 
 _ENDED, _BROKEN = -1, -2

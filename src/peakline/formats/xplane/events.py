@@ -88,9 +88,9 @@ def lines_table(facts: list[list[LineFacts]], zero_ps: int) -> tuple[Columns, Fa
 
 def steps_table(steps: Iterable[Step], zero_ps: int) -> tuple[Columns, Far]:
     """The ``steps`` table, and how many of its times were out of reach."""
-    found = sorted(steps, key=lambda step: step.step_id)
+    result = sorted(steps, key=lambda step: step.step_id)
     begins, ends, far = list[int](), list[int](), Far()
-    for step in found:
+    for step in result:
         base = step.line_ps - zero_ps
         begin, length = nearest_start(base, step.offset_ps), nearest_duration(step.length_ps)
         begins.append(begin)
@@ -99,10 +99,10 @@ def steps_table(steps: Iterable[Step], zero_ps: int) -> tuple[Columns, Far]:
             far[step.plane, "start"] += 1
         if length != step.length_ps:
             far[step.plane, "duration"] += 1
-    ids = np.array([step.step_id for step in found], np.int64)
+    ids = np.array([step.step_id for step in result], np.int64)
     start, end = np.array(begins, np.int64), np.array(ends, np.int64)
-    found_by = Names.encode([step.found_by for step in found])
-    return steps_columns(ids, [step.name for step in found], start, end, found_by), far
+    found_by = Names.encode([step.found_by for step in result])
+    return steps_columns(ids, [step.name for step in result], start, end, found_by), far
 
 
 PLAIN = frozenset(("event_id", "line_id", "name", "start_ps", "duration_ps", "category", "type_id"))
@@ -118,7 +118,7 @@ def read_plain_events(
     Rows and values are those of the whole table. The file is read piece by piece into columns that
     are made once.
     """
-    found, counts, far = Found(), [np.zeros(0, np.int64)], Far()
+    result, counts, far = Found(), [np.zeros(0, np.int64)], Far()
     damage: dict[int, Damage] = {}
     facts: dict[int, list[LineFacts]] = {}
     bases = type_bases(outline)
@@ -143,13 +143,13 @@ def read_plain_events(
         reader = LineReader(file, plane.lines)
         for part in reader.parts():
             read = min(bytes_here, float(part.position - first))
-            found.reserve("event", part.ids.size, min(1.0, max(before + read, 1.0) / all_bytes))
-            _add_types(found.free("event_place"), part, plane, base, here, wanted)
-            far += _add(found, part, plane, line_bases, wanted)
+            result.reserve("event", part.ids.size, min(1.0, max(before + read, 1.0) / all_bytes))
+            _add_types(result.free("event_place"), part, plane, base, here, wanted)
+            far += _add(result, part, plane, line_bases, wanted)
             counts[-1][part.line] += part.ids.size
         damage[plane.index], facts[plane.index] = reader.damage, reader.facts
         before += bytes_here
-    columns = _as_columns(found, outline, np.concatenate(counts), values, wanted)
+    columns = _as_columns(result, outline, np.concatenate(counts), values, wanted)
     return columns, damage, facts, far
 
 
@@ -173,7 +173,7 @@ def _add_types(
 
 
 def _add(
-    found: Found,
+    result: Found,
     part: LinePart,
     plane: PlaneOutline,
     line_bases: list[int] | None,
@@ -182,45 +182,45 @@ def _add(
     """Write one part's events behind those that are there; which of its times were too far."""
     rows, far = part.ids.size, Far()
     if "duration_ps" in wanted:
-        length = found.free("event_length")[:rows]
+        length = result.free("event_length")[:rows]
         length[:] = part.duration
         far[plane.index, "duration"] = limit_durations(length)
     if line_bases is not None:
-        found.free("event_case")[:rows] = part.case
-        begin = found.free("event_begin")[:rows]
+        result.free("event_case")[:rows] = part.case
+        begin = result.free("event_begin")[:rows]
         begin[:] = part.bits
         begin[part.case != OFFSET] = 0
         far[plane.index, "start"] = place(begin, line_bases[part.line], part.case)
-    found.used["event"] += rows
+    result.used["event"] += rows
     return far
 
 
 def _as_columns(
-    found: Found,
+    result: Found,
     outline: Outline,
     counts: Int64Array,
     values: list[str] | None,
     wanted: AbstractSet[str],
 ) -> Columns:
     """``values`` are the names where their codes were read, not the types."""
-    rows = found.used["event"]
+    rows = result.used["event"]
     data: dict[str, AnyArray | Names] = {}
     valid: dict[str, BoolArray] = {}
     if "event_id" in wanted:
         data["event_id"] = np.arange(rows, dtype=np.int64)
     if "line_id" in wanted:
         data["line_id"] = np.repeat(np.arange(counts.size, dtype=np.int32), counts)
-    types = found.get("event_place")
+    types = result.get("event_place")
     if "name" in wanted:
         data["name"] = names_of_types(types, outline) if values is None else named(types, values)
     if "type_id" in wanted:
         data["type_id"] = types
         valid["type_id"] = types >= 0
     if "start_ps" in wanted:
-        data["start_ps"] = found.get("event_begin")
-        valid["start_ps"] = found.get("event_case") != OCCURRENCES
+        data["start_ps"] = result.get("event_begin")
+        valid["start_ps"] = result.get("event_case") != OCCURRENCES
     if "duration_ps" in wanted:
-        data["duration_ps"] = found.get("event_length")
+        data["duration_ps"] = result.get("event_length")
     return Columns(data, {name: mask for name, mask in valid.items() if not mask.all()})
 
 
@@ -345,21 +345,21 @@ class EventTables:
 
     def _by_type(self, values: Int32Array, other: int) -> Int32Array:
         """For every event the value of its type, ``other`` for one without a type."""
-        found = np.empty(self.rows, np.int32)
+        result = np.empty(self.rows, np.int32)
         bases = type_bases(self._outline).tolist()
         first = 0
         for plane, line in self._lines:
             here = np.append(values[bases[plane.index] : bases[plane.index + 1]], np.int32(other))
             for part in pieces(line.place):
-                found[first : first + part.size] = here[part]
+                result[first : first + part.size] = here[part]
                 first += part.size
-        return found
+        return result
 
 
 def _known(step: AnyArray, has_step: BoolArray | None) -> BoolArray:
     """Which events have a step, from what `_steps` returns."""
-    found: BoolArray = step != NO_STEP if has_step is None else has_step
-    return found
+    result: BoolArray = step != NO_STEP if has_step is None else has_step
+    return result
 
 
 def _steps(

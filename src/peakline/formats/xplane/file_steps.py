@@ -159,14 +159,14 @@ def steps_by_time(
     """
     at = step_at(steps, events.array("start_ps"))
     on_host = _on(planes, lines, "host")[events.array("line_id")]
-    found = np.where(on_host & events.is_valid("start_ps"), at, np.int32(-1))
+    result = np.where(on_host & events.is_valid("start_ps"), at, np.int32(-1))
     event, number = correlation.array("event_id"), correlation.array("integer")
     launches, works = on_host[event], ~on_host[event]
     start = events.array("start_ps")[event]
     cause = causes(number[launches], start[launches], number[works], start[works])
     known = cause >= 0
-    found[event[works][known]] = found[event[launches][cause[known]]]
-    return found
+    result[event[works][known]] = result[event[launches][cause[known]]]
+    return result
 
 
 def step_at(steps: Columns, time: AnyArray) -> Int32Array:
@@ -182,8 +182,8 @@ def _on(planes: Columns, lines: Columns, kind: str) -> BoolArray:
     """Which lines are on planes of a kind."""
     kinds = planes.names("kind")
     own = kinds.codes == kinds.code_of(kind)
-    found: BoolArray = own[lines.array("plane_id")]
-    return found
+    result: BoolArray = own[lines.array("plane_id")]
+    return result
 
 
 def _named(events: Columns, fits: Any) -> BoolArray:
@@ -219,13 +219,13 @@ class FileSteps:
         if self.is_grouped:
             self.event_tables  # noqa: B018 (found while they are read)
             return self._recorded
-        found = self._both_steps()[0]
-        if not found and unmarked.annotations:
+        result = self._both_steps()[0]
+        if not result and unmarked.annotations:
             self.event_tables  # noqa: B018 (found while they are read)
             annotated: Columns | None = self._annotated
             return empty_columns("steps") if annotated is None else annotated
-        table = self._passes.placed(*steps_table(found, self._passes.zero_ps))
-        if unmarked.functions and found and found[0].found_by == "function":
+        table = self._passes.placed(*steps_table(result, self._passes.zero_ps))
+        if unmarked.functions and result and result[0].found_by == "function":
             return named_runs(table, self.events(COLUMNS))
         return table
 
@@ -272,8 +272,8 @@ class FileSteps:
         """
         # A pass of its own: few questions need it.
         grouping = self._passes.group(everything=True, prune=False, links=True)
-        found = (grouping.runtime if runtime else grouping).links
-        return (np.zeros((0, 2), np.int64), 0) if found is None else found
+        result = (grouping.runtime if runtime else grouping).links
+        return (np.zeros((0, 2), np.int64), 0) if result is None else result
 
     @property
     def has_event_tables(self) -> bool:
@@ -326,11 +326,11 @@ class FileSteps:
         # Who expects events and records together reads all columns of the events soon.
         alone = not (self.has_event_tables or self._passes.reads_together)
         if columns is not None and columns <= PLAIN and alone:
-            found, damage, facts, far = read_plain_events(
+            result, damage, facts, far = read_plain_events(
                 self._passes.file, self._passes.outline, self._passes.zero_ps, columns
             )
             self._passes.line_facts.update(facts)
-            return self._passes.noting(self._passes.placed(found, far), damage)
+            return self._passes.noting(self._passes.placed(result, far), damage)
         return self._passes.placed(self.event_tables.events(columns), self.event_tables.far)
 
     def of_memory(self, table: Columns) -> Columns:
@@ -376,17 +376,17 @@ class RuntimeSteps:
         del warnings
         if table == "steps":
             return self._table
-        found = self._profile.columns(table, columns)
+        result = self._profile.columns(table, columns)
         if table != "events" or (columns is not None and "step_id" not in columns):
-            return found
+            return result
         step, known = self._steps.event_tables.runtime_steps()
-        return Columns({**found.data, "step_id": step}, {**found.valid, "step_id": known})
+        return Columns({**result.data, "step_id": step}, {**result.valid, "step_id": known})
 
 
 def _are_steps(table: Columns, steps: Columns) -> BoolArray:
     """Which rows have a step that ``steps`` has."""
-    found: BoolArray = np.isin(table.array("step_id"), steps.array("step_id"))
-    return found & table.is_valid("step_id")
+    result: BoolArray = np.isin(table.array("step_id"), steps.array("step_id"))
+    return result & table.is_valid("step_id")
 
 
 def _after_grouping(grouping: Grouping) -> None:

@@ -46,23 +46,23 @@ class GroupedPlane:
     producers: Ends
     consumers: Ends
     headers: list[LineFacts]
-    found: Found | None = None
+    parts: Found | None = None
     tpu: TpuPlane | None = None
     pruned: bool = False
     times: tuple[AnyArray, AnyArray, AnyArray] | None = None
     """Begin, length and thread of every node, where they were read."""
 
     @classmethod
-    def of_pass(cls, plane: PlaneOutline, first_node: int, found: PlanePass) -> GroupedPlane:
+    def of_pass(cls, plane: PlaneOutline, first_node: int, result: PlanePass) -> GroupedPlane:
         """A plane whose every event takes part."""
-        got = found.found
+        got = result.found
         line = got.get("time_line") + np.int32(plane.first_line)
         times = got.get("time_begin"), got.get("time_length"), line
         return cls(
-            plane, first_node, found.nodes, Attributes.of(got), got.get("node_kind"),
+            plane, first_node, result.nodes, Attributes.of(got), got.get("node_kind"),
             _inside(Ends(got.get("producer_node"), got.get("producer_key"))),
             Ends(got.get("consumer_node"), got.get("consumer_key")),
-            found.headers, got, pruned=found.pruned, times=times if found.timed else None,
+            result.headers, got, pruned=result.pruned, times=times if result.timed else None,
         )  # fmt: skip
 
     @classmethod
@@ -87,19 +87,19 @@ class Forest:
         self.file, self.planes, self.nodes, self.attrs = file, planes, nodes, attrs
         self.kind = _joined([plane.kinds for plane in planes])
         parents = [
-            _shifted(plane.found.get("node_parent"), plane.first_node)
-            if plane.found is not None
+            _shifted(plane.parts.get("node_parent"), plane.first_node)
+            if plane.parts is not None
             else np.full(plane.nodes, -1, np.int32)
             for plane in planes
         ]
         self.parent = _joined(parents)
-        roots = [plane for plane in planes if plane.found is not None]
+        roots = [plane for plane in planes if plane.parts is not None]
 
         def of_roots(name: str) -> AnyArray:
-            return _joined([p.found.get(f"root_{name}") for p in roots if p.found is not None])
+            return _joined([p.parts.get(f"root_{name}") for p in roots if p.parts is not None])
 
         self.root_node = _joined(
-            [p.found.get("root_node") + np.int32(p.first_node) for p in roots if p.found]
+            [p.parts.get("root_node") + np.int32(p.first_node) for p in roots if p.parts]
         )
         self.root_begin, self.root_length = of_roots("begin"), of_roots("length")
         self.root_metadata, self.root_line = of_roots("metadata"), of_roots("line")
@@ -191,8 +191,8 @@ class Forest:
         if (keys[1:] == keys[:-1]).any():
             self.several.append(Several(parents[order], keys))
         at = np.searchsorted(keys, wanted, side="right") - 1
-        found = (at >= 0) & (keys[np.maximum(at, 0)] == wanted)
-        self._edges(parents[order[at[found]]], children[found])
+        result = (at >= 0) & (keys[np.maximum(at, 0)] == wanted)
+        self._edges(parents[order[at[result]]], children[result])
 
     def _join_by_time(self, parents: Several, children: Several, times: NodeTimes) -> None:
         edges, left_open = by_time(parents, children, times, self.step)
@@ -270,11 +270,11 @@ class Forest:
 
     def on_tpu(self, nodes: AnyArray) -> BoolArray:
         """Which of ``nodes`` are steps of a TPU's plane."""
-        found = np.zeros(nodes.size, np.bool_)
+        result = np.zeros(nodes.size, np.bool_)
         for plane in self.planes:
             if plane.tpu is not None:
-                found |= plane.holds(nodes)
-        return found
+                result |= plane.holds(nodes)
+        return result
 
     def plane_of(self, node: int) -> GroupedPlane:
         """The plane of a node."""

@@ -119,8 +119,8 @@ class Opening:
             steps.append(Step(number, name, found_by, index, base, offset, length))
         return steps
 
-    def _text(self, found: tuple[int, int, int]) -> str:
-        case, bits, node = found
+    def _text(self, result: tuple[int, int, int]) -> str:
+        case, bits, node = result
         plane = self.forest.plane_of(node)
         if case == 7:
             return plane.plane.stat_names.get(bits, "")
@@ -134,9 +134,9 @@ class Opening:
         nearest ancestor that has it.
         """
         stats = self.forest.attrs.first(role)
-        found: dict[int, tuple[int, int, int]] = {}
+        result: dict[int, tuple[int, int, int]] = {}
         if not stats.node.size:
-            return found
+            return result
 
         def cell(at: int) -> tuple[int, int, int]:
             return int(stats.case[at]), int(stats.bits[at]), int(stats.node[at])
@@ -145,7 +145,7 @@ class Opening:
         forest, (starts, heads) = self.forest, self._up
         for k, root in enumerate(roots.tolist()):
             if has[k]:
-                found[k] = cell(int(place[k]))
+                result[k] = cell(int(place[k]))
                 continue
             seen, queue = {root}, [root]
             for node in queue:
@@ -157,9 +157,9 @@ class Opening:
                 queue += new
                 holds, where = stats.at(np.array(new, stats.node.dtype))
                 if holds.any():
-                    found[k] = cell(int(where[int(np.argmax(holds))]))
+                    result[k] = cell(int(where[int(np.argmax(holds))]))
                     break
-        return found
+        return result
 
 
 MOST_LINKS = 1 << 22
@@ -176,7 +176,7 @@ def links_of(forest: Forest, group: AnyArray) -> tuple[Int64Array, int]:
     tails = np.repeat(np.arange(total), np.diff(starts))
     of = np.concatenate([group.astype(np.int64), np.full(total - nodes, -1, np.int64)])
     plain = (tails < nodes) & (heads < nodes)
-    found = [_apart(of[tails[plain]], of[heads[plain]])]
+    result = [_apart(of[tails[plain]], of[heads[plain]])]
     made, taken = heads >= nodes, tails >= nodes
     # A context stands between the two: of each only what groups put in and take out.
     into = _distinct(heads[made].astype(np.int64), of[tails[made]])
@@ -189,9 +189,9 @@ def links_of(forest: Forest, group: AnyArray) -> tuple[Int64Array, int]:
     into, first, count = into[fits], first[fits], count[fits]
     begin = np.cumsum(count) - count
     place = np.arange(int(count.sum())) - np.repeat(begin - first, count)
-    found.append(_apart(np.repeat(into[:, 1], count), out[place, 1]))
+    result.append(_apart(np.repeat(into[:, 1], count), out[place, 1]))
     check_deadline()
-    return np.unique(np.concatenate(found), axis=0), left_out
+    return np.unique(np.concatenate(result), axis=0), left_out
 
 
 def _apart(parent: Int64Array, child: Int64Array) -> Int64Array:
@@ -379,33 +379,33 @@ def _group(forest: Forest, given: AnyArray, upstream: Grouping | None) -> Groupi
     if upstream is None and (forest.loop_roots.size or numbered.size or shows_programs):
         upstream = _grouping(forest, given, *upstream_groups(forest, level, is_root))
     level[numbered], is_root[numbered] = 1, True
-    found, steps = _our_groups(forest, level, is_root)
-    if any(keys.crossing(found) for keys in forest.several):
+    result, steps = _our_groups(forest, level, is_root)
+    if any(keys.crossing(result) for keys in forest.several):
         if upstream is None:
-            upstream = _grouping(forest, given, found, steps)
+            upstream = _grouping(forest, given, result, steps)
         several = forest.several
         forest.connect_by_time()
-        found, steps = _our_groups(forest, level, is_root)
+        result, steps = _our_groups(forest, level, is_root)
         if forest.left_open:
             # Parents of one step leave nothing open.
-            forest.step = found
+            forest.step = result
             forest.connect()
-            found, steps = _our_groups(forest, level, is_root)
-        repeated = sum(keys.crossing(found) for keys in several)
+            result, steps = _our_groups(forest, level, is_root)
+        repeated = sum(keys.crossing(result) for keys in several)
     if len({step.found_by for step in steps} - {"device"}) > 1:
         if upstream is None:
-            upstream = _grouping(forest, given, found, steps)
-        found, steps = _only_marked(found, steps)
-    return replace(_grouping(forest, given, found, steps), other=upstream, repeated=repeated)
+            upstream = _grouping(forest, given, result, steps)
+        result, steps = _only_marked(result, steps)
+    return replace(_grouping(forest, given, result, steps), other=upstream, repeated=repeated)
 
 
-def _grouping(forest: Forest, given: AnyArray, found: AnyArray, steps: list[Step]) -> Grouping:
+def _grouping(forest: Forest, given: AnyArray, result: AnyArray, steps: list[Step]) -> Grouping:
     nothing = ungrouped(forest.nodes)
-    has_group = found >= 0
-    shared = np.where(has_group, found, nothing)
+    has_group = result >= 0
+    shared = np.where(has_group, result, nothing)
     has_old = given.dtype != nothing.dtype
-    groups = narrow(np.where(has_group, found, given)) if has_old else shared
-    links = links_of(forest, found) if forest.wants_links else None
+    groups = narrow(np.where(has_group, result, given)) if has_old else shared
+    links = links_of(forest, result) if forest.wants_links else None
     memory = _as_memory_reads(forest.attrs, groups)
     return Grouping(groups, shared, steps, memory, assigned=True, links=links)
 
@@ -418,14 +418,14 @@ def _our_groups(forest: Forest, level: AnyArray, is_root: AnyArray) -> tuple[Any
     return opening.groups[: forest.nodes], steps
 
 
-def _only_marked(found: AnyArray, steps: list[Step]) -> tuple[AnyArray, list[Step]]:
+def _only_marked(result: AnyArray, steps: list[Step]) -> tuple[AnyArray, list[Step]]:
     """Without the runs of functions that nobody marked; the steps are numbered anew."""
     number = np.full(max(step.step_id for step in steps) + 2, -1, np.int32)
     marked = [step for step in steps if step.found_by != "function"]
     for place, step in enumerate(marked):
         number[step.step_id] = place
     # The last one stands for none.
-    groups: AnyArray = number[found]
+    groups: AnyArray = number[result]
     return groups, [replace(step, step_id=int(number[step.step_id])) for step in marked]
 
 
@@ -434,15 +434,15 @@ def _numbered(forest: Forest, is_root: AnyArray) -> Int32Array:
     node = np.unique(forest.attrs.first(Role.STEP_NUM).node)
     node = node[~is_root[node] & ~forest.on_tpu(node)]
     # What is known by its name only says to which step it belongs.
-    found: Int32Array = node[forest.kind[node] == EventKind.OTHER]
-    return found
+    result: Int32Array = node[forest.kind[node] == EventKind.OTHER]
+    return result
 
 
 def _by_program(opening: Opening, first: int) -> list[Step]:
     """Where nothing marks the steps of the TensorCores, the k-th run of a program on every
     core is one group: a core may run programs that others do not. Groups are renumbered.
     """
-    found: dict[tuple[str, int], Step] = {}
+    result: dict[tuple[str, int], Step] = {}
     number: list[tuple[str, int]] = []
     for plane, mine in lone_cores(opening, first):
         if plane.tpu is None or plane.tpu.shows_steps:
@@ -456,10 +456,10 @@ def _by_program(opening: Opening, first: int) -> list[Step]:
             key = program, count[program]
             count[program] += 1
             number.append(key)
-            if key not in found or step.begin_ps < found[key].begin_ps:
-                found[key] = replace(step, name=f"{program} {key[1]}".lstrip())
-    place = {key: k for k, key in enumerate(sorted(found, key=lambda key: found[key].begin_ps))}
+            if key not in result or step.begin_ps < result[key].begin_ps:
+                result[key] = replace(step, name=f"{program} {key[1]}".lstrip())
+    place = {key: k for k, key in enumerate(sorted(result, key=lambda key: result[key].begin_ps))}
     new = np.array([first + place[key] for key in number], np.int32)
     mine = opening.groups >= first
     opening.groups[mine] = new[opening.groups[mine] - first]
-    return [replace(found[key], step_id=first + k) for key, k in place.items()]
+    return [replace(result[key], step_id=first + k) for key, k in place.items()]

@@ -60,10 +60,10 @@ def of_owners(owner: Int32Array, groups: AnyArray) -> AnyArray:
     where they have the same width.
     """
     first = np.int32(groups.size // 2 + 1)
-    found = owner if groups.dtype == owner.dtype else np.empty(owner.size, groups.dtype)
-    for part, out in zip(pieces(owner), pieces(found), strict=True):
+    result = owner if groups.dtype == owner.dtype else np.empty(owner.size, groups.dtype)
+    for part, out in zip(pieces(owner), pieces(result), strict=True):
         out[:] = groups[part + first]
-    return found
+    return result
 
 
 def pieces(array: AnyArray) -> Iterator[AnyArray]:

@@ -282,15 +282,15 @@ class LineReader:
         )  # fmt: skip
 
 
-def _plan(which: int, kept: AnyArray) -> Plan:
+def _plan(which: int, chosen: AnyArray) -> Plan:
     """What the general walk reads of a line."""
     paths, keep = [*_FACTS, *(f"{name}?" for name in _FACTS)], {}
     if which >= layout.NO_STATS:
         paths += _EVENT_PATHS
-    if which == layout.ALL_STATS or (which == layout.SOME_STATS and kept.size):
+    if which == layout.ALL_STATS or (which == layout.SOME_STATS and chosen.size):
         paths += _STAT_PATHS
-    if which == layout.SOME_STATS and kept.size:
-        keep["events.stats.metadata_id"] = kept.tolist()
+    if which == layout.SOME_STATS and chosen.size:
+        keep["events.stats.metadata_id"] = chosen.tolist()
     return Plan(schema.shape("tensorflow.profiler.XLine"), paths, keep=keep)
 
 

@@ -73,18 +73,18 @@ class OpenLine:
 
     def add(self, events: LinePart) -> None:
         """Take some events, which follow those that it has."""
-        owner, found, size = self.owner, self.owner.found, events.ids.size
-        free = found.free
+        owner, result, size = self.owner, self.owner.found, events.ids.size
+        free = result.free
         stat_event, _, stat_role, stat_case, stat_bits, stat_length = events.stats
         memory = events.memory if owner.want_memory else 0
         for group, more in (
             ("node", size), ("root", size), ("producer", size), ("consumer", size),
             ("attr", stat_event.size), ("mem", memory),
         ):  # fmt: skip
-            found.reserve(group, more, owner.read)
+            result.reserve(group, more, owner.read)
         scratch = owner.scratch
         if owner.keep:
-            found.reserve("event", size, owner.read)
+            result.reserve("event", size, owner.read)
             begin, length = free("event_begin")[:size], free("event_length")[:size]
         else:
             begin, length = scratch.get("begin", size), scratch.get("length", size)
@@ -96,7 +96,7 @@ class OpenLine:
             "root_event": scratch.get("root_event", size, np.int32),
             "mem_event": scratch.get("mem_event", memory, np.int32),
             "spans": scratch.get("spans", 8 * memory).reshape(2, -1),
-            "kept": scratch.get("kept", stat_event.size, np.int32),
+            "chosen": scratch.get("chosen", stat_event.size, np.int32),
             "seen": np.zeros(len(Role), np.int64),
             "as_float": one_bits.view(np.float64),
             "as_bits": one_bits,
@@ -106,14 +106,14 @@ class OpenLine:
         gather(
             events.kinds, events.case, events.bits, events.duration,
             stat_event, stat_role, stat_case, stat_bits, stat_length,
-            line_event=self.events, first_node=found.used["node"], first_mem=found.used["mem"],
+            line_event=self.events, first_node=result.used["node"], first_mem=result.used["mem"],
             ref_ids=owner.ref_ids, ref_table=owner.ref_table,
             process=NO_PROCESS if process is None else process, core=self.core,
             want_memory=owner.want_memory, prune=owner.prune, own_ends=owner.own_ends,
             begin=part.begin, length=part.length, node=part.node, marks=part.marks, at=at,
             **beside,
             **{name: free(name) for name in _FILLED},
-            **{name: found.arrays[name] for name in _FILLED_WHOLE},
+            **{name: result.arrays[name] for name in _FILLED_WHOLE},
         )  # fmt: skip
         nodes, roots, producers, consumers, attrs, records, texts, marks, keeps = at[:9].tolist()
         self.has_async |= at[9] > 0
@@ -138,12 +138,12 @@ class OpenLine:
             ("node", nodes), ("root", roots), ("producer", producers), ("consumer", consumers),
             ("attr", attrs), ("mem", records),
         ):  # fmt: skip
-            found.used[group] += more
+            result.used[group] += more
         if owner.keep:
-            self._keep_stats(events, beside["kept"][:keeps])
+            self._keep_stats(events, beside["chosen"][:keeps])
             free("event_place")[:size] = places_of(events.ids, owner.plane)
             free("event_case")[:size] = events.case
-            found.used["event"] += size
+            result.used["event"] += size
         if self.whole:
             self.waiting.append(part.copy())
         else:
@@ -151,24 +151,24 @@ class OpenLine:
 
     def _keep_times(self, part: _Part) -> None:
         """Keep when each node is."""
-        found = self.owner.found
+        result = self.owner.found
         events = np.flatnonzero(part.node >= 0)
-        found.reserve("time", events.size, self.owner.read)
+        result.reserve("time", events.size, self.owner.read)
         with np.errstate(over="ignore"):
-            found.free("time_begin")[: events.size] = part.begin[events] + self.base
-        found.free("time_length")[: events.size] = part.length[events]
-        found.free("time_line")[: events.size] = self.number
-        found.used["time"] += events.size
+            result.free("time_begin")[: events.size] = part.begin[events] + self.base
+        result.free("time_length")[: events.size] = part.length[events]
+        result.free("time_line")[: events.size] = self.number
+        result.used["time"] += events.size
 
     def _keep_stats(self, events: LinePart, rows: Int32Array) -> None:
         """Keep those stats of the events that may be read with them."""
-        owner, found = self.owner, self.owner.found
+        owner, result = self.owner, self.owner.found
         event, number, _, *value = events.stats
-        found.reserve("stat", rows.size, owner.read)
+        result.reserve("stat", rows.size, owner.read)
         for name, column in zip(_STAT, (event, number, *value), strict=True):
-            found.free(name)[: rows.size] = column[rows]
-        found.free("stat_event")[: rows.size] += found.used["event"]
-        found.used["stat"] += rows.size
+            result.free(name)[: rows.size] = column[rows]
+        result.free("stat_event")[: rows.size] += result.used["event"]
+        result.used["stat"] += rows.size
 
     def _intern(self, events: LinePart, codes: Int32Array, spans: Int64Array) -> None:
         """Give strings that stand in the events codes after those of the references."""
@@ -207,24 +207,24 @@ class OpenLine:
         self._nest(part, ready, marks)
 
     def _nest(self, part: _Part, ready: int, marks: Int64Array) -> None:
-        found = np.zeros((2, 0), np.int64)
+        result = np.zeros((2, 0), np.int64)
         if self.owner.rewrite and marks.size:
-            found = self._regions(part, marks)
-        if found.shape[1]:
+            result = self._regions(part, marks)
+        if result.shape[1]:
             self.has_regions = True
-            if found.shape[1] > 1 and not in_order(found[0], found[1], np.zeros(3, np.int64)):
-                order = np.lexsort((~found[1].view(np.uint64), found[0].view(np.uint64)))
-                found = found[:, order]
+            if result.shape[1] > 1 and not in_order(result[0], result[1], np.zeros(3, np.int64)):
+                order = np.lexsort((~result[1].view(np.uint64), result[0].view(np.uint64)))
+                result = result[:, order]
         if not self.sorted and (self.has_regions or self.owner.pruned):
             raise OutOfOrder
         owner = self.owner.scratch.get("owner", ready, np.int32)
-        self._run_nest(part.begin[:ready], part.length[:ready], part.node[:ready], found, owner)
+        self._run_nest(part.begin[:ready], part.length[:ready], part.node[:ready], result, owner)
         self._resolve(part.node[:ready], owner)
         self._keep(part.node[:ready], owner)
 
     def _regions(self, part: _Part, marks: Int64Array) -> Int64Array:
-        found: Int64Array = np.empty((2, marks.size), np.int64)
-        return found[:, : regions(part.begin, self.base, marks, self.start, found)]
+        result: Int64Array = np.empty((2, marks.size), np.int64)
+        return result[:, : regions(part.begin, self.base, marks, self.start, result)]
 
     def _run_nest(
         self,
@@ -257,14 +257,14 @@ class OpenLine:
 
     def _async(self) -> tuple[int, BoolArray]:
         """Which nodes of this line are asynchronous; empty when none can be."""
-        found, first = self.owner.found, self.first_used["node"]
+        result, first = self.owner.found, self.first_used["node"]
         if not self.has_async:
             return first, np.zeros(0, np.bool_)
-        rows = slice(self.first_used["attr"], found.used["attr"])
-        flags = np.flatnonzero(found.arrays["attr_role"][rows] == Role.IS_ASYNC) + rows.start
-        is_async = np.zeros(found.used["node"] - first, np.bool_)
-        value = (found.arrays["attr_bits"][flags] != 0) & (found.arrays["attr_case"][flags] == 4)
-        is_async[found.arrays["attr_node"][flags] - first] = value
+        rows = slice(self.first_used["attr"], result.used["attr"])
+        flags = np.flatnonzero(result.arrays["attr_role"][rows] == Role.IS_ASYNC) + rows.start
+        is_async = np.zeros(result.used["node"] - first, np.bool_)
+        value = (result.arrays["attr_bits"][flags] != 0) & (result.arrays["attr_case"][flags] == 4)
+        is_async[result.arrays["attr_node"][flags] - first] = value
         return first, is_async
 
     def finish(self) -> None:
@@ -294,14 +294,14 @@ class OpenLine:
 
     def _keep(self, node: Int32Array, owner: Int32Array) -> None:
         """Keep which node each event is, or lies in."""
-        found = self.owner.found
+        result = self.owner.found
         if not self.owner.keep:
             return
-        found.reserve("owner", node.size, self.owner.read)
-        kept = found.free("owner_node")[: node.size]
-        kept[:] = np.arange(node.size, dtype=np.int32)
-        resolve(kept, 0, node.size, node, owner)
-        found.used["owner"] += node.size
+        result.reserve("owner", node.size, self.owner.read)
+        chosen = result.free("owner_node")[: node.size]
+        chosen[:] = np.arange(node.size, dtype=np.int32)
+        resolve(chosen, 0, node.size, node, owner)
+        result.used["owner"] += node.size
 
 
 @dataclass
@@ -449,10 +449,10 @@ class PlanePass:
             for number, name in names
             if name in STAT_ROLES and (self.want_memory or STAT_ROLES[name] <= FIRST_MEMORY_ROLE)
         }
-        kept = {number for number, name in names if self.keep and name in KEPT_STATS}
+        chosen = {number for number, name in names if self.keep and name in KEPT_STATS}
         roles = {
-            number: wanted.get(number, Role.KEPT) + KEEP * (number in kept)
-            for number in wanted.keys() | kept
+            number: wanted.get(number, Role.KEPT) + KEEP * (number in chosen)
+            for number in wanted.keys() | chosen
         }
         kinds = {number: _kind(name) for number, name in self.plane.event_names.items()}
         return Lookup(kinds), Lookup(roles, NOT_WANTED)

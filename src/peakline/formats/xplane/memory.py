@@ -40,12 +40,12 @@ class MemoryRecords:
     )
 
     def __init__(
-        self, found: PlanePass, nodes: slice = slice(None), grouping: Grouping | None = None
+        self, result: PlanePass, nodes: slice = slice(None), grouping: Grouping | None = None
     ) -> None:
         """``nodes`` are the plane's own among those that were grouped; without ``grouping`` no
         record has a step.
         """
-        get = found.found.get
+        get = result.found.get
         node = get("mem_node")
         self.rows = node.size
         self.step: Any = None
@@ -69,11 +69,11 @@ class MemoryRecords:
         self._is_given = False
         self._bases: AnyArray | None = None
         """What was added to the offsets of each line; None where they are as the file has them."""
-        texts = found.texts()
+        texts = result.texts()
         self._texts = [self._number_texts(codes, texts) for codes in self.codes]
         """Of each column of texts those that occur; the codes are numbers in it, -1 for none."""
-        self._plane, self._headers = found.plane.index, found.headers
-        self._first_line = np.int32(found.plane.first_line)
+        self._plane, self._headers = result.plane.index, result.headers
+        self._first_line = np.int32(result.plane.first_line)
 
     def _has(self, role: Role) -> BoolArray:
         present: BoolArray = (self.have & np.uint16(1 << (role - FIRST_MEMORY_ROLE))) != 0
@@ -290,9 +290,9 @@ class MemoryRecords:
 
 def _steps(node: Int32Array, spread: Int32Array, group: AnyArray) -> AnyArray:
     """The group of each record by its node, -1 for none; in the memory of the nodes."""
-    found = of_owners(node, by_owner(spread, group))
-    found[found == no_group(found)] = -1
-    return found
+    result = of_owners(node, by_owner(spread, group))
+    result[result == no_group(result)] = -1
+    return result
 
 
 def _is_near(offset: Int64Array, bases: list[int]) -> bool:

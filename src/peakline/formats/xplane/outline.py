@@ -249,8 +249,8 @@ def read_outline(file: SourceFile) -> Outline:
     many = max(int(first[-1]) - MOST_LINES, 0)
     bounds = np.minimum(first, MOST_LINES).tolist()
     lines = [spans.take(np.arange(*pair)) for pair in pairwise(bounds)]
-    found = _outline(file, decoded, lines)
-    return replace(found, damage=damage, planes_left_out=more, lines_left_out=many)
+    result = _outline(file, decoded, lines)
+    return replace(result, damage=damage, planes_left_out=more, lines_left_out=many)
 
 
 def _end_of_planes(buffer: Buffer) -> int:
@@ -304,18 +304,18 @@ def _metadata(decoded: Decoded, which: str, planes: int) -> list[dict[int, str]]
     texts = values.spans("name").texts(decoded.buffer)
     for row, text in zip(values.parent.tolist(), texts, strict=True):
         names[row] = text
-    found: list[dict[int, str]] = [{} for _ in range(planes)]
+    result: list[dict[int, str]] = [{} for _ in range(planes)]
     keys = entries.array("key").tolist()
     for plane, key, name in zip(entries.parent.tolist(), keys, names, strict=True):
-        found[plane][key] = name
-    return found
+        result[plane][key] = name
+    return result
 
 
 def _numbers(decoded: Decoded, stat_names: list[dict[int, str]]) -> list[dict[str, int]]:
     """Per plane its integer stats: int64, or uint64 below 2^63; 0 for any other kind."""
     table: WireTable = decoded["planes.stats"]
     value = table.union("value")
-    found: list[dict[str, int]] = [{} for _ in stat_names]
+    result: list[dict[str, int]] = [{} for _ in stat_names]
     rows = zip(
         table.parent.tolist(),
         table.array("metadata_id").tolist(),
@@ -326,5 +326,5 @@ def _numbers(decoded: Decoded, stat_names: list[dict[int, str]]) -> list[dict[st
     for plane, stat, case, bits in rows:
         name = stat_names[plane].get(stat, "")
         unsigned = case == 3 and bits >= 0 and name != "process_id"
-        found[plane].setdefault(name, bits if case == 4 or unsigned else 0)
-    return found
+        result[plane].setdefault(name, bits if case == 4 or unsigned else 0)
+    return result

@@ -140,28 +140,28 @@ class Passes:
                 tpu = read_tpu_plane(self.file, plane, rewrite=rewrite)
                 planes.append(GroupedPlane.of_tpu(plane, first, tpu))
                 self.damage.setdefault(plane.index, tpu.damage)
-                kept, stats = tpu.kept, tpu.stats
+                chosen, stats = tpu.selected, tpu.stats
             else:
-                found = PlanePass(
+                result = PlanePass(
                     self.file, plane, want_memory=is_host and with_memory,
                     rewrite=rewrite, prune=prune, own_ends=timed, timed=timed,
                     keep=events is not None,
                 )  # fmt: skip
-                self.damage.setdefault(plane.index, found.damage)
-                kept, stats = found.selected_lines(), found.selected_stats()
-                self.line_facts[plane.index] = found.line_facts
+                self.damage.setdefault(plane.index, result.damage)
+                chosen, stats = result.selected_lines(), result.selected_stats()
+                self.line_facts[plane.index] = result.line_facts
                 if takes_part:
-                    planes.append(GroupedPlane.of_pass(plane, first, found))
+                    planes.append(GroupedPlane.of_pass(plane, first, result))
                 if is_host and with_memory:
-                    memory = found, first
+                    memory = result, first
             if events is not None:
                 nodes = slice(first, first + planes[-1].nodes) if takes_part else None
-                events.append(PlaneEvents(plane, kept, stats, nodes, tpu))
+                events.append(PlaneEvents(plane, chosen, stats, nodes, tpu))
             first += planes[-1].nodes if takes_part else 0
         grouping = group(self.file, planes, first, rewritten=rewrite, assign=assign, links=links)
         if memory is not None:
-            found, at = memory
-            self.memory = MemoryRecords(found, slice(at, at + found.nodes), grouping)
+            result, at = memory
+            self.memory = MemoryRecords(result, slice(at, at + result.nodes), grouping)
         return grouping
 
     def memory_alone(self) -> MemoryRecords | None:
@@ -172,10 +172,10 @@ class Passes:
         if plane is None:
             return None
         rewrite, _ = needs_grouping(self.outline.planes)
-        found = PlanePass(self.file, plane, want_memory=True, rewrite=rewrite, prune=True)
-        self.damage.setdefault(plane.index, found.damage)
-        self.line_facts[plane.index] = found.line_facts
-        return MemoryRecords(found)
+        result = PlanePass(self.file, plane, want_memory=True, rewrite=rewrite, prune=True)
+        self.damage.setdefault(plane.index, result.damage)
+        self.line_facts[plane.index] = result.line_facts
+        return MemoryRecords(result)
 
     def warn(self, warnings: Warnings) -> None:
         """Count what passes have met, and what the profiler itself reported, each once."""

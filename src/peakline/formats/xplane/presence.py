@@ -98,18 +98,18 @@ def names_in(
 
     As cheap as `may_name_memory_events`, and all of them where that cannot say.
     """
-    wanted, found = frozenset(names), set[bytes]()
+    wanted, result = frozenset(names), set[bytes]()
     overlap = max(map(len, wanted), default=1) - 1
 
     def look(piece: Piece, size: int) -> bool:
         for at, end in _metadata(piece, size):
             for block in _blocks(piece, at, end, overlap):
-                found.update(name for name in wanted - found if name in block)
-                if found == wanted or (first and found):
+                result.update(name for name in wanted - result if name in block)
+                if result == wanted or (first and result):
                     return False
         return False
 
-    return wanted if _may(path, opener, look) else frozenset(found)
+    return wanted if _may(path, opener, look) else frozenset(result)
 
 
 def may_have_gpus(path: str, opener: Opener | None = None) -> bool:
@@ -137,8 +137,8 @@ def _missing_tables(path: str, opener: Opener | None) -> frozenset[str]:
 
 
 def _names_in(path: str, names: Iterable[str], opener: Opener | None) -> frozenset[str]:
-    found = names_in(path, (name.encode() for name in names), opener)
-    return frozenset(name.decode() for name in found)
+    result = names_in(path, (name.encode() for name in names), opener)
+    return frozenset(name.decode() for name in result)
 
 
 GLANCE = Glance(TABLES, _missing_tables, _names_in, may_have_gpus)

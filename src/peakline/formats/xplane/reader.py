@@ -159,9 +159,9 @@ class XPlaneReader(FileReader):
                 lambda: methodcaller(table)(self._types),
             ),
         }
-        found = read[table]()
+        result = read[table]()
         self._passes.warn(warnings)
-        return found
+        return result
 
     def holds_stats(self, wanted: AbstractSet[str]) -> bool:
         """Whether the stats of these names are held with the events."""
@@ -171,9 +171,9 @@ class XPlaneReader(FileReader):
         """The stats of events called ``wanted``, numbers as numbers."""
         if self.holds_stats(wanted):
             return typed_columns(self._file, self._steps.event_tables.selected_stats(wanted))
-        found = self._passes.noting(*read_typed_stats(self._file, self._outline, wanted))
+        result = self._passes.noting(*read_typed_stats(self._file, self._outline, wanted))
         self._passes.warn(warnings)
-        return found
+        return result
 
     def stats_of(self, rows: AnyArray) -> Columns:
         """The stats of a few events, without reading those of all."""
@@ -191,8 +191,8 @@ class XPlaneReader(FileReader):
     def _programs(self) -> ProgramTables:
         from peakline.formats.hlo_proto.tables import MOST_PROGRAMS, ProgramTables
 
-        found = self._types.programs()
-        return ProgramTables(found[:MOST_PROGRAMS], max(len(found) - MOST_PROGRAMS, 0))
+        result = self._types.programs()
+        return ProgramTables(result[:MOST_PROGRAMS], max(len(result) - MOST_PROGRAMS, 0))
 
     def plane_bytes(self, name: str) -> dict[int, bytes]:
         """The bytes of the stat called ``name``, by plane."""
@@ -288,8 +288,8 @@ class XPlaneReader(FileReader):
         return self._steps.of_memory(table)
 
     def _module_runs(self) -> Columns:
-        found, damage, far = read_module_runs(self._file, self._outline)
-        return self._passes.noting(self._passes.placed(found, far), damage)
+        result, damage, far = read_module_runs(self._file, self._outline)
+        return self._passes.noting(self._passes.placed(result, far), damage)
 
     def runtime(self, profile: TableSource) -> Reader | None:
         """What reads ``profile``, which reads this file, with the steps into which upstream's

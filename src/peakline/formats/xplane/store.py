@@ -129,7 +129,7 @@ def unsort(values: AnyArray, order: AnyArray, events: int) -> AnyArray:
     return back[:events]
 
 
-def renumber(found: Found, first_used: dict[str, int], node: AnyArray, order: AnyArray) -> None:
+def renumber(result: Found, first_used: dict[str, int], node: AnyArray, order: AnyArray) -> None:
     """Number the nodes of one line in their new order, and all that refers to them.
 
     ``first_used`` says where the line's rows begin; ``node`` (the nodes in their new order, -1
@@ -140,25 +140,25 @@ def renumber(found: Found, first_used: dict[str, int], node: AnyArray, order: An
     first = first_used["node"]
     new = np.empty(placed.size, np.int32)
     new[placed - first] = np.arange(first, first + placed.size, dtype=np.int32)
-    kinds = found.arrays["node_kind"][first : found.used["node"]]
+    kinds = result.arrays["node_kind"][first : result.used["node"]]
     kinds[:] = kinds[placed - first]
-    rows = slice(first_used["time"], found.used["time"])
+    rows = slice(first_used["time"], result.used["time"])
     if rows.start < rows.stop:
-        _reorder(found, "time", rows, placed - first)
+        _reorder(result, "time", rows, placed - first)
     for group in ("root", "consumer", "attr"):
-        rows = slice(first_used[group], found.used[group])
-        nodes = found.arrays[f"{group}_node"]
+        rows = slice(first_used[group], result.used[group])
+        nodes = result.arrays[f"{group}_node"]
         nodes[rows] = new[nodes[rows] - first]
-        _reorder(found, group, rows, np.argsort(nodes[rows], kind="stable"))
+        _reorder(result, group, rows, np.argsort(nodes[rows], kind="stable"))
     node[node >= 0] = new[placed - first]
     place = np.empty(order.size, np.int64)
     place[order] = np.arange(order.size)
-    rows = slice(first_used["mem"], found.used["mem"])
-    events = found.arrays["mem_node"][rows]
-    _reorder(found, "mem", rows, np.argsort(place[events], kind="stable"))
+    rows = slice(first_used["mem"], result.used["mem"])
+    events = result.arrays["mem_node"][rows]
+    _reorder(result, "mem", rows, np.argsort(place[events], kind="stable"))
 
 
-def _reorder(found: Found, group: str, rows: slice, order: AnyArray) -> None:
-    for name, array in found.arrays.items():
+def _reorder(result: Found, group: str, rows: slice, order: AnyArray) -> None:
+    for name, array in result.arrays.items():
         if name.startswith(f"{group}_"):
             array[..., rows] = array[..., rows][..., order]

@@ -67,7 +67,7 @@ class TpuPlane:
     producers: Ends
     consumers: Ends
     damage: Damage
-    kept: list[SelectedLine]
+    selected: list[SelectedLine]
     """The events of the lines that have any, and some of their stats."""
     stats: StatRows
 
@@ -181,11 +181,11 @@ def overlap_groups(lines: list[TimedLine], own: list[Int64Array]) -> list[Int64A
     out = list(own)
     for number, line in enumerate(lines):
         if line.header.name not in (*TPU_STEP_LINES, "_counters_"):
-            found = np.empty(line.begin.size, np.int64)
+            result = np.empty(line.begin.size, np.int64)
             overlapping_group(
-                begin, end, groups, line.begin, line.end, number == guide, NO_GROUP, found
+                begin, end, groups, line.begin, line.end, number == guide, NO_GROUP, result
             )
-            out[number] = np.where(own[number] == NO_GROUP, found, own[number])
+            out[number] = np.where(own[number] == NO_GROUP, result, own[number])
     return out
 
 
@@ -208,5 +208,5 @@ def _merge(
     starts = np.concatenate([[True], groups[1:] != groups[:-1]])
     last = np.concatenate([np.flatnonzero(starts)[1:] - 1, [groups.size - 1]])
     first = np.flatnonzero(starts)
-    kept = groups[first] != NO_GROUP
-    return begin[first[kept]], end[last[kept]], groups[first[kept]]
+    chosen = groups[first] != NO_GROUP
+    return begin[first[chosen]], end[last[chosen]], groups[first[chosen]]

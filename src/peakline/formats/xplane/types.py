@@ -99,22 +99,22 @@ class TypeTables:
         """The bytes of the stat called ``name``, by plane; of several the last counts."""
         stats = self._decoded["planes.stats"]
         value, ids = stats.union("value"), stats.array("metadata_id")
-        found = {}
+        result = {}
         for row in np.flatnonzero(value.case == _BYTES).tolist():
             plane = int(stats.parent[row])
             if self._outline.planes[plane].stat_names.get(int(ids[row])) == name:
-                found[plane] = self._bytes(value, row)
-        return found
+                result[plane] = self._bytes(value, row)
+        return result
 
     def type_bytes(self, name: str) -> dict[int, bytes]:
         """The bytes of the stat called ``name``, by kind of event; of several the last counts."""
         stats, own, plane = self._type_stats()
         value, ids = stats.union("value"), stats.array("metadata_id")
-        found = {}
+        result = {}
         for row in np.flatnonzero((value.case == _BYTES) & (own >= 0)).tolist():
             if self._outline.planes[int(plane[row])].stat_names.get(int(ids[row])) == name:
-                found[int(own[row])] = self._bytes(value, row)
-        return found
+                result[int(own[row])] = self._bytes(value, row)
+        return result
 
     def type_children(self) -> dict[int, tuple[int, ...]]:
         """By kind of event the kinds that it consists of; ids that name nothing are left out."""
@@ -127,14 +127,14 @@ class TypeTables:
         keys = self._decoded["planes.event_metadata"].array("key")[entries].tolist()
         kind_of = {pair: kind for kind, pair in enumerate(zip(plane, keys, strict=True))}
         kind_at = {row: kind for kind, row in enumerate(row_of.tolist()) if row >= 0}
-        found: dict[int, list[int]] = {}
+        result: dict[int, list[int]] = {}
         pairs = zip(children.parent.tolist(), children.array("value").tolist(), strict=True)
         for row, number in pairs:
             kind = kind_at.get(row, -1)
             child = kind_of.get((plane[kind], number)) if kind >= 0 else None
             if child is not None:
-                found.setdefault(kind, []).append(child)
-        return {kind: tuple(parts) for kind, parts in found.items()}
+                result.setdefault(kind, []).append(child)
+        return {kind: tuple(parts) for kind, parts in result.items()}
 
     def _bytes(self, value: Union, row: int) -> bytes:
         return Spans(value.bits, value.length).bytes(self._file.buffer, row)
@@ -157,7 +157,7 @@ class TypeTables:
         rows = np.flatnonzero(is_number | (value.case == _BYTES))
         owners = entry[stats.parent[rows]]
         keys = self._decoded["planes.event_metadata"].array("key")[owners]
-        found: dict[tuple[str, int], StoredProgram] = {}
+        result: dict[tuple[str, int], StoredProgram] = {}
         numbers: dict[int, int] = {}
         programs: list[tuple[int, int, int]] = []
         for at in np.lexsort((keys, plane[owners])).tolist():
@@ -176,8 +176,8 @@ class TypeTables:
             number = numbers.get(owner, int(numbered[2]) if numbered else key) % 2**64
             own = numbered[1] if numbered else name
             load = partial(self._content, value, row)
-            found[own, number] = StoredProgram(own, number, self._backend, load)
-        return list(found.values())
+            result[own, number] = StoredProgram(own, number, self._backend, load)
+        return list(result.values())
 
     @property
     def _backend(self) -> str:
@@ -212,22 +212,22 @@ class TypeTables:
 
     def _stats(self, key: str, owner: Int64Array, plane: Int64Array, path: str) -> Columns:
         stats = self._decoded[path]
-        kept = np.flatnonzero(owner >= 0)
-        kept = kept[np.argsort(owner[kept], kind="stable")]
+        chosen = np.flatnonzero(owner >= 0)
+        chosen = chosen[np.argsort(owner[chosen], kind="stable")]
         names, texts = Interner(), Interner()
         name = np.full(owner.size, -1, np.int32)
         text = np.full(owner.size, -1, np.int32)
-        for number in np.unique(plane[kept]).tolist():
-            rows = kept[plane[kept] == number]
+        for number in np.unique(plane[chosen]).tolist():
+            rows = chosen[plane[chosen] == number]
             outline = self._outline.planes[number]
             name[rows] = coded_names(stats.array("metadata_id")[rows], names, outline)
             union = stats.union("value").take(rows)
             text[rows] = value_codes(self._file, outline, union, texts)
         return Columns(
             {
-                key: owner[kept],
-                "name": Names(name[kept], names.values),
-                "value": Names(text[kept], texts.values),
+                key: owner[chosen],
+                "name": Names(name[chosen], names.values),
+                "value": Names(text[chosen], texts.values),
             }
         )
 

@@ -91,15 +91,15 @@ class Bodies:
 
     def _calls(self, profile: Profile) -> dict[int, list[tuple[str, str]]]:
         """Per row of table ``nodes`` the attributes and the functions that it calls."""
-        index, found = self._index, dict[int, list[tuple[str, str]]]()
+        index, result = self._index, dict[int, list[tuple[str, str]]]()
         ops = index.nodes.names("op")
         graphs = index.nodes.names("graph")
         codes = [ops.code_of(name) for name in self.functions & set(ops.values)]
         named = np.isin(ops.codes, codes) & (graphs.codes == graphs.code_of(self._graph))
         for row in np.flatnonzero(named).tolist():
-            found[row] = [("", ops[row] or "")]
+            result[row] = [("", ops[row] or "")]
         if "node_attrs" not in profile.tables:
-            return found
+            return result
         attrs = profile.columns("node_attrs", _CALLS)
         kinds, keys, graphs = (attrs.names(name) for name in ("kind", "attr", "graph"))
         mine = (kinds.codes == kinds.code_of("func")) | (keys.codes == keys.code_of("branches"))
@@ -114,11 +114,11 @@ class Bodies:
             for place, function in enumerate(several):
                 if function in self.functions:
                     text = f"{attr}[{place}]" if (value or "").startswith("[") else attr or ""
-                    found.setdefault(row, []).append((text, function))
-        for listed in found.values():
+                    result.setdefault(row, []).append((text, function))
+        for listed in result.values():
             # Attributes are a map: their order in the file says nothing.
             listed.sort(key=lambda one: one[0].partition("[")[0])
-        return found
+        return result
 
     def _make(self, function: str | None) -> Body:
         index = self._index
@@ -185,12 +185,12 @@ class Bodies:
         )
         if not some.size:
             return output
-        found = output.copy()
+        result = output.copy()
         for edge in some.tolist():
             results = self._outputs.get(ops[int(source[edge])] or "", [])
             if (name := named[edge]) in results:
-                found[edge] = results.index(name)
-        return found
+                result[edge] = results.index(name)
+        return result
 
 
 def _by(scope: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -234,8 +234,8 @@ def _given(index: GraphIndex, mine: Int64Array, nodes: int, arguments: Columns) 
         for row, (name, given) in enumerate(zip(names.tolist(), is_input.tolist(), strict=True))
         if given
     }
-    found = [by_name.get(name, -1) for name in index.edge_source[mine].tolist()]
-    return np.array(found, np.int64)
+    result = [by_name.get(name, -1) for name in index.edge_source[mine].tolist()]
+    return np.array(result, np.int64)
 
 
 def _returned(
@@ -254,8 +254,8 @@ def _returned(
             continue
         name, colon, _ = text.partition(":")
         code = np.array([index.strings.code(name)], np.int64)
-        found = index.find_nodes(np.array([number]), code)
-        node = int(positions(rows, found)[0]) if colon else -1
+        result = index.find_nodes(np.array([number]), code)
+        node = int(positions(rows, result)[0]) if colon else -1
         source = node if node >= 0 else own.get(name, -1)
         if source >= 0:
             ends.append((source, nodes + row))
@@ -313,7 +313,7 @@ def expanded(bodies: Bodies, function: str | None) -> Expanded:
 def _planned(bodies: Bodies, function: str | None) -> list[Copy]:
     """The copies in the order in which their nodes are numbered."""
     own = bodies.body(function)
-    found: list[Copy] = []
+    result: list[Copy] = []
     size, most = own.size, own.size + MOST_COPIED
     # A body, where it begins, and the functions that it stands in.
     outermost: tuple[str, ...] = () if function is None else (function,)
@@ -326,7 +326,7 @@ def _planned(bodies: Bodies, function: str | None) -> list[Copy]:
                 called = bodies.body(call.function)
                 if around.count(call.function) > RECURSIONS or size + called.size > most:
                     continue
-                found.append(Copy(
+                result.append(Copy(
                     call.function, size, called.size, start + call.node, call.attr,
                     bool(many[call.node] == 1),
                 ))  # fmt: skip
@@ -335,7 +335,7 @@ def _planned(bodies: Bodies, function: str | None) -> list[Copy]:
         front = inner
         if not front:
             break
-    return found
+    return result
 
 
 def _joined(columns: list[Names]) -> Names:
@@ -386,8 +386,8 @@ def _ends(
             continue
         body = bodies.body(copy.function)
         returned = body.outputs[:0] if attr == _CONDITION else body.outputs
-        for found, ends, skip in ((operands, body.inputs, leaves_out), (results, returned, 0)):
-            found.append(np.stack([
+        for result, ends, skip in ((operands, body.inputs, leaves_out), (results, returned, 0)):
+            result.append(np.stack([
                 np.full(ends.size, copy.caller), skip + np.arange(ends.size), copy.start + ends,
             ], axis=1))  # fmt: skip
     return operands, results
@@ -406,7 +406,7 @@ def _found(
     first, last = (np.searchsorted(key[order], wanted, side) for side in ("left", "right"))
     last = np.where(place >= 0, last, first)
     inside = np.append(table[order, 2], -1)
-    found: Int64Array = np.where(last > first, inside[np.minimum(first, order.size)], -1)
+    result: Int64Array = np.where(last > first, inside[np.minimum(first, order.size)], -1)
     many = np.maximum(last - first - 1, 0)
     edge = np.repeat(np.arange(node.size), many)
-    return found, np.stack([edge, inside[ranges(first + 1, first + 1 + many)]], axis=1)
+    return result, np.stack([edge, inside[ranges(first + 1, first + 1 + many)]], axis=1)

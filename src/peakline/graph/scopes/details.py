@@ -29,7 +29,7 @@ def item_details(graph: ScopedGraph, item: int) -> dict[str, Any]:
     """What is known of an item, a document. Raises InputError when the profile cannot be read."""
     tree, totals = graph.tree, graph.measures.totals
     is_node = item < tree.nodes
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "item": item,
         "kind": KINDS[int(tree.kind[item])],
         "label": tree.label(item),
@@ -40,22 +40,22 @@ def item_details(graph: ScopedGraph, item: int) -> dict[str, Any]:
         "devices": _mix(graph, item, graph.devices),
     }
     if not is_node:
-        return found
-    found |= {"name": graph.names[item] or "", "op": graph.ops[item] or "",
+        return result
+    result |= {"name": graph.names[item] or "", "op": graph.ops[item] or "",
               "device": graph.devices[item] or ""}  # fmt: skip
-    found |= {"inputs": _ends(graph, item, into=True), "outputs": _ends(graph, item, into=False)}
-    found |= _of_instruction(graph, item) if graph.program is not None else _of_op(graph, item)
-    return found
+    result |= {"inputs": _ends(graph, item, into=True), "outputs": _ends(graph, item, into=False)}
+    result |= _of_instruction(graph, item) if graph.program is not None else _of_op(graph, item)
+    return result
 
 
 def nodes_in(graph: ScopedGraph, item: int) -> Int64Array:
     """The nodes that an item is or holds."""
     tree = graph.tree
-    found, front = [np.array([item])], np.array([item])
+    result, front = [np.array([item])], np.array([item])
     while front.size:
         front = tree.children_of(front)
-        found.append(front)
-    every = np.concatenate(found)
+        result.append(front)
+    every = np.concatenate(result)
     return np.sort(every[every < tree.nodes])
 
 
@@ -197,14 +197,14 @@ def _bodies(graph: ScopedGraph, node: int) -> list[dict[str, Any]]:
     calls = programs.read(number, "hlo_calls")
     computations = programs.read(number, "hlo_computations", frozenset(("name", "instructions")))
     of = programs.read(number, "hlo_instructions", {"computation_id"}).array("computation_id")
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for callee in calls.array("computation_id")[calls.array("instruction_id") == node].tolist():
         rows = np.flatnonzero(of == callee)
         if rows.size:
             name = computations.names("name")[callee] or ""
-            found.append({"name": name, "instructions": int(rows.size),
+            result.append({"name": name, "instructions": int(rows.size),
                           "holder": _holder(graph, int(rows[0]))})  # fmt: skip
-    return found
+    return result
 
 
 def _holder(graph: ScopedGraph, node: int) -> int:

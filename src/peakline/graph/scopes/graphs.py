@@ -31,8 +31,8 @@ def _bodies(profile: Profile, graph: str) -> Bodies:
 def op_graph(profile: Profile, graph: str, function: str | None, kind: str) -> ScopedGraph:
     """A graph of ops, or with ``function`` the body of one of its functions."""
     bodies = _bodies(profile, graph)
-    found = expanded(bodies, function)
-    body, copies = found.body, found.copies
+    result = expanded(bodies, function)
+    body, copies = result.body, result.copies
     size, names = body.size, body.names
     paths = split_paths(names)
     items = Items.of_nodes(np.arange(size), np.zeros(size, np.int64), 0)
@@ -112,11 +112,11 @@ def graph_names(profile: Profile) -> tuple[GraphName, ...]:
     for graph, name, nodes in functions.each("graph", "name", "nodes"):
         listed = inside.setdefault(graph or "", [])
         listed.append(GraphName(graph or "", name or "", "function", nodes))
-    found: list[GraphName] = []
+    result: list[GraphName] = []
     for graph, kind, nodes in graphs.each("graph", "kind", "nodes"):
-        found.append(GraphName(graph or "", None, kind or "", nodes))
-        found += sorted(inside.pop(graph or "", ()), key=lambda one: one.function or "")
-    return tuple(found)
+        result.append(GraphName(graph or "", None, kind or "", nodes))
+        result += sorted(inside.pop(graph or "", ()), key=lambda one: one.function or "")
+    return tuple(result)
 
 
 def default_graph(profile: Profile) -> GraphName | None:
@@ -129,8 +129,8 @@ def default_graph(profile: Profile) -> GraphName | None:
     if names[0].kind == HLO:
         labels = labels_of(profile)
         spent = {
-            labels[number]: sum(one.self_ps for one in found.values())
-            for number, found in op_times(profile).items()
+            labels[number]: sum(one.self_ps for one in result.values())
+            for number, result in op_times(profile).items()
         }
         return max(names, key=lambda one: (spent.get(one.graph, 0), one.nodes))
     return max(names, key=lambda one: (one.function is None, one.nodes))
@@ -145,13 +145,13 @@ def scoped_graph(
     """
     names = graph_names(profile)
     if graph is None:
-        found = default_graph(profile)
-        if found is None:
+        result = default_graph(profile)
+        if result is None:
             raise NotFoundError(f"no graph in {profile.path}")
         if function is None:
-            graph, function = found.graph, found.function
+            graph, function = result.graph, result.function
         else:
-            graph = found.graph
+            graph = result.graph
     known = next((one for one in names if (one.graph, one.function) == (graph, function)), None)
     if known is None:
         wanted = f"graph {graph!r}" if function is None else f"function {function!r} in {graph!r}"

@@ -231,10 +231,10 @@ def _of_program(graph: ScopedGraph, number: int) -> Measures:
     spent, runs, peak = np.zeros((3, graph.nodes), np.int64)
     if times:
         rows = _rows_by_name(graph.names, list(times))
-        found = list(times.values())
+        result = list(times.values())
         here = rows >= 0
-        spent[rows[here]] = np.array([one.self_ps for one in found], np.int64)[here]
-        runs[rows[here]] = np.array([one.runs for one in found], np.int64)[here]
+        spent[rows[here]] = np.array([one.self_ps for one in result], np.int64)[here]
+        runs[rows[here]] = np.array([one.runs for one in result], np.int64)[here]
     memory = memory_of(graph.profile, number)
     if memory.is_known:
         live = memory.live_set
@@ -285,8 +285,8 @@ def _of_runs(graph: ScopedGraph, runs: Columns) -> tuple[Int64Array, Int64Array]
 
 def rows_by_name(names: Names, wanted: Names) -> Int64Array:
     """Per row of ``wanted`` the first row of ``names`` with its text, -1 for none."""
-    found: Int64Array = _first_rows(names, wanted)[wanted.codes]
-    return found
+    result: Int64Array = _first_rows(names, wanted)[wanted.codes]
+    return result
 
 
 def _first_rows(names: Names, wanted: Names) -> Int64Array:
@@ -372,8 +372,8 @@ def _sizes_of_program(graph: ScopedGraph) -> Sizes:
     edges = graph.edges
     parts = graph.ops.per_row("get-tuple-element".__eq__, np.bool_)
     said = np.where(parts[edges.target], edges.target, edges.source)
-    found = np.where(edges.is_control, 0, size[said])
-    return Sizes(found, Names(np.where(edges.is_control, -1, shape.codes[said]), shape.values))
+    result = np.where(edges.is_control, 0, size[said])
+    return Sizes(result, Names(np.where(edges.is_control, -1, shape.codes[said]), shape.values))
 
 
 def bytes_of_shape(text: str) -> int:
@@ -405,9 +405,9 @@ def _of_ops(graph: ScopedGraph) -> Sizes:
     wanted = edges.source * wide + np.clip(edges.output, 0, wide - 1)
     at = np.minimum(np.searchsorted(key[order], wanted), order.size - 1)
     place = np.where((key[order][at] == wanted) & ~edges.is_control, order[at], -1)
-    found = list(known.values())
-    said = np.array([*(one[0] for one in found), -1], np.int64)[place]
-    shapes = Names.encode([one[1] or None for one in found])
+    result = list(known.values())
+    said = np.array([*(one[0] for one in result), -1], np.int64)[place]
+    shapes = Names.encode([one[1] or None for one in result])
     codes = np.append(shapes.codes, -1)[place]
     return Sizes(np.where(edges.is_control, 0, said), Names(codes.astype(np.int32), shapes.values))
 
@@ -474,9 +474,9 @@ def _of_body(attrs: Columns, names: Names, ops: Names) -> Iterator[tuple[int, in
         for slot, shape in enumerate(_LISTED.findall(text[1:-1])):
             yield node, slot, _bytes(kind, shape), f"{_short(kind)} {shape}".strip()
     for node, text in _texts(names, attrs, "value").items():
-        if found := _TENSOR.match(text):
-            size = int(found[3]) if found[3] else _bytes(found[1], found[2])
-            yield node, 0, size, f"{_short(found[1])} {found[2]}"
+        if result := _TENSOR.match(text):
+            size = int(result[3]) if result[3] else _bytes(result[1], result[2])
+            yield node, 0, size, f"{_short(result[1])} {result[2]}"
 
 
 def _attributes(graph: ScopedGraph) -> Columns:

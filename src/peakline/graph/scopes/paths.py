@@ -40,18 +40,18 @@ class Paths:
 
     def text(self, row: int, begin: int, end: int | None = None) -> str:
         """Some parts of a text, with slashes between them."""
-        found = self.codes[self.first[row] : self.first[row + 1]][begin:end]
-        return "/".join(self.parts[code] for code in found.tolist())
+        result = self.codes[self.first[row] : self.first[row + 1]][begin:end]
+        return "/".join(self.parts[code] for code in result.tolist())
 
     def stem(self, row: Int64Array, begin: Int64Array, end: Int64Array) -> UInt64Array:
         """A number for the stems of the parts from ``begin`` to before ``end`` of each text."""
-        found = mix(end - begin)
+        result = mix(end - begin)
         length = end - begin
         for at in range(int(length.max(initial=0))):
             some = np.flatnonzero(length > at)
             part = self.codes[self.first[row[some]] + begin[some] + at]
-            found[some] = mix(found[some], self.stems[part])
-        return found
+            result[some] = mix(result[some], self.stems[part])
+        return result
 
     def common(self, rows: Int64Array) -> int:
         """How many parts all these texts begin with, the last of each not counted."""

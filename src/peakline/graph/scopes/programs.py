@@ -91,7 +91,7 @@ def _callers(computations: Columns, of: Int64Array, calls: Columns) -> Int64Arra
 
     It is the first that calls it, those of outer computations before others.
     """
-    found = np.full(computations.rows, -1, np.int64)
+    result = np.full(computations.rows, -1, np.int64)
     reached = np.asarray(computations.array("is_entry"), np.bool_).copy()
     caller, callee = calls.array("instruction_id"), calls.array("computation_id")
     order = np.argsort(of[caller], kind="stable")
@@ -104,9 +104,9 @@ def _callers(computations: Columns, of: Int64Array, calls: Columns) -> Int64Arra
         front, first = np.unique(callee[some], return_index=True)
         if not front.size:
             break
-        found[front] = caller[some[first]]
+        result[front] = caller[some[first]]
         reached[front] = True
-    return found
+    return result
 
 
 def _hold(
@@ -150,21 +150,21 @@ def _stems(items: Items, paths: Paths, names: Int64Array) -> UInt64Array:
     begin = inside[items.parent]
     is_scope = (items.kind == SCOPE) & (items.path >= 0)
     some = np.flatnonzero(is_scope)
-    found = mix(np.arange(items.size), np.ones(items.size, np.int64))
-    found[some] = paths.stem(items.path[some], begin[some], items.inside[some])
-    found[: names.size] = mix(names)
-    return found
+    result = mix(np.arange(items.size), np.ones(items.size, np.int64))
+    result[some] = paths.stem(items.path[some], begin[some], items.inside[some])
+    result[: names.size] = mix(names)
+    return result
 
 
 def _roots(ops: Names, computations: Columns, calls: Columns, caller: Int64Array) -> Int64Array:
     """Per instruction that runs a computation shown in it that one's root; -1 elsewhere."""
-    found = np.full(len(ops), -1, np.int64)
+    result = np.full(len(ops), -1, np.int64)
     who, whom = calls.array("instruction_id"), calls.array("computation_id")
     some = np.flatnonzero((calls.array("place") == 0) & (caller[whom] == who))
     some = some[ops.per_row(_PASSES.__contains__, np.bool_)[who[some]]]
     root = np.where(computations.is_valid("root_id"), computations.array("root_id"), -1)
-    found[who[some]] = root[whom[some]]
-    return found
+    result[who[some]] = root[whom[some]]
+    return result
 
 
 def _edges(

@@ -58,12 +58,12 @@ class Tree:
     def levels(self) -> tuple[Int64Array, ...]:
         """The items by depth, the outermost first."""
         depth = np.where(self.parent < 0, 0, -1)
-        found, level = [np.flatnonzero(depth == 0)], 0
-        while found[-1].size:
+        result, level = [np.flatnonzero(depth == 0)], 0
+        while result[-1].size:
             level += 1
-            inner = self.children_of(found[-1])
-            found.append(inner)
-        return tuple(found[:-1])
+            inner = self.children_of(result[-1])
+            result.append(inner)
+        return tuple(result[:-1])
 
     @cached_property
     def _order(self) -> tuple[Int64Array, Int64Array]:
@@ -90,20 +90,20 @@ class Tree:
 
     def ancestors(self, item: int) -> list[int]:
         """What holds an item, the outermost first."""
-        found: list[int] = []
+        result: list[int] = []
         at = int(self.parent[item])
         while at >= 0:
-            found.append(at)
+            result.append(at)
             at = int(self.parent[at])
-        return found[::-1]
+        return result[::-1]
 
     def totals(self, values: Int64Array) -> Int64Array:
         """Per item the sum of ``values``, one per node, of all nodes that it is or holds."""
-        found = np.zeros(self.size, np.int64)
-        found[: self.nodes] = values
+        result = np.zeros(self.size, np.int64)
+        result[: self.nodes] = values
         for level in reversed(self.levels[1:]):
-            np.add.at(found, self.parent[level], found[level])
-        return found
+            np.add.at(result, self.parent[level], result[level])
+        return result
 
     def label(self, item: int) -> str:
         """What an item is called beside those around it."""

@@ -171,9 +171,9 @@ def mixes(shown: Visible, column: Names, most: int = 4) -> dict[int, list[tuple[
     key, count = np.unique(of[known] * texts + column.codes[known], return_counts=True)
     order = np.lexsort((-count, key // texts))
     item, code, number = (key // texts)[order], (key % texts)[order], count[order]
-    found: dict[int, list[tuple[str, int]]] = {}
+    result: dict[int, list[tuple[str, int]]] = {}
     for one, text, many in zip(item.tolist(), code.tolist(), number.tolist(), strict=True):
-        listed = found.setdefault(one, [])
+        listed = result.setdefault(one, [])
         if len(listed) < most:
             listed.append((short_name(column.values[text]), many))
-    return found
+    return result

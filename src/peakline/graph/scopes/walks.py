@@ -49,7 +49,7 @@ class Walks:
         """The nodes at most ``depth`` edges away, the nearest first, and how many more are."""
         seen = np.zeros(self._graph.nodes, np.bool_)
         seen[node] = True
-        found, front = [np.array([node])], np.array([node])
+        result, front = [np.array([node])], np.array([node])
         for _ in range(depth):
             after = self._edges.target[self._edges.out_of(front)]
             before = self._edges.source[self._edges.into(front)]
@@ -58,8 +58,8 @@ class Walks:
             if not front.size:
                 break
             seen[front] = True
-            found.append(front)
-        every = np.concatenate(found)
+            result.append(front)
+        every = np.concatenate(result)
         return every[:most], max(every.size - most, 0)
 
     def path(self, node: int, *, to_inputs: bool) -> list[int]:
@@ -69,11 +69,11 @@ class Walks:
         Inputs are what is given to the graph, where none leads to the node what has no inputs.
         """
         goal = self._given if to_inputs else self._last
-        found = self._search(node, goal, backward=to_inputs)
-        if not found and to_inputs:
-            found = self._search(node, self._first, backward=True)
-        found = found or [node]
-        return found[::-1] if to_inputs else found
+        result = self._search(node, goal, backward=to_inputs)
+        if not result and to_inputs:
+            result = self._search(node, self._first, backward=True)
+        result = result or [node]
+        return result[::-1] if to_inputs else result
 
     def _search(self, node: int, goal: BoolArray, *, backward: bool) -> list[int]:
         edges = self._edges
@@ -97,33 +97,33 @@ class Walks:
 
     @staticmethod
     def _back(came: AnyArray, at: int) -> list[int]:
-        found: list[int] = []
+        result: list[int] = []
         while at >= 0:
-            found.append(at)
+            result.append(at)
             at = int(came[at])
-        return found[::-1]
+        return result[::-1]
 
     @cached_property
     def _given(self) -> BoolArray:
         """Nodes that are given to the graph; of a program the parameters of its entry."""
         given = self._graph.ops.per_row(_GIVEN.__contains__, np.bool_)
         given[self._edges.target[~self._edges.is_control]] = False
-        found: BoolArray = given
-        return found
+        result: BoolArray = given
+        return result
 
     @cached_property
     def _first(self) -> BoolArray:
         """Nodes without inputs of data."""
-        found = np.ones(self._graph.nodes, np.bool_)
-        found[self._edges.target[~self._edges.is_control]] = False
-        return found
+        result = np.ones(self._graph.nodes, np.bool_)
+        result[self._edges.target[~self._edges.is_control]] = False
+        return result
 
     @cached_property
     def _last(self) -> BoolArray:
         """Nodes whose results nothing uses."""
-        found = np.ones(self._graph.nodes, np.bool_)
-        found[self._edges.source[~self._edges.is_control]] = False
-        return found
+        result = np.ones(self._graph.nodes, np.bool_)
+        result[self._edges.source[~self._edges.is_control]] = False
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +138,10 @@ def search(graph: ScopedGraph, text: str, most: int) -> Found:
     """The nodes with ``text``, in any case, in their name, op, device or the framework's name."""
     wanted = text.casefold()
     columns = (graph.names, graph.ops, graph.devices, graph.origins)
-    found = np.zeros(graph.nodes, np.bool_)
+    result = np.zeros(graph.nodes, np.bool_)
     for column in columns:
-        found |= _has(column, wanted)
-    rows = np.flatnonzero(found)
+        result |= _has(column, wanted)
+    rows = np.flatnonzero(result)
     total = int(rows.size)
     ends = np.array([name.casefold().endswith(wanted) for name in graph.names.values], np.bool_)
     if ends.size:

@@ -53,8 +53,8 @@ _TABLE: dict[str, Attributes] = {}
 
 def attributes(made: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
     """The attributes that belong to the opcode alone."""
-    found = _TABLE.get(made.opcode) or DIMENSIONS.get(made.opcode)
-    return found(made, operands) if found else iter(())
+    result = _TABLE.get(made.opcode) or DIMENSIONS.get(made.opcode)
+    return result(made, operands) if result else iter(())
 
 
 def _of(*opcodes: str) -> Callable[[Attributes], Attributes]:
@@ -67,8 +67,8 @@ def _of(*opcodes: str) -> Callable[[Attributes], Attributes]:
 
 @cache
 def _enum(name: str) -> EnumTypeWrapper:
-    found: EnumTypeWrapper = getattr(schema, name)
-    return found
+    result: EnumTypeWrapper = getattr(schema, name)
+    return result
 
 
 def _word(enum: str, number: int) -> str:
@@ -345,10 +345,10 @@ def _scan(made: HloInstructionProto, _operands: Sequence[ShapeProto]) -> Iterato
 
 def statistics(made: HloInstructionProto) -> Iterator[str]:
     """What tools measured of an instruction (``StatisticsVizToString``)."""
-    found = made.statistics_viz
-    if found.statistics:
-        parts = [f"visualizing_index={found.stat_index_to_visualize}"]
-        parts += [f"{one.stat_name}={one.stat_val:.6g}" for one in found.statistics]
+    result = made.statistics_viz
+    if result.statistics:
+        parts = [f"visualizing_index={result.stat_index_to_visualize}"]
+        parts += [f"{one.stat_name}={one.stat_val:.6g}" for one in result.statistics]
         yield f"statistics={braced(parts)}"
 
 

@@ -126,8 +126,8 @@ class Printer:
             yield f"{begin}{self._operands(made)}{end}\n"
 
     def _shapes_of(self, made: HloInstructionProto) -> list[ShapeProto]:
-        found = self._made
-        return [found[key].shape for key in map(local, made.operand_ids) if key in found]
+        result = self._made
+        return [result[key].shape for key in map(local, made.operand_ids) if key in result]
 
     def _opcode(self, made: HloInstructionProto) -> str:
         if made.opcode in OLD_COMPARISONS:
@@ -140,22 +140,22 @@ class Printer:
     def _single(self, made: HloInstructionProto) -> _Single | None:
         """The one instruction that an asynchronous one starts, updates or ends."""
         passed: dict[int, None] = {}
-        found = None
+        result = None
         while (key := local(made.id)) not in passed:
             if key in self._singles:
-                found = self._singles[key]
+                result = self._singles[key]
                 break
             passed[key] = None
             if made.opcode == "async-start":
                 ids = made.called_computation_ids
-                found = self._inline.get(ids[0]) if ids else None
+                result = self._inline.get(ids[0]) if ids else None
                 break
             operand = self._made.get(local(made.operand_ids[0])) if made.operand_ids else None
             if operand is None or operand.opcode not in ASYNC:
                 break
             made = operand
-        self._singles.update(dict.fromkeys(passed, found))
-        return found
+        self._singles.update(dict.fromkeys(passed, result))
+        return result
 
     def _constant(self, made: HloInstructionProto) -> Iterator[str]:
         if made.HasField("literal") and (self.options.large or _is_small(made.shape)):
@@ -167,11 +167,11 @@ class Printer:
             yield ELIDED
 
     def _operands(self, made: HloInstructionProto) -> str:
-        found = self._names
-        names = [found.get(number & LOW, "null ") for number in made.operand_ids]
+        result = self._names
+        names = [result.get(number & LOW, "null ") for number in made.operand_ids]
         if self.options.operand_shapes:
             shapes = [
-                self._shapes.text(self._made[key].shape) if key in found else ""
+                self._shapes.text(self._made[key].shape) if key in result else ""
                 for key in map(local, made.operand_ids)
             ]
             check_items([*shapes, *names])
@@ -194,10 +194,10 @@ class Printer:
     ) -> Iterator[str]:
         if made.opcode == "async-start":
             yield from self._started(made, with_calls=with_calls)
-        found = attributes(made, operands)
+        result = attributes(made, operands)
         if not self.options.configurations and made.opcode in _FEEDS:
-            found = (one for one in found if not one.startswith(_FEEDS[made.opcode]))
-        yield from found
+            result = (one for one in result if not one.startswith(_FEEDS[made.opcode]))
+        yield from result
         if with_calls and made.called_computation_ids:
             yield from self._calls(made, operands)
         if made.HasField("sharding"):

@@ -52,12 +52,12 @@ def instructions_in_order(
     for place, each in enumerate(made):
         places.setdefault(local(each.id), place)
     if scheduled:
-        found = [places[local(number)] for number in scheduled if local(number) in places]
+        result = [places[local(number)] for number in scheduled if local(number) in places]
     else:
-        found = _post_order(made, places, _channels(made) if with_channels else {})
-    if len(found) != len(made):
-        found = list(dict.fromkeys([*found, *range(len(made))]))
-    return [made[place] for place in found]
+        result = _post_order(made, places, _channels(made) if with_channels else {})
+    if len(result) != len(made):
+        result = list(dict.fromkeys([*result, *range(len(made))]))
+    return [made[place] for place in result]
 
 
 def _channels(made: Sequence[HloInstructionProto]) -> dict[int, int | None]:
@@ -214,12 +214,12 @@ class Outline:
 
     def written_inline(self) -> list[HloComputationProto]:
         """Computations of one instruction that asynchronous ones stand for."""
-        found = (
+        result = (
             self._computations[place]
             for place, number in enumerate(self.ids)
             if number in self._started
         )
-        return [one for one in found if _is_single(one)]
+        return [one for one in result if _is_single(one)]
 
     def threads(self) -> Threads:
         """The threads of the computations.

@@ -39,10 +39,10 @@ def _stored(data: memoryview, kind: Descriptor, indent: str, without: str) -> It
     if len(data) <= LARGE:
         yield from proto_text(made.FromString(data.tobytes()), indent, without)
         return
-    below, found = messages_below(kind), dict[int, list[WireField]]()
+    below, result = messages_below(kind), dict[int, list[WireField]]()
     for one in fields(data):
-        found.setdefault(one.number, []).append(one)
-    for number, listed in sorted(found.items()):
+        result.setdefault(one.number, []).append(one)
+    for number, listed in sorted(result.items()):
         if number not in below:
             rest = b"".join(data[one.begin : one.end] for one in listed)
             yield from proto_text(made.FromString(rest), indent, without)
@@ -80,8 +80,8 @@ def proto_text(message: Message, indent: str = "", without: str = "") -> Iterato
 
 def _is_repeated(field: Any) -> bool:
     # Runtimes before 6 have only the label, those after 7 only the property.
-    found = getattr(field, "is_repeated", None)
-    return bool(found) if found is not None else field.label == field.LABEL_REPEATED
+    result = getattr(field, "is_repeated", None)
+    return bool(result) if result is not None else field.label == field.LABEL_REPEATED
 
 
 def _map(field: Any, value: Any, indent: str) -> Iterator[str]:

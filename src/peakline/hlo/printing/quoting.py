@@ -85,11 +85,11 @@ def _is_object(text: str) -> bool:
     if not text.startswith("{"):
         return False
     depth = 0
-    for found in _STRING_OR_BRACE.finditer(text):
-        piece = found[0]
+    for result in _STRING_OR_BRACE.finditer(text):
+        piece = result[0]
         depth += {"{": 1, "}": -1}.get(piece, 0)
         if depth == 0:
-            return _AFTER.fullmatch(text, found.end()) is not None
+            return _AFTER.fullmatch(text, result.end()) is not None
     return False
 
 

@@ -30,12 +30,12 @@ class Shapes:
     def text(self, shape: ShapeProto) -> str:
         """``f32[8,16]{1,0}``, a tuple in parentheses."""
         key = shape.SerializeToString()
-        found = self._texts.get(key)
-        if found is None:
+        result = self._texts.get(key)
+        if result is None:
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
-            found = self._texts[key] = with_layout(shape)
-        return found
+            result = self._texts[key] = with_layout(shape)
+        return result
 
 
 def with_layout(shape: ShapeProto, depth: int = 0) -> str:
@@ -107,30 +107,30 @@ def layout_text(layout: LayoutProto, depth: int = 0) -> str:
 
 def _beside(layout: LayoutProto, depth: int) -> list[str]:
     """What a layout says beside the order of the dimensions."""
-    found = []
+    result = []
     if layout.tiles:
         tiles = (",".join(map(_tile_size, tile.dimensions)) for tile in layout.tiles)
-        found.append("T" + "".join(f"({sizes})" for sizes in tiles))
+        result.append("T" + "".join(f"({sizes})" for sizes in tiles))
     # A message without the field means no padding, which XLA has as 1.
     if layout.tail_padding_alignment_in_elements not in (0, 1):
-        found.append(f"L({layout.tail_padding_alignment_in_elements})")
+        result.append(f"L({layout.tail_padding_alignment_in_elements})")
     for sign, kind in (("#", layout.index_primitive_type), ("*", layout.pointer_primitive_type)):
         if kind:
             name = type_names().get(kind, "")
-            found.append(f"{sign}({name if name in _INTEGERS else 'invalid'})")
+            result.append(f"{sign}({name if name in _INTEGERS else 'invalid'})")
     if layout.element_size_in_bits:
-        found.append(f"E({layout.element_size_in_bits})")
+        result.append(f"E({layout.element_size_in_bits})")
     if layout.memory_space:
-        found.append(f"S({layout.memory_space})")
+        result.append(f"S({layout.memory_space})")
     if layout.split_configs:
-        found.append("SC" + "".join(
+        result.append("SC" + "".join(
             f"({split.dimension}:{listed(split.split_indices)})" for split in layout.split_configs
         ))  # fmt: skip
     if layout.HasField("physical_shape") and depth < _DEEPEST:
-        found.append(f"P({with_layout(layout.physical_shape, depth + 1)})")
+        result.append(f"P({with_layout(layout.physical_shape, depth + 1)})")
     if layout.dynamic_shape_metadata_prefix_bytes > 0:
-        found.append(f"M({layout.dynamic_shape_metadata_prefix_bytes})")
-    return found
+        result.append(f"M({layout.dynamic_shape_metadata_prefix_bytes})")
+    return result
 
 
 def _tile_size(size: int) -> str:

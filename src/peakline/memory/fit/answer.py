@@ -77,17 +77,17 @@ def replayed_of(
     recording = recording_of(history, number)
     if not (recording.address >= 0).any():
         return NoFit(name, "no allocation has an address, which a replay is checked with")
-    found = BfcFit(
+    result = BfcFit(
         recording, history.capacities[number], name.startswith("GPU_"), settings, most_events
     )
-    if not name.endswith(_BFC_NAMES) and not found.is_proved:
-        proof = found.stated
+    if not name.endswith(_BFC_NAMES) and not result.is_proved:
+        proof = result.stated
         return NoFit(
             name,
             f"{proof.equal_addresses:,} of {proof.allocations:,} addresses are those of the "
             "best-fit allocator with coalescing: it is another one",
         )
-    return found
+    return result
 
 
 def _caching(
@@ -228,12 +228,12 @@ def _scales(shape: tuple[int, ...] | None, batch: int) -> bool:
 
 def scaled(size: Int64Array, chosen: BoolArray, batch: int, wanted: int) -> Int64Array:
     """The sizes, those of the chosen buffers for another batch size."""
-    found = np.minimum(size, LARGEST_REQUEST)
+    result = np.minimum(size, LARGEST_REQUEST)
     # Rounded up: a part of an element is one.
-    whole, rest = np.divmod(found[chosen], batch)
+    whole, rest = np.divmod(result[chosen], batch)
     whole = np.minimum(whole, LARGEST_REQUEST // max(wanted, 1))
-    found[chosen] = np.minimum(whole * wanted + -(-rest * wanted // batch), LARGEST_REQUEST)
-    return found
+    result[chosen] = np.minimum(whole * wanted + -(-rest * wanted // batch), LARGEST_REQUEST)
+    return result
 
 
 _PINS = 5
@@ -263,17 +263,17 @@ def fits_of(
         raise NotFoundError(
             f"no allocator {allocator!r} in the profile{there_is(allocator, names)}"
         )
-    found: list[Fit] = []
+    result: list[Fit] = []
     failed: list[NoFit] = []
     for number in _chosen(profile, history, allocator):
         one = fit_in(profile, history, number, question)
         if isinstance(one, NoFit):
             failed.append(one)
         else:
-            found.append(one)
-    if question.settings and not found and failed:
+            result.append(one)
+    if question.settings and not result and failed:
         raise UsageError(f"--set: {failed[0].allocator or 'the allocator'}: {failed[0].reason}")
-    return found, failed
+    return result, failed
 
 
 def _chosen(profile: Profile, history: History, allocator: str | None) -> list[int]:
@@ -412,8 +412,8 @@ class _Answer:
             return ""
         number = int(events.array("step_id")[row])
         steps = self._profile.columns_or_empty("steps")
-        found = np.flatnonzero(steps.array("step_id") == number)
-        return (steps.names("name")[int(found[0])] if found.size else None) or str(number)
+        result = np.flatnonzero(steps.array("step_id") == number)
+        return (steps.names("name")[int(result[0])] if result.size else None) or str(number)
 
     def _source(self, row: int) -> str:
         origins = Behind(self._profile, self._history.rows).origins(self._history)
@@ -425,13 +425,13 @@ class _Answer:
     def _alternatives(self, question: Question) -> tuple[Alternative, ...]:
         replayed = self._replayed
         limit = question.limits[0] if question.limits else None
-        found = []
+        result = []
         for settings in replayed.others():
             limits = replayed.limits(settings)
             free = replayed.under(
                 NO_LIMIT if limits.smallest is None else limits.smallest, settings
             )
-            found.append(
+            result.append(
                 Alternative(
                     settings=settings.as_json(),
                     smallest_limit_bytes=limits.smallest,
@@ -444,7 +444,7 @@ class _Answer:
             )
         return tuple(
             sorted(
-                found,
+                result,
                 key=lambda one: (
                     one.fits is not True,
                     NO_LIMIT if one.safe_from_bytes is None else one.safe_from_bytes,
@@ -562,16 +562,16 @@ def scarce_fits(
     failed: Collection[str],
 ) -> tuple[Fit, ...]:
     """The answers for allocators whose memory is scarce; ``failed`` are those that say so."""
-    found: list[Fit] = []
+    result: list[Fit] = []
     for peak in peaks:
         capacity = peak.capacity_bytes or 0
         is_scarce = peak.allocator in failed or 0 < SCARCE * capacity <= peak.peak_bytes
-        if not is_scarce or len(found) == _MOST_SCARCE:
+        if not is_scarce or len(result) == _MOST_SCARCE:
             continue
         one = quick_fit(profile, history, history.lifetimes.allocators.index(peak.allocator))
         if one is not None:
-            found.append(one)
-    return tuple(found)
+            result.append(one)
+    return tuple(result)
 
 
 def quick_fit(profile: Profile, history: History, number: int) -> Fit | None:
@@ -580,8 +580,8 @@ def quick_fit(profile: Profile, history: History, number: int) -> Fit | None:
     """
     if not 0 < history.rows_of(number).size <= _MOST_RECORDS:
         return None
-    found = fit_in(profile, history, number, most_events=_MOST_EVENTS)
-    return None if isinstance(found, NoFit) else found
+    result = fit_in(profile, history, number, most_events=_MOST_EVENTS)
+    return None if isinstance(result, NoFit) else result
 
 
 @dataclass(frozen=True, eq=False)

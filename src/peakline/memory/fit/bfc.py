@@ -82,10 +82,10 @@ class BfcFit:
     @cached_property
     def settings(self) -> BfcSettings:
         """The settings that the replay shows, with those that are given."""
-        found = replace(self.proof.settings, descending=True, coalescing=False)
+        result = replace(self.proof.settings, descending=True, coalescing=False)
         for name, text in self.given:
-            found = found.changed(name, text)
-        return found
+            result = result.changed(name, text)
+        return result
 
     @cached_property
     def requests(self) -> Requests:
@@ -143,12 +143,12 @@ class BfcFit:
     def scaling(self, rows_scale: BoolArray) -> BoolArray:
         """The buffers of these records that are freed again."""
         one, events = self.recording, self.requests.events
-        found = np.zeros(self.requests.size.size, np.bool_)
-        found[~events[events < 0]] = True
+        result = np.zeros(self.requests.size.size, np.bool_)
+        result[~events[events < 0]] = True
         known = one.row.size - one.before
-        found[known:] = False
-        found[:known] &= rows_scale[one.row[:known]]
-        return found
+        result[known:] = False
+        result[:known] &= rows_scale[one.row[:known]]
+        return result
 
     def at_peak(self, chosen: BoolArray) -> int:
         """Bytes of the chosen buffers when most bytes are live."""
@@ -171,22 +171,22 @@ class BfcFit:
         Where regions lie differs from process to process: the first one often in the heap of the
         process, below all others, and each of these below the last.
         """
-        found = [Variant("", settings, self._bases)]
+        result = [Variant("", settings, self._bases)]
         chosen = {name for name, _ in self.given}
         if settings.allow_growth:
             falling = np.ascontiguousarray(np.sort(self._bases)[::-1])
             orders = [falling, np.append(falling[-1:], falling[:-1]), self._bases]
-            found += [
+            result += [
                 Variant(_ORDER, replace(settings, descending=place < len(orders) - 1), one)
                 for place, one in enumerate(orders)
             ]
         if self.is_gpu and "garbage_collection" not in chosen:
             changed = replace(settings, garbage_collection=not settings.garbage_collection)
-            found.append(Variant("garbage collection", changed, self._bases))
+            result.append(Variant("garbage collection", changed, self._bases))
         if not self.is_proved and "allow_growth" not in chosen:
             changed = replace(settings, allow_growth=not settings.allow_growth)
-            found.append(Variant("growth", changed, self._bases))
-        return found
+            result.append(Variant("growth", changed, self._bases))
+        return result
 
     def limits(
         self, settings: BfcSettings | None = None, sizes: Int64Array | None = None
@@ -208,17 +208,17 @@ class BfcFit:
             if scans and left < len(wanted):
                 unsearched.append(one.what)
                 continue
-            found = scan(
+            result = scan(
                 lambda limit, one=one: self._begun(limit, one, wanted),  # type: ignore[misc]
                 len(wanted),
                 max(live, MIB),
                 most_events=left,
             )
-            left -= found.events
-            if scans and not found.is_whole:
+            left -= result.events
+            if scans and not result.is_whole:
                 unsearched.append(one.what)
                 continue
-            scans.append(found)
+            scans.append(result)
             names.append(one.what)
         return combined(scans, names[1:], unsearched)
 
@@ -286,11 +286,11 @@ class BfcFit:
         """Whether one limit fits, None where what is not recorded decides."""
         chosen = self.settings if settings is None else settings
         wanted = self._requests(sizes)
-        found = {
+        result = {
             self._begun(limit, one, wanted).advance(len(wanted)) == len(wanted)
             for one in self.variants(chosen)
         }
-        return found.pop() if len(found) == 1 else None
+        return result.pop() if len(result) == 1 else None
 
     def uncertain(self) -> str:
         """Why other limits are a bound although the recording is proved; empty where not."""
@@ -302,14 +302,14 @@ class BfcFit:
         """Settings that could make it fit in less."""
         base = self.settings
         chosen = {name for name, _ in self.given}
-        found: list[BfcSettings] = []
+        result: list[BfcSettings] = []
         if "allow_growth" not in chosen:
-            found.append(replace(base, allow_growth=not base.allow_growth))
+            result.append(replace(base, allow_growth=not base.allow_growth))
         if "garbage_collection" not in chosen and base.allow_growth:
-            found.append(replace(base, garbage_collection=True))
+            result.append(replace(base, garbage_collection=True))
         if "internal_fragmentation_fraction" not in chosen:
-            found += [
+            result += [
                 replace(one, internal_fragmentation_fraction=0.01)
                 for one in (base, replace(base, allow_growth=False))
             ]
-        return [one for one in dict.fromkeys(found) if one != base]
+        return [one for one in dict.fromkeys(result) if one != base]

@@ -91,10 +91,10 @@ class CachingFit:
     @cached_property
     def settings(self) -> CachingSettings:
         """The recorded settings, with those that are given."""
-        found = self.recording.settings
+        result = self.recording.settings
         for name, text in self.given:
-            found = found.changed(name, text)
-        return found
+            result = result.changed(name, text)
+        return result
 
     @cached_property
     def _events(self) -> CachingEvents:
@@ -125,10 +125,10 @@ class CachingFit:
 
     @cached_property
     def _is_before(self) -> BoolArray:
-        found = np.zeros(self.sizes.size, np.bool_)
-        found[self.recording.before] = True
-        found[self.recording.row_of_buffer.size :] = True
-        return found
+        result = np.zeros(self.sizes.size, np.bool_)
+        result[self.recording.before] = True
+        result[self.recording.row_of_buffer.size :] = True
+        return result
 
     def row_of(self, buffer: int) -> int:
         """The record that allocates a buffer, -1 for one from before the profile."""
@@ -142,13 +142,13 @@ class CachingFit:
     def scaling(self, rows_scale: BoolArray) -> BoolArray:
         """The buffers of these records that are freed again."""
         events = self._events
-        found = np.zeros(self.sizes.size, np.bool_)
+        result = np.zeros(self.sizes.size, np.bool_)
         is_free = (events.kind == layout.FREE) | (events.kind == layout.FREE_REQUESTED)
-        found[events.subject[is_free]] = True
-        found &= ~self._is_before
+        result[events.subject[is_free]] = True
+        result &= ~self._is_before
         rows = self.recording.row_of_buffer
-        found[: rows.size] &= rows_scale[rows]
-        return found
+        result[: rows.size] &= rows_scale[rows]
+        return result
 
     def at_peak(self, chosen: BoolArray) -> int:
         """Bytes of the chosen buffers when most bytes are live."""
@@ -220,12 +220,12 @@ class CachingFit:
             if scans and left < count:
                 unsearched.append(variant.what)
                 continue
-            found = self._scan(variant, chosen, sizes, max(live, MIB), left)
-            left -= found.events
-            if scans and not found.is_whole:
+            result = self._scan(variant, chosen, sizes, max(live, MIB), left)
+            left -= result.events
+            if scans and not result.is_whole:
                 unsearched.append(variant.what)
                 continue
-            scans.append(found)
+            scans.append(result)
             names.append(variant.what)
         return combined(scans, names[1:], unsearched)
 
@@ -358,12 +358,12 @@ class CachingFit:
     ) -> bool | None:
         """Whether one limit fits, None where what is not recorded decides."""
         chosen = self.settings if settings is None else settings
-        found = set()
+        result = set()
         for variant in self._variants(chosen, sized=sizes is not None):
             machine = self._machine(limit, chosen, sizes, variant)
             machine.advance()
-            found.add(machine.failed < 0)
-        return found.pop() if len(found) == 1 else None
+            result.add(machine.failed < 0)
+        return result.pop() if len(result) == 1 else None
 
     def others(self) -> list[CachingSettings]:
         """Settings that could make it fit in less."""
@@ -371,11 +371,11 @@ class CachingFit:
         chosen = {name for name, _ in self.given}
         grown = replace(base, expandable_segments=True, max_split_bytes=None)
         divided = (4,) * len(base.roundup_power2_divisions)
-        found: list[CachingSettings] = []
+        result: list[CachingSettings] = []
         if "expandable_segments" not in chosen:
-            found.append(grown)
+            result.append(grown)
         if "roundup_power2_divisions" not in chosen:
-            found.append(replace(base, roundup_power2_divisions=divided))
+            result.append(replace(base, roundup_power2_divisions=divided))
         if "max_split_size_mb" not in chosen and not base.expandable_segments:
-            found += [replace(base, max_split_bytes=size * MIB) for size in (32, 128, 512)]
-        return [one for one in dict.fromkeys(found) if one != base]
+            result += [replace(base, max_split_bytes=size * MIB) for size in (32, 128, 512)]
+        return [one for one in dict.fromkeys(result) if one != base]

@@ -34,7 +34,7 @@ def combined(
     every, some = each[0], each[0]
     for other in each[1:]:
         every, some = _in_both(every, other), _joined([*some, *other])
-    names = [name for name, found in zip(differs_by, each[1:], strict=True) if found != each[0]]
+    names = [name for name, result in zip(differs_by, each[1:], strict=True) if result != each[0]]
     names, unsearched = list(dict.fromkeys(names)), list(dict.fromkeys(unsearched))
     return Limits(
         tuple(every),
@@ -51,25 +51,25 @@ def _above(ranges: Sequence[Range], lowest: int) -> list[Range]:
 
 
 def _in_both(one: Sequence[Range], other: Sequence[Range]) -> list[Range]:
-    found: list[Range] = []
+    result: list[Range] = []
     for low, high in one:
         for begin, end in other:
             first = max(low, begin)
             last = min(_end(high), _end(end))
             if first <= last:
-                found.append((first, None if last >= NO_LIMIT else last))
-    return found
+                result.append((first, None if last >= NO_LIMIT else last))
+    return result
 
 
 def _joined(ranges: Sequence[Range]) -> list[Range]:
-    found: list[Range] = []
+    result: list[Range] = []
     for low, high in sorted(ranges, key=lambda one: one[0]):
-        if found and low <= _end(found[-1][1]) + MIB:
-            last = max(_end(found[-1][1]), _end(high))
-            found[-1] = (found[-1][0], None if last >= NO_LIMIT else last)
+        if result and low <= _end(result[-1][1]) + MIB:
+            last = max(_end(result[-1][1]), _end(high))
+            result[-1] = (result[-1][0], None if last >= NO_LIMIT else last)
         else:
-            found.append((low, high))
-    return found
+            result.append((low, high))
+    return result
 
 
 def _end(high: int | None) -> int:

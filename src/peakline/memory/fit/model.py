@@ -256,9 +256,9 @@ class Fits(Several[Fit]):
 
     def __new__(cls, fits: Iterable[Fit], failed: Iterable[NoFit] = ()) -> Self:
         """Of these fits."""
-        found = super().__new__(cls, fits)
-        found.failed = Several(failed)
-        return found
+        result = super().__new__(cls, fits)
+        result.failed = Several(failed)
+        return result
 
     def _headline(self) -> str:
         if self or not self.failed:

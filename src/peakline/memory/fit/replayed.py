@@ -115,8 +115,8 @@ def recording_of(history: History, allocator: int) -> Recording:
 
 
 def _stated(events: Columns, rows: IntpArray, column: str) -> Int64Array:
-    found: Int64Array = np.where(events.is_valid(column)[rows], events.array(column)[rows], 0)
-    return found
+    result: Int64Array = np.where(events.is_valid(column)[rows], events.array(column)[rows], 0)
+    return result
 
 
 def _recorded_sizes(history: History, rows: IntpArray) -> Int64Array:

@@ -62,13 +62,13 @@ def waits_of(profile: Profile) -> list[Wait]:
         return []
     late_rows = np.array(list(begins), np.int64)
     history = read_history(events, records.lifetimes)
-    found: list[Wait] = []
+    result: list[Wait] = []
     for number in range(len(history.lifetimes.allocators)):
         rows = history.rows_of(number)
         if np.unique(events.array("line_id")[rows]).size > 1:
             mine = {row: begins[row] for row in rows[np.isin(rows, late_rows)].tolist()}
-            found += _waits(history, number, mine)
-    return sorted(found, key=lambda wait: wait.row)
+            result += _waits(history, number, mine)
+    return sorted(result, key=lambda wait: wait.row)
 
 
 def _waits(history: History, number: int, begins: dict[int, int]) -> Iterator[Wait]:

@@ -134,11 +134,11 @@ def placed(profile: Profile, number: int) -> Placed:
     return Placed(rows, own, size, regions_of(*every))
 
 
-def with_segments(found: Placed, segments: SegmentSpans) -> Placed:
+def with_segments(result: Placed, segments: SegmentSpans) -> Placed:
     """The same buffers in regions that also hold what was reserved at any time."""
-    address = np.concatenate([found.address, segments.address])
-    size = np.concatenate([found.bytes, segments.bytes])
-    return replace(found, regions=regions_of(address, size))
+    address = np.concatenate([result.address, segments.address])
+    size = np.concatenate([result.bytes, segments.bytes])
+    return replace(result, regions=regions_of(address, size))
 
 
 def _segments(profile: Profile, allocator: str) -> tuple[Int64Array, Int64Array]:
@@ -153,23 +153,23 @@ def _segments(profile: Profile, allocator: str) -> tuple[Int64Array, Int64Array]
 
 
 def map_over_time(
-    records: MemoryRecords, found: Placed, stretch: tuple[int, int], most: int
+    records: MemoryRecords, result: Placed, stretch: tuple[int, int], most: int
 ) -> OverTime:
     """The buffers over a stretch of time: start, and end (exclusive)."""
     start, end = stretch
     time = records.events.array("time_ps")
-    ends = records.lifetimes.end[found.rows]
-    begin_ps = np.where(was_there(records.events, found.rows), start, time[found.rows])
+    ends = records.lifetimes.end[result.rows]
+    begin_ps = np.where(was_there(records.events, result.rows), start, time[result.rows])
     end_ps = np.where(ends >= 0, time[ends], end)
     inside = np.flatnonzero((begin_ps < end) & ((end_ps > start) | (ends < 0)))
     first = np.maximum(begin_ps[inside], start)
     last = np.minimum(end_ps[inside], end)
-    area = found.bytes[inside].astype(np.float64) * np.maximum(last - first, 1)
+    area = result.bytes[inside].astype(np.float64) * np.maximum(last - first, 1)
     chosen, rest = _largest(area, most)
-    touched = _touched(found, inside[rest], first[rest], last[rest], stretch)
+    touched = _touched(result, inside[rest], first[rest], last[rest], stretch)
     rows = inside[chosen]
-    region, offset = found.regions.place(found.address[rows])
-    return OverTime(found.rows[rows], region, offset, found.bytes[rows], int(rest.size), touched)
+    region, offset = result.regions.place(result.address[rows])
+    return OverTime(result.rows[rows], region, offset, result.bytes[rows], int(rest.size), touched)
 
 
 def _largest(area: Float64Array, most: int) -> tuple[IntpArray, IntpArray]:
@@ -184,7 +184,7 @@ def _largest(area: Float64Array, most: int) -> tuple[IntpArray, IntpArray]:
 
 
 def _touched(
-    found: Placed, rows: IntpArray, first: Int64Array, last: Int64Array, stretch: tuple[int, int]
+    result: Placed, rows: IntpArray, first: Int64Array, last: Int64Array, stretch: tuple[int, int]
 ) -> BoolArray:
     """The cells of the grid that some of the buffers ``rows`` touch."""
     shape = _ROWS + 1, _COLUMNS + 1
@@ -193,12 +193,12 @@ def _touched(
         per_ps = _COLUMNS / (stretch[1] - stretch[0])
         left = ((first - stretch[0]) * per_ps).astype(np.int64).clip(0, _COLUMNS - 1)
         right = np.ceil((last - stretch[0]) * per_ps).astype(np.int64).clip(left + 1, _COLUMNS)
-        region, offset = found.regions.place(found.address[rows])
-        whole = max(int(found.regions.bytes.sum()), 1)
-        at = found.regions.before[region] + offset
+        region, offset = result.regions.place(result.address[rows])
+        whole = max(int(result.regions.bytes.sum()), 1)
+        at = result.regions.before[region] + offset
         scale = _ROWS / whole
         low = np.clip((at * scale).astype(np.int64), 0, _ROWS - 1)
-        high = np.clip(np.ceil((at + found.bytes[rows]) * scale).astype(np.int64), low + 1, _ROWS)
+        high = np.clip(np.ceil((at + result.bytes[rows]) * scale).astype(np.int64), low + 1, _ROWS)
         for y, x, sign in ((low, left, 1), (high, left, -1), (low, right, -1), (high, right, 1)):
             cells = np.bincount(y * shape[1] + x, minlength=count.size)
             count += sign * cells.reshape(shape)
@@ -206,39 +206,39 @@ def _touched(
     return touched
 
 
-def at_moment(records: MemoryRecords, number: int, found: Placed, time_ps: int | None) -> Blocks:
+def at_moment(records: MemoryRecords, number: int, result: Placed, time_ps: int | None) -> Blocks:
     """The buffers of an allocator that are live at a moment, by default its peak."""
     moment = records.at_peak(number) if time_ps is None else records.at(number, time_ps)
     live = moment.buffers if moment is not None else np.zeros(0, np.intp)
-    places = np.searchsorted(found.rows, live)
-    places = places[(places < found.rows.size)]
+    places = np.searchsorted(result.rows, live)
+    places = places[(places < result.rows.size)]
     live = live[: places.size]
-    places = places[found.rows[places] == live]
-    places = places[np.argsort(found.address[places], kind="stable")]
-    region, offset = found.regions.place(found.address[places])
+    places = places[result.rows[places] == live]
+    places = places[np.argsort(result.address[places], kind="stable")]
+    region, offset = result.regions.place(result.address[places])
     return Blocks(
-        region, offset, found.bytes[places], found.rows[places], ("in_use",) * places.size
+        region, offset, result.bytes[places], result.rows[places], ("in_use",) * places.size
     )
 
 
 def at_segments(
     records: MemoryRecords,
     number: int,
-    found: Placed,
+    result: Placed,
     segments: SegmentSpans,
     time_ps: int | None,
 ) -> Placed:
     """The live buffers, for `at_moment`, in regions of them and of what is reserved then."""
     moment = records.at_peak(number) if time_ps is None else records.at(number, time_ps)
-    live = np.isin(found.rows, moment.buffers if moment is not None else np.zeros(0, np.intp))
+    live = np.isin(result.rows, moment.buffers if moment is not None else np.zeros(0, np.intp))
     if time_ps is None:
         row = moment.row if moment is not None else -1
     else:
         row = int(np.searchsorted(records.events.array("time_ps"), time_ps, "right")) - 1
     there = (segments.start <= row) & ((segments.end < 0) | (segments.end > row))
-    address = np.concatenate([found.address[live], segments.address[there]])
-    size = np.concatenate([found.bytes[live], segments.bytes[there]])
-    rows, own, much = found.rows[live], found.address[live], found.bytes[live]
+    address = np.concatenate([result.address[live], segments.address[there]])
+    size = np.concatenate([result.bytes[live], segments.bytes[there]])
+    rows, own, much = result.rows[live], result.address[live], result.bytes[live]
     return Placed(rows, own, much, regions_of(address, size))
 
 

@@ -186,7 +186,7 @@ def find_fragmentation(history: History, allocator: int) -> Fragmentation | None
     is_touched = _cover(space, np.arange(space.start.size)) > 0
     touched_bytes = int(space.cell_bytes[is_touched].sum())
     check_deadline()
-    found, most = sweep(
+    result, most = sweep(
         space.rows,
         history.lifetimes.begin,
         place_of,
@@ -207,7 +207,7 @@ def find_fragmentation(history: History, allocator: int) -> Fragmentation | None
         np.zeros(3, np.int64),
     )
     check_deadline()
-    forced = _forced(history, extensions[:found])
+    forced = _forced(history, extensions[:result])
     worst = max(forced, key=lambda one: (one.new_bytes, one.free), default=None)
     at_worst, pins = ((), None) if worst is None else _pieces(history, space, first_seen, worst)
     rows, free, largest, holes, touched = samples.T[:5]
@@ -272,14 +272,14 @@ def _cover(space: _Space, spans: AnyArray) -> Int64Array:
 
 
 def _forced(history: History, extensions: Int64Array) -> tuple[Forced, ...]:
-    found = []
+    result = []
     times = history.events.array("time_ps")
     for row, new, free, largest, _ in extensions.tolist():
         size = int(history.requested[row])
         if largest < size <= free:
             signature = history.signatures[int(history.signatures.codes[row])]
-            found.append(Forced(row, int(times[row]), signature, size, new, free, largest))
-    return tuple(found)
+            result.append(Forced(row, int(times[row]), signature, size, new, free, largest))
+    return tuple(result)
 
 
 def _pieces(
@@ -353,9 +353,9 @@ def _pins(
 def _by_signature(history: History, rows: Int64Array) -> tuple[Pin, ...]:
     codes, place_of = np.unique(history.signatures.codes[rows], return_inverse=True)
     times = history.events.array("time_ps")
-    found = []
+    result = []
     for code, places in zip(codes.tolist(), checked(split_by(place_of, codes.size)), strict=True):
         own = rows[places]
         size = int(history.allocated[own].sum())
-        found.append(Pin(history.signatures[code], own.size, size, int(times[own].min())))
-    return tuple(sorted(found, key=lambda pin: (-pin.bytes, pin.signature.title)))
+        result.append(Pin(history.signatures[code], own.size, size, int(times[own].min())))
+    return tuple(sorted(result, key=lambda pin: (-pin.bytes, pin.signature.title)))

@@ -97,9 +97,9 @@ def _following(allocated: Int64Array, places: Int64Array) -> Int64Array:
     begun = np.flatnonzero(allocated > 0)
     at = np.searchsorted(begun, places)
     known = at < begun.size
-    found = np.zeros(places.size, np.int64)
-    found[known] = allocated[begun[at[known]]]
-    return found
+    result = np.zeros(places.size, np.int64)
+    result[known] = allocated[begun[at[known]]]
+    return result
 
 
 def _settles_never(history: History, rows: Int64Array, op: int) -> bool:

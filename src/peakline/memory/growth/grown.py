@@ -159,10 +159,10 @@ class Grown(Brief):
     rose: int = 0
 
 
-def worth(found: Sequence[GroupGrowth]) -> _Groups:
+def worth(result: Sequence[GroupGrowth]) -> _Groups:
     """Those that matter beside all of them together."""
-    rate = sum(group.pattern.bytes_per_step for group in found)
-    return tuple(group for group in found if group.pattern.bytes_per_step >= WORTH * rate)
+    rate = sum(group.pattern.bytes_per_step for group in result)
+    return tuple(group for group in result if group.pattern.bytes_per_step >= WORTH * rate)
 
 
 def find_grown(history: History, growth: AllocatorGrowth) -> Grown:
@@ -237,15 +237,15 @@ def _of(groups: Sequence[GroupGrowth], kind: str, confidence: float = 0.0) -> li
 
 def _leak(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> _Groups:
     least = max(LEAK_BYTES, LEAK_SHARE * growth.peak_bytes)
-    found = _of(groups, LEAK, SURE)
-    if not any(group.pattern.bytes_per_step >= least for group in found):
+    result = _of(groups, LEAK, SURE)
+    if not any(group.pattern.bytes_per_step >= least for group in result):
         return ()
-    rate = sum(group.pattern.bytes_per_step for group in found)
-    since = min(group.pattern.since for group in found)
-    net = _without_others(growth, found)[max(since - 1, 0) :]
+    rate = sum(group.pattern.bytes_per_step for group in result)
+    since = min(group.pattern.since for group in result)
+    net = _without_others(growth, result)[max(since - 1, 0) :]
     if median_slope(net[-256:]) / growth.stride < REAL * rate:
         return ()
-    return tuple(sorted(found, key=lambda group: -group.pattern.bytes_per_step))
+    return tuple(sorted(result, key=lambda group: -group.pattern.bytes_per_step))
 
 
 def _one_pass(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> _Groups:
@@ -257,16 +257,16 @@ def _one_pass(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> _Groups
 
 def _cache(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> _Groups:
     least = RISEN * growth.peak_bytes
-    found = [group for group in _of(groups, CACHE, SURE) if group.pattern.bytes >= least]
-    if not found:
+    result = [group for group in _of(groups, CACHE, SURE) if group.pattern.bytes >= least]
+    if not result:
         return ()
-    worst = max(found, key=lambda group: group.pattern.bytes)
-    net = _without_others(growth, found)
+    worst = max(result, key=lambda group: group.pattern.bytes)
+    net = _without_others(growth, result)
     base = net[worst.pattern.since - 1] if worst.pattern.since else net[0] - worst.series[0]
-    total = sum(group.pattern.bytes for group in found)
+    total = sum(group.pattern.bytes for group in result)
     if np.median(net[worst.pattern.until :]) - base < REAL * total:
         return ()
-    return tuple(found)
+    return tuple(result)
 
 
 def _step_up(
@@ -276,15 +276,15 @@ def _step_up(
     if not risen:
         return (), 0
     first = max(risen, key=lambda group: group.pattern.bytes).pattern.since
-    found = [group for group in risen if abs(group.pattern.since - first) <= 1]
-    last = max(group.pattern.until for group in found)
-    net = _without_others(growth, found)
-    begun = min(group.pattern.since for group in found)
-    found = without_replaced(history, number, growth, found, begun, last)
-    total = sum(group.pattern.bytes for group in found)
-    found = [group for group in found if group.pattern.bytes >= SMALL * total]
-    total = sum(group.pattern.bytes for group in found)
-    if not found or total < RISEN * growth.peak_bytes:
+    result = [group for group in risen if abs(group.pattern.since - first) <= 1]
+    last = max(group.pattern.until for group in result)
+    net = _without_others(growth, result)
+    begun = min(group.pattern.since for group in result)
+    result = without_replaced(history, number, growth, result, begun, last)
+    total = sum(group.pattern.bytes for group in result)
+    result = [group for group in result if group.pattern.bytes >= SMALL * total]
+    total = sum(group.pattern.bytes for group in result)
+    if not result or total < RISEN * growth.peak_bytes:
         return (), 0
     if len(growth.marks) - 1 - last < SETTLED_STEPS:
         return (), 0
@@ -293,7 +293,7 @@ def _step_up(
     made = _allocated_per_step(history, number, growth)
     if (made[:first] >= SAME_WORK * np.median(made[last:])).sum() < WORKED:
         return (), 0
-    return tuple(found), first
+    return tuple(result), first
 
 
 def _sawteeth(growth: AllocatorGrowth, groups: Sequence[GroupGrowth]) -> tuple[_Groups, ...]:
@@ -316,11 +316,11 @@ def _in_phase(one: GroupGrowth, other: GroupGrowth) -> bool:
     return bool((falls & others).sum() >= IN_PHASE * (falls | others).sum())
 
 
-def _without_others(growth: AllocatorGrowth, found: Sequence[GroupGrowth]) -> Int64Array:
+def _without_others(growth: AllocatorGrowth, result: Sequence[GroupGrowth]) -> Int64Array:
     """The memory in use at each step's end, less the other groups that grow or come and go."""
     net = growth.total.copy()
     for group in growth.groups:
-        if group.pattern.kind not in {STEADY, WARM_UP} and all(group is not one for one in found):
+        if group.pattern.kind not in {STEADY, WARM_UP} and all(group is not one for one in result):
             net -= group.series
     return net
 

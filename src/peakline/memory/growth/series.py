@@ -83,18 +83,18 @@ class AllocatorGrowth(Brief):
 def find_growth(
     history: History,
     allocator: int,
-    found: Marks | None,
+    result: Marks | None,
     facts: Callable[[], PassFacts] | None = None,
 ) -> AllocatorGrowth | None:
-    """The growth of ``history.lifetimes.allocators[allocator]`` over the steps ``found``.
+    """The growth of ``history.lifetimes.allocators[allocator]`` over the steps ``result``.
 
     ``facts`` gives what the file says of passes over layers, for who finds a repetition that
     leaves memory. None with fewer than two steps.
     """
-    if found is None or len(found) < 2:
+    if result is None or len(result) < 2:
         return None
-    stride = -(-len(found) // _MARKS)
-    marks = found.every(stride)
+    stride = -(-len(result) // _MARKS)
+    marks = result.every(stride)
     places, series, held = _matrix(history, allocator, marks)
     is_marked = marks.found_by == "steps" and stride == 1
     groups = _groups(history, places, series, held, stride, is_marked=is_marked)
@@ -121,7 +121,7 @@ def find_growth(
     return AllocatorGrowth(
         allocator=history.lifetimes.allocators[allocator],
         marks=marks,
-        steps=len(found),
+        steps=len(result),
         stride=stride,
         total=total,
         groups=tuple(groups),

@@ -134,8 +134,8 @@ def _held_for(
     if known is not None and rows.size:
         has = history.events.is_valid("stack_id")[rows]
         stack = np.where(has, history.events.array("stack_id")[rows], -1)
-        found = frames_of(known.stacks, stack[has])
-        frames = [found.get(one, []) for one in stack.tolist()]
+        result = frames_of(known.stacks, stack[has])
+        frames = [result.get(one, []) for one in stack.tolist()]
         modules = [_innermost_module(stack) for stack in frames]
         if all(modules):
             # A loop calls the same instances again, a pass over layers each once.

@@ -53,9 +53,9 @@ class Described(Brief):
         """Module and function of each."""
         events = self.origins.history.events
         ids = np.where(events.is_valid("stack_id"), events.array("stack_id"), -1)[rows]
-        found = list(zip(*places_of(self.origins.stacks, ids), strict=True))
+        result = list(zip(*places_of(self.origins.stacks, ids), strict=True))
         if self.runs is None:
-            return found
+            return result
         known: dict[int, tuple[str, str]] = {}
         for place, event in enumerate(
             self.runs.autograd.forward_of(self.runs.event[rows]).tolist()
@@ -66,8 +66,8 @@ class Described(Brief):
                 known[event] = _place(self.runs.names_around(event))
             forward = known[event]
             if any(forward):
-                found[place] = forward
-        return found
+                result[place] = forward
+        return result
 
 
 def _place(names: list[str]) -> tuple[str, str]:
@@ -97,8 +97,8 @@ class Behind:
     @cached_property
     def stacks(self) -> Columns | None:
         """The table of that name, None where it is empty."""
-        found = None if self.profile is None else self.profile.columns_or_empty("stacks")
-        return found if found is not None and found.rows else None
+        result = None if self.profile is None else self.profile.columns_or_empty("stacks")
+        return result if result is not None and result.rows else None
 
     @cached_property
     def runs(self) -> OpEvents | None:

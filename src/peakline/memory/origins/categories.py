@@ -214,31 +214,33 @@ def categories_of(
         autograd,
         np.zeros(rows.size, np.bool_) if runs is None else runs.is_move[rows],
     )
-    found = np.zeros(history.rows, np.uint8)
-    found[rows] = _sorted(buffers, passes, steps)
-    return found
+    result = np.zeros(history.rows, np.uint8)
+    result[rows] = _sorted(buffers, passes, steps)
+    return result
 
 
 def _sorted(buffers: _Buffers, passes: Passes, steps: Steps | None) -> UInt8Array:
     begin, end = buffers.begin, buffers.end
-    found = np.where(_is_freed_in_step(buffers, passes, steps), _TEMPORARY, _NONE).astype(np.uint8)
+    result = np.where(_is_freed_in_step(buffers, passes, steps), _TEMPORARY, _NONE).astype(np.uint8)
     is_free = ~buffers.is_backward & ~buffers.is_optimizer
-    _sort_forward(buffers, passes, found, is_free)
-    found[buffers.is_backward] = _TEMPORARY
-    found[buffers.is_backward & _outlives_backward(buffers, passes)] = _GRADIENT
+    _sort_forward(buffers, passes, result, is_free)
+    result[buffers.is_backward] = _TEMPORARY
+    result[buffers.is_backward & _outlives_backward(buffers, passes)] = _GRADIENT
     following = passes.begin_after(passes.at(begin))
-    found[buffers.is_optimizer] = _TEMPORARY
-    found[buffers.is_optimizer & ((end > following) | (end == LATEST))] = _STATE
+    result[buffers.is_optimizer] = _TEMPORARY
+    result[buffers.is_optimizer & ((end > following) | (end == LATEST))] = _STATE
     loads = buffers.has(Mark.INPUT) | (buffers.has(Mark.MOVE) & ~buffers.has(Mark.MODULE))
-    found[loads & ~buffers.has(Mark.MAKING)] = _INPUT
+    result[loads & ~buffers.has(Mark.MAKING)] = _INPUT
     makes = buffers.has(Mark.MAKING)
     stays = (end == LATEST) | (end > passes.end_of_next(BACKWARD, begin))
-    found[makes & stays] = _PARAMETER
-    found[makes & ~stays] = _TEMPORARY
-    return found
+    result[makes & stays] = _PARAMETER
+    result[makes & ~stays] = _TEMPORARY
+    return result
 
 
-def _sort_forward(buffers: _Buffers, passes: Passes, found: UInt8Array, is_free: BoolArray) -> None:
+def _sort_forward(
+    buffers: _Buffers, passes: Passes, result: UInt8Array, is_free: BoolArray
+) -> None:
     """What is allocated between the begin of a step and its backward pass."""
     begin, end = buffers.begin, buffers.end
     at = passes.at(begin)
@@ -257,11 +259,11 @@ def _sort_forward(buffers: _Buffers, passes: Passes, found: UInt8Array, is_free:
         # What autograd did not record, and only its pass frees, is saved by what it recorded.
         saved, enters = lives & (buffers.is_differentiated | ~stays), lives
     if passes.has(BACKWARD):
-        found[forward & (end < backward)] = _TEMPORARY
-    found[saved] = _ACTIVATION
+        result[forward & (end < backward)] = _TEMPORARY
+    result[saved] = _ACTIVATION
     # What stays for ever, while other steps follow, is no batch.
     is_batch = (end < LATEST) | (passes.begin_of_next_step(backward) == LATEST)
-    found[enters & is_batch & _is_before_modules(buffers, passes)] = _INPUT
+    result[enters & is_batch & _is_before_modules(buffers, passes)] = _INPUT
 
 
 def _is_before_modules(buffers: _Buffers, passes: Passes) -> BoolArray:

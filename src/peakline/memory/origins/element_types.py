@@ -23,10 +23,10 @@ def float64_ops(profile: Profile, *, read: bool = True) -> frozenset[str]:
     Found once; whoever releases the records has it found before. Without ``read`` none where it
     has not been.
     """
-    found = _found(profile)
-    if not found and read:
-        found.append(_float64_ops(profile))
-    return found[0] if found else frozenset()
+    result = _found(profile)
+    if not result and read:
+        result.append(_float64_ops(profile))
+    return result[0] if result else frozenset()
 
 
 @once
@@ -52,7 +52,7 @@ def float64_rows(history: History, rows: IntpArray, ops: OpEvents | None) -> Boo
     wide = np.array([text.lower() in _FLOAT64 for text in signatures.data_types], np.bool_)
     # The last place is for records without a signature, whose code is -1.
     of_code = np.append(wide[signatures.data_type], False)
-    found: BoolArray = of_code[signatures.codes[rows]]
+    result: BoolArray = of_code[signatures.codes[rows]]
     if ops is not None:
-        found = found | ops.is_float64[rows]
-    return found
+        result = result | ops.is_float64[rows]
+    return result

@@ -55,17 +55,17 @@ class OpEvents(Brief):
         """Which records are of an op whose inputs are all float64, as far as recorded."""
         has = self.inputs.is_float64
         converts = np.array([*(one in _CONVERTS for one in self.names), False], np.bool_)
-        found = np.zeros(self.event.size, np.bool_)
+        result = np.zeros(self.event.size, np.bool_)
         known = np.zeros(self.event.size, np.bool_)
         at = self.event
         while (at >= 0).any():
             here = np.maximum(at, 0)
             says = (at >= 0) & ~known & self.inputs.has_tensor[here]
             is_made = says & ~converts[self.code[here]]
-            found[is_made] = has[here[is_made]]
+            result[is_made] = has[here[is_made]]
             known |= says
             at = np.where((at >= 0) & ~known, self.parent[here], -1)
-        return found
+        return result
 
     @cached_property
     def is_optimizer(self) -> BoolArray:
@@ -77,12 +77,12 @@ class OpEvents(Brief):
         """Which records are of an op that autograd recorded: it has a number of its own sequence
         (``RecordFunction``'s ``Sequence number``, which none has where gradients are off).
         """
-        found = np.zeros(self.event.size, np.bool_)
+        result = np.zeros(self.event.size, np.bool_)
         at = self.event
         while (at >= 0).any():
-            found |= (at >= 0) & (self.autograd.number[at] >= 0)
+            result |= (at >= 0) & (self.autograd.number[at] >= 0)
             at = np.where(at >= 0, self.parent[at], -1)
-        return found & ~self.is_backward
+        return result & ~self.is_backward
 
     def is_within(self, name: str) -> BoolArray:
         """Which records are of an execution of the op of this name, or of what it calls."""
@@ -90,11 +90,11 @@ class OpEvents(Brief):
 
     def names_around(self, event: int) -> list[str]:
         """The names of an event and of those around it, innermost first."""
-        found = []
+        result = []
         while event >= 0:
-            found.append(self.names[int(self.code[event])])
+            result.append(self.names[int(self.code[event])])
             event = int(self.parent[event])
-        return found
+        return result
 
     def outermost_op(self, record: int) -> str:
         """The op around a record that a program calls; empty without one, and in a backward
@@ -111,27 +111,27 @@ class OpEvents(Brief):
     def is_move(self) -> BoolArray:
         """Which records are of a tensor that is moved or converted, by itself and no other op."""
         is_op, moves = self._starts("aten::"), self._starts(_MOVES)
-        found = np.zeros(self.event.size, np.bool_)
+        result = np.zeros(self.event.size, np.bool_)
         at = self.event
         while (at >= 0).any():
             code = self.code[np.maximum(at, 0)]
             # The outermost op has the last word.
-            found = np.where((at >= 0) & is_op[code], moves[code], found)
+            result = np.where((at >= 0) & is_op[code], moves[code], result)
             at = np.where(at >= 0, self.parent[at], -1)
-        return found
+        return result
 
     def input_shapes(self, records: AnyArray) -> list[str]:
         """The shape of the largest input of the op of each of some records; empty where it is not
         recorded.
         """
-        found = []
+        result = []
         for event in self.event[records].tolist():
             at, text = event, ""
             while at >= 0 and not text:
                 text = self.inputs.dims_text(int(self.inputs.shape[at]))
                 at = int(self.parent[at])
-            found.append(text)
-        return found
+            result.append(text)
+        return result
 
     def forward_functions(self, records: AnyArray) -> list[Frame | None]:
         """For each of some records of a backward pass the function of the program that ran the op
@@ -167,13 +167,13 @@ class OpEvents(Brief):
         return np.array([*(one.startswith(words) for one in self.names), False], np.bool_)
 
     def _any_around(self, wanted: BoolArray) -> BoolArray:
-        found = np.zeros(self.event.size, np.bool_)
+        result = np.zeros(self.event.size, np.bool_)
         at = self.event
         while (at >= 0).any():
             here = np.maximum(at, 0)
-            found |= (at >= 0) & wanted[self.code[here]]
+            result |= (at >= 0) & wanted[self.code[here]]
             at = np.where(at >= 0, self.parent[here], -1)
-        return found
+        return result
 
 
 @once
@@ -203,7 +203,7 @@ def _running(records: Columns, names: Sequence[str], trace: Trace) -> Int64Array
     """Per record the last event of its op's name that began before it and has not ended."""
     code_of = {name: code for code, name in enumerate(names)}
     op, time = records.names("op"), records.array("time_ps")
-    found = np.full(records.rows, -1, np.int64)
+    result = np.full(records.rows, -1, np.int64)
     order = np.lexsort((trace.start, trace.name.codes))
     codes = trace.name.codes[order]
     for own in np.unique(op.codes[op.codes >= 0]).tolist():
@@ -215,5 +215,5 @@ def _running(records: Columns, names: Sequence[str], trace: Trace) -> Int64Array
         at = np.searchsorted(trace.start[events], time[rows], "right") - 1
         event = events[np.maximum(at, 0)]
         inside = (at >= 0) & (trace.end[event] >= time[rows])
-        found[rows[inside]] = event[inside]
-    return found
+        result[rows[inside]] = event[inside]
+    return result

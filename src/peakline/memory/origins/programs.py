@@ -44,14 +44,14 @@ class ProgramRuns:
 
     def of(self, line: Int64Array, time: Int64Array) -> Int64Array:
         """The program (a place in ``programs``) in whose run each moment of a line is, else -1."""
-        found = np.full(time.size, -1, np.int64)
+        result = np.full(time.size, -1, np.int64)
         for number in np.intersect1d(self.line, line).tolist():
             runs, own = np.flatnonzero(self.line == number), np.flatnonzero(line == number)
             at = np.searchsorted(self.start[runs], time[own], "right") - 1
             run = runs[np.maximum(at, 0)]
             inside = (at >= 0) & (time[own] <= self.end[run])
-            found[own[inside]] = self.code[run[inside]]
-        return found
+            result[own[inside]] = self.code[run[inside]]
+        return result
 
 
 @once
@@ -80,23 +80,23 @@ def program_runs(profile: Profile) -> ProgramRuns | None:
     has = has[change[ends[has] - 1] == change[bounds[has]]]
     if not has.size:
         return None
-    runs, own, found = runs[has], own[has], codes[bounds[has]]
+    runs, own, result = runs[has], own[has], codes[bounds[has]]
     outer = _outermost(trace, runs, own)
-    runs, own, found = runs[outer], own[outer], found[outer]
+    runs, own, result = runs[outer], own[outer], result[outer]
     lines = np.array([line.line_id for line in trace.lines], np.int64)[own]
     texts = sorted({trace.name[event] or "" for event in runs.tolist()})
-    return ProgramRuns(lines, trace.start[runs], trace.end[runs], found, programs, tuple(texts))
+    return ProgramRuns(lines, trace.start[runs], trace.end[runs], result, programs, tuple(texts))
 
 
 def _last_within(trace: Trace, runs: IntpArray, own: Int64Array) -> Int64Array:
     """The last event of its line that begins before each run ends."""
-    found = np.zeros(runs.size, np.int64)
+    result = np.zeros(runs.size, np.int64)
     for line in np.unique(own).tolist():
         mine = np.flatnonzero(own == line)
         part = trace.lines[line].events
         after = np.searchsorted(trace.start[part], trace.end[runs[mine]], "left")
-        found[mine] = np.maximum(part.start + after - 1, runs[mine])
-    return found
+        result[mine] = np.maximum(part.start + after - 1, runs[mine])
+    return result
 
 
 def _outermost(trace: Trace, runs: IntpArray, own: Int64Array) -> IntpArray:
@@ -127,8 +127,8 @@ def _named(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array, list
         """``values`` are keys of programs and what to list without them; ``place`` per row."""
         labels = [known.get(key, text) for key, text in values]
         given = [programs.setdefault(label, len(programs)) if label else -1 for label in labels]
-        found = np.array([*given, -1], np.int64)[place]
-        codes[np.searchsorted(rows, event[of])[found >= 0]] = found[found >= 0]
+        result = np.array([*given, -1], np.int64)[place]
+        codes[np.searchsorted(rows, event[of])[result >= 0]] = result[result >= 0]
 
     values, place = np.unique(number[by_number], return_inverse=True)
     ids = [one % 2**64 for one in values.tolist()]
@@ -139,27 +139,27 @@ def _named(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array, list
     say(by_text, [(int(one) if one.isdecimal() else one, one) for one in names], place)
     say(by_number, [(one, "") for one in ids], np.unique(number[by_number], return_inverse=True)[1])
     places = trace.places(rows)
-    kept = (places >= 0) & (codes >= 0)
-    return places[kept], codes[kept], list(programs)
+    chosen = (places >= 0) & (codes >= 0)
+    return places[chosen], codes[chosen], list(programs)
 
 
 def _labels(profile: Profile) -> dict[int | str, str]:
     """How each program is listed, by its number, and by its name where no other has it."""
     programs = profile.programs()
-    found: dict[int | str, str] = {}
+    result: dict[int | str, str] = {}
     several: set[str] = set()
     if programs is None:
-        return found
+        return result
     for number in range(len(programs)):
         name, label = programs.name(number), programs.label(number)
         if (program_id := programs.program_id(number)) is not None:
-            found.setdefault(program_id, label)
-        if name in found:
+            result.setdefault(program_id, label)
+        if name in result:
             several.add(name)
-        found[name] = label
+        result[name] = label
     for name in several:
-        del found[name]
-    return found
+        del result[name]
+    return result
 
 
 def programs_of(
@@ -172,5 +172,5 @@ def programs_of(
     if not (runs := program_runs(profile)):
         return None
     line = np.where(events.is_valid("line_id")[rows], events.array("line_id")[rows], -1)
-    found = runs.of(line.astype(np.int64), events.array("time_ps")[rows])
-    return (found, runs.programs, runs.events) if (found >= 0).any() else None
+    result = runs.of(line.astype(np.int64), events.array("time_ps")[rows])
+    return (result, runs.programs, runs.events) if (result >= 0).any() else None

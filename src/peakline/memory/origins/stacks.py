@@ -33,11 +33,11 @@ def frames_of(stacks: Columns, wanted: AnyArray) -> dict[int, list[NamedFrame]]:
     """The frames of each of the stacks ``wanted`` of the table ``stacks``, the outermost first."""
     rows = np.flatnonzero(np.isin(stacks.array("stack_id"), wanted))
     table = stacks.take(rows[np.argsort(-stacks.array("depth")[rows], kind="stable")])
-    found: dict[int, list[NamedFrame]] = {}
+    result: dict[int, list[NamedFrame]] = {}
     for one in table.to_pylist():
         frame = one["function"] or "", one["file"] or "", one["line"] or 0
-        found.setdefault(one["stack_id"], []).append(frame)
-    return found
+        result.setdefault(one["stack_id"], []).append(frame)
+    return result
 
 
 UNNAMED = ("<listcomp>", "<lambda>", "<genexpr>", "<dictcomp>", "<setcomp>")
@@ -281,9 +281,9 @@ class Mark(IntFlag):
 
 def marks_of(stacks: Columns, ids: AnyArray) -> UInt8Array:
     """The marks of the stacks ``ids``, 0 for -1 and for one that the table does not have."""
-    found = np.zeros(ids.size, np.uint8)
+    result = np.zeros(ids.size, np.uint8)
     if not stacks.rows:
-        return found
+        return result
     function, file = stacks.names("function"), stacks.names("file")
     pairs = (function.codes.astype(np.int64) + 1) * (len(file.values) + 1) + file.codes + 1
     distinct, place = np.unique(pairs, return_inverse=True)
@@ -300,7 +300,7 @@ def marks_of(stacks: Columns, ids: AnyArray) -> UInt8Array:
     clears = (marks & int(Mark.ZERO_GRAD)) != 0
     marks[clears] &= ~np.uint8(Mark.OPTIMIZER)
     at = np.minimum(np.searchsorted(numbers, ids), numbers.size - 1)
-    return np.where(numbers[at] == ids, marks[at], found)
+    return np.where(numbers[at] == ids, marks[at], result)
 
 
 def places_of(stacks: Columns, ids: AnyArray) -> tuple[list[str], list[str]]:
@@ -323,7 +323,7 @@ def places_of(stacks: Columns, ids: AnyArray) -> tuple[list[str], list[str]]:
             functions[number] = Frame(path, int(line[row]), name, whose).title
             is_named[number] = name not in UNNAMED
     owner = np.searchsorted(wanted, stacks.array("stack_id")[rows])
-    found = []
+    result = []
     for texts, better in ((modules, None), (functions, is_named)):
         some = np.array([bool(text) for text in texts], np.bool_)
         chosen = np.full(wanted.size, -1, np.int64)
@@ -333,8 +333,8 @@ def places_of(stacks: Columns, ids: AnyArray) -> tuple[list[str], list[str]]:
             stack, where = np.unique(owner[at], return_index=True)
             chosen[stack] = frame[at[where]]
         column = [texts[code] if code >= 0 else "" for code in chosen.tolist()]
-        found.append([column[number] for number in place.reshape(-1).tolist()])
-    return found[0], found[1]
+        result.append([column[number] for number in place.reshape(-1).tolist()])
+    return result[0], result[1]
 
 
 def _marks(function: str, file: str) -> int:

@@ -84,8 +84,8 @@ def labels_of(profile: Profile, records: MemoryRecords, rows: IntpArray, group: 
 def _is_before(records: MemoryRecords, rows: IntpArray) -> BoolArray:
     """Which buffers stand for what was there before the profile, of no op."""
     op = records.events.names("op")
-    found: BoolArray = op.per_row(BEFORE_PROFILE.__eq__, np.bool_)[rows]
-    return found
+    result: BoolArray = op.per_row(BEFORE_PROFILE.__eq__, np.bool_)[rows]
+    return result
 
 
 def _texts_of(
@@ -141,8 +141,8 @@ def stack_frames(profile: Profile, ids: AnyArray) -> dict[int, list[str]]:
     """Of each call stack the titles of its frames, ``forward train.py:12``, the outermost first."""
     if "stacks" not in profile.tables:
         return {}
-    found = frames_of(profile.columns("stacks"), ids)
-    return {one: [_title(*frame) for frame in frames] for one, frames in found.items()}
+    result = frames_of(profile.columns("stacks"), ids)
+    return {one: [_title(*frame) for frame in frames] for one, frames in result.items()}
 
 
 def _title(function: str, file: str, line: int) -> str:

@@ -164,19 +164,19 @@ def stacked(
     in order of their first allocation. With ``requested`` they have the bytes that were requested,
     and a layer the difference. Raises UsageError for an empty stretch.
     """
-    found = sample(records, number, *stretch)
+    result = sample(records, number, *stretch)
     labels = grouped_buffers(profile, number, group)
     buffers = live_bytes(profile, number)
     sizes = buffers.requested if requested else buffers.allocated
-    live = buffers.live_at(found.top)
+    live = buffers.live_at(result.top)
     at_top = summed(labels.codes[live], sizes[live], len(labels.texts))
     own = np.arange(at_top.size) != labels.special
     largest = np.flatnonzero(own & (at_top > 0))
     chosen = np.sort(largest[np.lexsort((largest, -at_top[largest]))][:MOST_LAYERS])
-    every = (found.high, found.low, _one(records, number, found.top))
+    every = (result.high, result.low, _one(records, number, result.top))
     moments, place = np.unique(np.concatenate([one.row for one in every]), return_inverse=True)
     groups, allocated = _groups(buffers, labels, chosen, moments, requested=requested)
-    width = found.high.row.size
+    width = result.high.row.size
     places = np.split(place.reshape(-1), [width, 2 * width])
     parts = [
         _layers(records, number, groups[:, at], allocated[at], samples)
@@ -200,7 +200,7 @@ def stacked(
         for place, one in enumerate(layers)
         if one.kind == "group" or parts[0][place].any() or parts[1][place].any()
     ]
-    return Stacked(found, tuple(layers[k] for k in shown), parts[0][shown], parts[1][shown])
+    return Stacked(result, tuple(layers[k] for k in shown), parts[0][shown], parts[1][shown])
 
 
 def _one(records: MemoryRecords, number: int, row: int) -> Samples:
@@ -280,8 +280,8 @@ def polygons(
 
     Raises UsageError for an empty stretch.
     """
-    found = sample(records, number, *stretch)
-    moments = found.high.row
+    result = sample(records, number, *stretch)
+    moments = result.high.row
     known = moments >= 0
     events, buffers = records.events, live_bytes(profile, number)
     until = np.searchsorted(buffers.rows, int(moments.max(initial=-1)), "right")
@@ -307,14 +307,14 @@ def polygons(
     )
     below = reserved + np.where(known, records.before(number, at), 0)
     return Polygons(
-        sampled=found,
+        sampled=result,
         rows=inside[chosen],
         bytes=sizes[chosen],
         first=first[chosen],
         last=last[chosen],
         below=below,
         smaller=live - np.cumsum(change)[:-1],
-        unattributed=found.high.used - below - live,
+        unattributed=result.high.used - below - live,
         others=int(inside.size - chosen.size),
         unseen=unseen,
     )

@@ -209,8 +209,8 @@ class MemoryRecords:
         usage = self.usages[number]
         if not usage.reported:
             return np.zeros(np.shape(rows), np.int64)
-        found, total = self._unmatched[number]
-        return np.maximum(usage.before - total[np.searchsorted(found, rows, "right")], 0)
+        result, total = self._unmatched[number]
+        return np.maximum(usage.before - total[np.searchsorted(result, rows, "right")], 0)
 
     @cached_property
     def _unmatched(self) -> list[tuple[IntpArray, Int64Array]]:
@@ -223,8 +223,8 @@ class MemoryRecords:
         """
         check_deadline()
         kind = self.lifetimes.kind[rows]
-        found = np.flatnonzero((kind == DEALLOCATION) & (self.lifetimes.begin[rows] < 0))
-        sizes = buffer_bytes(self.events, rows[found])
+        result = np.flatnonzero((kind == DEALLOCATION) & (self.lifetimes.begin[rows] < 0))
+        sizes = buffer_bytes(self.events, rows[result])
         silent = np.flatnonzero(sizes <= 0)
         if silent.size:
             in_use = self.events.array("in_use_bytes")[rows]
@@ -233,11 +233,11 @@ class MemoryRecords:
             # The last record before each one that reports, and the last that changes unreported.
             last = np.maximum.accumulate(np.where(reports, places, -1))
             odd = np.maximum.accumulate(np.where(~reports & (kind != OTHER), places, -1))
-            own = found[silent]
+            own = result[silent]
             before = np.where(own > 0, last[own - 1], -1)
             unbroken = reports[own] & (before >= 0) & (before > np.where(own > 0, odd[own - 1], -1))
             sizes[silent] = np.where(unbroken, np.maximum(in_use[before] - in_use[own], 0), 0)
-        return rows[found], np.concatenate([[0], np.cumsum(sizes)])
+        return rows[result], np.concatenate([[0], np.cumsum(sizes)])
 
 
 @once
@@ -312,8 +312,8 @@ def begun(records: MemoryRecords, number: int) -> IntpArray:
     rows = records.rows(number)
     if rows.size == records.events.rows:
         return np.flatnonzero(records.lifetimes.kind == ALLOCATION)
-    found: IntpArray = rows[records.lifetimes.kind[rows] == ALLOCATION]
-    return found
+    result: IntpArray = rows[records.lifetimes.kind[rows] == ALLOCATION]
+    return result
 
 
 def requested_bytes(records: MemoryRecords, rows: AnyArray) -> Int64Array:
@@ -322,8 +322,8 @@ def requested_bytes(records: MemoryRecords, rows: AnyArray) -> Int64Array:
     known = records.events.is_valid("requested_bytes")[rows]
     stated = np.where(known, records.events.array("requested_bytes")[rows], 0)
     is_stated = (stated > 0) & (stated <= allocated)
-    found: Int64Array = np.where(is_stated, stated, allocated).astype(np.int64)
-    return found
+    result: Int64Array = np.where(is_stated, stated, allocated).astype(np.int64)
+    return result
 
 
 @once

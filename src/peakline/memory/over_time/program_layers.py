@@ -63,18 +63,18 @@ def program_layers(profile: Profile, number: int, by: str, width: int) -> Progra
     group = np.array([*(number_of[one] for one in names), 0], np.int64)
     places = _places(schedule.live_bytes, width, schedule.peak)
     lasting = summed(group[memory.lasting.instruction], memory.lasting.bytes, len(texts))
-    found = np.repeat(lasting[:, None], places.size, axis=1)
+    result = np.repeat(lasting[:, None], places.size, axis=1)
     for heap in memory.heaps:
-        found += _heap_layers(heap, memory, places, group, len(texts))
-    at_peak = found[:, np.searchsorted(places, schedule.peak)]
-    largest = np.lexsort((np.arange(at_peak.size), -found.max(axis=1), -at_peak))
-    chosen = np.sort(largest[found.max(axis=1)[largest] > 0][:MOST_LAYERS])
-    rest = np.setdiff1d(np.flatnonzero(found.any(axis=1)), chosen)
+        result += _heap_layers(heap, memory, places, group, len(texts))
+    at_peak = result[:, np.searchsorted(places, schedule.peak)]
+    largest = np.lexsort((np.arange(at_peak.size), -result.max(axis=1), -at_peak))
+    chosen = np.sort(largest[result.max(axis=1)[largest] > 0][:MOST_LAYERS])
+    rest = np.setdiff1d(np.flatnonzero(result.any(axis=1)), chosen)
     layers = [ProgramLayer("group", texts[one], 1, int(at_peak[one])) for one in chosen.tolist()]
-    values = [found[chosen]]
+    values = [result[chosen]]
     if rest.size:
         layers.append(ProgramLayer("rest", "", int(rest.size), int(at_peak[rest].sum())))
-        values.append(found[rest].sum(axis=0)[None, :])
+        values.append(result[rest].sum(axis=0)[None, :])
     return ProgramLayers(places, tuple(layers), np.vstack(values))
 
 
@@ -82,11 +82,11 @@ def _places(live: Int64Array, width: int, peak: int) -> IntpArray:
     """Of each of at most ``width`` stretches the first place with most in memory; the peak's."""
     count = min(live.size, max(width, 1))
     edges = np.arange(count + 1) * live.size // count
-    found = [
+    result = [
         begin + int(live[begin:end].argmax())
         for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
-    return np.unique([*found, peak])
+    return np.unique([*result, peak])
 
 
 def _heap_layers(

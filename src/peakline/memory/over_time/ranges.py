@@ -98,19 +98,19 @@ def between(records: MemoryRecords, number: int, start_ps: int, end_ps: int) -> 
     )
 
 
-def parts_of(profile: Profile, number: int, found: Between, group: str) -> list[Part]:
+def parts_of(profile: Profile, number: int, result: Between, group: str) -> list[Part]:
     """The range by ``group``: what is still live at B first, then what was allocated."""
     labels = grouped_buffers(profile, number, group)
-    codes = labels.codes[np.searchsorted(live_bytes(profile, number).rows, found.rows)]
+    codes = labels.codes[np.searchsorted(live_bytes(profile, number).rows, result.rows)]
     ids, place = np.unique(codes, return_inverse=True)
 
     def amounts(chosen: BoolArray | None) -> list[Amount]:
         where = slice(None) if chosen is None else np.flatnonzero(chosen)
-        sizes = summed(place[where], found.bytes[where], ids.size)
-        counts = summed(place[where], found.count[where], ids.size)
+        sizes = summed(place[where], result.bytes[where], ids.size)
+        counts = summed(place[where], result.count[where], ids.size)
         return [Amount(*pair) for pair in zip(sizes.tolist(), counts.tolist(), strict=True)]
 
-    columns = (amounts(None), amounts(found.at_b), amounts(found.at_end))
+    columns = (amounts(None), amounts(result.at_b), amounts(result.at_end))
     parts = [
         Part(labels.texts[one], *each) for one, *each in zip(ids.tolist(), *columns, strict=True)
     ]
@@ -162,11 +162,11 @@ def lifespans(
     seen = np.flatnonzero(buffers[:-1])
     span = range(int(seen[0]), int(seen[-1]) + 1) if seen.size else range(0)
     edges = [*_EDGES.tolist(), None]
-    found = []
+    result = []
     for place in (*span, *([_EDGES.size] if buffers[-1] else [])):
         is_freed = place < _EDGES.size
         name, most = largest.get(place, (-1, 0))
-        found.append(
+        result.append(
             Lifespan(
                 from_ps=edges[place] if is_freed else None,
                 to_ps=edges[place + 1] if is_freed else None,
@@ -176,7 +176,7 @@ def lifespans(
                 largest_op_bytes=most,
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _largest(
@@ -193,7 +193,7 @@ def _largest(
         keys, place = np.unique(keys, return_inverse=True)
         totals = summed(place, sizes, keys.size)
     order = np.lexsort((keys, -totals))
-    found: dict[int, tuple[int, int]] = {}
+    result: dict[int, tuple[int, int]] = {}
     for key, total in zip(keys[order].tolist(), totals[order].tolist(), strict=True):
-        found.setdefault(key // ops, (key % ops, total))
-    return found
+        result.setdefault(key // ops, (key % ops, total))
+    return result

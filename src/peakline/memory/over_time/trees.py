@@ -169,11 +169,11 @@ def stack_tree(label: str, stacks: Iterable[tuple[list[str], int, int]]) -> Scop
     """
     root = Scope(label, "")
     inner: dict[tuple[int, str], Scope] = {}
-    found = False
+    result = False
     for frames, size, count in stacks:
         if size <= 0:
             continue
-        found = True
+        result = True
         scope = root
         scope.bytes, scope.count = scope.bytes + size, scope.count + count
         names = frames[:_DEEPEST] if len(frames) <= _DEEPEST else [
@@ -188,7 +188,7 @@ def stack_tree(label: str, stacks: Iterable[tuple[list[str], int, int]]) -> Scop
                 scope.parts.append(part)
             part.bytes, part.count = part.bytes + size, part.count + count
             scope = part
-    if not found:
+    if not result:
         return None
     for scope in (root, *inner.values()):
         scope.parts.sort(key=lambda part: (-part.bytes, part.label))

@@ -38,46 +38,46 @@ class Batches:
     maker: Frame | None
 
 
-def batches_ahead(history: History, found: AtPeak, origins: Origins) -> Batches | None:
+def batches_ahead(history: History, result: AtPeak, origins: Origins) -> Batches | None:
     """The input at the peak, where it is of many batches: each of its sizes as often.
 
     What is input the categories of PyTorch's buffers say; else what a function of the program made
     that hands arrays of the host to the device. Weights that are read from a file are handed over
     too, but of several sizes, some of which occur once.
     """
-    for rows, maker in _inputs(history, found, origins):
+    for rows, maker in _inputs(history, result, origins):
         total = int(history.allocated[rows].sum())
-        number = _number(history, found, rows)
-        if number >= MANY and total >= SHARE * found.peak:
+        number = _number(history, result, rows)
+        if number >= MANY and total >= SHARE * result.peak:
             return Batches(number, rows, total, maker)
     return None
 
 
 def _inputs(
-    history: History, found: AtPeak, origins: Origins
+    history: History, result: AtPeak, origins: Origins
 ) -> list[tuple[Int64Array, Frame | None]]:
     if history.descriptions is not None:
-        codes, categories = history.descriptions.of(found.rows)[0]
-        mine = (codes == categories.index("input")) & ~found.has_finding
-        rows = found.rows[mine]
+        codes, categories = history.descriptions.of(result.rows)[0]
+        mine = (codes == categories.index("input")) & ~result.has_finding
+        rows = result.rows[mine]
         return [(rows, origins.function(rows, history.allocated[rows]))]
     if not origins.has_frames:
         return []
-    stacks = origins.of(found.rows)
+    stacks = origins.of(result.rows)
     makers = {stack.program for stack in stacks if stack.program is not None and stack.is_put}
     groups: dict[tuple[str, str], list[int]] = {}
     for place, stack in enumerate(stacks):
-        if stack.program is not None and not found.has_finding[place]:
+        if stack.program is not None and not result.has_finding[place]:
             groups.setdefault((stack.program.file, stack.program.function), []).append(place)
     inputs: list[tuple[Int64Array, Frame | None]] = []
     for maker in sorted(makers, key=lambda frame: (frame.file, frame.line)):
         places = groups.pop((maker.file, maker.function), None)
         if places is not None:
-            inputs.append((found.rows[places], maker))
+            inputs.append((result.rows[places], maker))
     return inputs
 
 
-def _number(history: History, found: AtPeak, rows: Int64Array) -> int:
+def _number(history: History, result: AtPeak, rows: Int64Array) -> int:
     """How many batches: as many as there are buffers of each size, or one more or less; 0 where
     some sizes occur more often than others.
     """
@@ -86,7 +86,7 @@ def _number(history: History, found: AtPeak, rows: Int64Array) -> int:
     for size, many in zip(
         (history.allocated[rows] // numbers).tolist(), numbers.tolist(), strict=True
     ):
-        if size * many >= _SMALL * found.peak:
+        if size * many >= _SMALL * result.peak:
             sizes[size] += many
     if not sizes:
         return 0

@@ -67,11 +67,11 @@ class Part:
         return self.op if self.stack.program is None else self.stack.program.title
 
 
-def parts_of(history: History, found: AtPeak, origins: Origins) -> list[Part]:
+def parts_of(history: History, result: AtPeak, origins: Origins) -> list[Part]:
     """The buffers at the peak by the code that made them, most bytes first."""
-    stacks = origins.of(found.rows)
+    stacks = origins.of(result.rows)
     keys: dict[tuple[object, ...], list[int]] = {}
-    for place, (row, stack) in enumerate(zip(found.rows.tolist(), stacks, strict=True)):
+    for place, (row, stack) in enumerate(zip(result.rows.tolist(), stacks, strict=True)):
         code = int(history.signatures.codes[row])
         op = history.signatures[code].op if code >= 0 else ""
         what = (stack.program, stack.op or op, stack.is_backward, stack.is_optimizer)
@@ -79,22 +79,22 @@ def parts_of(history: History, found: AtPeak, origins: Origins) -> list[Part]:
     parts = []
     for places in keys.values():
         at = np.array(places)
-        code = int(history.signatures.codes[found.rows[at[0]]])
+        code = int(history.signatures.codes[result.rows[at[0]]])
         op = stacks[places[0]].op or (history.signatures[code].op if code >= 0 else "")
-        parts.append(Part(stacks[places[0]], op, found.rows[at], int(found.bytes[at].sum())))
+        parts.append(Part(stacks[places[0]], op, result.rows[at], int(result.bytes[at].sum())))
     return sorted(parts, key=lambda part: -part.bytes)
 
 
-def second_states(history: History, found: AtPeak, origins: Origins) -> Part | None:
+def second_states(history: History, result: AtPeak, origins: Origins) -> Part | None:
     """The state that an optimizer made at a later time, of the sizes of what one had made before:
     both live at the peak. None without any.
     """
-    mine = np.flatnonzero(_is_state(history, found, origins))
+    mine = np.flatnonzero(_is_state(history, result, origins))
     if mine.size < 2 * COPY_BUFFERS:
         return None
-    rows = np.sort(found.rows[mine])
+    rows = np.sort(result.rows[mine])
     # Made at once: between two of one optimizer's lie few records.
-    own = history.rows_of(found.allocator)
+    own = history.rows_of(result.allocator)
     apart = np.flatnonzero(np.diff(np.searchsorted(own, rows)) > _APART) + 1
     bursts = np.split(rows, apart)
     sizes = [Counter(history.allocated[burst].tolist()) for burst in bursts]
@@ -103,18 +103,18 @@ def second_states(history: History, found: AtPeak, origins: Origins) -> Part | N
         for earlier in range(later):
             common = sizes[later] & sizes[earlier]
             shared = sum(size * count for size, count in common.items())
-            if shared >= SAME * whole >= COPY_SHARE * found.peak:
+            if shared >= SAME * whole >= COPY_SHARE * result.peak:
                 stack = origins.of(bursts[later][:1])[0]
                 return Part(stack, stack.op, bursts[later], whole)
     return None
 
 
-def _is_state(history: History, found: AtPeak, origins: Origins) -> list[bool]:
+def _is_state(history: History, result: AtPeak, origins: Origins) -> list[bool]:
     """Which buffers at the peak are an optimizer's state: by category where those are known."""
     if history.descriptions is not None:
-        codes, categories = history.descriptions.of(found.rows)[0]
+        codes, categories = history.descriptions.of(result.rows)[0]
         return [categories[code] == "optimizer state" for code in codes.tolist()]
-    return [stack.is_optimizer and stack.is_zeros for stack in origins.of(found.rows)]
+    return [stack.is_optimizer and stack.is_zeros for stack in origins.of(result.rows)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class AddedUp:
 
 
 def added_up(
-    history: History, found: AtPeak, is_backward: BoolArray | None = None
+    history: History, results: AtPeak, is_backward: BoolArray | None = None
 ) -> list[AddedUp]:
     """What the step of the peak has added up by then, largest first.
 
@@ -146,27 +146,29 @@ def added_up(
     passes, where the file says it.
     """
     # Their starts, and the end of the last one.
-    if not found.has_ends or found.starts.size <= FEWEST:
+    if not results.has_ends or results.starts.size <= FEWEST:
         return []
     lifetimes = history.lifetimes
-    own = history.rows_of(found.allocator)
-    new = (found.step == found.own_step) & ~history.was_there[found.rows] & ~found.has_finding
+    own = history.rows_of(results.allocator)
+    new = (
+        (results.step == results.own_step) & ~history.was_there[results.rows] & ~results.has_finding
+    )
     if is_backward is not None:
         # Gradients of layers come one after the other in one backward pass.
-        new &= ~is_backward[found.rows]
+        new &= ~is_backward[results.rows]
     group = _turns_of(history)
-    numbers, place = np.unique(group[found.codes[new]], return_inverse=True)
-    totals = summed(place, found.bytes[new], numbers.size)
+    numbers, place = np.unique(group[results.codes[new]], return_inverse=True)
+    totals = summed(place, results.bytes[new], numbers.size)
     many = (np.bincount(place, minlength=numbers.size) >= TOGETHER) & (
-        totals >= TOGETHER_SHARE * found.peak
+        totals >= TOGETHER_SHARE * results.peak
     )
     result = []
     for number in np.flatnonzero(many).tolist():
-        rows = np.sort(found.rows[new][place == number])
+        rows = np.sort(results.rows[new][place == number])
         total = int(history.allocated[rows].sum())
         code = int(history.signatures.codes[rows[0]]) if rows.size else -1
         passes = _has_passes(rows, is_backward)
-        joined = _join_of(history, found, rows)
+        joined = _join_of(history, results, rows)
         if joined is not None:
             rows = np.append(rows, joined)
             total += int(history.allocated[joined])
@@ -178,31 +180,31 @@ def added_up(
             continue
         result.append(AddedUp(code, rows, total, rows.size, bool(passes), is_sure=bool(passes)))
     if is_backward is not None:
-        result.extend(_added_gradients(history, found, is_backward))
+        result.extend(_added_gradients(history, results, is_backward))
     return sorted(result, key=lambda one: -one.bytes)
 
 
-def _added_gradients(history: History, found: AtPeak, is_backward: BoolArray) -> list[AddedUp]:
+def _added_gradients(history: History, results: AtPeak, is_backward: BoolArray) -> list[AddedUp]:
     """Gradients of the same weights, one of each turn: ops of one scope, which names one place in
     the program, with forward passes between them. PyTorch's ops have none.
     """
-    new = (found.step == found.own_step) & ~found.has_finding & is_backward[found.rows]
-    new &= ~history.was_there[found.rows] & (found.codes >= 0)
-    codes, counts = np.unique(found.codes[new], return_counts=True)
+    new = (results.step == results.own_step) & ~results.has_finding & is_backward[results.rows]
+    new &= ~history.was_there[results.rows] & (results.codes >= 0)
+    codes, counts = np.unique(results.codes[new], return_counts=True)
     is_forward = (history.lifetimes.kind == ALLOCATION) & ~is_backward
-    own = history.rows_of(found.allocator)
+    own = history.rows_of(results.allocator)
     groups: dict[int, list[IntpArray]] = {}
     for code, turns in zip(codes.tolist(), counts.tolist(), strict=True):
         if turns < TOGETHER or "/" not in history.signatures[code].op:
             continue
-        rows = np.sort(found.rows[new & (found.codes == code)])
+        rows = np.sort(results.rows[new & (results.codes == code)])
         if _has_passes(rows, is_forward) and goes_at_once(history.lifetimes, own, rows):
             groups.setdefault(turns, []).append(rows)
     result = []
     for turns, every in groups.items():
         every.sort(key=lambda rows: -int(history.allocated[rows].sum()))
         total = int(sum(history.allocated[rows].sum() for rows in every))
-        if total >= TOGETHER_SHARE * found.peak:
+        if total >= TOGETHER_SHARE * results.peak:
             code = int(history.signatures.codes[every[0][0]])
             result.append(
                 AddedUp(code, np.sort(np.concatenate(every)), total, turns, has_passes=True)
@@ -219,8 +221,8 @@ def _turns_of(history: History) -> Int64Array:
     numbers = {op: number for number, op in enumerate(dict.fromkeys(plain))}
     ops = np.array([numbers[op] for op in plain], np.int64)[signatures.op]
     keys = np.stack([ops, signatures.data_type, signatures.shape, signatures.size])
-    found: Int64Array = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
-    return found
+    result: Int64Array = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+    return result
 
 
 def gradients(history: History) -> BoolArray:
@@ -229,8 +231,8 @@ def gradients(history: History) -> BoolArray:
     named = np.array([_GRADIENT.search(op) is not None for op in signatures.ops], np.bool_)
     # The last place is for records without a signature, whose code is -1.
     of_code = np.append(named[signatures.op], False)
-    found: BoolArray = of_code[signatures.codes]
-    return found
+    result: BoolArray = of_code[signatures.codes]
+    return result
 
 
 def _has_passes(rows: IntpArray, is_backward: BoolArray | None) -> bool | None:
@@ -242,10 +244,10 @@ def _has_passes(rows: IntpArray, is_backward: BoolArray | None) -> bool | None:
     return bool(np.count_nonzero(between) >= 0.8 * (rows.size - 1))
 
 
-def _join_of(history: History, found: AtPeak, rows: IntpArray) -> int | None:
+def _join_of(history: History, result: AtPeak, rows: IntpArray) -> int | None:
     """The buffer at the peak that an op made that puts all of ``rows`` one after the other."""
     signatures, size = history.signatures, int(history.requested[rows].sum())
-    for row in found.rows[found.rows > rows[-1]].tolist():
+    for row in result.rows[result.rows > rows[-1]].tolist():
         op = signatures.ops[signatures.op[signatures.codes[row]]]
         last = re.split(r"[/:]", _NUMBERED.sub("", op))[-1].lower()
         if last in JOINS and int(history.requested[row]) == size:
@@ -308,7 +310,7 @@ class SecondCopy:
     needed: int = 0
 
 
-def second_copies(history: History, found: AtPeak, parts: list[Part]) -> list[SecondCopy]:
+def second_copies(history: History, result: AtPeak, parts: list[Part]) -> list[SecondCopy]:
     """Copies among the ``parts`` of what is at the peak whose originals are there too, largest
     first.
 
@@ -317,23 +319,23 @@ def second_copies(history: History, found: AtPeak, parts: list[Part]) -> list[Se
     sizes of what was there before them. State of an optimizer has the sizes of the weights too,
     and is none.
     """
-    parts = [part for part in parts if part.bytes >= SAME * COPY_SHARE * found.peak]
-    sizes = [_sizes(history, part.rows, found.peak) for part in parts]
+    parts = [part for part in parts if part.bytes >= SAME * COPY_SHARE * result.peak]
+    sizes = [_sizes(history, part.rows, result.peak) for part in parts]
     copies = []
     for place, part in enumerate(parts):
         stack = part.stack
-        if stack.is_optimizer or stack.is_zeros or part.bytes < COPY_SHARE * found.peak:
+        if stack.is_optimizer or stack.is_zeros or part.bytes < COPY_SHARE * result.peak:
             continue
         if sizes[place].total() < COPY_BUFFERS:
             continue
         if stack.is_copy:
-            copy = _named(history, parts, sizes, place) or _of_all(history, found, parts, place)
-        elif _is_hand_made(history, found, part, sizes[place]):
-            copy = _by_hand(history, found, parts, sizes, place)
-        elif _is_made_before(history, found, part):
-            copy = _of_all(history, found, parts, place)
+            copy = _named(history, parts, sizes, place) or _of_all(history, result, parts, place)
+        elif _is_hand_made(history, result, part, sizes[place]):
+            copy = _by_hand(history, result, parts, sizes, place)
+        elif _is_made_before(history, result, part):
+            copy = _of_all(history, result, parts, place)
         else:
-            copy = None if found.has_ends else _many(parts, sizes, place)
+            copy = None if result.has_ends else _many(parts, sizes, place)
         if copy is not None:
             copies.append(copy)
     return copies
@@ -355,7 +357,7 @@ def _named(
     return None
 
 
-def _of_all(history: History, found: AtPeak, parts: list[Part], place: int) -> SecondCopy | None:
+def _of_all(history: History, result: AtPeak, parts: list[Part], place: int) -> SecondCopy | None:
     """A copy of the whole model: each of its sizes as often as among all weights, or several times
     as often. They are the parameters by category, else what no copy is and was there before the
     steps.
@@ -364,18 +366,18 @@ def _of_all(history: History, found: AtPeak, parts: list[Part], place: int) -> S
         [parts[place].rows, *(part.rows for part in parts if part.stack.is_copy)]
     )
     if history.descriptions is not None:
-        codes, categories = history.descriptions.of(found.rows)[0]
-        rows = found.rows[codes == categories.index("parameter")]
+        codes, categories = history.descriptions.of(result.rows)[0]
+        rows = result.rows[codes == categories.index("parameter")]
     else:
-        first = found.starts[0] if found.starts.size else history.rows
+        first = result.starts[0] if result.starts.size else history.rows
         rows = np.concatenate([part.rows for part in parts if not part.stack.is_optimizer])
         rows = rows[(rows < first) | history.was_there[rows]]
     rows = rows[~np.isin(rows, copied)]
     part = parts[place]
     if not rows.size or _is_made_of_layers(part):
         return None
-    mine = _sizes(history, part.rows, found.peak)
-    weights = _sizes(history, rows, found.peak)
+    mine = _sizes(history, part.rows, result.peak)
+    weights = _sizes(history, rows, result.peak)
     times = max(round(_bytes(mine) / max(_bytes(weights), 1)), 1)
     every = Counter({size: times * count for size, count in weights.items()})
     if _bytes(mine & every) >= SAME * max(_bytes(mine), _bytes(every)) > 0:
@@ -424,17 +426,17 @@ def _is_made_of_layers(part: Part) -> bool:
     return part.stack.program is not None and part.stack.program.function == "__init__"
 
 
-def _is_hand_made(history: History, found: AtPeak, part: Part, sizes: Counter[int]) -> bool:
+def _is_hand_made(history: History, result: AtPeak, part: Part, sizes: Counter[int]) -> bool:
     """Whether the program's own code made it in the steps, for a while: it is freed together, and
     there are times at which none of it lives. State, also that of an optimizer written by hand, is
     there at all times once it was made.
     """
     if part.stack.program is None or part.stack.is_backward or part.stack.is_input:
         return False
-    if len(sizes) < HAND_SIZES or sizes.total() < HAND_BUFFERS or not found.starts.size:
+    if len(sizes) < HAND_SIZES or sizes.total() < HAND_BUFFERS or not result.starts.size:
         return False
-    own = history.rows_of(found.allocator)
-    if part.rows.min() < found.starts[0] or not goes_at_once(history.lifetimes, own, part.rows):
+    own = history.rows_of(result.allocator)
+    if part.rows.min() < result.starts[0] or not goes_at_once(history.lifetimes, own, part.rows):
         return False
     codes = np.unique(history.signatures.codes[part.rows])
     made = own[np.isin(history.signatures.codes[own], codes)]
@@ -443,12 +445,12 @@ def _is_hand_made(history: History, found: AtPeak, part: Part, sizes: Counter[in
     return bool((ends[:-1] < made[1:]).any())
 
 
-def _is_made_before(history: History, found: AtPeak, part: Part) -> bool:
+def _is_made_before(history: History, result: AtPeak, part: Part) -> bool:
     """Whether the program's own code made it before the steps, and it is none of the parameters."""
-    if part.stack.program is None or not found.starts.size or history.descriptions is None:
+    if part.stack.program is None or not result.starts.size or history.descriptions is None:
         return False
     if (
-        part.rows.max() >= found.starts[0]
+        part.rows.max() >= result.starts[0]
         or np.unique(history.allocated[part.rows]).size < MANY_SIZES
     ):
         return False
@@ -458,7 +460,7 @@ def _is_made_before(history: History, found: AtPeak, part: Part) -> bool:
 
 def _by_hand(
     history: History,
-    found: AtPeak,
+    result: AtPeak,
     parts: list[Part],
     sizes: list[Counter[int]],
     place: int,
@@ -466,7 +468,7 @@ def _by_hand(
     """The part from before the steps, or of the backward pass, that has exactly these sizes."""
     whole = _bytes(sizes[place])
     for other, original in enumerate(parts):
-        lasts = (original.rows < found.starts[0]) | history.was_there[original.rows]
+        lasts = (original.rows < result.starts[0]) | history.was_there[original.rows]
         if other == place or not (bool(lasts.all()) or original.stack.is_backward):
             continue
         common = _bytes(sizes[place] & sizes[other])
@@ -491,11 +493,11 @@ def _sizes(history: History, rows: IntpArray, peak: int) -> Counter[int]:
     """How many buffers of each size."""
     number = buffer_counts(history, rows)
     size = history.allocated[rows] // number
-    found: Counter[int] = Counter()
+    result: Counter[int] = Counter()
     for one, many in zip(size.tolist(), number.tolist(), strict=True):
         if one * many >= max(_SMALL * peak, 1):
-            found[one] += many
-    return found
+            result[one] += many
+    return result
 
 
 def _bytes(sizes: Counter[int]) -> int:
@@ -537,19 +539,19 @@ class _Whole:
     made_by: Part | None
 
 
-def joined_copies(history: History, found: AtPeak, parts: list[Part]) -> list[JoinedCopy]:
+def joined_copies(history: History, result: AtPeak, parts: list[Part]) -> list[JoinedCopy]:
     """Those among the ``parts`` of what is at the peak, largest first, from 10 % of it on."""
-    wholes = _wholes(history, found, parts)
+    wholes = _wholes(history, result, parts)
     copies = []
     for part in parts:
-        if part.bytes < COPY_SHARE * found.peak:
+        if part.bytes < COPY_SHARE * result.peak:
             break
         if part.stack.is_optimizer or part.stack.is_zeros:
             continue
         size, rows = _of_one_size(history, part)
         whole = next((one for one in wholes if _is_joined(size, one) and one.made_by != part), None)
         held = int(history.allocated[rows].sum())
-        if whole is None or held < COPY_SHARE * found.peak or _is_needed(history, rows):
+        if whole is None or held < COPY_SHARE * result.peak or _is_needed(history, rows):
             continue
         if int(_requested_sizes(history, rows)[1].sum()) > _COPIES:
             continue
@@ -557,13 +559,13 @@ def joined_copies(history: History, found: AtPeak, parts: list[Part]) -> list[Jo
     return copies
 
 
-def _wholes(history: History, found: AtPeak, parts: list[Part]) -> list[_Whole]:
+def _wholes(history: History, result: AtPeak, parts: list[Part]) -> list[_Whole]:
     """What may have been joined: the buffers of a category, and those of each piece of code."""
     wholes = []
     if history.descriptions is not None:
-        codes, categories = history.descriptions.of(found.rows)[0]
+        codes, categories = history.descriptions.of(result.rows)[0]
         for category in _JOINED:
-            rows = found.rows[codes == categories.index(category)]
+            rows = result.rows[codes == categories.index(category)]
             wholes.append(_whole(history, f"all {category}s", rows, None))
     wholes.extend(
         _whole(history, f"all that {part.title} made", part.rows, part)

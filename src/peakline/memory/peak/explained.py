@@ -157,21 +157,21 @@ class AllocatorPeak(Brief):
         """The bytes of each category, most first, with those of none as the empty one; nothing
         where no buffer has one.
         """
-        found: dict[str, int] = {}
+        result: dict[str, int] = {}
         for buffer in self.peak_buffers:
-            found[buffer.category] = found.get(buffer.category, 0) + buffer.bytes
-        order = sorted(found.items(), key=lambda one: (not one[0], -one[1], one[0]))
-        return dict(order) if any(found) else {}
+            result[buffer.category] = result.get(buffer.category, 0) + buffer.bytes
+        order = sorted(result.items(), key=lambda one: (not one[0], -one[1], one[0]))
+        return dict(order) if any(result) else {}
 
     @property
     def op_bytes(self) -> dict[str, int]:
         """The bytes of each op, with those of none as the empty one; what stands for memory
         without an op, as `BEFORE_PROFILE` does, is in it by its label.
         """
-        found: dict[str, int] = {}
+        result: dict[str, int] = {}
         for buffer in self.peak_buffers:
-            found[buffer.op] = found.get(buffer.op, 0) + buffer.bytes
-        return found
+            result[buffer.op] = result.get(buffer.op, 0) + buffer.bytes
+        return result
 
     @property
     def largest_op(self) -> tuple[str, int] | None:
@@ -319,7 +319,7 @@ def _live_groups(
     counts = summed(group, counted, first.size)
     counts[ops[first]] = 0
 
-    found: list[list[PeakBuffer]] = [[] for _ in lifetimes.allocators]
+    result: list[list[PeakBuffer]] = [[] for _ in lifetimes.allocators]
     known_steps: list[int | None] = [*steps.tolist(), None]
     op, region, data_type, shape = ([*texts, ""] for _, texts in labels)
     texts = [[*texts, ""] for _, texts in more]
@@ -328,8 +328,8 @@ def _live_groups(
         labelled = op[a], region[b], data_type[c], shape[d]
         described = (values[code] for values, code in zip(texts, others, strict=True))
         row = PeakBuffer(*labelled, size, count, known_steps[step], *described)
-        found[owner].append(row)
-    return found
+        result[owner].append(row)
+    return result
 
 
 @dataclass(frozen=True, repr=False)

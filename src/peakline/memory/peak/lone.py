@@ -96,15 +96,15 @@ def lone_peak(
     return LonePeak(where, when, peak, others, step, is_first)
 
 
-def more_often(history: History, found: AtPeak) -> BoolArray:
+def more_often(history: History, result: AtPeak) -> BoolArray:
     """Per signature whether the step of the peak makes more of its buffers than any other step."""
-    rows, codes = history.rows_of(found.allocator), history.signatures.codes
+    rows, codes = history.rows_of(result.allocator), history.signatures.codes
     made = rows[codes[rows] >= 0]
-    step = np.searchsorted(found.starts, made, "right") - 1
-    counts = np.zeros((found.starts.size + 1, len(history.signatures)), np.int64)
+    step = np.searchsorted(result.starts, made, "right") - 1
+    counts = np.zeros((result.starts.size + 1, len(history.signatures)), np.int64)
     np.add.at(counts, (step, codes[made]), 1)
-    own = counts[found.own_step].copy()
-    counts[found.own_step] = 0
+    own = counts[result.own_step].copy()
+    counts[result.own_step] = 0
     more: BoolArray = own > counts.max(axis=0, initial=0)
     return more
 

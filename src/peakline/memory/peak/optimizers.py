@@ -50,22 +50,22 @@ class OptimizerTemporaries:
 
 
 def optimizer_temporaries(
-    history: History, found: AtPeak, origins: Origins | None, ops: OpEvents | None
+    history: History, result: AtPeak, origins: Origins | None, ops: OpEvents | None
 ) -> OptimizerTemporaries | None:
     """The temporaries of an optimizer's step at the peak, where they are of several weights.
 
     A run of such a step is all that is allocated from the first allocation inside of it to the next
     outside; its temporaries end within the run. State of the optimizer lives on, and is none.
     """
-    if not found.has_ends or not _inside(history, np.array([found.row]), origins, ops).any():
+    if not result.has_ends or not _inside(history, np.array([result.row]), origins, ops).any():
         return None
-    own = history.rows_of(found.allocator)
+    own = history.rows_of(result.allocator)
     made = own[(history.lifetimes.kind[own] == ALLOCATION) & ~history.was_there[own]]
     passing = _passing(history, made, _inside(history, made, origins, ops))
     ends = history.lifetimes.end[passing].astype(np.int64)
-    rows = passing[(passing <= found.row) & (ends > found.row)]
+    rows = passing[(passing <= result.row) & (ends > result.row)]
     stacks = [NOTHING] * rows.size if origins is None else origins.of(rows)
-    if not _is_of_several(history, rows, stacks, found.peak):
+    if not _is_of_several(history, rows, stacks, result.peak):
         return None
     sizes = history.allocated[rows]
     change = np.zeros(history.rows, np.int64)
@@ -80,13 +80,13 @@ def _inside(
     history: History, rows: IntpArray, origins: Origins | None, ops: OpEvents | None
 ) -> BoolArray:
     """Which of some records an optimizer's step made: by its mark, else by their stacks."""
-    found = np.zeros(rows.size, np.bool_) if ops is None else ops.is_optimizer[rows]
+    result = np.zeros(rows.size, np.bool_) if ops is None else ops.is_optimizer[rows]
     if origins is None:
-        return found
+        return result
     events = history.events
     ids = np.where(events.is_valid("stack_id")[rows], events.array("stack_id")[rows], -1)
     by_stack: BoolArray = (marks_of(origins.stacks, ids) & int(Mark.OPTIMIZER)) != 0
-    return found | by_stack
+    return result | by_stack
 
 
 def _passing(history: History, made: IntpArray, inside: BoolArray) -> IntpArray:
@@ -146,7 +146,7 @@ class SecondSlots:
     update: str
 
 
-def second_slots(history: History, found: AtPeak) -> SecondSlots | None:
+def second_slots(history: History, result: AtPeak) -> SecondSlots | None:
     """Slots at the peak of which each weight has twice as many as its update reads, or more."""
     ops = history.signatures.ops
     named = {op: match[1] for op in ops if (match := _APPLY.search(op))}
@@ -154,8 +154,8 @@ def second_slots(history: History, found: AtPeak) -> SecondSlots | None:
     if not slots:
         return None
     update = max(slots, key=lambda op: slots[op])
-    is_zeros, is_weight = _of_kinds(history, found)
-    shapes = history.signatures.shape[np.maximum(found.codes, 0)]
+    is_zeros, is_weight = _of_kinds(history, result)
+    shapes = history.signatures.shape[np.maximum(result.codes, 0)]
     rows: list[int] = []
     needed = saved = 0
     for shape in np.unique(shapes[is_zeros]).tolist():
@@ -163,26 +163,26 @@ def second_slots(history: History, found: AtPeak) -> SecondSlots | None:
         weights = int((is_weight & (shapes == shape)).sum())
         most = slots[update] * weights
         if weights and zeros.size >= 2 * most:
-            rows += found.rows[zeros].tolist()
+            rows += result.rows[zeros].tolist()
             needed += most
             # Rounded sizes differ: what goes is a share of them all.
-            saved += int(found.bytes[zeros].sum()) * (zeros.size - most) // zeros.size
+            saved += int(result.bytes[zeros].sum()) * (zeros.size - most) // zeros.size
     # An allocator with nothing at its peak has no share of it.
-    if not rows or saved < _SHARE * found.peak:
+    if not rows or saved < _SHARE * result.peak:
         return None
     return SecondSlots(np.array(rows, np.int64), needed, saved, update)
 
 
-def _of_kinds(history: History, found: AtPeak) -> tuple[BoolArray, BoolArray]:
+def _of_kinds(history: History, result: AtPeak) -> tuple[BoolArray, BoolArray]:
     """Which buffers at the peak began as zeros, and which have other content; of those with a shape
     that were there before the step of the peak. An update may copy them, so that they end then.
     """
     signatures = history.signatures
     has_shape = np.array([bool(dimensions(text)) for text in signatures.shapes], np.bool_)
     zeros = np.array([_ZEROS.search(op) is not None for op in signatures.ops], np.bool_)
-    codes = np.maximum(found.codes, 0)
-    lasts = (found.codes >= 0) & has_shape[signatures.shape[codes]]
-    lasts &= (found.step < found.own_step) | (found.starts.size == 0)
+    codes = np.maximum(result.codes, 0)
+    lasts = (result.codes >= 0) & has_shape[signatures.shape[codes]]
+    lasts &= (result.step < result.own_step) | (result.starts.size == 0)
     is_zeros: BoolArray = zeros[signatures.op[codes]]
     return lasts & is_zeros, lasts & ~is_zeros
 
@@ -205,7 +205,7 @@ class DenseGradients:
     peak_after: int
 
 
-def dense_gradients(history: History, found: AtPeak, ops: OpEvents) -> DenseGradients | None:
+def dense_gradients(history: History, result: AtPeak, ops: OpEvents) -> DenseGradients | None:
     """Those at the peak, None without any; only where shapes of inputs are recorded."""
     if DENSE_OP not in ops.names or not ops.inputs.is_recorded:
         return None
@@ -213,7 +213,7 @@ def dense_gradients(history: History, found: AtPeak, ops: OpEvents) -> DenseGrad
     codes = history.signatures.codes
     mine: list[int] = []
     used: dict[int, int] = {}
-    for row in found.rows[within[found.rows]].tolist():
+    for row in result.rows[within[result.rows]].tolist():
         needed = _WIDTH * ops.elements_read(row)
         if needed and history.allocated[row] >= SPARSE * needed:
             mine.append(row)
@@ -221,9 +221,9 @@ def dense_gradients(history: History, found: AtPeak, ops: OpEvents) -> DenseGrad
     if not mine:
         return None
     rows = np.array(mine, np.int64)
-    own = history.rows_of(found.allocator)
+    own = history.rows_of(result.allocator)
     # Those of other steps are of the same op and size.
     every = own[within[own] & np.isin(codes[own], list(used)) & (history.allocated[own] > 0)]
     goes = history.allocated[every] - np.array([used[code] for code in codes[every].tolist()])
     total = int(history.allocated[rows].sum())
-    return DenseGradients(rows, total, peak_without(history, found.allocator, every, goes))
+    return DenseGradients(rows, total, peak_without(history, result.allocator, every, goes))

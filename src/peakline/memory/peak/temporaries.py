@@ -60,7 +60,7 @@ def is_elementwise(op_type: str) -> bool:
 
 
 def joins_repeated(
-    history: History, found: AtPeak, joined: int, type_of: Callable[[int], str]
+    history: History, result: AtPeak, joined: int, type_of: Callable[[int], str]
 ) -> bool:
     """Whether an op joined what had been repeated to other tensors of as many items: the buffer of
     the record ``joined`` has three dimensions or more, and when it was made a buffer of the same
@@ -70,11 +70,11 @@ def joins_repeated(
     sides = _recorded_sides(history, joined)
     if 0 < len(sides) < _DEEP:
         return False
-    own = history.rows_of(found.allocator)
+    own = history.rows_of(result.allocator)
     before = own[: int(np.searchsorted(own, joined))]
-    if found.starts.size:
-        step = int(np.searchsorted(found.starts, joined, "right"))
-        before = before[np.searchsorted(found.starts, before, "right") == step]
+    if result.starts.size:
+        step = int(np.searchsorted(result.starts, joined, "right"))
+        before = before[np.searchsorted(result.starts, before, "right") == step]
     whole, end = int(history.requested[joined]), history.lifetimes.end[before]
     is_part = (history.requested[before] >= _PART * whole) & (history.requested[before] < whole)
     parts = before[is_part & ((end < 0) | (end > joined))]
@@ -118,12 +118,12 @@ REDUCES = frozenset(
 
 
 def is_broadcast(
-    history: History, found: AtPeak, first: int, codes: tuple[int, ...], ops: OpEvents | None
+    history: History, result: AtPeak, first: int, codes: tuple[int, ...], ops: OpEvents | None
 ) -> bool:
     """Whether the buffer of the record ``first`` is much larger than what its op reads, else than
     any buffer of another form than ``codes``; and what it was made for is to be summed up.
     """
-    if not _is_blown_up(history, found, first, codes, ops):
+    if not _is_blown_up(history, result, first, codes, ops):
         return False
     sides = _sides(history, first, ops)
     if sides is None or len(sides) >= DEEP or not sides:
@@ -131,7 +131,7 @@ def is_broadcast(
     return ops is not None and _is_reduced(ops, sides)
 
 
-def is_table(history: History, found: AtPeak, first: int) -> bool:
+def is_table(history: History, result: AtPeak, first: int) -> bool:
     """Whether what an op wrote again and again is a table of all pairs of two vectors, larger than
     all else: two dimensions, twice as large as any buffer of another shape. Nobody needs copies of
     a vector, whatever is computed from them; images are repeated to make them larger.
@@ -140,7 +140,7 @@ def is_table(history: History, found: AtPeak, first: int) -> bool:
     if sides is None or len(sides) != DEEP - 1:
         return False
     signatures = history.signatures
-    own = history.rows_of(found.allocator)
+    own = history.rows_of(result.allocator)
     own = own[signatures.codes[own] >= 0]
     shape = signatures.shape[int(signatures.codes[first])]
     others = own[signatures.shape[signatures.codes[own]] != shape]
@@ -171,7 +171,7 @@ def is_for_each_pair(history: History, first: int, ops: OpEvents | None) -> bool
 
 
 def _is_blown_up(
-    history: History, found: AtPeak, first: int, codes: tuple[int, ...], ops: OpEvents | None
+    history: History, result: AtPeak, first: int, codes: tuple[int, ...], ops: OpEvents | None
 ) -> bool:
     size = int(history.requested[first])
     if ops is not None and ops.inputs.is_recorded:
@@ -179,7 +179,7 @@ def _is_blown_up(
         if read:
             wide = 8 if bool(ops.is_float64[first]) else 4
             return size >= BROADCASTS * wide * read
-    own = history.rows_of(found.allocator)
+    own = history.rows_of(result.allocator)
     others = own[
         (history.signatures.codes[own] >= 0) & ~np.isin(history.signatures.codes[own], codes)
     ]
@@ -272,7 +272,7 @@ class Materialised:
 
 def materialised(
     history: History,
-    found: AtPeak,
+    result: AtPeak,
     codes: tuple[int, ...],
     types: Mapping[str, str],
     origins: Origins | None,
@@ -283,13 +283,13 @@ def materialised(
 
     ``types`` has the types of ops by name.
     """
-    own = history.rows_of(found.allocator)
+    own = history.rows_of(result.allocator)
     mine = own[np.isin(history.signatures.codes[own], codes)]
     if not mine.size:
         return None
-    if found.starts.size:
-        step = np.searchsorted(found.starts, mine, "right") - 1
-        inside = mine[step == found.own_step]
+    if result.starts.size:
+        step = np.searchsorted(result.starts, mine, "right") - 1
+        inside = mine[step == result.own_step]
         mine = inside if inside.size else mine
     made = [_type(history, int(row), types, origins) for row in _one_of_each(history, mine)]
     first = int(mine[0])
@@ -313,7 +313,7 @@ def materialised(
         # The gradient of a product of what is joined has its shape, and goes with it.
         is_needed = _has_product(history, mine, types, origins, ops)
         of_row = partial(_type, history, types=types, origins=origins)
-        is_one = not is_needed and joins_repeated(history, found, first, of_row)
+        is_one = not is_needed and joins_repeated(history, result, first, of_row)
         return Materialised(REPEATED, first) if is_one else None
     is_softmax = any(one in _SOFTMAX for one in made) or _has_softmax(history, first, types)
     if any(one in _BATCHED for one in made) and is_softmax:
@@ -322,12 +322,12 @@ def materialised(
     if any(work_of("", one) == Work.MATMUL for one in made):
         return None
     is_repeated = root in REPEATS and any(is_elementwise(one) for one in made)
-    is_table_of = is_repeated and is_table(history, found, first)
+    is_table_of = is_repeated and is_table(history, result, first)
     if root in WRITTEN_OUT and (is_table_of or is_written_out(history, first, ops)):
         return Materialised(BROADCAST, first)
     if root in _AS_LARGE or not (is_repeated or is_elementwise(root)):
         return None
-    is_one = is_broadcast(history, found, first, codes, ops)
+    is_one = is_broadcast(history, result, first, codes, ops)
     return Materialised(BROADCAST, first) if is_one else None
 
 
@@ -359,8 +359,8 @@ def _has_product(
 def _one_of_each(history: History, rows: IntpArray) -> list[int]:
     """The first record of each signature, in order of time."""
     first = np.unique(history.signatures.codes[rows], return_index=True)[1]
-    found: list[int] = rows[np.sort(first)].tolist()
-    return found
+    result: list[int] = rows[np.sort(first)].tolist()
+    return result
 
 
 def _type(history: History, row: int, types: Mapping[str, str], origins: Origins | None) -> str:

@@ -156,10 +156,10 @@ def _replayed(saving: Saving, candidate: Candidate, replayed: ReplayedPeaks | No
     """What the replay says, of buffers that shrink at all times."""
     if replayed is None or candidate.which != ALL or candidate.since:
         return saving
-    found = replayed.without(candidate.codes, candidate.numerator, candidate.denominator)
-    if found is None:
+    result = replayed.without(candidate.codes, candidate.numerator, candidate.denominator)
+    if result is None:
         return saving
-    before, after = found
+    before, after = result
     saved = max(before - after, 0)
     return replace(
         saving,
@@ -173,7 +173,7 @@ def _replayed(saving: Saving, candidate: Candidate, replayed: ReplayedPeaks | No
 def _work_out(
     history: History,
     allocator: int,
-    found: AtPeak,
+    result: AtPeak,
     candidates: list[Candidate],
     counted: BoolArray,
     ops: OpUse,
@@ -185,12 +185,12 @@ def _work_out(
         places = [k for k, candidate in enumerate(candidates) if candidate.since == since]
         later = counted & (np.arange(counted.size) >= since) if since else counted
         chosen = [candidates[k] for k in places]
-        peaks[places] = _peaks(history, allocator, found, chosen, later)
+        peaks[places] = _peaks(history, allocator, result, chosen, later)
     savings = []
     for candidate, after in zip(checked(candidates, 4), peaks.tolist(), strict=True):
-        mine = _buffers(history, found, candidate)
+        mine = _buffers(history, result, candidate)
         # Records that do not agree with each other save no more than what lies under the peak.
-        saved = min(found.peak - after, _most(found, candidate, mine))
+        saved = min(result.peak - after, _most(result, candidate, mine))
         count, cost = int(mine.sum()), None
         title = candidate.title
         if count > 1 and not candidate.has_count:
@@ -205,9 +205,9 @@ def _work_out(
                 candidate.kind,
                 history.lifetimes.allocators[allocator],
                 saved,
-                found.peak - saved,
+                result.peak - saved,
                 title,
-                _rows(history, found, mine),
+                _rows(history, result, mine),
                 _SUGGESTIONS[candidate.kind],
                 cost,
                 max(saved - candidate.remains, 0),
@@ -220,7 +220,7 @@ def _work_out(
 def _peaks(
     history: History,
     allocator: int,
-    found: AtPeak,
+    result: AtPeak,
     candidates: list[Candidate],
     counted: BoolArray,
 ) -> Int64Array:
@@ -239,7 +239,7 @@ def _peaks(
         history.allocated,
         history.used,
         history.was_there,
-        found.starts,
+        result.starts,
         counted,
         in_group,
         np.array([candidate.numerator for candidate in candidates], np.int64),
@@ -251,10 +251,10 @@ def _peaks(
     return peaks
 
 
-def _buffers(history: History, found: AtPeak, candidate: Candidate) -> BoolArray:
+def _buffers(history: History, result: AtPeak, candidate: Candidate) -> BoolArray:
     """Which buffers at the peak the candidate is about."""
-    mine: BoolArray = np.isin(found.codes, np.array(candidate.codes))
-    is_new = (found.step == found.own_step) & ~history.was_there[found.rows]
+    mine: BoolArray = np.isin(result.codes, np.array(candidate.codes))
+    is_new = (result.step == result.own_step) & ~history.was_there[result.rows]
     if candidate.which == OF_THE_STEP:
         mine &= is_new
     elif candidate.which == FROM_BEFORE:
@@ -262,29 +262,29 @@ def _buffers(history: History, found: AtPeak, candidate: Candidate) -> BoolArray
     return mine
 
 
-def _most(found: AtPeak, candidate: Candidate, mine: BoolArray) -> int:
+def _most(result: AtPeak, candidate: Candidate, mine: BoolArray) -> int:
     """What the buffers ``mine`` at the peak could free at the most."""
-    sizes = found.bytes[mine]
+    sizes = result.bytes[mine]
     whole = int(sizes.sum())
     if candidate.which == ALL_BUT_ONE:
         # The newest stays.
-        return whole - int(sizes[found.rows[mine].argmax()]) if sizes.size else 0
+        return whole - int(sizes[result.rows[mine].argmax()]) if sizes.size else 0
     return -(-whole * candidate.numerator // candidate.denominator)
 
 
-def _rows(history: History, found: AtPeak, chosen: BoolArray) -> tuple[Mapping[str, object], ...]:
+def _rows(history: History, result: AtPeak, chosen: BoolArray) -> tuple[Mapping[str, object], ...]:
     """The ``chosen`` buffers at the peak, by signature, most bytes first."""
     times = history.events.array("time_ps")
-    codes, totals = found.by_code(chosen)
+    codes, totals = result.by_code(chosen)
     rows: list[dict[str, object]] = []
     for place in np.argsort(-totals, kind="stable")[:_ROWS].tolist():
-        mine = chosen & (found.codes == codes[place])
+        mine = chosen & (result.codes == codes[place])
         rows.append(
             history.signatures[int(codes[place])].as_row()
             | {
                 "bytes": int(totals[place]),
                 "count": int(mine.sum()),
-                "since_ps": int(times[found.rows[mine]].min()),
+                "since_ps": int(times[result.rows[mine]].min()),
             }
         )
     return tuple(rows)

@@ -111,30 +111,30 @@ _INPUT = re.compile(r"Iterator|Dataset|(?:^|/)(?:infeed|copy_from_host|h2d)", re
 """Ops that hand out a batch (tensorflow/core/kernels/data): the next one is made in advance."""
 
 
-def held_outputs(history: History, found: AtPeak) -> BoolArray:
+def held_outputs(history: History, result: AtPeak) -> BoolArray:
     """Which buffers at the peak are of the forward pass of the step before, and no longer needed.
 
     They end together in the step of the peak, by which successors of the same op and shape are
     there. Weights, an optimizer's state and batches are replaced too, but are needed: they are
     known by their category or op, and by being made in the second half of a step.
     """
-    chosen = np.zeros(found.rows.size, np.bool_)
-    if not found.starts.size or found.own_step < 1 or not found.has_ends:
+    chosen = np.zeros(result.rows.size, np.bool_)
+    if not result.starts.size or result.own_step < 1 or not result.has_ends:
         return chosen
-    older = (found.step == found.own_step - 1) & found.is_freed & ~found.has_finding
-    older &= ~history.was_there[found.rows]
+    older = (result.step == result.own_step - 1) & result.is_freed & ~result.has_finding
+    older &= ~history.was_there[result.rows]
     if not older.any():
         return chosen
-    older &= _is_made(history, found)
-    newer = np.unique(found.codes[(found.step == found.own_step) & (found.codes >= 0)])
-    older &= np.isin(found.codes, newer) & _is_early(history, found)
-    older &= _ends_in_own_step(history, found)
+    older &= _is_made(history, result)
+    newer = np.unique(result.codes[(result.step == result.own_step) & (result.codes >= 0)])
+    older &= np.isin(result.codes, newer) & _is_early(history, result)
+    older &= _ends_in_own_step(history, result)
     places = np.flatnonzero(older)
-    chosen[places[_go_together(history, found, places)]] = True
+    chosen[places[_go_together(history, result, places)]] = True
     return chosen
 
 
-def _is_made(history: History, found: AtPeak) -> BoolArray:
+def _is_made(history: History, result: AtPeak) -> BoolArray:
     """Which are made by a forward pass, by their category where that is known, else by their op."""
     signatures = history.signatures
     computes = np.array(
@@ -144,40 +144,40 @@ def _is_made(history: History, found: AtPeak) -> BoolArray:
         ],
         np.bool_,
     )
-    named: BoolArray = computes[signatures.op[found.codes]] & (found.codes >= 0)
+    named: BoolArray = computes[signatures.op[result.codes]] & (result.codes >= 0)
     if history.descriptions is None:
         return named
-    codes, categories = history.descriptions.of(found.rows)[0]
+    codes, categories = history.descriptions.of(result.rows)[0]
     known = np.array([not one or one in _MADE for one in categories], np.bool_)
     return named & known[codes]
 
 
-def _is_early(history: History, found: AtPeak) -> BoolArray:
+def _is_early(history: History, result: AtPeak) -> BoolArray:
     """Which were made in the first part of their step, by the allocator's own records."""
-    own = history.rows_of(found.allocator)
-    begin = np.searchsorted(own, found.starts[found.own_step - 1])
-    end = np.searchsorted(own, found.starts[found.own_step])
-    early: BoolArray = np.searchsorted(own, found.rows) - begin <= MADE_BY * (end - begin)
+    own = history.rows_of(result.allocator)
+    begin = np.searchsorted(own, result.starts[result.own_step - 1])
+    end = np.searchsorted(own, result.starts[result.own_step])
+    early: BoolArray = np.searchsorted(own, result.rows) - begin <= MADE_BY * (end - begin)
     return early
 
 
-def _ends_in_own_step(history: History, found: AtPeak) -> BoolArray:
+def _ends_in_own_step(history: History, result: AtPeak) -> BoolArray:
     """Which are freed before the step of the peak ends, as far as that is on record."""
-    after = found.own_step + 1
-    end = int(found.starts[after]) if after < found.starts.size else history.rows
-    ends: BoolArray = history.lifetimes.end[found.rows] < end
+    after = result.own_step + 1
+    end = int(result.starts[after]) if after < result.starts.size else history.rows
+    ends: BoolArray = history.lifetimes.end[result.rows] < end
     return ends
 
 
-def _go_together(history: History, found: AtPeak, places: Int64Array) -> BoolArray:
+def _go_together(history: History, result: AtPeak, places: Int64Array) -> BoolArray:
     """Which of the buffers are freed with most of the others, a few records apart."""
     if not places.size:
         return np.zeros(0, np.bool_)
-    own = history.rows_of(found.allocator)
-    at = np.searchsorted(own, history.lifetimes.end[found.rows[places]])
+    own = history.rows_of(result.allocator)
+    at = np.searchsorted(own, history.lifetimes.end[result.rows[places]])
     order = np.argsort(at, kind="stable")
     burst = np.cumsum(np.diff(at[order], prepend=at[order[0]]) > RELEASE)
-    sizes = np.bincount(burst, found.bytes[places][order])
+    sizes = np.bincount(burst, result.bytes[places][order])
     together = np.zeros(places.size, np.bool_)
     most = int(sizes.argmax())
     is_whole = 2 * sizes[most] >= sizes.sum() and np.count_nonzero(burst == most) >= FEWEST
@@ -237,7 +237,7 @@ class Candidate:
 
 def find_candidates(
     history: History,
-    found: AtPeak,
+    result: AtPeak,
     marks: Marks | None,
     ops: OpUse,
     programs: Collection[str] = (),
@@ -246,20 +246,20 @@ def find_candidates(
 
     ``programs`` are the names of the compiled programs that the file holds.
     """
-    candidates = _batch(history, found)
-    if found.has_ends:
+    candidates = _batch(history, result)
+    if result.has_ends:
         # Where nothing is ever freed, the file is of one moment, and of no time before or after.
-        candidates += _temporaries(history, found, marks, programs)
-        candidates += _held(history, found, marks, ops)
-        older = _older(history, found, marks)
+        candidates += _temporaries(history, result, marks, programs)
+        candidates += _held(history, result, marks, ops)
+        older = _older(history, result, marks)
         candidates += older
-        candidates += _outputs(history, found, {one.codes[0] for one in older})
+        candidates += _outputs(history, result, {one.codes[0] for one in older})
     return candidates
 
 
-def _records_per_step(history: History, found: AtPeak, marks: Marks | None) -> int:
+def _records_per_step(history: History, result: AtPeak, marks: Marks | None) -> int:
     """How many records of the allocator a step has: the median; without steps a tenth of all."""
-    own = history.rows_of(found.allocator)
+    own = history.rows_of(result.allocator)
     if marks is None:
         return max(own.size // 10, 1)
     bounds = np.searchsorted(own, np.append(marks.start, marks.rows))
@@ -267,7 +267,7 @@ def _records_per_step(history: History, found: AtPeak, marks: Marks | None) -> i
 
 
 def _temporaries(
-    history: History, found: AtPeak, marks: Marks | None, programs: Collection[str]
+    history: History, result: AtPeak, marks: Marks | None, programs: Collection[str]
 ) -> list[Candidate]:
     """Temporaries at the peak, all of one type and shape together: those of the forward pass and
     their gradients, at the peak and at any other time.
@@ -275,67 +275,67 @@ def _temporaries(
     Where no shape is recorded, those of one size. Buffers of compiled programs stay apart.
     """
     signatures = history.signatures
-    records = _records_per_step(history, found, marks)
-    brief = found.age + found.left <= max(SHORT * records, min(SHORT_RECORDS, 0.5 * records))
-    brief &= found.is_freed
+    records = _records_per_step(history, result, marks)
+    brief = result.age + result.left <= max(SHORT * records, min(SHORT_RECORDS, 0.5 * records))
+    brief &= result.is_freed
     # A signature of which some buffer lives on is no temporary.
-    brief &= ~np.isin(found.codes, found.codes[~brief])
+    brief &= ~np.isin(result.codes, result.codes[~brief])
     of_program = np.array([_is_of_program(op, programs) for op in signatures.ops], np.bool_)
-    is_program = of_program[signatures.op[found.codes]]
+    is_program = of_program[signatures.op[result.codes]]
     candidates = [
         Candidate("program", (code,), signatures[code].title)
-        for code in _largest(found, brief & is_program)
+        for code in _largest(result, brief & is_program)
     ]
-    passing = _ends_in_its_step(history, found)
-    passing &= (signatures.allocator == found.allocator) & ~of_program[signatures.op]
-    passing[found.codes[found.has_finding]] = False
-    passing[found.codes[~_can_be_made_again(history, found)]] = False
+    passing = _ends_in_its_step(history, result)
+    passing &= (signatures.allocator == result.allocator) & ~of_program[signatures.op]
+    passing[result.codes[result.has_finding]] = False
+    passing[result.codes[~_can_be_made_again(history, result)]] = False
     forms = _forms(history)
-    mine = passing[found.codes]
-    own, place = np.unique(forms[found.codes[mine]], return_inverse=True)
-    totals = summed(place, found.bytes[mine], own.size)
+    mine = passing[result.codes]
+    own, place = np.unique(forms[result.codes[mine]], return_inverse=True)
+    totals = summed(place, result.bytes[mine], own.size)
     for form in own[np.argsort(-totals, kind="stable")[:_EACH]].tolist():
         codes = np.flatnonzero(passing & (forms == form))
-        here = int(np.isin(found.codes, codes).sum())
+        here = int(np.isin(result.codes, codes).sum())
         candidates.append(
             Candidate(
                 "temporary",
                 tuple(codes.tolist()),
                 _group_title(history, codes, here),
                 has_count=True,
-                remains=-(-_largest_of(found, forms[found.codes] == form) // PIECES),
+                remains=-(-_largest_of(result, forms[result.codes] == form) // PIECES),
             )
         )
     return candidates
 
 
-def _largest_of(found: AtPeak, chosen: BoolArray) -> int:
+def _largest_of(result: AtPeak, chosen: BoolArray) -> int:
     """The bytes of the largest of the ``chosen`` buffers at the peak."""
-    return int(found.bytes[chosen].max(initial=0))
+    return int(result.bytes[chosen].max(initial=0))
 
 
 def _forms(history: History) -> Int64Array:
     """Per signature a number for its type and shape; for its type and size without a shape."""
     signatures = history.signatures
     keys = np.stack([signatures.data_type, signatures.shape, signatures.size])
-    found: Int64Array = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
-    return found
+    result: Int64Array = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+    return result
 
 
-def _ends_in_its_step(history: History, found: AtPeak) -> BoolArray:
+def _ends_in_its_step(history: History, result: AtPeak) -> BoolArray:
     """Per signature whether all of its buffers end in the step that made them; without steps
     whether all end.
     """
-    own = history.rows_of(found.allocator)
+    own = history.rows_of(result.allocator)
     made = own[history.signatures.codes[own] >= 0]
     ends = history.lifetimes.end[made].astype(np.int64)
     stays = (ends < 0) | history.was_there[made]
-    if not found.starts.size:
+    if not result.starts.size:
         # Without steps what lives for half of all records is no temporary.
         stays |= np.searchsorted(own, ends) - np.searchsorted(own, made) > own.size // 2
-    if found.starts.size:
-        begun = np.searchsorted(found.starts, made, "right")
-        stays |= (begun == 0) | (begun != np.searchsorted(found.starts, ends, "right"))
+    if result.starts.size:
+        begun = np.searchsorted(result.starts, made, "right")
+        stays |= (begun == 0) | (begun != np.searchsorted(result.starts, ends, "right"))
     passing = np.zeros(len(history.signatures), np.bool_)
     passing[history.signatures.codes[made]] = True
     passing[history.signatures.codes[made[stays]]] = False
@@ -363,29 +363,29 @@ def _is_of_program(op: str, programs: Collection[str]) -> bool:
     return op in programs or (not op and bool(programs)) or op.endswith("/xla_run")
 
 
-def _held(history: History, found: AtPeak, marks: Marks | None, ops: OpUse) -> list[Candidate]:
+def _held(history: History, result: AtPeak, marks: Marks | None, ops: OpUse) -> list[Candidate]:
     """Buffers that were made, or last read, well before the peak and are needed well after it.
 
     Those of the peak's own step can be made again; what an earlier one made, or what stays for
     good, can only be moved away. A signature may have both.
     """
-    gap = max(IDLE * _records_per_step(history, found, marks), 1)
-    before, after = _unused(history, found, ops)
-    across = (before >= gap) & (after >= gap) & ~found.has_finding
-    older = history.was_there[found.rows] | (found.step < found.own_step)
-    codes = _largest(found, across, _LOOKED_AT)
-    variables = find_variables(history, found.allocator, marks, codes)
+    gap = max(IDLE * _records_per_step(history, result, marks), 1)
+    before, after = _unused(history, result, ops)
+    across = (before >= gap) & (after >= gap) & ~result.has_finding
+    older = history.was_there[result.rows] | (result.step < result.own_step)
+    codes = _largest(result, across, _LOOKED_AT)
+    variables = find_variables(history, result.allocator, marks, codes)
     # Whether the peak is an allocation of an op that updates variables, and so reads them.
-    code = int(history.signatures.codes[found.row])
+    code = int(history.signatures.codes[result.row])
     is_updating = code >= 0 and updates_variables(history.signatures[code].op)
     candidates: dict[str, list[Candidate]] = {"recompute": [], "offload": []}
     passing: list[int] = []
-    again = across & ~older & _can_be_made_again(history, found)
+    again = across & ~older & _can_be_made_again(history, result)
     for code in codes:
         signature = history.signatures[code]
         if signature.op == BEFORE_PROFILE:
             continue
-        mine = across & (found.codes == code)
+        mine = across & (result.codes == code)
         stays = not signature.op or signature.region_type.startswith("persist")
         if not stays and not updates_variables(signature.op) and (mine & again).any():
             passing.append(code)
@@ -402,8 +402,8 @@ def _held(history: History, found: AtPeak, marks: Marks | None, ops: OpUse) -> l
             candidates["offload"].append(Candidate("offload", (code,), title, which=which))
     found_all = [one for kind in candidates.values() for one in kind[:_EACH]]
     if len(passing) > 1:
-        mine = np.isin(found.codes, passing) & again
-        count, largest = int(mine.sum()), int(found.bytes[mine].max(initial=0))
+        mine = np.isin(result.codes, passing) & again
+        count, largest = int(mine.sum()), int(result.bytes[mine].max(initial=0))
         title = f"{count} buffers that {len(passing)} ops made early in the step"
         found_all.append(
             Candidate(
@@ -414,31 +414,31 @@ def _held(history: History, found: AtPeak, marks: Marks | None, ops: OpUse) -> l
     return found_all
 
 
-def _can_be_made_again(history: History, found: AtPeak) -> BoolArray:
+def _can_be_made_again(history: History, result: AtPeak) -> BoolArray:
     """Which buffers a forward pass may make again: no gradients, weights or state, where the format
     says which those are.
     """
     if history.descriptions is None:
-        return np.ones(found.rows.size, np.bool_)
-    codes, categories = history.descriptions.of(found.rows)[0]
+        return np.ones(result.rows.size, np.bool_)
+    codes, categories = history.descriptions.of(result.rows)[0]
     stays = [category in _LASTING for category in categories]
     return ~np.array(stays, np.bool_)[codes]
 
 
-def _unused(history: History, found: AtPeak, ops: OpUse) -> tuple[Int64Array, Int64Array]:
+def _unused(history: History, result: AtPeak, ops: OpUse) -> tuple[Int64Array, Int64Array]:
     """Per buffer at the peak, records since its last use before it, and to the next after it.
 
     Its beginning and its end count as uses.
     """
-    before, after = found.age.copy(), found.left.copy()
-    own = history.rows_of(found.allocator)
+    before, after = result.age.copy(), result.left.copy()
+    own = history.rows_of(result.allocator)
     times = history.events.array("time_ps")
-    peak_time, ordinal = int(times[found.row]), int(np.searchsorted(own, found.row))
+    peak_time, ordinal = int(times[result.row]), int(np.searchsorted(own, result.row))
     own_times = times[own]
     if not ops.costs:
         # No op's execution is recorded, so none has uses.
         return before, after
-    codes, place_of = np.unique(found.codes, return_inverse=True)
+    codes, place_of = np.unique(result.codes, return_inverse=True)
     buffers = split_by(place_of, codes.size)
     for code, mine in zip(codes.tolist(), checked(buffers), strict=True):
         uses = ops.uses.get(history.signatures[code].op)
@@ -454,19 +454,19 @@ def _unused(history: History, found: AtPeak, ops: OpUse) -> tuple[Int64Array, In
     return before, after
 
 
-def _older(history: History, found: AtPeak, marks: Marks | None) -> list[Candidate]:
+def _older(history: History, result: AtPeak, marks: Marks | None) -> list[Candidate]:
     """Signatures with an op of which several live at the peak, made in different steps.
 
     Not those that are variables' content: there the newest takes the place of the old one.
     """
     candidates = []
-    codes = _largest(found, ~found.has_finding, _LOOKED_AT)
-    variables = find_variables(history, found.allocator, marks, codes)
+    codes = _largest(result, ~result.has_finding, _LOOKED_AT)
+    variables = find_variables(history, result.allocator, marks, codes)
     for code in codes:
-        mine = found.codes == code
+        mine = result.codes == code
         if code in variables.states or not history.signatures[code].op:
             continue
-        if np.unique(found.step[mine]).size > 1:
+        if np.unique(result.step[mine]).size > 1:
             title = f"{int(mine.sum())} x {history.signatures[code].title}"
             candidates.append(
                 Candidate("older_copy", (code,), title, which=ALL_BUT_ONE, has_count=True)
@@ -474,33 +474,33 @@ def _older(history: History, found: AtPeak, marks: Marks | None) -> list[Candida
     return candidates[:_EACH]
 
 
-def _outputs(history: History, found: AtPeak, known: Collection[int]) -> list[Candidate]:
+def _outputs(history: History, result: AtPeak, known: Collection[int]) -> list[Candidate]:
     """What the forward pass of the step before made, and that of this step has made again, but for
     the signatures ``known``.
     """
-    mine = held_outputs(history, found) & ~np.isin(found.codes, list(known))
-    codes = _largest(found, mine, _LOOKED_AT)
+    mine = held_outputs(history, result) & ~np.isin(result.codes, list(known))
+    codes = _largest(result, mine, _LOOKED_AT)
     if not codes:
         return []
-    count = int((mine & (found.codes == codes[0])).sum())
-    others = int((mine & np.isin(found.codes, codes[1:])).sum())
+    count = int((mine & (result.codes == codes[0])).sum())
+    others = int((mine & np.isin(result.codes, codes[1:])).sum())
     title = f"{count} x {history.signatures[codes[0]].title} of the step before"
     if others:
         title += f" and {others} more of it"
     # In the first step those of the step before it are memory from before the profile.
-    since = int(found.starts[1])
+    since = int(result.starts[1])
     return [
         Candidate("older_copy", tuple(codes), title, which=FROM_BEFORE, has_count=True, since=since)
     ]
 
 
-def _batch(history: History, found: AtPeak) -> list[Candidate]:
+def _batch(history: History, result: AtPeak) -> list[Candidate]:
     """The leading dimension that most bytes at the peak share."""
     signatures = history.signatures
     # Weights, their gradients and what an optimizer holds do not shrink with the batch.
-    held = _held_shapes(history, found)
-    is_weight = np.isin(signatures.shape[found.codes], held)
-    codes, sums = found.by_code(~found.has_finding & ~is_weight)
+    held = _held_shapes(history, result)
+    is_weight = np.isin(signatures.shape[result.codes], held)
+    codes, sums = result.by_code(~result.has_finding & ~is_weight)
     if not codes.size:
         return []
     sides = {size for form in held.tolist() for size in (dimensions(signatures.shapes[form]) or ())}
@@ -511,7 +511,7 @@ def _batch(history: History, found: AtPeak) -> list[Candidate]:
     sizes, size_of = np.unique(leading[form_of], return_inverse=True)
     totals = summed(size_of, sums, sizes.size)
     for place in np.argsort(-totals, kind="stable").tolist():
-        if totals[place] < SHARED * found.peak:
+        if totals[place] < SHARED * result.peak:
             break
         mine = size_of == place
         others = {shapes[form][1:] for form in np.unique(form_of[mine]).tolist()}
@@ -525,19 +525,19 @@ def _batch(history: History, found: AtPeak) -> list[Candidate]:
     return []
 
 
-def _held_shapes(history: History, found: AtPeak) -> Int64Array:
+def _held_shapes(history: History, result: AtPeak) -> Int64Array:
     """The shapes of what stays from step to step: weights, and all of the same shape."""
     signatures = history.signatures
-    stays = history.was_there[found.rows] | (found.step < found.own_step) | ~found.is_freed
+    stays = history.was_there[result.rows] | (result.step < result.own_step) | ~result.is_freed
     regions = [text.startswith("persist") for text in signatures.region_types]
-    stays |= np.array(regions, np.bool_)[signatures.region_type[found.codes]]
-    shapes = np.unique(signatures.shape[found.codes[stays]])
+    stays |= np.array(regions, np.bool_)[signatures.region_type[result.codes]]
+    shapes = np.unique(signatures.shape[result.codes[stays]])
     ranks = [len(dimensions(signatures.shapes[form]) or ()) for form in shapes.tolist()]
     return shapes[np.array(ranks, np.int64) > 0].astype(np.int64)
 
 
-def _largest(found: AtPeak, chosen: BoolArray, most: int = _EACH) -> list[int]:
+def _largest(result: AtPeak, chosen: BoolArray, most: int = _EACH) -> list[int]:
     """The signatures of the chosen buffers that have most bytes."""
-    codes, totals = found.by_code(chosen)
+    codes, totals = result.by_code(chosen)
     order = np.argsort(-totals, kind="stable")[:most]
     return [int(code) for code in codes[order] if totals[order[0]] > 0]

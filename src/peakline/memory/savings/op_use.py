@@ -131,13 +131,13 @@ class _Uses(Mapping[str, Int64Array]):
     def _reached(self, name: int) -> set[int]:
         """The nodes that read what an op put out, through those that hand it on."""
         first, targets = self._readers
-        found: set[int] = set()
+        result: set[int] = set()
         left = [name]
         while left:
             node = left.pop()
             for reader in targets[first[node] : first[node + 1]].tolist():
-                if reader not in found:
-                    found.add(reader)
+                if reader not in result:
+                    result.add(reader)
                     if reader in self._hands_on:
                         left.append(reader)
-        return found
+        return result

@@ -211,19 +211,19 @@ def annotations_for(wanted: str | None, file: str | None) -> str | None:
     """Which annotations are wanted: those of the system that the job runs on for ``auto``, None for
     none. Raises UsageError where GitLab's have no ``file``, or a file has none to hold.
     """
-    found = wanted
+    result = wanted
     if wanted == "auto":
         on_github = os.environ.get("GITHUB_ACTIONS") == "true"
         on_gitlab = bool(os.environ.get("GITLAB_CI"))
-        found = GITHUB if on_github else GITLAB if on_gitlab else None
-    if found == GITLAB and file is None:
+        result = GITHUB if on_github else GITLAB if on_gitlab else None
+    if result == GITLAB and file is None:
         raise UsageError(
             "GitLab's annotations are a file: name it with --annotations-file (and as the job's "
             "artifacts: reports: codequality)"
         )
     if file is not None and wanted in {None, GITHUB}:
         raise UsageError("--annotations-file holds GitLab's report: add --annotations gitlab")
-    return found
+    return result
 
 
 def check_places(places: Mapping[str, str], sources: Sequence[str]) -> None:

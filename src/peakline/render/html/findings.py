@@ -34,14 +34,14 @@ def in_order(context: Context) -> list[Priority]:
 
 def findings(context: Context) -> Markup | None:
     """All findings; nothing where there is none."""
-    found = in_order(context)
-    if not found:
+    result = in_order(context)
+    if not result:
         return None
     alone = len(context.answer.allocators) < 2
     return tag(
         "section",
         tag("h2", "Findings", id="findings"),
-        *(_finding(context, one, alone=alone) for one in found),
+        *(_finding(context, one, alone=alone) for one in result),
         aria_labelledby="findings",
     )
 

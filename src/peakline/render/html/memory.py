@@ -40,7 +40,7 @@ def parts_of(context: Context) -> list[Part]:
         name = str(finding.evidence.get("allocator") or "")
         sections.setdefault(name, set()).add(kinds()[finding.kind].section)
         gravest[name] = min(gravest.get(name, 9), rank(finding.severity))
-    found = [
+    result = [
         Part(
             context,
             peak,
@@ -51,14 +51,14 @@ def parts_of(context: Context) -> list[Part]:
         )
         for peak, details in zip(answer.allocators, answer.details, strict=True)
     ]
-    found.sort(
+    result.sort(
         key=lambda part: (
             gravest.get(part.peak.allocator, 9),
             -part.peak.peak_bytes,
             part.peak.allocator,
         )
     )
-    return _together(found)[: limits.ALLOCATORS.report]
+    return _together(result)[: limits.ALLOCATORS.report]
 
 
 def _together(parts: Sequence[Part]) -> list[Part]:
@@ -66,7 +66,7 @@ def _together(parts: Sequence[Part]) -> list[Part]:
 
     Four chips that run one program would else be shown four times.
     """
-    found: dict[object, list[Part]] = {}
+    result: dict[object, list[Part]] = {}
     for place, part in enumerate(parts):
         peak = part.peak
         made = sorted(
@@ -75,10 +75,10 @@ def _together(parts: Sequence[Part]) -> list[Part]:
         )
         key = (peak.peak_bytes, peak.capacity_bytes, peak.fragmentation_at_peak, tuple(made))
         is_own = part.sections or not peak.peak_bytes
-        found.setdefault(place if is_own else key, []).append(part)
+        result.setdefault(place if is_own else key, []).append(part)
     return [
         replace(alike[0], alike=tuple(part.peak.allocator for part in alike[1:]))
-        for alike in found.values()
+        for alike in result.values()
     ]
 
 
@@ -212,19 +212,19 @@ def buffers(part: Part) -> Markup | None:
 
 def growth(part: Part) -> Markup | None:
     """What the steps leave: a sentence for a steady job, else the figure and what grew."""
-    found = part.details.growth
-    if found is None:
+    result = part.details.growth
+    if result is None:
         return None
     is_finding = "growth" in part.sections
-    return _shown(part, detailed.growth(found, part.context.labels, is_finding=is_finding))
+    return _shown(part, detailed.growth(result, part.context.labels, is_finding=is_finding))
 
 
 def fragmentation(part: Part) -> Markup | None:
     """Free memory in pieces: a sentence where it did no harm, else the figure and the pieces."""
-    found, moment = part.details.fragmentation, part.context.is_moment
+    result, moment = part.details.fragmentation, part.context.is_moment
     is_finding = "fragmentation" in part.sections
     return _shown(
-        part, detailed.fragmentation(found, part.peak, moment=moment, is_finding=is_finding)
+        part, detailed.fragmentation(result, part.peak, moment=moment, is_finding=is_finding)
     )
 
 
@@ -243,8 +243,8 @@ def savings(part: Part) -> Markup | None:
 
     Fragmentation costs memory of the pool, not of the peak: it stands apart from the others.
     """
-    found = part.details.savings
-    worth = said.worth_saving(found, part.peak)
+    result = part.details.savings
+    worth = said.worth_saving(result, part.peak)
     shown: list[Child] = []
     if worth:
         # What each kind takes, once.
@@ -255,7 +255,7 @@ def savings(part: Part) -> Markup | None:
             tag("dl", *items, class_="advice-list"),
             _behind(part, worth, "the buffers at the peak behind these savings"),
         ]
-    for one in found:
+    for one in result:
         if one.kind == "fragmentation":
             shown.append(tag("p", said.less_fragmentation(one)))
             if one.rows:
@@ -263,8 +263,8 @@ def savings(part: Part) -> Markup | None:
     return join(shown) if shown else None
 
 
-def _behind(part: Part, found: Iterable[Saving], title: str) -> Markup:
-    table = part.context.tables.write(said.behind_table(found, title))
+def _behind(part: Part, result: Iterable[Saving], title: str) -> Markup:
+    table = part.context.tables.write(said.behind_table(result, title))
     return tag("details", tag("summary", capital(title)), table, open=True)
 
 
@@ -272,14 +272,14 @@ def fit(part: Part) -> Markup | None:
     """What the replay says; nothing where the recording does not prove itself, unless memory is
     scarce.
     """
-    found = _found(part)
-    if found is None:
+    result = _found(part)
+    if result is None:
         return None
     tables = part.context.tables
     words = "By a replay of the recorded allocations (peakline fit)."
-    shown = [tag("p", words), tables.facts("what the replay says", fit_facts(found))]
-    if found.alternatives:
-        shown.append(tables.write(alternatives_table(found).trimmed()))
+    shown = [tag("p", words), tables.facts("what the replay says", fit_facts(result))]
+    if result.alternatives:
+        shown.append(tables.write(alternatives_table(result).trimmed()))
     return join(shown)
 
 
@@ -290,5 +290,5 @@ def _found(part: Part) -> Fit | None:
         return scarce[0]
     if answer.step is not None:
         return None
-    found = quick_fit(part.context.profile, part.history, part.number)
-    return found if found is not None and found.proof.proved else None
+    result = quick_fit(part.context.profile, part.history, part.number)
+    return result if result is not None and result.proof.proved else None

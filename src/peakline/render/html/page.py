@@ -98,11 +98,11 @@ def _rows(context: Context, table: Table, what: str) -> Markup:
 def warnings(context: Context) -> Markup | None:
     """What the reading and the analyses lost, skipped or guessed."""
     # The summary says what the profile has nothing about.
-    found = [one for one in context.profile.warnings if one.kind not in {NOTHING, NO_STEPS}]
-    if not found:
+    result = [one for one in context.profile.warnings if one.kind not in {NOTHING, NO_STEPS}]
+    if not result:
         return None
     columns = columns_of(kind="name", times="count", what_it_means="")
-    rows = [(one.kind, one.count, one.detail) for one in found]
+    rows = [(one.kind, one.count, one.detail) for one in result]
     return tag(
         "section",
         tag("h2", "Warnings", id="warnings"),

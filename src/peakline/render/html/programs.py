@@ -44,8 +44,8 @@ def compiled(context: Context) -> Markup | None:
     ]
     if listed.rest:
         parts.append(tag("p", f"{capital(rest_text(listed, 'program'))}."))
-    if context.answer.nothing and (found := device_needs(context.profile)):
-        parts += _needs(context, found)
+    if context.answer.nothing and (result := device_needs(context.profile)):
+        parts += _needs(context, result)
     elif every[0].peak_bytes is not None:
         parts += _program(context, every[0], every[0].label, program_facts(every[0]))
     return tag(
@@ -56,12 +56,12 @@ def compiled(context: Context) -> Markup | None:
     )
 
 
-def _needs(context: Context, found: Sequence[DeviceNeed]) -> Iterator[Child]:
+def _needs(context: Context, result: Sequence[DeviceNeed]) -> Iterator[Child]:
     """Per device the program that needs most, and what is live then."""
     # The heading says the rest.
-    words = (LOWER_BOUND if found[0].is_run else NOT_RUN).partition(": ")[2]
+    words = (LOWER_BOUND if result[0].is_run else NOT_RUN).partition(": ")[2]
     yield tag("p", f"{capital(words)}.")
-    sections = need_sections(found)
+    sections = need_sections(result)
     for title, facts, need in sections[: limits.NEEDS.report]:
         yield from _program(context, need.program, title or need.program.label, facts)
     if more := more_text(len(sections) - limits.NEEDS.report, "group", " of devices."):
@@ -93,16 +93,16 @@ def at_peak(part: Part) -> Markup | None:
 
 def failures(context: Context) -> Markup | None:
     """The programs that failed allocations can have been for; nothing without programs."""
-    found = {failure_text(one): one for one in reversed(explained_failures(context.profile))}
-    if not found:
+    result = {failure_text(one): one for one in reversed(explained_failures(context.profile))}
+    if not result:
         return None
     parts: list[Child] = []
-    for text, one in list(reversed(found.items()))[: limits.FAILURES.report]:
+    for text, one in list(reversed(result.items()))[: limits.FAILURES.report]:
         parts.append(tag("p", tag("strong", f"{clip(text, 900)}.")))
         if one.programs:
             program = one.programs[0].program
             parts.append(_live(context, program, clip(failure_title(program), 300)))
-    if more := more_text(len(found) - limits.FAILURES.report, "size", " that failed."):
+    if more := more_text(len(result) - limits.FAILURES.report, "size", " that failed."):
         parts.append(tag("p", capital(more)))
     return tag(
         "section",

@@ -80,10 +80,10 @@ def _begun(text: str) -> str:
 
 def _verdict(context: Context, parts: Sequence[Part]) -> tuple[Markup | None, set[str]]:
     """What it comes to, and the sentences that it consists of."""
-    found = in_order(context)
-    if found:
-        kind = found[0].finding.severity
-        return tag("p", mark(kind), verdict(found), class_=f"verdict {kind}"), set()
+    result = in_order(context)
+    if result:
+        kind = result[0].finding.severity
+        return tag("p", mark(kind), verdict(result), class_=f"verdict {kind}"), set()
     notable = notable_of(context.answer, context.time)
     if notable:
         texts = [f"{_begun(one.text)}." for one in notable]

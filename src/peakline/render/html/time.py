@@ -70,15 +70,15 @@ def _with_bars(table: Table) -> Table:
 
 def _slow(context: Context) -> Child:
     """The slow step against the median one; nothing where none is slow."""
-    found = step_difference_of(context.profile)
-    if found is None or not is_slow(found):
+    result = step_difference_of(context.profile)
+    if result is None or not is_slow(result):
         return None
-    sentences = sentences_of(found, step_times(context.profile))
+    sentences = sentences_of(result, step_times(context.profile))
     return tag(
         "section",
         tag("h3", "Why the slow step is slow"),
         tag("ul", *(tag("li", clip(one, 900)) for one in sentences)),
-        *(context.tables.write(one) for one in difference_tables(found)),
+        *(context.tables.write(one) for one in difference_tables(result)),
     )
 
 

@@ -70,11 +70,11 @@ def _parts_of(value: object) -> Callable[[object], list[str]]:
 
 def _bounded(parts: list[str]) -> str:
     """The first parts, as far as they go."""
-    found, size = [], 0
+    result, size = [], 0
     for part in parts:
         size += len(part.encode("utf-8", "replace"))
         if size > _MOST:
-            found.append(line("The rest is too long for a notebook.", quiet=True))
+            result.append(line("The rest is too long for a notebook.", quiet=True))
             break
-        found.append(part)
-    return "".join(found)
+        result.append(part)
+    return "".join(result)

@@ -41,39 +41,39 @@ _LARGE = 32 << 20
 
 def answer_parts(answer: ToolAnswer) -> list[str]:
     """What `Profile.tool` and `Session.tool` return."""
-    found = [headed("Answer", headline_of(answer))]
+    result = [headed("Answer", headline_of(answer))]
     notes = getattr(answer, "notes", ())
-    found += [line(note) for note in notes[: limits.NOTES.notebook]]
+    result += [line(note) for note in notes[: limits.NOTES.notebook]]
     if len(answer.content) <= _LARGE and answer.format in {"json", "csv"}:
         try:
             rows = answer.to_arrow()
         except (PeaklineError, ValueError):
             rows = None
         if rows is not None and rows.num_columns:
-            return [*found, *rows_table(rows)]
+            return [*result, *rows_table(rows)]
     text = answer.content[:_BEGIN].decode("utf-8", "replace")
     if "\x00" in text:
-        return [*found, line("bytes, in content", quiet=True)]
-    return [*found, line("it begins", quiet=True), f"<div>{shown(text, _BEGIN // 2)}</div>"]
+        return [*result, line("bytes, in content", quiet=True)]
+    return [*result, line("it begins", quiet=True), f"<div>{shown(text, _BEGIN // 2)}</div>"]
 
 
-def comparison_parts(found: Comparison) -> list[str]:
+def comparison_parts(result: Comparison) -> list[str]:
     """What `peakline.diff` returns."""
-    of_memory, rest = memory_parts(found)
-    parts = [line(f"before: {facts_text(found.before.facts)}")]
-    parts.append(line(f"after: {facts_text(found.after.facts)}"))
-    if found.is_empty:
+    of_memory, rest = memory_parts(result)
+    parts = [line(f"before: {facts_text(result.before.facts)}")]
+    parts.append(line(f"after: {facts_text(result.after.facts)}"))
+    if result.is_empty:
         parts.append(line("Nothing changed."))
     sections = [
         *of_memory[: limits.PARTS.notebook],
-        *([] if found.time is None else [time_part(found.time)]),
+        *([] if result.time is None else [time_part(result.time)]),
     ]
     for part in sections:
         parts += _part(part)
     left = len(of_memory) - limits.PARTS.notebook
     parts += [line(text, quiet=True) for text in (more_text(left, "allocator"), rest) if text]
     for which in ("new", "worse", "gone"):
-        parts.append(listed_findings(findings_of(found, which), f"Findings: {which}", most=0))
+        parts.append(listed_findings(findings_of(result, which), f"Findings: {which}", most=0))
     return parts
 
 
@@ -96,29 +96,29 @@ def check_parts(check: Check) -> list[str]:
 
 def checks_parts(checks: Checks) -> list[str]:
     """The answer of `Profile.check`."""
-    found = [line(outcome(checks)), drawn(checks_table(checks, {}), limits.CHECKS.notebook)]
+    result = [line(outcome(checks)), drawn(checks_table(checks, {}), limits.CHECKS.notebook)]
     for one in [one for one in checks if not one.passed][: limits.BEHIND.notebook]:
-        found += [line(one.reason, quiet=True), drawn(behind(one).without_empty())]
-    return found
+        result += [line(one.reason, quiet=True), drawn(behind(one).without_empty())]
+    return result
 
 
 def fit_parts(fit: Fit) -> list[str]:
     """One of the answers of `Profile.fit`."""
-    found = [headed(allocator_text(fit.allocator)), facts([*fit_facts(fit), *batch_facts(fit)])]
+    result = [headed(allocator_text(fit.allocator)), facts([*fit_facts(fit), *batch_facts(fit)])]
     if fit.alternatives:
-        found.append(drawn(alternatives_table(fit).trimmed()))
-    return [*found, drawn(pins_table(fit))]
+        result.append(drawn(alternatives_table(fit).trimmed()))
+    return [*result, drawn(pins_table(fit))]
 
 
 def fits_parts(fits: Fits) -> list[str]:
     """The answer of `Profile.fit`."""
     if not fits and not fits.failed:
         return [line(NOTHING_TO_REPLAY)]
-    found = [line(fit_headline(fits))] if fits else []
+    result = [line(fit_headline(fits))] if fits else []
     for one in fits[: limits.FITS.notebook]:
-        found += fit_parts(one)
+        result += fit_parts(one)
     left = len(fits) - limits.FITS.notebook
-    found.append(line(more_text(left, where=": to_pandas()"), quiet=True) if left > 0 else "")
+    result.append(line(more_text(left, where=": to_pandas()"), quiet=True) if left > 0 else "")
     for fact in no_fit_facts(fits.failed[: limits.FITS.notebook]):
-        found.append(line(f"{fact.label} {fact.text}"))
-    return found
+        result.append(line(f"{fact.label} {fact.text}"))
+    return result

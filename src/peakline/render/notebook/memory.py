@@ -150,8 +150,8 @@ def allocator_drawings(profile: Profile, answer: MemoryAnswer) -> dict[str, str]
     """Memory in use over time of each allocator that can be drawn; none of one moment."""
     if answer.moment or not answer.allocators:
         return {}
-    found = drawn_allocators(profile, None, answer)
-    return {one.peak.allocator: memory_drawing(one) for one in found}
+    result = drawn_allocators(profile, None, answer)
+    return {one.peak.allocator: memory_drawing(one) for one in result}
 
 
 def memory_parts(answer: MemoryAnswer, drawings: Mapping[str, str]) -> list[str]:
@@ -165,9 +165,9 @@ def memory_parts(answer: MemoryAnswer, drawings: Mapping[str, str]) -> list[str]
     title = "held by" if answer.moment else "live at the peak"
     if len(peaks) > 1:
         title += f" of {allocator_text(most.allocator)}"
-    found = [allocators_table(answer, peaks, drawings, {}), *live_parts(most, answer, title)]
+    result = [allocators_table(answer, peaks, drawings, {}), *live_parts(most, answer, title)]
     savings = [one for of in answer.details if of.peak is most for one in of.savings]
-    return [*found, drawn(savings_table(worth_saving(savings, most)))]
+    return [*result, drawn(savings_table(worth_saving(savings, most)))]
 
 
 def live_parts(peak: AllocatorPeak, answer: MemoryAnswer, title: str) -> list[str]:
@@ -198,8 +198,8 @@ def allocators_table(
     more = more_text(len(peaks) - len(rows), "allocator")
     capacity = "Capacity" if any(row[2] for row in rows) else ""
     heads = ["Allocator", "In use" if answer.moment else "Peak", capacity, ""]
-    found = table(heads, rows)
-    return found + (line(more, quiet=True) if more else "")
+    result = table(heads, rows)
+    return result + (line(more, quiet=True) if more else "")
 
 
 def program_parts(profile: Profile) -> list[str]:

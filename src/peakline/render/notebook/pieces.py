@@ -57,28 +57,28 @@ def listed(
     )
 
 
-def facts(found: Iterable[Fact]) -> str:
+def facts(result: Iterable[Fact]) -> str:
     """Facts as a table of two columns."""
-    rows = [[shown(capital(one.label)), shown(one.text)] for one in found]
+    rows = [[shown(capital(one.label)), shown(one.text)] for one in result]
     return table(["", ""], rows) if rows else ""
 
 
-def drawn(found: Table, most: int = limits.ROWS.notebook) -> str:
+def drawn(result: Table, most: int = limits.ROWS.notebook) -> str:
     """The first rows of a document's table under its title; nothing without rows."""
-    if not found.rows:
+    if not result.rows:
         return ""
-    columns = found.columns
-    rest = [found.rest] if len(found.rest) == len(columns) else []
-    left = len(found.rows) - most
+    columns = result.columns
+    rest = [result.rest] if len(result.rest) == len(columns) else []
+    left = len(result.rows) - most
     rows = [
         [shown(text_of(cell, one.unit), 120) for cell, one in zip(row, columns, strict=True)]
-        for row in (*found.rows[:most], *(rest if left <= 0 else ()))
+        for row in (*result.rows[:most], *(rest if left <= 0 else ()))
     ]
     right = [n for n, column in enumerate(columns) if column.is_number]
     heads = [shown(capital(column.label)) for column in columns]
-    title = line(capital(found.title)) if found.title else ""
-    if len(found.rest) == 1:
-        left = max(left, 0) + int(found.rest[0] or 0)
+    title = line(capital(result.title)) if result.title else ""
+    if len(result.rest) == 1:
+        left = max(left, 0) + int(result.rest[0] or 0)
     more = line(more_text(left), quiet=True) if left > 0 else ""
     return title + table(heads, rows, right=right) + more
 

@@ -38,19 +38,19 @@ def profile_parts(profile: Profile) -> list[str]:
     What fails of one leaves the other. What had to be guessed is counted in ``profile.warnings``
     the first time only.
     """
-    found = [headed(profile.path, profile_text(profile, moment=True))]
+    result = [headed(profile.path, profile_text(profile, moment=True))]
     memory, no_memory = _tried(lambda: _memory(profile))
     time, no_time = _tried(profile.time)
-    found += [line(text) for text in dict.fromkeys((no_memory, no_time)) if text]
+    result += [line(text) for text in dict.fromkeys((no_memory, no_time)) if text]
     if memory is not None and time is not None:
-        found += _attempted(lambda: _said(profile, memory, time))
+        result += _attempted(lambda: _said(profile, memory, time))
     if memory is not None:
-        found += _attempted(lambda: _of_memory(profile, memory))
+        result += _attempted(lambda: _of_memory(profile, memory))
     if time is not None:
-        found += _attempted(lambda: _of_time(time))
+        result += _attempted(lambda: _of_time(time))
     warnings = [warning for warning in profile.warnings if warning.kind not in _SILENT]
     texts = [f"{w.detail} ({w.count:,})" if w.count > 1 else w.detail for w in warnings]
-    return [*found, listed("Warnings", [shown(one) for one in texts])]
+    return [*result, listed("Warnings", [shown(one) for one in texts])]
 
 
 def _memory(profile: Profile) -> MemoryAnswer:
@@ -71,30 +71,30 @@ def _tried(make: Callable[[], Made]) -> tuple[Made | None, str]:
 
 
 def _attempted(make: Callable[[], Sequence[str]]) -> Sequence[str]:
-    found, why = _tried(make)
-    return [line(why)] if found is None else found
+    result, why = _tried(make)
+    return [line(why)] if result is None else result
 
 
 def _said(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[str]:
     """The lines of the summary and the findings, as on the command line."""
     lines = summary_lines(profile, memory, time)
-    found = []
+    result = []
     if memory.nothing and not any(one[0] == "memory" for one in lines):
-        found.append(line(capital(memory.nothing)))
+        result.append(line(capital(memory.nothing)))
     if lines:
         rows = [[f"<strong>{shown(capital(a))}</strong>", shown(b), shown(c)] for a, b, c in lines]
-        found.append(table(["", "", ""], rows))
+        result.append(table(["", "", ""], rows))
     first = [one.finding for one in priorities(memory.findings, time.findings)]
     if first:
         rest = ": profile.findings()"
-        found.append(listed_findings(first, "To fix first", rest=rest))
+        result.append(listed_findings(first, "To fix first", rest=rest))
     elif notable := notable_of(memory, time):
-        found.append(listed("Worth a look", [shown(one.text) for one in notable]))
+        result.append(listed("Worth a look", [shown(one.text) for one in notable]))
     elif lines:
-        found.append(line(NOTHING_NOTABLE))
+        result.append(line(NOTHING_NOTABLE))
     elif "nodes" in profile.tables:
-        found.append(line('Its graph: profile.tool("graph"), or peakline graph.'))
-    return found
+        result.append(line('Its graph: profile.tool("graph"), or peakline graph.'))
+    return result
 
 
 def _of_memory(profile: Profile, answer: MemoryAnswer) -> list[str]:
@@ -114,10 +114,10 @@ def repository_parts(repository: Repository) -> list[str]:
         [shown(one.name), f"{len(one.hosts):,}", shown(", ".join(one.hosts), 120)]
         for one in sessions[: limits.SESSIONS.notebook]
     ]
-    found = [headed(repository.logdir, counted(len(sessions), "session"))]
-    found.append(table(["Session", "Hosts", ""], rows, right=[1]) if rows else "")
+    result = [headed(repository.logdir, counted(len(sessions), "session"))]
+    result.append(table(["Session", "Hosts", ""], rows, right=[1]) if rows else "")
     left = len(sessions) - len(rows)
-    return [*found, line(more_text(left), quiet=True) if left else ""]
+    return [*result, line(more_text(left), quiet=True) if left else ""]
 
 
 def session_parts(session: Session) -> list[str]:

@@ -26,36 +26,36 @@ from peakline.timing.steps.facts import StepFacts
 
 def time_answer_parts(answer: TimeAnswer) -> list[str]:
     """The answer of `Profile.time`."""
-    found = [headed("Time")]
+    result = [headed("Time")]
     if answer.times is None:
-        found.append(line(answer.nothing or "no steps"))
+        result.append(line(answer.nothing or "no steps"))
     else:
         part = steps_part(answer, answer.times)
-        found.append(line(part.title))
-        found += [line(note, quiet=True) for note in part.notes]
-        found.append(drawn(part.times) if isinstance(part.times, Table) else facts(part.times))
-        found.append(facts(utilisation_facts(answer)))
-    found += [*time_parts(answer), drawn(by_device_table(answer))]
-    found += [*advice_parts(answer), listed_findings(answer.findings)]
-    return found
+        result.append(line(part.title))
+        result += [line(note, quiet=True) for note in part.notes]
+        result.append(drawn(part.times) if isinstance(part.times, Table) else facts(part.times))
+        result.append(facts(utilisation_facts(answer)))
+    result += [*time_parts(answer), drawn(by_device_table(answer))]
+    result += [*advice_parts(answer), listed_findings(answer.findings)]
+    return result
 
 
 def time_parts(answer: TimeAnswer) -> Sequence[str]:
     """The drawings of steps and their parts, and how busy devices are."""
-    found = []
+    result = []
     if answer.times is not None:
         _, wall = answer.steps.main.slowest_lane()
         if drawing := steps_drawing(wall):
-            found += [line("Time of each step", quiet=True), drawing]
+            result += [line("Time of each step", quiet=True), drawing]
         where = parts_table(answer)
-        found.append(line(capital(where.title), quiet=True))
+        result.append(line(capital(where.title), quiet=True))
         shares = [
             (str(label), f"{text_of(each, 'ps')} ({text})", float(share or 0))
             for label, each, text, share in where.rows
         ]
-        found.append(shares_drawing(shares))
-    found.append(drawn(devices_table(answer)))
-    return found
+        result.append(shares_drawing(shares))
+    result.append(drawn(devices_table(answer)))
+    return result
 
 
 def advice_parts(answer: TimeAnswer) -> list[str]:
@@ -78,18 +78,18 @@ def path_parts(path: StepPath) -> list[str]:
     columns = columns_of(time="ps", share="share", kind="form", what="name")
     rows = [(size, size / whole, kind, name) for kind, name, size in path.by_name()]
     on = f" on {path.device}" if path.device else ""
-    found = [headed("Critical path", headline_of(path) + on)]
-    found.append(line(f"its pieces explain {path.explained:.1%} of that", quiet=True))
+    result = [headed("Critical path", headline_of(path) + on)]
+    result.append(line(f"its pieces explain {path.explained:.1%} of that", quiet=True))
     near = [
         (piece.slack_ps, piece.end_ps - piece.begin_ps, piece.name)
         for piece in path.near[: limits.PATH.notebook]
     ]
-    found.append(drawn(Table("where its time goes", columns, rows), limits.PATH.notebook))
+    result.append(drawn(Table("where its time goes", columns, rows), limits.PATH.notebook))
     beside = columns_of(slack="ps", time="ps", what="name")
-    found.append(
+    result.append(
         drawn(Table("beside it, with the least slack", beside, near), limits.PATH.notebook)
     )
-    return found
+    return result
 
 
 _COLUMNS = columns_of(

@@ -67,21 +67,21 @@ _LEAST = ("module", "category", "region", "type", "before")
 """What a narrow screen does without, before it leaves out what happened to a row."""
 
 
-def print_diff(found: Comparison, series: Series | None = None) -> None:
+def print_diff(result: Comparison, series: Series | None = None) -> None:
     """Print, per allocator, the figures of both profiles and why they differ; then time.
 
     Of a ``series`` what grows over all of its profiles comes last.
     """
-    sides = (("before", found.before), ("after", found.after))
-    memory, more = memory_parts(found)
-    programs = list(program_parts(found.programs))
-    time = None if found.time is None else time_part(found.time)
-    parts: list[Shown] = [Text(diff_headline(found, memory, programs, time), "bold", 2)]
+    sides = (("before", result.before), ("after", result.after))
+    memory, more = memory_parts(result)
+    programs = list(program_parts(result.programs))
+    time = None if result.time is None else time_part(result.time)
+    parts: list[Shown] = [Text(diff_headline(result, memory, programs, time), "bold", 2)]
     parts += [Text(f"{side:6}  {facts_text(state.facts)}", "dim", 8) for side, state in sides]
     for side, state in sides:
         if state.no_memory:
             parts += ["", Text(f"{side}: {state.no_memory}")]
-    if not found.is_empty:
+    if not result.is_empty:
         for part in memory:
             parts += _part(part)
         parts += ["", Text(more)] if more else []
@@ -89,7 +89,7 @@ def print_diff(found: Comparison, series: Series | None = None) -> None:
             parts += _part(part)
         parts += [] if time is None else _part(time)
         for which in ("new", "worse", "gone"):
-            for finding in findings_of(found, which):
+            for finding in findings_of(result, which):
                 parts += _finding(which, finding, with_advice=which != "gone")
     if series is not None:
         parts += ["", Text(f"over all {len(series.paths)} profiles", "bold")]
@@ -100,17 +100,17 @@ def print_diff(found: Comparison, series: Series | None = None) -> None:
     show(parts)
 
 
-def print_hosts_diff(found: HostsComparison) -> None:
+def print_hosts_diff(result: HostsComparison) -> None:
     """Print the difference of each host, then which hosts keep the others waiting."""
-    for place, (host, one) in enumerate(found.hosts.items()):
+    for place, (host, one) in enumerate(result.hosts.items()):
         show(([""] if place else []) + [Text(f"host {host}", "bold")])
         print_diff(one)
     parts: list[Shown] = []
-    for side, hosts in (("before", found.only_before), ("after", found.only_after)):
+    for side, hosts in (("before", result.only_before), ("after", result.only_after)):
         if hosts:
             parts += ["", Text(f"only {side}: {', '.join(hosts)}")]
     for which in ("new", "worse", "gone"):
-        for finding in found.findings(which):
+        for finding in result.findings(which):
             parts += _finding(which, finding, with_advice=which != "gone")
     show(parts)
 

@@ -78,13 +78,13 @@ def _graphs(graphs: tuple[GraphRow, ...]) -> list[Shown]:
 
 def _check(broken: list[BrokenRule], *, several: bool) -> list[Shown]:
     parts: list[Shown] = []
-    for title, found in (
+    for title, result in (
         ("error", [one for one in broken if one.is_error]),
         ("note", [one for one in broken if not one.is_error]),
     ):
-        rules = dict.fromkeys(one.rule for one in found)
+        rules = dict.fromkeys(one.rule for one in result)
         for rule in rules:
-            these = [one for one in found if one.rule == rule]
+            these = [one for one in result if one.rule == rule]
             style = "bold red" if title == "error" else "bold yellow"
             parts += ["", Text(f"{title}: {rule} ({len(these):,}): {RULES[rule]}", style, 2)]
             parts += [

@@ -103,20 +103,20 @@ def wrapped(text: str, width: int | None, *, hang: int = 0, is_whole: bool = Fal
     if width is None or width_of(text) <= width:
         return [text]
     room = max(width - hang, 3)
-    found: list[str] = []
+    result: list[str] = []
     line = ""
     # Blanks at the begin are a place, not a gap.
     start = text[: len(text) - len(text.lstrip())]
     for word in _UNIT.sub(_GLUE, text.strip()).split(" "):
         whole = cut(word.replace(_GLUE, " "), None if is_whole else room - len(start))
         grown = f"{line} {whole}" if line.strip() else f"{start}{whole}"
-        is_over = width_of(grown) > (room if found else width)
+        is_over = width_of(grown) > (room if result else width)
         if line.strip() and is_over and width_of(whole) <= room:
-            found.append(line)
+            result.append(line)
             grown = f"{start}{whole}"
         line = grown
-    found.append(line)
-    return [found[0], *(" " * hang + one for one in found[1:])]
+    result.append(line)
+    return [result[0], *(" " * hang + one for one in result[1:])]
 
 
 @dataclass(frozen=True)

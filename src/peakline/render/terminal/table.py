@@ -109,13 +109,13 @@ def _where_they_differ(names: Sequence[str], room: int) -> list[str]:
         return []
     start = _common(names)
     back = _common([name[start:][::-1] for name in names])
-    found: list[str] = []
+    result: list[str] = []
     for name in names:
         own = name[start : len(name) - back]
         before, after = name[:start], name[len(name) - back :] if back else ""
         left = room - width_of(own) - 2
         if left < 2:
-            found.append(f"…{cut(own, room - 2)}…" if start else cut(name, room))
+            result.append(f"…{cut(own, room - 2)}…" if start else cut(name, room))
             continue
         behind = min(width_of(after), left // 2)
         ahead = min(width_of(before), left - behind)
@@ -128,8 +128,8 @@ def _where_they_differ(names: Sequence[str], room: int) -> list[str]:
             ahead = width_of(head) - 1
         behind = min(width_of(after), left - ahead)
         tail = after if behind >= width_of(after) else f"{begin_of(after, behind)}…"
-        found.append(f"{head}{own}{tail}")
-    shown = dict(zip(names, found, strict=True))
+        result.append(f"{head}{own}{tail}")
+    shown = dict(zip(names, result, strict=True))
     for group in _alike(shown):
         # Fewer names have more in common.
         if 1 < len(group) < len(names):
@@ -271,20 +271,20 @@ class Grid:
         gaps = len(GAP) * (len(places) - 1)
         if width is None or sum(natural) + gaps <= width:
             return natural
-        found = [self._floor(place, _NAME) for place in places]
-        spare = width - gaps - sum(found)
-        while spare > 0 and (room := [n for n, most in enumerate(natural) if found[n] < most]):
+        result = [self._floor(place, _NAME) for place in places]
+        spare = width - gaps - sum(result)
+        while spare > 0 and (room := [n for n, most in enumerate(natural) if result[n] < most]):
             for n in room[:spare]:
-                found[n] += 1
+                result[n] += 1
             spare -= len(room[:spare])
         while spare < 0:
             # Nothing more can be left out: the widest text is cut.
             texts = [n for n, p in enumerate(places) if self.heads[p].kind in {"name", "text"}]
-            if not texts or found[most := max(texts, key=found.__getitem__)] <= 3:
+            if not texts or result[most := max(texts, key=result.__getitem__)] <= 3:
                 break
-            found[most] -= 1
+            result[most] -= 1
             spare += 1
-        return found
+        return result
 
     def _fitted(self, place: int, room: int) -> list[str]:
         cells = [row[place] for row in self._cells]

@@ -108,10 +108,10 @@ class _Events:
             yield [(f"{begin:>{wide}}  {length:>11}  {own:>11}  {name}", style)]
 
     def _names(self, room: int | None, deepest: int) -> list[str]:
-        found = []
+        result = []
         for row in self.part.rows:
             if row.event < 0:
-                found.append("(gap)")
+                result.append("(gap)")
                 continue
             before = "  " * min(row.depth, deepest)
             after = f"  (+{row.hidden:,} shorter)" if row.hidden else ""
@@ -121,8 +121,8 @@ class _Events:
                 # The count goes before the name does.
                 after = after if left - len(after) >= _LEAST_NAME // 2 else ""
                 (name,) = elided([name], max(left - len(after), 3))
-            found.append(f"{before}{name}{after}")
-        return found
+            result.append(f"{before}{name}{after}")
+        return result
 
     def left_out(self, width: int | None) -> Sequence[str]:  # noqa: ARG002  (as a `Part`)
         """Nothing."""

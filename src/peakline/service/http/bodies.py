@@ -27,9 +27,11 @@ async def json_body(request: Request, kind: type[_B]) -> _B:
     Raises UnsupportedError for another media type, TooLargeError beyond `MAX_JSON_BYTES`,
     UsageError for what does not fit, CancelledError where the caller goes away.
     """
-    found = media_type(request)
-    if found != "application/json":
-        raise UnsupportedError(f"the body is {found or 'of no type'!r:.100}; send application/json")
+    result = media_type(request)
+    if result != "application/json":
+        raise UnsupportedError(
+            f"the body is {result or 'of no type'!r:.100}; send application/json"
+        )
     body = bytearray()
     more = True
     while more:

@@ -85,13 +85,13 @@ async def upload(request: Request, query: UploadQuery) -> Response:
         return context.analysis.uploads.upload(query.root, query.session_id, host, pieces)
 
     try:
-        kept = await context.work.upload(request, store)
+        chosen = await context.work.upload(request, store)
     except UnknownFormatError as error:
         raise UnsupportedError(str(error)) from error
     except ExpandsError as error:
         raise TooLargeError(str(error)) from error
-    session_id = _session_of(kept.path)
-    note_request(request, session=session_id, host=kept.host)
+    session_id = _session_of(chosen.path)
+    note_request(request, session=session_id, host=chosen.host)
 
     def work() -> Response:
         headers = {"Location": location_of(query.root, session_id)}
@@ -99,7 +99,7 @@ async def upload(request: Request, query: UploadQuery) -> Response:
             document = session_document(context, query.root, session_id)
         except PeaklineError as error:
             # The session is there, whatever hinders a look at it now.
-            document = document_of(session_id, [kept], [])
+            document = document_of(session_id, [chosen], [])
             headers |= notes_header([context.analysis.public_text(error)])
         return json_response(request, document, 201, headers)
 

@@ -157,7 +157,7 @@ def openapi_of(operations: Iterable[Operation]) -> dict[str, Any]:
 
 def _operation(operation: Operation) -> dict[str, Any]:
     method = operation.method.lower()
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "tags": [operation.tag],
         "summary": operation.summary,
         "description": operation.function.__doc__,
@@ -169,12 +169,12 @@ def _operation(operation: Operation) -> dict[str, Any]:
         *operation.extra_parameters,
     ]
     if parameters:
-        found["parameters"] = parameters
+        result["parameters"] = parameters
     if operation.body_kind is not None:
         schema = {"schema": reference(operation.body_kind)}
-        found["requestBody"] = {"required": True, "content": {"application/json": schema}}
+        result["requestBody"] = {"required": True, "content": {"application/json": schema}}
     responses = {str(status): answer for status, answer in operation.responses.items()}
-    return {**found, "responses": responses, **operation.extra}
+    return {**result, "responses": responses, **operation.extra}
 
 
 def _parameters(place: str, kind: type[Parameters] | None) -> list[dict[str, Any]]:

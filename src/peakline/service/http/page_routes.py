@@ -95,10 +95,10 @@ async def _answer(request: Request, path: str) -> Response:
 
 
 def _response(request: Request, edition: Edition, path: str, caching: str) -> Response:
-    found = edition.files.get(path)
-    if found is None:
+    result = edition.files.get(path)
+    if result is None:
         raise NotFoundError(f"the page has no file {path[:100]!r}")
-    media_type, content = found
+    media_type, content = result
     # The tag is weak, as both encodings share it.
     headers = {**_HEADERS, "Cache-Control": caching, "ETag": f'W/"{content.tag}"'}
     if names_tag(request.headers.get("if-none-match", ""), f'"{content.tag}"'):

@@ -62,8 +62,8 @@ class Operation(Route):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """As `Route.matches`; the scope names the route too: the log and the counters have it."""
-        match, found = super().matches(scope)
-        return match, found if match is Match.NONE else {**found, "route": self}
+        match, result = super().matches(scope)
+        return match, result if match is Match.NONE else {**result, "route": self}
 
     async def _answer(self, request: Request) -> Response:
         given: list[Any] = [request]
@@ -113,9 +113,9 @@ def query_of(request: Request, kind: type[_Q]) -> _Q:
     if kind.takes_others:
         given = request.query_params
         return kind.read({name: given[name] for name in kind.declared() if name in given})
-    found = kind.read(request.query_params)
+    result = kind.read(request.query_params)
     refuse_repeated(request)
-    return found
+    return result
 
 
 def refuse_repeated(request: Request) -> None:

@@ -193,8 +193,8 @@ class Work:
         client goes away, DeadlineError when the bytes come too slowly.
         """
         limit = self._max_upload_bytes
-        told = request.headers.get("content-length", "")
-        if told.isascii() and told.isdigit() and int(told) > limit:
+        result = request.headers.get("content-length", "")
+        if result.isascii() and result.isdigit() and int(result) > limit:
             raise _too_large(limit)
         deadline = Deadline(self._timeout_s + limit / _LEAST_UPLOAD_BYTES_PER_S)
         pieces = _Body(request, limit, self._timeout_s)

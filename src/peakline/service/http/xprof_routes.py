@@ -110,8 +110,8 @@ async def runs(request: Request, query: RunsQuery) -> Response:
     context = context_of(request)
 
     def work() -> list[str]:
-        found = context.access.repository(query.root).runs()
-        return sorted((run.name for run in context.access.inside(found)), reverse=True)
+        result = context.access.repository(query.root).runs()
+        return sorted((run.name for run in context.access.inside(result)), reverse=True)
 
     return await _answered(request, context, work)
 
@@ -155,8 +155,8 @@ async def hosts(request: Request, query: HostsQuery) -> Response:
             session = context.access.run(query.root, query.run, nested=True)
         except NotFoundError:
             return []
-        found = context.access.host_files(session)
-        return [{"hostname": file.host} for file in sorted(found, key=lambda file: file.host)]
+        result = context.access.host_files(session)
+        return [{"hostname": file.host} for file in sorted(result, key=lambda file: file.host)]
 
     return await _answered(request, context, work)
 

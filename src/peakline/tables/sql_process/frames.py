@@ -45,10 +45,10 @@ def content(descriptor: int) -> bytes:
     size = os.fstat(descriptor).st_size
     with os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
         file.seek(0)
-        found = file.read(size) or b""
-        while len(found) < size and (more := file.read(size - len(found))):
-            found += more
-    return found
+        result = file.read(size) or b""
+        while len(result) < size and (more := file.read(size - len(result))):
+            result += more
+    return result
 
 
 _HEAD = 8

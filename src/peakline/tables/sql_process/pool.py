@@ -272,8 +272,8 @@ def _start_watch(pool: weakref.ref[SqlPool], changed: threading.Condition) -> No
 
 
 def _end_idle_of(pool: weakref.ref[SqlPool]) -> float | None:
-    found = pool()
-    return None if found is None else found._end_idle()  # noqa: SLF001 (a part of it)
+    result = pool()
+    return None if result is None else result._end_idle()  # noqa: SLF001 (a part of it)
 
 
 def _close_all(idle: list[tuple[SqlProcess, float]]) -> None:

@@ -149,7 +149,7 @@ class SqlProcess:
     def _run(self, needs: Frame, tables: TableSource) -> Frame:
         """What the process says of its query in the end, when it has the tables it needs."""
         try:
-            found = list(tables(needs))
+            result = list(tables(needs))
         except NonsenseError:
             raise
         except PeaklineError:
@@ -160,7 +160,7 @@ class SqlProcess:
         try:
             with interrupting(self.kill):
                 with suppress(OSError):  # the reply, or that there is none, says why
-                    for name, rows, pieces in found:
+                    for name, rows, pieces in result:
                         self._send_table(name, rows, pieces)
                     send(self._connection, {"run": True})
                 return receive(self._connection)[0]

@@ -112,19 +112,19 @@ class SharedTables:
                 new = Piece(name, Columns({n: columns[n] for n in missing}, valid))
                 have.update(dict.fromkeys(missing, new))
                 there.update(dict.fromkeys(missing, new))
-        found = list({piece.number: piece for piece in have.values()}.values())
+        result = list({piece.number: piece for piece in have.values()}.values())
         with self._lock:
-            for piece in found:
+            for piece in result:
                 self._used[piece.number] = weakref.ref(piece), weakref.ref(stored)
                 self._used.move_to_end(piece.number)
         self._shrink()
-        return found
+        return result
 
     def _alive(self) -> list[tuple[Piece, _Stored | None]]:
         """All pieces, the least recently used first."""
         with self._lock:
-            found = [(piece(), stored()) for piece, stored in self._used.values()]
-            return [(piece, stored) for piece, stored in found if piece is not None]
+            result = [(piece(), stored()) for piece, stored in self._used.values()]
+            return [(piece, stored) for piece, stored in result if piece is not None]
 
     def _shrink(self) -> None:
         with self._lock:

@@ -226,8 +226,8 @@ class _Worker:
             collected = os.dup(answer) if form.format == ARROW else nameless_file("peakline-rows")
             try:
                 with reading(connection):
-                    found = connection.sql(query, params=parameters)
-                    rows = collect(found, collected, form.max_rows, self.limit)
+                    result = connection.sql(query, params=parameters)
+                    rows = collect(result, collected, form.max_rows, self.limit)
                 connection.close()
                 if form.format != ARROW:
                     # What the database took is given back before its rows are written.

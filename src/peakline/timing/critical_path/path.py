@@ -128,18 +128,18 @@ class StepPath(Shown, Tabular):
 
     def by_name(self) -> list[tuple[str, str, int]]:
         """Kind, name and time of everything on the path, the longest first."""
-        found: Counter[tuple[str, str]] = Counter()
+        result: Counter[tuple[str, str]] = Counter()
         for piece in self.pieces:
-            found[piece.kind, piece.name] += piece.busy_ps
-        ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+            result[piece.kind, piece.name] += piece.busy_ps
+        ordered = sorted(result.items(), key=lambda item: (-item[1], item[0]))
         return [(*key, total) for key, total in ordered]
 
     def by_kind(self) -> dict[str, int]:
         """The time of each kind of piece."""
-        found: Counter[str] = Counter()
+        result: Counter[str] = Counter()
         for piece in self.pieces:
-            found[piece.kind] += piece.busy_ps
-        return dict(found)
+            result[piece.kind] += piece.busy_ps
+        return dict(result)
 
     def to_arrow(self) -> pa.Table:
         """The pieces in order of time, their fields as columns."""
@@ -185,10 +185,10 @@ def critical_path_of(
     trace = trace_of(profile)
     if trace.source == "op_runs":
         return _of_graph(profile, step)
-    found = _window(profile, trace, step, device)
-    if found is None:
+    result = _window(profile, trace, step, device)
+    if result is None:
         return None
-    name, step_id, chosen, begin, end, line = found
+    name, step_id, chosen, begin, end, line = result
     walk = Walk(profile, chosen, line, begin, end)
     raw = walk.run()
     if not raw:

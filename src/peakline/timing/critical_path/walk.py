@@ -82,8 +82,8 @@ class DeviceWork:
     def title(self, event: int) -> str:
         """What an event is called: the instruction alone where the name is a whole one."""
         name = self._trace.name[event] or ""
-        found = _INSTRUCTION.fullmatch(name) if name.startswith("%") else None
-        return found[1] if found else name
+        result = _INSTRUCTION.fullmatch(name) if name.startswith("%") else None
+        return result[1] if result else name
 
     def before(self, event: int) -> tuple[int, str]:
         """What released an event: of its operands and the work before it on its line the one that
@@ -105,14 +105,14 @@ class DeviceWork:
         if int(trace.end[event]) - int(trace.start[event]) <= WAITED_PS:
             return -1
         known = self._instruction(event)
-        found = _DONE.fullmatch(known.name if known else self.title(event))
-        if found is None:
+        result = _DONE.fullmatch(known.name if known else self.title(event))
+        if result is None:
             return -1
         for source in self._sources(event):
             if "-start" in self.title(source) and int(trace.end[source]) <= int(trace.start[event]):
                 self.used_hlo = True
                 return source
-        return self._named_start(event, f"{found[1]}-start{found[2]}")
+        return self._named_start(event, f"{result[1]}-start{result[2]}")
 
     def waited(self, event: int, since: int) -> int:
         """The last event on the line between ``since`` and ``event`` that waited for a transfer,
@@ -176,7 +176,7 @@ class DeviceWork:
         program = self._keys[event][0]
         module = self._modules[program]
         start = int(self._trace.start[event])
-        found: list[int] = []
+        result: list[int] = []
         looked_at: set[str] = set()
         waiting = [*own.operands, *own.controls]
         while waiting and len(looked_at) < _MOST_LOOKED_AT:
@@ -187,11 +187,11 @@ class DeviceWork:
             runs = self._runs.get((program, name))
             at = bisect_right(runs, (start, -1)) - 1 if runs else -1
             if runs and at >= 0:
-                found.append(runs[at][1])
+                result.append(runs[at][1])
             elif (made := module.instructions.get(name)) is not None:
                 waiting += made.operands
                 waiting += made.controls
-        return found
+        return result
 
     def _named(self, profile: Profile, device: Device) -> Iterator[tuple[int, Key]]:
         """Program and instruction of each event: from its stats, or its name and its program."""
@@ -216,17 +216,17 @@ def _stats(
     """``program_id`` and ``hlo_op`` of events that have them."""
     rows = profile.stats_of(trace.rows(np.array(events, np.int64)))
     place = trace.places(rows.array("event_id")).tolist()
-    found: dict[int, tuple[int | None, str | None]] = {}
+    result: dict[int, tuple[int | None, str | None]] = {}
     for event, stat, value in zip(
         place, rows.names("name").to_list(), rows.names("value").to_list(), strict=True
     ):
-        program, name = found.get(event, (None, None))
+        program, name = result.get(event, (None, None))
         if stat == "program_id" and _INTEGER.fullmatch(value or ""):
             program = int(value or 0)
         elif stat == "hlo_op":
             name = value
-        found[event] = program, name
-    return found
+        result[event] = program, name
+    return result
 
 
 def _program_runs(trace: Trace, device: Device) -> list[tuple[int, int, int]]:
@@ -236,9 +236,9 @@ def _program_runs(trace: Trace, device: Device) -> list[tuple[int, int, int]]:
         if trace.planes[line.plane].plane_id != device.plane_id or line.name != "XLA Modules":
             continue
         for event in range(line.first, line.last):
-            found = re.search(r"\((\d{1,20})\)$", trace.name[event] or "")
-            if found:
-                runs.append((int(trace.start[event]), int(trace.end[event]), int(found[1])))
+            result = re.search(r"\((\d{1,20})\)$", trace.name[event] or "")
+            if result:
+                runs.append((int(trace.start[event]), int(trace.end[event]), int(result[1])))
     return sorted(runs)
 
 
@@ -384,9 +384,9 @@ class Walk:
             begin = max(begin, int(trace.end[ended]))
         kind = self._blocks(at)
         if kind != "host":
-            found = self._released(line, begin)
-            if found is not None:
-                return found
+            result = self._released(line, begin)
+            if result is not None:
+                return result
         self._add(self._name(at), kind, own.name, begin, at)
         self._because("thread")
         if begin == int(trace.start[at]):
@@ -405,9 +405,9 @@ class Walk:
             if kind is not None:
                 break
             event = int(self._parent[event])
-        found = kind or "host"
-        self._kinds.update(dict.fromkeys(climbed, found))
-        return found
+        result = kind or "host"
+        self._kinds.update(dict.fromkeys(climbed, result))
+        return result
 
     def _innermost(self, line: int) -> tuple[int, int]:
         """The innermost event of a thread that is going on just before now, and the one directly in
@@ -447,7 +447,7 @@ class Walk:
         """The thread that is in an event just before now: that of the step if it does not wait,
         else the one whose event began last; -1 for none.
         """
-        trace, found, began = self._trace, -1, self._begin - 1
+        trace, result, began = self._trace, -1, self._begin - 1
         for number in self._host_lines:
             if number == line:
                 continue
@@ -457,8 +457,8 @@ class Walk:
             if number == self._main:
                 return number
             if int(trace.start[at]) > began:
-                found, began = number, int(trace.start[at])
-        return found
+                result, began = number, int(trace.start[at])
+        return result
 
     def _released(self, line: int, begin: int) -> tuple[int, int] | None:
         """The thread blocks from ``begin`` on: what ended last before it went on.
@@ -509,12 +509,12 @@ class Walk:
 
     def _ends_of_others(self) -> tuple[list[int], list[int]]:
         """Ends and places of the work of the host's threads in the window, by end."""
-        trace, found = self._trace, [np.zeros(0, np.int64)]
+        trace, result = self._trace, [np.zeros(0, np.int64)]
         for line in trace.lines_on(HOST):
             first, last = np.searchsorted(trace.start[line.events], (self._begin, self._end))
             own = np.arange(line.first + int(first), line.first + int(last))
-            found.append(own[np.isin(self._activity[own], _WORKING)])
-        events = np.concatenate(found)
+            result.append(own[np.isin(self._activity[own], _WORKING)])
+        events = np.concatenate(result)
         events = events[
             (trace.end[events] <= self._end) & (trace.end[events] > trace.start[events])
         ]

@@ -71,15 +71,15 @@ def idle_devices_of(profile: Profile, least: float) -> list[IdleDevice]:
     Empty where none waits for ``least`` of its time; else the first one does, the idlest of those
     that do the job's work, or of all. Raises InputError when the profile cannot be read.
     """
-    sets = {found.device.name: either(*found.sets.values()) for found in device_sets_of(profile)}
-    found = []
+    sets = {result.device.name: either(*result.sets.values()) for result in device_sets_of(profile)}
+    result = []
     for launches in launch_summary(profile).devices:
         begin, end = sets.get(launches.device, (np.zeros(0), np.zeros(0)))
         span = int(end[-1] - begin[0]) if begin.size else 0
         if span:
             waits = (launches.starved_ps + launches.latency_ps) / span
             compiles = covered(_compilation(profile), end[:-1], begin[1:])
-            found.append(
+            result.append(
                 (
                     launches.device,
                     span,
@@ -94,8 +94,8 @@ def idle_devices_of(profile: Profile, least: float) -> list[IdleDevice]:
                     min(waits, 1.0),
                 )
             )
-    most = max((one[2] for one in found), default=0)
-    devices = [IdleDevice(*one, one[2] / most if most else 1.0) for one in found]
+    most = max((one[2] for one in result), default=0)
+    devices = [IdleDevice(*one, one[2] / most if most else 1.0) for one in result]
     devices.sort(key=lambda one: (not one.works, -one.share))
     # Of each sort the idlest stands first.
     first = next((one for one in devices if one.share >= least), None)
@@ -199,8 +199,8 @@ def _rows_by_device(profile: Profile, facts: StepFacts) -> list[tuple[DeviceSets
 def _short(begin: AnyArray, end: AnyArray) -> tuple[AnyArray, AnyArray]:
     starts, ends = end[:-1], begin[1:]
     lengths = ends - starts
-    kept = (lengths >= SHORTEST_PS) & (lengths <= LONGEST_PS)
-    return starts[kept], ends[kept]
+    chosen = (lengths >= SHORTEST_PS) & (lengths <= LONGEST_PS)
+    return starts[chosen], ends[chosen]
 
 
 def waiting_ps(facts: StepFacts) -> AnyArray:
@@ -253,11 +253,11 @@ def runs_between(profile: Profile, facts: StepFacts) -> list[str]:
     mine = np.array(on_host, np.bool_)[trace.lines_of(events)]
     codes = trace.name.codes[events[mine]]
     totals = np.bincount(codes[codes >= 0], own[mine][codes >= 0], len(trace.name.values))
-    found: list[str] = []
+    result: list[str] = []
     for code in np.argsort(-totals, kind="stable").tolist():
-        if totals[code] < _RUNS * int(gap[rows].sum()) or len(found) == _NAMED:
+        if totals[code] < _RUNS * int(gap[rows].sum()) or len(result) == _NAMED:
             break
         name = trace.name.values[code]
         if not is_marker(name):
-            found.append(callee_title(called(name)))
-    return found
+            result.append(callee_title(called(name)))
+    return result

@@ -110,8 +110,8 @@ def _has_node(ops: StepOps, outer: AnyArray, before: Int64Array, after: Int64Arr
     """Whether a backward pass lies between two reads."""
     names = np.array([name.startswith(NODE) for name, _ in ops.keys], np.bool_)
     count = np.concatenate([[0], np.cumsum(names[ops.op[outer]])])
-    found: BoolArray = count[after] > count[before]
-    return found
+    result: BoolArray = count[after] > count[before]
+    return result
 
 
 def _between(size: int, before: Int64Array, after: Int64Array) -> BoolArray:
@@ -119,8 +119,8 @@ def _between(size: int, before: Int64Array, after: Int64Array) -> BoolArray:
     change = np.zeros(size + 1, np.int64)
     np.add.at(change, before + 1, 1)
     np.add.at(change, after + 1, -1)
-    found: BoolArray = np.cumsum(change)[:-1] > 0
-    return found
+    result: BoolArray = np.cumsum(change)[:-1] > 0
+    return result
 
 
 LONG = 0.02
@@ -167,11 +167,11 @@ def reads_of(idle: Idle) -> Reads | None:
         first = int(frames[frames >= 0][0])
         frame = frame_of(threads.names.values[int(threads.code[first])])
     chosen = (idle.call != Call.READ) & idle.is_usual & ~idle.is_input
-    found = idle.by_function(chosen)
+    result = idle.by_function(chosen)
     return Reads(
         callee_title(threads.names.values[most]),
         frame,
-        found[0] if found else None,
+        result[0] if result else None,
         np.unique(threads.step[outer]).size / threads.steps,
         outer.size / threads.steps,
         idle.total(chosen),

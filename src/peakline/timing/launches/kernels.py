@@ -69,8 +69,8 @@ def uses(kernel: str, vendor: str) -> bool:
     """Whether a kernel uses tensor cores; ``vendor`` is Nvidia, AMD or empty (not known)."""
     if vendor == "AMD":
         return _is_amd(kernel)
-    found = _is_nvidia(kernel) or _NEWER.search(kernel) is not None
-    return found or (vendor != "Nvidia" and _is_amd(kernel))
+    result = _is_nvidia(kernel) or _NEWER.search(kernel) is not None
+    return result or (vendor != "Nvidia" and _is_amd(kernel))
 
 
 def is_product(op: str) -> bool:

@@ -156,8 +156,8 @@ def _gaps(trace: Trace, calls: AnyArray) -> AnyArray:
     """Between the begins of consecutive launches of one thread."""
     line = trace.lines_of(calls)
     apart = np.diff(trace.start[calls])
-    found: AnyArray = apart[line[1:] == line[:-1]]
-    return found
+    result: AnyArray = apart[line[1:] == line[:-1]]
+    return result
 
 
 def _queue(trace: Trace, cause: AnyArray, target: AnyArray) -> AnyArray:

@@ -89,15 +89,15 @@ def device_executions(profile: Profile) -> DeviceExecutions:
 
 def op_lines(trace: Trace) -> list[TraceLine]:
     """The lines that show what ran on a device, each thing once."""
-    found = []
+    result = []
     for line in trace.lines:
         plane = trace.planes[line.plane]
         if plane.kind != DEVICE or line.derived is not None:
             continue
         if plane.name.startswith(_TPU) and not is_op_line(plane.name, line.name):
             continue
-        found.append(line)
-    return found
+        result.append(line)
+    return result
 
 
 def device_times(
@@ -134,8 +134,8 @@ def _ops(
     if any(plane.name.startswith(_TPU) for plane in trace.planes):
         ops, op = tpu_ops(profile, rows)
     else:
-        found = gpu_ops(profile, rows, names, Programs(profile))
-        ops, op = list(found.ops), found.op.copy()
+        result = gpu_ops(profile, rows, names, Programs(profile))
+        ops, op = list(result.ops), result.op.copy()
     silent = np.flatnonzero(op < 0)
     if silent.size:
         _name_silent(profile, trace, event, silent, ops, op)
@@ -174,32 +174,32 @@ def _name_silent(
 def launching_runs(profile: Profile) -> Int32Array:
     """For every event which of `host_executions` ran around its launch, -1 for none."""
     trace = trace_of(profile)
-    found = np.full(trace.size, -1, np.int32)
+    result = np.full(trace.size, -1, np.int32)
     links = links_of(profile)
     if not links.size:
-        return found
+        return result
     host = host_executions(profile)
     run_of = np.full(trace.size, -1, np.int32)
     run_of[host.event] = np.arange(host.event.size, dtype=np.int32)
     around = nesting_of(profile).around(links.cause, run_of >= 0)
     above = np.where(run_of[links.cause] >= 0, links.cause, around)
-    found[links.target] = np.where(above >= 0, run_of[above], -1)
-    return found
+    result[links.target] = np.where(above >= 0, run_of[above], -1)
+    return result
 
 
 def framework_executions(profile: Profile) -> Executions:
     """The executions on devices by the framework's op, for statistics."""
-    found = device_executions(profile)
+    result = device_executions(profile)
     numbers: dict[OpKey, int] = {}
     eager: set[int] = set()
-    of_op = np.zeros(len(found.ops), np.int32)
-    for number, op in enumerate(found.ops):
+    of_op = np.zeros(len(result.ops), np.int32)
+    for number, op in enumerate(result.ops):
         parsed = parse_op_name(op.provenance) if op.provenance else op
         key = OpKey(0, parsed.name, parsed.op_type)
         of_op[number] = numbers.setdefault(key, len(numbers))
-        if number in found.eager:
+        if number in result.eager:
             eager.add(int(of_op[number]))
     return Executions(
-        list(numbers), found.event, of_op[found.op], found.end - found.start, found.own_ps,
+        list(numbers), result.event, of_op[result.op], result.end - result.start, result.own_ps,
         frozenset(eager),
     )  # fmt: skip

@@ -96,8 +96,8 @@ def _host_events(trace: Trace, *, named: tuple[str, ...]) -> AnyArray:
 
 def on_host(trace: Trace, test: Callable[[slice], AnyArray]) -> AnyArray:
     """Events of the hosts' threads for which ``test`` holds, given those of a line."""
-    found = [line.first + np.flatnonzero(test(line.events)) for line in trace.lines_on(HOST)]
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+    result = [line.first + np.flatnonzero(test(line.events)) for line in trace.lines_on(HOST)]
+    return np.concatenate(result) if result else np.zeros(0, np.int64)
 
 
 def _outermost(profile: Profile, events: AnyArray) -> AnyArray:

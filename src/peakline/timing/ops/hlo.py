@@ -66,20 +66,20 @@ def with_pairs(profile: Profile, table: OpTable, programs: Programs) -> OpTable:
 
 def _spans(profile: Profile, pairs: dict[Key, Key]) -> dict[Key, int]:
     """How long the runs of each pair took together: every end with the last begin before it."""
-    found = device_executions(profile)
+    result = device_executions(profile)
     places: dict[Key, list[int]] = {}
-    for number, op in enumerate(found.ops):
+    for number, op in enumerate(result.ops):
         places.setdefault(op.key, []).append(number)
     spans: dict[Key, int] = {}
     for done, start in pairs.items():
-        ends = np.flatnonzero(np.isin(found.op, places.get(done, [])))
-        begins = np.flatnonzero(np.isin(found.op, places.get(start, [])))
-        for plane in np.unique(found.plane[ends]).tolist():
-            own = ends[found.plane[ends] == plane]
-            from_ = np.sort(found.start[begins[found.plane[begins] == plane]])
-            before = np.searchsorted(from_, found.start[own], side="right") - 1
+        ends = np.flatnonzero(np.isin(result.op, places.get(done, [])))
+        begins = np.flatnonzero(np.isin(result.op, places.get(start, [])))
+        for plane in np.unique(result.plane[ends]).tolist():
+            own = ends[result.plane[ends] == plane]
+            from_ = np.sort(result.start[begins[result.plane[begins] == plane]])
+            before = np.searchsorted(from_, result.start[own], side="right") - 1
             known = before >= 0
-            whole = found.end[own][known] - from_[before[known]]
+            whole = result.end[own][known] - from_[before[known]]
             spans[done] = spans.get(done, 0) + int(whole.sum())
     return spans
 
@@ -114,21 +114,21 @@ def _op_table(profile: Profile, planes: tuple[int, ...], *, is_tpu: bool) -> OpT
     if is_tpu:
         table = combine_tables(tpu_table(profile, trace, core) for core in planes)
     elif planes:
-        found = device_executions(profile)
-        table = combine_tables(_gpu(profile, found, plane) for plane in planes)
+        result = device_executions(profile)
+        table = combine_tables(_gpu(profile, result, plane) for plane in planes)
     else:
         table = _host(profile, programs)
     table = described_table(profile, table, programs, is_tpu=is_tpu)
     return with_pairs(profile, table, programs)
 
 
-def _gpu(profile: Profile, found: DeviceExecutions, plane: int) -> OpTable:
-    here = np.flatnonzero(found.plane == plane)
-    start, end = found.start[here], found.end[here]
+def _gpu(profile: Profile, result: DeviceExecutions, plane: int) -> OpTable:
+    here = np.flatnonzero(result.plane == plane)
+    start, end = result.start[here], result.end[here]
     # There may be very many devices: only the ops of this one.
-    used, op = np.unique(found.op[here], return_inverse=True)
-    ops = [found.ops[number] for number in used.tolist()]
-    kernel = trace_of(profile).name.codes[found.event[here]]
+    used, op = np.unique(result.op[here], return_inverse=True)
+    ops = [result.ops[number] for number in used.tolist()]
+    kernel = trace_of(profile).name.codes[result.event[here]]
     table = _filled(ops, op, end - start, end - start)
     for one, times in zip(ops, _executions(op, kernel, len(ops)), strict=True):
         entry = table.ops[one.key]
@@ -180,9 +180,9 @@ def _host(profile: Profile, programs: Programs) -> OpTable:
         inside = np.flatnonzero(parent >= 0)
         np.subtract.at(own, parent[inside], (end - start)[inside])
         rows = trace.rows(events)
-        found = gpu_ops(profile, rows, trace.name.take(events), programs)
-        tables.append((start, end, own, found.op + len(ops)))
-        ops += found.ops
+        result = gpu_ops(profile, rows, trace.name.take(events), programs)
+        tables.append((start, end, own, result.op + len(ops)))
+        ops += result.ops
     if not tables:
         return _closed(OpTable(), np.zeros(0, np.int64), np.zeros(0, np.int64))
     start, end, own, op = (np.concatenate(parts) for parts in zip(*tables, strict=True))

@@ -59,22 +59,22 @@ class Ops:
     def __init__(self) -> None:
         self.numbers: dict[OpKey, int] = {}
 
-    def add(self, found: OpName, stage: int = 0) -> int:
+    def add(self, result: OpName, stage: int = 0) -> int:
         """The number of an op."""
-        return self.numbers.setdefault(OpKey(stage, found.name, found.op_type), len(self.numbers))
+        return self.numbers.setdefault(OpKey(stage, result.name, result.op_type), len(self.numbers))
 
 
 def host_lines(profile: Profile, trace: Trace) -> dict[int, TraceLine]:
     """The lines of threads that may run ops, by their place in the trace."""
     names = profile.event_rules.planes
-    found = {}
+    result = {}
     for number, line in enumerate(trace.lines):
         plane = trace.planes[line.plane]
         if names and (plane.name != names.host_threads or line.derived is not None):
             continue
         if plane.kind == "host":
-            found[number] = line
-    return found
+            result[number] = line
+    return result
 
 
 @once
@@ -94,12 +94,12 @@ def host_executions(profile: Profile) -> Executions:
     else:
         op, eager = _ops_of_events(profile, trace, ops)
     lines = host_lines(profile, trace)
-    found = [np.zeros(0, np.int32)] * len(trace.lines)
+    result = [np.zeros(0, np.int32)] * len(trace.lines)
     for number, line in lines.items():
-        found[number] = np.flatnonzero(op[line.events] >= 0).astype(np.int32)
-        found[number] += np.int32(line.first)
-    first = np.cumsum([0, *(part.size for part in found)])
-    event = np.concatenate([np.zeros(0, np.int32), *found])
+        result[number] = np.flatnonzero(op[line.events] >= 0).astype(np.int32)
+        result[number] += np.int32(line.first)
+    first = np.cumsum([0, *(part.size for part in result)])
+    event = np.concatenate([np.zeros(0, np.int32), *result])
     total, own = np.empty(event.size, np.int64), np.empty(event.size, np.int64)
     nests = np.array([line.nests for line in trace.lines], np.bool_)
     self_times(trace.start, trace.end, event, first, nests, total, own)
@@ -128,15 +128,15 @@ def _ops_of_events(profile: Profile, trace: Trace, ops: Ops) -> tuple[Int32Array
     numbers = np.full(len(trace.name.values) + 1, -1, np.int32)
     eager_ops: set[int] = set()
     for code, text in enumerate(trace.name.values):
-        found = parse_op_name(text)
+        result = parse_op_name(text)
         if text.startswith(EAGER) and not text.startswith(f"{EAGER}__"):
             # The CPU says nothing else of an op that is run eagerly. Two underscores begin the
             # name of a function, whose ops have events of their own.
             op_type = text.removeprefix(EAGER)
             numbers[code] = ops.add(OpName(op_type, op_type, TENSORFLOW))
             eager_ops.add(int(numbers[code]))
-        elif found.is_op:
-            numbers[code] = ops.add(found)
+        elif result.is_op:
+            numbers[code] = ops.add(result)
     op = numbers[trace.name.codes]
     stats = op_stats_of(profile)
     memory = np.array([text in MEMORY_EVENTS for text in trace.name.values] + [False])
@@ -161,8 +161,8 @@ def _ops_of_events(profile: Profile, trace: Trace, ops: Ops) -> tuple[Int32Array
     made = np.full(first.size, -1, np.int32)
     for number, place in enumerate(first.tolist()):
         category = kinds.texts[int(kind[place])] if kind[place] >= 0 else ""
-        found = OpName(trace.name[int(event[place])] or "", category, INPUT_PIPELINE)
-        made[number] = ops.add(found, int(stage[place]))
+        result = OpName(trace.name[int(event[place])] or "", category, INPUT_PIPELINE)
+        made[number] = ops.add(result, int(stage[place]))
     op[event] = made[which]
 
     flags = stats["is_eager"]
@@ -187,10 +187,10 @@ def _name_instructions(profile: Profile, trace: Trace, ops: Ops, op: Int32Array)
     event = event[op[event] < 0]
     if not event.size:
         return
-    found = gpu_ops(profile, trace.rows(event), trace.name.take(event), Programs(profile))
+    result = gpu_ops(profile, trace.rows(event), trace.name.take(event), Programs(profile))
     numbers = []
-    for one in found.ops:
+    for one in result.ops:
         made = parse_op_name(one.provenance) if one.provenance else OpName(one.name, "", "")
         numbers.append(ops.add(made))
     known = np.array([*numbers, -1], np.int32)
-    op[event] = known[found.op]
+    op[event] = known[result.op]

@@ -256,15 +256,15 @@ def is_float64(profile: Profile, ops: StepOps) -> BoolArray:
     (StepStats, memory events), XLA those of instructions.
     """
     if inputs_of(profile).type_texts:
-        found: BoolArray = inputs_of(profile).is_float64[ops.event]
-        return found
+        result: BoolArray = inputs_of(profile).is_float64[ops.event]
+        return result
     # Of a long trace the records of memory are not read for this alone.
     names = float64_ops(profile, read=ops.trace.size <= _SHORT)
     by_key = np.array([name in names for name, _ in ops.keys], np.bool_)
-    found = by_key[ops.op]
+    result = by_key[ops.op]
     if ops.is_hlo.any():
-        found = found | _instructions(profile, ops)
-    return found
+        result = result | _instructions(profile, ops)
+    return result
 
 
 def _instructions(profile: Profile, ops: StepOps) -> BoolArray:
@@ -289,5 +289,5 @@ def _instructions(profile: Profile, ops: StepOps) -> BoolArray:
     is_wide = [
         (ids.get(number % 2**64, -1), texts[code]) in known for number, code in pairs.T.tolist()
     ]
-    found: BoolArray = np.array(is_wide, np.bool_)[place.ravel()] & ops.is_hlo
-    return found
+    result: BoolArray = np.array(is_wide, np.bool_)[place.ravel()] & ops.is_hlo
+    return result

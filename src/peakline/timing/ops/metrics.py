@@ -154,17 +154,17 @@ class OpTable:
     total_ps: int = 0
     normalized_ps: int = 0
 
-    def add(self, key: Key, found: OpMetrics) -> None:
+    def add(self, key: Key, result: OpMetrics) -> None:
         """Count an op, and its self time."""
-        self.merge(key, found)
-        self.op_ps = (self.op_ps + found.self_ps) % _MODULUS
+        self.merge(key, result)
+        self.op_ps = (self.op_ps + result.self_ps) % _MODULUS
 
-    def merge(self, key: Key, found: OpMetrics) -> None:
+    def merge(self, key: Key, result: OpMetrics) -> None:
         """Count an op whose time is counted already."""
         if key in self.ops:
-            self.ops[key].add(found)
+            self.ops[key].add(result)
         else:
-            self.ops[key] = replace(found)
+            self.ops[key] = replace(result)
 
     def close(self, total_ps: int) -> None:
         """Set how long it was altogether; what is not an op's is an op of its own, IDLE.
@@ -200,10 +200,10 @@ def fill_table(
     places = np.argsort(first) if order is None else np.searchsorted(used, order)
     for place, number in zip(places.tolist(), used[places].tolist(), strict=True):
         key, one = ops[number]
-        found = one.times(runs[place], total_ps[place], self_ps[place])
+        result = one.times(runs[place], total_ps[place], self_ps[place])
         for name, sums in extra.items():
-            setattr(found, name, getattr(found, name) + sums[place])
-        table.add(key, found)
+            setattr(result, name, getattr(result, name) + sums[place])
+        table.add(key, result)
 
 
 def _sums(op: AnyArray, values: AnyArray, count: int) -> list[int] | list[float]:
@@ -218,8 +218,8 @@ def combine_tables(tables: Iterable[OpTable]) -> OpTable:
     """One table of several: ops with one key are one."""
     joined = OpTable()
     for table in tables:
-        for key, found in table.ops.items():
-            joined.merge(key, found)
+        for key, result in table.ops.items():
+            joined.merge(key, result)
         joined.op_ps = (joined.op_ps + table.op_ps) % _MODULUS
         joined.total_ps = (joined.total_ps + table.total_ps) % _MODULUS
         joined.normalized_ps += table.normalized_ps
@@ -231,7 +231,7 @@ def framework_ops(device: OpTable) -> OpTable:
 
     An op of which several device ops were made ran as often as the most frequent of them.
     """
-    found: dict[Key, OpMetrics] = {}
+    result: dict[Key, OpMetrics] = {}
     for op in device.ops.values():
         if op.is_idle:
             name, op_type = IDLE, IDLE
@@ -240,13 +240,13 @@ def framework_ops(device: OpTable) -> OpTable:
         else:
             parsed = parse_op_name(op.provenance)
             name, op_type = parsed.name, parsed.op_type
-        one = found.setdefault((0, name), OpMetrics(name))
+        one = result.setdefault((0, name), OpMetrics(name))
         before = one.occurrences
         is_eager = op.is_eager
         one.add(replace(op, op_type=op_type or _UNKNOWN, provenance=""))
         one.occurrences = max(before, op.occurrences)
         one.is_eager = is_eager
-    return OpTable(found, device.op_ps, device.total_ps)
+    return OpTable(result, device.op_ps, device.total_ps)
 
 
 def sorted_ops(ops: Sequence[OpMetrics]) -> list[OpMetrics]:

@@ -62,11 +62,11 @@ def parse_op_name(text: str) -> OpName:
         return OpName(text, "Dataset", TF_DATA)
     if is_tf_op(name, op_type):
         return OpName(name, op_type, TENSORFLOW)
-    found = op_type or _derived_type(name)
-    if is_jax_type(found):
-        return OpName(name, found.split("[", 1)[0], JAX)
+    result = op_type or _derived_type(name)
+    if is_jax_type(result):
+        return OpName(name, result.split("[", 1)[0], JAX)
     if not op_type:
-        return OpName(name, found, TENSORFLOW)
+        return OpName(name, result, TENSORFLOW)
     return OpName(text, "", UNKNOWN)
 
 
@@ -89,6 +89,6 @@ def _derived_type(name: str) -> str:
     """The last scope of a name, without the number that makes it unique."""
     scope = name.rsplit("/", 1)[-1]
     suffix = scope.rsplit("_", 1)[-1]
-    found = _INTEGER.fullmatch(suffix)
-    is_number = found is not None and -(2**63) <= int(found[1] + found[2]) < 2**63
+    result = _INTEGER.fullmatch(suffix)
+    is_number = result is not None and -(2**63) <= int(result[1] + result[2]) < 2**63
     return scope[: -len(suffix) - 1] if is_number and suffix != scope else scope

@@ -114,13 +114,13 @@ def module_times(profile: Profile) -> tuple[ModuleTime, ...]:
     modules = [module_of(text) for text in names.values]
     if not any(modules):
         return ()
-    found: list[ModuleTime] = []
+    result: list[ModuleTime] = []
     for side, runs, event in _sides(profile):
         inner, total = _by_module(profile, runs, event, modules)
         code = inner + 1  # 0 is that of no module
         count = np.bincount(code, minlength=len(modules) + 1)
         own = summed(code, runs.own_ps, len(modules) + 1)
-        found += [
+        result += [
             ModuleTime(
                 side,
                 (["", *modules])[n],
@@ -130,7 +130,7 @@ def module_times(profile: Profile) -> tuple[ModuleTime, ...]:
             )
             for n in np.flatnonzero((count > 0) | (total > 0)).tolist()
         ]
-    return tuple(sorted(found, key=lambda one: (one.side != DEVICE, -one.self_ps, one.module)))
+    return tuple(sorted(result, key=lambda one: (one.side != DEVICE, -one.self_ps, one.module)))
 
 
 @once
@@ -143,13 +143,13 @@ def shape_times(profile: Profile) -> tuple[ShapeTime, ...]:
     shape, texts = all_dims_of(profile)
     if not texts:
         return ()
-    found: list[ShapeTime] = []
+    result: list[ShapeTime] = []
     for side, runs, event in _sides(profile):
         code = np.where(event >= 0, shape[event], -1) if shape.size else event
         first, group = distinct(runs.op, code)
         spread = distribution(group, runs.total_ps, first.size)
         own = summed(group, runs.own_ps, first.size)
-        found += [
+        result += [
             ShapeTime(
                 side,
                 runs.keys[int(runs.op[place])].name,
@@ -163,7 +163,7 @@ def shape_times(profile: Profile) -> tuple[ShapeTime, ...]:
             )
             for n, place in enumerate(first.tolist())
         ]
-    order = sorted(found, key=lambda one: (one.side != DEVICE, -one.self_ps, one.op))
+    order = sorted(result, key=lambda one: (one.side != DEVICE, -one.self_ps, one.op))
     return tuple(order)
 
 
@@ -172,8 +172,8 @@ def rows_by(profile: Profile, by: By) -> list[dict[str, object]]:
 
     Raises InputError when the profile cannot be read.
     """
-    found = module_times(profile) if by == "module" else shape_times(profile)
-    return [asdict(one) for one in found]
+    result = module_times(profile) if by == "module" else shape_times(profile)
+    return [asdict(one) for one in result]
 
 
 def columns_from(

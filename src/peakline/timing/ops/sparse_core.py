@@ -41,12 +41,12 @@ class _Run:
 def sparse_core_tables(profile: Profile) -> dict[Offload, OpTable]:
     """The ops of each piece of work that was handed to a SparseCore, and the time without one."""
     trace = trace_of(profile)
-    found: dict[Offload, OpTable] = {}
+    result: dict[Offload, OpTable] = {}
     for place, plane in enumerate(trace.planes):
         if plane.name.startswith(_PREFIX) and _SPARSE in plane.name:
             runs = sorted(_runs(profile, trace, place), key=lambda run: (run.start, -run.end))
-            found |= _tables(profile, trace, place, runs)
-    return found
+            result |= _tables(profile, trace, place, runs)
+    return result
 
 
 def _events(trace: Trace, plane: int, name: str) -> Iterator[Int64Array]:
@@ -79,11 +79,11 @@ def _tables(profile: Profile, trace: Trace, plane: int, runs: list[_Run]) -> dic
             if runs[at].start <= start[place] and end[place] <= runs[at].end:
                 part = parts.setdefault(runs[at].offload, [])
                 part.append(np.array([events[place], start[place], end[place]], np.int64))
-    found = {}
+    result = {}
     for offload, rows in parts.items():
         whole = sum(run.end - run.start for run in runs if run.offload == offload)
-        found[offload] = _table(profile, trace, np.stack(rows), whole)
-    return found
+        result[offload] = _table(profile, trace, np.stack(rows), whole)
+    return result
 
 
 def _table(profile: Profile, trace: Trace, part: Int64Array, whole_ps: int) -> OpTable:

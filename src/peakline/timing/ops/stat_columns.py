@@ -146,13 +146,13 @@ def _first_of_each(codes: Int32Array, wanted: BoolArray) -> Int64Array:
 
     The last entry of ``wanted`` is for -1.
     """
-    missing, found = wanted.copy(), [np.zeros(0, np.int64)]
+    missing, result = wanted.copy(), [np.zeros(0, np.int64)]
     for start in range(0, codes.size, _PIECE):
         piece = codes[start : start + _PIECE]
         new = np.flatnonzero(missing[piece])
         if new.size:
-            found.append(start + new[np.unique(piece[new], return_index=True)[1]])
+            result.append(start + new[np.unique(piece[new], return_index=True)[1]])
             missing[piece[new]] = False
             if not missing.any():
                 break
-    return np.concatenate(found)
+    return np.concatenate(result)

@@ -65,10 +65,10 @@ def in_cell_loops(profile: Profile, ops: StepOps) -> BoolArray | None:
     turns = np.zeros(outer.size + 1, np.int64)
     np.add.at(turns, before[near], 1)
     np.add.at(turns, after[near] + 1, -1)
-    found = np.zeros(ops.event.size, np.bool_)
-    found[outer[np.cumsum(turns)[:-1] > 0]] = True
-    found[_backward_of(profile, ops, found)] = True
-    return found
+    result = np.zeros(ops.event.size, np.bool_)
+    result[outer[np.cumsum(turns)[:-1] > 0]] = True
+    result[_backward_of(profile, ops, result)] = True
+    return result
 
 
 def _backward_of(profile: Profile, ops: StepOps, chosen: BoolArray) -> Int64Array:
@@ -122,7 +122,7 @@ def loops_of(ops: StepOps) -> tuple[list[Loop], BoolArray]:
     loop = np.where(ops.is_hlo, -1, number[ops.op])
     count = np.bincount(ops.op, minlength=len(ops.keys)) / ops.steps / ops.lanes
     took = ops.trace.end[ops.event] - ops.trace.start[ops.event]
-    found = []
+    result = []
     for one, name in enumerate(names):
         mine = loop == one
         if not mine.any():
@@ -131,8 +131,8 @@ def loops_of(ops: StepOps) -> tuple[list[Loop], BoolArray]:
         # Of cheap ops not all executions are recorded; the condition runs once more.
         turns = float(np.quantile(count[own], 0.75, method="higher")) if own.size else 0.0
         if turns >= FEWEST_TURNS and _is_small(ops, name, own, mine, took):
-            found.append((int(took[mine].sum()), Loop(name, turns, mine)))
-    return [one for _, one in sorted(found, key=lambda pair: -pair[0])], loop >= 0
+            result.append((int(took[mine].sum()), Loop(name, turns, mine)))
+    return [one for _, one in sorted(result, key=lambda pair: -pair[0])], loop >= 0
 
 
 def _is_small(ops: StepOps, name: str, own: AnyArray, mine: BoolArray, took: Int64Array) -> bool:
@@ -148,12 +148,12 @@ def _is_small(ops: StepOps, name: str, own: AnyArray, mine: BoolArray, took: Int
 def _numbered(ops: StepOps) -> tuple[Int64Array, list[str]]:
     """The loop of each of ``ops.keys``, -1 for none, and the loops' names."""
     scopes = {
-        found["loop"]
+        result["loop"]
         for name, op_type in ops.keys
         if op_type == "NextIteration"
-        and (found := _NEXT.fullmatch(name))
+        and (result := _NEXT.fullmatch(name))
         # The counters of TensorFlow 1's gradients lie beside all other gradients.
-        and not _ALL_GRADIENTS.fullmatch(found["loop"])
+        and not _ALL_GRADIENTS.fullmatch(result["loop"])
     }
     numbers: dict[str, int] = {}
     number = np.full(len(ops.keys), -1, np.int64)
@@ -272,14 +272,14 @@ def _in_turns(op: AnyArray, part: AnyArray) -> BoolArray:
     """Which of the ops, in order of time, are in a sequence that repeats within a ``part``: a step
     on a line.
     """
-    found = np.zeros(op.size, np.bool_)
+    result = np.zeros(op.size, np.bool_)
     for turn in range(1, LONGEST_TURN + 1):
         same = (op[turn:] == op[:-turn]) & (part[turn:] == part[:-turn])
         edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(np.int8)))
         for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             if last - first >= (TURNS - 1) * turn:
-                found[first : last + turn] = True
-    return found
+                result[first : last + turn] = True
+    return result
 
 
 def _loops_ps(ops: StepOps, chosen: BoolArray, loop: Int64Array) -> int:

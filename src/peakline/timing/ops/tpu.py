@@ -85,12 +85,12 @@ def type_stats_of(profile: Profile) -> dict[int, dict[str, str]]:
     names = stats.names("name")
     codes = [code for code, text in enumerate(names.values) if text in _WANTED]
     rows = np.flatnonzero(np.isin(names.codes, codes))
-    found: dict[int, dict[str, str]] = {}
+    result: dict[int, dict[str, str]] = {}
     owner, value = stats.array("type_id")[rows].tolist(), stats.names("value").take(rows).to_list()
     for kind, name, text in zip(owner, names.take(rows).to_list(), value, strict=True):
         if name is not None and text is not None:
-            found.setdefault(kind, {})[name] = text
-    return found
+            result.setdefault(kind, {})[name] = text
+    return result
 
 
 def _number(text: str | None) -> int | None:
@@ -170,7 +170,7 @@ def _parts(profile: Profile, kind: int) -> tuple[OpMetrics, ...]:
 
     def parts(number: int, above: tuple[int, ...]) -> tuple[OpMetrics, ...]:
         nonlocal left
-        found = []
+        result = []
         for child in children.get(number, ()):
             if child in above or len(above) >= _DEEPEST or left <= 0:
                 profile.warn(
@@ -181,8 +181,8 @@ def _parts(profile: Profile, kind: int) -> tuple[OpMetrics, ...]:
             _, one = _said(profile, child, "")
             inner = parts(child, (*above, child))
             facts = replace(one.facts, children=inner or None)
-            found.append(replace(one, occurrences=1, facts=facts))
-        return tuple(found)
+            result.append(replace(one, occurrences=1, facts=facts))
+        return tuple(result)
 
     return parts(kind, (kind,))
 
@@ -211,10 +211,10 @@ def _breakdown(data: bytes) -> dict[Place, int]:
         accessed.array(name).tolist()
         for name in ("memory_space", "operation_type", "bytes_accessed")
     )
-    found: dict[Place, int] = {}
+    result: dict[Place, int] = {}
     for space, direction, size in zip(spaces, directions, sizes, strict=True):
-        found[space, direction] = found.get((space, direction), 0) + size
-    return found
+        result[space, direction] = result.get((space, direction), 0) + size
+    return result
 
 
 @cache

@@ -27,14 +27,14 @@ _CORE = "TensorCore"
 
 def tpu_table(profile: Profile, trace: Trace, plane: int) -> OpTable:
     """The ops of the plane at ``plane``, and the time without one."""
-    found = device_executions(profile)
-    here = np.flatnonzero(found.plane == plane)
-    start, end, event = found.start[here], found.end[here], found.event[here]
+    result = device_executions(profile)
+    here = np.flatnonzero(result.plane == plane)
+    start, end, event = result.start[here], result.end[here], result.event[here]
     length = end - start
     own = length.copy()
     first = int(here[0]) if here.size else 0
-    children = np.flatnonzero(found.parent[here] >= 0)
-    np.subtract.at(own, found.parent[here][children] - first, length[children])
+    children = np.flatnonzero(result.parent[here] >= 0)
+    np.subtract.at(own, result.parent[here][children] - first, length[children])
     kinds = types_of(profile, trace.rows(event))
     kind = _first_of_symbol(profile, kinds, end)
     # Those that name no instruction keep only their time.

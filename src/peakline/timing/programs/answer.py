@@ -172,15 +172,15 @@ class ProgramAnswer:
             LiveSet(buffers.array("bytes")[rows], rows, made_by, kinds.take(rows))
         )
 
-    def _described(self, found: LiveSet) -> list[LiveBuffer]:
-        known = np.flatnonzero(found.instruction >= 0)
-        said: list[dict[str, Any]] = [{} for _ in range(found.bytes.size)]
+    def _described(self, result: LiveSet) -> list[LiveBuffer]:
+        known = np.flatnonzero(result.instruction >= 0)
+        said: list[dict[str, Any]] = [{} for _ in range(result.bytes.size)]
         wanted = {"name", "opcode", "op_name", "source_file", "source_line"}
-        rows = self._programs.instructions(self.number, found.instruction[known], wanted)
+        rows = self._programs.instructions(self.number, result.instruction[known], wanted)
         for place, row in zip(known.tolist(), rows.to_pylist(), strict=True):
             said[place] = row
-        values = self.memory.buffers.take(found.buffer).to_pylist()
-        sizes, kinds = found.bytes.tolist(), found.kind.to_list()
+        values = self.memory.buffers.take(result.buffer).to_pylist()
+        sizes, kinds = result.bytes.tolist(), result.kind.to_list()
         return [
             LiveBuffer(
                 f"{one.get('name') or ''}{value['shape_index']}",
@@ -202,9 +202,9 @@ class ProgramAnswer:
 
         Of an allocation that holds several values the largest counts.
         """
-        found, buffers = self.memory.live_set, self.memory.buffers
-        known = buffers.is_valid("unpadded_bytes")[found.buffer]
-        size, own = (buffers.array(name)[found.buffer] for name in ("bytes", "unpadded_bytes"))
+        result, buffers = self.memory.live_set, self.memory.buffers
+        known = buffers.is_valid("unpadded_bytes")[result.buffer]
+        size, own = (buffers.array(name)[result.buffer] for name in ("bytes", "unpadded_bytes"))
         beyond = size - own
         return int(np.maximum(beyond[known], 0).sum())
 
@@ -223,9 +223,9 @@ class ProgramAnswer:
         self, texts: Names, numbers: Int64Array | None, label: Callable[[str, int], str]
     ) -> list[tuple[str, int, int]]:
         """What is live at the peak by what its instruction says: label, count, bytes."""
-        found = self.memory.live_set
-        known = found.instruction >= 0
-        size, code = found.bytes[known], texts.codes.astype(np.int64)
+        result = self.memory.live_set
+        known = result.instruction >= 0
+        size, code = result.bytes[known], texts.codes.astype(np.int64)
         number = np.zeros(code.size, np.int64) if numbers is None else numbers
         lines, line = np.unique(number, return_inverse=True)
         keys, place = np.unique(code * max(lines.size, 1) + line, return_inverse=True)

@@ -88,16 +88,16 @@ def programs_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> lis
         for code, event in zip(codes.tolist(), events.tolist(), strict=True):
             examples.setdefault(code, event)
     total = int(weights.sum())
-    found: dict[str, Compiled] = {}
+    result: dict[str, Compiled] = {}
     for code in np.argsort(-weights, kind="stable").tolist():
-        if weights[code] < max(_NAMED * total, 1) or len(found) == _NAMES:
+        if weights[code] < max(_NAMED * total, 1) or len(result) == _NAMES:
             break
         name = names[code] if code < len(names) else ""
         if name and not is_marker(name):
             one = _compiled(trace, parent, called(name), examples[code])
             one = replace(one, times=int(times[code]))
-            found.setdefault(one.title, one)
-    return list(found.values())
+            result.setdefault(one.title, one)
+    return list(result.values())
 
 
 def windows_of_rows(trace: Trace, facts: StepFacts, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
@@ -136,14 +136,14 @@ def first_calls_ps(profile: Profile, facts: StepFacts, rows: AnyArray) -> AnyArr
     the ops in it: the first call prepares the graph on the runtime's side.
     """
     trace = trace_of(profile)
-    found = np.zeros(rows.size, np.int64)
+    result = np.zeros(rows.size, np.int64)
     functions = profile.event_rules.function_calls
     if functions is None:
-        return found
+        return result
     names = trace.name.values
     wanted = [code for code, name in enumerate(names) if functions.call.match(name)]
     if not wanted:
-        return found
+        return result
     events = np.flatnonzero(np.isin(trace.name.codes, wanted))
     events = events[np.argsort(trace.start[events], kind="stable")]
     first = np.unique(trace.name.codes[events], return_index=True)[1]
@@ -152,8 +152,8 @@ def first_calls_ps(profile: Profile, facts: StepFacts, rows: AnyArray) -> AnyArr
     begin, end = facts.part("start_ps")[rows], facts.part("end_ps")[rows]
     for place in range(rows.size):
         here = (trace.start[events] >= begin[place]) & (trace.start[events] < end[place])
-        found[place] = int(own[here].sum())
-    return found
+        result[place] = int(own[here].sum())
+    return result
 
 
 def what_changed(profile: Profile, names: list[str]) -> str:
@@ -262,21 +262,21 @@ def regions_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> list
     """
     trace = trace_of(profile)
     names = trace.name.values
-    found = {code: match for code, name in enumerate(names) if (match := _REGION.match(name))}
-    if not found:
+    result = {code: match for code, name in enumerate(names) if (match := _REGION.match(name))}
+    if not result:
         return []
-    events = np.flatnonzero(np.isin(trace.name.codes, list(found)))
+    events = np.flatnonzero(np.isin(trace.name.codes, list(result)))
     events = events[np.argsort(trace.start[events], kind="stable")]
     first = np.unique(trace.name.codes[events], return_index=True)[1]
     events = events[np.sort(first)]
     is_new = in_windows(trace.start[events], *windows_of_rows(trace, facts, rows))
     times: dict[int, int] = {}
     for event, new in zip(events.tolist(), is_new.tolist(), strict=True):
-        match = found[int(trace.name.codes[event])]
+        match = result[int(trace.name.codes[event])]
         if new and int(match["time"]):
             frame = int(match["frame"])
             times[frame] = max(times.get(frame, 0), int(match["time"]) + 1)
-    inputs = _inputs(profile, found, events)
+    inputs = _inputs(profile, result, events)
     return [
         Region(frame, times[frame], _changed(inputs.get(frame, [])))
         for frame in sorted(times, key=lambda frame: (-times[frame], frame))[:_REGIONS]
@@ -284,7 +284,7 @@ def regions_compiled(profile: Profile, facts: StepFacts, rows: AnyArray) -> list
 
 
 def _inputs(
-    profile: Profile, found: dict[int, re.Match[str]], events: AnyArray
+    profile: Profile, result: dict[int, re.Match[str]], events: AnyArray
 ) -> dict[int, list[str]]:
     """Of each frame the shapes of the inputs, by time it was compiled, where they are recorded."""
     dims, texts = all_dims_of(profile)
@@ -293,13 +293,13 @@ def _inputs(
     if code < 0 or not texts:
         return {}
     calls = np.flatnonzero((trace.name.codes == code) & (dims >= 0))
-    is_region = np.isin(trace.name.codes, list(found))
+    is_region = np.isin(trace.name.codes, list(result))
     around = nesting_of(profile).around(calls, is_region)
     by_region = dict(zip(around[::-1].tolist(), dims[calls[::-1]].tolist(), strict=True))
     shapes: dict[int, list[str]] = {}
     for event in events.tolist():
         if event in by_region:
-            frame = int(found[int(trace.name.codes[event])]["frame"])
+            frame = int(result[int(trace.name.codes[event])]["frame"])
             shapes.setdefault(frame, []).append(texts[by_region[event]])
     return shapes
 

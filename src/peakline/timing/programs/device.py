@@ -136,19 +136,19 @@ def gpu_ops(profile: Profile, rows: AnyArray, names: Names, programs: Programs) 
     op_of = np.full(first.size, -1, np.int32)
     for number, row in enumerate(first.tolist()):
         event = names[row] or ""
-        found: DeviceOp | None = None
+        result: DeviceOp | None = None
         if hlo[row] >= 0:
             name = texts[int(hlo[row])].rsplit("::", 1)[-1]
             owner = int(program[row]) % 2**64
-            found = programs.op(owner, name, int(flops[row]), int(moved[row]))
+            result = programs.op(owner, name, int(flops[row]), int(moved[row]))
         elif framework[row] >= 0:
             text = texts[int(framework[row])]
             parsed = parse_op_name(text)
             name = f"{parsed.name}/{event}"
             category = parsed.op_type or UNKNOWN
-            found = DeviceOp((0, name), name, provenance=text, category=category)
-        if found is not None:
-            op_of[number] = numbers.setdefault(found, len(ops))
+            result = DeviceOp((0, name), name, provenance=text, category=category)
+        if result is not None:
+            op_of[number] = numbers.setdefault(result, len(ops))
             if op_of[number] == len(ops):
-                ops.append(found)
+                ops.append(result)
     return GpuOps(ops, op_of[place], hlo >= 0)

@@ -116,7 +116,7 @@ class _Program:
             warn("op_parts", "parts of ops that hold themselves, or are too many or too deep")
             return ()
         shapes = {made.id: made.shape for made in listed}
-        found = []
+        result = []
         for made in listed:
             if made.opcode in _LEFT_OUT:
                 continue
@@ -128,5 +128,5 @@ class _Program:
                 children=inner or None,
             )  # fmt: skip
             provenance = f"{meta.op_name}:{meta.op_type}"
-            found.append(OpMetrics(made.name, "", provenance, occurrences=1, facts=facts))
-        return tuple(found)
+            result.append(OpMetrics(made.name, "", provenance, occurrences=1, facts=facts))
+        return tuple(result)

@@ -112,13 +112,13 @@ def above_peak(rates: Rates, peaks: PeakRates) -> str:
 
     Such a number is none of the device's: bytes of a cache, or a peak that its plane says wrong.
     """
-    found = []
+    result = []
     if 0 < peaks.gigaflops < rates.flops:
-        found.append("FLOPs")
+        result.append("FLOPs")
     use = ratio(rates.hbm, peaks.bandwidth(0) * 1e9 / 2**30)
     if use > 1:
-        found.append("HBM")
-    return ", ".join(found)
+        result.append("HBM")
+    return ", ".join(result)
 
 
 def known_rates(op: OpMetrics, rates: Rates) -> Rates:
@@ -126,8 +126,8 @@ def known_rates(op: OpMetrics, rates: Rates) -> Rates:
     if is_costed(op):
         return rates
     unknown = float("nan")
-    found = replace(
+    result = replace(
         rates, flops=unknown, model_flops=unknown, intensity=unknown, hbm_intensity=unknown,
         bottleneck_intensity=unknown,
     )  # fmt: skip
-    return found if op.bytes_accessed else replace(found, memory=unknown, hbm=unknown)
+    return result if op.bytes_accessed else replace(result, memory=unknown, hbm=unknown)

@@ -173,7 +173,7 @@ def _unnumbered(
 def _outside_of_loops(profile: Profile, numbers: list[int]) -> dict[int, frozenset[str]]:
     """Of each program the names of the instructions that run once: those of its entry."""
     programs = profile.programs()
-    found = dict.fromkeys(numbers, frozenset[str]())
+    result = dict.fromkeys(numbers, frozenset[str]())
     for number in numbers:
         if programs is None:
             break
@@ -181,8 +181,8 @@ def _outside_of_loops(profile: Profile, numbers: list[int]) -> dict[int, frozens
         entry = np.flatnonzero(computations.array("is_entry"))
         listed = programs.read(number, "hlo_instructions", {"name", "computation_id"})
         names = listed.take(np.isin(listed.array("computation_id"), entry)).names("name")
-        found[number] = frozenset(name for name in names.to_list() if name)
-    return found
+        result[number] = frozenset(name for name in names.to_list() if name)
+    return result
 
 
 def _rows(program: Int64Array, device: Names, start: Int64Array, end: Int64Array) -> Columns:

@@ -31,20 +31,20 @@ def host_costs(profile: Profile) -> dict[str, tuple[float, float, int]]:
 
     Raises InputError when the profile cannot be read.
     """
-    found: dict[str, tuple[float, float, int]] = {}
+    result: dict[str, tuple[float, float, int]] = {}
     if not profile.has_rows("hlo_modules"):
-        return found
+        return result
     for op in hlo_op_table(profile).ops.values():
         if not (op.occurrences and is_costed(op)):
             continue
         name = parse_op_name(op.provenance).name if op.provenance else op.name
-        flops, moved, runs = found.get(name, (0.0, 0.0, 0))
-        found[name] = (
+        flops, moved, runs = result.get(name, (0.0, 0.0, 0))
+        result[name] = (
             flops + op.flops,
             moved + op.bytes_accessed,
             runs + op.occurrences,
         )
-    return found
+    return result
 
 
 @dataclass(frozen=True, repr=False)

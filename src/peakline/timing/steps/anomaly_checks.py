@@ -67,16 +67,16 @@ def anomaly_checks_of(profile: Profile, ops: StepOps) -> AnomalyChecks | None:
     step = np.searchsorted(ops.begin, trace.start[node], "right") - 1
     in_step = (step >= 0) & (trace.start[node] < ops.end[np.maximum(step, 0)])
     node, step = node[in_step], step[in_step]
-    found = is_checked[node]
-    if not found.any() or found.mean() <= MOST:
+    result = is_checked[node]
+    if not result.any() or result.mean() <= MOST:
         return None
-    if np.unique(step[found]).size < ALWAYS * np.unique(step).size:
+    if np.unique(step[result]).size < ALWAYS * np.unique(step).size:
         return None
-    mine = check[np.isin(parent, node[found])]
+    mine = check[np.isin(parent, node[result])]
     spans = union(trace.start[mine], trace.end[mine])
     whole = ops.steps * ops.lanes
     return AnomalyChecks(
-        int(found.sum()) / whole,
+        int(result.sum()) / whole,
         node.size / whole,
         int(covered(spans, ops.begin, ops.end).sum()) // ops.lanes,
         _by_name(trace, mine, whole),
@@ -86,8 +86,8 @@ def anomaly_checks_of(profile: Profile, ops: StepOps) -> AnomalyChecks | None:
 def _named(trace: Trace, words: frozenset[str]) -> BoolArray:
     """Which events have one of these names."""
     names = np.array([*(name in words for name in trace.name.values), False], np.bool_)
-    found: BoolArray = names[trace.name.codes]
-    return found
+    result: BoolArray = names[trace.name.codes]
+    return result
 
 
 def _nodes(trace: Trace, is_node: BoolArray) -> Int64Array:

@@ -52,15 +52,15 @@ def window_self_times(
     """
     trace, nesting = trace_of(profile), nesting_of(profile)
     which, window = lying_in(trace.start[event], trace.end[event], begin, end)
-    found = event[which]
-    is_whole = (trace.start[found] >= begin[window]) & (trace.end[found] <= end[window])
-    ps = np.where(is_whole, nesting.own_ps[found], 0)
+    result = event[which]
+    is_whole = (trace.start[result] >= begin[window]) & (trace.end[result] <= end[window])
+    ps = np.where(is_whole, nesting.own_ps[result], 0)
     part = np.flatnonzero(~is_whole)
     if part.size:
-        own = found[part], window[part]
+        own = result[part], window[part]
         ps[part] = _clipped(trace.start[own[0]], trace.end[own[0]], begin[own[1]], end[own[1]])
         ps[part] -= _covered_inside(profile, *own, begin, end)
-    return WindowSelfTimes(found, window, ps)
+    return WindowSelfTimes(result, window, ps)
 
 
 def lying_in(
@@ -112,9 +112,9 @@ def _disjoint(
     ends = np.unique(stop[order])
     until = ends[np.where(same, before - numbers * (rank.size + 1), 0)] if ends.size else ends
     begin = np.where(same, np.maximum(start[order], until), start[order])
-    found = np.empty((2, start.size), np.int64)
-    found[:, order] = np.stack([begin, np.maximum(stop[order], begin)])
-    return found[0], found[1]
+    result = np.empty((2, start.size), np.int64)
+    result[:, order] = np.stack([begin, np.maximum(stop[order], begin)])
+    return result[0], result[1]
 
 
 _PART = {name: number for number, name in enumerate(PARTS)}
@@ -135,10 +135,10 @@ class Segments:
     def joined(cls, several: Iterable[Segments]) -> Segments:
         """All of ``several``."""
         none = np.zeros(0, np.int64)
-        found = [cls(none, none, none, none), *several]
+        result = [cls(none, none, none, none), *several]
         return cls(
             *(
-                np.concatenate([getattr(one, name) for one in found])
+                np.concatenate([getattr(one, name) for one in result])
                 for name in ("event", "begin", "end", "part")
             )
         )
@@ -190,9 +190,9 @@ def attribution_of(profile: Profile, plane: int | None, windows: Intervals) -> A
             continue
         seen = either(seen, left)
         for line in lines[on_device]:
-            for found in _explained(line, kind, left, segments[line.line]):
-                left = without(left, union(found.begin, found.end))
-                pieces.append(_as_part(found, _PART[part]))
+            for result in _explained(line, kind, left, segments[line.line]):
+                left = without(left, union(result.begin, result.end))
+                pieces.append(_as_part(result, _PART[part]))
             if not left[0].size:
                 break
     rest = _PART["unknown" if sets is None else "idle"]

@@ -99,11 +99,11 @@ def row_of_step(times: StepTimes, step: str, device: int | None) -> int:
         named &= times.name.codes >= 0
     if device is not None:
         named = named & (times.device == device)
-    found = np.flatnonzero(named)
-    if not found.size:
+    result = np.flatnonzero(named)
+    if not result.size:
         ids = np.unique(times.step_id)
         raise no_step(step, ids.tolist(), times.name)
-    return int(found[times.wall[found].argmax()])
+    return int(result[times.wall[result].argmax()])
 
 
 def stretch_of_step(times: StepTimes, step: str) -> tuple[int, int, int]:

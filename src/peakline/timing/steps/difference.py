@@ -111,10 +111,10 @@ def step_difference_of(
     NotFoundError for an unknown step or device, InputError when the profile cannot be read.
     """
     times = step_times(profile)
-    found = chosen_steps(times, step, last, against, device)
-    if found is None:
+    result = chosen_steps(times, step, last, against, device)
+    if result is None:
         return None
-    number, steps, usual = found
+    number, steps, usual = result
     plane = None
     if number >= 0:
         own = windows_of(profile)[number].device
@@ -154,14 +154,14 @@ def _parts(sides: list[_Side], ops: tuple[Work, ...]) -> tuple[PartDifference, .
     explained = dict.fromkeys(PARTS, NONE)
     for one in ops:
         explained[one.part] += one.ps
-    found = []
+    result = []
     for k, name in enumerate(PARTS):
         value, usual = (int(side.parts[k]) for side in sides)
         if value or usual:
             by = explained[name]
             left = Mean(value - by.value, usual - by.usual)
-            found.append(PartDifference(name, Mean(value, usual), left))
-    return tuple(found)
+            result.append(PartDifference(name, Mean(value, usual), left))
+    return tuple(result)
 
 
 class _Side:
@@ -235,10 +235,10 @@ def _works(
     spent, ran = _alone(trace, sides, every) if of_ops else (ps, _runs(sides, groups, every.size))
     order = np.argsort(-np.abs(ps[0] - ps[1]), kind="stable")
     tops = [_longest(side.pieces, own) for side, own in zip(sides, groups, strict=True)]
-    found = []
+    result = []
     for k in order.tolist():
         _, code, on_device = _unkeyed(int(every[k]), len(trace.name.values))
-        found.append(
+        result.append(
             Work(
                 PARTS[int(part[k])],
                 None if code < 0 else trace.name.values[code],
@@ -249,7 +249,7 @@ def _works(
                 *(top.get(k, ()) for top in tops),
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _keys(
@@ -257,8 +257,8 @@ def _keys(
 ) -> Int64Array:
     kinds = np.array([trace.planes[line.plane].kind == DEVICE for line in trace.lines], np.int64)
     on_device = kinds[trace.lines_of(event)] if of_ops and event.size else 0 * event
-    found: Int64Array = (part * (len(trace.name.values) + 1) + code + 1) * 2 + on_device
-    return found
+    result: Int64Array = (part * (len(trace.name.values) + 1) + code + 1) * 2 + on_device
+    return result
 
 
 def _unkeyed(key: int, names: int) -> tuple[int, int, bool]:
@@ -285,11 +285,11 @@ def _alone(
 
 def _runs(sides: list[_Side], groups: list[Int64Array], size: int) -> list[AnyArray]:
     """Of how many events each group is, in a mean step of each side."""
-    found = []
+    result = []
     for side, group in zip(sides, groups, strict=True):
         owner, _, _ = _pairs(group, side.pieces.event)
-        found.append(np.bincount(owner, minlength=size) / side.steps)
-    return found
+        result.append(np.bincount(owner, minlength=size) / side.steps)
+    return result
 
 
 def _longest(pieces: Segments, group: Int64Array) -> dict[int, tuple[int, ...]]:
@@ -302,10 +302,10 @@ def _longest(pieces: Segments, group: Int64Array) -> dict[int, tuple[int, ...]]:
     owner, event = owner[order], event[order]
     rank = np.arange(owner.size) - np.searchsorted(owner, owner)
     few = rank < _EVENTS
-    found: dict[int, tuple[int, ...]] = {}
+    result: dict[int, tuple[int, ...]] = {}
     for one, which in zip(owner[few].tolist(), event[few].tolist(), strict=True):
-        found[one] = (*found.get(one, ()), which)
-    return found
+        result[one] = (*result.get(one, ()), which)
+    return result
 
 
 def _pairs(group: Int64Array, event: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:

@@ -74,9 +74,9 @@ def slow_rows_of(
     """
     # Steps that are cut off are not among the facts, and so never slow.
     facts = step_facts_of(profile)
-    found = np.full(rows.size, -1, np.int64)
+    result = np.full(rows.size, -1, np.int64)
     if not rows.size or not facts.rows:
-        return found, found >= 0
+        return result, result >= 0
     number = int(times.device[rows[0]])
     device = facts.devices.index(times.devices[number]) if number >= 0 else 0
     slow = np.flatnonzero(facts.is_slow & (facts.device == device))
@@ -85,8 +85,8 @@ def slow_rows_of(
     at = np.minimum(np.searchsorted(ids[order], times.step_id[rows]), max(slow.size - 1, 0))
     if slow.size:
         same = ids[order][at] == times.step_id[rows]
-        found[same] = slow[order][at[same]]
-    return found, (found >= 0) & facts.is_first[found]
+        result[same] = slow[order][at[same]]
+    return result, (result >= 0) & facts.is_first[result]
 
 
 def order_by(table: Columns, sort: str) -> Int64Array:

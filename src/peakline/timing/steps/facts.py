@@ -223,13 +223,13 @@ class StepFacts(Shown, Tabular):
 
     @cached_property
     def _middles(self) -> dict[tuple[int, int], int]:
-        found = {}
+        result = {}
         for device in range(self.lanes):
             own = np.flatnonzero(self.device == device)
             for code in np.unique(self.population_codes[own]).tolist():
                 rows = own[self.population_codes[own] == code]
-                found[device, code] = median_row(rows, self.part("wall_ps")[rows])
-        return found
+                result[device, code] = median_row(rows, self.part("wall_ps")[rows])
+        return result
 
     def usual_ps(self, rows: Int64Array) -> Float64Array:
         """For each of the ``rows`` of `slowest_lane` the median of its population; infinite where
@@ -264,9 +264,9 @@ def first_steps(device: AnyArray, population: AnyArray) -> BoolArray:
     begins = np.ones(order.size, np.bool_)
     begins[1:] = (one[1:] != one[:-1]) | (other[1:] != other[:-1])
     rank = np.arange(order.size) - np.maximum.accumulate(np.where(begins, np.arange(order.size), 0))
-    found = np.zeros(order.size, np.bool_)
-    found[order] = rank < WARM_UP
-    return found
+    result = np.zeros(order.size, np.bool_)
+    result[order] = rank < WARM_UP
+    return result
 
 
 def median_row(rows: Int64Array, wall: Int64Array) -> int:

@@ -79,9 +79,9 @@ def step_work_of(profile: Profile, device: int, by: str) -> StepWork:
     # Of steps that overlap a moment is the later one's.
     end = np.minimum(times.end[rows], np.append(begin[1:], times.end[rows][-1:]))
     event = step_events_of(profile, device, of_threads=by == FUNCTION)
-    found = window_self_times(profile, event, begin, np.maximum(end, begin))
-    spends = found.ps > 0
-    event, at, own = found.event[spends], found.window[spends], found.ps[spends]
+    result = window_self_times(profile, event, begin, np.maximum(end, begin))
+    spends = result.ps > 0
+    event, at, own = result.event[spends], result.window[spends], result.ps[spends]
     trace = trace_of(profile)
     codes = trace.name.codes[event].astype(np.int64)
     if by == FUNCTION:
@@ -120,9 +120,9 @@ def heat_of(
     cells[place[row[mine]], step[mine]] = ps[mine]
     bounds = column_bounds(many, width)
     columns = bounds.size - 1
-    found = [_column(cells[:, a:b]) for a, b in pairwise(bounds.tolist())]
+    result = [_column(cells[:, a:b]) for a, b in pairwise(bounds.tolist())]
     means, most, which = (
-        np.array([one[k] for one in found], np.int64).reshape(columns, chosen.size).T
+        np.array([one[k] for one in result], np.int64).reshape(columns, chosen.size).T
         for k in range(3)
     )
     return Heat(

@@ -116,7 +116,7 @@ def _by_time(records: MemoryRecords, most: int) -> StepSeries:
 def _memory(records: MemoryRecords, edges: Int64Array) -> list[MemoryBins]:
     """Memory of each allocator from each edge to the next, the largest peak first."""
     time = records.events.array("time_ps")
-    found = []
+    result = []
     for number, usage in enumerate(records.usages):
         if usage.peak_row < 0:
             continue
@@ -125,11 +125,11 @@ def _memory(records: MemoryRecords, edges: Int64Array) -> list[MemoryBins]:
             continue
         at, used = time[series.rows], series.used
         place = np.searchsorted(at, edges, "left")
-        found.append((usage.peak, number, _bins(used, place)))
-    found.sort(key=lambda one: (-one[0], one[1]))
+        result.append((usage.peak, number, _bins(used, place)))
+    result.sort(key=lambda one: (-one[0], one[1]))
     return [
         MemoryBins(records.allocators[number], int(peak), *bins)
-        for peak, number, bins in found[:MOST_ALLOCATORS]
+        for peak, number, bins in result[:MOST_ALLOCATORS]
     ]
 
 

@@ -119,8 +119,8 @@ def _labels(values: Sequence[str]) -> tuple[Int64Array, list[str], BoolArray]:
     for code, name in enumerate(values):
         function = _FUNCTION.match(name)
         work = None if function else _WORK.match(name)
-        if found := function or work:
-            text = next(part for part in found.groups() if part)
+        if result := function or work:
+            text = next(part for part in result.groups() if part)
             label[code] = numbers.setdefault((function is not None, text), len(numbers))
     is_function = np.array([key[0] for key in numbers], np.bool_)
     return label, [name for _, name in numbers], is_function
@@ -337,7 +337,7 @@ def _does_more(profile: Profile, rows: AnyArray, wall: AnyArray) -> BoolArray | 
     took = threads.trace.end[event] - threads.trace.start[event]
     took = np.where(_holds_next(threads), 0, took)
     much = HALF * float(np.median(wall))
-    found: BoolArray | None = None
+    result: BoolArray | None = None
     most = 0.0
     for code in np.unique(threads.code[took >= much]).tolist():
         name = threads.names.values[code] if code >= 0 else ""
@@ -350,8 +350,8 @@ def _does_more(profile: Profile, rows: AnyArray, wall: AnyArray) -> BoolArray | 
         least = 0.0 if frame_of(name) is not None else ALONE * float(np.median(each[long]))
         is_apart = bool((each[~long] <= least).all())
         if 2 <= np.count_nonzero(long) <= FEW * rows.size and is_apart and each.sum() > most:
-            most, found = float(each.sum()), long
-    return found
+            most, result = float(each.sum()), long
+    return result
 
 
 def _period(at: AnyArray) -> int | None:

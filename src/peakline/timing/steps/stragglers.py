@@ -102,13 +102,13 @@ def longer_host(hosts: Sequence[tuple[str, HostSteps]]) -> HostStraggler | None:
     for host, steps in hosts:
         own = host_steps(steps.times, host)
         works[host] = float(np.median(own.end - own.begin - own.communication))
-    found = host_straggler(hosts)
-    if found is None:
+    result = host_straggler(hosts)
+    if result is None:
         return _slower_host(works, hosts)
-    others = [work for host, work in works.items() if host != found.name]
-    longer = works[found.name] - float(np.median(others))
-    own_work = round(works[found.name])
-    return HostStraggler(found, own_work, longer >= WORKS_LONGER * found.behind_ps)
+    others = [work for host, work in works.items() if host != result.name]
+    longer = works[result.name] - float(np.median(others))
+    own_work = round(works[result.name])
+    return HostStraggler(result, own_work, longer >= WORKS_LONGER * result.behind_ps)
 
 
 def _slower_host(
@@ -127,25 +127,25 @@ def _slower_host(
         return None
     steps = next(one.times.rows for host, one in hosts if host == name)
     behind = works[name] - usual
-    found = Straggler(
+    result = Straggler(
         name, "steps", steps, round(behind), round(behind * steps), behind / works[name], 1.0
     )
-    return HostStraggler(found, round(works[name]), works_longer=True)
+    return HostStraggler(result, round(works[name]), works_longer=True)
 
 
 def behind_of(profile: Profile, facts: StepFacts) -> Behind | None:
     """The device that the others wait for because it works longer, in most steps."""
     import numpy as np
 
-    found = device_straggler(step_times(profile)) if len(facts.devices) > 1 else None
-    if found is None or found.share < BEHIND or found.often < OFTEN_BEHIND:
+    result = device_straggler(step_times(profile)) if len(facts.devices) > 1 else None
+    if result is None or result.share < BEHIND or result.often < OFTEN_BEHIND:
         return None
     work, communicates = sum_of(facts, *_WORK), facts.part("communication_total_ps")
     lanes = [facts.device == lane for lane in range(len(facts.devices))]
     works = [int(work[lane].sum()) for lane in lanes]
-    others = np.delete(works, facts.devices.index(found.name))
-    longer = works[facts.devices.index(found.name)] - np.median(others)
-    if longer < WORKS_LONGER * found.waited_ps:
+    others = np.delete(works, facts.devices.index(result.name))
+    longer = works[facts.devices.index(result.name)] - np.median(others)
+    if longer < WORKS_LONGER * result.waited_ps:
         return None
     waits = tuple(int(communicates[lane].sum()) for lane in lanes)
-    return Behind(found, tuple(works), waits, len(others) * found.waited_ps)
+    return Behind(result, tuple(works), waits, len(others) * result.waited_ps)

@@ -86,14 +86,14 @@ class StepThreads:
         Looked for up to the frame of the program, which counts too.
         """
         is_end = stops | (self.parent < 0) | (self.frame == np.arange(self.event.size))
-        found = _climb(np.where(is_end, np.arange(self.event.size), self.parent))
-        return np.where(stops[found], found, -1)
+        result = _climb(np.where(is_end, np.arange(self.event.size), self.parent))
+        return np.where(stops[result], result, -1)
 
     def within(self, holds: BoolArray) -> BoolArray:
         """Which events lie in one that ``holds``, or are one."""
         every = np.arange(self.event.size)
-        found = _climb(np.where(holds | (self.parent < 0), every, self.parent))
-        inside: BoolArray = holds[found]
+        result = _climb(np.where(holds | (self.parent < 0), every, self.parent))
+        inside: BoolArray = holds[result]
         return inside
 
     def per_step(self, chosen: BoolArray) -> Int64Array:
@@ -113,10 +113,10 @@ def step_threads_of(profile: Profile) -> StepThreads | None:
     # Where the file says what its events are, it says what the program marked.
     if profile.event_rules.kinds is None and not any(map(_says, trace.name.values)):
         return None
-    found = _marked(profile) or _longest(trace)
-    if found is None:
+    result = _marked(profile) or _longest(trace)
+    if result is None:
         return None
-    lines, begin, end, has_steps = found
+    lines, begin, end, has_steps = result
     parts = [_of_line(profile, line, begin, end) for line in lines]
     bounds = np.cumsum([0, *(part[0].size for part in parts)])
     event, own, step = (np.concatenate([part[k] for part in parts]) for k in range(3))
@@ -185,8 +185,8 @@ def _longest(trace: Trace) -> Found | None:
 
 def _frames(names: Names, test: Callable[[str], bool]) -> BoolArray:
     """Per code of a name (the last: none) whether it is a frame whose owner passes ``test``."""
-    found = [(frame := frame_of(name)) is not None and test(frame.whose) for name in names.values]
-    return np.array([*found, False], np.bool_)
+    result = [(frame := frame_of(name)) is not None and test(frame.whose) for name in names.values]
+    return np.array([*result, False], np.bool_)
 
 
 def _of_line(
@@ -233,12 +233,12 @@ def _nested(
         return nesting.own_ps[line.events][event], parent
     first = np.flatnonzero(np.concatenate([[True], np.diff(step) > 0])[: event.size])
     bounds = np.append(first, event.size).astype(np.int64)
-    found, own = np.empty(event.size, np.int32), np.empty(event.size, np.int64)
+    result, own = np.empty(event.size, np.int32), np.empty(event.size, np.int64)
     nest_lines(
         trace.start[line.events][event], trace.end[line.events][event], bounds,
-        np.ones(first.size, np.bool_), found, np.zeros(0, np.uint16), own,
+        np.ones(first.size, np.bool_), result, np.zeros(0, np.uint16), own,
     )  # fmt: skip
-    return own, found.astype(np.int64)
+    return own, result.astype(np.int64)
 
 
 def _climb(above: Int64Array) -> Int64Array:

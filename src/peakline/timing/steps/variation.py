@@ -96,15 +96,15 @@ def variation_of(facts: StepFacts) -> tuple[StepVariation, ...]:
     Steps of different names (train, eval) are compared with their own like only; of each device
     those with most time come first. Which are slow says `StepFacts.is_slow`.
     """
-    found = []
+    result = []
     for device, label in enumerate(facts.devices or (None,)):
         own = [
             _variation(facts, label, name, rows)
             for name in facts.populations
             if (rows := facts.rows_of(device, name)).size
         ]
-        found += sorted(own, key=lambda one: -one.mean_ps * one.steps)
-    return tuple(found)
+        result += sorted(own, key=lambda one: -one.mean_ps * one.steps)
+    return tuple(result)
 
 
 def _variation(facts: StepFacts, device: str | None, name: str, rows: Int64Array) -> StepVariation:
@@ -176,9 +176,9 @@ def host_steps(times: StepTimes, host: str, clock_ps: int = 0) -> MemberSteps:
     ids, first, place = np.unique(times.step_id, return_index=True, return_inverse=True)
 
     def over_devices(values: Int64Array, reduce: np.ufunc, start: int) -> Int64Array:
-        found = np.full(ids.size, start, np.int64)
-        reduce.at(found, place, values)
-        return found
+        result = np.full(ids.size, start, np.int64)
+        reduce.at(result, place, values)
+        return result
 
     limits = np.iinfo(np.int64)
     names: list[object] = [times.name[int(row)] for row in first.tolist()]

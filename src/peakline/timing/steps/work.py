@@ -38,14 +38,14 @@ class Work:
 
     def program(self, *, with_transfers: bool) -> OpMetrics:
         """All as one op, which took the whole time, or that without the transfers'."""
-        found = _program()
-        _count(found, self.rest)
+        result = _program()
+        _count(result, self.rest)
         if with_transfers:
-            _count(found, self.transfers)
-            found.total_ps = self.total_ps
+            _count(result, self.transfers)
+            result.total_ps = self.total_ps
         else:
-            found.total_ps = (self.total_ps - self.transfers.total_ps) % _MODULUS
-        return found
+            result.total_ps = (self.total_ps - self.transfers.total_ps) % _MODULUS
+        return result
 
 
 def is_transfer(category: str) -> bool:
@@ -55,13 +55,13 @@ def is_transfer(category: str) -> bool:
 
 def work_of(ops: Iterable[OpMetrics], total_ps: int) -> Work:
     """What these ops did in this time."""
-    found = Work(total_ps)
+    result = Work(total_ps)
     for op in ops:
         if op.facts.category in _OUTER:
             continue
-        part = found.transfers if is_transfer(op.facts.category) else found.rest
+        part = result.transfers if is_transfer(op.facts.category) else result.rest
         _count(part, op)
-    return found
+    return result
 
 
 def _count(one: OpMetrics, other: OpMetrics) -> None:

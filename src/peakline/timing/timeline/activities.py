@@ -76,9 +76,9 @@ def activity_of_items(activities: Activities, tile: Tile) -> UInt8Array:
     Of equal ones the first in order of `Activity`; where no event of the item takes time, and in a
     drawing row where events overlap, that of the item's longest event.
     """
-    found = activities.of_event[tile.event]
+    result = activities.of_event[tile.event]
     if activities.present.size < 2:
-        return found
+        return result
     merged = np.flatnonzero(tile.count > 1)
     track = np.searchsorted(tile.first[1:], merged, side="right")
     merged = merged[~activities.timeline.overlaps[tile.tracks[track]]]
@@ -87,8 +87,8 @@ def activity_of_items(activities: Activities, tile: Tile) -> UInt8Array:
         sums = _sums(activities, first, first + tile.count[merged])
         takes_time = sums.max(axis=1) > 0
         most = activities.present[sums.argmax(axis=1)]
-        found[merged[takes_time]] = most[takes_time]
-    return found
+        result[merged[takes_time]] = most[takes_time]
+    return result
 
 
 def _places(timeline: Timeline, tile: Tile) -> Int64Array:

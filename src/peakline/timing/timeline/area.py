@@ -83,11 +83,11 @@ def area_of(
     """
     trace, nesting = timeline.trace, timeline.nesting
     chosen = range(len(trace.lines)) if lines is None else lines.tolist()
-    found = [np.zeros(0, np.int64)]
+    result = [np.zeros(0, np.int64)]
     for line in chosen:
         check_deadline()
-        found.append(_overlapping(timeline, line, start_ps, end_ps))
-    events = np.concatenate(found)
+        result.append(_overlapping(timeline, line, start_ps, end_ps))
+    events = np.concatenate(result)
     start, end = trace.start[events], trace.end[events]
     total = np.minimum(end, end_ps) - np.maximum(start, start_ps)
     own = nesting.own_ps[events]
@@ -99,7 +99,7 @@ def area_of(
         start_ps,
         end_ps,
         int(events.size),
-        sum(part.size > 0 for part in found),
+        sum(part.size > 0 for part in result),
         int(own.sum()),
         tuple(names[:most_names]),
         len(names),

@@ -61,10 +61,10 @@ class Arrows:
 
     def within(self, trace: Trace, start_ps: int, end_ps: int) -> Int64Array:
         """The arrows of which one event or both lie in the stretch, in whole or in part."""
-        found = np.zeros(self.size, np.bool_)
+        result = np.zeros(self.size, np.bool_)
         for end in (self.cause, self.target):
-            found |= (trace.start[end] < end_ps) & (trace.end[end] >= start_ps)
-        return np.flatnonzero(found)
+            result |= (trace.start[end] < end_ps) & (trace.end[end] >= start_ps)
+        return np.flatnonzero(result)
 
 
 @once
@@ -137,19 +137,19 @@ def _joined(pairs: Iterable[_Pairs]) -> Arrows:
 def _linked(profile: Profile, launches: Links, handed: Links) -> list[_Pairs]:
     """Launches, what is handed on, and the arrows of the file."""
     trace = trace_of(profile)
-    found: list[_Pairs] = [
+    result: list[_Pairs] = [
         (LAUNCH, launches.cause, launches.target),
         ("handed on", handed.cause, handed.target),
     ]
     if trace.source == "op_runs":
-        return found
+        return result
     for name, cause, target in _flows(profile, trace):
         # PyTorch's arrows repeat the launches, some from what encloses them.
         is_new = np.isin(target, launches.target, invert=True)
-        found.append(
+        result.append(
             (LAUNCH, cause[is_new], target[is_new]) if name == _TORCH else (name, cause, target)
         )
-    return found
+    return result
 
 
 def _flows(profile: Profile, trace: Trace) -> Iterator[_Pairs]:
@@ -200,8 +200,8 @@ def _asynchronous(trace: Trace, events: Int64Array | slice) -> tuple[Int64Array,
 
 
 def _called(trace: Trace, events: Int64Array | slice, code: int) -> Int64Array:
-    found = np.flatnonzero(trace.name.codes[events] == code)
-    return found if isinstance(events, slice) else events[found]
+    result = np.flatnonzero(trace.name.codes[events] == code)
+    return result if isinstance(events, slice) else events[result]
 
 
 @once
@@ -275,10 +275,10 @@ def _messages(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array]:
 
 def _edge_of(label: str) -> tuple[str, str] | None:
     """The op that sends, and its device, of ``[4B] edge_5_w from DEVICE to DEVICE``."""
-    sent, found, places = label.partition(" from ")
+    sent, result, places = label.partition(" from ")
     device, _, receiver = places.partition(" to ")
     words = sent.split()
     edge = _EDGE.fullmatch(words[-1]) if words else None
-    if edge is None or not (found and receiver) or len(device.split()) != 1:
+    if edge is None or not (result and receiver) or len(device.split()) != 1:
         return None
     return edge[1], device

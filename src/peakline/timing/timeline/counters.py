@@ -115,16 +115,16 @@ def _memory(profile: Profile) -> list[Counter]:
     records = memory.memory_records(profile)
     if records is None:
         return []
-    found = []
+    result = []
     for number, allocator in enumerate(records.allocators):
         check_deadline()
         series = records.series(number)
         if series.rows.size:
             first = series.first
-            found.append(
+            result.append(
                 make_counter(MEMORY, allocator, series.time_ps[first:], series.used[first:])
             )
-    return found
+    return result
 
 
 def _own(profile: Profile) -> list[Counter]:
@@ -137,12 +137,12 @@ def _own(profile: Profile) -> list[Counter]:
     distinct, place = np.unique(keys, axis=1, return_inverse=True)
     order = np.lexsort((table.array("time_ps"), place))
     bounds = np.searchsorted(place[order], np.arange(distinct.shape[1] + 1)).tolist()
-    found = []
+    result = []
     for number, (plane, own, part) in enumerate(distinct.T.tolist()):
         check_deadline()
         rows = order[bounds[number] : bounds[number + 1]]
         names = [text for text in (name.values[own], series.values[part]) if text]
-        found.append(
+        result.append(
             make_counter(
                 planes.get(plane) or "",
                 " ".join(dict.fromkeys(names)),
@@ -150,4 +150,4 @@ def _own(profile: Profile) -> list[Counter]:
                 table.array("value")[rows],
             )
         )
-    return found
+    return result

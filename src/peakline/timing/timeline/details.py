@@ -114,8 +114,8 @@ def place_of(timeline: Timeline, event_id: int) -> int:
     if trace.row is None:
         place = event_id if 0 <= event_id < trace.size else -1
     else:
-        found = np.flatnonzero(trace.row == event_id)
-        place = int(found[0]) if found.size else -1
+        result = np.flatnonzero(trace.row == event_id)
+        place = int(result[0]) if result.size else -1
     if place < 0:
         raise NotFoundError(f"no event {event_id} with a time; there are {trace.size:,}")
     return place

@@ -135,8 +135,8 @@ def _overlapping(trace: Trace, line: int, start_ps: int, end_ps: int) -> AnyArra
     first = part.start
     stop = first + int(np.searchsorted(trace.start[part], end_ps))
     start, end = trace.start[first:stop], trace.end[first:stop]
-    found: AnyArray = first + np.flatnonzero((end > start_ps) | (start >= start_ps))
-    return found
+    result: AnyArray = first + np.flatnonzero((end > start_ps) | (start >= start_ps))
+    return result
 
 
 def _longest(lengths: AnyArray, limit: int, min_ps: int) -> AnyArray:

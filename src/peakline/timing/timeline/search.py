@@ -74,9 +74,9 @@ def meant(
         hits, start, end = hits[is_whole], start[is_whole], end[is_whole]
     begins = hits[start == at_ps]
     if begins.size:
-        found = int(begins[-1]) if name is None else int(begins[0])
-        if name is not None or _is_nested(timeline, begins, found):
-            return Meant(found, BEGINS, count)
+        result = int(begins[-1]) if name is None else int(begins[0])
+        if name is not None or _is_nested(timeline, begins, result):
+            return Meant(result, BEGINS, count)
         return Meant(-1, NONE, count)
     holds = np.flatnonzero((start <= at_ps) & (end > at_ps))
     if not holds.size:
@@ -114,11 +114,11 @@ def _executions(profile: Profile, name: str) -> Int64Array:
     from peakline.timing.ops.device import framework_executions
     from peakline.timing.ops.host import host_executions
 
-    found = [np.zeros(0, np.int64)]
+    result = [np.zeros(0, np.int64)]
     for runs in (framework_executions(profile), host_executions(profile)):
         numbers = [number for number, key in enumerate(runs.keys) if key.name == name]
-        found.append(runs.event[np.isin(runs.op, numbers)].astype(np.int64))
-    return np.concatenate(found)
+        result.append(runs.event[np.isin(runs.op, numbers)].astype(np.int64))
+    return np.concatenate(result)
 
 
 def _bare(text: str) -> str:
@@ -129,12 +129,12 @@ def _bare(text: str) -> str:
 def _beginning(timeline: Timeline, at_ps: int) -> Int64Array:
     """The events that begin at a moment, line after line, outer before inner."""
     trace = timeline.trace
-    found = [np.zeros(0, np.int64)]
+    result = [np.zeros(0, np.int64)]
     for line in trace.lines:
         start = trace.start[line.events]
         first, last = np.searchsorted(start, [at_ps, at_ps + 1]).tolist()
-        found.append(np.arange(line.first + first, line.first + last))
-    return np.concatenate(found)
+        result.append(np.arange(line.first + first, line.first + last))
+    return np.concatenate(result)
 
 
 def _is_nested(timeline: Timeline, events: Int64Array, inner: int) -> bool:
@@ -241,8 +241,8 @@ def search(
 def pixels_of(time: Int64Array, start_ps: int, end_ps: int, width: int) -> Int64Array:
     """The pixel of each time before ``end_ps``; what is before ``start_ps`` is on the first."""
     edges = pixel_edges(start_ps, end_ps, width)
-    found = np.searchsorted(edges[1:-1], np.maximum(time, start_ps), side="right")
-    return found.astype(np.int64, copy=False)
+    result = np.searchsorted(edges[1:-1], np.maximum(time, start_ps), side="right")
+    return result.astype(np.int64, copy=False)
 
 
 def _first(events: Int64Array, start: Int64Array) -> int:

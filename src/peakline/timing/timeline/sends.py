@@ -40,9 +40,9 @@ def sends_of(profile: Profile) -> tuple[Int64Array, Int64Array]:
     sides: dict[str, dict[str, list[int]]] = defaultdict(lambda: {"send": [], "recv": []})
     pairs: dict[str, frozenset[tuple[int, int]]] = {}
     for code, name in enumerate(checked(trace.name.values)):
-        found = _end_of(name)
-        if found is not None:
-            kind, channel, own = found
+        result = _end_of(name)
+        if result is not None:
+            kind, channel, own = result
             sides[channel][kind].append(code)
             pairs[channel] = pairs.get(channel, own) | own
     none = np.zeros(0, np.int64)
@@ -74,19 +74,19 @@ def _by_device(trace: Trace, codes: list[int]) -> dict[int, Int64Array]:
     """The events of each device (its plane), in order of time. Of a device on which several
     instructions have the channel, as those of several programs may, none.
     """
-    found: dict[int, list[Int64Array]] = defaultdict(list)
+    result: dict[int, list[Int64Array]] = defaultdict(list)
     line_planes = np.array([line.plane for line in trace.lines], np.int64)
     for code in codes:
         events = np.flatnonzero(trace.name.codes == code)
         planes = line_planes[trace.lines_of(events)]
         for plane in np.unique(planes).tolist():
             if trace.planes[plane].kind == DEVICE:
-                found[plane].append(events[planes == plane])
+                result[plane].append(events[planes == plane])
     return {
         _ordinal(trace.planes[plane].name, plane): own[0][
             np.argsort(trace.start[own[0]], kind="stable")
         ]
-        for plane, own in found.items()
+        for plane, own in result.items()
         if len(own) == 1
     }
 

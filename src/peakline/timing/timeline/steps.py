@@ -87,19 +87,19 @@ def step_meant(times: StepTimes, devices: list[int], step: str, device: int | No
     Of several that have it, the one of ``device`` (a number of `StepTimes`), else the one that
     begins first, of equal ones on the first of ``devices``.
     """
-    found = np.zeros(0, np.int64)
+    result = np.zeros(0, np.int64)
     if step.isdecimal() and len(step) <= 18:
-        found = np.flatnonzero(times.step_id == int(step))
-    if not found.size:
+        result = np.flatnonzero(times.step_id == int(step))
+    if not result.size:
         code = times.name.code_of(step)
-        found = np.flatnonzero(times.name.codes == code) if code >= 0 else found
-    if not found.size:
+        result = np.flatnonzero(times.name.codes == code) if code >= 0 else result
+    if not result.size:
         return -1
-    own = found[times.device[found] == device] if device is not None else found[:0]
-    found = own if own.size else found
+    own = result[times.device[result] == device] if device is not None else result[:0]
+    result = own if own.size else result
     rank = {number: at for at, number in enumerate(devices)}
-    order = np.array([rank[number] for number in times.device[found].tolist()])
-    return int(found[np.lexsort((order, times.start[found]))[0]])
+    order = np.array([rank[number] for number in times.device[result].tolist()])
+    return int(result[np.lexsort((order, times.start[result]))[0]])
 
 
 def step_after(times: StepTimes, device: int, at_ps: int) -> int:

@@ -82,21 +82,21 @@ def draw_tile(
     level = level_of(start_ps, end_ps, width)
     trace = timeline.trace
     first = np.empty(chosen.size + 1, np.int64)
-    room, found = _ROOM, -1
-    while found < 0 or found > room:
-        room = max(room, found)
+    room, result = _ROOM, -1
+    while result < 0 or result > room:
+        room = max(room, result)
         begin, until, count, busy = (np.empty(room, np.int64) for _ in range(4))
         event = np.empty(room, np.int32)
-        found = draw(
+        result = draw(
             trace.start, trace.end, timeline.order, timeline.joint, timeline.track_first,
             timeline.overlaps, timeline.track_levels, timeline.level_bits, timeline.level_first,
             timeline.run_first, timeline.run_last, timeline.run_longest, timeline.run_begin,
             timeline.run_until, timeline.run_length, timeline.run_busy,
             chosen, start_ps, end_ps, level, first, begin, until, count, busy, event,
         )  # fmt: skip
-        if most is not None and found > most:
+        if most is not None and result > most:
             raise UsageError(
-                f"the tile would have {found:,} items, more than {most:,}: "
+                f"the tile would have {result:,} items, more than {most:,}: "
                 "request fewer lines or rows, or a smaller width"
             )
     resolution = 1 << level if level >= 0 else 0
@@ -106,9 +106,9 @@ def draw_tile(
         resolution,
         chosen,
         first,
-        begin[:found],
-        until[:found],
-        count[:found],
-        busy[:found],
-        event[:found],
+        begin[:result],
+        until[:result],
+        count[:result],
+        busy[:result],
+        event[:result],
     )

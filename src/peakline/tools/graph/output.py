@@ -27,15 +27,15 @@ class Report:
 
     def texts(self) -> list[str]:
         """The texts of files that stand in the answer, as often as they do."""
-        found = [
+        result = [
             text
             for node in self.view.nodes
             for text in (node.graph, node.name, node.op, node.device)
         ]
         if self.path is not None:
             for one in self.path.pieces:
-                found += one.device, one.name, one.op_type, one.tensor
-        return found
+                result += one.device, one.name, one.op_type, one.tensor
+        return result
 
 
 def to_json(report: Report) -> str:

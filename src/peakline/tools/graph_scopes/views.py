@@ -40,13 +40,13 @@ def overview(profile: Profile) -> dict[str, Any]:
     most its sizes. Raises InputError when the profile cannot be read.
     """
     names, first = graph_names(profile), default_graph(profile)
-    found = summarize_graphs(profile)
+    result = summarize_graphs(profile)
     broken = check_graphs(profile)
-    ops = found.ops
+    ops = result.ops
     program = None
     if first is not None and first.kind == "hlo":
         # The entry's instructions alone would be those of one computation among many.
-        ops = _sum(found.ops, found.function_ops)
+        ops = _sum(result.ops, result.function_ops)
         modules = profile.table("hlo_modules").to_pylist()
         number = next(at for at, one in enumerate(labels_of(profile)) if one == first.graph)
         program = {name: modules[number][name] for name in _PROGRAM}
@@ -55,13 +55,13 @@ def overview(profile: Profile) -> dict[str, Any]:
         "functions_total": sum(one.function is not None for one in names),
         "kinds": sorted({one.kind for one in names if one.function is None}),
         "first": None if first is None else vars(first),
-        "nodes": found.nodes,
-        "edges": found.edges,
-        "function_nodes": found.function_nodes,
-        "producer": found.producer,
+        "nodes": result.nodes,
+        "edges": result.edges,
+        "function_nodes": result.function_nodes,
+        "producer": result.producer,
         "ops": _listed(ops),
         "ops_total": len(ops),
-        "devices": [one for one in _listed(found.devices) if one["text"]],
+        "devices": [one for one in _listed(result.devices) if one["text"]],
         "program": program,
         "broken": [
             {**one.as_json(with_graph=True), "is_error": one.is_error}
@@ -125,7 +125,7 @@ def _scopes(profile: Profile, parameters: GraphScopesParameters) -> dict[str, An
 
 def _search(profile: Profile, parameters: GraphScopesParameters) -> dict[str, Any]:
     graph = _graph(profile, parameters)
-    found = search(graph, parameters.search, parameters.limit)
+    result = search(graph, parameters.search, parameters.limit)
     measures = graph.measures
     return {
         **_head(graph),
@@ -138,9 +138,9 @@ def _search(profile: Profile, parameters: GraphScopesParameters) -> dict[str, An
                 "device": short_name(graph.devices[node] or ""),
                 "time_ps": int(measures.time_ps[node]),
             }
-            for node in found.nodes.tolist()
+            for node in result.nodes.tolist()
         ],
-        "rows_total": found.total,
+        "rows_total": result.total,
     }
 
 

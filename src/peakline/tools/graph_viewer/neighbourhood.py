@@ -160,12 +160,12 @@ class _Graph:
         if row is not None:
             return self._within(row, width)
         known = self.computations.names("name")
-        found = np.flatnonzero(known.codes == known.code_of(name.removeprefix("%")))
-        if not found.size:
+        result = np.flatnonzero(known.codes == known.code_of(name.removeprefix("%")))
+        if not result.size:
             raise NotFoundError(
                 f"{self.label}: no instruction and no computation {name!r}"
             ).quoting(repr(name))
-        rows = every[self.made.array("computation_id") == found[0]]
+        rows = every[self.made.array("computation_id") == result[0]]
         return rows[:_MOST_NODES], max(0, int(rows.size) - _MOST_NODES)
 
     def _within(self, row: int, width: int) -> tuple[Int64Array, int]:
@@ -177,7 +177,7 @@ class _Graph:
         seen = np.zeros(self.made.rows, np.bool_)
         seen[row] = True
         frontier = np.array([row], np.int64)
-        found = [frontier]
+        result = [frontier]
         count = 1
         for _ in range(width):
             starts, sizes = begin[frontier], begin[frontier + 1] - begin[frontier]
@@ -188,11 +188,11 @@ class _Graph:
                 break
             seen[frontier] = True
             room = _MOST_NODES - count
-            found.append(frontier[:room])
+            result.append(frontier[:room])
             count += int(frontier.size)
             if count > _MOST_NODES:
                 break
-        rows = np.sort(np.concatenate(found))
+        rows = np.sort(np.concatenate(result))
         return rows, count - int(rows.size)
 
     def adjacent(self, row: int) -> dict[str, list[str]]:
@@ -233,8 +233,8 @@ class _Graph:
             for made in computation.instructions
         )
         wanted = self.names[row]
-        found = next((made for made in every if made.name == wanted), None)
-        return found.backend_config if found is not None else b""
+        result = next((made for made in every if made.name == wanted), None)
+        return result.backend_config if result is not None else b""
 
     def document(
         self, rows: Int64Array, name: str, parameters: GraphViewerParameters, left_out: int
@@ -359,5 +359,5 @@ def _arguments(made: Columns, used: Columns, calls: Columns) -> Sequence[Int64Ar
     place = used.array("place")[operands]
     wanted = callee[user[operands]] * wide + place
     at = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
-    found = np.flatnonzero(keys[at] == wanted) if keys.size else np.zeros(0, np.int64)
-    return used.array("operand_id")[operands[found]], rows[at[found]], place[found]
+    result = np.flatnonzero(keys[at] == wanted) if keys.size else np.zeros(0, np.int64)
+    return used.array("operand_id")[operands[result]], rows[at[result]], place[result]

@@ -113,13 +113,13 @@ def _document(profile: Profile, parameters: LiveMemoryParameters) -> dict[str, A
 
 
 def _allocators(records: MemoryRecords, limits: dict[str, int]) -> list[dict[str, object]]:
-    told: list[dict[str, object]] = []
+    result: list[dict[str, object]] = []
     for name, usage in zip(records.allocators, records.usages, strict=True):
         row = usage.peak_row
         if row < 0:
             continue
         capacity = records.capacity(row) if usage.reported else None
-        told.append(
+        result.append(
             {
                 "allocator": name,
                 "capacity_bytes": limits.get(name) if capacity is None else capacity,
@@ -131,7 +131,7 @@ def _allocators(records: MemoryRecords, limits: dict[str, int]) -> list[dict[str
                 "untracked_allocations": usage.untracked,
             }
         )
-    return told
+    return result
 
 
 def _tree(

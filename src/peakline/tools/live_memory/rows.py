@@ -47,8 +47,8 @@ class _Labels:
 
     def where(self, holds: Callable[[str], bool]) -> BoolArray:
         """The rows whose text is such; each text is looked at once."""
-        found = np.fromiter(map(holds, self.texts), np.bool_, len(self.texts))
-        chosen: BoolArray = found[self.codes]
+        result = np.fromiter(map(holds, self.texts), np.bool_, len(self.texts))
+        chosen: BoolArray = result[self.codes]
         return chosen
 
     @property
@@ -130,8 +130,8 @@ class LiveRows:
         """What a step is called; None for none, and for one that the profile does not know."""
         if step_id is None:
             return None
-        found = np.flatnonzero(self._steps.array("step_id") == step_id)
-        return self._steps.names("name")[int(found[0])] if found.size else None
+        result = np.flatnonzero(self._steps.array("step_id") == step_id)
+        return self._steps.names("name")[int(result[0])] if result.size else None
 
     # Columns.
 
@@ -154,12 +154,12 @@ class LiveRows:
         if self._descriptions is None:
             nothing = _Labels(np.zeros(self.size, np.int64), [""])
             return dict.fromkeys(DESCRIBED, nothing)
-        found = self._descriptions.of(self._rows)
+        result = self._descriptions.of(self._rows)
         return {
             name: _Labels(
                 np.append(codes, np.full(self._rest, len(texts))).astype(np.int64), [*texts, ""]
             )
-            for name, (codes, texts) in zip(DESCRIBED, found, strict=True)
+            for name, (codes, texts) in zip(DESCRIBED, result, strict=True)
         }
 
     def _special(self) -> BoolArray:
@@ -270,10 +270,10 @@ class LiveRows:
             columns["step_id"] = _Numbers(numbers, known)
             sort = "step_id" if sort == "key" else sort
         order = _order(columns[sort], np.arange(codes.size), sizes, parameters)
-        told = [
+        result = [
             _json_values(name, column, order[_page(parameters)]) for name, column in columns.items()
         ]
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*told, strict=True)]
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*result, strict=True)]
         return rows, int(codes.size)
 
     def _steps_of_rows(self) -> tuple[Int64Array, _Labels]:

@@ -47,9 +47,9 @@ def _partial(profile: Profile, parameters: MemoryFindingsParameters) -> dict[str
     """One host's findings and the rows of each analysis."""
     answer = findings.answer_memory(profile, allocator=parameters.allocator, step=parameters.step)
     rows = [
-        found.as_json()
-        for found in answer.findings
-        if found.is_at_least(parameters.min_severity) and parameters.kind in {None, found.kind}
+        result.as_json()
+        for result in answer.findings
+        if result.is_at_least(parameters.min_severity) and parameters.kind in {None, result.kind}
     ]
     result: dict[str, list[Any]] = {"findings": [*rows], **{name: [] for name in _DETAILS}}
     for details, peak in zip(answer.details, answer.allocators, strict=True):
@@ -83,19 +83,19 @@ def _combine(
     """
     if output_format == "markdown":
         return _markdown_of_hosts(parts)
-    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    results: dict[tuple[object, ...], dict[str, Any]] = {}
     result: dict[str, list[object]] = {"findings": [], **{name: [] for name in _DETAILS}}
-    for host, told in parts:
-        for finding in told["findings"]:
-            whole = found.setdefault(
+    for host, answer in parts:
+        for finding in answer["findings"]:
+            whole = results.setdefault(
                 _identity(finding), finding | {"hosts": [], "evidence_by_host": {}}
             )
             if host not in whole["hosts"]:
                 whole["hosts"].append(host)
                 whole["evidence_by_host"][host] = finding["evidence"]
         for name in _DETAILS:
-            result[name] += [{"host": host} | entry for entry in told[name]]
-    result["findings"] += found.values()
+            result[name] += [{"host": host} | entry for entry in answer[name]]
+    result["findings"] += results.values()
     return compact_json(result)
 
 
@@ -110,8 +110,8 @@ def _identity(finding: dict[str, Any]) -> tuple[object, ...]:
 
 def _markdown_of_hosts(parts: Sequence[tuple[str, dict[str, list[Any]]]]) -> bytes:
     hosts: dict[str, list[str]] = {}
-    for host, told in parts:
-        for finding in told["findings"]:
+    for host, result in parts:
+        for finding in result["findings"]:
             hosts.setdefault(document.markdown([finding]), []).append(host)
     return document.markdown_of_hosts(hosts).encode()
 

@@ -69,8 +69,8 @@ def answer_csv(view: View) -> bytes:
 
 
 def _items(column: Int64Array) -> list[int]:
-    found: list[int] = column.tolist()
-    return found
+    result: list[int] = column.tolist()
+    return result
 
 
 class _Column:

@@ -150,8 +150,8 @@ def _colours(view: View, rows: Int64Array, drawn: Int64Array) -> Int64Array:
     large = view.shown[view.shown_bytes >= SMALL_BYTES]
     number = np.full(view.placement.values.own.size + 1, -1)
     number[large] = np.arange(large.size)
-    found = number[rows]
-    return np.where(found < 0, drawn, found) % len(COLOURS)
+    result = number[rows]
+    return np.where(result < 0, drawn, result) % len(COLOURS)
 
 
 def _rectangles(view: View) -> Iterator[Rectangle]:

@@ -113,9 +113,9 @@ def _largest(placement: Placement) -> Int64Array:
     values = placement.values
     rows = np.flatnonzero(values.own == np.arange(values.own.size))
     rows = rows[np.argsort(values.bytes[rows], kind="stable")]
-    found = np.full(placement.allocations.number.size, -1)
-    found[values.allocation[rows]] = rows
-    return found
+    result = np.full(placement.allocations.number.size, -1)
+    result[values.allocation[rows]] = rows
+    return result
 
 
 def _replay(events: Events, placement: Placement) -> Replay:
@@ -126,7 +126,7 @@ def _replay(events: Events, placement: Placement) -> Replay:
 
 def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: ValueShapes) -> Curve:
     """All heaps, one after the other."""
-    found = Curve()
+    result = Curve()
     total = sum(heap.peak for _, heap in heaps)
     unpadded = [_before(heap.curve_of(_unpadded(heap, shapes))) for _, heap in heaps]
     at_peak = [
@@ -136,11 +136,11 @@ def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: Val
     spans, blocks = [no_spans()], [no_spans()]
     best, position, live = -1, 0, list[tuple[int, int]]()
     for number, (events, heap) in enumerate(heaps):
-        base, rest = len(found.bytes), total - heap.peak
+        base, rest = len(result.bytes), total - heap.peak
         rest_unpadded = sum(at_peak) - at_peak[number]
-        found.bytes.extend([size + rest for size in _before(heap.curve)])
-        found.unpadded_bytes.extend([size + rest_unpadded for size in unpadded[number]])
-        found.instructions.extend([*events.instruction.tolist(), -1])
+        result.bytes.extend([size + rest for size in _before(heap.curve)])
+        result.unpadded_bytes.extend([size + rest_unpadded for size in unpadded[number]])
+        result.instructions.extend([*events.instruction.tolist(), -1])
         spans.append(np.column_stack([heap.uses.value, heap.uses.spans + base]))
         has_block = heap.uses.blocks[:, 0] >= 0
         blocks.append(
@@ -151,7 +151,7 @@ def _curve(heaps: list[tuple[Events, Replay]], placement: Placement, shapes: Val
         rows, roots = heap.live()
         live += zip(rows.tolist(), placement.values.bytes[roots].tolist(), strict=True)
     return replace(
-        found, peak=total, unpadded_peak=sum(at_peak), position=position, live=live,
+        result, peak=total, unpadded_peak=sum(at_peak), position=position, live=live,
         spans=np.concatenate(spans), blocks=np.concatenate(blocks),
     )  # fmt: skip
 
@@ -163,6 +163,6 @@ def _before(curve: Int64Array) -> list[int]:
 
 def _unpadded(heap: Replay, shapes: ValueShapes) -> Int64Array:
     """The bytes of the heap's values without padding."""
-    found, rows = np.zeros(heap.size.size, np.int64), heap.value[heap.value >= 0]
-    found[rows] = shapes.bytes[rows]
-    return found
+    result, rows = np.zeros(heap.size.size, np.int64), heap.value[heap.value >= 0]
+    result[rows] = shapes.bytes[rows]
+    return result

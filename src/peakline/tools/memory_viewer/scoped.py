@@ -59,10 +59,10 @@ def _scoped(text: bytes, space: int) -> int:
     if _KEY.encode() not in text:
         return 0
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
         return 0
-    listed = found.get(_KEY) if isinstance(found, dict) else None
+    listed = result.get(_KEY) if isinstance(result, dict) else None
     if not isinstance(listed, list):
         return 0
     entries = [one for one in listed if isinstance(one, dict)]

@@ -102,11 +102,11 @@ class ValueShapes:
         codes, sizes = {"": 0}, []
         for pair in known.tolist():
             whole, path = divmod(pair, len(values.paths))
-            found = None
+            result = None
             if pair >= 0:
-                found = instructions.shapes[whole]
-                found = part(found, values.paths[path]) if path else found
-            text, size = ("", 0) if found is None else (found.text_with_layout, found.bytes)
+                result = instructions.shapes[whole]
+                result = part(result, values.paths[path]) if path else result
+            text, size = ("", 0) if result is None else (result.text_with_layout, result.bytes)
             sizes.append((codes.setdefault(text, len(codes)), size))
         self.code, self.bytes = np.array(sizes, np.int64).reshape(-1, 2)[place].T
         self.texts: list[str] = list(codes)

@@ -49,16 +49,16 @@ def _combine(
 
     host = timing.combine_hosts([part for _, part in parts])
     group_by = parameters.group_by
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, idle in ((NAMES[group_by], True), (f"{NAMES[group_by]}ExcludeIdle", False)):
         one = timing.chosen(
             host, program=parameters.program, category=parameters.category, idle=idle
         )
         tree = build_tree(one.table, host.programs, group_by, with_idle=idle, take=_largest)
-        found[name] = as_json(tree, host.chips.peaks)
-    found["deviceType"] = "CPU_ONLY" if host.chips.kind == "CPU" else host.chips.kind
-    found["aggDvfsTimeScaleMultiplier"] = timing.ratio(host.table.normalized_ps, host.table.op_ps)
-    return compact_json(found, ascii_only=False)
+        result[name] = as_json(tree, host.chips.peaks)
+    result["deviceType"] = "CPU_ONLY" if host.chips.kind == "CPU" else host.chips.kind
+    result["aggDvfsTimeScaleMultiplier"] = timing.ratio(host.table.normalized_ps, host.table.op_ps)
+    return compact_json(result, ascii_only=False)
 
 
 def _largest(items: list[_Item], count: int, key: Callable[[_Item], float]) -> list[_Item]:

@@ -225,15 +225,15 @@ def as_json(root: Node, peaks: PeakRates) -> dict[str, Any]:
     total_ps = 0 if root.whole is None else root.whole
 
     def shown(node: Node) -> dict[str, Any]:
-        found: dict[str, Any] = {"name": node.name}
+        result: dict[str, Any] = {"name": node.name}
         if node.sums is not None:
             numbers = metrics(node.sums, peaks, total_ps)
-            found["metrics"] = {name: _plain(value) for name, value in numbers.items()}
-        found["children"] = [shown(child) for child in node.children]
+            result["metrics"] = {name: _plain(value) for name, value in numbers.items()}
+        result["children"] = [shown(child) for child in node.children]
         if node.op is not None:
-            found["xla"] = _instruction(node)
-        found["numChildren"] = node.count
-        return found
+            result["xla"] = _instruction(node)
+        result["numChildren"] = node.count
+        return result
 
     return shown(root)
 
@@ -251,7 +251,7 @@ def _instruction(node: Node) -> dict[str, Any]:
         return {}
     facts, source = op.facts, op.facts.source or _NO_SOURCE
     is_joined = node.is_group_of_duplicates
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "op": "",
         "expression": facts.long_name,
         "provenance": "" if is_joined and node.is_fusion else op.provenance,
@@ -265,8 +265,8 @@ def _instruction(node: Node) -> dict[str, Any]:
         "xprofKernelMetadata": _kernel_metadata(facts.long_name),
     }  # fmt: skip
     if is_joined and not node.is_fusion:
-        found["layout"] = {"dimensions": []}
-    return found
+        result["layout"] = {"dimensions": []}
+    return result
 
 
 def _kernel_metadata(text: str) -> str:
@@ -279,9 +279,9 @@ def _kernel_metadata(text: str) -> str:
         value, _ = json.JSONDecoder().raw_decode(text, start)
         if isinstance(value, str):
             value = json.loads(value)
-        found = value["xprof_metadata"]
-        if isinstance(found, str):
-            found = json.loads(found)
+        result = value["xprof_metadata"]
+        if isinstance(result, str):
+            result = json.loads(result)
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(result, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

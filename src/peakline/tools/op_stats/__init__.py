@@ -184,20 +184,20 @@ def _graph_profile(profile: Profile, path: str | None) -> Profile | None:
         return None
     for candidate in _beside(profile.path):
         try:
-            found = _open_graph(candidate)
+            result = _open_graph(candidate)
         except PeaklineError as error:
             profile.warn("graph_unreadable", str(error))
             continue
-        if found is not None:
-            return found
+        if result is not None:
+            return result
     return None
 
 
 def _named_graph(path: str) -> Profile:
-    found = _open_graph(path)
-    if found is None:
+    result = _open_graph(path)
+    if result is None:
         raise UsageError(f"{path}: no graph in it")
-    return found
+    return result
 
 
 def _open_graph(path: str) -> Profile | None:
@@ -224,8 +224,8 @@ def _beside(path: str) -> Iterable[str]:
     file = Path(path)
     if not file.is_file():
         return []
-    found = [str(other) for name in _BESIDE for other in sorted(file.parent.glob(name))]
-    return [other for other in dict.fromkeys(found) if Path(other) != file]
+    result = [str(other) for name in _BESIDE for other in sorted(file.parent.glob(name))]
+    return [other for other in dict.fromkeys(result) if Path(other) != file]
 
 
 def _has_own(profile: Profile) -> bool:

@@ -33,7 +33,7 @@ class _Field(NamedTuple):
 
 def _fields(numbers: dict[str, tuple[int, int]]) -> list[_Field]:
     """From the field numbers of each measure's own and total value, 0 for none."""
-    found = []
+    result = []
     for measure, own_and_total in numbers.items():
         for is_total, number in enumerate(own_and_total):
             name = f"total_{measure}" if is_total else measure
@@ -41,8 +41,8 @@ def _fields(numbers: dict[str, tuple[int, int]]) -> list[_Field]:
             camel = head + "".join(map(str.capitalize, words))
             if number:
                 key = varint(number << 3)
-                found.append((number, _Field(key, camel, MEASURES.index(measure), bool(is_total))))
-    return [field for _, field in sorted(found)]
+                result.append((number, _Field(key, camel, MEASURES.index(measure), bool(is_total))))
+    return [field for _, field in sorted(result)]
 
 
 _GRAPH_NODE = _fields(
@@ -122,8 +122,8 @@ def advice_json(reports: dict[str, list[str]]) -> bytes:
     """``AdviceProto`` as protobuf JSON."""
     checkers = ",".join(
         f"{encode_basestring(name)}:"
-        + (f'{{"reports":[{",".join(map(encode_basestring, found))}]}}' if found else "{}")
-        for name, found in reports.items()
+        + (f'{{"reports":[{",".join(map(encode_basestring, result))}]}}' if result else "{}")
+        for name, result in reports.items()
     )
     return f'{{"checkers":{{{checkers}}}}}'.encode("utf-8", "replace")
 
@@ -132,8 +132,8 @@ def advice_proto(reports: dict[str, list[str]]) -> bytes:
     """``AdviceProto`` serialized."""
     # AdviceProto: checkers 1, a map; Checker: reports 2.
     return b"".join(
-        message(1, _text(1, name) + message(2, b"".join(_text(2, report) for report in found)))
-        for name, found in reports.items()
+        message(1, _text(1, name) + message(2, b"".join(_text(2, report) for report in result)))
+        for name, result in reports.items()
     )
 
 

@@ -55,13 +55,13 @@ def view_text(view: str, shown: Shown | None, select: Sequence[str]) -> bytes:
     if "micros" in wanted:
         # Total time is always followed by its two parts.
         wanted |= {"accelerator_micros", "cpu_micros"}
-    gathered = shown.members is not None
-    order = [*_BYTES, *_TIMES, *_COUNTS] if gathered else [*_COUNTS, *_BYTES, *_TIMES]
+    collected = shown.members is not None
+    order = [*_BYTES, *_TIMES, *_COUNTS] if collected else [*_COUNTS, *_BYTES, *_TIMES]
     measures = [name for name in order if name in wanted]
     others = [name for name in _OTHERS if name in wanted]
     legend = [_MEASURED[name][1] for name in measures]
     legend += [
-        _OP_OCCURRENCE if gathered and name == "occurrence" else _OTHERS[name] for name in others
+        _OP_OCCURRENCE if collected and name == "occurrence" else _OTHERS[name] for name in others
     ]
     line: Callable[[int], str]
     if view == "op":
@@ -86,8 +86,8 @@ def _check_depth(shown: Shown) -> None:
 def advice_text(reports: dict[str, list[str]]) -> bytes:
     """The reports by checker."""
     text = "".join(
-        f"\n{name}:\n" + "".join(f"{report}\n" for report in found)
-        for name, found in reports.items()
+        f"\n{name}:\n" + "".join(f"{report}\n" for report in result)
+        for name, result in reports.items()
     )
     return text.encode("utf-8", "replace")
 

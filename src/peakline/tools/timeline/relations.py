@@ -34,7 +34,7 @@ def _find(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Valu
     if not parameters.search and parameters.at_ps is None:
         raise UsageError("timeline: view find needs a name (search), a moment (at_ps), or both")
     timeline = timeline_of(profile)
-    found = timing.meant(
+    result = timing.meant(
         profile,
         timeline,
         parameters.search or None,
@@ -43,24 +43,24 @@ def _find(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Valu
         lines=lines_of(parameters.lines, len(timeline.trace.lines), "line"),
         device=parameters.device,
     )
-    return {"found": brief(timeline, found.event), "how": [found.how], "count": found.count}
+    return {"found": brief(timeline, result.event), "how": [result.how], "count": result.count}
 
 
 def _area(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Value]:
     timeline = timeline_of(profile)
     trace = timeline.trace
     start, end = span_of(trace.span, parameters)
-    found = timing.area_of(
+    result = timing.area_of(
         timeline, start, end, lines_of(parameters.lines, len(trace.lines), "line")
     )
-    names, frames, text = found.names, found.frames, trace.name.values
+    names, frames, text = result.names, result.frames, trace.name.values
     return {
         "start_ps": start,
         "end_ps": end,
-        "events": found.events,
-        "lines": found.lines,
-        "self_total_ps": found.self_ps,
-        "names_total": found.names_total,
+        "events": result.events,
+        "lines": result.lines,
+        "self_total_ps": result.self_ps,
+        "names_total": result.names_total,
         "name": [text[one.name] if one.name >= 0 else "" for one in names],
         "count": stored(np.array([one.count for one in names], np.int64), "uint32"),
         "total_ps": stored(np.array([one.total_ps for one in names], np.int64), "int64"),
@@ -71,7 +71,7 @@ def _area(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Valu
         "frame_count": stored(np.array([one.count for one in frames], np.int64), "uint32"),
         "frame_total_ps": stored(np.array([one.total_ps for one in frames], np.int64), "int64"),
         "frame_self_ps": stored(np.array([one.self_ps for one in frames], np.int64), "int64"),
-        "frames_hidden": found.hidden,
+        "frames_hidden": result.hidden,
     }
 
 
@@ -112,11 +112,11 @@ def _arrows_of(
     around, name = _FAR_PS, trace.name[event] or ""
     start, end = int(trace.start[event]), int(trace.end[event])
     while around:
-        found = timing.arrows_between(
+        result = timing.arrows_between(
             profile, start - around, end + around, memory="memory" in name.lower()
         )
-        if found is not None:
-            return found
+        if result is not None:
+            return result
         around //= 8
     return None
 

@@ -134,7 +134,7 @@ def _search(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Va
         raise UsageError("timeline: view search needs the parameter search")
     timeline = timeline_of(profile)
     start, end = span_of(timeline.trace.span, parameters)
-    found = timing.search(
+    result = timing.search(
         timeline,
         parameters.search,
         start_ps=start,
@@ -146,19 +146,19 @@ def _search(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Va
         event=None if parameters.event is None else timing.place_of(timeline, parameters.event),
     )
     ends: dict[str, Value] = {
-        which: brief(timeline, getattr(found, which))
+        which: brief(timeline, getattr(result, which))
         for which in ("first", "last", "previous", "next")
     }
     return {
         "start_ps": start,
         "end_ps": end,
         "width": parameters.width,
-        "total": found.total,
-        "names_total": int(found.names.size),
-        "name": stored(found.names[:_MOST_NAMES], "int32"),
-        "count": stored(found.counts[:_MOST_NAMES], "uint32"),
+        "total": result.total,
+        "names_total": int(result.names.size),
+        "name": stored(result.names[:_MOST_NAMES], "int32"),
+        "count": stored(result.counts[:_MOST_NAMES], "uint32"),
         **ends,
-        "bins": stored(found.bins, "uint32"),
+        "bins": stored(result.bins, "uint32"),
     }
 
 
@@ -183,29 +183,29 @@ def _event(profile: Profile, parameters: TimelineParameters) -> Mapping[str, Val
         raise UsageError("timeline: view event needs the parameter event")
     timeline = timeline_of(profile)
     place = timing.place_of(timeline, parameters.event)
-    found = timing.details_of(profile, timeline, place, with_step=parameters.with_step)
-    line = timeline.trace.lines[found.line]
-    step = None if found.step is None else {"step_id": found.step[0], "name": found.step[1]}
+    result = timing.details_of(profile, timeline, place, with_step=parameters.with_step)
+    line = timeline.trace.lines[result.line]
+    step = None if result.step is None else {"step_id": result.step[0], "name": result.step[1]}
     return {
         "details": {
             **(brief(timeline, place) or {}),
-            "end_ps": found.end_ps,
-            "own_ps": found.own_ps,
+            "end_ps": result.end_ps,
+            "own_ps": result.own_ps,
             "activity": ACTIVITIES[int(activity_of(profile)[place])],
-            **vars(timing.facts_of(found.name, found.stats)),
+            **vars(timing.facts_of(result.name, result.stats)),
             "plane": timeline.trace.planes[line.plane].name,
             "line_name": line.name,
             "step": step,
-            "parents_total": len(found.parents),
-            "parents": [brief(timeline, above) for above in found.parents[:_MOST_PARENTS]],
+            "parents_total": len(result.parents),
+            "parents": [brief(timeline, above) for above in result.parents[:_MOST_PARENTS]],
             "children": {
-                "count": found.child_count,
-                "total_ps": found.child_ps,
-                "names": [vars(child) for child in found.children],
+                "count": result.child_count,
+                "total_ps": result.child_ps,
+                "names": [vars(child) for child in result.children],
             },
-            "previous": brief(timeline, found.previous),
-            "next": brief(timeline, found.next),
-            "stats": [{"name": name, "value": value} for name, value in found.stats],
+            "previous": brief(timeline, result.previous),
+            "next": brief(timeline, result.next),
+            "stats": [{"name": name, "value": value} for name, value in result.stats],
         }
     }
 

@@ -107,10 +107,10 @@ def _table(
     for side, table in (("Device", device_ops), ("Host", host_ops)):
         total_us = (table.total_ps if with_idle else table.op_ps) / 1e6
         cumulated = 0.0
-        found = sorted(
+        result = sorted(
             table.ops.values(), key=lambda op: (-op.self_ps, op.name.encode("utf-8", "replace"))
         )
-        for op in found[:MOST_OPS] if strict else found:
+        for op in result[:MOST_OPS] if strict else result:
             if op.is_idle and not with_idle:
                 continue
             share = _ratio(op.self_ps / 1e6, total_us)

@@ -163,8 +163,8 @@ def _config(made: Instruction, name: str) -> dict[str, Any] | None:
         config = json.loads(made.proto.backend_config or b"{}")
     except (ValueError, RecursionError):
         return None
-    found = config.get(name) if isinstance(config, dict) else None
-    return found if isinstance(found, dict) else {}
+    result = config.get(name) if isinstance(config, dict) else None
+    return result if isinstance(result, dict) else {}
 
 
 def _convolution(made: Instruction) -> list[str]:
@@ -197,8 +197,8 @@ def _number(given: dict[str, Any], name: str) -> float:
 
 
 def _object(given: dict[str, Any], name: str) -> dict[str, Any]:
-    found = given.get(name)
-    return found if isinstance(found, dict) else {}
+    result = given.get(name)
+    return result if isinstance(result, dict) else {}
 
 
 def _product(made: Instruction) -> list[str]:

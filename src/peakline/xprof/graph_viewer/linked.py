@@ -46,11 +46,11 @@ def adjacent_nodes(module: HloModuleProto, name: str) -> bytes:
         for operand in dict.fromkeys(used):
             users.setdefault(operand, []).append(user)
     start = local(made.id)
-    found = {
+    result = {
         "consumer_names": _beyond(start, users, names),
         "operand_names": _beyond(start, operands, names),
     }
-    return json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(result, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def find_instruction(
@@ -66,7 +66,7 @@ def find_instruction(
 
 
 def _beyond(start: int, near: Mapping[int, Sequence[int]], names: Mapping[int, str]) -> list[str]:
-    found = []
+    result = []
     waiting = [iter(near.get(start, ()))]
     while waiting:
         number = next(waiting[-1], None)
@@ -75,8 +75,8 @@ def _beyond(start: int, near: Mapping[int, Sequence[int]], names: Mapping[int, s
         elif names.get(number, "").startswith(_ELEMENT):
             waiting.append(iter(near.get(number, ())))
         else:
-            found.append(names.get(number, ""))
-    return found
+            result.append(names.get(number, ""))
+    return result
 
 
 NORMAL, HIDDEN, HIGHLIGHTED = "normal", "hidden", "highlighted"
@@ -95,9 +95,9 @@ class Shown:
         """How an instruction is drawn."""
         if self._node is None:
             return NORMAL
-        found = self._states.get(made)
-        if found is not None:
-            return found
+        result = self._states.get(made)
+        if result is not None:
+            return result
         return HIDDEN if made.parent is self._node.parent or _is_passed(made) else NORMAL
 
     def shows(self, made: Instruction) -> bool:

@@ -125,7 +125,7 @@ def host_events(profile: Profile) -> HostEvents:
     seen = frozenset(filter(None, trace.name.take(chosen).to_list()))
     stats, marked = _stats(profile, lines, chosen)
     chosen = np.unique(np.concatenate([chosen, marked]))
-    found: dict[str, list[Event]] = defaultdict(list)
+    result: dict[str, list[Event]] = defaultdict(list)
     roots = []
     is_marked = np.isin(chosen, marked)
     for place, is_root in zip(chosen.tolist(), is_marked.tolist(), strict=True):
@@ -137,7 +137,7 @@ def host_events(profile: Profile) -> HostEvents:
             int(trace.end[place]), stats.get(place, {}),
         )  # fmt: skip
         if event.name in _NAMES:
-            found[event.name].append(event)
+            result[event.name].append(event)
         if is_root:
             roots.append(event)
     begin, end = _windows(profile, lines)
@@ -148,7 +148,7 @@ def host_events(profile: Profile) -> HostEvents:
         parents[child].append(parent)
         children[parent].append(child)
     return HostEvents(
-        dict(found), seen, roots, begin, end, dict(parents), dict(children),
+        dict(result), seen, roots, begin, end, dict(parents), dict(children),
         profile.is_grouped() is False, left_out,
     )  # fmt: skip
 
@@ -172,12 +172,12 @@ def _stats(
     of_server = serves[trace.name.codes[np.maximum(place, 0)]] if trace.size else root
     marked = np.unique(place[root & ((level == -1) | ((level == 1) & of_server))])
     rows = np.flatnonzero(on_host & np.isin(place, np.concatenate([chosen, marked])))
-    found: dict[int, dict[str, Value]] = {}
+    result: dict[int, dict[str, Value]] = {}
     for row in rows.tolist():
         text = texts[row]
         value: Value = int(level[row]) if is_number[row] else text or ""
-        found.setdefault(int(place[row]), {}).setdefault(names[row] or "", value)
-    return found, marked
+        result.setdefault(int(place[row]), {}).setdefault(names[row] or "", value)
+    return result, marked
 
 
 def _windows(profile: Profile, lines: list[TraceLine]) -> tuple[dict[int, int], dict[int, int]]:

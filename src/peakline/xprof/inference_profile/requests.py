@@ -208,11 +208,11 @@ class _Serving:
         """The model of a request that does not say its own: that of all its batches, if of one."""
         if not children:
             return None if self.compatible else NO_MODEL
-        found = [model_of.get(child, NO_MODEL) for child in children]
-        for model in found:
+        result = [model_of.get(child, NO_MODEL) for child in children]
+        for model in result:
             if model and model not in self.models:
                 self.models.append(model)
-        known = [model for model in found if model] if not self.compatible else found
+        known = [model for model in result if model] if not self.compatible else result
         if not self.compatible:
             return known[0] if len(set(known)) == 1 else NO_MODEL
         # Batches without a model before the first that has one do not count.
@@ -329,24 +329,24 @@ class _Serving:
         """The parts of a request on the host, from one moment to another."""
         every = list(self.moments[request.request_id].values())
         executes = [each.execute for each in every if each.execute is not None]
-        found = [
+        result = [
             Span(Part.HOST_RUNTIME, each.execute, each.launch)
             for each in every
             if each.execute is not None and each.launch is not None
         ]
         if executes:
-            found.append(Span(Part.HOST_PREPROCESS, request.begin_ps, min(executes)))
+            result.append(Span(Part.HOST_PREPROCESS, request.begin_ps, min(executes)))
         callbacks = [each.callback for each in every if each.callback is not None]
         if not callbacks:
             spans = self.spans[request.request_id]
             callbacks = [span.end_ps for span in spans if span.part == Part.DEVICE_COMPUTE]
         if callbacks:
-            found.append(Span(Part.HOST_POSTPROCESS, max(callbacks), request.end_ps))
+            result.append(Span(Part.HOST_POSTPROCESS, max(callbacks), request.end_ps))
         schedules = [each.schedule for each in every if each.schedule is not None]
         concats = [each.concat for each in every if each.concat is not None]
         if schedules and concats:
-            found.append(Span(Part.HOST_BATCH_FORMATION, schedules[0], min(concats)))
-        return found
+            result.append(Span(Part.HOST_BATCH_FORMATION, schedules[0], min(concats)))
+        return result
 
     def _tensors(self) -> None:
         moved: dict[int, list[Event]] = defaultdict(list)
@@ -375,10 +375,10 @@ def _settings(
         known = next((each for each in _SETTINGS if setting.startswith(each)), None)
         if model is not None and known is not None:
             by_name.setdefault(model, {})[known] = str(value)
-    found = {}
+    result = {}
     for model in models:
         name, colon, version = model.rpartition(":")
         own = name if colon and version.lstrip("+-").isdigit() else model
         if own in by_name:
-            found[model] = by_name[own]
-    return found
+            result[model] = by_name[own]
+    return result

@@ -122,11 +122,11 @@ def sampled(items: list[_One], by: Callable[[_One], float]) -> list[tuple[_One, 
     places = [(each, 100.0 * place / count) for place, each in enumerate(ordered)]
     if count <= len(_WANTED) * _MOST:
         return places
-    found = []
+    result = []
     for wanted, error in _WANTED:
         near = [item for item in places if wanted <= item[1] < wanted + error]
-        found += near[:_MOST]
-    return found
+        result += near[:_MOST]
+    return result
 
 
 def throughput(items: Sequence[Request] | Sequence[Batch]) -> float:
@@ -208,7 +208,7 @@ def inference_tables(
     has_batches = any(model.batches for model in models)
     has_patterns = any(host.moves_tensors for host in hosts)
     shown = has_patterns and not compatible
-    found = [
+    result = [
         DataTable(
             [Column("model_name", "string", "Model Name")],
             [[model.name] for model in models],
@@ -217,12 +217,12 @@ def inference_tables(
     ]
     for model in models:
         averages = _Averages(model, compatible=compatible)
-        found.append(_requests(model, averages, request_column, has_batches=has_batches))
+        result.append(_requests(model, averages, request_column, has_batches=has_batches))
         if has_batches:
-            found.append(_batches(model, averages, batch_column))
+            result.append(_batches(model, averages, batch_column))
         if has_patterns:
-            found.append(_patterns(model))
-    return found
+            result.append(_patterns(model))
+    return result
 
 
 def _truth(value: bool) -> str:

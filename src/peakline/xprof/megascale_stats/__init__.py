@@ -93,16 +93,16 @@ def _partial(profile: Profile, parameters: MegascaleStatsParameters) -> HostTran
         return HostTransfers([], is_marked=False)
     compatible = bool(parameters.compatible)
     cores = runs_by_core(profile, compatible=compatible)
-    found: list[tuple[Transfer, int | None]] = []
+    result: list[tuple[Transfer, int | None]] = []
     if compatible:
         # XProf looks at one core, and at nothing that the host did.
         times = partial(cut_to_ns, zero_ps=profile.zero_ps)
-        found = [(one, None) for one in transfers_of(cores.get(0, []), times)]
+        result = [(one, None) for one in transfers_of(cores.get(0, []), times)]
     else:
         spans = _host_spans(profile) if any(cores.values()) else {}
         for core, runs in cores.items():
-            found += host_delays(transfers_of(runs), spans.get(core, {}))
-    summaries = summed(found, compatible=compatible)
+            result += host_delays(transfers_of(runs), spans.get(core, {}))
+    summaries = summed(result, compatible=compatible)
     return HostTransfers(summaries, is_marked=_has_mark(profile))
 
 
@@ -116,16 +116,18 @@ def _host_spans(profile: Profile) -> dict[int, dict[str, list[tuple[int, int]]]]
         for code, name in enumerate(recorded.name.values)
         if (match := _HOST_EVENT.fullmatch(name))
     }
-    found: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+    result: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     for line in recorded.lines_on(trace.HOST):
         codes = recorded.name.codes[line.events]
         for place in (line.first + np.flatnonzero(np.isin(codes, list(parsed)))).tolist():
             device, rendezvous = parsed[int(recorded.name.codes[place])]
-            found[device][rendezvous].append((int(recorded.start[place]), int(recorded.end[place])))
-    for of_device in found.values():
+            result[device][rendezvous].append(
+                (int(recorded.start[place]), int(recorded.end[place]))
+            )
+    for of_device in result.values():
         for spans in of_device.values():
             spans.sort()
-    return found
+    return result
 
 
 def _has_mark(profile: Profile) -> bool:

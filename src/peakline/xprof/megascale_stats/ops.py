@@ -123,10 +123,10 @@ def runs_by_core(profile: Profile, *, compatible: bool) -> dict[int, list[Run]]:
     if not chosen or trace.source != "events":
         return {}
     find = cache(_Programs(profile, compatible=compatible).find)
-    found: dict[int, list[Run]] = {}
+    result: dict[int, list[Run]] = {}
     unknown = 0
     for core, plane in _cores(trace).items():
-        runs = found.setdefault(core, [])
+        runs = result.setdefault(core, [])
         for event, module in _events(profile, trace, plane, chosen):
             name, group = chosen[event.kind]
             op = find(module, name)
@@ -137,7 +137,7 @@ def runs_by_core(profile: Profile, *, compatible: bool) -> dict[int, list[Run]]:
     if unknown:
         text = "sends and receives of programs that the profile does not hold, left out"
         profile.warn("transfers_unknown", text, unknown, once=True)
-    return found
+    return result
 
 
 class _Event(NamedTuple):
@@ -149,12 +149,12 @@ class _Event(NamedTuple):
 
 def _cores(trace: Trace) -> dict[int, int]:
     """The places of the planes of TensorCores, the first of each, by their numbers."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for place, plane in enumerate(trace.planes):
         number = plane.name.removeprefix(TPU_PREFIX)
         if plane.name.startswith(TPU_PREFIX) and number.isascii() and number.isdigit():
-            found.setdefault(int(number[:9]), place)
-    return found
+            result.setdefault(int(number[:9]), place)
+    return result
 
 
 def _types(profile: Profile) -> dict[int, tuple[str, int]]:
@@ -234,12 +234,12 @@ class _Programs:
         parts = None if self._programs is None else read_module(self._programs.data(number))
         if parts is None or (self._compatible and not is_sound(parts)):
             return "", {}
-        found: dict[str, Op] = {}
+        result: dict[str, Op] = {}
         for computation in parts.computations:
             for made in computation.instructions:
                 if made.opcode in OPCODES:
-                    found.setdefault(made.name, _op(made))
-        return parts.head.name, found
+                    result.setdefault(made.name, _op(made))
+        return parts.head.name, result
 
 
 def _op(made: HloInstructionProto) -> Op:

@@ -138,9 +138,9 @@ def summed(transfers: Iterable[tuple[Transfer, int | None]], *, compatible: bool
     """The means by rendezvous. The second of a pair is how long after the receive began the host
     was done, in ps.
     """
-    found: dict[str, Summary] = {}
+    result: dict[str, Summary] = {}
     for one, host_ps in transfers:
-        total = found.setdefault(one.rendezvous, Summary(one.rendezvous))
+        total = result.setdefault(one.rendezvous, Summary(one.rendezvous))
         total.transfer_type, total.sent_bytes = one.transfer_type, one.sent_bytes
         total.send_op, total.recv_op = one.send_op, one.recv_op
         total.occurrences += 1
@@ -155,11 +155,11 @@ def summed(transfers: Iterable[tuple[Transfer, int | None]], *, compatible: bool
         if host_ps is not None:
             total.host_us += host_ps / 1e6
             total.host_events += 1
-    for total in found.values():
+    for total in result.values():
         _divide(total, total.occurrences, whole=compatible)
         if total.host_events:
             total.host_us /= total.host_events
-    return list(found.values())
+    return list(result.values())
 
 
 def _add_cut(total: Summary, one: Transfer) -> None:
@@ -190,10 +190,10 @@ def _divide(total: Summary, by: int, *, whole: bool) -> None:
 
 def combined(hosts: Sequence[Sequence[Summary]], *, compatible: bool) -> list[Summary]:
     """The means of all hosts together, each host's as often as it stands for a transfer."""
-    found: dict[str, Summary] = {}
+    result: dict[str, Summary] = {}
     for host in hosts:
         for one in host:
-            total = found.setdefault(one.rendezvous, Summary(one.rendezvous))
+            total = result.setdefault(one.rendezvous, Summary(one.rendezvous))
             times = one.occurrences
             total.transfer_type, total.sent_bytes = one.transfer_type, one.sent_bytes
             total.send_op, total.recv_op = one.send_op, one.recv_op
@@ -205,11 +205,11 @@ def combined(hosts: Sequence[Sequence[Summary]], *, compatible: bool) -> list[Su
                 total.stalls_us[stall] += one.stalls_us[stall] * times
             total.host_us += one.host_us * one.host_events
             total.host_events += one.host_events
-    for total in found.values():
+    for total in result.values():
         _divide(total, total.occurrences, whole=compatible)
         if total.host_events:
             total.host_us /= total.host_events
-    return list(found.values())
+    return list(result.values())
 
 
 def host_delays(
@@ -226,9 +226,9 @@ def host_delays(
         at = places.get(one.rendezvous, 0)
         while at < len(own) and own[at][1] < one.start_ps:
             at += 1
-        found: int | None = None
+        result: int | None = None
         if at < len(own) and own[at][0] <= one.end_ps:
-            found = own[at][1] - one.done_ps
+            result = own[at][1] - one.done_ps
             at += 1
         places[one.rendezvous] = at
-        yield one, found
+        yield one, result

@@ -59,7 +59,7 @@ class AllocatorReport:
     lifetime_peak_bytes: int
     peak: Peak
     capacity_bytes: int
-    kept: Shown
+    chosen: Shown
     sampled: Shown
     active: list[tuple[int, int, int]]
     specials: tuple[SpecialAllocation, ...]
@@ -98,32 +98,32 @@ def make_report(
     the table at the peak and a sample of at most ``max_snapshots``. Without ``knows_capacity``
     (nothing says how much was free) the memory capacity is 0.
     """
-    found = []
+    result = []
     for one in allocators:
         index = one.active.copy()
         if version == 0:
-            kept, sampled = np.arange(one.rows.size), np.zeros(0, np.int64)
+            chosen, sampled = np.arange(one.rows.size), np.zeros(0, np.int64)
         else:
-            kept, sampled = one.referenced, one.sampled(max_snapshots)
-            index[index >= 0] = np.arange(kept.size)
+            chosen, sampled = one.referenced, one.sampled(max_snapshots)
+            index[index >= 0] = np.arange(chosen.size)
         special = np.where(index < 0, -1 - index, -1)
         active = zip(index.tolist(), special.tolist(), one.occurrences.tolist(), strict=True)
-        found.append(
+        result.append(
             AllocatorReport(
                 memory_id=one.memory_id,
                 lifetime_peak_bytes=one.lifetime_peak_bytes,
                 peak=one.peak,
                 capacity_bytes=one.peak.capacity_bytes if knows_capacity else 0,
-                kept=Shown(one.rows[kept], one.sources[kept], one.steps[kept]),
+                chosen=Shown(one.rows[chosen], one.sources[chosen], one.steps[chosen]),
                 sampled=Shown(one.rows[sampled], one.sources[sampled], one.steps[sampled]),
                 active=list(active),
                 specials=one.specials,
             )
         )
     if version == 0:
-        return Report(snapshots, found, None, version)
+        return Report(snapshots, result, None, version)
     used = [
-        a for one in found for some in (one.kept, one.sampled) for a in (some.rows, some.sources)
+        a for one in result for some in (one.chosen, one.sampled) for a in (some.rows, some.sources)
     ]
     rows = np.unique(np.concatenate([np.zeros(0, np.int64), *used]))
 
@@ -132,8 +132,8 @@ def make_report(
             np.searchsorted(rows, some.rows), np.searchsorted(rows, some.sources), some.steps
         )
 
-    found = [replace(one, kept=moved(one.kept), sampled=moved(one.sampled)) for one in found]
-    return Report(snapshots.take(rows), found, modules, version)
+    result = [replace(one, chosen=moved(one.chosen), sampled=moved(one.sampled)) for one in result]
+    return Report(snapshots.take(rows), result, modules, version)
 
 
 Reports = Sequence[tuple[str, Report]]
@@ -160,7 +160,7 @@ def to_json(reports: Reports, hosts: int) -> bytes:
         out.write(f"{',' if names else ''}{json_string(name)}:".encode())
         out.write(b'{"memoryProfileSnapshots":[')
         names.append(json_string(name))
-        _write_snapshots(out, report, allocator.kept)
+        _write_snapshots(out, report, allocator.chosen)
         out.write(f'],"profileSummary":{_summary(allocator)},"activeAllocations":['.encode())
         out.write(
             ",".join(
@@ -195,7 +195,7 @@ def to_proto(reports: Reports, hosts: int) -> bytes:
         # Serialized messages that follow each other merge: repeated fields append. So each
         # message below holds only a part of the allocator's profile.
         for field, shown in (
-            ("memory_profile_snapshots", allocator.kept),
+            ("memory_profile_snapshots", allocator.chosen),
             ("sampled_timeline_snapshots", allocator.sampled),
         ):
             for fields in _snapshot_fields(report, shown):
@@ -223,12 +223,12 @@ def to_proto(reports: Reports, hosts: int) -> bytes:
 
 def _allocators(reports: Reports) -> list[tuple[str, Report, AllocatorReport]]:
     """Name, report and allocator of all that is written, sorted by name."""
-    found = (
+    result = (
         (prefix + allocator.memory_id, report, allocator)
         for prefix, report in reports
         for allocator in report.allocators
     )
-    return sorted(found, key=itemgetter(0))
+    return sorted(result, key=itemgetter(0))
 
 
 def _map_entry(memory_id: str, size: int) -> bytes:

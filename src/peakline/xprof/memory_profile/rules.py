@@ -272,8 +272,8 @@ def _ranks(names: Names, more: list[str]) -> Int64Array:
     strings = {code: names.values[code] for code in set(codes)}
     rank = {value: number for number, value in enumerate(sorted({*strings.values(), *more}))}
     places = {code: rank[value] for code, value in strings.items()}
-    found = [*(places[code] for code in codes), *(rank[value] for value in more)]
-    return np.array(found, np.int64)
+    result = [*(places[code] for code in codes), *(rank[value] for value in more)]
+    return np.array(result, np.int64)
 
 
 def _int64(snapshots: Columns, name: str) -> Int64Array:

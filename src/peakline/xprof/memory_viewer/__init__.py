@@ -31,8 +31,8 @@ def _run(profile: Profile, parameters: MemoryViewerParameters, output_format: st
 
 def _space(text: str) -> int:
     """The memory space; what is no int32 means 0."""
-    found = _SPACE.fullmatch(text)
-    space = int(found[1]) if found else 0
+    result = _SPACE.fullmatch(text)
+    space = int(result[1]) if result else 0
     return space if space in _INT32 else 0
 
 

@@ -74,13 +74,13 @@ def _is_known(placement: Placement) -> BoolArray:
 
 def _heap_of_allocations(placement: Placement) -> dict[int, int]:
     """The heap of each allocation: the last whose first event is about a value that lies in it."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     is_known = _is_known(placement)
     for at, events in enumerate(placement.heaps):
         first = events.value[:1]
         for allocation in placement.values.allocation[first[is_known[first]]].tolist():
-            found[allocation] = at
-    return found
+            result[allocation] = at
+    return result
 
 
 def _chosen_heap(
@@ -113,8 +113,8 @@ def _lasting(placement: Placement, here: Int64Array) -> Int64Array:
     size = np.where(_is_known(placement)[row], np.append(values.bytes, 0)[row], 0)
     order = np.lexsort((-np.arange(size.size), size, place))
     last = order[np.append(place[order][1:] != place[order][:-1], True)[: order.size]]
-    found: Int64Array = row[last[size[last] > 0]]
-    return found
+    result: Int64Array = row[last[size[last] > 0]]
+    return result
 
 
 def _drawn(
@@ -260,5 +260,5 @@ def _curve(events: Events, placement: Placement, shapes: ValueShapes) -> Curve:
 
 
 def _items(column: Int64Array) -> list[int]:
-    found: list[int] = column.tolist()
-    return found
+    result: list[int] = column.tolist()
+    return result

@@ -72,8 +72,8 @@ def duty_cycle_of(profile: Profile) -> DutyCycle:
 
 def combine_duty_cycles(parts: Iterable[DutyCycle]) -> DutyCycle:
     """That of several hosts together."""
-    found = list(parts)
-    return DutyCycle(sum(p.active_ps for p in found), sum(p.idle_ps for p in found))
+    result = list(parts)
+    return DutyCycle(sum(p.active_ps for p in result), sum(p.idle_ps for p in result))
 
 
 def chip_of_planes(profile: Profile) -> dict[int, int]:
@@ -83,13 +83,13 @@ def chip_of_planes(profile: Profile) -> dict[int, int]:
     """
     from google.protobuf.message import DecodeError
 
-    found = {}
+    result = {}
     for plane, data in profile.plane_bytes("core_details").items():
         try:
-            found[plane] = int(CoreDetails.FromString(data).local_chip_id)
+            result[plane] = int(CoreDetails.FromString(data).local_chip_id)
         except DecodeError:
             continue
-    return found
+    return result
 
 
 def _off_duty(profile: Profile, trace: Trace) -> BoolArray:
@@ -99,11 +99,11 @@ def _off_duty(profile: Profile, trace: Trace) -> BoolArray:
     is_category = names.codes == names.code_of("hlo_category")
     codes = [code for code, value in enumerate(values.values) if value in OFF_DUTY]
     rows = is_category & np.isin(values.codes, codes)
-    found = np.zeros(types.rows + 1, np.bool_)
-    found[stats.array("type_id")[rows]] = True
+    result = np.zeros(types.rows + 1, np.bool_)
+    result[stats.array("type_id")[rows]] = True
     own = profile.columns("events", frozenset(("type_id",)))
     place = np.where(own.is_valid("type_id"), own.array("type_id"), -1)
-    off_duty: BoolArray = found[place]
+    off_duty: BoolArray = result[place]
     return off_duty if trace.row is None else off_duty[trace.row]
 
 
@@ -186,29 +186,29 @@ def host_overview(profile: Profile, *, compatible: bool) -> HostOverview:
 
 def combine_overviews(parts: Sequence[tuple[str, HostOverview]], *, compatible: bool) -> Overview:
     """The overview of ``[(host, its part)]``."""
-    found = [part for _, part in parts]
-    device_ops = combine_tables(part.device_ops for part in found)
+    result = [part for _, part in parts]
+    device_ops = combine_tables(part.device_ops for part in result)
     cores: dict[str, tuple[bool, bool]] = {}
-    for part in found:
+    for part in result:
         for op, (could, does) in part.tensor_cores.items():
             before = cores.get(op, (False, False))
             cores[op] = (before[0] or could, before[1] or does)
-    precision = [part.steps.precision_ps for part in found]
+    precision = [part.steps.precision_ps for part in result]
     return Overview(
         hosts=len({host for host, _ in parts}),
         tasks=len(parts),
         environment=combine_environments(
-            [part.environment for part in found], compatible=compatible
+            [part.environment for part in result], compatible=compatible
         ),
-        input=combine_inputs(part.input for part in found),
+        input=combine_inputs(part.input for part in result),
         device_ops=device_ops,
         framework_ops=framework_ops(device_ops),
-        duty_cycle=combine_duty_cycles(part.duty_cycle for part in found),
+        duty_cycle=combine_duty_cycles(part.duty_cycle for part in result),
         steps=combine_steps([(host, part.steps) for host, part in parts]),
         precision_ps=(sum(p[0] for p in precision), sum(p[1] for p in precision)),
         tensor_cores=cores,
-        errors=tuple(sorted(e for part in found for e in part.errors)),
-        warnings=tuple(w for part in found for w in part.warnings),
+        errors=tuple(sorted(e for part in result for e in part.errors)),
+        warnings=tuple(w for part in result for w in part.warnings),
     )
 
 
@@ -218,20 +218,20 @@ def top_ops(table: OpTable, count: int) -> list[tuple[OpMetrics, float, float]]:
         (op for op in table.ops.values() if not op.is_idle),
         key=lambda op: (-op.self_ps, op.name),
     )
-    found, together = [], 0.0
+    result, together = [], 0.0
     for op in ops[:count]:
         share = op.self_ps / table.op_ps if table.op_ps else 0.0
         together += share
-        found.append((op, share, together))
-    return found
+        result.append((op, share, together))
+    return result
 
 
 def _tensor_cores(profile: Profile, *, compatible: bool) -> dict[str, tuple[bool, bool]]:
-    found: dict[str, tuple[bool, bool]] = {}
+    result: dict[str, tuple[bool, bool]] = {}
     for report in (xprof_kernel_reports if compatible else kernel_reports)(profile):
         launch = report.launch
-        could, does = found.get(launch.op, (False, False))
+        could, does = result.get(launch.op, (False, False))
         # A kernel without a length is none that ran.
         does = does or (launch.uses_tensor_cores and report.total_ps > 0)
-        found[launch.op] = (could or launch.could_use, does)
-    return found
+        result[launch.op] = (could or launch.could_use, does)
+    return result

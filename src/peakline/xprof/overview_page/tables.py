@@ -53,30 +53,30 @@ _LATENCY = DataTable(
 )
 
 
-def overview_tables(found: Overview, *, compatible: bool) -> list[DataTable]:
+def overview_tables(result: Overview, *, compatible: bool) -> list[DataTable]:
     """All seven, the sixth of them empty."""
-    steps, bottleneck = _steps(found, compatible=compatible)
-    top = _top_ops(found)
-    if found.steps.hardware == TPU and found.steps.steps:
-        top = replace(top, properties={**top.properties, **_tpu_times(found, steps)})
-    errors = list(found.errors)
-    if not errors and found.environment.device_type != "CPU" and found.environment.devices <= 0:
+    steps, bottleneck = _steps(result, compatible=compatible)
+    top = _top_ops(result)
+    if result.steps.hardware == TPU and result.steps.steps:
+        top = replace(top, properties={**top.properties, **_tpu_times(result, steps)})
+    errors = list(result.errors)
+    if not errors and result.environment.device_type != "CPU" and result.environment.devices <= 0:
         errors = [_NO_DEVICE_TRACE]
-    warnings = [*found.warnings, *step_warnings(found.steps)]
+    warnings = [*result.warnings, *step_warnings(result.steps)]
     return [
         top,
         steps,
-        _environment(found),
-        _recommendations(found, bottleneck),
+        _environment(result),
+        _recommendations(result, bottleneck),
         _LATENCY,
         DataTable(()),
         diagnostics_table(warnings, errors),
     ]
 
 
-def _steps(found: Overview, *, compatible: bool) -> tuple[DataTable, Bottleneck]:
-    table, bottleneck, _ = analysed(found.steps, found.input, compatible=compatible)
-    if compatible and found.steps.hardware == TPU and found.steps.steps:
+def _steps(result: Overview, *, compatible: bool) -> tuple[DataTable, Bottleneck]:
+    table, bottleneck, _ = analysed(result.steps, result.input, compatible=compatible)
+    if compatible and result.steps.hardware == TPU and result.steps.steps:
         # The text of its analysis of TPUs does not reach the recommendations.
         bottleneck = Bottleneck(
             input_class="", input_statement="", launch_class="", other_class="",
@@ -85,10 +85,10 @@ def _steps(found: Overview, *, compatible: bool) -> tuple[DataTable, Bottleneck]
     return table, bottleneck
 
 
-def _top_ops(found: Overview) -> DataTable:
-    on_host = [op for op in found.input.ops.ops.values() if not op.is_idle]
-    on_device = [op for op in found.framework_ops.ops.values() if not op.is_idle]
-    host_runs = sum(op.occurrences for op in found.input.ops.ops.values())
+def _top_ops(result: Overview) -> DataTable:
+    on_host = [op for op in result.input.ops.ops.values() if not op.is_idle]
+    on_device = [op for op in result.framework_ops.ops.values() if not op.is_idle]
+    host_runs = sum(op.occurrences for op in result.input.ops.ops.values())
     device_runs = sum(op.occurrences for op in on_device)
     eager_host = sum(op.self_ps for op in on_host if op.is_eager)
     eager_device = sum(op.self_ps for op in on_device if op.is_eager)
@@ -100,8 +100,8 @@ def _top_ops(found: Overview) -> DataTable:
         "device_op_time_eager_percent": _percent(eager_device, sum(op.self_ps for op in on_device)),
         "remark_text": "",
         "remark_color": "",
-        "mxu_utilization_percent": f"{found.environment.matrix_percent:.1f}%",
-        "hbm_utilization_percent": f"{found.environment.memory_percent:.1f}%",
+        "mxu_utilization_percent": f"{result.environment.matrix_percent:.1f}%",
+        "hbm_utilization_percent": f"{result.environment.memory_percent:.1f}%",
     }
     columns = [
         Column("selfTimePercent", "number", "Time (%)"),
@@ -110,28 +110,28 @@ def _top_ops(found: Overview) -> DataTable:
         Column("operation", "string", "Operation"),
     ]
     rows: list[list[str | float | bool | None]] = []
-    is_gpu = "GPU" in found.environment.device_type
-    for op, share, together in top_ops(found.framework_ops, _TOP):
+    is_gpu = "GPU" in result.environment.device_type
+    for op, share, together in top_ops(result.framework_ops, _TOP):
         rate = op.flops / (op.total_ps / 1000) if op.total_ps else 0.0
         rows.append([share, together, op.op_type, op.name, rate])
         if is_gpu:
-            rows[-1] += found.tensor_cores.get(op.name, (False, False))
+            rows[-1] += result.tensor_cores.get(op.name, (False, False))
     if is_gpu:
         columns += [
             Column("flopRate", "number", "GFLOPs/Sec"),
             Column("tcEligibility", "boolean", "TensorCore eligibility"),
             Column("tcUtilization", "boolean", "Op is using TensorCore"),
         ]
-        computed = sum(found.precision_ps)
-        properties["device_compute_16bit_percent"] = _percent(found.precision_ps[0], computed)
-        properties["device_compute_32bit_percent"] = _percent(found.precision_ps[1], computed)
+        computed = sum(result.precision_ps)
+        properties["device_compute_16bit_percent"] = _percent(result.precision_ps[0], computed)
+        properties["device_compute_32bit_percent"] = _percent(result.precision_ps[1], computed)
     else:
         columns.append(Column("flopRate", "number", "Bf16 Normalized Flop Rate(GFLOPs/Sec)"))
-        properties |= _utilisation(found)
+        properties |= _utilisation(result)
     return DataTable(columns, rows, properties)
 
 
-def _utilisation(found: Overview) -> dict[str, str]:
+def _utilisation(result: Overview) -> dict[str, str]:
     """How much of the devices and the host was used; of a job on the host alone all zero."""
     shown = {
         "flop_rate_utilization_relative_to_roofline": "0.0%",
@@ -141,22 +141,22 @@ def _utilisation(found: Overview) -> dict[str, str]:
         "device_duty_cycle_high_confidence_percent": "0.0%",
         "host_idle_time_percent": "0.0%",
     }
-    if "TPU" not in found.environment.device_type:
+    if "TPU" not in result.environment.device_type:
         return shown
-    duty = found.duty_cycle
+    duty = result.duty_cycle
     on_duty = _percent(duty.active_ps, duty.active_ps + duty.idle_ps)
     return shown | {
-        "device_idle_time_percent": _idle(found.device_ops),
+        "device_idle_time_percent": _idle(result.device_ops),
         "device_duty_cycle_percent": on_duty,
         "device_duty_cycle_high_confidence_percent": on_duty,
-        "host_idle_time_percent": _idle(found.input.ops),
+        "host_idle_time_percent": _idle(result.input.ops),
         **({"idle_time_high_confidence_ps": f"{duty.idle_ps:.6g}"} if duty.idle_ps else {}),
     }
 
 
-def _tpu_times(found: Overview, steps: DataTable) -> dict[str, str]:
+def _tpu_times(result: Overview, steps: DataTable) -> dict[str, str]:
     """What the table of steps says of a TPU's, once more beside the top ops."""
-    own = tpu_steps_of(found.steps)
+    own = tpu_steps_of(result.steps)
     averages = {
         "tc_active_ms_average": summary_of([step.busy_ms for step in own]).average,
         "active_steptime_ms_average": summary_of([step.active_ms for step in own]).average,
@@ -188,26 +188,29 @@ def _percent(part: float, whole: float) -> str:
     return f"{100.0 * part / whole if whole else 0.0:.1f}%"
 
 
-def _environment(found: Overview) -> DataTable:
+def _environment(result: Overview) -> DataTable:
     names = ("host_id", "command_line", "start_time", "bns_address")
-    tasks = f"{found.tasks} (num tasks per host = {found.tasks // max(found.hosts, 1)})"
+    tasks = f"{result.tasks} (num tasks per host = {result.tasks // max(result.hosts, 1)})"
     return DataTable(
         [Column(name, "string", name) for name in names],
         (),
         {
-            "host_count": str(found.hosts),
+            "host_count": str(result.hosts),
             "task_count": tasks,
-            "device_type": found.environment.device_type,
-            "device_core_count": str(found.environment.devices),
-            "is_training": "true" if found.environment.is_training else "false",
+            "device_type": result.environment.device_type,
+            "device_core_count": str(result.environment.devices),
+            "is_training": "true" if result.environment.is_training else "false",
         },
     )
 
 
-def _recommendations(found: Overview, bottleneck: Bottleneck) -> DataTable:
-    is_gpu, is_tpu = "GPU" in found.environment.device_type, "TPU" in found.environment.device_type
+def _recommendations(result: Overview, bottleneck: Bottleneck) -> DataTable:
+    is_gpu, is_tpu = (
+        "GPU" in result.environment.device_type,
+        "TPU" in result.environment.device_type,
+    )
     hardware = "GPU" if is_gpu else "TPU" if is_tpu else "UNKNOWN_HARDWARE"
-    if found.environment.device_type == "CPU":
+    if result.environment.device_type == "CPU":
         hardware = "CPU_ONLY"
     tool, timeline = ("op_profile", "TPU core") if is_tpu else ("framework_op_stats", hardware)
     device_tips = (
@@ -232,7 +235,7 @@ def _recommendations(found: Overview, bottleneck: Bottleneck) -> DataTable:
             "kernel_launch_statement": bottleneck.launch_statement,
             "all_other_bottleneck": bottleneck.other_class,
             "all_other_statement": bottleneck.other_statement,
-            "precision_statement": _precision(*found.precision_ps),
+            "precision_statement": _precision(*result.precision_ps),
             "device_collectives_bottleneck": bottleneck.collectives_class,
             "device_collectives_statement": bottleneck.collectives_statement,
             "non_bottleneck_tip_types": others.get(bottleneck.input_class, ""),

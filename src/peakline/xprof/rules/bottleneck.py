@@ -89,7 +89,7 @@ def generic_steps(database: StepDatabase, *, compatible: bool) -> list[GenericSt
 
     Of several hosts XProf shows the first one; we show of each step the host that took longest.
     """
-    found = []
+    result = []
     for step in database.steps:
         if compatible:
             cores = [step.cores[GENERIC_CORE]] if GENERIC_CORE in step.cores else []
@@ -98,8 +98,8 @@ def generic_steps(database: StepDatabase, *, compatible: bool) -> list[GenericSt
         for core in cores:
             half, single, *others = [core.kinds.get(kind, 0) / _PS_PER_MS for kind in _KINDS]
             name, step_ms = core.name or str(step.number), core.duration_ps / _PS_PER_MS
-            found.append(GenericStep(name, step_ms, half + single, *others))
-    return found
+            result.append(GenericStep(name, step_ms, half + single, *others))
+    return result
 
 
 def tpu_steps_of(database: StepDatabase) -> list[TpuStep]:
@@ -230,10 +230,10 @@ def next_step(bottleneck: Bottleneck, *, uses_tf_data: bool) -> str:
 
 def _total(values: Iterable[float]) -> float:
     """The sum, added up one by one as upstream does: the last digit is seen."""
-    found = 0.0
+    result = 0.0
     for value in values:
-        found += value
-    return found
+        result += value
+    return result
 
 
 def _input(percent: float, other: float) -> tuple[str, str, bool]:

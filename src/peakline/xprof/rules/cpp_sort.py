@@ -61,10 +61,10 @@ class _Sorting:
         order = self._order
         a, b, c = (self._keys[order[at]] for at in (one, two, three))
         if a > b:
-            found = two if b > c else three if a > c else one
+            result = two if b > c else three if a > c else one
         else:
-            found = one if a > c else three if b > c else two
-        order[to], order[found] = order[found], order[to]
+            result = one if a > c else three if b > c else two
+        order[to], order[result] = order[result], order[to]
 
     def _insertion_sort(self, guarded: int) -> None:
         """Sort what is nearly sorted; equal elements stay as they are."""

@@ -55,27 +55,27 @@ def gpu_table(profile: Profile, trace: Trace, plane: int) -> OpTable:
         offset = events.array("start_ps")[rows] - base[line_of]
         last = max(0, int((offset + length).max()))
     programs = xprof_programs(profile)
-    found = gpu_ops(profile, rows, events.names("name").take(rows), programs)
+    result = gpu_ops(profile, rows, events.names("name").take(rows), programs)
     # An empty name is one too, that of no instruction.
     _, names_hlo = op_stats_of(profile)["hlo_op"].at(rows)
-    named = np.flatnonzero((found.op >= 0) & (found.is_hlo | ~names_hlo))
-    opens = _opens(profile, found, rows, line_of, named)
+    named = np.flatnonzero((result.op >= 0) & (result.is_hlo | ~names_hlo))
+    opens = _opens(profile, result, rows, line_of, named)
     first = np.maximum.accumulate(np.where(opens, np.arange(named.size), 0))
-    op = found.op[named][first]
-    ops = _costed(profile, programs, found, rows[named], opens, op)
+    op = result.op[named][first]
+    ops = _costed(profile, programs, result, rows[named], opens, op)
     eager = op_stats_of(profile)["is_eager"].integers_at(rows)[named] != 0
     distinct, first = np.unique(op, return_index=True)
     was_eager = frozenset(distinct[eager[first]].tolist())
     length = length[named]
     # That of the kernels of framework ops is not looked at.
-    energy = event_numbers_of(profile).real("vdd_energy_j", rows[named]) * found.is_hlo[named]
+    energy = event_numbers_of(profile).real("vdd_energy_j", rows[named]) * result.is_hlo[named]
     fill_table(table, described_ops(ops, was_eager), op, length, length, energy_j=energy)
     table.close(last - int(offset.min()) if last else 0)
     return table
 
 
 def _opens(
-    profile: Profile, found: GpuOps, rows: Int64Array, line_of: Int64Array, named: Int64Array
+    profile: Profile, result: GpuOps, rows: Int64Array, line_of: Int64Array, named: Int64Array
 ) -> BoolArray:
     """Where a run begins: instructions of one name and step, one after the other, are one.
 
@@ -84,10 +84,10 @@ def _opens(
     opens = np.ones(named.size, np.bool_)
     if not named.size:
         return opens
-    op = found.op[named]
-    names = {name: number for number, name in enumerate({one.name for one in found.ops})}
-    name = np.array([names[one.name] for one in found.ops], np.int64)[op]
-    is_hlo = found.is_hlo[named]
+    op = result.op[named]
+    names = {name: number for number, name in enumerate({one.name for one in result.ops})}
+    name = np.array([names[one.name] for one in result.ops], np.int64)[op]
+    is_hlo = result.is_hlo[named]
     group, has_group = _groups(profile, rows)
     group, has_group = group[named], has_group[named]
     # A first event without a step is in step 0.
@@ -103,7 +103,7 @@ def _opens(
 def _costed(
     profile: Profile,
     programs: XprofPrograms,
-    found: GpuOps,
+    result: GpuOps,
     rows: Int64Array,
     opens: BoolArray,
     op: Int32Array,
@@ -111,7 +111,7 @@ def _costed(
     """The ops, of which ``op`` is made to say what the last event of each run does: where the
     program costs nothing, its flops and bytes are those of all of the run.
     """
-    numbers, ops = event_numbers_of(profile), list(found.ops)
+    numbers, ops = event_numbers_of(profile), list(result.ops)
     if "flops" not in numbers and "bytes_accessed" not in numbers:
         return ops
     run = np.cumsum(opens) - 1
@@ -133,9 +133,9 @@ def _costed(
 
 def _last_of_run(value: Int64Array, has: BoolArray, run: Int64Array) -> Int64Array:
     """Per run the value of the last event that has one."""
-    found = np.zeros(int(run[-1]) + 1 if run.size else 0, np.int64)
-    found[run[has]] = value[has]
-    return found
+    result = np.zeros(int(run[-1]) + 1 if run.size else 0, np.int64)
+    result[run[has]] = value[has]
+    return result
 
 
 def described_ops(
@@ -189,15 +189,15 @@ def device_table(profile: Profile) -> OpTable:
     A device's time runs from its first execution (or step, on a TPU) to the end of its last.
     Raises InputError when the profile cannot be read.
     """
-    found, trace = device_executions(profile), trace_of(profile)
-    ops, length = described_ops(found.ops, found.eager), found.end - found.start
+    result, trace = device_executions(profile), trace_of(profile)
+    ops, length = described_ops(result.ops, result.eager), result.end - result.start
     tables = []
     planes = tuple(sorted({line.plane for line in op_lines(trace)}))
     for plane in first_devices(profile, planes):
-        here = np.flatnonzero(found.plane == plane)
+        here = np.flatnonzero(result.plane == plane)
         table = OpTable()
-        fill_table(table, ops, found.op[here], length[here], found.own_ps[here])
-        start, end = found.start[here], found.end[here]
+        fill_table(table, ops, result.op[here], length[here], result.own_ps[here])
+        start, end = result.start[here], result.end[here]
         begins, ends = start.min(initial=2**62), end.max(initial=-(2**62))
         for line in trace.lines_in(plane):
             if line.name in STEP_LINES and line.last > line.first:

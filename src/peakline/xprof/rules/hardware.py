@@ -78,8 +78,8 @@ def run_environment_of(profile: Profile, *, strict: bool = False) -> RunEnvironm
             hardware, device_type, devices = (
                 (TPU, "TPU", 0) if is_tpu else (GPU, "GPU", len(others))
             )
-            told = plane_stats_of(profile, others[0]).get("device_type_string")
-            device_type = told or device_type
+            result = plane_stats_of(profile, others[0]).get("device_type_string")
+            device_type = result or device_type
     host = names.index("/host:CPU") if "/host:CPU" in names else -1
     stats = plane_stats_of(profile, host) if host >= 0 else {}
     return RunEnvironment(

@@ -304,17 +304,17 @@ class GpuCosting(Costing):
 
     def counted(self, program: Program) -> set[int]:
         """The computations that the analysis comes to, from the entry on."""
-        found: set[int] = set()
+        result: set[int] = set()
         waiting = [program.entry]
         while waiting:
             number = waiting.pop()
-            if number not in found and number in program.computations:
-                found.add(number)
+            if number not in result and number in program.computations:
+                result.add(number)
                 for made in program.computations[number]:
                     waiting += _visited(made, program)
-        if not self._uncosted.isdisjoint(found):
+        if not self._uncosted.isdisjoint(result):
             raise _UncostedError
-        return found
+        return result
 
     def cost(self, made: Made) -> Cost:
         """In whole numbers: XLA keeps 32 bits of a float; of what is moved those of each part."""

@@ -45,19 +45,19 @@ def host_table(profile: Profile) -> OpTable:
     A thread's time runs from its first execution to the end of its last. Raises InputError when
     the profile cannot be read.
     """
-    found, trace = host_executions(profile), trace_of(profile)
+    result, trace = host_executions(profile), trace_of(profile)
     table = OpTable()
-    described = _described(found.keys, found.eager)
-    fill_table(table, described, found.op, found.total_ps, found.own_ps, np.unique(found.op))
-    first = np.searchsorted(found.event, trace.first)
+    described = _described(result.keys, result.eager)
+    fill_table(table, described, result.op, result.total_ps, result.own_ps, np.unique(result.op))
+    first = np.searchsorted(result.event, trace.first)
     lines = host_lines(profile, trace)
     busy = 0
     for number in lines:
         here = slice(int(first[number]), int(first[number + 1]))
-        event = found.event[here]
+        event = result.event[here]
         if event.size:
             span = int(trace.end[event].max() - trace.start[event[0]])
-            busy += max(span, int(found.own_ps[here].sum()))
+            busy += max(span, int(result.own_ps[here].sum()))
     if lines:
         table.close(busy)
     return table
@@ -130,9 +130,9 @@ def _activities(
     codes, stats = names.codes[lo:hi], op_stats_of(profile, whole=True)
     numbers = np.full(len(names.values) + 1, -1, np.int32)
     for code in np.unique(codes).tolist():
-        found = parse_op_name(names.values[code])
-        if found.is_op:
-            numbers[code] = ops.add(found)
+        result = parse_op_name(names.values[code])
+        if result.is_op:
+            numbers[code] = ops.add(result)
     op = numbers[codes]
     stages = stats["_ipl_stage_id"]
     if ((stages.row >= lo) & (stages.row < hi)).any():
@@ -172,7 +172,7 @@ def _stage_ops(
     number = np.where(is_stage, stages.integer[place], native[events.array("type_id")[lo:hi]])
     named = np.array([bool(text) for text in events.names("name").values])
     defines = np.where(is_stage, has_kind, op >= 0) & named[events.names("name").codes[lo:hi]]
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     first = np.flatnonzero(defines)
     distinct, at = np.unique(number[first], return_index=True)
     for key, row in zip(distinct.tolist(), first[at].tolist(), strict=True):
@@ -181,10 +181,10 @@ def _stage_ops(
             name = events.names("name")[lo + row] or ""
             # Without a category its name decides, as that of any other event.
             made = OpName(name, category, INPUT_PIPELINE) if category else parse_op_name(name)
-            found[key] = ops.add(made, key)
+            result[key] = ops.add(made, key)
         else:
-            found[key] = int(op[row])
-    known = np.array([found[key] for key in distinct.tolist()] + [-1], np.int32)
+            result[key] = int(op[row])
+    known = np.array([result[key] for key in distinct.tolist()] + [-1], np.int32)
     at = np.minimum(np.searchsorted(distinct, number), max(distinct.size - 1, 0))
     same = distinct[at] == number if distinct.size else np.zeros(number.size, np.bool_)
     op[:] = np.where(same, known[at], np.int32(-1))
@@ -206,11 +206,11 @@ class HostInput:
 
 def combine_inputs(parts: Iterable[HostInput]) -> HostInput:
     """What several hosts contribute, as one."""
-    found = list(parts)
+    result = list(parts)
     return HostInput(
-        combine_tables(part.ops for part in found),
-        sum(part.enqueue_ps for part in found),
-        sum(part.between_ps for part in found),
+        combine_tables(part.ops for part in result),
+        sum(part.enqueue_ps for part in result),
+        sum(part.between_ps for part in result),
     )
 
 
@@ -282,16 +282,16 @@ def input_ops(host: HostInput, *, step_ms: float, host_to_device_ms: float) -> I
 
     ``step_ms`` and ``host_to_device_ms`` are averages over the steps, 0 where they are not known.
     """
-    found = []
+    result = []
     for one in host.ops.ops.values():
         category = input_category(one.name, one.op_type)
         if category is not None:
-            found.append(InputOp(one.name, one.occurrences, one.total_ps, one.self_ps, category))
-    if not found:
+            result.append(InputOp(one.name, one.occurrences, one.total_ps, one.self_ps, category))
+    if not result:
         return InputOps()
-    found.sort(key=lambda op: (-op.self_ps, op.name))
+    result.sort(key=lambda op: (-op.self_ps, op.name))
     spent = dict.fromkeys((ENQUEUE, DEMANDED, ADVANCED, PREPROCESSING, UNKNOWN), 0.0)
-    for op in found:
+    for op in result:
         spent[op.category] += op.self_ps / _PS_PER_US
     share = min(1.0, _transfer_share(host, step_ms, host_to_device_ms))
     classified = spent[DEMANDED] + spent[ADVANCED] + spent[PREPROCESSING]
@@ -300,8 +300,8 @@ def input_ops(host: HostInput, *, step_ms: float, host_to_device_ms: float) -> I
         _divided(rest * spent[name], classified) for name in (DEMANDED, ADVANCED, PREPROCESSING)
     )
     return InputOps(
-        tuple(found),
-        sum(op.self_ps for op in found) % 2**64,
+        tuple(result),
+        sum(op.self_ps for op in result) % 2**64,
         spent[ENQUEUE],
         demanded,
         advanced,

@@ -38,17 +38,17 @@ def find_program(profile: Profile, module_name: str, program_id: str, node_name:
         raise UsageError(f"{profile.path}: no program named: say module_name or program_id")
     labels = [programs.label(number) for number in range(count)]
     if module_name:
-        found = [number for number, label in enumerate(labels) if label == module_name]
+        result = [number for number, label in enumerate(labels) if label == module_name]
     else:
-        found = [
+        result = [
             number for number, label in enumerate(labels) if program_id and program_id in label
         ]
-    if not found and node_name:
-        found = _with_node(programs, node_name)
-    if not found:
+    if not result and node_name:
+        result = _with_node(programs, node_name)
+    if not result:
         wanted = module_name or program_id or node_name
         raise NotFoundError(f"{profile.path}: no program for {wanted!r}").quoting(repr(wanted))
-    return found[0]
+    return result[0]
 
 
 def _with_node(programs: StoredPrograms, name: str) -> list[int]:

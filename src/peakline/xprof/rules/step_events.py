@@ -80,14 +80,14 @@ def device_planes(profile: Profile) -> list[int]:
     Of another format than an XSpace all devices. Of very many the first count.
     """
     planes = trace_of(profile).planes
-    found = [n for n, plane in enumerate(planes) if plane.kind == DEVICE]
+    result = [n for n, plane in enumerate(planes) if plane.kind == DEVICE]
     if profile.event_rules.planes is not None:
         of_tpus, of_gpus = (
             [n for n, plane in enumerate(planes) if plane.name.startswith(prefix)]
             for prefix in (TPU_PREFIX, GPU_PREFIX)
         )
-        found = of_tpus or of_gpus
-    return list(first_devices(profile, tuple(found)))
+        result = of_tpus or of_gpus
+    return list(first_devices(profile, tuple(result)))
 
 
 def _host_planes(profile: Profile) -> list[int]:
@@ -233,16 +233,16 @@ class _Maker:
             kind_of = by_name if of_line is None else of_line(line)
             size = line.last - line.first
             # As large as they can get: memory that is never written is never there.
-            found = (
+            result = (
                 np.empty(size, np.uint8), np.empty(size, np.int32),
                 np.empty(size, np.int64), np.empty(size, np.int64),
             )  # fmt: skip
             marked = np.empty(size, np.int64)
             count, marks_found = host_spans(
                 trace.start, trace.end, groups.place, trace.name.codes, kind_of, special,
-                line.first, line.last, groups.begin, groups.end, *found, marked,
+                line.first, line.last, groups.begin, groups.end, *result, marked,
             )  # fmt: skip
-            self.spans.append(tuple(part[:count].copy() for part in found))
+            self.spans.append(tuple(part[:count].copy() for part in result))
             mark = marked[:marks_found]
             kinds = kind_of[trace.name.codes[mark]]
             if special.size:

@@ -102,9 +102,9 @@ def device_kinds(trace: Trace, events: Int64Array, shapes: Columns) -> UInt8Arra
     # There may be very many devices: only what this one has.
     used, name = np.unique(trace.name.codes[events], return_inverse=True)
     by_name = [_device_kind(trace.name.values[code] if code >= 0 else "") for code in used.tolist()]
-    found = np.array(by_name, np.uint8)[name]
+    result = np.array(by_name, np.uint8)[name]
     if not shapes.rows or not events.size:
-        return found
+        return result
     text = shapes.names("text")
     place = trace.places(shapes.array("event_id"))
     at = np.minimum(np.searchsorted(events, place), events.size - 1)
@@ -113,11 +113,11 @@ def device_kinds(trace: Trace, events: Int64Array, shapes: Columns) -> UInt8Arra
     says = np.array([bool(text.values[each]) for each in used.tolist()], np.bool_)[code]
     at, code = at[own[says]], code[says]
     halved = np.array(["half" in text.values[each] for each in used.tolist()], np.bool_)[code]
-    kernels = found[at] >= SpanKind.DEVICE_COMPUTE_32
-    found[at[kernels]] = np.where(halved, SpanKind.DEVICE_COMPUTE_16, SpanKind.DEVICE_COMPUTE_32)[
+    kernels = result[at] >= SpanKind.DEVICE_COMPUTE_32
+    result[at[kernels]] = np.where(halved, SpanKind.DEVICE_COMPUTE_16, SpanKind.DEVICE_COMPUTE_32)[
         kernels
     ]
-    return found
+    return result
 
 
 def _device_kind(name: str) -> int:
@@ -141,8 +141,8 @@ def activity_kinds(
     copies by the names of every tool. A kernel counts as one of 32 bits. Work of an input pipeline
     in the background and waits for a device are `NOTHING` that a step's time goes to.
     """
-    found: UInt8Array = _by_activity(with_device=with_device)[activity_of(profile)[events]]
-    return found
+    result: UInt8Array = _by_activity(with_device=with_device)[activity_of(profile)[events]]
+    return result
 
 
 def named_kinds(profile: Profile) -> Callable[[TraceLine], UInt8Array] | None:
@@ -204,8 +204,8 @@ def _handed_on(profile: Profile, trace: Trace) -> AnyArray:
     producer, consumer = (_contexts(trace, stats, names) for names in (_PRODUCER, _CONSUMER))
     made = set(zip(producer[1].tolist(), producer[2].tolist(), strict=True))
     took = [pair in made for pair in zip(consumer[1].tolist(), consumer[2].tolist(), strict=True)]
-    found: AnyArray = consumer[0][np.array(took, np.bool_)]
-    return found
+    result: AnyArray = consumer[0][np.array(took, np.bool_)]
+    return result
 
 
 def _contexts(

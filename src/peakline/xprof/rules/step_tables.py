@@ -74,23 +74,23 @@ def analysed(
     if database.hardware == TPU:
         ops = input_ops(host, step_ms=0.0, host_to_device_ms=0.0)
         steps = tpu_steps_of(database)
-        found = tpu_bottleneck(steps, compatible=compatible)
-        advice = next_step(found, uses_tf_data=ops.uses_tf_data)
+        result = tpu_bottleneck(steps, compatible=compatible)
+        advice = next_step(result, uses_tf_data=ops.uses_tf_data)
         has_sparse_cores = any(core.is_sparse_core for core in database.core_details.values())
         table = _tpu_table(
-            steps, step_time, found, advice, has_sparse_cores=has_sparse_cores,
+            steps, step_time, result, advice, has_sparse_cores=has_sparse_cores,
             compatible=compatible,
         )  # fmt: skip
-        return table, found, ops
+        return table, result, ops
     generic = generic_steps(database, compatible=compatible)
     sent = summary_of([step.host_to_device_ms for step in generic])
     ops = input_ops(host, step_ms=step_time.average, host_to_device_ms=sent.average)
-    found = generic_bottleneck(generic, uses_tf_data=ops.uses_tf_data)
-    advice = next_step(found, uses_tf_data=ops.uses_tf_data)
+    result = generic_bottleneck(generic, uses_tf_data=ops.uses_tf_data)
+    advice = next_step(result, uses_tf_data=ops.uses_tf_data)
     table = _generic_table(
-        generic, step_time, database.hardware, found, advice, compatible=compatible
+        generic, step_time, database.hardware, result, advice, compatible=compatible
     )
-    return table, found, ops
+    return table, result, ops
 
 
 def _generic_table(
@@ -135,8 +135,8 @@ def _generic_table(
     ]
     rows: list[list[Value]] = []
     for step, part in zip(steps, parts, strict=True):
-        told = f"Step {step.name}, duration: {step.step_ms:.2f} ms{_TOLD % (*reversed(part),)}"
-        rows.append([step.name, *part, told, step.step_ms])
+        result = f"Step {step.name}, duration: {step.step_ms:.2f} ms{_TOLD % (*reversed(part),)}"
+        rows.append([step.name, *part, result, step.step_ms])
     return DataTable(columns, rows, properties)
 
 
@@ -260,8 +260,8 @@ def step_warnings(database: StepDatabase) -> list[str]:
 
 def diagnostics_table(warnings: Sequence[str], errors: Sequence[str] = ()) -> DataTable:
     """What there is to say about the profile itself, by severity."""
-    found = (("WARNING", warnings), ("ERROR", errors))
+    result = (("WARNING", warnings), ("ERROR", errors))
     return DataTable(
         (Column("severity", "string", "Severity"), Column("message", "string", "Message")),
-        [[severity, message] for severity, messages in found for message in messages],
+        [[severity, message] for severity, messages in result for message in messages],
     )

@@ -57,11 +57,11 @@ def host_steps(profile: Profile, *, compatible: bool, whole_only: bool = True) -
     five steps of hosts and GPUs, as if they were not whole; its pod viewer does not, which then is
     ``whole_only=False``. Raises InputError when the profile cannot be read.
     """
-    found = _host_steps(profile, compatible)
+    result = _host_steps(profile, compatible)
     drops = compatible and whole_only and not _of_tpus(profile)
-    if drops and len(found.steps) > _WHOLE_AT_MOST:
-        return replace(found, steps=found.steps[1:-1])
-    return found
+    if drops and len(result.steps) > _WHOLE_AT_MOST:
+        return replace(result, steps=result.steps[1:-1])
+    return result
 
 
 def _of_tpus(profile: Profile) -> bool:

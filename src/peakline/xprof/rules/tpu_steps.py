@@ -127,21 +127,21 @@ def tpu_step(step: Step, details: Mapping[int, CoreDetails]) -> TpuStep:
     tensor = {n: tpu_core(core) for n, core in step.cores.items() if n < FIRST_SPARSE_CORE}
     sparse = [core for n, core in step.cores.items() if n >= FIRST_SPARSE_CORE]
     number = step.number if step.cores else -1
-    found: dict[str, float | str | tuple[float, float, float]] = {}
+    result: dict[str, float | str | tuple[float, float, float]] = {}
     if sparse:
         lengths = [core.duration_ps for core in sparse]
         idles = [core.categories.get(IDLE, 0) % _MODULUS for core in sparse]
         computes = [(a - b) % _MODULUS for a, b in zip(lengths, idles, strict=True)]
-        found["sc_step_ms"] = _ms(sum(lengths) // len(sparse))
-        found["sc_idle_ms"] = _ms(sum(idles) % _MODULUS // len(sparse))
-        found["sc_compute_ms"] = _ms(min(computes))
-        found["sc_active_ms"] = _ms(sum(computes) % _MODULUS // len(sparse))
+        result["sc_step_ms"] = _ms(sum(lengths) // len(sparse))
+        result["sc_idle_ms"] = _ms(sum(idles) % _MODULUS // len(sparse))
+        result["sc_compute_ms"] = _ms(min(computes))
+        result["sc_active_ms"] = _ms(sum(computes) % _MODULUS // len(sparse))
     if not tensor:
         return TpuStep(number)
     cores = list(tensor.values())
     slowest = max(tensor, key=lambda n: tensor[n].infeed_ps)
     if tensor[slowest].infeed_ps and slowest in details:
-        found["slowest_infeed"] = f"{details[slowest].host}:{details[slowest].device_ordinal}"
+        result["slowest_infeed"] = f"{details[slowest].host}:{details[slowest].device_ordinal}"
     percent = [100.0 * core.infeed_ps / core.duration_ps for core in cores]
     shown = TpuStep(
         number,
@@ -153,7 +153,7 @@ def tpu_step(step: Step, details: Mapping[int, CoreDetails]) -> TpuStep:
         sparse_compute_ms=_ms(max(core.sparse_wait_ps for core in cores)),
         all_reduce_ms=_ms(_longest_collectives(step)),
         infeed_percent=(sum(percent) / len(percent), min(percent), max(*percent, LEAST)),
-        **found,  # type: ignore[arg-type]
+        **result,  # type: ignore[arg-type]
     )
     active = max(shown.busy_ms, shown.sc_active_ms)
     idle = _ms(min(core.duration_ps for core in cores)) - shown.non_idle_ms
@@ -213,7 +213,7 @@ def tpu_steps(
         if core.is_sparse or not core.categories:
             continue
         if common:
-            common = {s: [*found, core] for s, found in common.items() if s in core.categories}
+            common = {s: [*result, core] for s, result in common.items() if s in core.categories}
         else:
             common = {step: [core] for step in core.categories}
     places = sorted(common)
@@ -234,7 +234,7 @@ def tpu_steps(
 def _step(number: int, place: int, cores: list[_Core]) -> Step:
     markers = [core.markers[place] for core in cores]
     begin, end = max(markers, key=lambda marker: marker[1] - marker[0])
-    found: dict[int, CoreStep] = {}
+    result: dict[int, CoreStep] = {}
     if end > begin:
         for core in cores:
             categories = dict(core.categories[place])
@@ -242,25 +242,25 @@ def _step(number: int, place: int, cores: list[_Core]) -> Step:
             categories[IDLE] = categories.get(IDLE, 0) + left
             ops = core.ops.get(place, {}).values()
             whole = max(sum(op.self_ps for op in ops) % 2**64, end - begin)
-            found[core.number] = CoreStep(
+            result[core.number] = CoreStep(
                 begin, end - begin, categories=categories, work=work_of(ops, whole)
             )
     collectives = {
         core.number: tuple(core.collectives[place]) for core in cores if place in core.collectives
     }
-    return Step(number, found, collectives)
+    return Step(number, result, collectives)
 
 
 def _with_sparse_cores(step: Step, cores: list[_Core]) -> Step:
     """A step with what the SparseCores did meanwhile."""
     begin, end = step.window
-    found = dict(step.cores)
+    result = dict(step.cores)
     for core in cores if step.cores else ():
         if core.is_sparse and core.work[0].size:
             busy = total(within(core.work, begin, end))
             categories = {_SPARSE_WORK: busy, IDLE: end - begin - busy}
-            found[core.number] = CoreStep(begin, end - begin, categories=categories)
-    return replace(step, cores=found)
+            result[core.number] = CoreStep(begin, end - begin, categories=categories)
+    return replace(step, cores=result)
 
 
 def _input_ps(host: StepEvents) -> AnyArray:
@@ -301,8 +301,8 @@ class _Reader:
         types = profile.columns("event_type_stats")
         self.types = {name: self._of_type(types, name) for name in _TYPE_STATS}
         own = profile.columns("plane_stats")
-        told = own.names("name").codes == own.names("name").code_of("core_details")
-        self.telling = set(own.array("plane_id")[told].tolist())
+        result = own.names("name").codes == own.names("name").code_of("core_details")
+        self.telling = set(own.array("plane_id")[result].tolist())
         events = profile.columns("events", frozenset(("type_id",)))
         kinds = np.where(events.is_valid("type_id"), events.array("type_id"), -1)
         self.type_of = kinds if self.trace.row is None else kinds[self.trace.row]
@@ -329,11 +329,11 @@ class _Reader:
         plane. A SparseCore has no steps of its own.
         """
         plane = self.trace.planes[place]
-        found = _CORE.fullmatch(plane.name)
-        number = None if found is None else whole_number(found[1])
-        if found is None or number is None:
+        result = _CORE.fullmatch(plane.name)
+        number = None if result is None else whole_number(result[1])
+        if result is None or number is None:
             return None
-        is_sparse = found[2] is not None
+        is_sparse = result[2] is not None
         own = (plane.native_id or 0) + FIRST_SPARSE_CORE * is_sparse
         core = _Core(own, number, is_sparse, plane.plane_id in self.telling)
         for line in self.trace.lines_in(place):
@@ -344,7 +344,7 @@ class _Reader:
                 core.markers = self._markers(line)
             elif line.name in _OP_LINES:
                 self._ops(core, line)
-        core.categories = {s: found for s, found in core.categories.items() if s in core.markers}
+        core.categories = {s: result for s, result in core.categories.items() if s in core.markers}
         return core
 
     def _work(self, line: TraceLine) -> Intervals:
@@ -373,7 +373,7 @@ class _Reader:
         """The longest marker of each step; those of one step in a row are one."""
         begin, end = self._times(line)
         steps = self.groups.place[line.events]
-        found: dict[int, tuple[int, int]] = {}
+        result: dict[int, tuple[int, int]] = {}
         run, last = (0, 0), -1
         for n, step in enumerate(steps.tolist()):
             if step < 0:
@@ -382,9 +382,9 @@ class _Reader:
             if step == last:
                 own = (run[0], max(run[1], own[1]))
             run, last = own, step
-            if step not in found or own[1] - own[0] > found[step][1] - found[step][0]:
-                found[step] = own
-        return found
+            if step not in result or own[1] - own[0] > result[step][1] - result[step][0]:
+                result[step] = own
+        return result
 
     def _ops(self, core: _Core, line: TraceLine) -> None:
         begin, end = self._times(line)
@@ -410,8 +410,8 @@ class _Reader:
         row_of[rows] = np.arange(rows.size)
         for n, unique in zip(row_of[at].tolist(), values.tolist(), strict=True):
             if n >= 0:
-                found = Collective(unique, int(end[n] - begin[n]))
-                core.collectives.setdefault(int(steps[n]), []).append(found)
+                result = Collective(unique, int(end[n] - begin[n]))
+                core.collectives.setdefault(int(steps[n]), []).append(result)
 
     def _count(
         self,
@@ -443,12 +443,12 @@ class _Reader:
             first = named.setdefault((step, *key), kind)
             category = self.types["hlo_category"].get(first, "")
             categories[category] = categories.get(category, 0) + spent
-            found = self._op(first).times(times, taken, spent)
+            result = self._op(first).times(times, taken, spent)
             ops = core.ops.setdefault(step, {})
             if key in ops:
-                ops[key].add(found)
+                ops[key].add(result)
             else:
-                ops[key] = found
+                ops[key] = result
 
     def _repeats(self, kinds: AnyArray) -> bool:
         """Whether several kinds of events stand for one instruction."""

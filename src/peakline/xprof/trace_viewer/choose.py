@@ -85,9 +85,9 @@ def choose_as_xprof(
 
 def find_prefix_as_xprof(view: View, prefix: str) -> Chosen:
     """All events whose shown name begins with ``prefix``, but for those that XProf drops."""
-    found = find_prefix(view, prefix)
-    shown = found.serial <= _MOST_SERIAL
-    return replace(found, events=found.events[shown], serial=found.serial[shown])
+    result = find_prefix(view, prefix)
+    shown = result.serial <= _MOST_SERIAL
+    return replace(result, events=result.events[shown], serial=result.serial[shown])
 
 
 def _millispan(begin_ms: float, end_ms: float) -> tuple[int, int]:
@@ -116,8 +116,8 @@ class _Rule:
         """Which events pass a flow on, on a TPU: only shown where all transfers are."""
         pids = {p.pid for p in self._view.processes if "/device:TPU:" in p.name}
         on_tpu = np.array([track.pid in pids for track in self._view.tracks] or [False], np.bool_)
-        found: BoolArray = on_tpu[self._row] & (self._flow.direction == _BOTH)
-        return found
+        result: BoolArray = on_tpu[self._row] & (self._flow.direction == _BOTH)
+        return result
 
     def levels(self, deepest: int) -> AnyArray:
         """The level of every event, one more than ``deepest`` for all below."""

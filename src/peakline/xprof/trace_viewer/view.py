@@ -66,8 +66,8 @@ class _Streaming:
 
     def processes(self, names: list[str], natives: list[int | None]) -> dict[int, int]:
         """The process of every plane that is shown."""
-        found = sorted((name, p) for p, name in enumerate(names) if name.startswith(HOST_PLANE))
-        pids = {plane: HOST_PID + place for place, (_, plane) in enumerate(found)}
+        result = sorted((name, p) for p, name in enumerate(names) if name.startswith(HOST_PLANE))
+        pids = {plane: HOST_PID + place for place, (_, plane) in enumerate(result)}
         for plane in _first_kind(names, (_GPU, _TPU)):
             pid = (1 + (natives[plane] or 0)) & 0xFFFFFFFF
             pids[plane] = pid if pid <= MOST_DEVICE_PID else 1
@@ -309,7 +309,7 @@ def _touching(events: Columns, lines: Columns, planes: list[str]) -> Int64Array:
     """Events of the lines that guide the steps of a TPU that begin before the one in front of
     them has ended, or as it ends.
     """
-    found = [np.zeros(0, np.int64)]
+    result = [np.zeros(0, np.int64)]
     names, plane_of = lines.names("name").to_list(), lines.array("plane_id").tolist()
     for plane, name in enumerate(planes):
         if not name.startswith(_TPU):
@@ -317,13 +317,13 @@ def _touching(events: Columns, lines: Columns, planes: list[str]) -> Int64Array:
         for guides in (_STEP_LINES, _MODULE_LINES):
             own = [line for line, own_name in enumerate(names)
                    if plane_of[line] == plane and own_name in guides]  # fmt: skip
-            rows = np.flatnonzero(events.array("line_id") == own[-1]) if own else found[0]
+            rows = np.flatnonzero(events.array("line_id") == own[-1]) if own else result[0]
             if rows.size:
                 start = events.array("start_ps")[rows]
                 end = start + events.array("duration_ps")[rows]
-                found.append(rows[1:][end[:-1] >= start[1:]])
+                result.append(rows[1:][end[:-1] >= start[1:]])
                 break
-    return np.concatenate(found)
+    return np.concatenate(result)
 
 
 def _regions(profile: Profile, events: Columns, names: ShownNames) -> _Rows:

@@ -59,10 +59,10 @@ def xprof_trace(profile: Profile) -> bytes:
 def _metadata(process: Process) -> str:
     """What names and orders a process and its threads; no name for what has none."""
     own = f'"pid":{process.pid}'
-    told = [(process.name, named("process", own, process.name, process.pid))]
+    result = [(process.name, named("process", own, process.name, process.pid))]
     for tid, text in sorted(process.threads.items()):
-        told.append((text, named("thread", f'{own},"tid":{tid}', text, tid)))
-    return "".join(f"{row},\n" for text, rows in told for row in rows[not text :])
+        result.append((text, named("thread", f'{own},"tid":{tid}', text, tid)))
+    return "".join(f"{row},\n" for text, rows in result for row in rows[not text :])
 
 
 class _Arguments:
@@ -96,19 +96,19 @@ class _Arguments:
         order = np.lexsort((np.arange(event.size), name, event))
         last = np.ones(order.size, np.bool_)
         last[:-1] = (np.diff(event[order]) != 0) | (np.diff(name[order]) != 0)
-        kept = order[last]
+        chosen = order[last]
         return Columns(
             {
-                "event_id": event[kept],
-                "name": Names(name[kept].astype(np.int32), list(self._names)),
-                "value": Names(value[kept].astype(np.int32), list(self._values)),
+                "event_id": event[chosen],
+                "name": Names(name[chosen].astype(np.int32), list(self._names)),
+                "value": Names(value[chosen].astype(np.int32), list(self._values)),
             }
         )
 
 
 def _stats(view: View, events: Int64Array) -> Columns:
     """The arguments of every event: of its kind, its own, and what upstream adds."""
-    profile, told = view.profile, _Arguments()
+    profile, result = view.profile, _Arguments()
     rows = view.rows(events)
     table, types = profile.columns("events"), profile.columns("event_types")
     kind = np.where(table.is_valid("type_id"), table.array("type_id"), -1)
@@ -116,9 +116,9 @@ def _stats(view: View, events: Int64Array) -> Columns:
     places = np.arange(events.size)
     full, shown = types.names("name"), types.names("display_name")
     has_full = np.array([bool(text) for text in shown.to_list()] + [False], np.bool_)[kind]
-    values, codes = told.texts(full)
-    told.add(places[has_full], "long_name", values[codes[kind[has_full]]])
-    _of_kinds(told, profile.columns("event_type_stats"), kind)
+    values, codes = result.texts(full)
+    result.add(places[has_full], "long_name", values[codes[kind[has_full]]])
+    _of_kinds(result, profile.columns("event_type_stats"), kind)
     place_of = np.full(table.rows, -1, np.int64)
     place_of[rows[rows >= 0]] = places[rows >= 0]
     stats = profile.columns("event_stats")
@@ -126,29 +126,29 @@ def _stats(view: View, events: Int64Array) -> Columns:
     name = stats.names("name")
     keep = np.array([text not in _SKIPPED for text in name.values] or [False], np.bool_)[name.codes]
     chosen = np.flatnonzero((event >= 0) & keep & (stats.names("value").codes >= 0))
-    values, codes = told.texts(stats.names("value"))
-    own = np.array([told.name(text) for text in name.values] or [0], np.int64)
-    told.add(event[chosen], own[name.codes[chosen]], values[codes[chosen]])
+    values, codes = result.texts(stats.names("value"))
+    own = np.array([result.name(text) for text in name.values] or [0], np.int64)
+    result.add(event[chosen], own[name.codes[chosen]], values[codes[chosen]])
     group, has_group = view.groups(events)
-    _numbers(told, "group_id", places[has_group], group[has_group])
+    _numbers(result, "group_id", places[has_group], group[has_group])
     flows = view.flows(events)
     flowing = flows.number >= 0
-    _numbers(told, "flow", places[flowing], flows.number[flowing])
+    _numbers(result, "flow", places[flowing], flows.number[flowing])
     for row, added in view.steps.items():
         if place_of[row] >= 0:
             for key, value in added:
-                told.add(place_of[[row]], key, np.array([told.value(_number_text(value))]))
+                result.add(place_of[[row]], key, np.array([result.value(_number_text(value))]))
     if view.made is not None:
         for place in places[rows < 0].tolist():
             for key, value in view.made(int(events[place])):
-                told.add(np.array([place]), key, np.array([told.value(_number_text(value))]))
-    return told.columns()
+                result.add(np.array([place]), key, np.array([result.value(_number_text(value))]))
+    return result.columns()
 
 
 _SKIPPED = UNSEEN_STATS | _OWN_STATS
 
 
-def _of_kinds(told: _Arguments, stats: Columns, kind: Int32Array) -> None:
+def _of_kinds(result: _Arguments, stats: Columns, kind: Int32Array) -> None:
     """What the kinds of events have, for each of their events."""
     name = stats.names("name")
     keep = np.array([text not in _SKIPPED for text in name.values] or [False], np.bool_)[name.codes]
@@ -159,16 +159,16 @@ def _of_kinds(told: _Arguments, stats: Columns, kind: Int32Array) -> None:
     event = np.repeat(np.arange(kind.size), counts)
     row = np.arange(event.size) - np.repeat(np.cumsum(counts) - counts, counts)
     row += np.repeat(first, counts)
-    values, codes = told.texts(stats.names("value"))
+    values, codes = result.texts(stats.names("value"))
     name = stats.names("name")
-    own = np.array([told.name(text) for text in name.values] or [0], np.int64)
-    told.add(event, own[name.codes[row]], values[codes[row]])
+    own = np.array([result.name(text) for text in name.values] or [0], np.int64)
+    result.add(event, own[name.codes[row]], values[codes[row]])
 
 
-def _numbers(told: _Arguments, name: str, places: Int64Array, numbers: AnyArray) -> None:
+def _numbers(result: _Arguments, name: str, places: Int64Array, numbers: AnyArray) -> None:
     distinct, code = np.unique(numbers, return_inverse=True)
-    values = np.array([told.value(str(number)) for number in distinct.tolist()] or [0], np.int64)
-    told.add(places, name, values[code])
+    values = np.array([result.value(str(number)) for number in distinct.tolist()] or [0], np.int64)
+    result.add(places, name, values[code])
 
 
 def _as_text(text: str) -> str:

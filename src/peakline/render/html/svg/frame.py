@@ -106,12 +106,12 @@ def _x_marks(axis: Mapping[str, Any], scale: Scale) -> Iterator[tuple[float, str
     """The marks of the level axis; texts that would meet the one before are left out."""
     if "tickvals" in axis:
         texts = [fitted(plain_text(text), scale.pixels / 4, SMALL) for text in axis["ticktext"]]
-        found = list(zip(axis["tickvals"], texts, strict=True))
+        result = list(zip(axis["tickvals"], texts, strict=True))
     else:
         values = round_steps(scale.low, scale.high, max(int(scale.pixels // 75), 3))
-        found = list(zip(values, step_texts(values), strict=True))
+        result = list(zip(values, step_texts(values), strict=True))
     free = scale.start - 20
-    for value, text in found:
+    for value, text in result:
         half = width_of(text, SMALL) / 2
         at = scale.at(value)
         if at - half >= free and at + half <= scale.end + _RIGHT:
@@ -212,7 +212,7 @@ def rulers(frame: Frame) -> Markup:
 
 def notes(frame: Frame) -> Markup:
     """The notes on the figure. Names of steps that meet the one before are left out."""
-    found: list[Markup] = []
+    result: list[Markup] = []
     free = float("-inf")
     for note in frame.layout.get("annotations", ()):
         size = note["font"]["size"]
@@ -231,12 +231,12 @@ def notes(frame: Frame) -> Markup:
         if anchor == "end":
             content = fitted(content, x - frame.x.start, size)
         x += {"start": _GAP, "end": -_GAP}.get(anchor, 0)
-        found.append(
+        result.append(
             label_at(
                 content, x, y, anchor=anchor, font_size=size, fill=paint(note["font"]["color"])
             )
         )  # fmt: skip
-    return tag("g", *found, class_="notes-on") if found else Markup()
+    return tag("g", *result, class_="notes-on") if result else Markup()
 
 
 def _place(frame: Frame, note: Mapping[str, Any]) -> tuple[float, float]:

@@ -31,14 +31,14 @@ _MOST_POINTS = 200
 def lines(frame: Frame, traces: Sequence[Trace]) -> Markup:
     """The lines and areas, then what is marked on them."""
     areas = [one for one in traces if one.get("stackgroup")]
-    found: list[Markup] = []
+    result: list[Markup] = []
     for group in dict.fromkeys(one["stackgroup"] for one in areas):
         own = [one for one in areas if one["stackgroup"] == group]
-        found += [_area(frame, one, base) for one, base in stacked(own, is_stack=True)]
+        result += [_area(frame, one, base) for one, base in stacked(own, is_stack=True)]
     plain = [one for one in traces if not one.get("stackgroup")]
-    found += [_line(frame, one) for one in plain if "lines" in one["mode"]]
-    found += [_points(frame, one) for one in plain if "markers" in one["mode"]]
-    return join(found)
+    result += [_line(frame, one) for one in plain if "lines" in one["mode"]]
+    result += [_points(frame, one) for one in plain if "markers" in one["mode"]]
+    return join(result)
 
 
 def line_path(x: Float64Array, y: Float64Array, shape: str) -> str:
@@ -147,7 +147,7 @@ def slices(frame: Frame, traces: Sequence[Trace]) -> Markup:
     if frame.is_narrow or not own:
         return Markup()
     edges = np.linspace(frame.x.low, frame.x.high, _SLICES + 1)
-    found = []
+    result = []
     unit = _unit(frame.layout.get("xaxis", {}))
     values = [(one, numbers(one["x"]), numbers(one["y"])) for one in own]
     for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
@@ -157,8 +157,8 @@ def slices(frame: Frame, traces: Sequence[Trace]) -> Markup:
         start, end = frame.x.at(low), frame.x.at(high)
         area = box(start, frame.top, end - start, frame.bottom - frame.top)
         head = [f"{number(max(low, 0), ',.4~r')} to {number(high, ',.4~r')} {unit}"] if unit else []
-        found.append(tipped(area, "\n".join([*head, *texts])))
-    return tag("g", *found, fill="transparent")
+        result.append(tipped(area, "\n".join([*head, *texts])))
+    return tag("g", *result, fill="transparent")
 
 
 def _unit(axis: Mapping[str, Any]) -> str:
@@ -191,19 +191,19 @@ def bars(frame: Frame, traces: Sequence[Trace]) -> Markup:
         (one, _rectangles(frame, one, base.tolist()))
         for one, base in stacked(traces, is_stack=is_stack)
     ]
-    areas = sorted((w * h for _, found in drawn for _, (_, _, w, h) in found), reverse=True)
+    areas = sorted((w * h for _, result in drawn for _, (_, _, w, h) in result), reverse=True)
     least = 0.0
     if frame.is_narrow:
         least = float("inf")
     elif len(areas) > _MOST_TIPS:
         least = areas[_MOST_TIPS]
-    return join(_drawn(trace, found, least) for trace, found in drawn if found)
+    return join(_drawn(trace, result, least) for trace, result in drawn if result)
 
 
-def _drawn(trace: Trace, found: list[tuple[int, Rect]], least: float) -> Markup:
+def _drawn(trace: Trace, result: list[tuple[int, Rect]], least: float) -> Markup:
     marks: list[Markup] = []
     silent: list[str] = []
-    for place, rect in found:
+    for place, rect in result:
         tip = point_tip(trace, place) if rect[2] * rect[3] > least else ""
         if tip:
             marks.append(tipped(box(*rect), tip))
@@ -215,7 +215,7 @@ def _drawn(trace: Trace, found: list[tuple[int, Rect]], least: float) -> Markup:
     hatching = pattern_of(trace)
     if not hatching:
         return bars_of
-    over = "".join(box(*rect) for _, rect in found)
+    over = "".join(box(*rect) for _, rect in result)
     return join([bars_of, tag("path", d=over, fill=hatching, class_="over")])
 
 
@@ -226,7 +226,7 @@ def _rectangles(frame: Frame, trace: Trace, base: Sequence[float]) -> list[tuple
     across = frame.y_of(trace) if level else frame.x
     size, place = ("x", "y") if level else ("y", "x")
     thick = abs(across.at(1) - across.at(0)) * (1 - float(frame.layout.get("bargap", 0.2)))
-    found: list[tuple[int, Rect]] = []
+    result: list[tuple[int, Rect]] = []
     sizes, places = numbers(trace[size]), numbers(trace[place])
     for row in np.flatnonzero(sizes).tolist():
         begin, end = base[row], base[row] + sizes[row]
@@ -236,5 +236,5 @@ def _rectangles(frame: Frame, trace: Trace, base: Sequence[float]) -> list[tuple
         long = max(high - low, _LEAST)
         side = across.at(places[row]) - thick / 2
         rect = (low, side, long, thick) if level else (side, high - long, thick, long)
-        found.append((row, rect))
-    return found
+        result.append((row, rect))
+    return result

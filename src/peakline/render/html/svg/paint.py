@@ -27,13 +27,13 @@ def plain_text(markup: str) -> str:
 def tip_text(template: str, values: Mapping[str, Any]) -> str:
     """A hover template of Plotly with the values of one point; its name, if any, comes first."""
     shown, _, extra = template.partition("<extra>")
-    body = _PLACE.sub(lambda found: _value(found, values), shown)
+    body = _PLACE.sub(lambda result: _value(result, values), shown)
     return "\n".join(plain_text(part) for part in (extra.removesuffix("</extra>"), body) if part)
 
 
-def _value(found: re.Match[str], values: Mapping[str, Any]) -> str:
-    value = values.get(found[1], "")
-    return number(float(value), found[2]) if found[2] else str(value)
+def _value(result: re.Match[str], values: Mapping[str, Any]) -> str:
+    value = values.get(result[1], "")
+    return number(float(value), result[2]) if result[2] else str(value)
 
 
 def number(value: float, form: str) -> str:
@@ -142,7 +142,7 @@ def pattern_of(trace: Mapping[str, Any]) -> str:
 def patterns() -> Markup:
     """The hatchings, which all drawings of a page share."""
     lines = {"hatched": "M-1 1 1 -1M0 6 6 0M5 7 7 5", "crossed": "M0 6 6 0M0 0 6 6"}
-    found = (
+    result = (
         tag(
             "pattern",
             tag("path", d=path, stroke="var(--page)", stroke_width="1.3"),
@@ -154,4 +154,4 @@ def patterns() -> Markup:
         for name, path in lines.items()
     )
     # Not display: none, which would take the patterns away too.
-    return tag("svg", tag("defs", *found), width=0, height=0, class_="unseen", aria_hidden="true")
+    return tag("svg", tag("defs", *result), width=0, height=0, class_="unseen", aria_hidden="true")

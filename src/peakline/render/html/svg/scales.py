@@ -127,8 +127,8 @@ class Scale:
     def all_at(self, values: Any) -> Float64Array:
         """The pixels of many values."""
         span = self.high - self.low or 1.0
-        found = np.asarray(values, np.float64)
-        return self.start + (found - self.low) * (self.end - self.start) / span
+        result = np.asarray(values, np.float64)
+        return self.start + (result - self.low) * (self.end - self.start) / span
 
     def holds(self, value: float) -> bool:
         """Whether the value is drawn."""

@@ -38,12 +38,12 @@ async function askForSessions(params) {
 /** @param {import("./core/address.js").Address} address */
 async function askForSession({ view, session, params }) {
   const root = params["root"] ?? "";
-  const found = await askAhead(sessionPath(session), { root });
-  if (!found) return;
+  const result = await askAhead(sessionPath(session), { root });
+  if (!result) return;
   // Of several hosts the first is shown where the address names none.
-  const host = params["host"] || (found.hosts.length > 1 ? found.hosts[0] : "");
+  const host = params["host"] || (result.hosts.length > 1 ? result.hosts[0] : "");
   for (const { tool, query } of FIRST[view]?.(params) ?? []) {
-    if (!found.tools.includes(tool)) continue;
+    if (!result.tools.includes(tool)) continue;
     void askAhead(sessionPath(session, "tools", tool), { root, host, ...query });
   }
 }

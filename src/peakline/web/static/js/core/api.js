@@ -238,9 +238,9 @@ async function sentAhead(path, { query = {}, method = "GET" }) {
   if (method !== "GET") return null;
   const address = addressOf(path, query);
   if (!ahead.has(address)) await planned;
-  const found = ahead.get(address);
+  const result = ahead.get(address);
   ahead.delete(address);
-  return found ?? null;
+  return result ?? null;
 }
 
 /**

@@ -104,12 +104,12 @@ export function rowsOf(table) {
 
 /**
  * Objects that have the same keys, such as the rows of a query.
- * @param {Record<string, unknown>[]} found
+ * @param {Record<string, unknown>[]} result
  * @returns {Rows}
  */
-export function rowsOfObjects(found) {
-  const columns = Object.keys(found[0] ?? {});
-  return { columns, rows: found.map((row) => columns.map((name) => row[name] ?? null)) };
+export function rowsOfObjects(result) {
+  const columns = Object.keys(result[0] ?? {});
+  return { columns, rows: result.map((row) => columns.map((name) => row[name] ?? null)) };
 }
 
 /**

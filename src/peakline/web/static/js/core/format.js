@@ -58,12 +58,12 @@ export function shares(parts) {
   const whole = parts.reduce((sum, part) => sum + part, 0);
   if (!(whole > 0)) return parts.map(() => percent(0));
   const exact = parts.map((part) => (1000 * part) / whole);
-  const found = exact.map(Math.floor);
-  const lost = exact.map((part, place) => part - (found[place] ?? 0));
+  const result = exact.map(Math.floor);
+  const lost = exact.map((part, place) => part - (result[place] ?? 0));
   const order = [...parts.keys()].sort((one, other) => (lost[other] ?? 0) - (lost[one] ?? 0));
-  const left = 1000 - found.reduce((sum, part) => sum + part, 0);
-  for (const place of order.slice(0, left)) found[place] = (found[place] ?? 0) + 1;
-  return found.map((part, place) => (part || !parts[place] ? percent(part / 1000) : "<0.1%"));
+  const left = 1000 - result.reduce((sum, part) => sum + part, 0);
+  for (const place of order.slice(0, left)) result[place] = (result[place] ?? 0) + 1;
+  return result.map((part, place) => (part || !parts[place] ? percent(part / 1000) : "<0.1%"));
 }
 
 /**
@@ -71,11 +71,11 @@ export function shares(parts) {
  * @param {string} iso
  */
 export function date(iso) {
-  const found = new Date(iso);
-  if (Number.isNaN(found.getTime())) return "–";
+  const result = new Date(iso);
+  if (Number.isNaN(result.getTime())) return "–";
   const two = (/** @type {number} */ part) => String(part).padStart(2, "0");
-  return `${found.getFullYear()}-${two(found.getMonth() + 1)}-${two(found.getDate())} `
-    + `${two(found.getHours())}:${two(found.getMinutes())}`;
+  return `${result.getFullYear()}-${two(result.getMonth() + 1)}-${two(result.getDate())} `
+    + `${two(result.getHours())}:${two(result.getMinutes())}`;
 }
 
 /**

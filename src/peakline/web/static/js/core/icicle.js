@@ -67,8 +67,8 @@ export class Icicle {
     this.element.addEventListener("pointermove", (event) => this.#hover(event));
     this.element.addEventListener("pointerleave", hideTip);
     this.element.addEventListener("click", (event) => {
-      const found = this.#at(event);
-      if (found !== undefined) this.#choose(found);
+      const result = this.#at(event);
+      if (result !== undefined) this.#choose(result);
     });
     this.observer = new ResizeObserver(() => {
       if (this.element.clientWidth !== this.#width) this.#draw();
@@ -263,9 +263,9 @@ export class Icicle {
 
   /** The parts around one, the outermost first. @param {number} place */
   #above(place) {
-    const found = [];
-    for (let at = this.#parent(place); at !== undefined; at = this.#parent(at)) found.unshift(at);
-    return found;
+    const results = [];
+    for (let at = this.#parent(place); at !== undefined; at = this.#parent(at)) results.unshift(at);
+    return results;
   }
 
   /** @param {number} place */

@@ -184,8 +184,8 @@ export class DataTable {
   /** @param {{row: any, control: number}} focused */
   #focus({ row, control }) {
     const element = this.body.children[this.#drawn.indexOf(row)];
-    const found = element?.querySelectorAll(CONTROLS)[control] ?? this.element;
-    if (found instanceof HTMLElement) found.focus({ preventScroll: true });
+    const result = element?.querySelectorAll(CONTROLS)[control] ?? this.element;
+    if (result instanceof HTMLElement) result.focus({ preventScroll: true });
   }
 
   /**

@@ -41,8 +41,8 @@ export function onTheme(listener) {
  * @returns {Record<string, string>}
  */
 export function palette() {
-  const shown = theme(), found = known.get(shown);
-  if (found) return found;
+  const shown = theme(), result = known.get(shown);
+  if (result) return result;
   const style = getComputedStyle(document.documentElement);
   /** @type {Record<string, string>} */
   const colors = {};

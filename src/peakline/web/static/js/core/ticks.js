@@ -17,11 +17,11 @@ export function ticks(low, high, many, isBytes = false) {
   const rough = Math.max((high - low) / Math.max(many, 1), Number.MIN_VALUE);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = (STEPS.find((one) => one * power >= rough * (1 - 1e-9)) ?? 10) * power;
-  const found = [];
+  const result = [];
   // Counted, not added up: a small step is lost in the last digit of a large number.
   for (let place = Math.ceil(low / step - 1e-9); place * step <= high * (1 + 1e-12); place++) {
-    found.push(place * step || 0);
-    if (found.length > 100) break;
+    result.push(place * step || 0);
+    if (result.length > 100) break;
   }
-  return found;
+  return result;
 }

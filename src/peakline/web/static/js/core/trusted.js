@@ -19,7 +19,7 @@ export function scriptUrl(name) {
 
 /** @param {string} name */
 function address(name) {
-  const found = Object.entries(SCRIPTS).find(([known]) => known === name);
-  if (!found) throw new TypeError(`the page has no script ${name}`);
-  return found[1];
+  const result = Object.entries(SCRIPTS).find(([known]) => known === name);
+  if (!result) throw new TypeError(`the page has no script ${name}`);
+  return result[1];
 }

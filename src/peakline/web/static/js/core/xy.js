@@ -196,14 +196,14 @@ function nameMarks(names, x, wide, foot) {
  * @param {number | null} py null: only across counts
  */
 function nearest(places, values, x, y, px, py) {
-  let found = -1, least = 40;
+  let result = -1, least = 40;
   places.forEach((at, place) => {
     const value = values[place];
     if (at === null || value === null || value === undefined) return;
     const away = Math.hypot(x(at) - px, py === null ? 0 : y(value) - py);
-    if (away < least) [found, least] = [place, away];
+    if (away < least) [result, least] = [place, away];
   });
-  return found;
+  return result;
 }
 
 /**

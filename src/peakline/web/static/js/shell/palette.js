@@ -27,7 +27,7 @@ export function openPalette(address, session) {
   element.classList.add("palette");
   let ends = new AbortController(), active = 0;
   /** @type {Place[][]} */
-  let found = SOURCES.map(() => []);
+  let result = SOURCES.map(() => []);
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   void closed.then(() => {
@@ -48,12 +48,12 @@ export function openPalette(address, session) {
     ends = new AbortController();
     const { signal } = ends, text = field.value.trim();
     let coming = SOURCES.length;
-    found = SOURCES.map(() => []);
+    result = SOURCES.map(() => []);
     active = 0;
     draw(coming);
     SOURCES.forEach(async (source, at) => {
       try {
-        found[at] = await source({ address, session, signal }, text);
+        result[at] = await source({ address, session, signal }, text);
       } catch (error) {
         if (isAbort(error)) return;
       }
@@ -65,7 +65,7 @@ export function openPalette(address, session) {
 
   /** @param {number} coming */
   function draw(coming) {
-    const all = found.flat();
+    const all = result.flat();
     active = Math.min(active, Math.max(all.length - 1, 0));
     fill(list, ...all.map((one, at) => h("a", { href: one.href, role: "option", id: `place-${at}`,
       tabindex: -1, "aria-selected": String(at === active), class: at === active ? "active" : null,

@@ -115,8 +115,8 @@ function heldSummary({ address: { session, params } }) {
  */
 async function sessions({ address, signal }, text) {
   const { root } = address.params;
-  const found = await sessionPage({ root: root ?? "", search: text, limit: MOST + 1, tools: false }, signal);
-  return found.sessions.filter((one) => one.session_id !== address.session).slice(0, MOST).map((one) =>
+  const result = await sessionPage({ root: root ?? "", search: text, limit: MOST + 1, tools: false }, signal);
+  return result.sessions.filter((one) => one.session_id !== address.session).slice(0, MOST).map((one) =>
     ({ group: "Session", text: one.session_id, note: one.bytes ? bytes(one.bytes) : "",
       href: formatAddress({ view: "summary", session: one.session_id,
         params: root ? { root } : {} }) }));

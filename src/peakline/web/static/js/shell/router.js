@@ -124,7 +124,7 @@ export class Router {
     const module = (VIEWS[address.view] ?? VIEWS["sessions"])?.();
     try {
       const session = address.session ? this.#session(address) : null;
-      session?.then((found) => void (!ends.signal.aborted && this.#header.setSession(found)),
+      session?.then((result) => void (!ends.signal.aborted && this.#header.setSession(result)),
         () => undefined);
       let shown = address;
       if (session && !address.params["host"]) {

@@ -5,9 +5,9 @@
  * @param {HTMLElement} main
  */
 function tableIn(main) {
-  const found = [...main.querySelectorAll("[role=grid], canvas.tl-lanes")]
+  const result = [...main.querySelectorAll("[role=grid], canvas.tl-lanes")]
     .find((one) => one instanceof HTMLElement && one.checkVisibility());
-  return found instanceof HTMLElement ? found : null;
+  return result instanceof HTMLElement ? result : null;
 }
 
 /**

@@ -28,11 +28,11 @@ export function findingsPart({ findings, time }, links) {
 
 /**
  * @param {string} title
- * @param {Finding[]} found
+ * @param {Finding[]} result
  * @param {import("../../core/finding.js").Link} link
  */
-function column(title, found, link) {
+function column(title, result, link) {
   return h("div", { class: "stack" }, h("h3", {}, title),
-    ...found.map((finding) => findingPart(finding, evidenceLinks(finding, link))),
-    !found.length && h("p", { class: "quiet" }, "none"));
+    ...result.map((finding) => findingPart(finding, evidenceLinks(finding, link))),
+    !result.length && h("p", { class: "quiet" }, "none"));
 }

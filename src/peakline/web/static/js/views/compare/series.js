@@ -70,14 +70,14 @@ export class StepwiseData {
         return null;
       }
     }));
-    let found = await ask("step");
-    const withSteps = found.filter((one) => one?.steps).length;
-    data.bySteps = withSteps > 0 && found.every((one) => !one || one.steps > 0);
+    let result = await ask("step");
+    const withSteps = result.filter((one) => one?.steps).length;
+    data.bySteps = withSteps > 0 && result.every((one) => !one || one.steps > 0);
     if (withSteps && !data.bySteps) {
-      data.without = sessions.filter((_, place) => found[place]?.steps === 0).map(({ name }) => name);
-      found = await ask("time");
+      data.without = sessions.filter((_, place) => result[place]?.steps === 0).map(({ name }) => name);
+      result = await ask("time");
     }
-    found.forEach((series, place) => {
+    result.forEach((series, place) => {
       if (series) {
         data.ones.push({ place, title: titleOf(place, sessions), name: sessions[place]?.name ?? "",
           series });
@@ -118,15 +118,15 @@ export class StepwiseData {
    * @returns {Model | null}
    */
   #model(of) {
-    const found = this.ones.flatMap((one) => {
+    const results = this.ones.flatMap((one) => {
       const values = of(one);
       return values ? [{ one, values }] : [];
     });
-    if (!found.length) return null;
-    const extent = Math.max(...found.map(({ one: { series } }) => lengthOf(series)));
+    if (!results.length) return null;
+    const extent = Math.max(...results.map(({ one: { series } }) => lengthOf(series)));
     const many = this.bySteps ? Math.min(extent, BINS) : BINS;
     const at = Array.from({ length: many }, (_, place) => Math.floor((place * extent) / many));
-    const lines = found.map(({ one, values }) => {
+    const lines = results.map(({ one, values }) => {
       const bins = at.map((position) => binAt(one.series, position));
       const pick = (/** @type {(number | null)[]} */ list) => bins.map((bin) => list[bin] ?? null);
       return { place: one.place, title: one.title, low: pick(values.low), high: pick(values.high),

@@ -29,20 +29,20 @@ export function timePart({ time: both }, links, chart) {
  */
 function changesOf(both, links, chart) {
   const { before, after, parts, ops, notes } = both;
-  const found = [];
+  const result = [];
   if (before.times || after.times) {
     const of = (/** @type {string} */ name, /** @type {string} */ title) =>
       changeFact(title, before.times?.[name], after.times?.[name], time3, { neutral: both.is_chance });
-    found.push(h("dl", { class: "facts" }, of("median_ps", "Median step"), of("mean_ps", "Mean step"),
+    result.push(h("dl", { class: "facts" }, of("median_ps", "Median step"), of("mean_ps", "Mean step"),
       of("min_ps", "Fastest step"), of("p95_ps", "95th percentile"), of("max_ps", "Slowest step"),
       changeFact("Between steps (median)", before.between_steps_ps, after.between_steps_ps, time3),
       changeFact("Steps", before.steps || null, after.steps || null, count, { neutral: true })));
   }
-  found.push(...notes.map((/** @type {string} */ note) =>
+  result.push(...notes.map((/** @type {string} */ note) =>
     h("p", { class: "quiet" }, `Note: ${note}.`)), chart);
   if (parts.length) {
     const rows = bySize(parts, "delta_ps").map((row) => ({ ...row, text: partOf(row.part).text }));
-    found.push(table(h("h3", {}, WORDING.compare.parts), WORDING.compare.parts_label, [
+    result.push(table(h("h3", {}, WORDING.compare.parts), WORDING.compare.parts_label, [
       { key: "text", title: "Part", width: "minmax(14rem, 1fr)",
         cell: (row) => h("span", { class: "row-of part-name" }, swatch(partOf(row.part)), row.text) },
       changeColumn("delta_ps", "Change", "time", time, rows),
@@ -50,11 +50,11 @@ function changesOf(both, links, chart) {
       { key: "after_ps", title: "After", kind: "time" },
     ], rows, links));
   }
-  if (ops.length) found.push(...opsPart(both, links));
+  if (ops.length) result.push(...opsPart(both, links));
   else if (before.times && after.times) {
-    found.push(h("p", { class: "quiet" }, WORDING.compare.same_ops));
+    result.push(h("p", { class: "quiet" }, WORDING.compare.same_ops));
   }
-  return found;
+  return result;
 }
 
 /**

@@ -19,11 +19,11 @@ const LEAST = 0.04, MOST = 0.5, TINT = 0.16;
  */
 export function modesOf(picture) {
   /** @type {Mode[]} */
-  const found = ["category"];
-  if (picture.has_time) found.push("time");
-  if (picture.has_memory) found.push("memory");
-  if (picture.devices.length) found.push("device");
-  return found;
+  const result = ["category"];
+  if (picture.has_time) result.push("time");
+  if (picture.has_memory) result.push("memory");
+  if (picture.devices.length) result.push("device");
+  return result;
 }
 
 export class Colors {

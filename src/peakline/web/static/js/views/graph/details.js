@@ -72,18 +72,18 @@ export function detailsPanel(context, known, { tools, picture }, actions) {
  */
 function facts(known, picture) {
   /** @type {[string, string][]} */
-  const found = [];
-  if (known.nodes > 1) found.push(["Nodes", count(known.nodes)]);
+  const result = [];
+  if (known.nodes > 1) result.push(["Nodes", count(known.nodes)]);
   if (picture.has_time && known.runs) {
-    found.push([picture.kind === "hlo" ? WORDING.graph.runs_time : "Time",
+    result.push([picture.kind === "hlo" ? WORDING.graph.runs_time : "Time",
       `${time(known.time_ps)}${picture.time_ps ? `, ${percent(known.time_ps / picture.time_ps)}` : ""}`]);
-    found.push(["Runs", count(known.runs)]);
+    result.push(["Runs", count(known.runs)]);
   }
-  if (known.peak_bytes) found.push([WORDING.graph.at_peak, bytes(known.peak_bytes)]);
-  if (known.result_bytes) found.push(["Result", bytes(known.result_bytes)]);
-  if (known.flops) found.push(["FLOPs of one run", count(known.flops)]);
-  if (known.bytes_accessed) found.push(["Bytes accessed", bytes(known.bytes_accessed)]);
-  return found.length > 0 && h("dl", { class: "facts gv-facts" }, ...found.map(([name, value]) =>
+  if (known.peak_bytes) result.push([WORDING.graph.at_peak, bytes(known.peak_bytes)]);
+  if (known.result_bytes) result.push(["Result", bytes(known.result_bytes)]);
+  if (known.flops) result.push(["FLOPs of one run", count(known.flops)]);
+  if (known.bytes_accessed) result.push(["Bytes accessed", bytes(known.bytes_accessed)]);
+  return result.length > 0 && h("dl", { class: "facts gv-facts" }, ...result.map(([name, value]) =>
     h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
@@ -96,28 +96,28 @@ function facts(known, picture) {
  */
 function links(context, known, tools, picture) {
   if (known.kind !== "node") return null;
-  const found = [];
+  const result = [];
   const has = (/** @type {string} */ tool) => tools.includes(tool);
   if (known.events?.length && has("timeline")) {
-    found.push(h("a", { href: context.link("timeline", { event: known.events[0] }) },
+    result.push(h("a", { href: context.link("timeline", { event: known.events[0] }) },
       "Its longest run in the timeline"));
-    found.push(h("a", { href: context.link("timeline", { q: known.name }) }, "All of its runs"));
+    result.push(h("a", { href: context.link("timeline", { q: known.name }) }, "All of its runs"));
   }
   if (known.runs && has("framework_op_stats")) {
-    found.push(h("a", { href: context.link("steps", { part: "ops", q: known.name }) }, "In the table of ops"));
+    result.push(h("a", { href: context.link("steps", { part: "ops", q: known.name }) }, "In the table of ops"));
   }
   if (known.peak_bytes && picture.kind !== "hlo" && has("live_memory")) {
-    found.push(h("a", { href: context.link("memory", { op: known.name }) }, "Its buffers in Memory"));
+    result.push(h("a", { href: context.link("memory", { op: known.name }) }, "Its buffers in Memory"));
   }
   if (known.own_peak_bytes && has("program_memory")) {
-    found.push(h("a", { href: context.link("memory", { programs: "true", program: picture.graph,
+    result.push(h("a", { href: context.link("memory", { programs: "true", program: picture.graph,
       pitem: known.item }) }, "Its buffers in Memory"));
   }
   if (picture.kind === "hlo" && known.attributes.some((/** @type {any} */ one) => one.name === "schedule_index")) {
-    found.push(h("a", { href: context.link("graph", { graph: picture.graph, mode: "schedule",
+    result.push(h("a", { href: context.link("graph", { graph: picture.graph, mode: "schedule",
       item: known.item }) }, "Where it stands in the schedule"));
   }
-  return found.length > 0 && h("ul", { class: "gv-links" }, ...found.map((link) => h("li", {}, link)));
+  return result.length > 0 && h("ul", { class: "gv-links" }, ...result.map((link) => h("li", {}, link)));
 }
 
 /** @param {{file: string, line: number}} source */

@@ -79,11 +79,11 @@ export function layOut(boxes, links) {
  */
 function piecesOf(links, parent) {
   /** @type {Map<number, Map<string, Piece>>} */
-  const found = new Map();
+  const result = new Map();
   /** @param {number} holder @param {number | string} from @param {number | string} to @param {number} edge */
   const add = (holder, from, to, edge) => {
-    const own = found.get(holder) ?? new Map();
-    found.set(holder, own);
+    const own = result.get(holder) ?? new Map();
+    result.set(holder, own);
     const key = `${from} ${to}`;
     const piece = own.get(key) ?? { from, to, edges: [] };
     own.set(key, piece);
@@ -107,7 +107,7 @@ function piecesOf(links, parent) {
     else if (last !== undefined) add(holder, IN, last, edge);
     else if (first !== undefined) add(holder, first, OUT, edge);
   });
-  return found;
+  return result;
 }
 
 /**
@@ -116,9 +116,9 @@ function piecesOf(links, parent) {
  * @param {Map<number, number>} parent
  */
 function chain(item, parent) {
-  const found = [item];
-  for (let at = parent.get(item) ?? ROOT; at !== ROOT; at = parent.get(at) ?? ROOT) found.unshift(at);
-  return found;
+  const result = [item];
+  for (let at = parent.get(item) ?? ROOT; at !== ROOT; at = parent.get(at) ?? ROOT) result.unshift(at);
+  return result;
 }
 
 /**

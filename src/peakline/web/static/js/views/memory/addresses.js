@@ -91,8 +91,8 @@ export class Addresses {
         width: () => Math.max(1, this.surface.width - GUTTERS.left - GUTTERS.right),
         scroll: (dy) => window.scrollBy(0, dy),
         click: (x, y) => {
-          const found = this.#at(x, y);
-          if (found && found.block >= 0) this.#choose(this.#map?.blocks?.record[found.block] ?? null);
+          const result = this.#at(x, y);
+          if (result && result.block >= 0) this.#choose(this.#map?.blocks?.record[result.block] ?? null);
         },
         hover: (x, y) => this.#hover(x, y),
         leave: hideTip,
@@ -301,13 +301,13 @@ export class Addresses {
    * @param {number} y
    */
   #at(x, y) {
-    let found = null;
+    let results = null;
     for (const box of this.#boxes) {
       if (x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height) {
-        if (!found || box.block >= 0) found = box;
+        if (!results || box.block >= 0) results = box;
       }
     }
-    return found;
+    return results;
   }
 
   /**
@@ -315,14 +315,14 @@ export class Addresses {
    * @param {number} y
    */
   #hover(x, y) {
-    const map = this.#map, found = this.#at(x, y);
-    const isSegment = found !== null && found.block < 0 && map?.view === "time";
-    if (!found || !map?.blocks || !map.regions || (isSegment && !map.segments)) {
+    const map = this.#map, matches = this.#at(x, y);
+    const isSegment = matches !== null && matches.block < 0 && map?.view === "time";
+    if (!matches || !map?.blocks || !map.regions || (isSegment && !map.segments)) {
       hideTip();
       return;
     }
     const { blocks, holes, regions, segments } = map, box = this.canvas.getBoundingClientRect();
-    const of = found.block >= 0 ? blocks : isSegment ? segments : holes, n = found.block >= 0 ? found.block : found.hole;
+    const of = matches.block >= 0 ? blocks : isSegment ? segments : holes, n = matches.block >= 0 ? matches.block : matches.hole;
     const where = addressText(regions.address[of?.region[n] ?? 0] ?? "0x0", of?.offset[n] ?? 0);
     const size = `${bytes(of?.bytes[n])} at ${where}`;
     const times = isSegment && segments ? segments : blocks;
@@ -333,7 +333,7 @@ export class Addresses {
           + `${end === null ? WORDING.memory.not_returned : `returned at ${time(end, 7)}`}`]);
       return;
     }
-    showTip(box.left + x, box.top + y, found.block < 0 ? ["hole", size] : [
+    showTip(box.left + x, box.top + y, matches.block < 0 ? ["hole", size] : [
       opOf(blocks, n) || (blocks.state?.[n] ?? "block").replace("_", " "), size,
       ...(blocks.record[n] === null ? [] : [
         `${start === null ? WORDING.memory.from_before : `allocated at ${time(start, 7)}`}, `

@@ -42,7 +42,7 @@ export function bufferColors(records, neighbours) {
  */
 export function neighboursOf({ first, last }, pixels) {
   /** @type {[number, number][]} */
-  const found = [];
+  const result = [];
   /** What was below each buffer at the pixel before. @type {Map<number, number>} */
   const under = new Map();
   /** @type {number[]} */
@@ -55,8 +55,8 @@ export function neighboursOf({ first, last }, pixels) {
       const one = live[at] ?? 0, below = live[at - 1] ?? 0;
       if (under.get(one) === below) continue;
       under.set(one, below);
-      found.push([below, one]);
+      result.push([below, one]);
     }
   }
-  return found;
+  return result;
 }

@@ -62,12 +62,12 @@ export class Chart {
       this.#draw(context, width, height), () => this.#changed());
     this.following = new Following(() => this.#wanted(), (wanted) => this.#ask(wanted),
       wishes.failed);
-    const found = () => {
+    const result = () => {
       this.surface.redraw();
       wishes.drawn();
     };
-    this.layers = new Layers(context, model, found);
-    this.polygons = new Polygons(context, model, found);
+    this.layers = new Layers(context, model, result);
+    this.polygons = new Polygons(context, model, result);
     this.pictures = new Following(() => this.#pictured(), ([picture, query]) => picture.ask(query),
       wishes.failed);
     const { viewport } = model;
@@ -233,9 +233,9 @@ export class Chart {
     const best = this.#best;
     // Layers begin at zero.
     if (state.fit && best && !this.#picture) {
-      const found = extremes(best, shown.map(({ name }) => name), viewport.from, viewport.to);
-      if (found) {
-        const [low, high] = found, air = Math.max((high - low) * 0.08, 1);
+      const results = extremes(best, shown.map(({ name }) => name), viewport.from, viewport.to);
+      if (results) {
+        const [low, high] = results, air = Math.max((high - low) * 0.08, 1);
         return [low - air < (high - low) * 0.3 ? 0 : low - air, high + air];
       }
     }
@@ -283,13 +283,13 @@ export class Chart {
     return low + ((bottom - y) / Math.max(bottom - top, 1)) * (high - low);
   }
 
-  /** What of the picture is under the pointer. @param {ReturnType<Layers["at"] | Polygons["at"]>} found */
-  #point(found) {
+  /** What of the picture is under the pointer. @param {ReturnType<Layers["at"] | Polygons["at"]>} matches */
+  #point(matches) {
     const { by } = this.model.state;
-    if (found && "record" in found && found.record !== null) {
-      this.model.point({ record: found.record, texts: {} });
-    } else if (found && "layer" in found && found.layer?.kind === "group") {
-      this.model.point({ record: null, texts: { [by]: found.layer.key } });
+    if (matches && "record" in matches && matches.record !== null) {
+      this.model.point({ record: matches.record, texts: {} });
+    } else if (matches && "layer" in matches && matches.layer?.kind === "group") {
+      this.model.point({ record: null, texts: { [by]: matches.layer.key } });
     } else this.model.point(null);
   }
 
@@ -302,9 +302,9 @@ export class Chart {
     const { viewport } = this.model;
     if (x < LEFT || x > LEFT + this.#width) return;
     if (this.model.state.draw === "buffers") {
-      const found = this.polygons.at(viewport.time(x - LEFT, this.#width), this.#value(y));
-      if (found && found.record !== null) {
-        wishes.chooseBuffer(found.record, found.moment);
+      const layer = this.polygons.at(viewport.time(x - LEFT, this.#width), this.#value(y));
+      if (layer && layer.record !== null) {
+        wishes.chooseBuffer(layer.record, layer.moment);
         return;
       }
     }
@@ -327,7 +327,7 @@ export class Chart {
     const frame = { top: STRIP + 8, bottom: this.surface.height - AXIS - (this.model.life ? LIFE : 0),
       low, high };
     const at = viewport.time(x - LEFT, this.#width);
-    let found = allocator && shown.includes(allocator) ? allocator.name : shown[0]?.name ?? null;
+    let chosen = allocator && shown.includes(allocator) ? allocator.name : shown[0]?.name ?? null;
     let least = Infinity;
     for (const { name } of shown) {
       const value = valueAt(this.#best, name, at) ?? valueAt(this.model.whole, name, at);
@@ -337,10 +337,10 @@ export class Chart {
       const away = y < above ? above - y : y > below ? y - below : 0;
       if (away < least - (name === allocator?.name ? 0 : 2)) {
         least = away;
-        found = name;
+        chosen = name;
       }
     }
-    return found;
+    return chosen;
   }
 
   /**
@@ -357,10 +357,10 @@ export class Chart {
     const at = viewport.time(x - LEFT, this.#width);
     this.#pointer = at;
     const step = steps?.at(at), box = this.canvas.getBoundingClientRect();
-    const found = this.#picture?.at(at, this.#value(y)) ?? null;
-    this.#point(found);
-    if (found) {
-      showTip(box.left + x, box.top + y, found.lines);
+    const layer = this.#picture?.at(at, this.#value(y)) ?? null;
+    this.#point(layer);
+    if (layer) {
+      showTip(box.left + x, box.top + y, layer.lines);
       return;
     }
     const lines = [`${time(at, 7)}${step ? ` in step ${step.name || step.step_id}` : ""}`];

@@ -78,22 +78,22 @@ export class Counters {
   async highest(allocator, from, to) {
     for (;;) {
       const width = Math.max(1, Math.min(FINE_PIXELS, to - from));
-      const found = (await this.ask([allocator], from, to, width)).series.get(allocator);
-      if (!found) return null;
+      const result = (await this.ask([allocator], from, to, width)).series.get(allocator);
+      if (!result) return null;
       let best = -1;
       for (let n = 0; n < width; n++) {
-        const value = found.high[n] ?? NaN;
-        if (!Number.isNaN(value) && (best < 0 || value > (found.high[best] ?? 0))) best = n;
+        const value = result.high[n] ?? NaN;
+        if (!Number.isNaN(value) && (best < 0 || value > (result.high[best] ?? 0))) best = n;
       }
       if (best < 0) return null;
-      const bytes = found.high[best] ?? 0;
+      const bytes = result.high[best] ?? 0;
       const edge = (/** @type {number} */ n) => from + Math.floor((n * (to - from)) / width);
       const [begin, end] = [edge(best), edge(best + 1)];
-      if (found.low.every((value, n) => value === bytes && found.high[n] === bytes)) {
+      if (result.low.every((value, n) => value === bytes && result.high[n] === bytes)) {
         return { time: Math.floor((from + to) / 2), bytes };
       }
       // The pixel's last value holds until its end; else it lies somewhere inside.
-      if (found.last[best] === bytes) return { time: Math.max(end - 1, begin), bytes };
+      if (result.last[best] === bytes) return { time: Math.max(end - 1, begin), bytes };
       if (end - begin <= 1) return { time: begin, bytes };
       [from, to] = [begin, end];
     }

@@ -306,9 +306,9 @@ class MemoryView {
     if (!model) return;
     const turn = ++this.#turn;
     try {
-      const found = await model.counters.highest(allocator, from, to);
+      const result = await model.counters.highest(allocator, from, to);
       if (turn !== this.#turn) return;
-      this.#change({ at: found?.time ?? Math.round((from + to) / 2), allocator });
+      this.#change({ at: result?.time ?? Math.round((from + to) / 2), allocator });
     } catch (error) {
       if (!isAbort(error)) announce(String(error));
     }

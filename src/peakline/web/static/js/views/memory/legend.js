@@ -40,8 +40,8 @@ export function makeLegend(model, wishes) {
         facts);
     }));
     if (focused) {
-      for (const found of element.querySelectorAll("[data-key]")) {
-        if (found instanceof HTMLElement && found.dataset["key"] === focused) found.focus();
+      for (const result of element.querySelectorAll("[data-key]")) {
+        if (result instanceof HTMLElement && result.dataset["key"] === focused) result.focus();
       }
     }
   }

@@ -135,12 +135,12 @@ export class Lifetimes {
   }
 
   #drawSteps() {
-    const found = this.#found;
-    if (!found || found.steps.length < 2) {
+    const result = this.#found;
+    if (!result || result.steps.length < 2) {
       fill(this.steps, h("p", { class: "quiet" }, WORDING.memory.no_two_steps));
       return;
     }
-    const { steps, sentence, groups } = found;
+    const { steps, sentence, groups } = result;
     fill(this.steps,
       bars(this.steps, WORDING.memory.bytes_by_step, steps.map((/** @type {any} */ one) => ({
         name: /\d+$/.exec(one.name || "")?.[0] ?? String(one.step), value: one.in_use_bytes,
@@ -149,7 +149,7 @@ export class Lifetimes {
           const step = this.model.steps?.withId(one.step);
           if (step) this.change({ at: Math.min(step.end_ps, this.model.end) }, true);
         },
-      })), slopeOf(found)),
+      })), slopeOf(result)),
       h("p", {}, sentence),
       groups.length ? h("ul", {}, groups.slice(0, 5).map((/** @type {any} */ one) => h("li", {},
         worded(WORDING.memory.grows, { what: `${one.op || "(no op)"} ${one.shape ?? ""}`,

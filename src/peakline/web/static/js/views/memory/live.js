@@ -45,13 +45,13 @@ export class Live {
    * @param {import("../../shell/context.js").Context} context
    * @param {import("./model.js").Model} model
    * @param {Change} change
-   * @param {() => void} found the moment's answer, or the chosen buffer, is there
+   * @param {() => void} result the moment's answer, or the chosen buffer, is there
    */
-  constructor(context, model, change, found) {
+  constructor(context, model, change, result) {
     this.context = context;
     this.model = model;
     this.change = change;
-    this.found = found;
+    this.found = result;
     this.ends = model.onPoint(() => this.#table?.mark());
     this.facts = makeFacts(context, model, change);
     this.buffer = makeBuffer(context, model, change);

@@ -88,8 +88,8 @@ export class Model {
     this.state = state;
     this.onWhole = onWhole;
     /** @type {Allocator[]} */
-    this.allocators = first.allocators.map((found, place) => ({
-      ...found, name: found.allocator, label: found.allocator || "(no name)", place,
+    this.allocators = first.allocators.map((result, place) => ({
+      ...result, name: result.allocator, label: result.allocator || "(no name)", place,
     }));
     this.begin = first.start_ps ?? 0;
     this.end = first.end_ps ?? 0;

@@ -57,8 +57,8 @@ export function makeModes(model, change) {
         `The most that the allocator may take: ${bytes(capacity)}`, "The file does not say how much "
           + "the allocator may take"));
     if (key) {
-      const found = element.querySelector(`[data-key="${key}"]`);
-      if (found instanceof HTMLElement) found.focus();
+      const result = element.querySelector(`[data-key="${key}"]`);
+      if (result instanceof HTMLElement) result.focus();
     }
   }
 
@@ -100,8 +100,8 @@ export function makeLayerLegend(layers, polygons, model, change) {
     if (draw === "stack") fill(element, stackChips(off));
     else if (draw === "buffers") fill(element, bufferChips());
     if (key) {
-      const found = element.querySelector(`[data-key="${key}"]`);
-      if (found instanceof HTMLElement) found.focus();
+      const result = element.querySelector(`[data-key="${key}"]`);
+      if (result instanceof HTMLElement) result.focus();
     }
   }
 

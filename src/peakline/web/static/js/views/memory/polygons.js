@@ -87,12 +87,12 @@ export class Polygons {
   /**
    * @param {import("../../shell/context.js").Context} context
    * @param {import("./model.js").Model} model
-   * @param {() => void} found an answer is there
+   * @param {() => void} result an answer is there
    */
-  constructor(context, model, found) {
+  constructor(context, model, result) {
     this.context = context;
     this.model = model;
-    this.found = found;
+    this.found = result;
   }
 
   /**

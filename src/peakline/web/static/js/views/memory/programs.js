@@ -228,12 +228,12 @@ export class Programs {
   #hover(event) {
     const data = this.#data;
     if (!data) return;
-    const found = placeAt(data, this.surface.width, this.surface.height, event.offsetX, event.offsetY);
-    if (!found) {
+    const result = placeAt(data, this.surface.width, this.surface.height, event.offsetX, event.offsetY);
+    if (!result) {
       hideTip();
       return;
     }
-    const { at, layer } = found, live = data.live_bytes[at] ?? 0;
+    const { at, layer } = result, live = data.live_bytes[at] ?? 0;
     const own = layer >= 0 ? data.layers[layer] : null, size = data.bytes[layer]?.[at] ?? 0;
     showTip(event.clientX, event.clientY, [`place ${count(data.place[at])}: ${bytes(live)} live`,
       ...(own ? [`${valueLayer(own)}: ${bytes(size)}, ${percent(live ? size / live : 0)}`] : [])]);

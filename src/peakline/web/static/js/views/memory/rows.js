@@ -91,9 +91,9 @@ function widthOf(texts, least, most) {
  */
 export function stepName(id, model) {
   if (id === null) return "";
-  const found = model.steps?.withId(id);
+  const result = model.steps?.withId(id);
   // Ids that are hashes are no numbers that a browser can tell exactly.
-  return found?.name || (Number.isSafeInteger(id) ? String(id) : "");
+  return result?.name || (Number.isSafeInteger(id) ? String(id) : "");
 }
 
 /**

@@ -72,11 +72,11 @@ export class Pages {
   #missing() {
     if (this.#size !== PAGE || this.matching < 0) return [];
     const { first, last } = this.#seen, end = Math.min(last, this.matching);
-    const found = [];
+    const result = [];
     for (let page = Math.floor(first / PAGE); page * PAGE < end; page++) {
-      if (!this.#known.has(page)) found.push(page);
+      if (!this.#known.has(page)) result.push(page);
     }
-    return found;
+    return result;
   }
 
   /**
@@ -88,17 +88,17 @@ export class Pages {
     const offset = page * this.#size;
     this.#known.add(page);
     try {
-      const found = await sessionPage(pageQuery(this.#question, offset, this.#size), signal);
+      const results = await sessionPage(pageQuery(this.#question, offset, this.#size), signal);
       if (signal.aborted) return;
-      if (isNew || found.matching !== this.matching) {
+      if (isNew || results.matching !== this.matching) {
         // Other sessions than when the rest came: their places are not those any more.
         this.sessions = [];
         this.#known = new Set([page]);
       }
-      this.sessions.length = this.#size === PAGE ? found.matching : found.sessions.length;
-      found.sessions.forEach((session, place) => void (this.sessions[offset + place] = session));
-      this.matching = found.matching;
-      this.all = found.all;
+      this.sessions.length = this.#size === PAGE ? results.matching : results.sessions.length;
+      results.sessions.forEach((session, place) => void (this.sessions[offset + place] = session));
+      this.matching = results.matching;
+      this.all = results.all;
       this.arrived();
       this.see(this.#seen.first, this.#seen.last);
     } catch (error) {

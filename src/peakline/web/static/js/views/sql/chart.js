@@ -16,17 +16,17 @@ export class ResultChart {
   #y = "";
 
   /**
-   * @param {import("./query.js").Found} found
+   * @param {import("./query.js").Found} result
    * @param {(changes: Record<string, string | null>) => void} change of the address
    */
-  constructor(found, change) {
-    this.found = found;
+  constructor(result, change) {
+    this.found = result;
     this.change = change;
-    const numbers = found.names.filter((name) => found.rows.some((row) =>
+    const numbers = result.names.filter((name) => result.rows.some((row) =>
       typeof row[name] === "number"));
     this.numbers = numbers;
     this.kind = select("chart-kind", Object.entries(KINDS));
-    this.x = select("chart-x", found.names.map((name) => [name, name]));
+    this.x = select("chart-x", result.names.map((name) => [name, name]));
     this.y = select("chart-y", numbers.map((name) => [name, name]));
     for (const field of [this.kind, this.x, this.y]) {
       field.addEventListener("change", () => this.#chosen());

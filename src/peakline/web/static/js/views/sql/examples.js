@@ -124,8 +124,8 @@ order by nodes desc, op`,
  */
 export function examplesList(tables, run) {
   const there = new Set(tables.map((table) => table.name));
-  const found = EXAMPLES.filter((one) => one.tables.every((name) => there.has(name)));
-  return h("ul", { class: "plain-list" }, ...found.map(({ question, query }) => h("li", {},
+  const result = EXAMPLES.filter((one) => one.tables.every((name) => there.has(name)));
+  return h("ul", { class: "plain-list" }, ...result.map(({ question, query }) => h("li", {},
     h("button", { type: "button", class: "plain", title: query, onclick: () => run(query) },
       question))));
 }

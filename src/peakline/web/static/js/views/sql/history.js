@@ -11,8 +11,8 @@ const RETAINED = 50;
 /** @returns {Past[]} */
 function past() {
   try {
-    const found = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(found) ? found.filter((one) => typeof one?.query === "string") : [];
+    const result = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+    return Array.isArray(result) ? result.filter((one) => typeof one?.query === "string") : [];
   } catch {
     return [];
   }
@@ -42,10 +42,10 @@ export function historyPart(run) {
   return { element, refresh };
 
   function refresh() {
-    const found = past();
-    element.hidden = !found.length;
-    fill(element, h("summary", {}, `Asked before (${found.length})`),
-      h("ul", { class: "plain-list queries" }, ...found.map(({ query, rows, when }) => h("li", {},
+    const result = past();
+    element.hidden = !result.length;
+    fill(element, h("summary", {}, `Asked before (${result.length})`),
+      h("ul", { class: "plain-list queries" }, ...result.map(({ query, rows, when }) => h("li", {},
         h("button", { type: "button", class: "plain mono", title: query,
           onclick: () => run(query) }, query.replace(/\s+/g, " ")),
         h("span", { class: "quiet note" }, `${counted(rows, "row")}, ${date(when)}`)))),

@@ -77,12 +77,12 @@ export function mount(context) {
     fill(output, loading("Running the query"));
     editor.setRunning(true);
     try {
-      const found = await ask(context, query, ends.signal);
+      const result = await ask(context, query, ends.signal);
       if (ends.signal.aborted) return;
-      results = new Results(context, query, found, { sort: shown["sort"] ?? "", change });
+      results = new Results(context, query, result, { sort: shown["sort"] ?? "", change });
       fill(output, results.element);
       results.update(shown);
-      remember(query, found.total);
+      remember(query, result.total);
       past.refresh();
     } catch (error) {
       if (context.signal.aborted || running !== ends) return;

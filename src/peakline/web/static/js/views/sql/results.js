@@ -20,16 +20,16 @@ export class Results {
   /**
    * @param {import("../../shell/context.js").Context} context
    * @param {string} query
-   * @param {import("./query.js").Found} found
+   * @param {import("./query.js").Found} result
    * @param {{sort: string, change: (changes: Record<string, string | null>) => void}} state
    */
-  constructor(context, query, found, { sort, change }) {
+  constructor(context, query, result, { sort, change }) {
     this.context = context;
     this.sort = sort;
     this.change = change;
     this.query = query;
-    this.found = found;
-    this.chart = new ResultChart(found, change);
+    this.found = result;
+    this.chart = new ResultChart(result, change);
     this.rows = h("div", {});
     this.failure = h("div", {});
     const exact = h("input", { type: "checkbox", id: "exact" });
@@ -39,21 +39,21 @@ export class Results {
     });
     this.element = h("section", { class: "panel stack" },
       h("div", { class: "row-of" },
-        h("h2", { class: "grow flat" }, captionOf(found)),
-        found.rows.length > 0 && h("span", { class: "row-of tight" },
+        h("h2", { class: "grow flat" }, captionOf(result)),
+        result.rows.length > 0 && h("span", { class: "row-of tight" },
           exact, h("label", { for: "exact" }, "Exact numbers")),
-        found.names.length > 0 && h("span", { class: "row-of tight", role: "group",
+        result.names.length > 0 && h("span", { class: "row-of tight", role: "group",
           "aria-label": "Download" }, ...Object.entries(FORMATS).map(([format, title]) =>
           h("button", { type: "button", onclick: () => void this.#download(format) }, title)), copyText("Copy the command", () => sqlCommand(context, query)))),
       this.failure,
-      notices(found),
-      found.total > MOST_ROWS && h("p", {}, `The first ${count(MOST_ROWS)} rows are shown; `
+      notices(result),
+      result.total > MOST_ROWS && h("p", {}, `The first ${count(MOST_ROWS)} rows are shown; `
         + "a download has all, and the query may sort, group or limit them."),
-      found.rows.length > 0 && this.chart.element,
-      found.rows.length > 0 ? this.rows : h("p", { class: "quiet" },
+      result.rows.length > 0 && this.chart.element,
+      result.rows.length > 0 ? this.rows : h("p", { class: "quiet" },
         "The query found nothing. Its tables are there; look whether a condition is too narrow."));
-    if (found.rows.length) this.#drawTable();
-    announce(captionOf(found));
+    if (result.rows.length) this.#drawTable();
+    announce(captionOf(result));
   }
 
   /** @param {Record<string, string>} params */

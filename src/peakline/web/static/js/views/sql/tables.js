@@ -50,10 +50,10 @@ export async function tablesPart(context, { insert, look }) {
    * @param {string} none
    */
   function show(place, among, text, none) {
-    const found = among.filter((table) => !text || table.name.includes(text)
+    const result = among.filter((table) => !text || table.name.includes(text)
       || table.columns.some((column) => column.name.includes(text)));
-    fill(place, ...found.map((table) => tablePart(table, text)),
-      !found.length && h("p", { class: "quiet" }, none));
+    fill(place, ...result.map((table) => tablePart(table, text)),
+      !result.length && h("p", { class: "quiet" }, none));
   }
 
   /**

@@ -127,10 +127,10 @@ export class StepChart {
    * @param {string} range empty: all
    */
   show(range) {
-    const found = /^(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(range);
-    if (!found) this.viewport.showAll();
+    const result = /^(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(range);
+    if (!result) this.viewport.showAll();
     else if (range !== this.#range()) {
-      this.viewport.show(Number(found[1]) * STEP, Number(found[2]) * STEP);
+      this.viewport.show(Number(result[1]) * STEP, Number(result[2]) * STEP);
     }
   }
 

@@ -91,7 +91,7 @@ export function mountCritical(facts, body, params, signal) {
       const drawn = new PathStrip(answer.data, (segment) => context.link("timeline", there(segment)));
       strip = drawn;
       fill(place, notices(answer), overview(answer.data), strip.element,
-        h("div", { class: "row-of" }, h("p", { class: "quiet grow" }, found(answer.data)),
+        h("div", { class: "row-of" }, h("p", { class: "quiet grow" }, result(answer.data)),
           exportMenu({ name: `${context.session}_critical_path`, json: () => answer.data,
             picture: () => drawn.canvas, command })),
         h("div", { class: "steps-parts" }, segmentsTable(answer.data),
@@ -212,7 +212,7 @@ export function mountCritical(facts, body, params, signal) {
 }
 
 /** @param {Path} path */
-function found({ source, is_cut: isCut }) {
+function result({ source, is_cut: isCut }) {
   return worded(WORDING.path.known, { how: WORDING.path.known_by[source ?? "nothing"] })
     + (isCut ? ` ${WORDING.path.is_cut}` : "");
 }

@@ -125,10 +125,10 @@ export class HeatStrip {
         this.#later();
       } }, title));
     const press = (/** @type {string} */ choice) => {
-      const found = choices.some(([one]) => one === choice) ? choice : choices[0]?.[0] ?? "";
+      const result = choices.some(([one]) => one === choice) ? choice : choices[0]?.[0] ?? "";
       buttons.forEach((button, place) =>
-        button.setAttribute("aria-pressed", String(choices[place]?.[0] === found)));
-      return found;
+        button.setAttribute("aria-pressed", String(choices[place]?.[0] === result)));
+      return result;
     };
     return { press, element: h("div", { class: "row-of tight", role: "group", "aria-label": label },
       ...buttons) };

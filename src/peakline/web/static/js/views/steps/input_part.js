@@ -35,11 +35,11 @@ export function mountInput(facts, body, _params, signal) {
       const waited = waitFacts(waits.data[0]);
       const stages = answer.data.length ? stagesTable(answer.data, context) : h("div", {}, h("h2", {}, "Stages"), empty(
         WORDING.input.none, WORDING.input.records));
-      const found = h("div", { class: "stack" });
-      fill(body, notices(answer), waited, h("section", { class: "panel stack" }, stages), found);
+      const result = h("div", { class: "stack" });
+      fill(body, notices(answer), waited, h("section", { class: "panel stack" }, stages), result);
       const findings = await facts.findings();
       if (signal.aborted) return;
-      fill(found, ...findings.filter((one) => SECTIONS[one.kind] === "input").map((one) =>
+      fill(result, ...findings.filter((one) => SECTIONS[one.kind] === "input").map((one) =>
         findingPart(one, evidenceLinks(one, (view, changes) => context.link(view, changes))
           .filter((link) => !link.href.includes("part=input")))));
     } catch (error) {

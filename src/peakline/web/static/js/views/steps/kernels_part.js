@@ -80,11 +80,11 @@ export function mountKernels(facts, body, params, signal) {
     /** @param {string} search */
     function draw(search) {
       const text = search.toLowerCase();
-      const found = rows.filter((row) => !text || row.kernel.toLowerCase().includes(text)
+      const result = rows.filter((row) => !text || row.kernel.toLowerCase().includes(text)
         || (row.op ?? "").toLowerCase().includes(text));
-      table.setRows(found);
-      status.textContent = `${counted(found.length, "kernel")}, `
-        + `${time(found.reduce((sum, row) => sum + row.total_ps, 0))} in all`;
+      table.setRows(result);
+      status.textContent = `${counted(result.length, "kernel")}, `
+        + `${time(result.reduce((sum, row) => sum + row.total_ps, 0))} in all`;
     }
   }
 }

@@ -215,18 +215,18 @@ class Ops {
     this.#side = this.sides.includes(side) ? side : "";
     this.#search = search;
     const text = search.toLowerCase();
-    const found = this.ops.filter((op) => (!this.#side || op.side === this.#side)
+    const result = this.ops.filter((op) => (!this.#side || op.side === this.#side)
       && (!this.#within || this.#within.has(op))
       && (!text || op.op.toLowerCase().includes(text)
         || (op.op_type ?? "").toLowerCase().includes(text)));
     ["", ...this.sides].forEach((one, place) =>
       this.buttons[place]?.setAttribute("aria-pressed", String(one === this.#side)));
-    this.table.setRows(found);
-    const own = found.reduce((sum, op) => sum + op.self_ps, 0);
+    this.table.setRows(result);
+    const own = result.reduce((sum, op) => sum + op.self_ps, 0);
     const isBoth = this.sides.length > 1 && !this.#side;
     const over = isBoth ? "both" : (this.#side || this.sides[0]) === "device" ? "device" : "host";
     this.status.textContent = worded(WORDING.ops.total,
-      { ops: counted(found.length, "op"), self: time(own), over: WORDING.ops.over[over] });
+      { ops: counted(result.length, "op"), self: time(own), over: WORDING.ops.over[over] });
   }
 }
 

@@ -96,7 +96,7 @@ function placesPart({ table, label, key, missing, columns }) {
       }));
       const field = h("input", { type: "search", id: "place-search", size: 32,
         placeholder: key === "module" ? "module" : "op or shape", spellcheck: "false" });
-      const found = h("span", { class: "quiet", role: "status" });
+      const result = h("span", { class: "quiet", role: "status" });
       const shown = new DataTable({
         label, sort: params["sort"] || "-self_ps", height: "max(20rem, calc(100vh - 17rem))",
         columns: sides.length < 2 ? columns
@@ -113,7 +113,7 @@ function placesPart({ table, label, key, missing, columns }) {
         draw(field.value);
       };
       fill(body, notices(answer),
-        h("div", { class: "row-of" }, h("label", { for: "place-search" }, "Search"), field, found,
+        h("div", { class: "row-of" }, h("label", { for: "place-search" }, "Search"), field, result,
           h("span", { class: "grow" }), exportMenu({ name: `${context.session}_${table}`,
             rows: () => rowsOf(shown), command: () => sqlCommand(context, query) })),
         shown.element);
@@ -125,7 +125,7 @@ function placesPart({ table, label, key, missing, columns }) {
         const fitting = rows.filter((row) => !text
           || [row[key], row.op].some((one) => (one ?? "").toLowerCase().includes(text)));
         shown.setRows(fitting);
-        found.textContent = `${counted(fitting.length, "row")}, `
+        result.textContent = `${counted(fitting.length, "row")}, `
           + `${time(fitting.reduce((sum, row) => sum + row.self_ps, 0))} of self time`;
       }
     }

@@ -213,8 +213,8 @@ export class Roofline {
       this.choose(dot.op);
     } else if (step) {
       this.#active = Math.max(0, Math.min(this.#active + step, this.#dots.length - 1));
-      const found = this.#dots[this.#active];
-      if (found) announce(this.#facts(found).join(", "));
+      const result = this.#dots[this.#active];
+      if (result) announce(this.#facts(result).join(", "));
       this.surface.redraw();
     } else {
       return;

@@ -75,9 +75,9 @@ export class StepSource {
   async find(step) {
     const here = this.#byId.get(Number(step)) ?? [...this.#rows.values()].find(({ name }) => name === step);
     if (here || this.isWhole) return here;
-    const { step: found } = await this.#ask({ step, width: 0, limit: 0 });
-    if (found) this.#keep([found]);
-    return found ?? undefined;
+    const { step: result } = await this.#ask({ step, width: 0, limit: 0 });
+    if (result) this.#keep([result]);
+    return result ?? undefined;
   }
 
   /**
@@ -202,13 +202,13 @@ export class Columns {
    */
   between(from, to) {
     /** @type {Bin[]} */
-    const found = [];
+    const result = [];
     for (let place = this.around(Math.max(from, this.first))?.place ?? this.count; place < this.count; place++) {
       const bin = this.bin(place);
       if (!bin || bin.first >= to) break;
-      found.push(bin);
+      result.push(bin);
     }
-    return found;
+    return result;
   }
 
   /**
@@ -263,9 +263,9 @@ export class StepPages {
     this.#requested.add(page);
     const sort = this.#sort, { rows } = this;
     try {
-      const found = await this.source.page(sort || "start_ps", page);
+      const result = await this.source.page(sort || "start_ps", page);
       if (rows !== this.rows) return;
-      found.forEach((row, place) => void (rows[page * PAGE + place] = row));
+      result.forEach((row, place) => void (rows[page * PAGE + place] = row));
       this.arrived();
     } catch (error) {
       this.#requested.delete(page);

@@ -45,8 +45,8 @@ export class StepFilter {
     async function propose() {
       try {
         const { data } = await facts.steps({ width: 0, limit: PROPOSED });
-        const found = [...new Set(data.rows.map((step) => step.name || String(step.step_id)))];
-        names.append(...found.map((name) => h("option", { value: name })));
+        const result = [...new Set(data.rows.map((step) => step.name || String(step.step_id)))];
+        names.append(...result.map((name) => h("option", { value: name })));
       } catch {
         // Names can be typed all the same.
       }

@@ -114,9 +114,9 @@ export function memoryPanel(context, { memory, profile, programs, time: timing }
  */
 function needsPanel(context, programs) {
   /** @type {Map<string, import("./index.js").Need[]>} */
-  const found = new Map();
-  for (const one of programs) found.set(one.program, [...found.get(one.program) ?? [], one]);
-  const most = [...found].sort(([, [one]], [, [other]]) =>
+  const result = new Map();
+  for (const one of programs) result.set(one.program, [...result.get(one.program) ?? [], one]);
+  const most = [...result].sort(([, [one]], [, [other]]) =>
     (other?.peak_bytes ?? 0) - (one?.peak_bytes ?? 0)).slice(0, SHOWN);
   return h("section", { class: "panel" }, h("h2", {}, WORDING.summary.programs),
     h("ul", { class: "gauges" }, ...most.map(([program, [first, ...others]]) => gauge(

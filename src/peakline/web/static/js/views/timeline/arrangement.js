@@ -181,9 +181,9 @@ function has(pieces) {
     const lower = text.toLowerCase();
     let at = 0;
     for (const piece of pieces) {
-      const found = lower.indexOf(piece, at);
-      if (found < 0) return false;
-      at = found + piece.length;
+      const result = lower.indexOf(piece, at);
+      if (result < 0) return false;
+      at = result + piece.length;
     }
     return true;
   };

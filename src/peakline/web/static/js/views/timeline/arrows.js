@@ -49,10 +49,10 @@ export class Arrows {
     fill(this.element);
     if (event === null) return;
     try {
-      const found = await this.#ask({ event });
+      const result = await this.#ask({ event });
       if (this.#event !== event) return;
-      this.#own = found.arrows;
-      this.#list(event, found.total);
+      this.#own = result.arrows;
+      this.#list(event, result.total);
       this.options.changed();
     } catch (error) {
       if (!isAbort(error) && this.#event === event) {
@@ -80,13 +80,13 @@ export class Arrows {
     clearTimeout(this.#resting);
     this.#resting = setTimeout(async () => {
       try {
-        const found = await this.#ask({ start_ps: from, end_ps: to });
+        const results = await this.#ask({ start_ps: from, end_ps: to });
         if (this.#requested !== key) return;
-        const isAll = found.total === found.arrows.length;
-        this.#seen = isAll ? found.arrows : [];
-        this.note = isAll ? counted(found.total, "arrow")
-          : found.total < 0 ? WORDING.timeline.too_many_arrows
-          : worded(WORDING.timeline.arrows, { arrows: counted(found.total, "arrow") });
+        const isAll = results.total === results.arrows.length;
+        this.#seen = isAll ? results.arrows : [];
+        this.note = isAll ? counted(results.total, "arrow")
+          : results.total < 0 ? WORDING.timeline.too_many_arrows
+          : worded(WORDING.timeline.arrows, { arrows: counted(results.total, "arrow") });
         this.options.changed();
       } catch (error) {
         if (!isAbort(error)) this.note = WORDING.timeline.no_arrows;

@@ -250,9 +250,9 @@ export class Chosen {
       if (!isAbort(error)) announce(`it cannot be found: ${error}`);
       return /** @type {Record<string, any>} */ ({});
     });
-    const found = data["next"];
+    const result = data["next"];
     // Unless something else was chosen meanwhile.
-    if (found && this.details === details && found.start_ps <= details.end_ps) this.options.go(found);
+    if (result && this.details === details && result.start_ps <= details.end_ps) this.options.go(result);
   }
 
   /** @param {Details} event */

@@ -54,9 +54,9 @@ export class Findings {
     try {
       const { data } = await this.context.tool("time_findings", { steps: "false" });
       /** @type {Finding[]} */
-      const found = data["hosts"].flatMap((/** @type {any} */ host) => host["findings"]);
-      this.onTitle(found.length ? `Findings (${found.length})` : "Findings: none");
-      fill(this.element, found.length ? found.map((finding) => this.#finding(finding))
+      const result = data["hosts"].flatMap((/** @type {any} */ host) => host["findings"]);
+      this.onTitle(result.length ? `Findings (${result.length})` : "Findings: none");
+      fill(this.element, result.length ? result.map((finding) => this.#finding(finding))
         : empty("No finding", WORDING.judged.time));
     } catch (error) {
       this.#requested = false;

@@ -278,23 +278,23 @@ export class Lanes {
     if (!place) return null;
     const { width } = this.surface;
     const reach = (REACH_PX * viewport.span) / width, at = viewport.time(x, width);
-    const found = tiles.best(this.want()).reverse().find((tile) => tile.from <= at && tile.to >= at
+    const result = tiles.best(this.want()).reverse().find((tile) => tile.from <= at && tile.to >= at
       && row(tile, place.line.line, place.row) !== undefined);
-    if (!found) return null;
-    const track = /** @type {number} */ (row(found, place.line.line, place.row));
-    const first = firstItem(found, track, at - reach - found.start);
+    if (!result) return null;
+    const track = /** @type {number} */ (row(result, place.line.line, place.row));
+    const first = firstItem(result, track, at - reach - result.start);
     let best = -1, least = reach;
-    for (let item = first; item < found.first[track + 1]; item++) {
-      const begin = found.start + found.begin[item];
+    for (let item = first; item < result.first[track + 1]; item++) {
+      const begin = result.start + result.begin[item];
       if (begin > at + reach) break;
-      const away = Math.max(begin - at, at - begin - found.duration[item], 0);
+      const away = Math.max(begin - at, at - begin - result.duration[item], 0);
       if (away <= least) {
         best = item;
         least = away;
       }
-      if (away === 0 && begin + found.duration[item] > at) break;
+      if (away === 0 && begin + result.duration[item] > at) break;
     }
-    return best < 0 ? null : { tile: found, item: best, ...place };
+    return best < 0 ? null : { tile: result, item: best, ...place };
   }
 
   /**

@@ -126,13 +126,13 @@ export class Layout {
       if (entry.top + entry.height <= top) low = middle + 1;
       else high = middle;
     }
-    const found = [];
+    const result = [];
     for (let place = low; place < this.entries.length; place++) {
       const entry = /** @type {Entry} */ (this.entries[place]);
       if (entry.top >= bottom) break;
-      found.push(entry);
+      result.push(entry);
     }
-    return found;
+    return result;
   }
 
   /**

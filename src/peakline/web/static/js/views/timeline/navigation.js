@@ -128,15 +128,15 @@ export class Navigation {
     this.view.panel.show("event");
     const answer = await findMeant(this.view.context, meant);
     if (!answer || this.view.context.signal.aborted) return;
-    const { found, text } = answer;
+    const { found: result, text } = answer;
     this.view.context.change({ find: null, pick: null, device: null });
-    if (!found) {
+    if (!result) {
       this.view.chosen.say(text);
       return;
     }
-    this.view.lanes.reveal(found.line, found.row);
-    if (bring) this.zoomTo(found);
-    this.go(found);
+    this.view.lanes.reveal(result.line, result.row);
+    if (bring) this.zoomTo(result);
+    this.go(result);
     announce(text);
   }
 

@@ -141,9 +141,9 @@ export class Search {
       });
       // The reader chose something else, or searches for it.
       if (this.options.chosen() !== event || this.text !== text) return;
-      const found = data[way], wrapped = way === "next" ? data["first"] : data["last"];
-      if (!found && wrapped) announce(`${way === "next" ? "the first" : "the last"} match again`);
-      if (found ?? wrapped) this.options.choose(found ?? wrapped);
+      const result = data[way], wrapped = way === "next" ? data["first"] : data["last"];
+      if (!result && wrapped) announce(`${way === "next" ? "the first" : "the last"} match again`);
+      if (result ?? wrapped) this.options.choose(result ?? wrapped);
       else announce("no match");
     } catch (error) {
       if (!isAbort(error)) this.#failed(error);

@@ -279,8 +279,8 @@ function tiles(all) {
 function moveSteps({ host, offset }, columns) {
   const named = (/** @type {string | null} */ device) => [host, device].filter(Boolean).join(" › ");
   columns["device_name"] = columns["device_name"].map(named);
-  const { found } = columns;
-  for (const step of [found, found?.previous, found?.next]) {
+  const { found: result } = columns;
+  for (const step of [result, result?.previous, result?.next]) {
     if (!step) continue;
     step.device = named(step.device);
     step.start_ps += offset;

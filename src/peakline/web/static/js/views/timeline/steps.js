@@ -172,9 +172,9 @@ export class Steps {
     return data["found"];
   }
 
-  /** @param {any} found @returns {Step | null} */
-  #stepOf(found) {
-    return found && { ...found, row: Math.max(0, this.#devices.indexOf(found.device)) };
+  /** @param {any} result @returns {Step | null} */
+  #stepOf(result) {
+    return result && { ...result, row: Math.max(0, this.#devices.indexOf(result.device)) };
   }
 
   /** @param {Step} step */

@@ -78,7 +78,7 @@ export class TimelineView {
     this.steps = new Steps(context, shared, (step) => this.navigation.follow(step));
     this.search = new Search(context, {
       names: this.names, shared, chosen: () => this.chosen.id,
-      choose: (found) => this.navigation.go(found), changed: (q) => context.change({ q }),
+      choose: (result) => this.navigation.go(result), changed: (q) => context.change({ q }),
       onTitle: (title) => this.panel.setTitle("matches", title),
     });
     this.bar = new Bar({
