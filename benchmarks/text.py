@@ -68,9 +68,7 @@ def measure_log(path: Path, megabytes: float = 200, runs: int = 5) -> Speed:
                 text_format.Parse(result[2], schema.message(f"tensorflow.{result[1]}")())
 
     return Speed(
-        text.size / 1e6,
-        text.size / 1e6 / _best(ours, runs),
-        len(some) / 1e6 / _best(theirs, 2),
+        text.size / 1e6, text.size / 1e6 / _best(ours, runs), len(some) / 1e6 / _best(theirs, 2)
     )
 
 

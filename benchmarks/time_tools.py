@@ -167,9 +167,7 @@ QUESTIONS = (
     Question("overview_page", {}, _overview),
     Question("framework_op_stats", {}, _ops),
     Question(
-        "trace_viewer@",
-        {"resolution": "8000", "start_time_ms": "0", "end_time_ms": "0"},
-        _events,
+        "trace_viewer@", {"resolution": "8000", "start_time_ms": "0", "end_time_ms": "0"}, _events
     ),
     Question("timeline, first tile", {"view": "tile", "width": "1000"}, tool="timeline"),
 )

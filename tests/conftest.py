@@ -27,10 +27,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # ones are tried every time: a few of them, by `make nightly` all. `make soak` tries others
 # (--hypothesis-profile=random).
 settings.register_profile(
-    "many",
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
+    "many", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("few", settings.get_profile("many"))
 settings.register_profile("random", settings.get_profile("many"), derandomize=False)

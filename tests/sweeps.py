@@ -40,11 +40,7 @@ def is_chosen(sample: Path | str) -> bool:
 def sweep(samples: Iterable[Any], chosen: Chosen = is_chosen) -> list[Any]:
     """The samples as parameters of a test: those that are not chosen are marked ``nightly``."""
     return [
-        pytest.param(
-            sample,
-            id=_name(sample),
-            marks=() if chosen(sample) else pytest.mark.nightly,
-        )
+        pytest.param(sample, id=_name(sample), marks=() if chosen(sample) else pytest.mark.nightly)
         for sample in samples
     ]
 

@@ -32,8 +32,7 @@ def failures(size: int, side: int) -> bytes:
         )
         return repeated(size, lambda n: line.format(256 * n + 256).encode())
     held = repeated(
-        size,
-        lambda n: _value(n) + part(3, number(1, n) + number(2, 256 * n + 256) + _assigned(n)),
+        size, lambda n: _value(n) + part(3, number(1, n) + number(2, 256 * n + 256) + _assigned(n))
     )
     return _main(_FIRST, assignment=held)
 

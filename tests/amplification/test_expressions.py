@@ -53,10 +53,7 @@ def expressions() -> list[_Expression]:
 
 @pytest.mark.parametrize(
     "few",
-    [
-        pytest.param(True, marks=pytest.mark.nightly),
-        pytest.param(False, marks=pytest.mark.soak),
-    ],
+    [pytest.param(True, marks=pytest.mark.nightly), pytest.param(False, marks=pytest.mark.soak)],
 )
 def test_expressions_are_linear(expressions, few):
     assert len(expressions) > 250

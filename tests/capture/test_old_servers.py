@@ -45,10 +45,7 @@ def test_an_old_server_that_saved_an_empty_file(repository):
         save_as_old(request, content=b"")
         return b""
 
-    with (
-        peer(behave) as worker,
-        pytest.raises(RemoteError, match="the host stored an empty file"),
-    ):
+    with peer(behave) as worker, pytest.raises(RemoteError, match="the host stored an empty file"):
         capture(request_for(worker.address), repository)
 
 

@@ -55,11 +55,7 @@ def test_defaults_are_what_upstream_sends():
             "TRACE_ONLY_XLA",
             {"advancedConfiguration": {"tpu_trace_mode": {"stringValue": "TRACE_ONLY_XLA"}}},
         ),
-        (
-            "tpu_num_chips",
-            "-4",
-            {"advancedConfiguration": {"tpu_num_chips": {"int64Value": "-4"}}},
-        ),
+        ("tpu_num_chips", "-4", {"advancedConfiguration": {"tpu_num_chips": {"int64Value": "-4"}}}),
         ("gpu_pm", "false", {"advancedConfiguration": {"gpu_pm": {"boolValue": False}}}),
         ("gpu_pm", '"12"', {"advancedConfiguration": {"gpu_pm": {"stringValue": "12"}}}),
         ("gpu_pm", "", {"advancedConfiguration": {"gpu_pm": {"stringValue": ""}}}),

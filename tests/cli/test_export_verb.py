@@ -105,11 +105,7 @@ def test_list(peakline, session):
     ],
 )
 def test_what_is_refused(peakline, session, tmp_path, words, code, message):
-    places = {
-        "PATH": session,
-        "GRAPH": DATA / "graph_def" / "frozen.pb",
-        "OUT": tmp_path / "out",
-    }
+    places = {"PATH": session, "GRAPH": DATA / "graph_def" / "frozen.pb", "OUT": tmp_path / "out"}
     run = peakline("export", *(places.get(word, word) for word in words))
     assert (run.code, run.out) == (code, "")
     assert message in run.err

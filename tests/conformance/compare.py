@@ -104,9 +104,7 @@ def _differences(path: str, expected: Any, got: Any) -> Iterator[Difference]:
     if isinstance(expected, dict) and isinstance(got, dict):
         for key in sorted(expected.keys() | got.keys()):
             yield from _differences(
-                f"{path}/{key}" if path else key,
-                expected.get(key, MISSING),
-                got.get(key, MISSING),
+                f"{path}/{key}" if path else key, expected.get(key, MISSING), got.get(key, MISSING)
             )
     elif isinstance(expected, list) and isinstance(got, list):
         if len(expected) != len(got):

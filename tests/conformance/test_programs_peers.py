@@ -26,11 +26,7 @@ SIZES = {
     "temp": "temporary_bytes",
     "generated_code": "generated_code_bytes",
 }
-COSTS = {
-    "flops": "flops",
-    "transcendentals": "transcendentals",
-    "bytes accessed": "bytes_accessed",
-}
+COSTS = {"flops": "flops", "transcendentals": "transcendentals", "bytes accessed": "bytes_accessed"}
 TABLES = ("hlo_instructions", "hlo_buffers", "hlo_heap_events", "hlo_frames")
 RUNS = {"runs", "run_ps", "module_id"}
 """Columns that only a profile fills; and the row number, which depends on the order of files."""

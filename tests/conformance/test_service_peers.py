@@ -108,10 +108,7 @@ def test_a_session_of_its_client_is_stored_listed_and_served(
 
 def test_two_hosts_in_one_session(python, tensorflow_port, jax_port, tmp_path):
     logdir = tmp_path / "logs"
-    workers = {
-        "localhost": f"127.0.0.1:{tensorflow_port}",
-        "jax-host": f"127.0.0.1:{jax_port}",
-    }
+    workers = {"localhost": f"127.0.0.1:{tensorflow_port}", "jax-host": f"127.0.0.1:{jax_port}"}
     with serving(logdir, workers=workers) as (server, client):
         hosts = f"localhost:{server.grpc_port},jax-host:8466"
         assert client_says(python, "trace", "unused:1", logdir, 500, hosts, 1) is None

@@ -283,10 +283,7 @@ def questions():
     """Session and what to ask an engine of it."""
     for host in ("a", "b_1", ""):
         for fmt in ("json", "proto"):
-            yield (
-                "two",
-                lambda e, s, h=host, f=fmt: e.tool(s, "memory_profile", host=h, format=f),
-            )
+            yield ("two", lambda e, s, h=host, f=fmt: e.tool(s, "memory_profile", host=h, format=f))
     yield "two", lambda e, s: e.tool(s, "trace_viewer", host="a")
     yield "two", lambda e, s: e.sql(s, QUERY, host="a").to_pylist()
     yield "two", lambda e, s: e.sql(s, QUERY, host="b_1").to_pylist()

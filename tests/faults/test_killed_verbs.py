@@ -17,11 +17,7 @@ from tests.service.server_process import running_server
 from tests.waiting import HANG_S
 
 PROFILE = "tests/data/programs/steps/tf_cut_off.xplane.pb.gz"
-COUNTS = [
-    1,
-    pytest.param(4, marks=pytest.mark.nightly),
-    pytest.param(200, marks=pytest.mark.soak),
-]
+COUNTS = [1, pytest.param(4, marks=pytest.mark.nightly), pytest.param(200, marks=pytest.mark.soak)]
 SEED = int(os.environ.get("PEAKLINE_FAULTS_SEED", "18"))
 
 VERBS = {

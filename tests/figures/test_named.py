@@ -23,13 +23,7 @@ from peakline.errors import NotFoundError, UsageError
 from peakline.figures import drawings, lifetimes
 from peakline.figures.lifetimes import largest_bars, window_of
 from peakline.figures.look import ALARM, COLOURS, DARK, Drawing
-from peakline.figures.named import (
-    FigureQuestion,
-    dark,
-    figure_json,
-    figure_kind,
-    figure_names,
-)
+from peakline.figures.named import FigureQuestion, dark, figure_json, figure_kind, figure_names
 from peakline.figures.over_time import places_to_draw, read_usage
 from peakline.timing.steps.facts import PARTS
 from reference.memory_history import buffers, in_use
@@ -310,11 +304,7 @@ def lives(rows, allocator):
             result.append((row["allocated_bytes"], None, number, number, None))
     return sorted(
         result,
-        key=lambda one: (
-            -one[0],
-            -((last if one[2] is None else one[2]) - (one[1] or 0)),
-            one[3],
-        ),
+        key=lambda one: (-one[0], -((last if one[2] is None else one[2]) - (one[1] or 0)), one[3]),
     )
 
 

@@ -97,10 +97,7 @@ def test_some_programs_fit_below_limits_at_which_they_fail():
     assert len(holes) >= 4
 
 
-@each_row(
-    ("name", "file"),
-    [(n, f) for n, f in FILES if not KNOWN[n]["recordings"][f]["fits"]],
-)
+@each_row(("name", "file"), [(n, f) for n, f in FILES if not KNOWN[n]["recordings"][f]["fits"]])
 def test_a_failing_run_is_in_the_state_of_its_own_dump(name, file):
     """All chunks, in the order of the regions: what TensorFlow wrote when it failed."""
     replay = replayed(name, file)

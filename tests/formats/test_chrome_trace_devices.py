@@ -152,10 +152,7 @@ def _launch(
         {"ph": "X", "ts": at + wait, "dur": 2, **kernel, "args": args},
     ]
     if arrows:
-        result += [
-            _arrow("s", number, host, 1, at),
-            _arrow("f", number, device, 7, at + wait),
-        ]
+        result += [_arrow("s", number, host, 1, at), _arrow("f", number, device, 7, at + wait)]
     return result
 
 

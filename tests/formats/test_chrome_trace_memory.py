@@ -126,11 +126,7 @@ def test_everything_that_was_running_is_the_stack(tmp_path):
 
 
 def test_memory_belongs_to_the_step_it_happens_in(tmp_path):
-    trace = [
-        _op(10, 10, "ProfilerStep#4", "user_annotation"),
-        _memory(5, 1),
-        _memory(15, 2, tid=2),
-    ]
+    trace = [_op(10, 10, "ProfilerStep#4", "user_annotation"), _memory(5, 1), _memory(15, 2, tid=2)]
     with opened(tmp_path, trace) as profile:
         assert rows(profile, "allocator_events", "step_id") == [(None,), (0,)]
 

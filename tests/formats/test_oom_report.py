@@ -453,10 +453,7 @@ CPU = (
         (NEW, NEW_ROW),
         (NEW.replace("CUDA out", "HIP out"), NEW_ROW),
         (NEW.replace("total capacity", "total capacty"), NEW_ROW),
-        (
-            NEW.replace("Of the", "6.00 GiB allowed; Of the"),
-            (*NEW_ROW[:2], 6 * GIB, *NEW_ROW[3:]),
-        ),
+        (NEW.replace("Of the", "6.00 GiB allowed; Of the"), (*NEW_ROW[:2], 6 * GIB, *NEW_ROW[3:])),
         (
             OLD,
             (
@@ -487,14 +484,8 @@ CPU = (
             "CUDA out of memory. Tried to allocate 1.00 GiB.",
             ("cuda", GIB, None, None, None, None, None, False),
         ),
-        (
-            MPS,
-            ("mps", 12 * MIB_OF_OOM_REPORT_TEXTS, 9 * GIB, None, 7 * GIB, None, None, True),
-        ),
-        (
-            CPU,
-            ("cpu", 4096, None, None, None, None, None, True),
-        ),
+        (MPS, ("mps", 12 * MIB_OF_OOM_REPORT_TEXTS, 9 * GIB, None, 7 * GIB, None, None, True)),
+        (CPU, ("cpu", 4096, None, None, None, None, None, True)),
     ],
 )
 def test_pytorch(text, row):

@@ -398,8 +398,7 @@ def test_lines_are_not_searched(asked):
 
 
 @each_row(
-    "content",
-    [b"", b"\n", b"\n\xff", gzip.compress(b"a"), b"\n\x10\x12\x09/host:CPU", b"text"],
+    "content", [b"", b"\n", b"\n\xff", gzip.compress(b"a"), b"\n\x10\x12\x09/host:CPU", b"text"]
 )
 def test_of_what_is_no_whole_xspace_it_knows_nothing(content, asked):
     assert asked(content)

@@ -75,10 +75,7 @@ def test_what_a_profile_can_have_stays_as_it_is(events_of):
     builder = SpaceBuilder()
     line = builder.host().line("t", TODAY)
     line.event("e", FARTHEST_PS, LONGEST_PS).event("e", -FARTHEST_PS).event("e", -5, 0)
-    assert events_of(builder) == (
-        [(FARTHEST_PS, LONGEST_PS), (-FARTHEST_PS, 0), (-5, 0)],
-        {},
-    )
+    assert events_of(builder) == ([(FARTHEST_PS, LONGEST_PS), (-FARTHEST_PS, 0), (-5, 0)], {})
 
 
 def test_an_event_too_far_from_the_start(events_of):

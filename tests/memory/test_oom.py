@@ -236,10 +236,7 @@ def test_requests_that_fail_together_are_one_finding():
 
 def test_a_second_later_is_another_moment_unless_nothing_was_freed():
     assert moments((0, "a", 1, None), (1001, "a", 2, None)) == [("op_0", 1, 0), ("op_1", 1, 0)]
-    assert moments((0, "a", 1, None), (1001, "a", None, None)) == [
-        ("op_0", 1, 0),
-        ("op_1", 1, 0),
-    ]
+    assert moments((0, "a", 1, None), (1001, "a", None, None)) == [("op_0", 1, 0), ("op_1", 1, 0)]
     # A BFC allocator waits ten seconds before each of its requests fails.
     rows = [(10_000 * number, "a", 7, None) for number in range(4)]
     assert moments(*rows) == [("op_0", 4, 3 * 10**13)]

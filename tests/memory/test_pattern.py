@@ -10,15 +10,7 @@ from tests.hanging import no_hang
 from peakline.deadline import Deadline, within
 from peakline.errors import DeadlineError, UsageError
 from peakline.memory.growth import pattern
-from peakline.memory.growth.pattern import (
-    CACHE,
-    LEAK,
-    SAWTOOTH,
-    STEADY,
-    STEP_UP,
-    WARM_UP,
-    classify,
-)
+from peakline.memory.growth.pattern import CACHE, LEAK, SAWTOOTH, STEADY, STEP_UP, WARM_UP, classify
 from peakline.patterns import Pattern
 from reference.memory_history import concordance, slope
 

@@ -386,13 +386,7 @@ def test_what_would_be_left_equals_the_slow_answer(rows, starts, data):
     allocator = made.lifetimes.allocators[number]
     for place, (chosen, numerator, which) in enumerate(groups):
         slow = peak_without(
-            rows,
-            allocator,
-            chosen,
-            numerator=numerator,
-            denominator=3,
-            which=which,
-            starts=starts,
+            rows, allocator, chosen, numerator=numerator, denominator=3, which=which, starts=starts
         )
         assert peaks[place] == slow
 

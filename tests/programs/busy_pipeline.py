@@ -21,9 +21,7 @@ def main() -> None:
     weights = [network.hidden, network.head]
     sums = [tf.Variable(tf.zeros_like(variable)) for variable in weights]
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, INPUT]), tf.TensorSpec([None, OUTPUT])],
-    )
+    @tf.function(input_signature=[tf.TensorSpec([None, INPUT]), tf.TensorSpec([None, OUTPUT])])
     def train(inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             _, output = network.forward(inputs)

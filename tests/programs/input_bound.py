@@ -44,8 +44,7 @@ def main() -> None:
                 loss, _ = train(*next(batches))
                 float(loss)
     recording.tell_time(
-        {"kind": "input_bound", "wait_ps_per_step": int(WAIT_S * 1e12)},
-        healthy=chosen.healthy,
+        {"kind": "input_bound", "wait_ps_per_step": int(WAIT_S * 1e12)}, healthy=chosen.healthy
     )
 
 

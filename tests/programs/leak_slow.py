@@ -19,9 +19,7 @@ def main() -> None:
     network = Network()
     lengths = random.Random(2)
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, INPUT]), tf.TensorSpec([None, OUTPUT])],
-    )
+    @tf.function(input_signature=[tf.TensorSpec([None, INPUT]), tf.TensorSpec([None, OUTPUT])])
     def train(inputs: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         loss, hidden = network.step(inputs, targets)
         with tf.name_scope("metrics"):

@@ -221,8 +221,7 @@ def test_the_doubled_batch():
     def sizes(name: str) -> dict[str, int]:
         return dict(
             rows(
-                name,
-                "select shape, max(requested_bytes) from buffers where shape <> '' group by 1",
+                name, "select shape, max(requested_bytes) from buffers where shape <> '' group by 1"
             )
         )
 

@@ -132,7 +132,7 @@ def test_an_unknown_framework_in_the_settings_ends_the_run(run):
 def test_a_test_that_is_skipped_or_has_no_mark_is_not_profiled(run):
     code, output = run(
         "@pytest.mark.skip\n@pytest.mark.limit_device_memory('1MB')\ndef test_skipped(): pass\n"
-        "def test_plain(): pass\n",
+        "def test_plain(): pass\n"
     )
     assert (code, "1 passed, 1 skipped" in output) == (0, True)
 

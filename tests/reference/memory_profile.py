@@ -188,11 +188,7 @@ def _rows(
         else:
             index, special_index = -first - 1, first
         rows.append(
-            {
-                "snapshotIndex": index,
-                "specialIndex": special_index,
-                "numOccurrences": len(origins),
-            }
+            {"snapshotIndex": index, "specialIndex": special_index, "numOccurrences": len(origins)}
         )
     return rows, chosen
 

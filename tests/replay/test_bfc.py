@@ -183,15 +183,7 @@ def test_free_regions_are_returned_before_a_request_fails():
     assert collected[2].reserved <= 20 * MIB < collected[2].peak_reserved + 13 * MIB
 
 
-@pytest.mark.parametrize(
-    "events",
-    [
-        [~0, 0, ~0, ~0],
-        [0, 0, ~0],
-        [~3, 0, 7, ~7],
-        [0, ~5],
-    ],
-)
+@pytest.mark.parametrize("events", [[~0, 0, ~0, ~0], [0, 0, ~0], [~3, 0, 7, ~7], [0, ~5]])
 def test_events_that_fit_none_before_are_counted_and_do_no_harm(events):
     machine = BfcMachine(of_events(events, [1000, 1000]), BfcSettings(), 4 * MIB)
     assert machine.advance(len(events)) == len(events)

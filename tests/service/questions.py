@@ -110,12 +110,7 @@ def _both(
     remarks: str,
 ) -> tuple[GrpcQuestion, HttpQuestion]:
     """One question over each face."""
-    fields = {
-        "session_id": session,
-        "host_name": host,
-        "tool_name": tool,
-        "parameters": parameters,
-    }
+    fields = {"session_id": session, "host_name": host, "tool_name": tool, "parameters": parameters}
     query = urlencode({"host": host} | parameters)
     return (
         GrpcQuestion("GetSessionToolData", fields, (chosen, content, remarks)),

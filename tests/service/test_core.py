@@ -68,10 +68,7 @@ def test_an_upload_becomes_a_session_with_its_tools(parts, empty, xspace):
         ("graph_def/frozen.pb", ".profile"),
         ("memory_log/tf1_control_flow.log.gz", ".profile"),
         ("run_metadata/tf1_cnn_2.pb.gz", ".profile"),
-        (
-            "sessions/jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz",
-            ".xplane.pb.gz",
-        ),
+        ("sessions/jax_cpu/plugins/profile/2026_11_20_17_20_28/vm.xplane.pb.gz", ".xplane.pb.gz"),
     ],
 )
 def test_every_format_can_be_uploaded_and_asked(parts, empty, file, suffix):

@@ -164,11 +164,7 @@ def test_warnings_are_told_beside_the_answer(serve, logdir):
 
 def test_what_does_not_exist_is_not_found(serve, sample_logdir):
     client = serve(sample_logdir).client
-    good = {
-        "session_id": SESSIONS["tf2_cnn"],
-        "host_name": "vm",
-        "tool_name": "memory_profile",
-    }
+    good = {"session_id": SESSIONS["tf2_cnn"], "host_name": "vm", "tool_name": "memory_profile"}
     for field in good:
         status, details = failure(client.call, "GetSessionToolData", **good | {field: "nothing"})
         assert status == "NOT_FOUND"

@@ -299,11 +299,7 @@ def test_one_hosts_monitoring_is_passed_on_as_it_is(serve, empty):
 
 def test_monitoring_several_hosts_puts_their_names_before_the_lines(serve, empty, unused_port):
     with worker(None) as first, worker(None) as second:
-        workers = {
-            "a": first.address,
-            "b": second.address,
-            "dead": f"127.0.0.1:{unused_port}",
-        }
+        workers = {"a": first.address, "b": second.address, "dead": f"127.0.0.1:{unused_port}"}
         client = serve(empty, workers=workers).client
         answer = client.call("Monitor", duration_ms=10)
         chosen = client.call("Monitor", duration_ms=10, metadata=(("peakline-host", "b , a"),))
@@ -363,8 +359,7 @@ def test_terminate_ends_the_capture_of_that_session_on_its_hosts(serve, empty, r
 
 
 @each_row(
-    "method",
-    ["Profile", "StartContinuousProfiling", "StopContinuousProfiling", "GetSnapshot"],
+    "method", ["Profile", "StartContinuousProfiling", "StopContinuousProfiling", "GetSnapshot"]
 )
 def test_the_server_has_no_profiler_itself(serving_job, method):
     status, details = failure(serving_job[0].client.call, method)

@@ -214,9 +214,7 @@ def expect_all_named_and_nothing_kept(server, client, logdir, addresses):
         client.call("NewSession", **request, request={"duration_ms": 9})
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     answer = httpx.post(
-        f"{server.url}/api/captures",
-        json={**request, "duration_ms": 9},
-        timeout=HANG_S,
+        f"{server.url}/api/captures", json={**request, "duration_ms": 9}, timeout=HANG_S
     )
     assert answer.status_code == 503
     for result in (caught.value.details(), answer.json()["detail"]):

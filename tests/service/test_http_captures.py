@@ -84,8 +84,7 @@ def test_an_option_that_is_no_field_and_two_names_of_one_profiler_are_told(captu
     assert unknown.startswith("option 'nosuch\\u4e2d' is no field of ProfileOptions")
     assert merged.startswith("2 hosts were named and 1 profiled: ")
     plain = post(
-        "/api/captures",
-        json={"hosts": ["localhost"], "duration_ms": 9, "session_id": "plain"},
+        "/api/captures", json={"hosts": ["localhost"], "duration_ms": 9, "session_id": "plain"}
     )
     assert plain.status_code == 201
     assert "peakline-notes" not in plain.headers

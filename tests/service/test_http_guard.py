@@ -164,8 +164,7 @@ def test_preflights_are_answered_for_allowed_origins(face):
 
 @each_row("path", ["/api/sessions", "/metrics", "/openapi.json", "/nosuch"])
 @each_row(
-    "shown",
-    [None, WORD, "Bearer", "Bearer wrong", f"Bearer {WORD[:-1]}", "Basic czNjcmV0", "\xff"],
+    "shown", [None, WORD, "Bearer", "Bearer wrong", f"Bearer {WORD[:-1]}", "Basic czNjcmV0", "\xff"]
 )
 def test_without_the_token_there_is_nothing(guarded, path, shown):
     headers = {} if shown is None else {"Authorization": shown.encode("latin-1")}

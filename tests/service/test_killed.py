@@ -141,11 +141,7 @@ def expect_only_the_whole_one_and_capture_the_others(logdir, healthy):
 
 @pytest.mark.parametrize(
     "rounds",
-    [
-        1,
-        pytest.param(5, marks=pytest.mark.nightly),
-        pytest.param(100, marks=pytest.mark.soak),
-    ],
+    [1, pytest.param(5, marks=pytest.mark.nightly), pytest.param(100, marks=pytest.mark.soak)],
 )
 def test_of_two_servers_one_makes_the_session(empty, healthy, sessions, rounds):
     """In round after round exactly one wins, and what it stored is whole."""

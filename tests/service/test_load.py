@@ -59,10 +59,7 @@ def is_idle(server):
 
 @pytest.mark.parametrize(
     ("clients", "rounds"),
-    [
-        pytest.param(6, 1, marks=pytest.mark.nightly),
-        pytest.param(200, 2, marks=pytest.mark.soak),
-    ],
+    [pytest.param(6, 1, marks=pytest.mark.nightly), pytest.param(200, 2, marks=pytest.mark.soak)],
 )
 def test_many_clients_get_the_right_answers_and_cost_no_more_the_second_time(
     served_logdir, questions, clients, rounds

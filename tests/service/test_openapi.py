@@ -83,9 +83,7 @@ def test_every_answer_is_one_that_is_described(face, described, operation, examp
     def check(case):
         tried.append(case)
         answer = case.call_and_validate(
-            base_url=face.url,
-            headers={"Authorization": f"Bearer {WORD}"},
-            excluded_checks=excluded,
+            base_url=face.url, headers={"Authorization": f"Bearer {WORD}"}, excluded_checks=excluded
         )
         assert answer.status_code not in {500, 502}
 

@@ -244,10 +244,7 @@ def test_a_server_that_is_killed_leaves_what_was_whole_and_starts_again(empty, s
             assert call.exception(timeout=HANG_S) is not None
         assert _files(empty) == [whole]
         slow.go_on.set()
-        with (
-            server_here(empty, workers=workers) as again,
-            closing(_grpc_client(again)) as client,
-        ):
+        with server_here(empty, workers=workers) as again, closing(_grpc_client(again)) as client:
             assert "(1 session)" in again.announcement()
             taken = _capture(client, "w1").exception(timeout=HANG_S)
             assert taken.code() is grpc.StatusCode.ALREADY_EXISTS

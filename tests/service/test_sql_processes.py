@@ -18,13 +18,7 @@ from tests.service.nasty_queries import (
     nasty_query,
     tables_of_tables,
 )
-from tests.service.process_numbers import (
-    children_of,
-    costs_of,
-    costs_of_process,
-    metric,
-    tell,
-)
+from tests.service.process_numbers import children_of, costs_of, costs_of_process, metric, tell
 from tests.service.server_process import running_server
 from tests.waiting import HANG_S, until
 

@@ -17,12 +17,7 @@ TRACE = b'{"traceEvents": []}'
         (["a/vm.17.pt.trace.json", "b/vm.18.pt.trace.json"], "logs", None, ["a", "b"]),
         (["vm.17.pt.trace.json", "b/vm.18.pt.trace.json"], "logs", None, ["b", "logs"]),
         (["exp/v0/vm.17.pt.trace.json"], "logs/exp", "v0", ["v0"]),
-        (
-            ["exp/v0/a.1.pt.trace.json", "exp/v1/a.2.pt.trace.json"],
-            "logs/exp",
-            None,
-            ["v0", "v1"],
-        ),
+        (["exp/v0/a.1.pt.trace.json", "exp/v1/a.2.pt.trace.json"], "logs/exp", None, ["v0", "v1"]),
         (["step.json", "notes.md"], "made", "step.json", ["step.json"]),
     ],
 )

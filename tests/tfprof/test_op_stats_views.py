@@ -499,8 +499,7 @@ def test_memory_adds_persistent_and_temporary_bytes():
 
 def test_memory_counts_on_the_nodes_own_device_only():
     profile = profile_of(
-        (STREAMS, "a", 1, 3),
-        op_memory=[{"op_run_id": 0, "allocator": "gpu", "total_bytes": 100}],
+        (STREAMS, "a", 1, 3), op_memory=[{"op_run_id": 0, "allocator": "gpu", "total_bytes": 100}]
     )
     assert measures(profile, "requested_bytes") == {"a": (0,)}
 

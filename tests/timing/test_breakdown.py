@@ -8,15 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder
-from tests.timing.traces import (
-    GPU,
-    HOST_PLANE,
-    TPU,
-    parts_of,
-    profile_of,
-    slow_parts,
-    slow_windows,
-)
+from tests.timing.traces import GPU, HOST_PLANE, TPU, parts_of, profile_of, slow_parts, slow_windows
 
 import peakline
 from peakline.timing.step_breakdown import PARTS, step_times

@@ -569,10 +569,7 @@ def test_a_host_that_works_longer():
     assert (finding.evidence["work_ps"], finding.evidence["gain_share"]) == (50, 0.2)
 
 
-@each_row(
-    ("more", "works_longer"),
-    [({}, False), ({"share": 0.04}, True), ({"often": 0.7}, True)],
-)
+@each_row(("more", "works_longer"), [({}, False), ({"share": 0.04}, True), ({"often": 0.7}, True)])
 def test_a_host_that_is_last_by_chance(more, works_longer):
     assert of_hosts(HostStraggler(straggler(**more), 50, works_longer=works_longer), 3) is None
 

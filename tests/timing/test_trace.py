@@ -19,14 +19,7 @@ from peakline.tables import Profile
 from peakline.tables.columns import Names
 from peakline.tables.derived import DERIVED
 from peakline.timing.steps.slow import own_in
-from peakline.trace.events import (
-    Nesting,
-    Trace,
-    TraceLine,
-    TracePlane,
-    nesting_of,
-    trace_of,
-)
+from peakline.trace.events import Nesting, Trace, TraceLine, TracePlane, nesting_of, trace_of
 from peakline.trace.intervals import covered, intersection, total, union, within, without
 from peakline.trace.nesting import nest_lines, self_times
 from peakline.trace.steps import step_places_of

@@ -97,10 +97,7 @@ def test_every_request_is_there_once(tmp_path, style):
         assert sum(row[part] for part in PARTS) <= row["latency_ms"] * (1 + 1e-9)
 
 
-@each_row(
-    ("count", "shown"),
-    [(0, 0), (1, 1), (60, 60), (61, 3), (1000, 36), (100_000, 55)],
-)
+@each_row(("count", "shown"), [(0, 0), (1, 1), (60, 60), (61, 3), (1000, 36), (100_000, 55)])
 def test_how_many_are_shown(count, shown):
     result = sampled(list(range(count)), lambda item: item)
     assert len(result) == shown

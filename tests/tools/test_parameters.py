@@ -163,10 +163,7 @@ def test_texts_are_understood():
         ({"whole": None}, "parameter whole must be a whole number, not None"),
         ({"whole": "-6"}, "parameter whole must be at least -5, not '-6'"),
         ({"whole": 1 << 70}, f"parameter whole must be less than {1 << 70}, not {1 << 70}"),
-        (
-            {"whole": "1" * 5000},
-            f"parameter whole must have fewer digits, not '{'1' * 79}",
-        ),
+        ({"whole": "1" * 5000}, f"parameter whole must have fewer digits, not '{'1' * 79}"),
         ({"number": "nan"}, "parameter number must be a finite number, not 'nan'"),
         ({"number": "x"}, "parameter number must be a finite number, not 'x'"),
         ({"number": 10**400}, f"parameter number must be a finite number, not 1{'0' * 79}"),
@@ -174,10 +171,7 @@ def test_texts_are_understood():
         ({"text": 5}, "parameter text must be a text, not 5"),
         ({"pattern": "x"}, "parameter pattern must match ^-?[0-9]{0,18}$, not 'x'"),
         ({"texts": 5}, "parameter texts must be texts with commas between, not 5"),
-        (
-            {"texts": [1]},
-            "parameter texts must be texts with commas between, not [1]",
-        ),
+        ({"texts": [1]}, "parameter texts must be texts with commas between, not [1]"),
         ({"choice": "c"}, "parameter choice must be 'a' or 'b', not 'c'"),
         (
             {"nonsense": 1},

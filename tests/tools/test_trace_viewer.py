@@ -378,10 +378,7 @@ class TestSearch:
         line.event("train", 0, 1, {"loss": 0.5}).event("trace", 2, 1).event("strain", 4, 1)
         assert events_of_streaming_trace(
             answer(tmp_path, builder, search_prefix="tra"), "name"
-        ) == [
-            ("train",),
-            ("trace",),
-        ]
+        ) == [("train",), ("trace",)]
         result = answer(tmp_path, builder, search_prefix="train", search_metadata="true")
         assert events_of_streaming_trace(result, "args") == [({"loss": 0.5},)]
 

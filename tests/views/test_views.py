@@ -247,11 +247,7 @@ ARROW = {
 
 @each_row(
     "sample",
-    [
-        "sessions/tf2_cnn",
-        "chrome_trace/noleak.pt.trace.json.gz",
-        "run_metadata/tf1_cnn_2.pb.gz",
-    ],
+    ["sessions/tf2_cnn", "chrome_trace/noleak.pt.trace.json.gz", "run_metadata/tf1_cnn_2.pb.gz"],
 )
 def test_every_view_of_a_sample_has_the_documented_columns(sample):
     profile = shared(sample)

@@ -19,14 +19,7 @@ from zlib import crc32
 from tests.waiting import HANG_S, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import (
-        Browser,
-        ConsoleMessage,
-        Dialog,
-        Page,
-        Request,
-        Response,
-    )
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, Response
 
 FLAGS = (
     "--no-sandbox",

@@ -60,17 +60,9 @@ class Served:
 def running(run_server, tmp_path_factory):
     """A server without sessions that knows three hosts: a and b have profilers, nobody is at c."""
     behaviours = {"a": Behaviour(), "b": Behaviour()}
-    with (
-        peer(behaviours["a"]) as a,
-        peer(behaviours["b"]) as b,
-        socket.socket() as nobody,
-    ):
+    with peer(behaviours["a"]) as a, peer(behaviours["b"]) as b, socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        workers = {
-            "a": a.address,
-            "b": b.address,
-            "c": "{}:{}".format(*nobody.getsockname()),
-        }
+        workers = {"a": a.address, "b": b.address, "c": "{}:{}".format(*nobody.getsockname())}
         with run_server(tmp_path_factory.mktemp("logs"), workers=workers) as server:
             yield Served(server, {"a": Job(behaviours["a"], a), "b": Job(behaviours["b"], b)})
 
@@ -130,10 +122,7 @@ def test_a_capture_of_two_hosts_becomes_a_session(server, jobs, page):
     page.get_by_role("link", name="Open both").wait_for()
     assert api(server, "sessions/both")["hosts"] == ["a", "b"]
     sizes = {place.name[0]: place.stat().st_size for place in server.logdir.glob("**/both/*.pb")}
-    expected = {
-        "a": ("✓ stored", size_text(sizes["a"])),
-        "b": ("✓ stored", size_text(sizes["b"])),
-    }
+    expected = {"a": ("✓ stored", size_text(sizes["a"])), "b": ("✓ stored", size_text(sizes["b"]))}
     eventually(lambda: states(page), expected)
     screenshot(page, "capture_stored")
     expect_accessible(page)

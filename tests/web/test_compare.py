@@ -167,11 +167,7 @@ def test_sessions_are_chosen_and_their_hosts(page, server):
     settle(page)
     request = {"first": "tf2_multihost", "second": "tf2_multihost"}
     result = api(
-        server,
-        "compare",
-        **request,
-        first_host="localhost_47507",
-        second_host="localhost_56665",
+        server, "compare", **request, first_host="localhost_47507", second_host="localhost_56665"
     )
     before, after = (result["allocators"][0][side]["peak_bytes"] for side in ("before", "after"))
     expected = f"{size_text(before)} → {size_text(after)}"

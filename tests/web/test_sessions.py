@@ -508,12 +508,7 @@ def test_scripts_and_workers_are_files_of_this_server_alone():
     rules = content_policy().split("; ")
     assert [
         rule for rule in rules if rule.startswith(("script", "worker", "style", "default"))
-    ] == [
-        "default-src 'none'",
-        "script-src 'self'",
-        "worker-src 'self'",
-        "style-src 'self'",
-    ]
+    ] == ["default-src 'none'", "script-src 'self'", "worker-src 'self'", "style-src 'self'"]
 
 
 @each_row(

@@ -387,8 +387,7 @@ def test_everything_at_once_is_accessible(page, server, width):
 def test_of_many_steps_the_band_reads_what_its_pixels_show(page, server):
     sizes = []
     page.on(
-        "response",
-        lambda one: sizes.append(len(one.body())) if "view=steps" in one.url else None,
+        "response", lambda one: sizes.append(len(one.body())) if "view=steps" in one.url else None
     )
     page.on("request", lambda one: sizes.append(10**9) if "step_breakdown" in one.url else None)
     steps = api(server, "sessions/many_steps/tools/step_breakdown")["steps"]

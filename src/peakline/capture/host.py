@@ -15,14 +15,7 @@ from functools import partial
 from typing import BinaryIO
 
 from peakline.capture import client
-from peakline.capture.answer import (
-    Answer,
-    check_xspace,
-    has_events,
-    mapped,
-    read_answer,
-    retain,
-)
+from peakline.capture.answer import Answer, check_xspace, has_events, mapped, read_answer, retain
 from peakline.capture.request import CaptureRequest, Target
 from peakline.capture.result import HostOutcome, State
 from peakline.capture.stop import Stop

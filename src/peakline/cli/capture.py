@@ -82,9 +82,7 @@ _BY_FLAG = {
     "duration, and the delay.",
 )
 @click.option(
-    "--no-summary",
-    is_flag=True,
-    help="Do not end with what peakline summary says of the session.",
+    "--no-summary", is_flag=True, help="Do not end with what peakline summary says of the session."
 )
 @json_option
 def capture(

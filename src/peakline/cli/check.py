@@ -22,12 +22,7 @@ from peakline.check.units import (
     size_amount,
     time_amount,
 )
-from peakline.cli.options import (
-    Reading,
-    json_option,
-    path_argument,
-    reading_options,
-)
+from peakline.cli.options import Reading, json_option, path_argument, reading_options
 from peakline.cli.verb import Verb
 from peakline.errors import CheckFailed, NotFoundError, UsageError
 from peakline.memory.allocator_names import recorded_name, shown_names

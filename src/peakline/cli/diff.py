@@ -39,9 +39,7 @@ _NUMBER = re.compile(r"(\d+)")
 """,
 )
 @click.argument(
-    "before",
-    cls=Argument,
-    help="The earlier profile: a file, a session or a log directory.",
+    "before", cls=Argument, help="The earlier profile: a file, a session or a log directory."
 )
 @click.argument(
     "after",

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from peakline import document, findings, memory
-from peakline.cli.options import (
-    PATH_HELP,
-    Argument,
-    Reading,
-    json_option,
-    reading_options,
-)
+from peakline.cli.options import PATH_HELP, Argument, Reading, json_option, reading_options
 from peakline.cli.verb import Verb
 from peakline.memory.allocator_names import recorded_name
 from peakline.memory.fit.model import Question, question_of
@@ -98,12 +92,7 @@ def fit(
 
 
 def _answer(
-    profile: Profile,
-    question: Question,
-    allocator: str | None,
-    *,
-    json: bool,
-    is_first: bool,
+    profile: Profile, question: Question, allocator: str | None, *, json: bool, is_first: bool
 ) -> tuple[list[Fit], dict[str, object]]:
     """The answer for one recording, printed unless it is wanted as JSON."""
     name = recorded_name(profile, allocator)

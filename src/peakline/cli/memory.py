@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 @path_argument
 @click.option("--allocator", metavar="NAME", help="Only this allocator.")
 @click.option(
-    "--step",
-    metavar="STEP",
-    help="The largest use while this step ran: a step's id, or its name.",
+    "--step", metavar="STEP", help="The largest use while this step ran: a step's id, or its name."
 )
 @click.option(
     "--at",

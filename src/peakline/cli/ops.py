@@ -8,13 +8,7 @@ import click
 
 import peakline
 from peakline import document
-from peakline.cli.options import (
-    Reading,
-    answer_hosts,
-    json_option,
-    path_argument,
-    reading_options,
-)
+from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
 from peakline.render import terminal

@@ -150,10 +150,7 @@ class Reading:
         if self.programs == "-":
             raise UsageError("--programs cannot come from standard input; name a file")
         return peakline.open(
-            file,
-            strict=self.strict,
-            max_unpacked_bytes=self.max_unpacked,
-            programs=programs,
+            file, strict=self.strict, max_unpacked_bytes=self.max_unpacked, programs=programs
         )
 
 

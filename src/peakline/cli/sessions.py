@@ -25,9 +25,7 @@ from peakline.repository import Repository, extent_of, hosts
 """,
 )
 @click.argument(
-    "logdir",
-    cls=Argument,
-    help="A log directory, or its plugins/profile; also a URL (s3://...).",
+    "logdir", cls=Argument, help="A log directory, or its plugins/profile; also a URL (s3://...)."
 )
 @json_option
 @strict_option

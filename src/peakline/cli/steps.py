@@ -6,13 +6,7 @@ import click
 
 import peakline
 from peakline import document, findings
-from peakline.cli.options import (
-    Reading,
-    answer_hosts,
-    json_option,
-    path_argument,
-    reading_options,
-)
+from peakline.cli.options import Reading, answer_hosts, json_option, path_argument, reading_options
 from peakline.cli.verb import Verb
 from peakline.render import terminal
 

@@ -64,10 +64,7 @@ if TYPE_CHECKING:
 @workers_option
 @scheduler_option
 @click.option(
-    "--list",
-    "list_tools",
-    is_flag=True,
-    help="List the tools that PATH supports, or all tools.",
+    "--list", "list_tools", is_flag=True, help="List the tools that PATH supports, or all tools."
 )
 @force_option
 @strict_option

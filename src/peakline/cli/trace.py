@@ -5,12 +5,7 @@ from __future__ import annotations
 import click
 
 from peakline import document, timing
-from peakline.cli.options import (
-    Reading,
-    json_option,
-    path_argument,
-    reading_options,
-)
+from peakline.cli.options import Reading, json_option, path_argument, reading_options
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
 from peakline.render import terminal
@@ -43,10 +38,7 @@ _NO_EVENTS = "no_events"
 )
 @click.option("--line", metavar="NAME", help="Only lines with this in their name or their plane's.")
 @click.option(
-    "--min",
-    "minimum",
-    metavar="DURATION",
-    help="Only events that last so long: 10us, 1ms.",
+    "--min", "minimum", metavar="DURATION", help="Only events that last so long: 10us, 1ms."
 )
 @click.option(
     "--limit",

@@ -130,9 +130,7 @@ def parts_table(answer: TimeAnswer) -> Table:
     of = f" in {answer.by_name[0][0]}" if answer.by_name else ""
     mean = Column("mean" if main.rows > 1 else "time", "ps")
     return Table(
-        f"where it goes{of}",
-        (Column(""), mean, Column("share", "figure"), Column("", "bar")),
-        rows,
+        f"where it goes{of}", (Column(""), mean, Column("share", "figure"), Column("", "bar")), rows
     )
 
 

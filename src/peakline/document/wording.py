@@ -470,10 +470,6 @@ PAGE = {
         "timeline_findings": limits.TIMELINE_FINDINGS,
         "heat_rows": limits.HEAT_ROWS,
     },
-    "thresholds": {
-        "far": FAR,
-        "little": limits.LITTLE,
-        "explains": limits.EXPLAINS,
-    },
+    "thresholds": {"far": FAR, "little": limits.LITTLE, "explains": limits.EXPLAINS},
 }
 """What the page shows word by word, and from where on it shows something."""

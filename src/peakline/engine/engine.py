@@ -101,9 +101,7 @@ class Engine:
         # and ends its processes at once, not when the garbage collector comes by.
         self._sql_processes = SqlProcesses(sql_processes, cache_bytes)
         self.cache = ProfileCache(
-            cache_bytes,
-            max_unpacked_bytes=max_unpacked_bytes,
-            left_over=self._sql_processes.share,
+            cache_bytes, max_unpacked_bytes=max_unpacked_bytes, left_over=self._sql_processes.share
         )
         self._answers = Answers(answers_bytes)
         self._index = ToolIndex(self.cache)
@@ -190,12 +188,7 @@ class Engine:
         )
 
     def sql(
-        self,
-        session: Session,
-        query: str,
-        *,
-        host: str = "",
-        memory_limit_bytes: int | None = None,
+        self, session: Session, query: str, *, host: str = "", memory_limit_bytes: int | None = None
     ) -> pa.Table:
         """The answer to one reading SQL statement over the tables of one host's profile.
 

@@ -10,12 +10,4 @@ from peakline.export.registry import (
     target_names,
 )
 
-__all__ = [
-    "Exporter",
-    "Options",
-    "Sink",
-    "can_export",
-    "export",
-    "find_exporter",
-    "target_names",
-]
+__all__ = ["Exporter", "Options", "Sink", "can_export", "export", "find_exporter", "target_names"]

@@ -21,16 +21,7 @@ from peakline.tables.joins import ranges
 from peakline.trace.nesting import Lanes, bind_flows, lanes_of
 from peakline.viewer.events import TraceRows
 from peakline.wire import threads
-from peakline.wire.encode import (
-    Field,
-    Messages,
-    Number,
-    Pool,
-    Spans,
-    encode,
-    fixed,
-    message,
-)
+from peakline.wire.encode import Field, Messages, Number, Pool, Spans, encode, fixed, message
 from peakline.wire.tables import varint
 
 INSTANT, COUNTER = 3, 4

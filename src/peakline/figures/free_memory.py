@@ -119,11 +119,7 @@ def _draw(chosen: DrawnAllocator) -> Drawing | None:
             range=[(start - room) / unit, (end + room) / unit],
             anchor="y2" if layout else "y",
         ),
-        yaxis=axis(
-            "In pieces (%)",
-            range=[-2, 102],
-            domain=[0.52, 1] if layout else [0, 1],
-        ),
+        yaxis=axis("In pieces (%)", range=[-2, 102], domain=[0.52, 1] if layout else [0, 1]),
         shapes=shapes,
         annotations=notes,
         showlegend=True,
@@ -143,10 +139,7 @@ def _subtitle(chosen: DrawnAllocator, made: Fragmentation | None) -> str:
 
 
 def _description(
-    chosen: DrawnAllocator,
-    made: Fragmentation | None,
-    time: Int64Array,
-    share: Float64Array,
+    chosen: DrawnAllocator, made: Fragmentation | None, time: Int64Array, share: Float64Array
 ) -> str:
     sentence = f"Lines over time of how much of the free memory of {chosen.name} lies in pieces."
     if time.size:

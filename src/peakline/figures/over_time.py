@@ -292,10 +292,7 @@ def places_to_draw(time: Int64Array, value: AnyArray, buckets: int) -> IntpArray
 
 
 def _first_equal(
-    value: AnyArray,
-    starts: IntpArray,
-    ends: IntpArray,
-    wanted: AnyArray,
+    value: AnyArray, starts: IntpArray, ends: IntpArray, wanted: AnyArray
 ) -> IntpArray:
     """Per span, the first place that holds the value ``wanted`` of that span."""
     equal = np.flatnonzero(value == np.repeat(wanted, ends - starts))

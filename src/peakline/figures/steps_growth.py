@@ -79,10 +79,7 @@ def handed_out(chosen: DrawnAllocator, growth: AllocatorGrowth) -> tuple[Int64Ar
 
 
 def _draw(
-    chosen: DrawnAllocator,
-    growth: AllocatorGrowth,
-    given_back: Int64Array,
-    retained: Int64Array,
+    chosen: DrawnAllocator, growth: AllocatorGrowth, given_back: Int64Array, retained: Int64Array
 ) -> Drawing:
     steps = given_back.size
     together = -(-steps // _BARS)
@@ -228,9 +225,7 @@ def growth_per_step(
 
 
 def _areas(
-    leading: list[tuple[GroupGrowth, str]],
-    others: list[GroupGrowth],
-    retained: Int64Array,
+    leading: list[tuple[GroupGrowth, str]], others: list[GroupGrowth], retained: Int64Array
 ) -> list[tuple[str, str, Int64Array]]:
     """Name, colour and bytes of every area, from the bottom up."""
     reds, colours = iter(_REDS), iter(COLOURS)

@@ -83,8 +83,7 @@ def _malformed(
     else:
         return None
     return DeviceProblem(
-        f"{quoted(device)} can be imported, but no node can be placed there: {what}",
-        is_error=False,
+        f"{quoted(device)} can be imported, but no node can be placed there: {what}", is_error=False
     )
 
 

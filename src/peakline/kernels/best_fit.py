@@ -74,9 +74,7 @@ def _overlapping(
 @cython.nogil
 @cython.exceptval(check=False)
 def _sort(
-    found: cython.longlong[::1],
-    count: cython.longlong,
-    at: cython.const[cython.longlong][::1],
+    found: cython.longlong[::1], count: cython.longlong, at: cython.const[cython.longlong][::1]
 ) -> cython.void:
     """Orders leaves by address, in place (a heap sort)."""
     size: cython.longlong = count

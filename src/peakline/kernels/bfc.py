@@ -38,11 +38,7 @@ if not cython.compiled:
         TAIL,
         UNMATCHED,
     )
-    from peakline.kernels.bfc_regions import (
-        collect,
-        extend,
-        tighten,
-    )
+    from peakline.kernels.bfc_regions import collect, extend, tighten
     from peakline.kernels.block_tree import insert, remove
 
 __all__ = ["advance", "grant", "shrink"]

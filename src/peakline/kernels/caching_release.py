@@ -8,14 +8,8 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
-    from peakline.kernels.block_tree import (
-        before,
-        lower,
-    )
-    from peakline.kernels.caching_blocks import (
-        drop_segment,
-        give_back,
-    )
+    from peakline.kernels.block_tree import before, lower
+    from peakline.kernels.caching_blocks import drop_segment, give_back
     from peakline.kernels.caching_layout import (
         B_ADDRESS,
         B_BORN,
@@ -46,9 +40,7 @@ if not cython.compiled:
         T_WAITING,
         T_WORK,
     )
-    from peakline.kernels.caching_pages import (
-        unmap,
-    )
+    from peakline.kernels.caching_pages import unmap
 
 __all__ = ["collect", "is_expandable", "release_available", "release_cached"]
 
@@ -77,9 +69,7 @@ def _is_whole(block: cython.longlong[:, ::1], node: cython.longlong) -> cython.b
 @cython.nogil
 @cython.exceptval(check=False)
 def collect(
-    block: cython.longlong[:, ::1],
-    segment: cython.longlong[:, ::1],
-    state: cython.longlong[::1],
+    block: cython.longlong[:, ::1], segment: cython.longlong[:, ::1], state: cython.longlong[::1]
 ) -> cython.void:
     """Returns the segments that were free for longest (``garbage_collect_cached_blocks``)."""
     target: cython.longlong = state[T_RESERVED] - state[T_THRESHOLD]

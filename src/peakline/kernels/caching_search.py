@@ -7,16 +7,8 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
-    from peakline.kernels.block_tree import (
-        after,
-        lower,
-    )
-    from peakline.kernels.caching_blocks import (
-        keep_in_set,
-        new_segment,
-        split,
-        take_out,
-    )
+    from peakline.kernels.block_tree import after, lower
+    from peakline.kernels.caching_blocks import keep_in_set, new_segment, split, take_out
     from peakline.kernels.caching_layout import (
         B_BORN,
         B_NEXT,
@@ -53,9 +45,7 @@ if not cython.compiled:
         T_WORK,
         UNMAPPED,
     )
-    from peakline.kernels.caching_pages import (
-        map_pages,
-    )
+    from peakline.kernels.caching_pages import map_pages
     from peakline.kernels.caching_release import (
         collect,
         is_expandable,

@@ -41,9 +41,7 @@ __all__ = ["decode"]
 @cython.nogil
 @cython.exceptval(check=False)
 def _slowly(
-    buf: cython.const[cython.uchar][::1],
-    i: cython.longlong,
-    end: cython.longlong,
+    buf: cython.const[cython.uchar][::1], i: cython.longlong, end: cython.longlong
 ) -> tuple[cython.ulonglong, cython.longlong]:
     """As `_number`, byte by byte."""
     bits: cython.ulonglong = 0
@@ -64,9 +62,7 @@ def _slowly(
 @cython.nogil
 @cython.exceptval(check=False)
 def _number(
-    buf: cython.const[cython.uchar][::1],
-    i: cython.longlong,
-    end: cython.longlong,
+    buf: cython.const[cython.uchar][::1], i: cython.longlong, end: cython.longlong
 ) -> tuple[cython.ulonglong, cython.longlong]:
     """The number at ``i``, and where it ends: behind ``end`` if it does not end before, or takes
     more than ten bytes.

@@ -222,10 +222,7 @@ def find(
     return code
 
 
-def rehash(
-    old: cython.const[cython.ulonglong][::1],
-    new: cython.ulonglong[::1],
-) -> None:
+def rehash(old: cython.const[cython.ulonglong][::1], new: cython.ulonglong[::1]) -> None:
     """Put the entries of one table into a larger, empty one."""
     mask: cython.longlong = new.shape[0] - 1
     entry: cython.ulonglong

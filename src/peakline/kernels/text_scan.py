@@ -812,9 +812,7 @@ def _read_bool(
 @cython.nogil
 @cython.exceptval(check=False)
 def _is_value(
-    owner: cython.longlong,
-    number: cython.longlong,
-    hashes: cython.const[cython.longlong][::1],
+    owner: cython.longlong, number: cython.longlong, hashes: cython.const[cython.longlong][::1]
 ) -> cython.bint:
     """Whether the enum ``owner`` has a value of this number."""
     slot: cython.longlong = 0

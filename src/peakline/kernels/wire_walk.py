@@ -694,8 +694,7 @@ def walk(
                 stack[depth * K_WIDTH + K_END], stack[depth * K_WIDTH + K_NODE] = end, node
                 stack[depth * K_WIDTH + K_ROW], stack[depth * K_WIDTH + K_CELLS] = row, at_cells
                 for d in range(
-                    nodes[node * N_WIDTH + N_DESCENDANTS],
-                    nodes[node * N_WIDTH + N_DESCENDANTS_END],
+                    nodes[node * N_WIDTH + N_DESCENDANTS], nodes[node * N_WIDTH + N_DESCENDANTS_END]
                 ):
                     saved[depth, descendants[d]] = rows[descendants[d]]
                 continue

@@ -23,11 +23,7 @@ from peakline.arrays import (
     UInt64Array,
 )
 from peakline.kernels.lifetimes import enter, match
-from peakline.kernels.memory_layout import (
-    ALLOCATION,
-    DEALLOCATION,
-    OTHER,
-)
+from peakline.kernels.memory_layout import ALLOCATION, DEALLOCATION, OTHER
 from peakline.shown import Brief
 from peakline.tables.columns import Columns
 

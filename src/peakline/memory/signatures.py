@@ -34,9 +34,7 @@ _ROOM = 512
 """So many distinct keys have room at first."""
 
 
-def number_keys(
-    keys: Int64Array,
-) -> tuple[Int32Array, Int64Array]:
+def number_keys(keys: Int64Array) -> tuple[Int32Array, Int64Array]:
     """Number the distinct rows of ``keys`` (three columns) in order of first appearance.
 
     Returns the number of every row, and the first row of each.
@@ -285,12 +283,7 @@ def buffer_sizes(events: Columns, chosen: BoolArray) -> tuple[Int64Array, Int64A
     return allocated.astype(np.int64, copy=False), requested.astype(np.int64, copy=False)
 
 
-def _name(
-    events: Columns,
-    result: Lifetimes,
-    rows: IntpArray,
-    requested: Int64Array,
-) -> Signatures:
+def _name(events: Columns, result: Lifetimes, rows: IntpArray, requested: Int64Array) -> Signatures:
     """The signatures of the buffers that begin at ``rows``."""
     op, op_of, ops = _texts(events.names("op"))
     region, region_of, regions = _texts(events.names("region_type"))

@@ -431,12 +431,7 @@ def _possible(limit: int | None) -> Iterator[BfcSettings]:
 
 
 def _machine(
-    requests: Requests,
-    settings: BfcSettings,
-    limit: int | None,
-    address: Int64Array,
-    *,
-    spare: int,
+    requests: Requests, settings: BfcSettings, limit: int | None, address: Int64Array, *, spare: int
 ) -> BfcMachine:
     return BfcMachine(
         requests, settings, NO_LIMIT if limit is None else limit,

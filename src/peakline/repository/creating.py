@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 from peakline.errors import ExistsError, RemoteError, UsageError
 from peakline.repository.files import HostFile
-from peakline.repository.names import (
-    SUFFIXES,
-    XPLANE_SUFFIX,
-    check_name,
-    host_file_name,
-    host_of,
-)
+from peakline.repository.names import SUFFIXES, XPLANE_SUFFIX, check_name, host_file_name, host_of
 from peakline.repository.store import Store, Taken, Unwritable
 
 if TYPE_CHECKING:

@@ -23,22 +23,9 @@ from typing import TYPE_CHECKING
 from peakline.errors import InputError, NotFoundError
 from peakline.repository.cleaning import clean
 from peakline.repository.creating import NewSession
-from peakline.repository.names import (
-    TIMESTAMP,
-    check_name,
-    check_run_name,
-    is_name,
-)
+from peakline.repository.names import TIMESTAMP, check_name, check_run_name, is_name
 from peakline.repository.session import Found, Rule, Session
-from peakline.repository.store import (
-    Folder,
-    Missing,
-    Problem,
-    Store,
-    Unreadable,
-    is_url,
-    reading,
-)
+from peakline.repository.store import Folder, Missing, Problem, Store, Unreadable, is_url, reading
 from peakline.repository.stores import store_for
 from peakline.suggest import there_is
 

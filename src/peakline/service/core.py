@@ -245,12 +245,7 @@ class Analysis:
         chosen = given.pop(_FORMAT, None) or None
         with self.gate.enter():
             answer = self._engine.tool(
-                session,
-                tool_name,
-                host=host,
-                parameters=given,
-                format=chosen,
-                remote=True,
+                session, tool_name, host=host, parameters=given, format=chosen, remote=True
             )
         return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
 

@@ -25,13 +25,7 @@ from peakline.service.addresses import join_port
 from peakline.service.capturing import HELD_THREADS
 from peakline.service.core import LISTS, Analysis
 from peakline.service.deliveries import Deliveries
-from peakline.service.grpc_answering import (
-    Answering,
-    Calls,
-    TokenInterceptor,
-    refusal,
-    refusing,
-)
+from peakline.service.grpc_answering import Answering, Calls, TokenInterceptor, refusal, refusing
 from peakline.service.grpc_calls import Servicers
 from peakline.service.grpc_connections import GrpcConnections
 from peakline.service.metrics import Metrics

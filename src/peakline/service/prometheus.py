@@ -64,9 +64,7 @@ class PrometheusMetrics(Metrics):
             buckets=_SECONDS,
         )
         self._in_flight = gauge(
-            "peakline_in_flight",
-            "Requests that have arrived and are not answered yet.",
-            ("face",),
+            "peakline_in_flight", "Requests that have arrived and are not answered yet.", ("face",)
         )
         self._refused = counter(
             "peakline_refused",
@@ -74,9 +72,7 @@ class PrometheusMetrics(Metrics):
             ("reason",),
         )
         self._connections = gauge(
-            "peakline_connections",
-            "Connections that are open, by face.",
-            ("face",),
+            "peakline_connections", "Connections that are open, by face.", ("face",)
         )
         self._hung_up = counter(
             "peakline_connections_closed",
@@ -95,14 +91,11 @@ class PrometheusMetrics(Metrics):
             buckets=_CAPTURED_BYTES,
         )
         self._upload_bytes = counter(
-            "peakline_upload_bytes",
-            "Bytes of uploaded files that were stored.",
+            "peakline_upload_bytes", "Bytes of uploaded files that were stored."
         )
-        gauge(
-            "peakline_build_info",
-            "Always 1; the version is a label.",
-            ("version",),
-        ).labels(__version__).set(1)
+        gauge("peakline_build_info", "Always 1; the version is a label.", ("version",)).labels(
+            __version__
+        ).set(1)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)

@@ -426,11 +426,7 @@ class Profile(Brief, ReaderFacts):
             give_back_memory()
 
     def sql(
-        self,
-        query: str,
-        parameters: SqlParameters = None,
-        *,
-        memory_limit_bytes: int | None = None,
+        self, query: str, parameters: SqlParameters = None, *, memory_limit_bytes: int | None = None
     ) -> pa.Table:
         """The answer to one reading SQL statement (DuckDB's dialect) over the profile's tables, and
         the views over them (`views`).

@@ -16,15 +16,7 @@ FULL_GRAPHS = ("graph_def", "meta_graph")
 
 _PARTITION = "partition"
 
-_ATTRIBUTES = (
-    "shape",
-    "_output_shapes",
-    "value",
-    "data_format",
-    "ksize",
-    "strides",
-    "transpose_a",
-)
+_ATTRIBUTES = ("shape", "_output_shapes", "value", "data_format", "ksize", "strides", "transpose_a")
 
 
 @dataclass(frozen=True, eq=False)

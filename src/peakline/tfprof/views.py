@@ -14,15 +14,7 @@ from peakline.tables import Names
 from peakline.tfprof.forest import Forest
 from peakline.tfprof.model import OpNodes, OpStats
 from peakline.tfprof.options import EVERYTHING, MEASURES, Options, matches_any, times_matched
-from peakline.tfprof.shown import (
-    ROOT,
-    Shown,
-    Tree,
-    passes_minima,
-    passes_names,
-    show,
-    sort_key,
-)
+from peakline.tfprof.shown import ROOT, Shown, Tree, passes_minima, passes_names, show, sort_key
 
 _GRADIENT = " (gradient)"
 

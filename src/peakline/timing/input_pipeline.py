@@ -25,12 +25,7 @@ from peakline.trace.intervals import Intervals, covered, intersection, total, un
 
 ENQUEUE, DEMANDED, ADVANCED = "Enqueue", "Demanded file read", "Advanced file read"
 PREPROCESSING, UNKNOWN = "Preprocessing", "Unknown"
-_STATED = {
-    "enqueue": ENQUEUE,
-    "read": DEMANDED,
-    "preprocessing": PREPROCESSING,
-    "unknown": UNKNOWN,
-}
+_STATED = {"enqueue": ENQUEUE, "read": DEMANDED, "preprocessing": PREPROCESSING, "unknown": UNKNOWN}
 """What a stage of an input pipeline may say of itself."""
 _READERS = (
     "::TFRecord", "::TextLine", "::FixedLengthRecord", "::SSTable", "::RecordIO", "::ArrayRecord",

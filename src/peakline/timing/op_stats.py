@@ -183,11 +183,7 @@ def joined_runs(profile: Profile, runs: Executions) -> Executions:
 
 
 def _spread(
-    side: str,
-    runs: Executions,
-    costs: tuple[list[float], list[float]] | None,
-    *,
-    by_type: bool,
+    side: str, runs: Executions, costs: tuple[list[float], list[float]] | None, *, by_type: bool
 ) -> list[OpTime]:
     labels = [("", key.op_type) if by_type else (key.name, key.op_type) for key in runs.keys]
     number = {label: place for place, label in enumerate(dict.fromkeys(labels))}

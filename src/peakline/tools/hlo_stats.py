@@ -52,10 +52,7 @@ COLUMNS = (
     ("vdd_energy", "number", "VDD Energy (J)"),
 )
 """Id, type and label."""
-_OWN_COLUMNS = (
-    *COLUMNS,
-    ("rate_above_peak", "string", "Rates above the peak of the device"),
-)
+_OWN_COLUMNS = (*COLUMNS, ("rate_above_peak", "string", "Rates above the peak of the device"))
 _STALL = 13
 
 

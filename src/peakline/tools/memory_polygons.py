@@ -26,10 +26,7 @@ class MemoryPolygonsParameters(Parameters):
         None, description="of this allocator. Default: the one with the largest peak"
     )
     start_ps: int | None = parameter(
-        None,
-        ge=-MOST_PS,
-        le=MOST_PS,
-        description="begin of the stretch. Default: the first record",
+        None, ge=-MOST_PS, le=MOST_PS, description="begin of the stretch. Default: the first record"
     )
     end_ps: int | None = parameter(
         None,

@@ -35,10 +35,7 @@ class MemoryStackParameters(Parameters):
         "that, what its step is called, without a number",
     )  # fmt: skip
     start_ps: int | None = parameter(
-        None,
-        ge=-MOST_PS,
-        le=MOST_PS,
-        description="begin of the stretch. Default: the first record",
+        None, ge=-MOST_PS, le=MOST_PS, description="begin of the stretch. Default: the first record"
     )
     end_ps: int | None = parameter(
         None,

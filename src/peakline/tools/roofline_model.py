@@ -190,9 +190,7 @@ def _partial(profile: Profile, _parameters: RooflineModelParameters) -> HostHlo:
 
 
 def _combine(
-    parts: Sequence[tuple[str, HostHlo]],
-    parameters: RooflineModelParameters,
-    output_format: str,
+    parts: Sequence[tuple[str, HostHlo]], parameters: RooflineModelParameters, output_format: str
 ) -> bytes:
     host = timing.chosen(
         timing.combine_hosts([part for _, part in parts]), program=parameters.program,

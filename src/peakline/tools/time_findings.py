@@ -41,9 +41,7 @@ def _partial(profile: Profile, parameters: TimeFindingsParameters) -> dict[str, 
 
 
 def _combine(
-    parts: Sequence[tuple[str, dict[str, Any]]],
-    _parameters: TimeFindingsParameters,
-    _format: str,
+    parts: Sequence[tuple[str, dict[str, Any]]], _parameters: TimeFindingsParameters, _format: str
 ) -> bytes:
     shown = {"hosts": [{"host": host, **result} for host, result in parts]}
     return (json.dumps(shown, indent=1) + "\n").encode()

@@ -108,19 +108,12 @@ def free_lines(names: list[str], pid: Int64Array, last_use: Int64Array, ident: I
     """One row per tensor: when it was used last."""
     named, lane = ([quoted(name) for name in names], np.arange(pid.size)), np.zeros_like(pid)
     return Lines(
-        pid.size,
-        [
-            *_event("D", "Tensor", named, pid, lane, last_use),
-            Gap(_ID, ident, _END),
-        ],
+        pid.size, [*_event("D", "Tensor", named, pid, lane, last_use), Gap(_ID, ident, _END)]
     )
 
 
 def use_lines(
-    allocators: list[str],
-    allocator: Int64Array,
-    when: Int64Array,
-    total: AnyArray,
+    allocators: list[str], allocator: Int64Array, when: Int64Array, total: AnyArray
 ) -> Lines:
     """The sum of an allocator's tensors after each change, as numbers of Python where they do
     not fit others.

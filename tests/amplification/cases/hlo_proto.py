@@ -471,10 +471,7 @@ def heaps(size: int) -> bytes:
 def named_heap_events(size: int) -> bytes:
     """Each with a long name of its computation, which is the same."""
     name = part(3, "c" * 100) + part(4, "a")
-    return _main(
-        _FIRST,
-        assignment=_value(1) + part(4, many(size, part(1, number(2, 1) + name))),
-    )
+    return _main(_FIRST, assignment=_value(1) + part(4, many(size, part(1, number(2, 1) + name))))
 
 
 def shared_heap(size: int) -> bytes:

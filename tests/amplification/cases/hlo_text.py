@@ -101,8 +101,7 @@ def deep_scope(size: int) -> bytes:
 def scopes(size: int) -> bytes:
     return _main(
         repeated(
-            size,
-            lambda n: f'  i{n} = f32[] copy(a), metadata={{op_name="a/{n}/b"}}\n'.encode(),
+            size, lambda n: f'  i{n} = f32[] copy(a), metadata={{op_name="a/{n}/b"}}\n'.encode()
         )
     )
 

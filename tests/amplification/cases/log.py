@@ -35,8 +35,7 @@ def reports(size: int) -> bytes:
 
 def chunks(size: int) -> bytes:
     return _BFC.encode() + repeated(
-        size,
-        lambda n: f"{_IN}InUse at {n * 256:x} of size 256 next {n + 1}\n".encode(),
+        size, lambda n: f"{_IN}InUse at {n * 256:x} of size 256 next {n + 1}\n".encode()
     )
 
 

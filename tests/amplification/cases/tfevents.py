@@ -22,16 +22,14 @@ def graphs(size: int) -> bytes:
 def runs(size: int) -> bytes:
     """A run of very little per tag."""
     return _VERSION + repeated(
-        size,
-        lambda n: events_record(part(8, part(1, f"t{n}") + part(2, run_metadata.runs(30)))),
+        size, lambda n: events_record(part(8, part(1, f"t{n}") + part(2, run_metadata.runs(30))))
     )
 
 
 def runs_of_one_tag(size: int) -> bytes:
     content = run_metadata.runs(30)
     return _VERSION + repeated(
-        size,
-        lambda n: events_record(number(2, n) + part(8, part(1, "t") + part(2, content))),
+        size, lambda n: events_record(number(2, n) + part(8, part(1, "t") + part(2, content)))
     )
 
 

@@ -480,8 +480,7 @@ def allocations(size: int) -> bytes:
     """Nothing is ever freed."""
     return _host(
         repeated(
-            size,
-            lambda n: _event(1, n, 0, _text(1, "g") + _int(7, 1 << 40) + _int(8, n * 256)),
+            size, lambda n: _event(1, n, 0, _text(1, "g") + _int(7, 1 << 40) + _int(8, n * 256))
         ),
         _MEMORY_TYPES,
     )

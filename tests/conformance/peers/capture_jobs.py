@@ -41,9 +41,7 @@ def jax_job(port: int) -> tuple[Callable[[], object], Callable[[], bool]]:
 def tensorflow_job(port: int) -> tuple[Callable[[], object], Callable[[], bool]]:
     """Matrix products in a tf.function; returns one step, and whether it is recorded."""
     import tensorflow as tf  # type: ignore[import-not-found]
-    from tensorflow.python.profiler.internal import (  # type: ignore[import-not-found]
-        _pywrap_traceme,
-    )
+    from tensorflow.python.profiler.internal import _pywrap_traceme  # type: ignore[import-not-found]
 
     @tf.function  # type: ignore[untyped-decorator]
     def step(x: object) -> object:

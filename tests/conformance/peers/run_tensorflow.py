@@ -32,14 +32,8 @@ import tensorflow as tf  # type: ignore[import-not-found]
 from serve import serve
 from tensorflow.core.profiler import tfprof_log_pb2  # type: ignore[import-not-found]
 from tensorflow.python.client import timeline  # type: ignore[import-not-found]
-from tensorflow.python.profiler import (  # type: ignore[import-not-found]
-    model_analyzer,
-    option_builder,
-    tfprof_logger,
-)
-from tensorflow.python.util import (  # type: ignore[import-not-found]
-    _pywrap_tfprof as tfprof,
-)
+from tensorflow.python.profiler import model_analyzer, option_builder, tfprof_logger  # type: ignore[import-not-found]
+from tensorflow.python.util import _pywrap_tfprof as tfprof  # type: ignore[import-not-found]
 
 
 def read(path: str) -> bytes:

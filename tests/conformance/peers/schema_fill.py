@@ -10,14 +10,8 @@ from google.protobuf.message import Message
 
 DEPTH = 3
 
-_SIGNED = {
-    FieldDescriptor.CPPTYPE_INT32: 32,
-    FieldDescriptor.CPPTYPE_INT64: 64,
-}
-_UNSIGNED = {
-    FieldDescriptor.CPPTYPE_UINT32: 32,
-    FieldDescriptor.CPPTYPE_UINT64: 64,
-}
+_SIGNED = {FieldDescriptor.CPPTYPE_INT32: 32, FieldDescriptor.CPPTYPE_INT64: 64}
+_UNSIGNED = {FieldDescriptor.CPPTYPE_UINT32: 32, FieldDescriptor.CPPTYPE_UINT64: 64}
 
 
 def filled_messages(message_class: type[Message], seed: int) -> Iterator[Message]:

@@ -26,10 +26,7 @@ class Experiment:
         self.jax, self.optax = jax, optax
         keys = jax.random.split(jax.random.key(11), len(sizes) - 1)
         self._params = {
-            f"linear_{i}": {
-                "w": jax.random.normal(key, (a, b)) * a**-0.5,
-                "b": jax.numpy.zeros(b),
-            }
+            f"linear_{i}": {"w": jax.random.normal(key, (a, b)) * a**-0.5, "b": jax.numpy.zeros(b)}
             for i, (key, a, b) in enumerate(zip(keys, sizes[:-1], sizes[1:], strict=True))
         }
         self._optimizer = optax.sgd(1e-2, momentum=0.9, nesterov=True)

@@ -116,8 +116,4 @@ def record(folder: Path, *, faulty: bool) -> dict:
             runner.storage.after_update()
         jax.profiler.save_device_memory_profile(folder / f"update{number}.pprof.pb")
         in_use.append(sum(array.nbytes for array in jax.live_arrays()))
-    return {
-        "bytes_in_use": in_use,
-        "steps": 9,
-        "bytes_per_step": int(np.diff(in_use)[-1]),
-    }
+    return {"bytes_in_use": in_use, "steps": 9, "bytes_per_step": int(np.diff(in_use)[-1])}

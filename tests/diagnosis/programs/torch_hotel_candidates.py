@@ -80,9 +80,4 @@ def record(folder: Path, *, faulty: bool) -> dict:
         train(8, prof)
     repeated = GUESTS * HOTELS * GUEST_WIDTH * 4 if faulty else 0
     joined = GUESTS * HOTELS * (GUEST_WIDTH + HOTEL_WIDTH) * 4 if faulty else 0
-    return {
-        "step_seconds": seconds,
-        "repeated_bytes": repeated,
-        "joined_bytes": joined,
-        "steps": 6,
-    }
+    return {"step_seconds": seconds, "repeated_bytes": repeated, "joined_bytes": joined, "steps": 6}

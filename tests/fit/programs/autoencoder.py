@@ -24,8 +24,6 @@ def run():
             restored = net(batch + 0.1 * tf.random.stateless_normal(batch.shape, (5, i)))
             mse = tf.reduce_mean((restored - batch) ** 2)
         for variable, gradient in zip(
-            net.trainable_variables,
-            tape.gradient(mse, net.trainable_variables),
-            strict=True,
+            net.trainable_variables, tape.gradient(mse, net.trainable_variables), strict=True
         ):
             variable.assign_sub(0.05 * gradient)

@@ -154,10 +154,7 @@ def savings_headline(answer: MemoryAnswer) -> tuple[Sentence, ...]:
         full = one.peak.peak_bytes
         # Where nothing says how much there is, it may be.
         is_scarce = one.allocator in failed or SCARCE * capacity <= full
-        here: dict[str, str | int] = {
-            "allocator": one.allocator,
-            "at": one.peak.peak_time_ps,
-        }
+        here: dict[str, str | int] = {"allocator": one.allocator, "at": one.peak.peak_time_ps}
         whose = f"{allocator_text(one.allocator)}: " if len(answer.details) > 1 else ""
         phrases = (
             Phrase(f"{whose}without "),
@@ -178,10 +175,7 @@ def _fullness(peak: AllocatorPeak) -> tuple[float, int]:
 
 
 def _named(
-    profile: Profile,
-    peak: AllocatorPeak,
-    peaks: Sequence[AllocatorPeak],
-    labels: Mapping[int, str],
+    profile: Profile, peak: AllocatorPeak, peaks: Sequence[AllocatorPeak], labels: Mapping[int, str]
 ) -> tuple[Phrase, ...]:
     phrases = peak_phrases(profile, peak, labels)
     if len(peaks) < 2:

@@ -57,11 +57,7 @@ def find(context: MemoryContext) -> Findings:
             f"{first.allocations / result.steps:,.0f} times in a step, "
             f"{size_text(first.bytes / result.steps)} in all, against a peak of "
             f"{size_text(result.peak_bytes)}",
-            {
-                **about_signature(first.signature),
-                **rates[0],
-                "peak_bytes": result.peak_bytes,
-            },
+            {**about_signature(first.signature), **rates[0], "peak_bytes": result.peak_bytes},
             "A loop runs over single items: work on many of them at once, or compile the loop so "
             "that the buffer is used again.",
             tuple(

@@ -102,11 +102,7 @@ def find(context: TimeContext) -> Findings:
         },
         _REGIONS if regions else _PROGRAMS,
         tuple(
-            {
-                "step": facts.label(row),
-                "wall_ps": int(wall[row]),
-                "compile_ps": int(compiles[row]),
-            }
+            {"step": facts.label(row), "wall_ps": int(wall[row]), "compile_ps": int(compiles[row])}
             for row in order.tolist()
         ),
     )

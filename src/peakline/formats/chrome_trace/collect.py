@@ -25,14 +25,7 @@ from peakline.wire.json_events import JsonEvents, Objects, members_of
 NO_TIME = np.iinfo(np.int64).min
 """The start of an event whose ``ts`` is missing or cannot be read."""
 
-MEMORY_NUMBERS = (
-    "Bytes",
-    "Addr",
-    "Device Type",
-    "Device Id",
-    "Total Allocated",
-    "Total Reserved",
-)
+MEMORY_NUMBERS = ("Bytes", "Addr", "Device Type", "Device Id", "Total Allocated", "Total Reserved")
 """Arguments of PyTorch's ``[memory]`` events."""
 
 _MEMORY = "[memory]"

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
-from peakline.formats.graph_def.source import (
-    GraphSource,
-    NodePart,
-    last_entries,
-    look_up,
-)
+from peakline.formats.graph_def.source import GraphSource, NodePart, last_entries, look_up
 from peakline.formats.graph_def.values import KINDS, value_texts
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Interner, Spans, WireTable
@@ -154,10 +149,7 @@ def read_function_attrs(source: GraphSource) -> Columns:
             "value": Names(value, texts.texts),
             "unique_id": np.maximum(unique, 0),
         },
-        {
-            "argument": positions >= 0,
-            "unique_id": unique >= 0,
-        },
+        {"argument": positions >= 0, "unique_id": unique >= 0},
     )
 
 

@@ -13,13 +13,7 @@ import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array
 from peakline.formats.common.callers import LEFT_OUT, MEAN_DEPTH
-from peakline.formats.graph_def.source import (
-    GraphSource,
-    last_entries,
-    look_up,
-    pair_key,
-    places,
-)
+from peakline.formats.graph_def.source import GraphSource, last_entries, look_up, pair_key, places
 from peakline.tables.columns import Column, Columns, Names
 from peakline.wire import Buffer, Decoded, Interner
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from peakline.arrays import AnyArray, Int32Array, Int64Array
-from peakline.formats.graph_def.source import (
-    GraphSource,
-    look_up,
-    pair_key,
-    places,
-    spread,
-)
+from peakline.formats.graph_def.source import GraphSource, look_up, pair_key, places, spread
 from peakline.formats.graph_def.values import data_types, message_texts
 from peakline.tables.columns import Columns, Names
 from peakline.wire import Decoded, Interner, Spans, WireTable

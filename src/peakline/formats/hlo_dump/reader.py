@@ -65,11 +65,7 @@ class DumpReader(Reader):
         self.close()
         try:
             content, self._file = content_of(
-                program.path,
-                program.assignment,
-                program.live_ranges,
-                self._forms,
-                self._open_file,
+                program.path, program.assignment, program.live_ranges, self._forms, self._open_file
             )
         except (ForbiddenError, InputError, NotFoundError) as error:
             self._unreadable[program.path] = str(error)

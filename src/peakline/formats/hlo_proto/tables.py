@@ -20,11 +20,7 @@ from peakline.formats.hlo_proto.instructions import (
     read_instructions,
     read_operands,
 )
-from peakline.formats.hlo_proto.source import (
-    ProgramSource,
-    StoredProgram,
-    Strings,
-)
+from peakline.formats.hlo_proto.source import ProgramSource, StoredProgram, Strings
 from peakline.tables.columns import Column, Columns, Names
 from peakline.tables.programs import Programs
 from peakline.tables.reader import Warnings

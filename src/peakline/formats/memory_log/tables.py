@@ -257,10 +257,7 @@ class MemoryLogTables:
             "step_id": lambda: (records.step[rows], kind != layout.TENSOR_DEALLOCATION),
             "op": lambda: (self._text(rows, (layout.STEP,)), None),
             "data_type": lambda: (data_types(records.data_type[rows]), None),
-            "shape": lambda: (
-                Names(records.shape[rows].astype(np.int32), records.shapes),
-                None,
-            ),
+            "shape": lambda: (Names(records.shape[rows].astype(np.int32), records.shapes), None),
             "requested_bytes": requested,
             "allocated_bytes": number("allocated_bytes"),
             "allocation_id": number("number"),
@@ -331,10 +328,7 @@ class MemoryLogTables:
                 None,
             ),
             "output_index": lambda: (records.output_index, kind == layout.TENSOR_OUTPUT),
-            "allocator": lambda: (
-                Names(records.allocator.astype(np.int32), self._names),
-                None,
-            ),
+            "allocator": lambda: (Names(records.allocator.astype(np.int32), self._names), None),
             "has_single_reference": lambda: (records.has(layout.SINGLE_REFERENCE), tensor),
             "deferred": lambda: (records.has(layout.DEFERRED), kind == layout.RAW_DEALLOCATION),
             "completes": lambda: _sequence(self._meaning.completes, rows),

@@ -153,10 +153,7 @@ def _before_rows(number: int, before: Blocks, first: int) -> dict[str, AnyArray]
 
 
 def _entry_rows(
-    number: int,
-    device: DeviceHistory,
-    time_ps: Int64Array,
-    place: Int64Array,
+    number: int, device: DeviceHistory, time_ps: Int64Array, place: Int64Array
 ) -> dict[str, AnyArray]:
     trace, history = device.trace, device.history
     rows = np.flatnonzero(history.shown)

@@ -88,10 +88,7 @@ class Segments:
 
 
 def read_segments(
-    segments: list[dict[Any, Any]],
-    allocators: Int32Array,
-    stacks: Stacks,
-    most_blocks: int,
+    segments: list[dict[Any, Any]], allocators: Int32Array, stacks: Stacks, most_blocks: int
 ) -> Segments:
     """Columns of ``segments``, whose allocator numbers are ``allocators``.
 

@@ -170,11 +170,7 @@ def follow(trace: Trace, blocks: Blocks, pool: int, divisions: Mapping[object, o
 
 
 def _joined(
-    blocks: Blocks,
-    untouched: IntpArray,
-    trace: Trace,
-    freed: IntpArray,
-    size: Int64Array,
+    blocks: Blocks, untouched: IntpArray, trace: Trace, freed: IntpArray, size: Int64Array
 ) -> Blocks:
     """Blocks of the snapshot that no entry mentions, and those that entries free first."""
     return Blocks(
@@ -187,12 +183,7 @@ def _joined(
     )
 
 
-def _contradictions(
-    last: Int8Array,
-    known: BoolArray,
-    block: Int64Array,
-    state: Int32Array,
-) -> int:
+def _contradictions(last: Int8Array, known: BoolArray, block: Int64Array, state: Int32Array) -> int:
     """How many addresses are live after their last entry and not in the snapshot, or inversely."""
     live = np.zeros(last.size, np.bool_)
     live[known] = state[block[known]] != FREE

@@ -27,12 +27,7 @@ from peakline.formats.xplane.memory import MemoryRecords
 from peakline.formats.xplane.names import KEPT_STATS
 from peakline.formats.xplane.outline import read_outline
 from peakline.formats.xplane.passes import OUTLINE, Passes
-from peakline.formats.xplane.presence import (
-    SNAPSHOTS,
-    TABLES,
-    has_events,
-    has_memory_events,
-)
+from peakline.formats.xplane.presence import SNAPSHOTS, TABLES, has_events, has_memory_events
 from peakline.formats.xplane.times import FARTHEST_PS, Far
 from peakline.formats.xplane.types import METADATA, TypeTables
 from peakline.tables.columns import Columns

@@ -26,10 +26,7 @@ from peakline.hlo.printing.shapes import with_layout
 if TYPE_CHECKING:
     from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-    from peakline.schema import (
-        HloInstructionProto,
-        ShapeProto,
-    )
+    from peakline.schema import HloInstructionProto, ShapeProto
 
 OLD_COMPARISONS = {
     "equal-to": "EQ", "not-equal-to": "NE", "greater-than": "GT", "less-than": "LT",

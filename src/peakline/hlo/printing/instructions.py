@@ -186,11 +186,7 @@ class Printer:
         return self._extras(made, shapes, with_calls=with_calls)
 
     def _extras(
-        self,
-        made: HloInstructionProto,
-        operands: Sequence[ShapeProto],
-        *,
-        with_calls: bool = True,
+        self, made: HloInstructionProto, operands: Sequence[ShapeProto], *, with_calls: bool = True
     ) -> Iterator[str]:
         if made.opcode == "async-start":
             yield from self._started(made, with_calls=with_calls)

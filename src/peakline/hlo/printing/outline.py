@@ -77,9 +77,7 @@ _SEEN, _DONE, _ROOT = 1, 2, 3
 
 
 def _post_order(
-    made: Sequence[HloInstructionProto],
-    places: dict[int, int],
-    channels: dict[int, int | None],
+    made: Sequence[HloInstructionProto], places: dict[int, int], channels: dict[int, int | None]
 ) -> list[int]:
     behind, roots = _edges(made, places)
     state = bytearray(len(made))

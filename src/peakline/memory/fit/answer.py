@@ -556,10 +556,7 @@ _MOST_SCARCE = 4
 
 
 def scarce_fits(
-    profile: Profile,
-    history: History,
-    peaks: Iterable[AllocatorPeak],
-    failed: Collection[str],
+    profile: Profile, history: History, peaks: Iterable[AllocatorPeak], failed: Collection[str]
 ) -> tuple[Fit, ...]:
     """The answers for allocators whose memory is scarce; ``failed`` are those that say so."""
     result: list[Fit] = []

@@ -223,10 +223,7 @@ class BfcFit:
         return combined(scans, names[1:], unsearched)
 
     def under(
-        self,
-        limit: int,
-        settings: BfcSettings | None = None,
-        sizes: Int64Array | None = None,
+        self, limit: int, settings: BfcSettings | None = None, sizes: Int64Array | None = None
     ) -> Outcome:
         """The replay under one limit, of several that are possible one that fails. Raises as
         `check_deadline`.
@@ -278,10 +275,7 @@ class BfcFit:
         return "fragmentation" if free + limit - machine.reserved >= wanted else "unsplit"
 
     def fits(
-        self,
-        limit: int,
-        settings: BfcSettings | None = None,
-        sizes: Int64Array | None = None,
+        self, limit: int, settings: BfcSettings | None = None, sizes: Int64Array | None = None
     ) -> bool | None:
         """Whether one limit fits, None where what is not recorded decides."""
         chosen = self.settings if settings is None else settings

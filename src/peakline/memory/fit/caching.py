@@ -183,11 +183,7 @@ class CachingFit:
         yield _Variant(_ORDER, placement="descending")
 
     def _machine(
-        self,
-        limit: int,
-        settings: CachingSettings,
-        sizes: Int64Array | None,
-        variant: _Variant,
+        self, limit: int, settings: CachingSettings, sizes: Int64Array | None, variant: _Variant
     ) -> CachingMachine:
         one = self.recording
         events = one.what_if if variant.is_from_start else self._events
@@ -280,10 +276,7 @@ class CachingFit:
         return Scan(tuple(spans), limit, limit <= lowest, done)
 
     def under(
-        self,
-        limit: int,
-        settings: CachingSettings | None = None,
-        sizes: Int64Array | None = None,
+        self, limit: int, settings: CachingSettings | None = None, sizes: Int64Array | None = None
     ) -> Outcome:
         """The replay under one limit, of several that are possible one that fails. Raises as
         `check_deadline`.
@@ -298,11 +291,7 @@ class CachingFit:
         return first or self._outcome(_Variant(), limit, chosen, sizes)
 
     def _outcome(
-        self,
-        variant: _Variant,
-        limit: int,
-        settings: CachingSettings,
-        sizes: Int64Array | None,
+        self, variant: _Variant, limit: int, settings: CachingSettings, sizes: Int64Array | None
     ) -> Outcome:
         machine = self._machine(limit, settings, sizes, variant)
         machine.advance()
@@ -336,12 +325,7 @@ class CachingFit:
         )
 
     def _cause(
-        self,
-        event: int,
-        machine: CachingMachine,
-        live: int,
-        free: int,
-        sizes: Int64Array | None,
+        self, event: int, machine: CachingMachine, live: int, free: int, sizes: Int64Array | None
     ) -> Cause:
         requested = (self.sizes if sizes is None else sizes)[self.buffer_of(event)]
         wanted = -(-int(requested) // GRANULE) * GRANULE
@@ -351,10 +335,7 @@ class CachingFit:
         return "segments" if free + room >= wanted else "unsplit"
 
     def fits(
-        self,
-        limit: int,
-        settings: CachingSettings | None = None,
-        sizes: Int64Array | None = None,
+        self, limit: int, settings: CachingSettings | None = None, sizes: Int64Array | None = None
     ) -> bool | None:
         """Whether one limit fits, None where what is not recorded decides."""
         chosen = self.settings if settings is None else settings

@@ -82,13 +82,7 @@ def recording_of(history: History, allocator: int) -> Recording:
     count = allocates.size
     numbers = count + np.arange(was_there.size)
     # A key that is allocated again while it is live: its first buffer has ended just before.
-    event = np.concatenate(
-        [
-            np.arange(count),
-            ~np.searchsorted(buffer_row, begin[frees]),
-            ~numbers,
-        ]
-    )
+    event = np.concatenate([np.arange(count), ~np.searchsorted(buffer_row, begin[frees]), ~numbers])
     place = np.concatenate([2 * allocates + 1, 2 * frees, 2 * was_there])
     order = np.argsort(place, kind="stable")
     row = np.concatenate([buffer_row, rows[was_there]])

@@ -222,11 +222,7 @@ def at_moment(records: MemoryRecords, number: int, result: Placed, time_ps: int 
 
 
 def at_segments(
-    records: MemoryRecords,
-    number: int,
-    result: Placed,
-    segments: SegmentSpans,
-    time_ps: int | None,
+    records: MemoryRecords, number: int, result: Placed, segments: SegmentSpans, time_ps: int | None
 ) -> Placed:
     """The live buffers, for `at_moment`, in regions of them and of what is reserved then."""
     moment = records.at_peak(number) if time_ps is None else records.at(number, time_ps)

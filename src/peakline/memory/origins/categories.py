@@ -134,15 +134,7 @@ def _joined(begins: list[Int64Array], ends: list[Int64Array]) -> Passes:
     return Passes(kind[first], begin[first], np.maximum.reduceat(end, first))
 
 
-CATEGORIES = (
-    "",
-    "parameter",
-    "optimizer state",
-    "gradient",
-    "activation",
-    "input",
-    "temporary",
-)
+CATEGORIES = ("", "parameter", "optimizer state", "gradient", "activation", "input", "temporary")
 _NONE, _PARAMETER, _STATE, _GRADIENT, _ACTIVATION, _INPUT, _TEMPORARY = range(len(CATEGORIES))
 
 

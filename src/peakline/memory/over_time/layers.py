@@ -270,11 +270,7 @@ class Polygons:
 
 
 def polygons(
-    profile: Profile,
-    records: MemoryRecords,
-    number: int,
-    stretch: tuple[int, int, int],
-    most: int,
+    profile: Profile, records: MemoryRecords, number: int, stretch: tuple[int, int, int], most: int
 ) -> Polygons:
     """The ``most`` largest buffers of an allocator over a ``stretch``: start, end, pixels.
 

@@ -459,11 +459,7 @@ def _is_made_before(history: History, result: AtPeak, part: Part) -> bool:
 
 
 def _by_hand(
-    history: History,
-    result: AtPeak,
-    parts: list[Part],
-    sizes: list[Counter[int]],
-    place: int,
+    history: History, result: AtPeak, parts: list[Part], sizes: list[Counter[int]], place: int
 ) -> SecondCopy | None:
     """The part from before the steps, or of the backward pass, that has exactly these sizes."""
     whole = _bytes(sizes[place])

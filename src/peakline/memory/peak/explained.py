@@ -281,10 +281,7 @@ def _order(buffer: PeakBuffer) -> tuple[object, ...]:
 
 
 def _live_groups(
-    events: Columns,
-    lifetimes: Lifetimes,
-    moments: Int64Array,
-    descriptions: Descriptions | None,
+    events: Columns, lifetimes: Lifetimes, moments: Int64Array, descriptions: Descriptions | None
 ) -> list[list[PeakBuffer]]:
     """Per allocator, the groups of buffers live after record ``moments[allocator]``."""
     rows = lifetimes.live_after(moments)
@@ -344,10 +341,7 @@ class Deferred(Brief):
 
 
 def find_deferred(
-    events: Columns,
-    peak: AllocatorPeak,
-    lifetimes: Lifetimes,
-    eligible: BoolArray | None = None,
+    events: Columns, peak: AllocatorPeak, lifetimes: Lifetimes, eligible: BoolArray | None = None
 ) -> Deferred | None:
     """What makes the ``peak`` of an allocator uncertain; None where nothing does.
 
@@ -371,11 +365,7 @@ def find_deferred(
 
 
 def _upper_bound(
-    events: Columns,
-    lifetimes: Lifetimes,
-    number: int,
-    late: IntpArray,
-    eligible: BoolArray | None,
+    events: Columns, lifetimes: Lifetimes, number: int, late: IntpArray, eligible: BoolArray | None
 ) -> int:
     """The allocator's largest sum when the buffers that ``late`` ends are held for longer."""
     begins = np.flatnonzero((lifetimes.allocator == number) & (lifetimes.kind == ALLOCATION))

@@ -123,9 +123,7 @@ def find_savings(
     savings = [
         _replayed(saving, candidate, replayed)
         for candidate, saving in zip(
-            candidates,
-            _work_out(history, allocator, found, candidates, counted, uses),
-            strict=True,
+            candidates, _work_out(history, allocator, found, candidates, counted, uses), strict=True
         )
     ]
     if fragmentation is not None and fragmentation.pins is not None and fragmentation.is_harmful:

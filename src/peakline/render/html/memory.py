@@ -8,12 +8,7 @@ from dataclasses import replace
 from peakline.document import details as detailed
 from peakline.document import limits
 from peakline.document import memory as said
-from peakline.document.composition import (
-    by_op_table,
-    composition_sentence,
-    meanings,
-    scopes_table,
-)
+from peakline.document.composition import by_op_table, composition_sentence, meanings, scopes_table
 from peakline.document.fit import alternatives_table, fit_facts
 from peakline.document.live import LiveRow, category_table, live_rows
 from peakline.document.model import capital

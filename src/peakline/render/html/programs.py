@@ -15,12 +15,7 @@ from peakline.document.program_memory import (
     failure_title,
     need_sections,
 )
-from peakline.document.programs import (
-    groups_tables,
-    live_table,
-    program_facts,
-    programs_table,
-)
+from peakline.document.programs import groups_tables, live_table, program_facts, programs_table
 from peakline.findings.failed_programs import explained_failures
 from peakline.findings.program_memory import DeviceNeed, device_needs, program_at_peak
 from peakline.render.html.context import Context, Part
@@ -49,10 +44,7 @@ def compiled(context: Context) -> Markup | None:
     elif every[0].peak_bytes is not None:
         parts += _program(context, every[0], every[0].label, program_facts(every[0]))
     return tag(
-        "section",
-        tag("h2", "Compiled programs", id="programs"),
-        *parts,
-        aria_labelledby="programs",
+        "section", tag("h2", "Compiled programs", id="programs"), *parts, aria_labelledby="programs"
     )
 
 

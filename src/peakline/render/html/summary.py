@@ -7,11 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from peakline.document import limits
 from peakline.document.memory import allocator_facts, detail_facts
 from peakline.document.model import Column, Row, Table, capital, columns_of
-from peakline.document.summary import (
-    looked_for,
-    no_memory_text,
-    verdict,
-)
+from peakline.document.summary import looked_for, no_memory_text, verdict
 from peakline.document.wording import NOTHING_AT_ALL, NOTHING_NOTABLE
 from peakline.findings.headline.memory import memory_headline, savings_headline
 from peakline.findings.headline.sentence import Sentence

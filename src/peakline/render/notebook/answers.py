@@ -9,13 +9,7 @@ from peakline.check.verdict import Check, Checks
 from peakline.compare.comparison import Comparison
 from peakline.document import limits
 from peakline.document.check import behind, checks_table, outcome
-from peakline.document.diff import (
-    Part,
-    facts_text,
-    findings_of,
-    memory_parts,
-    time_part,
-)
+from peakline.document.diff import Part, facts_text, findings_of, memory_parts, time_part
 from peakline.document.fit import (
     NOTHING_TO_REPLAY,
     alternatives_table,

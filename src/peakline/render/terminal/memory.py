@@ -37,9 +37,7 @@ from peakline.document.programs import (
     program_facts,
     programs_table,
 )
-from peakline.document.programs import (
-    live_table as program_rows,
-)
+from peakline.document.programs import live_table as program_rows
 from peakline.document.wording import ALL_IN_JSON
 from peakline.findings.failed_programs import explained_failures
 from peakline.findings.program_memory import device_needs, program_at_peak

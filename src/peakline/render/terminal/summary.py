@@ -44,11 +44,7 @@ def print_summary(
 
 
 def _first(
-    first: Sequence[Priority],
-    notable: Sequence[Sentence],
-    names: dict[str, str],
-    *,
-    unjudged: bool,
+    first: Sequence[Priority], notable: Sequence[Sentence], names: dict[str, str], *, unjudged: bool
 ) -> list[Shown]:
     if notable:
         lines = [indented(Text(sentence.text, hang=2)) for sentence in notable]

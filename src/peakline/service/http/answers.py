@@ -137,12 +137,7 @@ def answer_response(
         )
     headers |= notes_header(map(public_text, answer.notes))
     return data_response(
-        request,
-        answer.content,
-        answer.format,
-        headers,
-        always_gzip=always_gzip,
-        forms=answer.forms,
+        request, answer.content, answer.format, headers, always_gzip=always_gzip, forms=answer.forms
     )
 
 

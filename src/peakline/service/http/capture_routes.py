@@ -16,13 +16,7 @@ from peakline.errors import PeaklineError, UnknownFormatError
 from peakline.repository import HostFile, check_name
 from peakline.service.http.answers import json_response, notes_header
 from peakline.service.http.bodies import media_type
-from peakline.service.http.describe import (
-    DOING,
-    answer,
-    described,
-    json_answer,
-    reference,
-)
+from peakline.service.http.describe import DOING, answer, described, json_answer, reference
 from peakline.service.http.documents import (
     CaptureBody,
     CaptureDocument,

@@ -50,12 +50,7 @@ class Observe:
     """Pure ASGI middleware, the outermost."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        access: Access,
-        log: AccessLog,
-        metrics: Metrics,
-        deliveries: Deliveries,
+        self, app: ASGIApp, access: Access, log: AccessLog, metrics: Metrics, deliveries: Deliveries
     ) -> None:
         self._app = app
         self._access = access

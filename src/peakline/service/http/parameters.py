@@ -144,9 +144,7 @@ class UploadQuery(RootQuery):
     """The parameters of an upload."""
 
     session_id: str = parameter(
-        "",
-        description="the new session's id; by default made from the time",
-        schema=OPTIONAL_NAME,
+        "", description="the new session's id; by default made from the time", schema=OPTIONAL_NAME
     )
     host: str = parameter(
         "",

@@ -27,13 +27,7 @@ from peakline.service.http.documents import (
     ToolDocument,
     ViewDocument,
 )
-from peakline.service.http.parameters import (
-    HostQuery,
-    ListQuery,
-    NoQuery,
-    RootQuery,
-    SessionPath,
-)
+from peakline.service.http.parameters import HostQuery, ListQuery, NoQuery, RootQuery, SessionPath
 from peakline.service.http.requests import Context, accepted, context_of
 from peakline.service.http.routing import Routes
 from peakline.service.metrics import CONTENT_TYPE

@@ -235,11 +235,7 @@ class SqlPool:
             self.ended[reason] += 1
 
 
-_REASONS = (
-    (DeadlineError, "deadline"),
-    (CancelledError, "cancelled"),
-    (CheckFailed, "memory"),
-)
+_REASONS = ((DeadlineError, "deadline"), (CancelledError, "cancelled"), (CheckFailed, "memory"))
 
 
 def _checked(needs: Frame, known: list[str]) -> QueryNeeds:

@@ -10,10 +10,5 @@ from peakline.tables.warning_kinds.time import TIME
 
 __all__ = ["GROUPS", "KINDS", "WarningKind"]
 
-GROUPS = {
-    "Files": FILES,
-    "Memory": MEMORY,
-    "Time and tools": TIME,
-    "Compiled programs": PROGRAMS,
-}
+GROUPS = {"Files": FILES, "Memory": MEMORY, "Time and tools": TIME, "Compiled programs": PROGRAMS}
 KINDS = {one.code: one for group in GROUPS.values() for one in group}

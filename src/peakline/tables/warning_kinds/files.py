@@ -174,10 +174,7 @@ FILES = (
         "Begin to record before the work that matters.",
     ),
     WarningKind(
-        "bad_counters",
-        "Values of counters are no numbers.",
-        "They are left out.",
-        RECORD_AGAIN,
+        "bad_counters", "Values of counters are no numbers.", "They are left out.", RECORD_AGAIN
     ),
     WarningKind(
         "missing_locations",
@@ -213,9 +210,6 @@ FILES = (
         is_counted=False,
     ),
     WarningKind(
-        "untimed_events",
-        "Events have no time.",
-        "An export leaves them out.",
-        RECORD_AGAIN,
+        "untimed_events", "Events have no time.", "An export leaves them out.", RECORD_AGAIN
     ),
 )

@@ -13,12 +13,7 @@ PROGRAMS = (
         "It is answered from what is whole.",
         _DUMP,
     ),
-    WarningKind(
-        "hlo_unreadable",
-        "A dumped program cannot be read.",
-        "It is left out.",
-        _DUMP,
-    ),
+    WarningKind("hlo_unreadable", "A dumped program cannot be read.", "It is left out.", _DUMP),
     WarningKind(
         "hlo_programs",
         "There are more compiled programs than are read.",
@@ -32,10 +27,7 @@ PROGRAMS = (
         _DUMP,
     ),
     WarningKind(
-        "hlo_repeated",
-        "Names stand twice in the text of a program.",
-        "The first counts.",
-        _DUMP,
+        "hlo_repeated", "Names stand twice in the text of a program.", "The first counts.", _DUMP
     ),
     WarningKind(
         "hlo_entry",

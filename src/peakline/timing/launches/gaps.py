@@ -19,13 +19,7 @@ from peakline.timing.steps.facts import StepFacts
 from peakline.timing.steps.slow import own_in
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity, is_marker
-from peakline.trace.activity_sets import (
-    NEVER,
-    DeviceSets,
-    device_sets_of,
-    either,
-    host_sets_of,
-)
+from peakline.trace.activity_sets import NEVER, DeviceSets, device_sets_of, either, host_sets_of
 from peakline.trace.events import HOST, nesting_of, trace_of
 from peakline.trace.intervals import Intervals, covered, union, without
 

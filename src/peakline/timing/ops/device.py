@@ -18,13 +18,7 @@ from peakline.arrays import Int32Array, Int64Array
 from peakline.tables import Profile
 from peakline.tables.event_rules import EventKind
 from peakline.tables.once import once
-from peakline.timing.ops.host import (
-    Executions,
-    OpKey,
-    Ops,
-    host_executions,
-    op_numbers_of_runs,
-)
+from peakline.timing.ops.host import Executions, OpKey, Ops, host_executions, op_numbers_of_runs
 from peakline.timing.ops.names import parse_op_name
 from peakline.timing.ops.stat_columns import op_stats_of
 from peakline.timing.ops.tpu import is_op_line, tpu_ops

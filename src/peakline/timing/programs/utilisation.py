@@ -39,11 +39,7 @@ def host_costs(profile: Profile) -> dict[str, tuple[float, float, int]]:
             continue
         name = parse_op_name(op.provenance).name if op.provenance else op.name
         flops, moved, runs = result.get(name, (0.0, 0.0, 0))
-        result[name] = (
-            flops + op.flops,
-            moved + op.bytes_accessed,
-            runs + op.occurrences,
-        )
+        result[name] = (flops + op.flops, moved + op.bytes_accessed, runs + op.occurrences)
     return result
 
 

@@ -40,11 +40,7 @@ class Chosen:
 
 
 def chosen_steps(
-    times: StepTimes,
-    step: str | None,
-    last: str | None,
-    against: str | None,
-    device: str | None,
+    times: StepTimes, step: str | None, last: str | None, against: str | None, device: str | None
 ) -> tuple[int, Chosen, Chosen] | None:
     """The device (-1: the host), the steps from ``step`` to ``last``, and those to compare with.
 

@@ -98,9 +98,7 @@ def _ordinal(name: str, plane: int) -> int:
 
 
 def _routes(
-    sent: dict[int, Int64Array],
-    received: dict[int, Int64Array],
-    pairs: frozenset[tuple[int, int]],
+    sent: dict[int, Int64Array], received: dict[int, Int64Array], pairs: frozenset[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     """From which device to which the messages of a channel go, as far as it is said."""
     if pairs:

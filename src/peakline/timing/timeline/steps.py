@@ -115,7 +115,4 @@ def beside(times: StepTimes, row: int) -> tuple[int, int]:
     """The rows of the steps of the same device before and after it; -1 for none."""
     own = times.rows_of(int(times.device[row]))
     at = int(np.searchsorted(own, row))
-    return (
-        int(own[at - 1]) if at else -1,
-        int(own[at + 1]) if at + 1 < own.size else -1,
-    )
+    return (int(own[at - 1]) if at else -1, int(own[at + 1]) if at + 1 < own.size else -1)

@@ -143,9 +143,7 @@ def _inside(graph: ScopedGraph, shown: Visible) -> dict[str, list[int]]:
     results |= {
         (inner, owner)
         for owner, inner in zip(
-            edges.source[given].tolist(),
-            shown.stands_for[result].tolist(),
-            strict=True,
+            edges.source[given].tolist(), shown.stands_for[result].tolist(), strict=True
         )
     }
     both = [*sorted(pairs), *sorted(results)]

@@ -257,12 +257,7 @@ class _Graph:
             "left_out": left_out,
             "nodes": self._nodes(rows),
             "edges": [
-                {
-                    "from": known[first],
-                    "to": known[second],
-                    "kind": _KINDS[kind],
-                    "place": place,
-                }
+                {"from": known[first], "to": known[second], "kind": _KINDS[kind], "place": place}
                 for first, second, kind, place in zip(
                     edges.first.tolist(),
                     edges.second.tolist(),

@@ -70,11 +70,7 @@ def _run(profile: Profile, parameters: MemoryViewerParameters, output_format: st
 
 
 def written(
-    view: View,
-    output_format: str,
-    *,
-    noise: bool,
-    quote: Callable[[str], str] | None = None,
+    view: View, output_format: str, *, noise: bool, quote: Callable[[str], str] | None = None
 ) -> bytes:
     """The answer in a format; ``quote`` escapes texts for Graphviz, where not as it needs it."""
     from peakline.tools.memory_viewer import answer, drawing

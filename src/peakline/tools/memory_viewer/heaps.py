@@ -18,13 +18,7 @@ from peakline.hlo.memory import STRANGE, Replay
 from peakline.hlo.placement import Events, Placement
 from peakline.kernels.heap_layout import ALLOCATE, SHARE
 from peakline.tools.memory_viewer.scoped import largest_scoped
-from peakline.tools.memory_viewer.view import (
-    Curve,
-    ValueShapes,
-    View,
-    allocations_in,
-    no_spans,
-)
+from peakline.tools.memory_viewer.view import Curve, ValueShapes, View, allocations_in, no_spans
 
 if TYPE_CHECKING:
     from peakline.tables import Profile

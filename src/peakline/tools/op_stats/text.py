@@ -29,10 +29,7 @@ _TIMES = {
     "accelerator_micros": ("accelerator_exec_micros", "accelerator execution time"),
     "cpu_micros": ("cpu_exec_micros", "cpu execution time"),
 }
-_COUNTS = {
-    "params": ("parameters", "# parameters"),
-    "float_ops": ("float_ops", "# float_ops"),
-}
+_COUNTS = {"params": ("parameters", "# parameters"), "float_ops": ("float_ops", "# float_ops")}
 _MEASURED = {**_BYTES, **_TIMES, **_COUNTS}
 _OTHERS = {
     "device": "assigned devices",

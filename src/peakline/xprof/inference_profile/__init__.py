@@ -42,9 +42,7 @@ def _partial(profile: Profile, parameters: InferenceProfileParameters) -> Served
 
 
 def _combine(
-    parts: Sequence[tuple[str, Served]],
-    parameters: InferenceProfileParameters,
-    output_format: str,
+    parts: Sequence[tuple[str, Served]], parameters: InferenceProfileParameters, output_format: str
 ) -> bytes:
     from peakline.xprof.inference_profile.tables import inference_tables
 

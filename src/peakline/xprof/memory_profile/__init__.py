@@ -50,11 +50,7 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
         return None
     # Compiling and loading the rules takes a moment: only when there is something to do.
     from peakline.xprof.memory_profile.output import make_report
-    from peakline.xprof.memory_profile.rules import (
-        MOST_MEMORIES,
-        allocator_profiles,
-        memory_ids,
-    )
+    from peakline.xprof.memory_profile.rules import MOST_MEMORIES, allocator_profiles, memory_ids
 
     snapshots = profile.columns_or_empty(_TABLE)
     known = memory_ids(snapshots)

@@ -215,8 +215,7 @@ def combine_overviews(parts: Sequence[tuple[str, HostOverview]], *, compatible: 
 def top_ops(table: OpTable, count: int) -> list[tuple[OpMetrics, float, float]]:
     """The ops with the most self time: op, its share, and the share of it and those above it."""
     ops = sorted(
-        (op for op in table.ops.values() if not op.is_idle),
-        key=lambda op: (-op.self_ps, op.name),
+        (op for op in table.ops.values() if not op.is_idle), key=lambda op: (-op.self_ps, op.name)
     )
     result, together = [], 0.0
     for op in ops[:count]:

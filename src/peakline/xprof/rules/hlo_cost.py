@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from peakline.formats.hlo_proto.categories import ELEMENTWISE
 from peakline.hlo.cost import NOTHING, Cost, Costing, ProgramCost, moved
-from peakline.hlo.cost_rules import (
-    RULES,
-    Rule,
-    convolved,
-    product,
-    reduction,
-    untouched,
-)
+from peakline.hlo.cost_rules import RULES, Rule, convolved, product, reduction, untouched
 from peakline.hlo.program import (
     CONVOLUTIONS,
     Made,

@@ -218,8 +218,4 @@ def _contexts(
     other, other_rows = np.unique(stats.array("event_id")[of_id], return_index=True)
     both, one, two = np.intersect1d(events, other, assume_unique=True, return_indices=True)
     value = stats.array("integer")
-    return (
-        trace.places(both),
-        value[of_type][rows][one],
-        value[of_id][other_rows][two],
-    )
+    return (trace.places(both), value[of_type][rows][one], value[of_id][other_rows][two])
