@@ -108,25 +108,11 @@ VERBS = (
 @each_row(
     ("name", "found"),
     [
-        ("s", []),
-        ("slq", ["sql"]),
-        ("pos", ["ops"]),
-        ("op", ["ops"]),
-        ("fti", ["fit"]),
-        ("opss", ["ops"]),
-        ("dif", ["diff"]),
-        ("step", ["steps"]),
-        ("mem", ["memory"]),
-        ("summry", ["summary"]),
-        ("top", []),
-        ("sum", ["summary"]),
-        ("log", []),
-        ("run", []),
-        ("peak", []),
-        ("time", []),
-        ("stat", []),
-    ],
-)
+        ("s", []), ("slq", ["sql"]), ("pos", ["ops"]), ("op", ["ops"]), ("fti", ["fit"]),
+        ("opss", ["ops"]), ("dif", ["diff"]), ("step", ["steps"]), ("mem", ["memory"]),
+        ("summry", ["summary"]), ("top", []), ("sum", ["summary"]), ("log", []), ("run", []),
+        ("peak", []), ("time", []), ("stat", [])],
+)  # fmt: skip
 def test_a_short_name_is_near_to_its_misspellings_alone(name, found):
     assert near(name, VERBS) == found
 

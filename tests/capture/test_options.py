@@ -81,18 +81,11 @@ def test_a_false_default():
         ("host_tracer_level", "-1"),
         ("host_tracer_level", str(2**32)),
         ("start_timestamp_ns", str(2**64)),
-        ("enable_hlo_proto", "2"),
-        ("device_type", "ABACUS"),
-        ("device_type", "17"),
-        ("trace_options", "1"),
-        ("trace_options.mask", "1"),
-        ("version.x", "1"),
-        ("advanced_configuration", "1"),
-        ("tpu_x", str(2**63)),
-        ("tpu_x", "\ud800"),
-        ("host_trace_level", "3"),
-    ],
-)
+        ("enable_hlo_proto", "2"), ("device_type", "ABACUS"), ("device_type", "17"),
+        ("trace_options", "1"), ("trace_options.mask", "1"), ("version.x", "1"),
+        ("advanced_configuration", "1"), ("tpu_x", str(2**63)), ("tpu_x", "\ud800"),
+        ("host_trace_level", "3")],
+)  # fmt: skip
 def test_what_does_not_fit(key, text):
     with pytest.raises(UsageError, match=key.partition(".")[0]):
         profile_options({key: text})

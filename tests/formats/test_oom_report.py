@@ -89,25 +89,13 @@ def with_prefix(lines: list[str], thread: int = 7) -> list[str]:
 
 
 REPORT = {
-    "report_id": 0,
-    "time_ps": 0,
-    "allocator": "GPU_0_bfc",
-    "requested_bytes": 3 * MIB,
-    "rounded_bytes": 3 * MIB,
-    "op": "MatMul",
-    "device": "/device:GPU:0",
-    "data_type": "float",
-    "shape": "[3, 262144]",
-    "limit_bytes": 8 * MIB,
-    "pool_bytes": 7 * MIB + 2048,
-    "in_use_bytes": 5 * MIB + 1280,
-    "peak_bytes": 6 * MIB,
-    "free_bytes": 2 * MIB + 768,
-    "largest_free_bytes": 2 * MIB,
-    "fragmentation": 768 / (2 * MIB + 768),
-    "device_free_bytes": None,
-    "is_complete": True,
-}
+    "report_id": 0, "time_ps": 0, "allocator": "GPU_0_bfc", "requested_bytes": 3 * MIB,
+    "rounded_bytes": 3 * MIB, "op": "MatMul", "device": "/device:GPU:0", "data_type": "float",
+    "shape": "[3, 262144]", "limit_bytes": 8 * MIB, "pool_bytes": 7 * MIB + 2048,
+    "in_use_bytes": 5 * MIB + 1280, "peak_bytes": 6 * MIB, "free_bytes": 2 * MIB + 768,
+    "largest_free_bytes": 2 * MIB, "fragmentation": 768 / (2 * MIB + 768),
+    "device_free_bytes": None, "is_complete": True,
+}  # fmt: skip
 
 
 @each_row("block", [1, 13, 400, 1 << 20])

@@ -59,21 +59,11 @@ def test_one_column_may_be_asked_for_twice(paths):
 @each_row(
     ("message", "path"),
     [
-        (_SPACE, "nothing"),
-        (_SPACE, "planes.nothing"),
-        (_SPACE, "planes.name.nothing"),
-        (_SPACE, "nothing.name"),
-        (_SPACE, "hostnames.nothing"),
-        (_SPACE, ""),
-        (_SPACE, "planes."),
-        (_SPACE, ".planes"),
-        (_SPACE, "planes.@nothing"),
-        (_SPACE, "planes.*?"),
-        (_SPACE, "planes.name??"),
-        (_SPACE, "hostnames?"),
-        (_SPACE, "planes.**.name"),
-    ],
-)
+        (_SPACE, "nothing"), (_SPACE, "planes.nothing"), (_SPACE, "planes.name.nothing"),
+        (_SPACE, "nothing.name"), (_SPACE, "hostnames.nothing"), (_SPACE, ""), (_SPACE, "planes."),
+        (_SPACE, ".planes"), (_SPACE, "planes.@nothing"), (_SPACE, "planes.*?"),
+        (_SPACE, "planes.name??"), (_SPACE, "hostnames?"), (_SPACE, "planes.**.name")],
+)  # fmt: skip
 def test_paths_that_do_not_fit_are_refused(message, path):
     with pytest.raises(ValueError, match=r"\S"):
         Plan(message, [path])
