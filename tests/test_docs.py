@@ -1,5 +1,7 @@
 """A verb, flag, tool, parameter, table or column that the documentation lacks fails here."""
 
+import doctest
+import inspect
 import re
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from types import CodeType
 
 import click
 import pytest
+from scripts.api_reference import members_of, names_of
 from scripts.page_commands import blocks, lay_out
 
 import peakline
@@ -19,6 +22,7 @@ from peakline.tables.tables import TABLES
 from peakline.tools import find_tool, tool_names
 from tests.each_row import each_row
 
+WITHOUT_EXAMPLE = {"close", "hlo_modules", "is_derived", "release", "to_pandas", "to_polars"}
 _WHOLE = re.DOTALL | re.MULTILINE
 
 
@@ -301,3 +305,21 @@ def test_every_import_of_the_docs_works_and_is_of_a_public_place(root, page):
         is_public = all(one in listed or f"{place}.{one}" in places for one in names if one)
         private += [] if modules & places and is_public else [f"{name}: {line}"]
     assert private == []
+
+
+def test_every_public_function_has_an_example_that_is_true(tmp_path, monkeypatch):
+    lay_out(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    places = {"peakline.api", "peakline.tables.profile", "peakline.tools.timeline.reader"}
+    with peakline.open("leak.xplane.pb") as profile:
+        names = {"peakline": peakline, "profile": profile}
+        names["session"] = peakline.Repository("logs").sessions()[0]
+        for module in map(import_module, places):
+            result = doctest.testmod(module, extraglobs=names, optionflags=doctest.ELLIPSIS)
+            assert result.attempted, module
+            assert not result.failed, module
+    for place in (peakline, peakline.Profile, peakline.Repository, peakline.Session):
+        public = names_of("peakline") if place is peakline else members_of(place)
+        for value in (inspect.getattr_static(place, name) for name in public):
+            if inspect.isfunction(value) and value.__name__ not in WITHOUT_EXAMPLE:
+                assert ">>> " in value.__doc__, value

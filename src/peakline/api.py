@@ -58,13 +58,20 @@ class Profile(_profile.Profile, Frames):
         """Run the named tool; ``format`` defaults to the tool's first.
 
         Raises NotFoundError for an unknown tool, UsageError for a bad parameter or format.
+
+            >>> profile.tool("memory_profile", max_snapshots=10)
+            <ToolResult json, ...>
         """
         from peakline.tools import run_tool
 
         return run_tool(self, name, parameters, format)
 
     def tools(self) -> list[str]:
-        """Names of the tools that have something to show for this profile, sorted."""
+        """Names of the tools that have something to show for this profile, sorted.
+
+        >>> profile.tools()[:2]
+        ['address_map', 'critical_path']
+        """
         from peakline.tools import available_tools
 
         return available_tools(self)
@@ -74,6 +81,11 @@ class Profile(_profile.Profile, Frames):
 
         ``allocator`` keeps one allocator; ``step``, an id or a name, asks for the largest use while
         that step ran. Raises NotFoundError for an unknown allocator or step.
+
+            >>> profile.memory()
+            <MemoryAnswer peak 31.6 MiB of bfc_cpu_allocator_for_gpu, 1 finding>
+            >>> profile.memory().allocators[0].peak_bytes
+            33165056
         """
         answer = replace(findings.answer_memory(self, allocator=allocator, step=step), profile=self)
         if allocator is None and step is None:
@@ -84,6 +96,9 @@ class Profile(_profile.Profile, Frames):
         """What ``peakline steps`` says: the steps, what their time went to, and findings about it.
 
         Raises InputError when the profile cannot be read.
+
+            >>> profile.time()
+            <TimeAnswer 20 steps of 43.670 ms (median), 96% host compute>
         """
         answer = findings.answer_time(self)
         self._headlines["time"] = headline_of(answer)
@@ -93,6 +108,9 @@ class Profile(_profile.Profile, Frames):
         """What is worth fixing in memory and time, as ``peakline summary`` ranks it; often nothing.
 
         Raises InputError when the profile cannot be read.
+
+            >>> [finding.kind for finding in profile.findings()]
+            ['leak']
         """
         return findings.Findings(findings.priorities(self.memory().findings, self.time().findings))
 
@@ -101,6 +119,9 @@ class Profile(_profile.Profile, Frames):
 
         ``part("idle_ps")`` is a column, ``populations`` what steps are called without their
         number. Empty without steps. Raises InputError when the profile cannot be read.
+
+            >>> int(profile.steps().part("wall_ps").max())
+            116175883000
         """
         return timing.step_facts_of(self)
 
@@ -111,13 +132,20 @@ class Profile(_profile.Profile, Frames):
 
         ``step`` is an id or a name. None where nothing ran at a time. Raises NotFoundError for an
         unknown step or device.
+
+            >>> profile.critical_path("train 7")
+            <StepPath step train 7, 43.438 ms in 225 pieces>
         """
         return timing.critical_path_of(
             self, step or timing.median_step(self, device), device=device
         )
 
     def launches(self) -> LaunchSummary:
-        """How the launches of kernels and programs fared between host and device."""
+        """How the launches of kernels and programs fared between host and device.
+
+        >>> profile.launches()
+        <LaunchSummary no launches>
+        """
         return timing.launch_summary(self)
 
     def fit(
@@ -135,6 +163,9 @@ class Profile(_profile.Profile, Frames):
         ``limits`` in bytes are tried, with ``settings`` of the allocator by name; ``batch`` is the
         recorded batch size and ``wanted_batch`` another (None: the largest that fits). Raises
         UsageError for an unknown setting, NotFoundError for an unknown allocator.
+
+            >>> peakline.open("first.xplane.pb").fit()
+            <Fits 1 Fit: bfc_cpu_allocator_for_gpu runs in 90.0 MiB (a bound)>
         """
         pairs = tuple((name, str(value)) for name, value in settings.items())
         question = memory.Question(tuple(limits), pairs, batch, wanted_batch)
@@ -164,6 +195,9 @@ class Profile(_profile.Profile, Frames):
         recorded program runs (`fit`). ``max_step_ps`` is of the median step, ``max_p95_step_ps`` of
         95% of them; of the steps' time ``max_input_wait``, ``max_compile`` and ``max_idle`` are the
         most that may be spent so, as shares. Raises NotFoundError for an unknown allocator.
+
+            >>> profile.check(max_peak_bytes=10 << 20)
+            <Checks 1 of 1 failed: peak of bfc_cpu_allocator_for_gpu: 31.6 MiB, at most 10.0 MiB>
         """
         limits = check.Limits(
             max_peak_bytes,
@@ -233,6 +267,9 @@ def open(  # noqa: A001 (used as peakline.open, like gzip.open)
     With ``strict``, anything lost or guessed while reading raises StrictError. A gzip file may
     expand to ``max_unpacked_bytes`` (default: 200 times its size, at least 1 GiB). Raises
     NotFoundError when nothing is there, InputError when it cannot be read.
+
+        >>> peakline.open("leak.xplane.pb")
+        <Profile leak.xplane.pb: xplane, host leak, 32 tables>
     """
     from peakline.formats import open_reader
     from peakline.repository import dumped_in, programs_beside, resolve
@@ -259,6 +296,9 @@ def diff(before: Profile, after: Profile, *, allocator: str | None = None) -> Co
     """What changed in memory and time between two profiles, as ``peakline diff``.
 
     ``allocator`` keeps one. Raises NotFoundError if neither has it.
+
+        >>> peakline.diff(peakline.open("before.xplane.pb"), peakline.open("after.xplane.pb"))
+        <Comparison peak of bfc_cpu_allocator_for_gpu +5.3 MiB, step +6.093 ms>
     """
     return compare.compare_profiles(
         compare.profile_state(before), compare.profile_state(after), allocator=allocator
@@ -301,11 +341,19 @@ class Repository(Shown):
         return self._layout.logdir
 
     def sessions(self) -> list[Session]:
-        """The sessions, newest first; raises NotFoundError or InputError."""
+        """The sessions, newest first; raises NotFoundError or InputError.
+
+        >>> peakline.Repository("logs").sessions()
+        [<Session 2026_11_20_16_57_05 in logs/plugins/profile/2026_11_20_16_57_05>]
+        """
         return [Session(result, self._engine) for result in self._layout.sessions()]
 
     def session(self, session_id: str) -> Session:
-        """One session, a nested run's too (``train/ID``); raises NotFoundError that lists them."""
+        """One session, a nested run's too (``train/ID``); raises NotFoundError that lists them.
+
+        >>> peakline.Repository("logs").session("2026_11_20_16_57_05").hosts
+        ['vm']
+        """
         return Session(self._layout.session(session_id), self._engine)
 
     def close(self) -> None:
@@ -352,6 +400,9 @@ class Session(Shown):
         """The profile of one host, by default the only one; close it after use.
 
         Raises NotFoundError for an unknown host, UsageError where there are several, InputError.
+
+            >>> session.open()
+            <Profile vm.xplane.pb.gz: xplane, host vm, 32 tables>
         """
         from peakline.engine import only_host
         from peakline.formats import open_reader
@@ -366,6 +417,9 @@ class Session(Shown):
         """Names of the tools that have something to show for one of the hosts.
 
         Raises InputError when none of them can be read.
+
+            >>> session.tools()[:2]
+            ['address_map', 'critical_path']
         """
         return self._engine.tools(self._session)
 
@@ -382,6 +436,9 @@ class Session(Shown):
 
         Raises NotFoundError for an unknown tool or host, UsageError for a bad parameter or format
         and where the tool shows one host and there are several.
+
+            >>> session.tool("memory_profile")
+            <Answer json, ...>
         """
         return self._engine.tool(
             self._session, name, host=host or "", parameters=parameters, format=format

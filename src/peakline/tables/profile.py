@@ -271,6 +271,9 @@ class Profile(Brief, ReaderFacts):
         None means all but those that are made only when they are named (`ColumnDerivation`).
         Raises UsageError for a table this profile does not have, InputError when the file cannot
         be read.
+
+            >>> profile.columns("steps").array("step_id")[:3]
+            array([0, 1, 2]...)
         """
         columns = self._derive(name) if name in self._derived else self._stored(name, wanted)
         if name in self._made and wanted is not None:
@@ -391,7 +394,11 @@ class Profile(Brief, ReaderFacts):
         return stored
 
     def table(self, name: str) -> pa.Table:
-        """The named table as Arrow; raises as `columns` does."""
+        """The named table as Arrow; raises as `columns` does.
+
+        >>> profile.table("steps").num_rows
+        20
+        """
         if name == WARNINGS:
             return self.columns(name).arrow()
         result = self._arrow.get(name)
@@ -440,6 +447,9 @@ class Profile(Brief, ReaderFacts):
         Raises UsageError for a parameter of another type; CheckFailed, with the reason in one
         line, for a query that is wrong or not allowed; with a limit also RemoteError where the
         process is lost. Queries without a limit run one after the other.
+
+            >>> profile.sql("SELECT name FROM steps WHERE step_id = ?", [7]).to_pylist()
+            [{'name': 'train 7'}]
         """
         values = checked_parameters(parameters)
         if memory_limit_bytes is None:

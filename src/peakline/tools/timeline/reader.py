@@ -36,7 +36,12 @@ class Answer:
 
 
 def read_timeline(content: bytes) -> Answer:
-    """The answer in ``content``; raises ValueError where it is none, or is cut short."""
+    """The answer in ``content``; raises ValueError where it is none, or is cut short.
+
+    >>> answer = profile.tool("timeline", view="lanes", format="bin")
+    >>> peakline.read_timeline(answer.content)["events"]
+    9088
+    """
     if len(content) < _HEADER.size:
         raise ValueError("too short for a header")
     magic, version, view, count, _, size = _HEADER.unpack_from(content)
