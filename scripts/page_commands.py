@@ -29,6 +29,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -84,6 +85,9 @@ def _block(match: re.Match[str]) -> Block:
 
 def page_of(page: str) -> Iterator[str]:
     """The lines of the page with what its commands print now; raises Failed."""
+    if all(block.elsewhere for block in blocks(page)):
+        yield from page.rstrip("\n").split("\n")
+        return
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         lay_out(folder / "job")
@@ -121,7 +125,7 @@ def _server(page: str, folder: Path, path: Path) -> Iterator[None]:
     if not any(_SERVED in block.script for block in blocks(page) if not block.elsewhere):
         yield
         return
-    command = [path / "peakline", "serve", folder / "served", "--http-port", "0"]
+    command = [sys.executable, "-m", "peakline", "serve", folder / "served", "--http-port", "0"]
     with subprocess.Popen(
         [*command, "--grpc-port", "0"], stderr=subprocess.PIPE, text=True, cwd=folder
     ) as process:
@@ -159,10 +163,14 @@ def lay_out(folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target)
-        elif source.suffix == ".gz" and target.suffix != ".gz":
-            target.write_bytes(gzip.decompress(source.read_bytes()))
         else:
-            shutil.copyfile(source, target)
+            target.write_bytes(_content(source, source.suffix == ".gz" != target.suffix))
+
+
+@cache
+def _content(source: Path, is_packed: bool) -> bytes:
+    content = source.read_bytes()
+    return gzip.decompress(content) if is_packed else content
 
 
 def programs(folder: Path) -> Path:
@@ -170,9 +178,11 @@ def programs(folder: Path) -> Path:
 
     What an installer does depends on the machine's indexes, and lasts: its block needs a comment.
     """
+    from forked_peakline import words
+
     folder.mkdir(exist_ok=True)
     scripts = {
-        "peakline": f'exec "{sys.executable}" -m peakline "$@"',
+        "peakline": f'exec {words()} "$@"',
         "python": f'exec "{sys.executable}" "$@"',
         **{name: f"echo {name} is not run by a page >&2; exit 1" for name in _INSTALLERS},
     }

@@ -181,20 +181,19 @@ def environment():
     return {**os.environ, "PATH": f"{place}{os.pathsep}{os.environ['PATH']}"}
 
 
-def _words(environment, *words, shell="bash"):
-    """What the program answers the script of ``shell``, the last word being completed."""
-    result = subprocess.run(
-        [sys.executable, "-m", "peakline"],
-        env=environment
-        | {
-            "_PEAKLINE_COMPLETE": f"{shell}_complete",
-            "COMP_LINE": " ".join(["peakline", *words]),
-            "COMP_WORD": words[-1],
-        },
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert result.stderr == ""
-    return [line for line in result.stdout.splitlines() if line]
+@pytest.fixture
+def completed(peakline, monkeypatch):
+    """What the program answers the script of a shell, the last word being completed."""
+
+    def run(*words, shell="bash"):
+        monkeypatch.setenv("_PEAKLINE_COMPLETE", f"{shell}_complete")
+        monkeypatch.setenv("COMP_LINE", " ".join(["peakline", *words]))
+        monkeypatch.setenv("COMP_WORD", words[-1])
+        result = peakline()
+        assert (result.code, result.err) == (0, "")
+        return [line for line in result.out.splitlines() if line]
+
+    return run
 
 
 @each_row(
@@ -221,14 +220,12 @@ def _words(environment, *words, shell="bash"):
         (["memory", "x", "--at", "1"], []),
     ],
 )
-def test_a_word_is_completed(environment, words, answer):
-    assert _words(environment, *words) == answer
+def test_a_word_is_completed(completed, words, answer):
+    assert completed(*words) == answer
 
 
-def test_no_word_yet_lists_the_verbs_as_the_help_does(environment):
-    from peakline.cli.main import app
-
-    assert _words(environment, "") == [f"plain,{verb}" for verb in app.list_commands(None)]
+def test_no_word_yet_lists_the_verbs_as_the_help_does(completed):
+    assert completed("") == [f"plain,{verb}" for verb in app.list_commands(None)]
 
 
 def test_a_tab_loads_nothing_heavy():
@@ -288,8 +285,8 @@ def test_a_script_requests_the_words_of_its_shell(peakline, shell):
 
 
 @each_row("shell", ["zsh", "fish"])
-def test_zsh_and_fish_show_what_a_verb_does(environment, shell):
-    assert "step" in " ".join(_words(environment, "steps", shell=shell))
+def test_zsh_and_fish_show_what_a_verb_does(completed, shell):
+    assert "step" in " ".join(completed("steps", shell=shell))
 
 
 def test_another_shell_is_a_usage_error(peakline):

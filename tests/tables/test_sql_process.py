@@ -362,6 +362,7 @@ class TestProcesses:
         assert kinds == ["/dev/null", "/dev/null", "pipe:", "socket:"]
         assert b"s3cr3t" not in place.joinpath("environ").read_bytes()
         assert place.joinpath("cwd").readlink() == Path("/")
+        assert "/pandas/" not in place.joinpath("maps").read_text()
         assert numbers(pid, "status", "NoNewPrivs") == [1]
         assert numbers(pid, "limits", "Max core file size", "Max open files") == [0, 512]
         own.close()

@@ -29,8 +29,12 @@ _ENVIRONMENT = (
     "TZDIR",
 )
 """What a worker gets to know of the environment; the rest may hold secrets."""
-_ALLOCATORS = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""Allocators that reserve little: addresses are what a worker is limited in."""
+_SPARING = {
+    "MALLOC_ARENA_MAX": "2",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+"""What reserves little: addresses are what a worker is limited in."""
 _ENDING_S = 5.0
 _MOST_MAPPED = 200
 """Pieces of tables that a worker still maps after a query."""
@@ -87,7 +91,7 @@ class SqlProcess:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    env=environment | _ALLOCATORS,
+                    env=environment | _SPARING,
                     cwd="/",
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,

@@ -12,6 +12,7 @@ import ctypes
 import errno
 import fcntl
 import gc
+import importlib.abc
 import math
 import os
 import resource
@@ -282,10 +283,19 @@ def _refused(text: str, *, is_fit: bool = True) -> Frame:
     return {"refused": text[:_LONGEST_TEXT], "is_fit": is_fit}
 
 
+class _WithoutPandas(importlib.abc.MetaPathFinder):
+    """PyArrow loads it where it is there: a third of a start, for frames that nobody makes here."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
 def main(descriptor: int) -> None:
     """Work for the socket of this descriptor; the process ends when standard input does."""
     confine(0)
     sys.setrecursionlimit(_DEEPEST)
+    sys.meta_path.insert(0, _WithoutPandas())
     # What a query may need is loaded before its memory is counted.
     import pyarrow.dataset
     import pyarrow.parquet  # noqa: F401
