@@ -307,16 +307,9 @@ TEXT = (
 def test_counts(tmp_path):
     with opened(tmp_path, TEXT) as profile:
         assert summarize_graphs(profile).as_json() == {
-            "nodes": 3,
-            "edges": 3,
-            "functions": 1,
-            "ops": {"Neg": 2, "Const": 1},
-            "producer": 2474,
-            "min_consumer": 12,
-            "devices": {"": 2, "/cpu:0": 1},
-            "function_nodes": 1,
-            "function_edges": 1,
-            "function_ops": {"Abs": 1},
+            "nodes": 3, "edges": 3, "functions": 1, "ops": {"Neg": 2, "Const": 1},
+            "producer": 2474, "min_consumer": 12, "devices": {"": 2, "/cpu:0": 1},
+            "function_nodes": 1, "function_edges": 1, "function_ops": {"Abs": 1},
             "graphs": [
                 {
                     "graph": "",

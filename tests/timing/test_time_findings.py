@@ -236,17 +236,9 @@ def test_no_steps():
     assert (answer.times, answer.findings) == (None, ())
     assert answer.nothing == "no time in this file"
     assert answer.as_json() == {
-        "times": None,
-        "times_by_device": [],
-        "times_by_name": [],
-        "found_by": None,
-        "parts": [],
-        "devices": [],
-        "to_record": [],
-        "utilisation": None,
-        "steps": [],
-        "findings": [],
-    }
+        "times": None, "times_by_device": [], "times_by_name": [], "found_by": None, "parts": [],
+        "devices": [], "to_record": [], "utilisation": None, "steps": [], "findings": [],
+    }  # fmt: skip
 
 
 def test_a_few_long_stalls_between_steps_are_named():
