@@ -85,9 +85,11 @@ class LocalClaim:
             raise Unwritable(error.strerror or str(error)) from None
 
     def _claim(self) -> None:
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             if self._is_claimed():
                 return
+            # On a busy machine who is in the way may wait for a processor.
+            time.sleep(min(attempt, 10) / 1000)
         raise Taken("others make and remove it all the time")
 
     def _is_claimed(self) -> bool:
