@@ -175,13 +175,6 @@ def home(tmp_path):
 
 
 @pytest.fixture
-def environment():
-    """The program is on the path."""
-    place = Path(sys.executable).parent
-    return {**os.environ, "PATH": f"{place}{os.pathsep}{os.environ['PATH']}"}
-
-
-@pytest.fixture
 def completed(peakline, monkeypatch):
     """What the program answers the script of a shell, the last word being completed."""
 
@@ -265,9 +258,11 @@ TABS = {
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_tab_in_a_shell(environment, home, shell):
+def test_a_tab_in_a_shell(home, shell):
     if (program := shutil.which(shell)) is None:
         pytest.skip(f"{shell} is not installed here")
+    places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": places}
     result = lines_after_tab(shell, program, TABS, environment, home)
     assert dict(zip(TABS, result, strict=True)) == TABS
 

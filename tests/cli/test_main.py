@@ -251,12 +251,9 @@ def test_numpy_starts_no_threads_of_its_own(sessions):
     )
     words = ["memory", str(sessions / "tf2_cnn"), "--json"]
     run = subprocess.run(
-        [sys.executable, "-c", program, *words],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False,
         env={k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"},
-        check=False,
-    )
+    )  # fmt: skip
     assert run.stderr == "1 True\n"
 
 

@@ -4,7 +4,7 @@ nanoseconds after the earliest.
 
 import json
 from collections import Counter, defaultdict
-from fractions import Fraction
+from decimal import Decimal
 
 from peakline import schema
 
@@ -18,7 +18,7 @@ class _Pairs(dict):
 
 
 def _ps(microseconds):
-    return int(Fraction(microseconds) * 1_000_000)
+    return int(Decimal(microseconds) * 1_000_000)
 
 
 class ChromeEvents:

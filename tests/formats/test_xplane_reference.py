@@ -64,7 +64,8 @@ NAMES = sorted(BUILDERS.keys() - {"no_planes"})
 
 
 def in_every_run(name):
-    return not name.startswith("seed ") or name in {"seed 0", "seed 194"}
+    """The last takes a third of the reference's time for all, and is as `sampling_2500`."""
+    return name in {"seed 0", "seed 194"} or not name.startswith(("seed ", "sampling_12345"))
 
 
 @functools.cache
@@ -518,7 +519,7 @@ def spans_of(content):
     return outline.planes[0].lines if outline.planes else Spans(np.zeros(0), np.zeros(0))
 
 
-@each_row("seed", range(60))
+@each_sample("seed", range(60), chosen=range(30).__contains__)
 def test_odd_lines(seed, monkeypatch, tmp_path):
     content, lines = Writer(seed, damaging=False).space()
     spans = spans_of(content)
@@ -533,7 +534,7 @@ def test_odd_lines(seed, monkeypatch, tmp_path):
     assert (none[0], none[1]) == (result[0], [])
 
 
-@each_row("seed", range(200))
+@each_sample("seed", range(200), chosen=range(60).__contains__)
 def test_damaged_lines(seed, monkeypatch, tmp_path):
     content, _ = Writer(seed, damaging=True).space()
     which = (layout.ALL_STATS, layout.SOME_STATS, layout.NO_STATS)[seed % 3]

@@ -32,9 +32,8 @@ def ask(face, path, **headers):
     return face.client.get(path, headers=PLAIN | headers)
 
 
-@each_row("path", set(page_files()) - {"/"})
-def test_every_file_is_answered_as_it_is(face, path):
-    file = page_files()[path]
+@each_row(("path", "file"), [one for one in page_files().items() if one[0] != "/"])
+def test_every_file_is_answered_as_it_is(face, path, file):
     answer = ask(face, path)
     assert answer.status_code == 200
     assert answer.content == file.place.read_bytes()
@@ -144,15 +143,13 @@ def test_the_page_takes_nothing(face):
 
 def plain_needs(path):
     """A module, and all that it imports at once."""
-    result, waiting = set(), [path]
+    files, result, waiting = page_files(), set(), {path}
     while waiting:
         at = waiting.pop()
         result.add(at)
-        for line in page_files()[at].place.read_text(encoding="utf-8").splitlines():
-            named = re.match(r'(?:import |.*\} from |  from )[^"]*"(\.[^"]+)"', line)
-            target = named and posixpath.normpath(posixpath.join(at, "..", named[1]))
-            if target and target not in result:
-                waiting.append(target)
+        text = files[at].place.read_text(encoding="utf-8")
+        named = re.findall(r'^(?:import |.*\} from |  from )[^"\n]*"(\.[^"]+)"', text, re.MULTILINE)
+        waiting |= {posixpath.normpath(posixpath.join(at, "..", one)) for one in named} - result
     return result
 
 

@@ -87,7 +87,7 @@ def _capture(client, *hosts):
 
 
 def test_both_faces_answer_the_same_from_one_process_and_a_restart_finds_their_ports(logdir):
-    with running_server(logdir) as server:
+    with running_server(logdir, warms_up=False) as server:
         client = _grpc_client(server)
         listed = client.call("EnumSessions", repository_root=str(logdir))
         over_grpc = client.call(

@@ -29,7 +29,7 @@ def amount(result):
     return {"bytes": sum(one.bytes for one in result), "buffers": count}
 
 
-@each_row("path", SAMPLES)
+@each_sample("path", SAMPLES)
 def test_every_sample_says_what_a_loop_over_its_buffers_says(path):
     profile = shared(path)
     result = json.loads(profile.tool("live_memory", limit=0).content)

@@ -5,7 +5,7 @@ import io
 import json
 from collections import defaultdict
 from itertools import pairwise
-from statistics import mean, median, median_low
+from statistics import mean, median_low
 
 import pytest
 from tests.each_row import each_row
@@ -18,7 +18,7 @@ from peakline.errors import NotFoundError, UsageError
 from reference.xspace_builder import SpaceBuilder
 
 US = 10**6
-MANY = 100_000
+MANY = 20_000
 
 
 def envelope(profile, **parameters):
@@ -161,13 +161,11 @@ def test_an_answer_about_very_many_steps_is_small(many):
         1000,
         100,
     )
-    assert result["variation"][0]["slow"] == sum(result["columns"]["slow"]) == 100
+    assert result["variation"][0]["slow"] == sum(result["columns"]["slow"]) == 20
     assert result["columns"]["is_warm_up"].count(True) == 1
     assert result["rows"][0]["says"].startswith("10.0 times the median: +")
-    assert result["variation"][0]["median_ps"] == median(
-        [9 * US] * 33_333 + [10 * US] * 33_334 + [11 * US] * 33_333
-    )
-    inside = envelope(many, first=50_000, last=50_500, width=2048, limit=2048)
+    assert result["variation"][0]["median_ps"] == 10 * US
+    inside = envelope(many, first=10_000, last=10_500, width=2048, limit=2048)
     assert len(inside["columns"]["first"]) == len(inside["rows"]) == 500
 
 
@@ -486,14 +484,14 @@ def test_columns_merge_steps(name):
 
 @pytest.fixture(scope="module")
 def many_of_step_heat(tmp_path_factory):
-    """100,000 steps of ten ops in turn, one of which is long once."""
+    """20,000 steps of ten ops in turn, one of which is long once."""
     builder = SpaceBuilder()
     line = builder.host().line("python")
     for step in range(MANY):
         at = step * 20 * US
         line.event("train", at, 20 * US, {"_r": 1, "step_num": step})
         line.event(f"op{step % 10}:MatMul", at, 5 * US)
-        line.event("once:Relu" if step == 77_777 else "often:Relu", at + 6 * US, 9 * US)
+        line.event("once:Relu" if step == 7_777 else "often:Relu", at + 6 * US, 9 * US)
     path = tmp_path_factory.mktemp("many") / "many.xplane.pb"
     path.write_bytes(builder.space.SerializeToString())
     with peakline.open(path) as profile:
@@ -510,20 +508,20 @@ def test_many_steps_make_a_small_answer(many_of_step_heat):
         next(r for r in result["rows"] if r["name"] == f"{name}:Relu") for name in ("often", "once")
     )
     assert often["total_ps"] == (MANY - 1) * 9 * US
-    column = next(k for k, last in enumerate(result["columns"]["last"]) if last > 77_777)
-    assert (once["most_ps"][column], once["step_id"][column]) == (9 * US, 77_777)
+    column = next(k for k, last in enumerate(result["columns"]["last"]) if last > 7_777)
+    assert (once["most_ps"][column], once["step_id"][column]) == (9 * US, 7_777)
     assert sum(once["most_ps"]) == 9 * US
 
 
 def test_a_part_of_the_steps_is_finer(many_of_step_heat):
-    result = heat(many_of_step_heat, first=77_700, last=77_800, width=400, sort="variance")
-    assert result["columns"]["first"] == list(range(77_700, 77_800))
+    result = heat(many_of_step_heat, first=7_700, last=7_800, width=400, sort="variance")
+    assert result["columns"]["first"] == list(range(7_700, 7_800))
     once = next(row for row in result["rows"] if row["name"] == "once:Relu")
     assert once["most_ps"][77] == once["total_ps"] == 9 * US
 
 
 def test_one_of_many_steps_is_explained(many_of_step_heat):
-    result = json.loads(many_of_step_heat.tool("step_difference", step="train 77777").content)
+    result = json.loads(many_of_step_heat.tool("step_difference", step="train 7777").content)
     assert result["difference_ps"] == 0
     assert {op["name"] for op in result["ops"]} >= {"once:Relu", "often:Relu"}
 

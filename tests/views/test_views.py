@@ -114,12 +114,17 @@ def test_a_file_documents_the_columns_it_returns(name):
     assert result.units.endswith(".")
 
 
-@each_row("name", NAMES)
-def test_a_file_names_the_tables_it_stands_on(name):
-    result = view(name)
+@pytest.fixture(scope="module")
+def guarded():
     with connect(1 << 30) as database:
-        Guard(database, remote=True).check(database, result.query, TABLES)
-        text = database.execute("select json_serialize_sql(?::varchar)", [result.query]).fetchone()
+        yield database, Guard(database, remote=True)
+
+
+@each_row("name", NAMES)
+def test_a_file_names_the_tables_it_stands_on(guarded, name):
+    result, (database, guard) = view(name), guarded
+    guard.check(database, result.query, TABLES)
+    text = database.execute("select json_serialize_sql(?::varchar)", [result.query]).fetchone()
     tree = json.loads(text[0])
     assert not tree["error"]
     made = {
