@@ -129,16 +129,11 @@ def steps_of(*records):
 @pytest.mark.parametrize(
     ("names", "cut_off"),
     [
-        (["ab", "ab", "ab"], False),
-        (["ab", "ab", "a"], True),
-        (["ab", "ab", ""], True),
-        (["ab", "ac", "a"], False),
-        (["ab", "a"], False),
-        (["ab", ""], True),
-        (["", ""], False),
+        (["ab", "ab", "ab"], False), (["ab", "ab", "a"], True), (["ab", "ab", ""], True),
+        (["ab", "ac", "a"], False), (["ab", "a"], False), (["ab", ""], True), (["", ""], False),
         (["a", "a", "ab"], False),
     ],
-)
+)  # fmt: skip
 def test_a_last_step_is_cut_off_that_lacks_what_all_have(names, cut_off):
     records = []
     for number, inside in enumerate(names):

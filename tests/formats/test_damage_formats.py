@@ -55,7 +55,7 @@ def _ask_mutants(write, numbers):
 
 
 @pytest.mark.parametrize(
-    "numbers", [range(12), pytest.param(range(12, 40), marks=pytest.mark.nightly)]
+    "numbers", [(*range(12), 930), pytest.param(range(12, 40), marks=pytest.mark.nightly)]
 )
 def test_mutants_of_every_format(write, numbers):
     _ask_mutants(write, numbers)

@@ -482,6 +482,17 @@ def test_columns_merge_steps(name):
             assert merged["step_id"][column] == ids[first + cells.index(max(cells))]
 
 
+def test_no_step_is_slow_where_most_took_no_time(tmp_path):
+    builder = SpaceBuilder()
+    line = builder.host().line("python")
+    for step, length in enumerate((0, 0, 0, 0, 0, 9 * US)):
+        line.event("train", step * 20 * US, length, {"_r": 1, "step_num": step})
+    path = tmp_path / "still.xplane.pb"
+    path.write_bytes(builder.space.SerializeToString())
+    with peakline.open(path) as profile:
+        assert [row["is_slow"] for row in envelope(profile, limit=9)["rows"]] == [False] * 6
+
+
 @pytest.fixture(scope="module")
 def many_of_step_heat(tmp_path_factory):
     """20,000 steps of ten ops in turn, one of which is long once."""

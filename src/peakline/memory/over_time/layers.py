@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import Int64Array, IntpArray
+from peakline.arrays import AnyArray, Int64Array, IntpArray
 from peakline.deadline import check_deadline
 from peakline.errors import UsageError
 from peakline.memory.over_time.groups import Labels, grouped_buffers
@@ -21,7 +21,7 @@ from peakline.memory.over_time.live import LiveBytes, MemoryRecords, live_bytes
 from peakline.memory.peak.explained import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
 from peakline.tables import Profile
 from peakline.tables.joins import summed
-from peakline.trace.pixels import pixel_edges
+from peakline.trace.pixels import pixel_edges, wide_pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,10 @@ class Samples:
     def known(self) -> IntpArray:
         """The pixels that have a record; all behind the first one."""
         return np.flatnonzero(self.row >= 0)
+
+    def take(self, places: AnyArray) -> Samples:
+        """Those of some pixels."""
+        return Samples(self.row[places], self.used[places])
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +70,13 @@ def sample(records: MemoryRecords, number: int, start_ps: int, end_ps: int, widt
     rows, used, time = (
         column[series.first :] for column in (series.rows, series.used, series.time_ps)
     )
-    edges = pixel_edges(start_ps, end_ps, width)
+    edges, pixel = wide_pixels(start_ps, end_ps, width)
     check_deadline()
     # What holds at the pixel's very begin, if a record comes there it is that one.
     held = np.searchsorted(time, edges[:-1], "right") - 1
     bounds = np.searchsorted(time, edges, "left")
-    high = _chosen(rows, used, held, bounds, 1)
-    low = _chosen(rows, used, held, bounds, -1)
+    high = _chosen(rows, used, held, bounds, 1).take(pixel)
+    low = _chosen(rows, used, held, bounds, -1).take(pixel)
     known = high.known
     top = int(high.row[known[np.argmax(high.used[known])]]) if known.size else -1
     return Sampled(start_ps, end_ps, high, low, top)

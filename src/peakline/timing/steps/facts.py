@@ -196,10 +196,11 @@ class StepFacts(Shown, Tabular):
 
     def slow_rows(self) -> Int64Array:
         """Of the rows of `slowest_lane` those that take `SLOW` times the median or more of their
-        population.
+        population; none where most steps took no time: damage, of which nothing is a multiple.
         """
         rows, wall = self.slowest_lane()
-        return rows[wall >= SLOW * np.maximum(self.usual_ps(rows), 1)]
+        usual = self.usual_ps(rows)
+        return rows[(usual > 0) & (wall >= SLOW * usual)]
 
     @cached_property
     def is_slow(self) -> BoolArray:

@@ -18,7 +18,7 @@ from peakline.kernels.timeline import extremes
 from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.trace.events import FARTHEST
-from peakline.trace.pixels import pixel_edges
+from peakline.trace.pixels import wide_pixels
 
 _FAN_OUT = 16
 MEMORY = "memory in use"
@@ -65,18 +65,16 @@ class Counter:
         """
         if end_ps <= start_ps or width < 1:
             raise UsageError("a counter needs an end after its start, and a width of a pixel")
-        edges = pixel_edges(start_ps, end_ps, width)
+        edges, pixel = wide_pixels(start_ps, end_ps, width)
         bounds = np.searchsorted(self.time_ps, edges, side="left")
         # What holds at the pixel's very begin, if a value comes there it is that one.
         before = self._held(np.searchsorted(self.time_ps, edges[:-1], side="right"))
-        has_own = bounds[1:] > bounds[:-1]
         low = np.where(np.isnan(before), np.inf, before)
         high = np.where(np.isnan(before), -np.inf, before)
         extremes(self.low, self.high, self.level_first, bounds, low, high)
-        # A pixel narrower than a picosecond may begin where it ends.
-        last = np.where(has_own, self._held(bounds[1:]), before)
         known = np.isfinite(low)
-        return CounterPixels(np.where(known, low, np.nan), np.where(known, high, np.nan), last)
+        low, high = np.where(known, low, np.nan), np.where(known, high, np.nan)
+        return CounterPixels(low[pixel], high[pixel], self._held(bounds[1:])[pixel])
 
     def _held(self, past: IntpArray) -> Float64Array:
         """The last of the first ``past`` values; NaN for the last of none."""
