@@ -182,14 +182,15 @@ def test_files_functions_and_classes_are_named_in_the_terms_of_the_field():
 
 
 def test_variables_are_named_in_the_terms_of_the_field():
-    result = []
+    result, word = [], rf"\b(?:{'|'.join(sorted(NOT_NAMES))})\b"
     for path in (*_sources(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        # To read a file as text takes a tenth of what parsing takes.
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if re.search(rf"{word}[^\n]*[=:]", text) else ():
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 result += [f"{path.name}:{node.lineno}: {node.id}"] if node.id in NOT_NAMES else []
-    declared = re.compile(rf"\b(?:const|let|function) (?:{'|'.join(NOT_NAMES)})\b")
     for path in (PACKAGE / "web" / "static" / "js").rglob("*.js"):
-        names = declared.findall(path.read_text(encoding="utf-8"))
+        names = re.findall(rf"\b(?:const|let|function) {word}", path.read_text(encoding="utf-8"))
         result += [f"{path.name}: {name}" for name in names]
     assert result == []
 
