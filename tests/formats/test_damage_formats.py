@@ -61,7 +61,7 @@ def test_mutants_of_every_format(write, numbers):
     _ask_mutants(write, numbers)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_many_mutants_of_every_format(write):
     _ask_mutants(write, range(40, 1000))
 
