@@ -170,7 +170,7 @@ def measure_large(
         return [row], f"{name}: XProf answered after {said.wall_s:.1f} s."
     words = [line for line in said.stderr.splitlines() if line.strip()]
     message = next((line for line in words if "parse" in line), words[-1] if words else "")
-    message = re.sub(r"\S*/vm\.xplane\.pb", "FILE", message.rpartition("] ")[2])
+    message = re.sub(r"(?:/[^/]+)*/vm\.xplane\.pb", "FILE", message.rpartition("] ")[2])
     outcome = "timed out" if said.timed_out else f"exit code {said.exit_code}"
     return [row], f"{name}: no answer from XProf, {outcome} after {said.wall_s:.1f} s: `{message}`"
 
