@@ -106,11 +106,11 @@ def test_the_page_works(root, bare, tmp_path):
                 "openapi.json",
             ):
                 assert httpx.get(f"{url}{path}", timeout=HANG_S).status_code == 200, path
-            request = httpx.post(
+            response = httpx.post(
                 f"{url}api/sessions/{session}/sql",
                 json={"query": "select count(*) n from events"}, timeout=HANG_S,
             )  # fmt: skip
-            assert request.status_code == 200, request.text
+            assert response.status_code == 200, response.text
             numbers = httpx.get(f"{url}metrics", timeout=HANG_S)
             assert numbers.status_code == 404
             assert "peakline serve has metrics" in numbers.text

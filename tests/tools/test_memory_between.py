@@ -260,6 +260,8 @@ def test_what_is_reserved_ends_at_the_segments(path):
 def test_a_value_holds_until_the_next():
     time, value = np.array([0, 10, 25]), np.array([5, 50, 7])
     assert held_most(time, value, -10, 40, 5).tolist() == [5, 5, 50, 50, 7]
+    # All pixels within one picosecond show the most of it.
+    assert held_most(np.array([0, 0]), np.array([9, 3]), 0, 1, 3).tolist() == [9, 9, 9]
 
 
 def test_mistakes():

@@ -74,9 +74,9 @@ class Uploads:
                 content.finish()
 
             with repository.create_session(name) as session:
-                chosen = session.write(host, write, suffix=suffix)
+                stored = session.write(host, write, suffix=suffix)
         self._metrics.uploaded(blocks.total)
-        return chosen
+        return stored
 
 
 class _Counted(Iterator[bytes]):

@@ -21,7 +21,7 @@ from peakline.memory.over_time.live import LiveBytes, MemoryRecords, live_bytes
 from peakline.memory.peak.explained import BEFORE_PROFILE, RESERVED, UNATTRIBUTED
 from peakline.tables import Profile
 from peakline.tables.joins import summed
-from peakline.trace.pixels import pixel_edges, wide_pixels
+from peakline.trace.pixels import wide_pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def held_most(
     """The largest value of each pixel: ``value[n]`` holds from ``time_ps[n]`` (ascending) on; the
     first one holds before, too.
     """
-    edges = pixel_edges(start_ps, end_ps, width)
+    edges, pixel = wide_pixels(start_ps, end_ps, width)
     held = value[np.maximum(np.searchsorted(time_ps, edges[:-1], "right") - 1, 0)]
     bounds = np.searchsorted(time_ps, edges, "left")
     filled = np.flatnonzero(np.diff(bounds))
@@ -116,7 +116,7 @@ def held_most(
         own = value[bounds[0] : bounds[-1]]
         most = np.maximum.reduceat(own, bounds[:-1][filled] - bounds[0])
         held[filled] = np.maximum(held[filled], most)
-    return held
+    return held[pixel]
 
 
 MOST_LAYERS = 12

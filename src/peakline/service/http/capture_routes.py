@@ -79,13 +79,13 @@ async def upload(request: Request, query: UploadQuery) -> Response:
         return context.analysis.uploads.upload(query.root, query.session_id, host, pieces)
 
     try:
-        chosen = await context.work.upload(request, store)
+        stored = await context.work.upload(request, store)
     except UnknownFormatError as error:
         raise UnsupportedError(str(error)) from error
     except ExpandsError as error:
         raise TooLargeError(str(error)) from error
-    session_id = _session_of(chosen.path)
-    note_request(request, session=session_id, host=chosen.host)
+    session_id = _session_of(stored.path)
+    note_request(request, session=session_id, host=stored.host)
 
     def work() -> Response:
         headers = {"Location": location_of(query.root, session_id)}
@@ -93,7 +93,7 @@ async def upload(request: Request, query: UploadQuery) -> Response:
             document = session_document(context, query.root, session_id)
         except PeaklineError as error:
             # The session is there, whatever hinders a look at it now.
-            document = document_of(session_id, [chosen], [])
+            document = document_of(session_id, [stored], [])
             headers |= notes_header([context.analysis.public_text(error)])
         return json_response(request, document, 201, headers)
 
