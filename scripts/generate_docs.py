@@ -116,7 +116,7 @@ def tools_page() -> Iterator[str]:
     yield "separated by commas. A choice is written as it is listed."
     yield ""
     yield "CSV holds names as the file has them: a spreadsheet may take one that begins with `=`,"
-    yield "`+`, `-` or `@` for a formula."
+    yield "`+`, `-` or `@` for a formula, unless `--safe-csv` of `peakline tool` marks it as text."
     for name in tool_names():
         tool = find_tool(name)
         yield ""

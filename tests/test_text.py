@@ -7,16 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peakline.errors import UsageError
+from peakline.safe_text import one_line, valid_text
 from peakline.text import (
     chosen_size_text,
-    one_line,
     parse_duration,
     parse_size,
     parse_time,
     shares_text,
     size_text,
     time_text,
-    valid_text,
     whole_number,
 )
 from tests.each_row import each_row

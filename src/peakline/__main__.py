@@ -13,6 +13,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+from peakline.safe_text import guarded_streams, one_line
+
+_ANNOTATIONS = "--annotations"
 _DEBUG = "--debug"
 _VERSION = "--version"
 _BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
@@ -41,6 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A name that the terminal's encoding lacks must not end the program.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    with guarded_streams(always=any(word.startswith(_ANNOTATIONS) for word in options)):
+        return _result(words, debug=debug)
+
+
+def _result(words: list[str], *, debug: bool) -> int:
+    """The exit code of the verb, whatever happens in it."""
     try:
         code = _run(words, debug=debug)
         sys.stdout.flush()
@@ -53,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             import traceback
 
-            traceback.print_exc()
+            lines = "".join(traceback.format_exception(error)).splitlines()
+            sys.stderr.write("".join(f"{one_line(line)}\n" for line in lines))
         from peakline.render.terminal.output import say
 
         message, code = _verdict(error)

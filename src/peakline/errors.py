@@ -25,6 +25,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from peakline.safe_text import for_log
+
 __all__ = [
     "BusyError",
     "CancelledError",
@@ -50,6 +52,10 @@ class PeaklineError(Exception):
     exit_code: ClassVar[int] = 70
     grpc_status: ClassVar[str] = "INTERNAL"
     quotes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The message, also in a traceback that somebody else prints into the log of a job."""
+        return for_log(super().__str__())
 
     def quoting(self, *texts: str) -> Self:
         """This error, whose message repeats what the caller wrote: ``texts``, as they stand in it.

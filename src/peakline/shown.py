@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from peakline.text import cut_middle, one_line
+from peakline.safe_text import cut_middle, for_log, one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +128,8 @@ def line_of(name: str, headline: Callable[[], str]) -> str:
         text = headline()
     except Exception:  # noqa: BLE001 (whatever is broken, it must print)
         text = ""
-    return f"<{name} {cut_middle(text, _LONGEST - len(name) - 3)}>" if text else f"<{name}>"
+    shown = for_log(cut_middle(text, _LONGEST - len(name) - 3))
+    return f"<{name} {shown}>" if text else f"<{name}>"
 
 
 def fields_text(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from peakline.text import one_line
+from peakline.safe_text import one_line
 
 _NEAR = 0.6
 """The least likeness, from 0 to 1, of a name that is suggested: `difflib`'s ratio."""

@@ -1,4 +1,4 @@
-"""Sizes and times as people write and read them, and foreign text made fit to be shown."""
+"""Sizes, times and counts as people write and read them."""
 
 from __future__ import annotations
 
@@ -152,34 +152,6 @@ def short_time_text(picoseconds: int) -> str:
     if 10**6 <= abs(picoseconds) < 10**8:
         return f"{picoseconds / 10**6:.3f} us"
     return time_text(picoseconds)
-
-
-def one_line(text: str) -> str:
-    """``text`` without line breaks or control characters, which are spelled as escapes.
-
-    Names come from files that anyone may have written; a terminal must not obey them.
-    """
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
-
-
-def cut_middle(text: str, length: int | None) -> str:
-    """``text`` in at most ``length`` characters: its begin and its end say most."""
-    text = one_line(text)
-    if length is None or len(text) <= length:
-        return text
-    length = max(length, 3)
-    head = (length - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
-
-
-def valid_text(text: str) -> str:
-    """``text`` with U+FFFD for each half of a surrogate pair, which no encoding can write."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def source_text(file: str, line: int | None) -> str:

@@ -392,7 +392,7 @@ def test_markdown(peakline):
         "| -13.550 ms | 15.477 ms | 1.927 ms | host | `jit(train)/jvp()/dot_general` |  |" in lines
     )
     assert lines.count("<details>") == lines.count("</details>") == 7
-    assert sum("of jit" in line and line.startswith("<summary>") for line in lines) == 4
+    assert sum("of <code>jit" in line and line.startswith("<summary>") for line in lines) == 4
 
 
 def test_a_profile_and_itself_in_markdown(peakline):
@@ -506,7 +506,7 @@ def test_the_json_adds_up(peakline, two_of_diff_programs):
 def test_markdown_folds_the_details(peakline, two_of_diff_programs):
     text = peakline("diff", *two_of_diff_programs, "--markdown").out
     assert "| peak, `jit_train(7)` | 384.0 KiB | 896.0 KiB | +512.0 KiB (+133.3%) |" in text
-    assert "<summary>What changed at the peak of jit&#95;train&#40;7&#41;</summary>" in text
+    assert "<summary>What changed at the peak of <code>jit&#95;train&#40;7&#41;</code></summary>" in text
     assert "`jit(train)/sort model.py:20`" in text
 
 

@@ -45,7 +45,8 @@ def test_loading_it_imports_nothing_heavy_and_warns_of_nothing(run):
         "    assert heavy.isdisjoint(sys.modules)\n"
         "    ours = {name for name in sys.modules if name.split('.')[0] == 'peakline'}\n"
         "    assert ours == {'peakline', 'peakline.errors', 'peakline.lazy', 'peakline.pytest',\n"
-        "                    'peakline.pytest.marks', 'peakline.pytest.plugin', 'peakline.text'}\n",
+        "                    'peakline.pytest.marks', 'peakline.pytest.plugin',\n"
+        "                    'peakline.safe_text', 'peakline.text'}\n",
         python=("-W", "error"),
     )
     assert (code, "warning" in output) == (0, False), output

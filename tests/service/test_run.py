@@ -24,8 +24,8 @@ from tests.service.server_here import listens, server_here
 from tests.service.server_process import running_server
 from tests.waiting import HANG_S, until
 
+from peakline.safe_text import one_line
 from peakline.schema import ProfileResponse
-from peakline.text import one_line
 
 _SESSION = SESSIONS["tf2_cnn"]
 _NEW = "2027_01_01_00_00_00"

@@ -28,6 +28,7 @@ from peakline.errors import CheckFailed, NotFoundError, UsageError
 from peakline.memory.allocator_names import recorded_name, shown_names
 from peakline.render import ci, terminal
 from peakline.render.terminal.output import print_json, print_warnings, say
+from peakline.safe_text import write_commands
 from peakline.text import counted
 
 if TYPE_CHECKING:
@@ -184,7 +185,8 @@ def check(path: str, reading: Reading, *, json: bool, **given: Any) -> None:
         text = render.summary_markdown(subject, checks, state, names=names, baseline=shown)
         ci.append_text(places["summary"], text)
     # The runner reads commands on either stream; a document on standard output stays whole.
-    print(ci.write_reports(outcome, places, annotations), end="", file=sys.stderr if json else None)
+    commands = ci.write_reports(outcome, places, annotations)
+    write_commands(commands, sys.stderr if json else sys.stdout)
     failed = [one for one in checks if not one.passed]
     if target is not None and not failed:
         _update(target, before, (state, time), figures["profile"])

@@ -18,7 +18,7 @@ from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings, say
 from peakline.repository import only_file
 from peakline.repository.names import listing
-from peakline.text import one_line
+from peakline.safe_text import markdown_code
 
 if TYPE_CHECKING:
     from peakline.repository import Session
@@ -151,7 +151,7 @@ def _diff_hosts(
         print_json(result.as_json())
     elif markdown:
         for host, one in result.hosts.items():
-            print(f"## {one_line(host)}\n\n{render.comparison_markdown(one)}", end="")
+            print(f"## {markdown_code(host)}\n\n{render.comparison_markdown(one)}", end="")
     else:
         terminal.print_hosts_diff(result)
 

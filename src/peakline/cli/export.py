@@ -104,7 +104,7 @@ def _destination(exporter: Exporter, output: str, *, force: bool, source: str) -
 
             def one_of_them(write: Callable[[BinaryIO], object], name: str = "") -> None:
                 try:
-                    deliver(write, str(folder / name), force=False, source="")
+                    deliver(write, str(folder / name), force=False, source="", is_text=False)
                 except OutputError as error:
                     # The folder has a name of its own until it is whole.
                     raise OutputError(str(error).replace(str(folder), output)) from error
@@ -114,7 +114,13 @@ def _destination(exporter: Exporter, output: str, *, force: bool, source: str) -
 
     def one_file(write: Callable[[BinaryIO], object], name: str = "") -> None:  # noqa: ARG001 (has none)
         packed = output.endswith(".gz") and not exporter.suffix.endswith(".gz")
-        deliver(_packing(write) if packed else write, output, force=force, source=source)
+        deliver(
+            _packing(write) if packed else write,
+            output,
+            force=force,
+            source=source,
+            is_text=not packed and exporter.is_text,
+        )
 
     # Before the profile is read, which may take long.
     if output != "-":

@@ -63,6 +63,11 @@ programs_option = click.option(
 output_option = click.option(
     "--output", "-o", metavar="FILE", help="Write to FILE, not standard output."
 )
+safe_csv_option = click.option(
+    "--safe-csv",
+    is_flag=True,
+    help="In CSV, put ' before texts that a spreadsheet would take for a formula.",
+)
 force_option = click.option("--force", is_flag=True, help="Replace FILE where it exists.")
 
 _EXECUTORS = ("threads", "processes", "dask")  # `peakline.engine.EXECUTORS`, not imported for help

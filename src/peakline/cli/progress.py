@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from peakline.progress import Progress, showing
-from peakline.text import cut_middle, size_text
+from peakline.safe_text import cut_middle
+from peakline.text import size_text
 
 _FIRST_S, _EVERY_S = 1.0, 0.1
 _ERASE = "\r\x1b[K"

@@ -66,6 +66,7 @@ def report(
             output,
             force=force,
             source=profile.path,
+            is_text=True,
         )
         has_time = findings.answer_time(profile).nothing != findings.NO_TIME
         if answer.nothing and not has_time and not graph.graph_names(profile):

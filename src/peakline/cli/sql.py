@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
@@ -16,6 +17,7 @@ from peakline.cli.options import (
     force_option,
     output_option,
     reading_options,
+    safe_csv_option,
 )
 from peakline.cli.verb import Verb
 from peakline.errors import UsageError
@@ -69,6 +71,7 @@ _FORMATS = ("table", "csv", "json", "parquet")
         type=parse_size,
         help="What the query may take. Default: most of the machine's memory.",
     ),
+    safe_csv_option,
     force_option,
 )
 def sql(
@@ -80,6 +83,7 @@ def sql(
     memory_limit: int | None,
     *,
     list_views: bool,
+    safe_csv: bool,
     force: bool,
 ) -> None:
     """Answer an SQL query over the tables of a profile.
@@ -92,6 +96,8 @@ def sql(
         raise UsageError("parquet is no text for a terminal; choose a file with -o")
     if list_views is (query is not None) or (path is None and not list_views):
         raise UsageError("sql takes PATH and QUERY, or --list and perhaps PATH")
+    if safe_csv and chosen != "csv":
+        raise UsageError(f"--safe-csv is for CSV, and the answer is {chosen}: --format csv")
     warnings: list[ProfileWarning] = []
     if path is None:
         answer, source = _views(None), ""
@@ -111,11 +117,17 @@ def sql(
         return
     writers: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
         "table": _write_table,
-        "csv": write_csv,
+        "csv": partial(write_csv, is_safe=safe_csv),
         "json": write_json,
         "parquet": _write_parquet,
     }
-    deliver(lambda stream: writers[chosen](answer, stream), output, force=force, source=source)
+    deliver(
+        lambda stream: writers[chosen](answer, stream),
+        output,
+        force=force,
+        source=source,
+        is_text=chosen != "parquet",
+    )
     print_warnings(warnings)
 
 

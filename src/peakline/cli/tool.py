@@ -20,6 +20,7 @@ from peakline.cli.options import (
     host_option,
     max_unpacked_option,
     output_option,
+    safe_csv_option,
     scheduler_option,
     session_option,
     strict_option,
@@ -32,7 +33,10 @@ from peakline.render.terminal.layout import show
 from peakline.render.terminal.output import deliver, print_left_out, print_warnings
 from peakline.render.terminal.table import Labelled
 from peakline.repository import Session, only_file
+from peakline.safe_text import safe_csv as made_safe
+from peakline.toolbox.answer_rows import ToolAnswer
 from peakline.toolbox.parameters import check_choice
+from peakline.toolbox.registry import ToolResult
 from peakline.tools import available_tools, find_tool, run_tool, tool_names
 
 if TYPE_CHECKING:
@@ -66,6 +70,7 @@ if TYPE_CHECKING:
 @click.option(
     "--list", "list_tools", is_flag=True, help="List the tools that PATH supports, or all tools."
 )
+@safe_csv_option
 @force_option
 @strict_option
 @max_unpacked_option
@@ -82,6 +87,7 @@ def tool(
     scheduler: str | None,
     *,
     list_tools: bool,
+    safe_csv: bool,
     force: bool,
     strict: bool,
     max_unpacked: int | None,
@@ -109,15 +115,16 @@ def tool(
             result, name, parameters, format, reading,
             executor=executor, workers=workers, scheduler=scheduler,
         )  # fmt: skip
-        _deliver(joined.content, output, force=force, sources=[f.path for f in result.hosts()])
+        sources = [file.path for file in result.hosts()]
+        _deliver(_safe(joined) if safe_csv else joined, output, force=force, sources=sources)
         print_warnings(joined.warnings)
         print_left_out(joined.notes)
         return
     file = only_file(result, "choose one with --host")
     with reading.open_file(file, path) as profile:
-        content = run_tool(profile, name, parameters, format).content
+        answer = run_tool(profile, name, parameters, format)
         warnings, source = profile.warnings, profile.path
-    _deliver(content, output, force=force, sources=[source])
+    _deliver(_safe(answer) if safe_csv else answer, output, force=force, sources=[source])
     print_warnings(warnings)
 
 
@@ -140,16 +147,28 @@ def _list(path: str | None, reading: Reading, output: str | None, *, force: bool
             lines = available_tools(profile)
             warnings, sources = profile.warnings, [profile.path]
     text = "".join(f"{line}\n" for line in lines)
-    _deliver(text.encode(), output, force=force, sources=sources)
+    _deliver(ToolResult(text.encode(), "text"), output, force=force, sources=sources)
     print_warnings(warnings)
 
 
-def _deliver(content: bytes, output: str | None, *, force: bool, sources: list[str]) -> None:
+def _safe(answer: ToolAnswer) -> ToolAnswer:
+    if answer.format != "csv":
+        raise UsageError(f"--safe-csv is for CSV, and the answer is {answer.format}: --format csv")
+    return ToolResult(made_safe(answer.content), answer.format)
+
+
+def _deliver(answer: ToolAnswer, output: str | None, *, force: bool, sources: list[str]) -> None:
     """Write the answer, unless into one of the files that it was read from."""
     own = ""
     if output is not None and (target := Path(output)).exists():
         own = next((one for one in sources if Path(one).exists() and target.samefile(one)), "")
-    deliver(lambda stream: stream.write(content), output, force=force, source=own)
+    deliver(
+        lambda stream: stream.write(answer.content),
+        output,
+        force=force,
+        source=own,
+        is_text=answer.is_text,
+    )
 
 
 def _parameters(pairs: Iterable[str]) -> dict[str, object]:

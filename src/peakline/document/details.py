@@ -26,7 +26,8 @@ from peakline.memory.peak.explained import AllocatorPeak
 from peakline.memory.peak.moments import NEAR, find_high_moments
 from peakline.memory.savings.answer import Saving
 from peakline.memory.signatures import History
-from peakline.text import counted, cut_middle, size_text, time_text
+from peakline.safe_text import cut_middle
+from peakline.text import counted, size_text, time_text
 
 _LONGEST = 400
 _PATTERNS = {

@@ -7,15 +7,9 @@ from collections.abc import Mapping, Sequence
 from peakline.document.model import Column, Fact, Row, Table
 from peakline.document.profile import answer_document
 from peakline.memory.fit.model import Fit, Limits, NoFit, Range, Request, UnderLimit
+from peakline.safe_text import cut_middle
 from peakline.tables import Profile
-from peakline.text import (
-    allocator_text,
-    chosen_size_text,
-    counted,
-    cut_middle,
-    size_text,
-    time_text,
-)
+from peakline.text import allocator_text, chosen_size_text, counted, size_text, time_text
 
 NOTHING_TO_REPLAY = "no memory events: nothing to replay"
 _NAME = 60

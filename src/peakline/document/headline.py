@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from peakline import findings
 from peakline.document.model import text_of
-from peakline.text import counted, cut_middle, shares_text, size_text, time_text
+from peakline.safe_text import cut_middle
+from peakline.text import counted, shares_text, size_text, time_text
 
 if TYPE_CHECKING:
     from peakline.api import Profile

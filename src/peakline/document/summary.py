@@ -18,8 +18,9 @@ from peakline.findings.program_memory import device_needs
 from peakline.findings.recording_advice import to_count_memory
 from peakline.findings.time_answer import TimeAnswer, top_ops
 from peakline.memory.allocator_names import shown_names
+from peakline.safe_text import cut_middle
 from peakline.tables import Profile
-from peakline.text import allocator_text, counted, cut_middle, shares_text, size_text, time_text
+from peakline.text import allocator_text, counted, shares_text, size_text, time_text
 from peakline.trace.steps import labels_of
 
 if TYPE_CHECKING:

@@ -32,6 +32,7 @@ from peakline.errors import (
     RemoteError,
     UsageError,
 )
+from peakline.safe_text import guarded_streams
 from peakline.toolbox.parameters import check_choice
 from peakline.wire import threads
 
@@ -197,8 +198,9 @@ def work() -> None:
         os._exit(0)
 
     threading.Thread(target=listen, name="listen", daemon=True).start()
-    while True:
-        write_frame(answers, reply(tasks.get()))
+    with guarded_streams():
+        while True:
+            write_frame(answers, reply(tasks.get()))
 
 
 EXECUTORS = ("threads", "processes", "dask")

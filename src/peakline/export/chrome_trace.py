@@ -58,6 +58,7 @@ EXPORTER = Exporter(
     name="chrome-trace",
     doc="Chrome trace (JSON): events, steps, arrows, memory in use over time",
     suffix=".trace.json",
+    is_text=True,
     needs=TIMELINE_TABLES,
     over_time=True,
     write=_export,

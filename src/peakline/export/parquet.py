@@ -102,6 +102,7 @@ EXPORTER = Exporter(
     name="parquet",
     doc="a folder of Parquet files, one per table",
     suffix="",
+    is_text=False,
     needs=((),),
     over_time=False,
     write=_export,

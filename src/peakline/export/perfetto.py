@@ -393,6 +393,7 @@ EXPORTER = Exporter(
     name="perfetto",
     doc="Perfetto trace (protobuf): events, steps, arrows, memory in use over time",
     suffix=".perfetto-trace",
+    is_text=False,
     needs=TIMELINE_TABLES,
     over_time=True,
     write=_export,

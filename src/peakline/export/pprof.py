@@ -62,6 +62,7 @@ EXPORTER = Exporter(
     name="pprof",
     doc="pprof (protobuf, gzip): memory at the peak by scope or call stack",
     suffix=".pb.gz",
+    is_text=False,
     needs=(("allocator_events",),),
     over_time=False,
     write=_export,

@@ -45,6 +45,8 @@ class Exporter:
     """One line for a person."""
     suffix: str
     """How the name of its file usually ends; empty for a folder of several files."""
+    is_text: bool
+    """Whether that file is text, which a person can read."""
     needs: tuple[tuple[str, ...], ...]
     """The tables it is made from: all tables of one of the entries must have rows."""
     over_time: bool

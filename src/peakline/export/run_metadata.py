@@ -87,6 +87,7 @@ EXPORTER = Exporter(
     name="run-metadata",
     doc="tensorflow.RunMetadata (protobuf): executions, their memory and outputs",
     suffix=".pb",
+    is_text=False,
     needs=(("op_runs",), ("events",)),
     over_time=True,
     write=_export,

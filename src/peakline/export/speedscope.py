@@ -67,6 +67,7 @@ EXPORTER = Exporter(
     name="speedscope",
     doc="speedscope (JSON): memory at the peak by scope or call stack",
     suffix=".speedscope.json",
+    is_text=True,
     needs=(("allocator_events",),),
     over_time=False,
     write=_export,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from peakline import text as text_module
+from peakline import safe_text
 from peakline.memory.signatures import normal_shape
 
 _LONGEST = 160
@@ -20,7 +20,7 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
     if len(text) > longest:
         head = (longest - 1) // 2
         text = f"{text[:head]}…{text[head + 1 - longest :]}"
-    return text_module.one_line(text)
+    return safe_text.one_line(text)
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:

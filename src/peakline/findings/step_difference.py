@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from peakline.text import counted, cut_middle, short_time_text
+from peakline.safe_text import cut_middle
+from peakline.text import counted, short_time_text
 from peakline.timing.step_breakdown import StepTimes
 from peakline.timing.steps.difference import PartDifference, StepDifference, Work
 from peakline.timing.steps.facts import PARTS, SLOW

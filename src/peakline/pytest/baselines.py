@@ -17,7 +17,8 @@ from peakline.check.units import BYTES, share_amount
 from peakline.errors import InputError, PeaklineError, UsageError
 from peakline.memory.growth.grown import LEAK_BYTES
 from peakline.repository import write_atomically
-from peakline.text import allocator_text, counted, one_line, size_text
+from peakline.safe_text import for_log, one_line
+from peakline.text import allocator_text, counted, size_text
 
 _TESTS = "peakline_tests"
 _GROWTH = "growth per step"
@@ -80,7 +81,7 @@ class Collector:
         """Say what was written."""
         what = counted(len(self._measured), "test")
         text = self._problem or f"{self._path}: the figures of {what} were added"
-        terminalreporter.line(f"peakline: {one_line(text)}", red=bool(self._problem))
+        terminalreporter.line(for_log(f"peakline: {one_line(text)}"), red=bool(self._problem))
 
 
 def read_baselines(path: Path) -> Baselines:

@@ -13,6 +13,7 @@ import pytest
 
 from peakline.errors import PeaklineError, UsageError
 from peakline.pytest.marks import FRAMEWORKS, LIMITS, MARKS, choose_framework, wanted_by
+from peakline.safe_text import for_log
 from peakline.text import size_text
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
         item.user_properties.append((_FIGURES, json.dumps(figures_document(verdict.figures))))
     if verdict.failure:
         where = f"\nprofile: {stored}" if stored else ""
-        pytest.fail(f"{verdict.failure}{where}", pytrace=False)
+        pytest.fail(for_log(f"{verdict.failure}{where}"), pytrace=False)
 
 
 def _keep(item: pytest.Item, recorder: Recorder, *, quietly: bool = False) -> Path | None:
@@ -301,6 +302,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for peak, test, properties, mark in shown[:_LARGEST]:
         growth = properties.get(_GROWTH)
         sizes = ["" if size is None else size_text(size) for size in (peak, growth)]
-        terminalreporter.line(f"{sizes[0]:>10}  {sizes[1]:>10}  {test}{mark}")
+        terminalreporter.line(for_log(f"{sizes[0]:>10}  {sizes[1]:>10}  {test}{mark}"))
     if len(shown) > _LARGEST:
         terminalreporter.line(f"and {len(shown) - _LARGEST} more")

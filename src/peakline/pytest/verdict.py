@@ -14,7 +14,8 @@ from peakline.findings.memory_answer import MemoryAnswer
 from peakline.pytest.baselines import hold, tolerance_of
 from peakline.pytest.marks import GROWTH, PEAK, PROGRAM, Wanted
 from peakline.pytest.recorder import Recorder
-from peakline.text import one_line, size_text
+from peakline.safe_text import one_line
+from peakline.text import size_text
 
 _ROWS = 5
 

@@ -18,11 +18,12 @@ from peakline.document.diff import findings_of, memory_parts, time_part
 from peakline.document.model import Column, Row, Table, capital, text_of
 from peakline.document.program_diff import program_parts
 from peakline.findings.finding import Finding
+from peakline.safe_text import markdown_code as code
+from peakline.safe_text import markdown_text as html
 from peakline.text import size_text
 
 _SIGNS = {"pass": "✅", "fail": "❌", "not compared": "⚪"}
 _ROWS = 8
-_LONGEST = 200
 
 
 def comparison_markdown(result: Comparison, series: Series | None = None) -> str:
@@ -65,8 +66,8 @@ def comparison_markdown(result: Comparison, series: Series | None = None) -> str
         lines += ["", f"**Gone {finding.severity}**: {code(finding.title)}"]
     for part in parts:
         for table in part.tables:
-            of = "" if part.title == "time" else f" of {part.title}"
-            lines += _folded(f"{capital(table.title)}{of}", table)
+            name = "" if part.title == "time" else part.title
+            lines += _folded(f"{capital(table.title)}{' of ' if name else ''}", name, table)
     if series is not None:
         lines += ["", f"Over all {len(series.paths)} profiles:"]
         for finding in series.findings:
@@ -86,11 +87,11 @@ def _profile(state: ProfileState) -> str:
     return f"{code(facts.path)}{host}"
 
 
-def _folded(title: str, table: Table) -> list[str]:
+def _folded(title: str, name: str, table: Table) -> list[str]:
     """The first rows behind a title, closed until clicked."""
     hidden = max(len(table.rows) - _ROWS, 0) + int(table.rest[0] or 0 if table.rest else 0)
     more = ["", f"And {hidden} more."] if hidden else []
-    return folded(title, [*table_lines(table, _ROWS), *more])
+    return folded(title, name, [*table_lines(table, _ROWS), *more])
 
 
 def summary_markdown(
@@ -132,8 +133,8 @@ def summary_markdown(
     for one in state.allocators:
         if one.allocator not in shown and one.groups:
             table, name = largest(one), names.get(one.allocator, one.name)
-            title = f"{capital(table.title)} of {size_text(one.peak_bytes)}, {name}"
-            lines += folded(title, table_lines(table))
+            title = f"{capital(table.title)} of {size_text(one.peak_bytes)}, "
+            lines += folded(title, name, table_lines(table))
     return "\n".join(lines) + "\n"
 
 
@@ -163,9 +164,10 @@ def table_lines(table: Table, most: int | None = None) -> list[str]:
     return markdown_table(heads, map(cells, table.rows[:most]), right)
 
 
-def folded(title: str, lines: Iterable[str]) -> list[str]:
-    """Lines behind a title, closed until clicked."""
-    head = ["", "<details>", f"<summary>{html(title)}</summary>", ""]
+def folded(title: str, name: str, lines: Iterable[str]) -> list[str]:
+    """Lines behind a title that ends in a name, which is code: else it may mention a person."""
+    shown = html(title) + (f"<code>{html(name)}</code>" if name else "")
+    head = ["", "<details>", f"<summary>{shown}</summary>", ""]
     return [*head, *lines, "", "</details>"]
 
 
@@ -176,31 +178,3 @@ def markdown_table(
     marks = ["---:" if is_right else "---" for is_right in right] or ["---"] * len(columns)
     lines = [columns, marks, *rows]
     return [f"| {' | '.join(line)} |" for line in lines]
-
-
-def code(text: str) -> str:
-    """``text`` as code within a line or a cell of a table, cut at 200 characters.
-
-    What a code span cannot hold there (pipes, backticks) is written in HTML.
-    """
-    line = "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
-    if len(line) > _LONGEST:
-        line = f"{line[: _LONGEST - 1]}…"
-    if not line.strip() or "`" in line or "|" in line:
-        return f"<code>{html(line)}</code>"
-    return f"`{line}`"
-
-
-def html(text: str) -> str:
-    """``text`` where both HTML and Markdown are read.
-
-    All but letters, digits and blanks are character references, which neither obeys.
-    """
-    return "".join(
-        character if character.isalnum() or character in " /-" else f"&#{ord(character)};"
-        for character in text
-        if character.isprintable()
-    )

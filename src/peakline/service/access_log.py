@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from peakline.errors import UsageError
+from peakline.safe_text import for_log
 
 STDERR = "-"
 OFF = "off"
@@ -135,7 +136,7 @@ class AccessLog:
                 if stream is None:
                     self.dropped += 1
                     return
-                stream.write(line)
+                stream.write(for_log(line) if self._target == STDERR else line)
                 stream.flush()
             except (OSError, ValueError):
                 self.dropped += 1

@@ -7,7 +7,6 @@ them as doubles gets those beyond 2^53 as strings, the way proto JSON has them.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -17,6 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from peakline.deadline import check_deadline
+from peakline.safe_text import spreadsheet_text, write_rows
 from peakline.shown import library, pandas_of, polars_of
 
 if TYPE_CHECKING:
@@ -100,14 +100,17 @@ def write_json(table: pa.Table, stream: BinaryIO, *, large_as_text: bool = False
     stream.write(b"[]\n" if separator == "[\n" else b"\n]\n")
 
 
-def write_csv(table: pa.Table, stream: BinaryIO) -> None:
-    """``table`` with a line of column names."""
+def write_csv(table: pa.Table, stream: BinaryIO, *, is_safe: bool = False) -> None:
+    """``table`` with a line of column names; with ``is_safe`` a spreadsheet computes no text."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
+
+    def cell(value: object) -> str:
+        return spreadsheet_text(cell_text(value)) if is_safe else cell_text(value)
+
     try:
-        writer.writerow(table.column_names)
+        write_rows(text, [map(cell, table.column_names)])
         for rows in row_batches(table):
-            writer.writerows([cell_text(value) for value in row] for row in rows)
+            write_rows(text, (map(cell, row) for row in rows))
     finally:
         text.detach()
 

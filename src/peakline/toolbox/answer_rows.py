@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Rows = list[dict[str, Any]]
+_BYTES = frozenset({"bin", "pb", "proto"})
+"""Formats that are no text."""
 
 
 class ToolAnswer(Shown, Tabular):
@@ -20,6 +22,11 @@ class ToolAnswer(Shown, Tabular):
 
     content: bytes
     format: str
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the answer is text, which a person can read."""
+        return self.format not in _BYTES
 
     def json(self) -> Any:
         """The answer as Python values; raises UsageError where its format is not ``json``."""

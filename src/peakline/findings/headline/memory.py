@@ -16,8 +16,9 @@ from peakline.memory.oom import only_listed, with_limits
 from peakline.memory.origins.behind import described_records
 from peakline.memory.over_time.live import memory_records
 from peakline.memory.peak.explained import find_peaks
+from peakline.safe_text import cut_middle
 from peakline.tables.profile_facts import is_moment
-from peakline.text import allocator_text, counted, cut_middle, size_text, time_text
+from peakline.text import allocator_text, counted, size_text, time_text
 from peakline.trace.steps import labels_of, step_phrase
 
 if TYPE_CHECKING:

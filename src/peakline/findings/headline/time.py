@@ -12,7 +12,8 @@ import numpy as np
 from peakline.findings.headline.sentence import Phrase, Sentence
 from peakline.findings.steps import beyond_median
 from peakline.findings.time_answer import top_ops
-from peakline.text import counted, cut_middle, time_text
+from peakline.safe_text import cut_middle
+from peakline.text import counted, time_text
 from peakline.timing.programs.utilisation import utilisation_of
 from peakline.timing.steps.facts import PARTS, step_facts_of
 

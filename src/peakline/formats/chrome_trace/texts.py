@@ -8,7 +8,7 @@ import numpy as np
 
 from peakline.arrays import Int32Array, UInt8Array
 from peakline.kernels import json_kinds
-from peakline.text import valid_text
+from peakline.safe_text import valid_text
 from peakline.wire import Buffer, Interner, Spans
 
 _IS_PLAIN = np.zeros(json_kinds.OBJECT + 1, np.bool_)

@@ -21,8 +21,8 @@ from peakline import schema
 from peakline.formats.common.format import formats, message_names
 from peakline.formats.common.translate import camel
 from peakline.formats.xplane.detect import names_its_planes, varint, why_not_xspace
+from peakline.safe_text import one_line
 from peakline.schema.shapes import FieldShape, MessageShape
-from peakline.text import one_line
 from peakline.wire import as_buffer
 
 _OTHER_MESSAGES = {"tfprof's profile": "tensorflow.tfprof.ProfileProto"}

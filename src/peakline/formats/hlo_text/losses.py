@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from peakline.safe_text import one_line
 from peakline.tables.reader import Warnings
-from peakline.text import one_line
 
 _FREE_BYTES, _MOST_TIMES = 1 << 20, 4
 

@@ -19,7 +19,7 @@ from peakline.errors import DamagedError, InputError
 from peakline.formats.common.files import SourceFile
 from peakline.kernels import pickle_layout as layout
 from peakline.kernels.pickle_scan import scan
-from peakline.text import valid_text
+from peakline.safe_text import valid_text
 from peakline.wire import Buffer
 
 

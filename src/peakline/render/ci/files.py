@@ -8,23 +8,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
-from xml.sax.saxutils import quoteattr
 
 import peakline
 from peakline.check.verdict import Check
 from peakline.document.check import name_of
 from peakline.errors import ExistsError, OutputError, UsageError
 from peakline.repository import write_atomically
-from peakline.text import one_line, valid_text
+from peakline.safe_text import (
+    github_message,
+    github_property,
+    one_line,
+    sarif_text,
+    valid_text,
+    xml_attribute,
+)
 
-_FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold, not even escaped."""
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -64,10 +67,10 @@ def github_lines(outcome: Outcome) -> list[str]:
         if check.verdict == "pass":
             continue
         title = f"{check.name}: {outcome.of(check)}"
-        properties = [] if place is None else [f"file={_property(place[0])}", f"line={place[1]}"]
-        properties.append(f"title={_property(title)}")
+        at = [] if place is None else [f"file={github_property(place[0])}", f"line={place[1]}"]
+        properties = [*at, f"title={github_property(title)}"]
         kind = "notice" if check.passed else "error"
-        lines.append(f"::{kind} {','.join(properties)}::{_message(check.reason)}")
+        lines.append(f"::{kind} {','.join(properties)}::{github_message(check.reason)}")
     return lines
 
 
@@ -93,15 +96,6 @@ def gitlab_json(outcome: Outcome) -> str:
     return json.dumps(entries, indent=2) + "\n"
 
 
-def _message(text: str) -> str:
-    text = valid_text(one_line(text))
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
-
-
 def junit_xml(outcome: Outcome) -> str:
     """One suite; what could not be compared is a skipped case. Ends with a line break."""
     checks = outcome.checks
@@ -111,26 +105,22 @@ def junit_xml(outcome: Outcome) -> str:
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<testsuites name="peakline check" {counts} time="0">',
-        f'  <testsuite name={_attribute(outcome.path)} {counts} skipped="{skipped}" time="0">',
+        f'  <testsuite name={xml_attribute(outcome.path)} {counts} skipped="{skipped}" time="0">',
     ]
     for check, place in outcome.located():
         name = f"{check.name}: {outcome.of(check)}"
         # Classes are shown as folders, divided at points.
-        head = f'    <testcase name={_attribute(name)} classname="peakline.check" time="0"'
+        head = f'    <testcase name={xml_attribute(name)} classname="peakline.check" time="0"'
         if place is not None:
-            head += f" file={_attribute(place[0])}"
+            head += f" file={xml_attribute(place[0])}"
         if check.verdict == "pass":
             lines.append(f"{head}/>")
             continue
         kind = "skipped" if check.passed else "failure"
-        text = f"      <{kind} message={_attribute(check.reason)}"
+        text = f"      <{kind} message={xml_attribute(check.reason)}"
         text += "" if check.passed else f' type="{check.name}"'
         lines += [f"{head}>", f"{text}/>", "    </testcase>"]
     return "\n".join([*lines, "  </testsuite>", "</testsuites>", ""])
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(_FORBIDDEN.sub("\ufffd", valid_text(one_line(text))))
 
 
 def sarif_document(outcome: Outcome, version: str) -> dict[str, object]:
@@ -174,7 +164,7 @@ def _result(
 ) -> dict[str, object]:
     file, line = place or (outcome.path, 1)
     of = valid_text(outcome.of(check))
-    text = valid_text(one_line(f"{check.name}: {of}: {check.reason}"))
+    text = sarif_text(f"{check.name}: {of}: {check.reason}")
     mark = hashlib.sha256(f"{rule_of(check)}\0{of}".encode()).hexdigest()
     return {
         "ruleId": rule_of(check),

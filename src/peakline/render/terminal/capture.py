@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from peakline.document.capture import hosts_table
 from peakline.render.terminal.layout import begin_of, cut, terminal_width, width_of
 from peakline.render.terminal.screen import Shown, Text, grid_of, show
-from peakline.text import one_line
+from peakline.safe_text import one_line
 
 if TYPE_CHECKING:
     from peakline.capture import CaptureRequest, CaptureResult

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TextIO
 
-from peakline.text import one_line
+from peakline.safe_text import one_line
 
 PROSE = 100
 """Sentences are wrapped at this width where the terminal has more."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from peakline import repository
 from peakline.errors import UsageError
 from peakline.render.terminal.layout import Text, show
-from peakline.text import one_line
+from peakline.safe_text import CommandError, document_on, one_line
+from peakline.text import counted
 
 if TYPE_CHECKING:
     from peakline.tables import ProfileWarning
@@ -91,17 +92,34 @@ def times(detail: str, count: int) -> str:
 
 
 def deliver(
-    write: Callable[[BinaryIO], object], output: str | None, *, force: bool, source: str
+    write: Callable[[BinaryIO], object],
+    output: str | None,
+    *,
+    force: bool,
+    source: str,
+    is_text: bool,
 ) -> None:
     """Let ``write`` fill standard output (``output`` None or ``-``) or the file ``output``.
 
-    Raises UsageError when the file exists and not ``force``, and always when it is the
-    ``source`` that the answer was read from.
+    Raises UsageError when the file exists and not ``force``, always when it is the ``source`` that
+    the answer was read from, and where the log of a job would obey an answer that is no text.
     """
     if output is None or output == "-":
         sys.stdout.flush()
-        write(sys.stdout.buffer)
+        with document_on(sys.stdout, is_text=is_text) as stream:
+            try:
+                write(cast("BinaryIO", stream))
+            except CommandError as error:
+                raise UsageError(
+                    "a name in this answer is a command to what reads a job's log, and the answer "
+                    "is no text; write it to a file with -o"
+                ) from error
         sys.stdout.buffer.flush()
+        if changes := getattr(stream, "changes", 0):
+            say(
+                f"warning: {counted(changes, 'character')} that a terminal or the log of a job "
+                "obeys were written as escapes (\\u005b); a file named with -o has them as they are"
+            )
         return
     from pathlib import Path
 

@@ -18,7 +18,7 @@ from peakline.render.terminal.layout import (
     width_of,
 )
 from peakline.render.terminal.table import Choice, Grid, Head, Labelled
-from peakline.text import one_line
+from peakline.safe_text import one_line
 
 if TYPE_CHECKING:
     from peakline.api import Profile

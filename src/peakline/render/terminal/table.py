@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 
 from peakline.render.terminal.layout import PROSE, Line, begin_of, cut, end_of, width_of, wrapped
-from peakline.text import one_line
+from peakline.safe_text import one_line
 
 _MARKS = ("/", " [", ".", "::", ":", ";", "(", " ")
 _SHORTEST_TAIL = 10

@@ -10,7 +10,8 @@ from peakline.document.trace import NO_EVENTS
 from peakline.render.terminal.layout import Indented, Line, Text, show
 from peakline.render.terminal.screen import headed
 from peakline.render.terminal.table import elided
-from peakline.text import counted, one_line
+from peakline.safe_text import one_line
+from peakline.text import counted
 from peakline.trace.steps import labels_of, step_phrase
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from peakline.graph.critical_path import CriticalPath
 from peakline.graph.index import short_name
 from peakline.graph.view import GraphView, Selection, ViewNode
-from peakline.text import one_line
+from peakline.safe_text import one_line
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import numpy as np
 from peakline import hlo
 from peakline.arrays import AnyArray, Int64Array
 from peakline.errors import NotFoundError, UsageError
-from peakline.text import check_repeated, one_line
+from peakline.safe_text import one_line
+from peakline.text import check_repeated
 
 if TYPE_CHECKING:
     from peakline.tables import Columns, Profile

@@ -23,9 +23,10 @@ import numpy as np
 
 from peakline.arrays import Int64Array
 from peakline.deadline import check_deadline
+from peakline.safe_text import valid_text
 from peakline.schema import MemoryProfile, PerAllocatorMemoryProfile
 from peakline.tables import Columns, Names
-from peakline.text import ROW_BYTES, check_length, valid_text
+from peakline.text import ROW_BYTES, check_length
 from peakline.wire.encode import message
 from peakline.wire.tables import varint
 from peakline.xprof.memory_profile.rules import AllocatorProfile, Peak, SpecialAllocation
