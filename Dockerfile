@@ -4,25 +4,27 @@
 #     docker run --publish 8080:8080 --publish 50051:50051 --volume "$PWD/logs:/logs" \
 #         --volume "$PWD/tokens:/run/secrets/tokens:ro" peakline
 #
-# docs/install.md says more. Packages are those of requirements/run.lock, with their hashes.
+# docs/install.md says more. Packages are those of requirements/run.lock, with their hashes, and
+# the base that of DIGEST, where one is given: --build-arg DIGEST=sha256:...
 ARG PYTHON=3.12
+ARG DIGEST=
 
-FROM python:${PYTHON}-slim AS build
+FROM python:${PYTHON}-slim${DIGEST:+@${DIGEST}} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /source
 COPY requirements/ requirements/
 RUN python -m venv /opt/peakline \
-    && /opt/peakline/bin/pip install --require-hashes --requirement requirements/run.lock \
+    && /opt/peakline/bin/pip install --require-hashes --only-binary :all: --requirement requirements/run.lock \
     && python -m venv /opt/build \
-    && /opt/build/bin/pip install --require-hashes --requirement requirements/build.lock \
-    && /opt/build/bin/pip install --require-hashes --requirement requirements/compiler.lock
+    && /opt/build/bin/pip install --require-hashes --only-binary :all: --requirement requirements/build.lock \
+    && /opt/build/bin/pip install --require-hashes --only-binary :all: --requirement requirements/compiler.lock
 COPY pyproject.toml setup.py MANIFEST.in README.md LICENSE ./
 COPY buildtools/ buildtools/
 COPY src/ src/
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . \
     && /opt/peakline/bin/pip install --no-deps /wheel/peakline-*.whl
 
-FROM python:${PYTHON}-slim
+FROM python:${PYTHON}-slim${DIGEST:+@${DIGEST}}
 RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin peakline \
     && install --directory --owner peakline --group peakline /logs
 COPY --from=build /opt/peakline /opt/peakline

@@ -33,8 +33,7 @@ SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile
 NODE := build/node
 WITH_NODE := PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH"
 
-# What writes the locks. UPGRADE=1 takes the newest versions, else those in the locks stay.
-UV := uv==0.13.9
+# UPGRADE=1 takes the newest versions, else those in the locks stay.
 UPGRADE ?=
 LOCK = build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
     --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file
@@ -148,7 +147,7 @@ lock: build/uv/bin/uv  ## write requirements/*.lock again, UPGRADE=1 with the ne
 	    > /dev/null
 	$(LOCK) requirements/build.lock --constraints requirements/dev.lock requirements/build.in \
 	    > /dev/null
-	for name in compiler node peers frameworks site; do \
+	for name in compiler node peers frameworks site uv wheels; do \
 	    $(LOCK) requirements/$$name.lock requirements/$$name.in > /dev/null; \
 	done
 
@@ -219,9 +218,9 @@ $(NODE)/.typescript: $(NODE)/.node scripts/page/package-lock.json
 	    --ignore-scripts
 	touch $@
 
-build/uv/bin/uv: Makefile
+build/uv/bin/uv: requirements/uv.lock
 	$(PYTHON) -m venv build/uv
-	build/uv/bin/python $(PIP) install $(UV)
+	build/uv/bin/python $(LOCKED) requirements/uv.lock
 	touch $@
 
 $(PEERS)/.packages: requirements/peers.lock | $(VENV)/.python

@@ -9,6 +9,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tests.each_row import each_row
@@ -46,6 +47,7 @@ OTHER_ENVIRONMENTS = {
 }  # fmt: skip
 """Programs in tests that run with the packages of a lock of their own, or did once."""
 ENTRY = re.compile(r"^([a-z0-9][a-z0-9.-]*)==([^ ;]+)((?: ;[^\\]*)?) \\$")
+COMMIT = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40}  # v\d+(\.\d+)+$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
 
 
@@ -152,6 +154,11 @@ def sources(root, project, extras):
     return result | {"run": [*plain, *extras["all"]], "dev": [*plain, *extras["dev"]]}
 
 
+@pytest.fixture(scope="module")
+def workflows(root):
+    return sorted((root / ".github/workflows").glob("*.yml"))
+
+
 def test_the_package_declares_what_it_imports(root, declared, extras):
     imports = _imports_of(root / "src")
     # Kernels say `import cython`, which is gone when they are compiled.
@@ -253,6 +260,49 @@ class TestLocks:
         wanted = json.loads((root / "scripts/page/package.json").read_text("utf-8"))
         assert lock["packages"].pop("")["devDependencies"] == wanted["devDependencies"]
         assert all(one["integrity"].startswith("sha512-") for one in lock["packages"].values())
+
+
+class TestRelease:
+    """What builds, tests and releases takes nothing that could be another thing tomorrow."""
+
+    def test_actions_are_commits(self, root, workflows):
+        """Those of the pages too, which people copy; the tag stands beside the commit."""
+        uses = [
+            (file.name, line.strip())
+            for file in (root / "action.yml", *workflows, *(root / "docs").glob("*.md"))
+            for line in file.read_text("utf-8").splitlines()
+            if re.match(r"\s*(- )?uses:", line)
+        ]
+        wrong = [one for one in uses if not COMMIT.search(one[1]) and "uses: ./" not in one[1]]
+        assert (wrong, len(uses) > 8) == ([], True)
+
+    def test_workflows_may_only_read(self, workflows):
+        for file in workflows:
+            workflow = yaml.safe_load(file.read_text("utf-8"))
+            assert workflow["permissions"] == {"contents": "read"}
+            for job in workflow["jobs"].values():
+                assert "permissions" not in job
+                for step in job["steps"]:
+                    if step.get("uses", "").startswith("actions/checkout@"):
+                        assert step["with"]["persist-credentials"] is False
+
+    def test_every_install_is_of_a_lock(self, root, project, workflows):
+        others = ("action.yml", "Dockerfile", ".ci/run", "Makefile")
+        texts = [file.read_text("utf-8") for file in (*workflows, *map(root.joinpath, others))]
+        texts += [one for one in project["tool"]["cibuildwheel"].values() if "pip" in one]
+        # A line that goes on: behind a backslash, and a folded one of YAML where it is deeper.
+        texts = [re.sub(r"\\\n\s*", "", text) for text in texts]
+        texts = [re.sub(r">-\n\s+(.*)\n\s+--", r"\1 --", text) for text in texts]
+        commands = [one for text in texts for line in text.splitlines() for one in line.split("&&")]
+        installs = [one for one in commands if re.search(r"\b(pip|PIP\)) (install|wheel)\b", one)]
+        wrong = [one for one in installs if not re.search("--require-hashes|--no-deps", one)]
+        assert (wrong, len(installs) > 8) == ([], True)
+        unlocked = r"\b(pipx|uvx|npx|easy_install|curl|wget|npm i(nstall)?|uv (tool|pip install))\b"
+        assert [one for one in commands if re.search(unlocked, one)] == []
+
+    def test_the_base_can_be_held_to_a_digest(self, root):
+        bases = re.findall(r"^FROM (\S+)", (root / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+        assert bases == ["python:${PYTHON}-slim${DIGEST:+@${DIGEST}}"] * 2
 
 
 def _read(file: Path) -> dict[str, list[str]]:
