@@ -213,6 +213,40 @@ def test_what_is_no_request_is_a_problem_too(face, request_line_and_headers):
     assert face.client.get("/healthz").status_code == 200
 
 
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+NEXT = b"GET /api/tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+POST = b"POST /api/captures HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+@each_row(
+    "head",
+    [
+        POST + b"Content-Length: 4\r\n" + CHUNKED,
+        POST + CHUNKED + b"X: y\r\ncontent-length:4\r\n",
+        POST + CHUNKED + b"Content-Length : 4\r\n",
+        POST + b"X: y\n" + CHUNKED,
+        POST + b"X: y\n\r\n" + CHUNKED,
+        POST + b"Transfer-Encoding:\r\n chunked\r\n",
+        POST + b"Transfer-Encoding:\r\n\tchunked\r\n",
+        POST.replace(b"\r\n", b"\n"),
+        b"GET /healthz HTTP/1.1\r\nHost:\r\n localhost\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" + POST + b"X: y\n" + CHUNKED,
+    ],
+)
+def test_a_head_that_a_proxy_may_read_otherwise_ends_the_connection(face, head):
+    """Behind it stands a request that must not be answered, whole and in pieces."""
+    content = head + b"\r\n0\r\n\r\n" + NEXT
+    for step in (len(content), 7):
+        with socket.create_connection(("127.0.0.1", face.port), HANG_S) as connection:
+            for at in range(0, len(content), step):
+                try:
+                    connection.sendall(content[at : at + step])
+                except OSError:  # it has been closed
+                    break
+            statuses = [one[:3] for one in rest(connection).split(b"HTTP/1.1 ")[1:]]
+        assert statuses == [b"200"] * head.count(b"/healthz HTTP/1.1\r\nHost: l") + [b"400"]
+
+
 def test_refusals_are_counted_and_logged(guarded):
     guarded.client.get("/api/sessions")
     guarded.client.get("/api/sessions", headers={"Host": "evil.example"})

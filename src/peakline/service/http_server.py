@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import socket
 import ssl
 import threading
@@ -43,6 +44,15 @@ _SPARE, _SPARE_EACH = 64, 16
 _PROGRESS_BYTES = 16 << 10
 _UNREAD_BYTES = 32 << 10
 """Of an answer, beyond what the system takes: then no more is sent until the client reads."""
+
+_TWO_READINGS = re.compile(
+    rb"(?<!\r)\n|\n[ \t]"
+    rb"|\n(?i:content-length[ \t]*:(?s:.*)\ntransfer-encoding|"
+    rb"transfer-encoding[ \t]*:(?s:.*)\ncontent-length)[ \t]*:"
+)
+"""A head that a proxy in front can read in another way than h11, which takes bare line feeds,
+folded lines, and of two lengths the chunks (RFC 9112, sections 2.2, 5.2 and 6.3): what one takes
+for a body would be a request to the other."""
 
 
 @dataclass
@@ -216,6 +226,19 @@ class GuardedProtocol(H11Protocol):
             self._note_request()
         elif self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
             self._received = 0  # the end of a body that nobody wanted
+
+    def handle_events(self) -> None:
+        """Go on with what came, unless it is a head that has two readings.
+
+        Every head is looked at before h11 is: it reads one only at the begin of this, also the next
+        of several that came at once.
+        """
+        if self.conn.their_state is h11.IDLE:
+            head = self.conn.trailing_data[0].partition(b"\r\n\r\n")[0]
+            if _TWO_READINGS.search(head):
+                self.send_400_response("Bare line feeds, folded lines or two lengths of the body")
+                return
+        super().handle_events()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or to be rid of the client."""
