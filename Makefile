@@ -38,9 +38,11 @@ UPGRADE ?=
 LOCK = build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
     --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file
 
-# Workers of the tests, each of which takes one file after the other, and minutes of the soak.
+# Workers of the tests, each of which takes one file after the other, and minutes of the soak, or
+# the damaged files that each of its two kinds of kernels reads, however long that takes.
 WORKERS ?= auto
 MINUTES ?= 60
+MUTANTS ?= 0
 
 # Those that compare with the real programs; .ci/run leaves out what asks them about random inputs.
 PEERS_TESTS ?= conformance
@@ -76,8 +78,8 @@ nightly: $(VENV)/.dev $(VENV)/.installed $(PEERS)/.installed $(NODE)/.node  ## a
 	$(MAKE) conformance
 	$(MAKE) dist
 
-soak: $(VENV)/.dev $(PEERS)/.installed  ## everything that is long on purpose, MINUTES=60 of it
-	$(PEERS_ENV) $(PY) scripts/soak.py --minutes $(MINUTES)
+soak: $(VENV)/.dev $(PEERS)/.installed  ## everything that is long on purpose, MINUTES=60 of it, MUTANTS=100000 on each kind of kernels
+	$(PEERS_ENV) $(PY) scripts/soak.py --minutes $(MINUTES) --mutants $(MUTANTS)
 
 lint: $(VENV)/.dev $(VENV)/.installed  ## style, types, who imports whom, and the budgets of the house
 	$(PY) -m ruff check

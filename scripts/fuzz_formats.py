@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 _EVERYTHING_EVERY = 400
 """One mutant in so many is asked everything, the others one question each."""
+_READ_AGAIN = 0.1
+"""How many of the others are exported to Perfetto, and what is written is read again."""
 _TOO_MANY = 40
 _SLOW_SECONDS = 20
 _HANGS_SECONDS = 300
@@ -51,9 +54,10 @@ def main() -> int:
     """Run and return the exit code: 1 when a mutant failed."""
     sys.unraisablehook = lambda lost: _LOST.append(lost.exc_value)
     options = _options()
-    from tests.formats.format_samples import samples
+    from tests.formats.format_samples import samples, texts_of_programs
 
-    chosen = [s for s in samples(_ROOT / "tests" / "data") if options.only in s.name]
+    data = _ROOT / "tests" / "data"
+    chosen = [s for s in (*samples(data), *texts_of_programs(data)) if options.only in s.name]
     if options.samples is not None:
         chosen += [s for s in _more_samples(options.samples) if options.only in s.name]
     if not chosen:
@@ -72,6 +76,7 @@ def main() -> int:
         if spent - result > 10:
             result = spent
             _tell(f"{done} mutants, {done / spent:.1f}/s, {failed} failed")
+    _tell(", ".join(f"{count} {name}" for name, count in sorted(run.tried.items())))
     _tell(f"seed {options.seed}: {done} mutants, {run.answered} answered, {failed} failed")
     return int(failed > 0)
 
@@ -111,6 +116,8 @@ class _Run:
 
     def __init__(self, seed: int, failures: Path, samples: list[Sample]) -> None:
         self._seed, self._failures, self._samples = seed, failures, samples
+        self._formats = sorted({sample.format for sample in samples})
+        self.tried: Counter[str] = Counter()
         self._folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
         self.answered = 0
 
@@ -128,7 +135,9 @@ class _Run:
         from tests.formats.format_damage import damaged, dice
 
         rng = dice(self._seed, n)
-        sample = rng.choice(self._samples)
+        form = rng.choice(self._formats)
+        sample = rng.choice([one for one in self._samples if one.format == form])
+        self.tried[form or "of --samples"] += 1
         return self._passes(
             sample, damaged(rng, sample), rng, n, all_of_it=not n % _EVERYTHING_EVERY
         )
@@ -160,6 +169,10 @@ class _Run:
         path.write_bytes(data)
         if not other.exists():
             other.write_bytes(sample.file)
+        if not all_of_it and rng.random() < _READ_AGAIN:
+            answered = format_checks.read_again(path)
+            self.tried["read again as Perfetto"] += answered
+            return answered
         if not all_of_it:
             return format_checks.ask_one(path, other, rng)
         answered = format_checks.ask_everything(path, rng)

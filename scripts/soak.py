@@ -2,6 +2,7 @@
 
     python scripts/soak.py --minutes 90
     python scripts/soak.py --minutes 20 --only wire formats
+    python scripts/soak.py --only formats formats-sanitized --mutants 100000
 
 Eight parts, one after the other; each has its share of the time that is left when it begins. Every
 part says what it tried, and with which seed: with that it can be tried again.
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, cast
 
@@ -38,6 +39,8 @@ class Part:
     environment: dict[str, str]
     repeats: bool = False
     """Whether it tries something else when it is run again."""
+    counts: bool = False
+    """Whether it goes on for a number of mutants, where one is given, rather than for a time."""
     kernels: str = ""
     """Its build of the kernels (buildtools/kernels.py); empty: the installed one."""
 
@@ -58,6 +61,15 @@ def _fuzzer(name: str) -> Callable[[int, int], list[str]]:
     ]  # fmt: skip
 
 
+def _counted(part: Part, mutants: int) -> Part:
+    """The part with a number of mutants in place of a time, if it counts and there is one."""
+    if not (part.counts and mutants):
+        return part
+    return replace(
+        part, command=lambda _, seed: [*part.command(10**9, seed), "--mutants", str(mutants)]
+    )
+
+
 _PARTS = (
     Part("tests", "200 clients, gigabytes, full disks, S3, Dask, every view of every sample", 0.3,
          _pytest("-m", "soak"), {}),
@@ -74,9 +86,9 @@ _PARTS = (
     Part("wire-sanitized", "damaged messages through the decoder, under sanitizers", 0.35,
          _fuzzer("fuzz_wire.py"), {}, kernels="sanitized"),
     Part("formats", "damaged files of every format through every table, tool and verb", 0.5,
-         _fuzzer("fuzz_formats.py"), {}, kernels="checked"),
+         _fuzzer("fuzz_formats.py"), {}, counts=True, kernels="checked"),
     Part("formats-sanitized", "the same under sanitizers", 1.0,
-         _fuzzer("fuzz_formats.py"), {}, kernels="sanitized"),
+         _fuzzer("fuzz_formats.py"), {}, counts=True, kernels="sanitized"),
 )  # fmt: skip
 
 
@@ -86,13 +98,13 @@ def main() -> int:
     end = time.monotonic() + 60 * options.minutes
     done: list[str] = []
     failed = 0
-    for part in _PARTS:
+    for part in (_counted(part, options.mutants) for part in _PARTS):
         if options.only and part.name not in options.only:
             continue
         if part.name == "peers" and "PEAKLINE_PEERS_PYTHON" not in os.environ:
             done.append(f"{part.name}: left out, PEAKLINE_PEERS_PYTHON names no interpreter")
             continue
-        is_last = part is _PARTS[-1] or (options.only and part.name == options.only[-1])
+        is_last = part.name == _PARTS[-1].name or (options.only and part.name == options.only[-1])
         share = 1.0 if is_last else part.share
         outcome = _run(part, share * (end - time.monotonic()), options.seed)
         failed += outcome.startswith("failed")
@@ -108,6 +120,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="of what is drawn"
     )
+    parser.add_argument(
+        "--mutants", type=int, default=0,
+        help="so many files in each of formats and formats-sanitized, whatever time that takes",
+    )  # fmt: skip
     parser.add_argument(
         "--only", nargs="+", metavar="PART", default=[], choices=[part.name for part in _PARTS],
         help=f"of {', '.join(part.name for part in _PARTS)}",

@@ -76,6 +76,18 @@ def samples(data: Path) -> tuple[Sample, ...]:
     return tuple(result)
 
 
+def texts_of_programs(data: Path) -> tuple[Sample, ...]:
+    """What XLA writes of a program beside it: each kind of text once."""
+    folders = ("xla_dump", "xla_live_range")
+    paths = [
+        path for folder in folders for path in sorted((data / folder).glob("*optimizations-*"))
+    ]
+    kinds = {path.name.rpartition("optimizations-")[2]: path for path in reversed(paths)}
+    return tuple(
+        Sample(name, "hlo_assignment", path.read_bytes(), "text") for name, path in kinds.items()
+    )
+
+
 _ALSO_TEXT = {"run", "steps", "graph", "meta", "model", "records", "heap", "space"}
 
 

@@ -5,6 +5,7 @@ import os
 import pickle
 import pickletools
 import re
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,8 +18,10 @@ from tests.formats.format_samples import samples
 from tests.hanging import no_hang
 
 from peakline import schema
+from peakline.formats import open_reader
 from peakline.formats.common.format import message_names
 from peakline.formats.common.recognise import Form, recognise
+from peakline.tables import Warnings
 
 _ROOTS = [
     Path(__file__).parent.parent / "data",
@@ -236,3 +239,19 @@ def test_it_is_answered_or_refused(file, tmp_path):
     ask_everything(path, Random(1))
     for words in all_verbs(path, WHOLE):
         run_verb(words)
+
+
+def _losses(file, first):
+    """What is lost when the tables are read, ``first`` before the others."""
+    warnings = Warnings()
+    with closing(open_reader(str(file))) as reader:
+        for table in sorted(reader.tables, key=lambda table: table != first):
+            reader.read(table, warnings)
+    return sorted((kind, count) for kind, count, _ in warnings.entries())
+
+
+@each_row("name", ["formats-4400-391-buffer-assignment-values.txt", "formats-77-264-steps.pb"])
+def test_what_is_lost_depends_on_no_order(name):
+    with closing(open_reader(str(CORPUS / name))) as reader:
+        tables = sorted(reader.tables)
+    assert len({str(_losses(CORPUS / name, table)) for table in tables}) == 1

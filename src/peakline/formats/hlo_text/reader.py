@@ -9,7 +9,7 @@ from functools import partial
 
 from peakline.errors import DamagedError, InputError
 from peakline.formats.common.files import SourceFile
-from peakline.formats.common.reader import ReportingReader
+from peakline.formats.common.reader import FileReader
 from peakline.formats.hlo_dump.listing import program_of
 from peakline.formats.hlo_proto.source import StoredProgram
 from peakline.formats.hlo_proto.tables import ProgramTables
@@ -21,7 +21,7 @@ from peakline.tables.reader import Warnings
 from peakline.wire import as_buffer
 
 
-class _TextReader(ReportingReader):
+class _TextReader(FileReader):
     """A text that is translated when it is opened."""
 
     __retained__ = "_file _programs _losses"
@@ -51,12 +51,14 @@ class _TextReader(ReportingReader):
         """The programs."""
         return self._programs
 
-    def _table(self, table: str, columns: AbstractSet[str] | None) -> Columns:
-        return self._programs.table(table, self._losses, columns)
-
-    def _report(self, warnings: Warnings) -> None:
+    def read(
+        self, table: str, warnings: Warnings, columns: AbstractSet[str] | None = None
+    ) -> Columns:
+        """Read one table; the first reading also counts what the translation lost."""
         for kind, count, detail in self._losses.entries():
             warnings.add(kind, detail, count)
+        self._losses = Warnings()
+        return self._programs.table(table, warnings, columns)
 
     def duration_ps(self) -> int:
         """A program has no time."""
