@@ -101,6 +101,9 @@ def remote():
         yield check
 
 
+_NO_FILE = "Table with name x.csv does not exist!"
+
+
 @each_row(
     ("query", "reason"),
     [
@@ -131,6 +134,20 @@ def remote():
         # A name that is made elsewhere in the query does not open what has the same name.
         ("select (with duckdb_tables as (select 1) from duckdb_tables), * from duckdb_tables",
          "duckdb_tables is not allowed"),
+        ("select (with \"x.csv\" as (select 1) from 'x.csv') from 'x.csv'", _NO_FILE),
+        ("select 1 from 'x.csv', (with \"x.csv\" as (select 1) from \"x.csv\")", _NO_FILE),
+        ("from 'x.csv' where exists (with \"X.CSV\" as (select 1) from \"x.csv\")", _NO_FILE),
+        ("(with \"x.csv\" as (select 1) from 'x.csv') union all from 'x.csv'", _NO_FILE),
+        ("with a as (with \"x.csv\" as (select 1) from 'x.csv') from a, 'x.csv'", _NO_FILE),
+        ("with a as (from 'x.csv'), \"x.csv\" as (select 1) from a", _NO_FILE),
+        ("with \"x.csv\" as (from 'x.csv') from 'x.csv'", _NO_FILE),
+        ("with recursive \"x.csv\" as (from 'x.csv') from 'x.csv'", _NO_FILE),
+        ("with recursive \"x.csv\" as (from 'x.csv' union from 'x.csv') from 'x.csv'", _NO_FILE),
+        ('with "x.csv" as (select 1) from main."x.csv"', _NO_FILE),
+        ("from steps, lateral (with \"x.csv\" as (select 1) from 'x.csv'), 'x.csv'", _NO_FILE),
+        ("from query('with \"x.csv\" as (select 1) from \"x.csv\"'), 'x.csv'", _NO_FILE),
+        ("(with a as (select 1) from a) union all from query_table('a')", "Table with name a does"),
+        ("with a as (select 1) from recurring.steps", "recurring.steps is not allowed"),
     ],
 )  # fmt: skip
 def test_a_remote_caller_may_use_only_what_is_known(remote, query, reason):
@@ -144,6 +161,13 @@ def test_a_remote_caller_may_use_only_what_is_known(remote, query, reason):
         "with a as (from steps), B as (from a) select count(*) from b, A",
         "with recursive t as (select 1 n union all select n + 1 from t where n < 3) from t",
         "from query('from steps')", "from query_table('steps')", "from range(3) t(i)",
+        "with a as (from steps) (from a union all (with b as (from a) from b, a)) order by all",
+        "with steps as (from steps), a as (from steps) select (select count(*) from a) from steps",
+        "with a as (select 1 n) from query('from a'), query_table('a'), lateral (select a.n)",
+        ("with recursive t(n) using key (n) as (select 1 union select n + 1 from recurring.t)"
+         " from t"),
+        ("with recursive t as (select 1 n union all (with u as (from t) select n + 1 from u))"
+         " from t"),
         "pivot steps on name using count(*)", "from (values (1)) v(version) select version",
         "select a.b, x[1], x[1:2], -x, x || 'a', x like 'a', x between 1 and 2, x is null, 5!",
         "select case when true then 1 end, cast(1 as varchar), 'a' collate de, interval 1 day",

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import CheckFailed
@@ -237,6 +238,8 @@ _EXPLAIN = re.compile(
 _NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 """The parts of a statement that read; others (INSERT_QUERY_NODE) may be in a WITH."""
 _NESTED = frozenset({"query", "query_table"})
+_RECURRING = "recurring"
+"""As a schema: all rows of a recursive expression so far, not those of its last step."""
 _OWN_SCHEMAS = frozenset({"", "main", "memory", "temp"})
 
 
@@ -282,7 +285,11 @@ class Guard:
         return kind
 
     def _check_text(
-        self, connection: duckdb.DuckDBPyConnection, query: str, tables: Collection[str]
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        query: str,
+        tables: Collection[str],
+        scope: _Scope | None = None,
     ) -> None:
         serialized = connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()
         try:
@@ -294,29 +301,29 @@ class Guard:
                 if word.lower() in self._words:
                     raise _refused(word)
             return
-        own = {result["key"].lower() for node in _nodes(tree) for result in _expressions(node)}
-        for node in _nodes(tree["statements"]):
+        for node, inner in _scoped(tree["statements"], scope):
             kind = str(node.get("type", ""))
             if kind.endswith("_NODE") and kind not in _NODES:
                 raise CheckFailed("the query must be one statement that reads, such as SELECT")
             if kind == "BASE_TABLE":
-                self._check_table(node, tables, own)
+                self._check_table(node, tables, inner)
             if node.get("class") == "FUNCTION" or node.get("function_name"):
-                self._check_call(connection, node, tables)
+                self._check_call(connection, node, tables, inner)
 
     def _check_table(
-        self, node: dict[str, Any], tables: Collection[str], own: Collection[str]
+        self, node: dict[str, Any], tables: Collection[str], scope: _Scope | None
     ) -> None:
         name = node["table_name"]
         if name.lower() in self._views:
             raise _refused(name)
         if not self._remote:
             return
-        schemas = {node["schema_name"].lower(), node["catalog_name"].lower()}
-        if not schemas <= _OWN_SCHEMAS:
+        place = node["schema_name"].lower(), node["catalog_name"].lower()
+        if place in {("", ""), (_RECURRING, "")} and _has(scope, name):
+            return
+        if not _OWN_SCHEMAS.issuperset(place):
             raise _refused(f"{node['schema_name']}.{name}")
-        if name.lower() not in own:
-            self._check_name(name, tables)
+        self._check_name(name, tables)
 
     @staticmethod
     def _check_name(name: str, tables: Collection[str]) -> None:
@@ -325,7 +332,11 @@ class Guard:
             raise CheckFailed(problem)
 
     def _check_call(
-        self, connection: duckdb.DuckDBPyConnection, node: dict[str, Any], tables: Collection[str]
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        node: dict[str, Any],
+        tables: Collection[str],
+        scope: _Scope | None,
     ) -> None:
         name = node["function_name"]
         lower = name.lower()
@@ -336,10 +347,10 @@ class Guard:
             if text is None:
                 raise CheckFailed(f"{name}() needs a constant text")
             if lower == "query":
-                self._check_text(connection, text, tables)
+                self._check_text(connection, text, tables, scope)
             elif text.rpartition(".")[2].strip('"').lower() in self._views:
                 raise _refused(text)
-            elif self._remote:
+            elif self._remote and not _has(scope, text):
                 self._check_name(text, tables)
         elif self._remote and lower not in ALLOWED:
             import difflib
@@ -365,16 +376,50 @@ def _refused(name: str) -> CheckFailed:
     return CheckFailed(f"{name} is not allowed in a query{why}; query the tables of the profile")
 
 
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every object of the tree."""
-    waiting = [tree]
+@dataclass(frozen=True)
+class _Scope:
+    """The first ``count`` common table expressions (WITH) of a part of a statement, by name, and
+    those that its surroundings see.
+    """
+
+    places: dict[str, int]
+    count: int
+    outer: _Scope | None
+
+
+def _has(scope: _Scope | None, name: str) -> bool:
+    """Whether a name without a schema means a common table expression there."""
+    lower = name.lower()
+    while scope is not None:
+        if scope.places.get(lower, scope.count) < scope.count:
+            return True
+        scope = scope.outer
+    return False
+
+
+def _scoped(tree: Any, scope: _Scope | None) -> Iterator[tuple[dict[str, Any], _Scope | None]]:
+    """Every object of the tree, and what it sees: an expression sees those before it, one that is
+    recursive sees itself behind its UNION, and what follows a WITH sees all of that.
+    """
+    waiting = [(tree, scope)]
     while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            yield node
-            waiting.extend(node.values())
-        elif isinstance(node, list):
-            waiting.extend(node)
+        node, scope = waiting.pop()
+        if isinstance(node, list):
+            waiting.extend((one, scope) for one in node)
+        if not isinstance(node, dict):
+            continue
+        expressions = _expressions(node)
+        places = {one["key"].lower(): place for place, one in enumerate(expressions)}
+        for place, one in enumerate(expressions):
+            waiting.append((one["value"], _Scope(places, place, scope)))
+        inner = _Scope(places, len(places), scope) if places else scope
+        yield node, inner
+        for key, value in node.items():
+            if node.get("type") == "RECURSIVE_CTE_NODE" and key == "right":
+                itself = _Scope({node["cte_name"].lower(): 0}, 1, inner)
+                waiting.append((value, itself))
+            elif not (expressions and key == "cte_map"):
+                waiting.append((value, inner))
 
 
 def _expressions(node: dict[str, Any]) -> list[dict[str, Any]]:

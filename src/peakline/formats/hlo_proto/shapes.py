@@ -122,7 +122,7 @@ class Shape:
             return _POINTER * len(self.parts)
         if self.kind in ("token", "opaque", ""):
             return 0
-        packed = self.layout.element_bits if self.layout else 0
+        packed = max(self.layout.element_bits, 0) if self.layout else 0
         return min(-(-self.elements * (packed or 8 * width_of(self.kind)) // 8), MOST_BYTES)
 
     def at(self, index: Sequence[int]) -> Shape | None:
