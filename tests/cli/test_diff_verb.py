@@ -506,7 +506,10 @@ def test_the_json_adds_up(peakline, two_of_diff_programs):
 def test_markdown_folds_the_details(peakline, two_of_diff_programs):
     text = peakline("diff", *two_of_diff_programs, "--markdown").out
     assert "| peak, `jit_train(7)` | 384.0 KiB | 896.0 KiB | +512.0 KiB (+133.3%) |" in text
-    assert "<summary>What changed at the peak of <code>jit&#95;train&#40;7&#41;</code></summary>" in text
+    assert (
+        "<summary>What changed at the peak of <code>jit&#95;train&#40;7&#41;</code></summary>"
+        in text
+    )
     assert "`jit(train)/sort model.py:20`" in text
 
 

@@ -22,7 +22,9 @@ LIMIT = 24 * MIB
 @pytest.fixture(scope="module")
 def face(sample_logdir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("http")
-    with serving(folder, sample_logdir, sql_memory_bytes=LIMIT) as running:
+    with serving(
+        folder, sample_logdir, sql_memory_bytes=LIMIT, sql_answer_bytes=LIMIT // 8
+    ) as running:
         yield running
 
 
@@ -279,3 +281,10 @@ def test_a_figure_waits_at_the_gate_of_all_questions(shared_face, monkeypatch):
     with gate.enter():
         answer = shared_face.client.get(f"/api/sessions/{CNN}/figures/kernels")
     problem(answer, 429, "RESOURCE_EXHAUSTED")
+
+
+def test_an_answer_has_its_own_limit(ask):
+    query = "select repeat('x', 1000) as x from range(4000)"
+    text = problem(ask(query), 400, "FAILED_PRECONDITION")
+    assert f"more than {LIMIT // 8} bytes; request fewer rows (LIMIT)" in text
+    assert len(ask(query, max_rows=10).json()) == 10

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -173,6 +174,8 @@ class TestMemory:
             "select * from range(1000000000)",
             "select null from range(10000000000)",
             "select repeat('x', 1000) x from range(80000)",
+            # The database that this is asked of answers nothing afterwards.
+            "select reservoir_quantile(i, 0.5, 2000000000) from range(10) t(i)",
         ],
     )
     def test_ends_with_the_limit(self, sql, profile, query):
@@ -208,6 +211,85 @@ class TestMemory:
             with pytest.raises(CheckFailed, match=r"answer has more than 16777216 bytes.*LIMIT"):
                 ask(sql, profile, query, Form(form), limit=16 << 20)
         assert ask(sql, profile, query, Form("arrow"), limit=16 << 20).rows == 40_000
+
+    def test_of_an_answer_may_have_a_limit_of_its_own(self, sql, profile):
+        query = "select unnest(range(10000)) as a"
+        for form in ("json", "csv"):
+            with pytest.raises(CheckFailed, match=r"more than 20000 bytes; request fewer rows"):
+                ask(sql, profile, query, Form(form, max_bytes=20_000))
+            assert ask(sql, profile, query, Form(form, 9, max_bytes=20_000)).rows == 10_000
+
+    @each_row(
+        "query",
+        [
+            "pivot (from range(5000) t(i)) on i using count(*)",
+            f"select {', '.join(['1'] * 5000)}",
+            f"select {', '.join(['t.*'] * 2500)} from (select 1, 2) t",  # noqa: S608
+        ],
+    )
+    def test_is_not_taken_by_very_many_columns(self, sql, profile, query):
+        with pytest.raises(CheckFailed, match=r"^the answer has .*columns.* than 4096; pivot"):
+            ask(sql, profile, query)
+        assert len(profile.sql(query).columns) >= 5000
+
+    def test_of_one_caller_is_no_other_callers(self, sql, profile):
+        """Who asks what ends a database or its process, and who asks beside it."""
+        fatal = "select reservoir_quantile(i, 0.5, 2000000000) from range(10) t(i)"
+        query = "select count(*) n from range(3000) a, range(3000) b where a.range <= b.range"
+        with ThreadPoolExecutor(4) as pool:
+            ends = [pool.submit(ask, sql, profile, one) for one in [fatal, query] * 6]
+        for end in ends[::2]:
+            assert "takes more memory than its limit" in str(end.exception())
+        assert {end.result().content for end in ends[1::2]} == {b'[\n{"n": 4501500}\n]\n'}
+
+
+_FATAL = """
+import resource, sys
+import peakline
+from peakline.errors import CheckFailed
+with peakline.open(sys.argv[1]) as profile:
+    print(profile.sql("select 1 a").to_pylist())
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, -1))
+    try:
+        profile.sql("select reservoir_quantile(i, 0.5, 2000000000) from range(10) t(i)")
+    except CheckFailed as error:
+        print(error)
+    print(profile.sql("select 2 a").to_pylist())
+"""
+
+
+def test_a_database_that_failed_is_not_used_again(root):
+    """Without a limit a query runs in the program itself."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("the system limits no addresses")
+    session = root / "src" / "peakline" / "demo"
+    said = subprocess.run(
+        [sys.executable, "-c", _FATAL, session], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.splitlines() == [
+        "[{'a': 1}]",
+        "the query takes more memory than there is for it; request less",
+        "[{'a': 2}]",
+    ]
+
+
+@each_row(
+    ("query", "reason"),
+    [
+        ("select timestamp '294247-01-01' a", "column a of the answer has a time"),
+        ("select ['-infinity'::date] a", "column a of the answer has a time"),
+        ("select avg(timestamp '20000-01-01') a from range(9)", "CAST it AS VARCHAR"),
+        ("select timestamp_ns '2026-01-01 00:00:00.000000001' a", "CAST it AS VARCHAR"),
+        ("select date_part(repeat('x', 1000000), date '2026-01-01')", "Error: extract specifier"),
+        (f"select n{'o' * 3000}()", "there is no function noo"),
+    ],
+)
+def test_what_is_refused_is_one_short_line(sql, profile, query, reason):
+    for form in ("json", "csv"):
+        with pytest.raises(CheckFailed, match=reason) as why:
+            ask(sql, profile, query, Form(form))
+        assert len(str(why.value)) <= 1000
+        assert "\n" not in str(why.value)
 
 
 class TestEnd:

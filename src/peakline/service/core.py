@@ -298,6 +298,7 @@ class Analysis:
         """
         session, host = self._session_of(repository_root, session_id, host_name)
         limit, values = self._settings.sql_memory_bytes, checked_parameters(parameters)
+        form = replace(form, max_bytes=self._settings.sql_answer_bytes)
         question = Question(query, limit, form, remote=True, parameters=values)
         with self.gate.enter():
             return self._engine.remote_sql(session, question, host=host)

@@ -271,6 +271,15 @@ class Settings:
     sql_memory_bytes: int = _gibibytes(
         "--sql-memory", 1, "Memory that one SQL query may take.", least=1 << 20
     )
+    sql_answer_bytes: int = _option(
+        "--sql-answer",
+        128 << 20,
+        "How large the answer to one SQL query may be.",
+        least=1,
+        metavar="SIZE",
+        type=parse_size,
+        default="128MiB",
+    )
     executor: str = "threads"
     hosts_at_once: int | None = None
     scheduler: str | None = None

@@ -13,6 +13,8 @@ from peakline.tables.query import (
     QueryNeeds,
     SqlParameters,
     connect,
+    is_broken,
+    lacks_memory,
     needs_of,
     reading,
     refusal,
@@ -65,11 +67,13 @@ class Database:
                     connection.execute(view.statement)
                 with reading(connection), interrupting(connection.interrupt):
                     return connection.sql(query, params=parameters).to_arrow_table()
-            except duckdb.OutOfMemoryException as error:
-                text = "the query takes more memory than there is for it; request less"
-                raise CheckFailed(text) from error
             except duckdb.Error as error:
-                raise CheckFailed(refusal(error, tables)) from error
+                if is_broken(error):
+                    self.disconnect()
+                text = "the query takes more memory than there is for it; request less"
+                if not lacks_memory(str(error)):
+                    text = refusal(error, tables)
+                raise CheckFailed(text) from error
 
     def disconnect(self) -> None:
         """Close the connection, if there is one; the next query opens another."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from peakline.deadline import interrupting
 from peakline.errors import CheckFailed, UsageError
+from peakline.safe_text import cut_middle
 from peakline.tables.sql_guard import Guard
 from peakline.tables.sql_views import View, missing_table, view, views_over
 from peakline.tables.tables import TABLES, empty_columns
@@ -34,6 +35,11 @@ LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
 """What a connection may never do: a query sees the profile and nothing else. Spilling to disk is
 off too, since nothing may be written beside the profile."""
 
+MOST_COLUMNS = 4096
+"""So many may the answer to a query with a limit of memory have: a PIVOT makes one of every name,
+and JSON says all of them in every row."""
+LONGEST_REASON = 1000
+"""Characters of what is said of a query that is refused."""
 _CHUNK_ROWS = 1 << 16
 SqlValue = str | float | bool | None
 """What a parameter of a query may be; integers of up to 64 bits too."""
@@ -49,7 +55,7 @@ def connect(memory_limit: int | None = None) -> duckdb.DuckDBPyConnection:
 
     config = dict(LOCKED_DOWN)
     if memory_limit is not None:
-        config["memory_limit"] = f"{memory_limit}B"
+        config |= {"memory_limit": f"{memory_limit}B", "pivot_limit": MOST_COLUMNS}
     return duckdb.connect(":memory:", config=config)
 
 
@@ -185,7 +191,30 @@ def with_nulls(name: str, read: pa.Table, rows: int) -> pa.Table:
 def refusal(error: Exception, tables: Iterable[str]) -> str:
     """DuckDB's message as one line, without its excerpt of the query."""
     text = str(error).split("\nLINE ")[0].split("\nDatabase is launched ")[0]
+    if is_broken(error):
+        # What it then says is for its developers, some of it about queries that came before.
+        return f"the database failed at the query ({type(error).__name__}); request less"
+    if "Pivot column limit" in text:
+        return too_many_columns("more columns than")
     if "Table with name" in text:
         first = text.splitlines()[0].removeprefix("Catalog Error: ")
         return missing_table(first.split()[3], tables) or first
-    return " ".join(text.split())
+    # It repeats the texts of a query, and lists all functions of a name.
+    return cut_middle(" ".join(text.split()), LONGEST_REASON)
+
+
+def is_broken(error: Exception) -> bool:
+    """Whether no query works any more in the database that raised ``error``."""
+    import duckdb
+
+    return isinstance(error, duckdb.InternalException | duckdb.FatalException)
+
+
+def lacks_memory(text: str) -> bool:
+    """Whether an error of the database says that it has no memory left."""
+    return "Out of Memory" in text or "Memory allocation failure" in text
+
+
+def too_many_columns(count: str) -> str:
+    """What is said of an answer with more than `MOST_COLUMNS`; ``count`` says how many it has."""
+    return f"the answer has {count} {MOST_COLUMNS}; pivot fewer values, or GROUP BY them"

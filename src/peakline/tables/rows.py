@@ -16,7 +16,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from peakline.deadline import check_deadline
-from peakline.safe_text import spreadsheet_text, write_rows
+from peakline.errors import CheckFailed
+from peakline.safe_text import cut_middle, one_line, spreadsheet_text, write_rows
 from peakline.shown import library, pandas_of, polars_of
 
 if TYPE_CHECKING:
@@ -72,17 +73,32 @@ class Frames:
 
 _BATCH_ROWS = 10_000
 _BATCH_BYTES = 1 << 20
+_LONGEST_NAME = 60
 _EXACT_IN_A_DOUBLE = (1 << 53) - 1
 
 
 def row_batches(table: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows as Python values, many at a time, but not many bytes of them."""
+    """The rows as Python values, many at a time, but not many bytes of them.
+
+    Raises CheckFailed for a time that Python has no value for, such as one after the year 9999.
+    """
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
         rows = max(1, batch.num_rows * _BATCH_BYTES // max(_BATCH_BYTES, batch.nbytes))
         for start in range(0, batch.num_rows, rows):
             check_deadline()
             part = batch.slice(start, rows)
-            yield list(zip(*(column.to_pylist() for column in part.columns), strict=True))
+            yield list(zip(*(_values(part, n) for n in range(part.num_columns)), strict=True))
+
+
+def _values(batch: pa.RecordBatch, number: int) -> list[Any]:
+    try:
+        values: list[Any] = batch.column(number).to_pylist()
+    except (OverflowError, ValueError) as error:
+        name = cut_middle(one_line(batch.schema.names[number]), _LONGEST_NAME)
+        raise CheckFailed(
+            f"column {name} of the answer has a time that cannot be written; CAST it AS VARCHAR"
+        ) from error
+    return values
 
 
 def write_json(table: pa.Table, stream: BinaryIO, *, large_as_text: bool = False) -> None:

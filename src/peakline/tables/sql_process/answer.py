@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peakline.errors import CheckFailed
+from peakline.tables.query import MOST_COLUMNS, too_many_columns
 from peakline.tables.rows import write_csv, write_json
 from peakline.tables.sql_process.frames import mapped
 
@@ -27,12 +28,14 @@ _BLOCK = 1 << 20
 class Form:
     """How an answer is written: see `peakline.tables.rows` for JSON and CSV.
 
-    Of more than ``max_rows`` rows only the first ones are written, and all are counted.
+    Of more than ``max_rows`` rows only the first ones are written, and all are counted. What is
+    written may have ``max_bytes``, by default as many as the query may take of memory.
     """
 
     format: str = ARROW
     max_rows: int | None = None
     large_as_text: bool = False
+    max_bytes: int | None = None
 
 
 def collect(
@@ -40,10 +43,12 @@ def collect(
 ) -> int:
     """Write the rows of ``relation`` into a file, in Arrow's format; returns how many there are.
 
-    Raises CheckFailed when they take more than ``max_bytes``.
+    Raises CheckFailed when they take more than ``max_bytes``, or have too many columns.
     """
     import pyarrow as pa
 
+    if len(relation.columns) > MOST_COLUMNS:
+        raise CheckFailed(too_many_columns(f"{len(relation.columns)} columns, more than"))
     rows = taken = 0
     with (
         relation.to_arrow_reader(_BATCH_ROWS) as reader,

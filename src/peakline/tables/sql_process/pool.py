@@ -9,7 +9,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -127,16 +127,13 @@ class SqlPool:
         check_deadline()
         profile.check_open()
         known = profile.tables
-        form = question.form
         frame: Frame = {
             "query": question.query,
             "parameters": question.parameters,
             "limit": question.memory_limit,
             "remote": question.remote,
             "tables": known,
-            "format": form.format,
-            "max_rows": form.max_rows,
-            "large_as_text": form.large_as_text,
+            **asdict(question.form),
         }
 
         def tables(needs: Frame) -> Iterator[tuple[str, int, list[Piece]]]:

@@ -28,7 +28,18 @@ from typing import TYPE_CHECKING
 
 from peakline.errors import PeaklineError
 from peakline.process_memory import address_space_bytes, give_back_memory
-from peakline.tables.query import connect, needs_of, reading, refusal, views_in, with_nulls
+from peakline.safe_text import cut_middle
+from peakline.tables.query import (
+    LONGEST_REASON,
+    connect,
+    is_broken,
+    lacks_memory,
+    needs_of,
+    reading,
+    refusal,
+    views_in,
+    with_nulls,
+)
 from peakline.tables.sql_guard import Guard
 from peakline.tables.sql_listing import plain_query
 from peakline.tables.sql_process.answer import ARROW, Form, collect, write
@@ -112,7 +123,6 @@ def most_growth(limit: int) -> int:
 
 _DEEPEST = 10_000
 """Levels of a plan as JSON: the database allows expressions 1000 levels deep."""
-_LONGEST_TEXT = 100_000
 _LARGE = 64 << 20
 
 
@@ -174,12 +184,11 @@ class _Worker:
             return self._out_of_memory()
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             # So says Arrow what the database said to it.
-            text = refusal(error, question["tables"])
-            if "Out of Memory" in text or getattr(error, "errno", 0) == errno.ENOMEM:
+            broken = is_broken(error)
+            if lacks_memory(str(error)) or getattr(error, "errno", 0) == errno.ENOMEM:
                 # The database is as it was; nobody knows of what else lacked memory.
-                return self._out_of_memory(is_fit=isinstance(error, duckdb.Error))
-            broken = isinstance(error, duckdb.InternalException | duckdb.FatalException)
-            return _refused(text, is_fit=not broken)
+                return self._out_of_memory(is_fit=isinstance(error, duckdb.Error) and not broken)
+            return _refused(refusal(error, question["tables"]), is_fit=not broken)
         except Exception:  # noqa: BLE001 (the other side says that it is our own fault)
             return {"fault": traceback.format_exc(), "is_fit": False}
 
@@ -223,7 +232,8 @@ class _Worker:
             self._allow(0)
             for view in views_in(query, needs):
                 connection.execute(view.statement)
-            form = Form(question["format"], question["max_rows"], question["large_as_text"])
+            form = Form(*(question[name] for name in Form.__dataclass_fields__))
+            most = self.limit if form.max_bytes is None else min(self.limit, form.max_bytes)
             collected = os.dup(answer) if form.format == ARROW else nameless_file("peakline-rows")
             try:
                 with reading(connection):
@@ -234,7 +244,7 @@ class _Worker:
                     # What the database took is given back before its rows are written.
                     self._recovers()
                     self._allow(os.fstat(collected).st_size)
-                    write(collected, answer, form, self.limit)
+                    write(collected, answer, form, most)
             finally:
                 os.close(collected)
             return {"rows": rows}
@@ -280,7 +290,7 @@ class _Worker:
 
 
 def _refused(text: str, *, is_fit: bool = True) -> Frame:
-    return {"refused": text[:_LONGEST_TEXT], "is_fit": is_fit}
+    return {"refused": cut_middle(text, LONGEST_REASON), "is_fit": is_fit}
 
 
 class _WithoutPandas(importlib.abc.MetaPathFinder):
