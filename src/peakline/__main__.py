@@ -11,7 +11,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from peakline.safe_text import guarded_streams, one_line
 
@@ -51,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _result(words: list[str], *, debug: bool) -> int:
     """The exit code of the verb, whatever happens in it."""
     try:
-        code = _run(words, debug=debug)
+        with _shown_faults() if debug else contextlib.nullcontext():
+            code = _run(words, debug=debug)
         sys.stdout.flush()
     except BrokenPipeError:
         _abandon_output()
@@ -72,6 +73,19 @@ def _result(words: list[str], *, debug: bool) -> int:
             _abandon_output()
         return code
     return code
+
+
+@contextlib.contextmanager
+def _shown_faults() -> Iterator[None]:
+    """Show the tracebacks of files that are left out because they broke what reads them."""
+    import logging
+
+    logger, handler = logging.getLogger("peakline"), logging.StreamHandler(sys.stderr)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def _open_streams() -> None:
@@ -110,8 +124,10 @@ def _run(words: list[str], *, debug: bool) -> int:
 
 def _verdict(error: Exception) -> tuple[str, int]:
     """The message and the exit code for ``error``."""
-    from peakline.errors import PeaklineError
+    from peakline.errors import PeaklineError, UnforeseenError
 
+    if isinstance(error, UnforeseenError):
+        return f"{error} (--debug shows where)", error.exit_code
     if isinstance(error, PeaklineError):
         return str(error), error.exit_code
     complaint = getattr(error, "format_message", None)

@@ -3,6 +3,7 @@
 ::
 
     PeaklineError                     70  INTERNAL            our own fault
+    |-- UnforeseenError               70  INTERNAL            a file broke its reader
     |-- UsageError                     2  INVALID_ARGUMENT    a bad option, parameter or name
     |   |-- ExistsError                2  ALREADY_EXISTS      what was to be created is there
     |   `-- ForbiddenError             2  PERMISSION_DENIED   outside what the server allows
@@ -23,6 +24,8 @@ A message is one line: what, where, what to do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Self
 
 from peakline.safe_text import for_log
@@ -41,6 +44,7 @@ __all__ = [
     "PeaklineError",
     "RemoteError",
     "StrictError",
+    "UnforeseenError",
     "UnknownFormatError",
     "UsageError",
 ]
@@ -159,3 +163,56 @@ class BusyError(PeaklineError):
 
     exit_code = 4
     grpc_status = "RESOURCE_EXHAUSTED"
+
+
+class UnforeseenError(PeaklineError):
+    """A file broke what reads it, as nobody foresaw: a fault of Peakline's.
+
+    The message names the file and the kind of the fault, and no more, as callers from elsewhere
+    see it; ``trace`` is the traceback, as text: frames would hold what they refer to.
+    """
+
+    def __init__(self, message: str, trace: str = "") -> None:
+        super().__init__(message)
+        self.trace = trace
+
+    def log(self) -> None:
+        """Add it with its traceback to the log of the standard library, as ``peakline``."""
+        import logging
+
+        logger = logging.getLogger("peakline")
+        if not logger.handlers:
+            # Without any the library would print on standard error by itself.
+            logger.addHandler(logging.NullHandler())
+        logger.error("%s\n%s", self, self.trace)
+
+
+def fault_of(path: str, error: Exception) -> PeaklineError:
+    """What to say of ``error``, which nobody foresaw, of the file ``path``: an `UnforeseenError`,
+    which is logged, or an InputError where there is not enough memory.
+    """
+    if isinstance(error, MemoryError):
+        return InputError(f"{path}: there is not enough memory to read it")
+    import traceback
+
+    fault = UnforeseenError(
+        f"{path}: unexpected {type(error).__name__}, a fault of Peakline's",
+        "".join(traceback.format_exception(error)),
+    )
+    fault.log()
+    return fault
+
+
+@contextmanager
+def faults_of(path: str) -> Iterator[None]:
+    """Hold what fails while the file ``path`` is read, in the block, to that file.
+
+    Errors raised on purpose pass, and whatever else is raised becomes its `fault_of`, so that
+    whoever reads many files names this one and goes on with the others.
+    """
+    try:
+        yield
+    except PeaklineError:
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is named)
+        raise fault_of(path, error) from None

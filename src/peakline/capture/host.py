@@ -20,7 +20,7 @@ from peakline.capture.request import CaptureRequest, Target
 from peakline.capture.result import HostOutcome, State
 from peakline.capture.stop import Stop
 from peakline.deadline import check_deadline
-from peakline.errors import CancelledError, DeadlineError, PeaklineError, RemoteError
+from peakline.errors import CancelledError, DeadlineError, PeaklineError, RemoteError, faults_of
 from peakline.formats.common.files import open_to_read
 from peakline.formats.common.urls import connect
 from peakline.repository import HostFile, NewSession, Repository, Session, is_url
@@ -174,22 +174,29 @@ class HostCapture:
     attempts: int = field(default=0, init=False)
 
     def run(self) -> HostOutcome:
-        """Capture the host; every way it can fail is an outcome, but for our own faults."""
+        """Capture the host; every way it can fail is an outcome."""
         began = time.monotonic()
         try:
             limit = self.request.timeout_s
             if _LOCKS.is_held(self.target.address):
                 self.report("waiting", "for another capture of it to end")
-            with _LOCKS.hold(self.target.address, limit, check=self.stop.check):
-                outcome = self._attempt_all(time.monotonic() + limit)
+            with (
+                faults_of(self.target.address),
+                _LOCKS.hold(self.target.address, limit, check=self.stop.check),
+            ):
+                outcome = self._stored(time.monotonic() + limit)
         except CancelledError as error:
             outcome = self._outcome("failed", error=_why_ended(error, began))
         except PeaklineError as error:
             outcome = self._outcome("failed", error=str(error))
-        except OSError as error:
-            outcome = self._outcome("failed", error=f"cannot be written: {error.strerror or error}")
         self.report(outcome.state, outcome.error)
         return outcome
+
+    def _stored(self, end: float) -> HostOutcome:
+        try:
+            return self._attempt_all(end)
+        except OSError as error:
+            return self._outcome("failed", error=f"cannot be written: {error.strerror or error}")
 
     def _attempt_all(self, end: float) -> HostOutcome:
         pause = _FIRST_PAUSE_S

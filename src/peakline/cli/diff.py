@@ -12,7 +12,7 @@ import peakline
 from peakline import compare, document, findings, render, timing
 from peakline.cli.options import Argument, Reading, json_option, max_unpacked_option, strict_option
 from peakline.cli.verb import Verb
-from peakline.errors import InputError, UsageError
+from peakline.errors import InputError, UnforeseenError, UsageError, faults_of
 from peakline.memory.allocator_names import recorded_name
 from peakline.render import terminal
 from peakline.render.terminal.output import print_json, print_warnings, say
@@ -102,7 +102,7 @@ def diff(
     for place, (path, reading, result) in enumerate(zip(paths, readings, sessions, strict=True)):
         which = "after" if place else "before"
         file = only_file(result, f"choose one with --host-{which}")
-        with reading.open_file(file, path) as profile:
+        with faults_of(file), reading.open_file(file, path) as profile:
             allocator = recorded_name(profile, allocator)
             # An allocator that is named asks about memory alone.
             states.append(compare.profile_state(profile, with_time=allocator is None))
@@ -135,7 +135,7 @@ def _diff_hosts(
     for path, reading, session in zip(paths, readings, sessions, strict=True):
         states, steps = {}, []
         for file in () if isinstance(session, str) else session.hosts():
-            with reading.open_file(file.path, path) as profile:
+            with faults_of(file.path), reading.open_file(file.path, path) as profile:
                 states[file.host] = compare.profile_state(profile, with_time=allocator is None)
                 if (own := timing.host_steps_of(profile)) is not None:
                     steps.append((file.host, own))
@@ -173,8 +173,12 @@ def _in_folder(path: str) -> list[str]:
 def _is_profile(path: str) -> bool:
     """Whether some reader takes the file."""
     try:
-        peakline.open(path).close()
+        with faults_of(path):
+            peakline.open(path).close()
     except InputError:
+        return False
+    except UnforeseenError as error:
+        say(str(error))
         return False
     return True
 

@@ -12,7 +12,7 @@ import click
 
 import peakline
 from peakline import document, repository, timing
-from peakline.errors import PeaklineError, StrictError, UsageError
+from peakline.errors import PeaklineError, StrictError, UsageError, fault_of
 from peakline.render.terminal.layout import Text, show
 from peakline.render.terminal.output import print_json, print_left_out, print_warnings, say
 from peakline.text import parse_size
@@ -235,6 +235,12 @@ def answer_hosts(
             if reading.strict or isinstance(error, StrictError):
                 raise
             failures.append(error)
+        except OSError:  # what is shown cannot be written
+            raise
+        except Exception as error:  # noqa: BLE001 (the other hosts are shown all the same)
+            failures.append(fault_of(file.path, error))
+            if reading.strict:
+                raise failures[-1] from None
     if failures and not shown:
         raise failures[0]
     if json:

@@ -9,7 +9,14 @@ import click
 from peakline.cli.options import Argument, json_option, strict_option
 from peakline.cli.verb import Verb
 from peakline.document.hosts import sessions_table
-from peakline.errors import NotFoundError, StrictError, UsageError
+from peakline.errors import (
+    InputError,
+    NotFoundError,
+    StrictError,
+    UnforeseenError,
+    UsageError,
+    faults_of,
+)
 from peakline.render.terminal.output import print_json, print_left_out
 from peakline.render.terminal.screen import Text, grid_of, show
 from peakline.repository import Repository, extent_of, hosts
@@ -56,18 +63,23 @@ def _rows(repository: Repository) -> tuple[list[dict[str, Any]], list[str]]:
     engine = Engine()
     result = repository.survey(nested=True)
     rows: list[dict[str, Any]] = []
+    left_out = [str(problem) for problem in result.problems]
     for session in result.sessions:
         try:
-            files = session.hosts()
-            tools = engine.tools(session)
+            with faults_of(session.path):
+                files = session.hosts()
+                row = {
+                    "session_id": session.name,
+                    "hosts": [file.host for file in files],
+                    "tools": engine.tools(session),
+                    **extent_of(files).as_json(),
+                }
+                problem = engine.problem(session)
         except NotFoundError:
             continue  # it went away since it was listed
-        rows.append(
-            {
-                "session_id": session.name,
-                "hosts": [file.host for file in files],
-                "tools": tools,
-                **extent_of(files).as_json(),
-            }
-        )
-    return rows, [str(problem) for problem in result.problems]
+        except (InputError, UnforeseenError) as error:
+            left_out.append(str(error))
+            continue
+        rows.append(row)
+        left_out += [problem] if problem else []
+    return rows, left_out

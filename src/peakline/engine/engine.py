@@ -17,7 +17,7 @@ from peakline.engine.executors import Executor, fan_out, make_executor
 from peakline.engine.profile_cache import ProfileCache
 from peakline.engine.tool_index import ToolIndex
 from peakline.engine.work import CONTRIBUTION, HostTask, ask_host, contributed
-from peakline.errors import ForbiddenError, NotFoundError, PeaklineError, UsageError
+from peakline.errors import ForbiddenError, NotFoundError, PeaklineError, UsageError, faults_of
 from peakline.repository import HostFile, Session
 from peakline.repository.names import listing
 from peakline.tables import Profile, ProfileWarning
@@ -118,6 +118,13 @@ class Engine:
         at once when the session's directory changed, else once a minute.
         """
         return self._index.tools(session)
+
+    def problem(self, session: Session) -> str:
+        """Why a file of a session that has no tools cannot be read; empty where nothing is wrong.
+
+        Looks as `tools` does.
+        """
+        return self._index.problem(session)
 
     def known_tools(self, session: Session) -> list[str]:
         """What `tools` found until now, without a look; maybe not all, maybe out of date."""
@@ -280,13 +287,12 @@ class Engine:
                 with lock:
                     progress(file.host, next(done), len(files))
 
+        def contribution(file: HostFile) -> Answer:
+            with faults_of(file.path):
+                return self._of_one(tool, file, question, CONTRIBUTION, self.executor)
+
         def make() -> Answer:
-            answers = fan_out(
-                lambda file: self._of_one(tool, file, question, CONTRIBUTION, self.executor),
-                files,
-                self.executor.workers,
-                finished,
-            )
+            answers = fan_out(contribution, files, self.executor.workers, finished)
             parts: list[tuple[str, Answer]] = []
             notes: list[str] = []
             errors: list[PeaklineError] = []

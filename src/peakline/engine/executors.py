@@ -27,7 +27,6 @@ from peakline.errors import (
     BusyError,
     CancelledError,
     DeadlineError,
-    InputError,
     PeaklineError,
     RemoteError,
     UsageError,
@@ -299,7 +298,7 @@ def fan_out(
     workers: int | None = None,
     finished: Callable[[K], object] | None = None,
 ) -> list[V | PeaklineError]:
-    """What ``ask`` returns for each of ``hosts``, in order, or the error with which it failed.
+    """What ``ask`` returns for each of ``hosts``, in order, or our error with which it failed.
 
     Up to ``workers`` (default: one for each core) at once; ``finished`` is called for each that is
     done, whatever came of it, in any thread. Each runs under the caller's deadline, whose end is
@@ -316,8 +315,7 @@ def fan_out(
         except PeaklineError as error:
             # As a value it must not hold what the frames it came through hold (a mapped file).
             failed = error.with_traceback(None)
-        except MemoryError:
-            failed = InputError("there is not enough memory to read it")
+            failed.__cause__ = failed.__context__ = None
         if finished is not None:
             finished(host)
         return answer if failed is None else failed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -10,10 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from peakline.engine.answers import Flights
+from peakline.errors import faults_of
 from peakline.formats import open_reader
 from peakline.repository import HostFile
 from peakline.tables import Profile
 from peakline.tables.derived import DERIVED
+from peakline.tools import available_tools
 
 _MOST_SHARE = 0.02
 """So much of the time may go to taking sizes."""
@@ -95,22 +98,24 @@ class ProfileCache:
 
         Opened once, however many ask; not ``keep``: what is not there already is opened for this
         lease alone and closed afterwards. Raises NotFoundError or InputError when the file
-        cannot be read, DeadlineError or CancelledError.
+        cannot be read, DeadlineError or CancelledError, and as `faults_of`, whatever fails in the
+        block.
         """
-        stamp: Hashable = file.stamp()
-        entry = self._taken(stamp)
-        if entry is None and not keep:
-            with open_profile(file, self._max_unpacked_bytes) as profile:
-                yield profile
-            return
-        while entry is None:
-            opened: list[_Entry] = []
-            self._opening.run(stamp, lambda: opened.append(self._open(file, stamp)))  # noqa: B023
-            entry = opened[0] if opened else self._taken(stamp)
-        try:
-            yield entry.profile
-        finally:
-            self._give_back(entry)
+        with faults_of(file.path):
+            stamp: Hashable = file.stamp()
+            entry = self._taken(stamp)
+            if entry is None and not keep:
+                with open_profile(file, self._max_unpacked_bytes) as profile:
+                    yield profile
+                return
+            while entry is None:
+                opened: list[_Entry] = []
+                self._opening.run(stamp, lambda: opened.append(self._open(file, stamp)))  # noqa: B023
+                entry = opened[0] if opened else self._taken(stamp)
+            try:
+                yield entry.profile
+            finally:
+                self._give_back(entry)
 
     def stats(self) -> CacheStats:
         """What has happened so far."""
@@ -203,6 +208,18 @@ def open_profile(file: HostFile, max_unpacked_bytes: int | None = None) -> Profi
         beside=file.program_paths,
     )
     return Profile(reader, derived=DERIVED, is_alone=True)
+
+
+def check_opens(path: str, descriptor: int, max_unpacked_bytes: int | None = None) -> None:
+    """Raise where the file of an open descriptor, which will be ``path``, cannot be opened,
+    or does not say which tools it has: as `ProfileCache.lease` does.
+    """
+    with faults_of(path):
+        reader = open_reader(
+            path, max_unpacked_bytes=max_unpacked_bytes, opener=lambda _: os.dup(descriptor)
+        )
+        with Profile(reader, derived=DERIVED, is_alone=True) as profile:
+            available_tools(profile)
 
 
 def _close(entries: list[_Entry]) -> None:

@@ -10,7 +10,7 @@ from functools import cache
 from peakline.deadline import check_deadline
 from peakline.engine.answers import Flights
 from peakline.engine.profile_cache import ProfileCache
-from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError
+from peakline.errors import BusyError, CancelledError, DeadlineError, PeaklineError, faults_of
 from peakline.formats.common.format import format_by_name
 from peakline.repository import HostFile, Session, is_url
 from peakline.tables.program_tables import PROGRAM_TABLES
@@ -25,19 +25,19 @@ _SETTLED_S = 2.0
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was found in one file; ``is_readable`` false: nothing could be."""
+    """What was found in one file; ``problem`` says why it cannot be read."""
 
     file: HostFile
     stamp: Hashable
     tools: frozenset[str]
     covered: frozenset[str]
     """The tools that were looked for."""
-    is_readable: bool = True
+    problem: str = ""
 
     def is_current(self) -> bool:
         """Whether the same would be found again."""
         try:
-            return self.is_readable and self.file.stamp() == self.stamp
+            return not self.problem and self.file.stamp() == self.stamp
         except PeaklineError:
             return False
 
@@ -55,6 +55,11 @@ class _Known:
     is_whole: bool = True
     """False: a deadline came before all was seen."""
 
+    @property
+    def problem(self) -> str:
+        """Why a file cannot be read, of the first of those."""
+        return next((seen.problem for seen in self.files.values() if seen.problem), "")
+
 
 class ToolIndex:
     """Tools by session, remembered by the stamps of the directory and of the files looked at."""
@@ -66,15 +71,23 @@ class ToolIndex:
 
     def tools(self, session: Session) -> list[str]:
         """The union over all hosts, sorted; a host that cannot be read has none."""
-        known = self._known.get(session.path)
-        if known is None or not self._is_fresh(known, session):
-            known = self._flights.run(session.path, lambda: self._look(session))
-        return list(known.tools)
+        return list(self._fresh(session).tools)
+
+    def problem(self, session: Session) -> str:
+        """Why a file of a session without tools cannot be read; empty where nothing is wrong."""
+        known = self._fresh(session)
+        return "" if known.tools else known.problem
 
     def known(self, session: Session) -> list[str]:
         """What `tools` found until now, without a look; maybe not all, maybe out of date."""
         known = self._known.get(session.path)
         return [] if known is None else list(known.tools)
+
+    def _fresh(self, session: Session) -> _Known:
+        known = self._known.get(session.path)
+        if known is None or not self._is_fresh(known, session):
+            known = self._flights.run(session.path, lambda: self._look(session))
+        return known
 
     @staticmethod
     def _is_fresh(known: _Known, session: Session) -> bool:
@@ -124,28 +137,30 @@ class ToolIndex:
     def _in_file(self, file: HostFile, wanted: frozenset[str], before: _Seen | None) -> _Seen:
         """Which of ``wanted`` one file has, or more where that was found out before."""
         try:
-            stamp = file.stamp()
-        except PeaklineError:
-            return _Seen(file, None, frozenset(), wanted, is_readable=False)
-        if before is not None and before.stamp == stamp and before.is_readable:
+            with faults_of(file.path):
+                return self._seen(file, wanted, before)
+        except (BusyError, CancelledError, DeadlineError):
+            raise
+        except PeaklineError as error:
+            return _Seen(file, None, frozenset(), wanted, str(error))
+
+    def _seen(self, file: HostFile, wanted: frozenset[str], before: _Seen | None) -> _Seen:
+        """The same; raises as `ProfileCache.lease`."""
+        stamp = file.stamp()
+        if before is not None and before.stamp == stamp and not before.problem:
             if wanted <= before.covered:
                 return before
             wanted |= before.covered
         ruled_out = _ruled_out(file, wanted) & wanted
         if ruled_out == wanted:
             return _Seen(file, stamp, frozenset(), wanted)
-        try:
-            with self._cache.lease(file, keep=False) as profile:
-                form = format_by_name(file.path)
-                if form is not None and profile.format != form.name:
-                    # Whatever the name says.
-                    wanted, ruled_out = _all_tools(), frozenset()
-                request = wanted - ruled_out
-                names = frozenset(name for name in request if find_tool(name).supports(profile))
-        except (BusyError, CancelledError, DeadlineError):
-            raise
-        except PeaklineError:
-            return _Seen(file, stamp, frozenset(), wanted, is_readable=False)
+        with self._cache.lease(file, keep=False) as profile:
+            form = format_by_name(file.path)
+            if form is not None and profile.format != form.name:
+                # Whatever the name says.
+                wanted, ruled_out = _all_tools(), frozenset()
+            request = wanted - ruled_out
+            names = frozenset(name for name in request if find_tool(name).supports(profile))
         return _Seen(file, stamp, names, wanted)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import traceback
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from peakline.deadline import Deadline, check_deadline, current_deadline, within
 from peakline.engine.answers import Answer
 from peakline.engine.profile_cache import open_profile
-from peakline.errors import InputError, PeaklineError, RemoteError, UsageError
+from peakline.errors import PeaklineError, RemoteError, UnforeseenError, UsageError, faults_of
 from peakline.repository import HostFile, is_url
 from peakline.tables import Profile
 from peakline.tools import Parameters, find_tool
@@ -72,13 +71,10 @@ def reply(request: bytes) -> bytes:
     """Do what `request` wrote: open the file, ask the tool, close it. Never raises."""
     result: object
     try:
-        result = _done(request)
+        with faults_of("a worker"):
+            result = _done(request)
     except PeaklineError as error:
         result = error.with_traceback(None)
-    except MemoryError:
-        result = InputError("there is not enough memory to read it")
-    except Exception:  # noqa: BLE001 (the other side says that it is our own fault)
-        result = traceback.format_exc()
     return pickle.dumps(result, protocol=5)
 
 
@@ -88,7 +84,11 @@ def _done(request: bytes) -> object:
         return RemoteError(
             f"the worker has Peakline {_version()}, the one who asks {version}; install the same"
         )
-    with within(Deadline(seconds)), open_profile(task.file, task.max_unpacked_bytes) as profile:
+    with (
+        within(Deadline(seconds)),
+        faults_of(task.file.path),
+        open_profile(task.file, task.max_unpacked_bytes) as profile,
+    ):
         return ask_host(task, profile)
 
 
@@ -97,9 +97,12 @@ def understood(answer: bytes) -> Answer:
     result = pickle.loads(answer)  # noqa: S301 (our own worker wrote it)
     if isinstance(result, Answer):
         return result
+    if isinstance(result, UnforeseenError):
+        # Nobody reads the log of a worker.
+        result.log()
     if isinstance(result, PeaklineError):
         raise result
-    raise RuntimeError(f"in a worker: {result}")
+    raise TypeError(f"a worker answers {result!r:.200}")
 
 
 def _version() -> str:

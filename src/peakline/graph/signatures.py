@@ -17,7 +17,7 @@ from peakline.graph.index import GraphIndex, short_name
 from peakline.graph.rules import BrokenRule, quoted
 from peakline.tables.columns import Columns
 
-_RESULT = re.compile(r"([^:^]+)(?::([A-Za-z]\w*))?(?::(0|[1-9]\d*))?", re.ASCII)
+_RESULT = re.compile(r"([^:^]+)(?::([A-Za-z]\w*))?(?::(0|[1-9]\d{0,17}))?", re.ASCII)
 
 
 class Signatures:

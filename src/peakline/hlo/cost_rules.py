@@ -103,7 +103,7 @@ _CUDNN = [
 _BACKWARD = "Backward"
 _ENGINE, _ENGINE_BACKWARD = "te_fused_attn_forward_ffi", "te_fused_attn_backward_ffi"
 _SIZES = (b"qk_head_dim", b"v_head_dim")
-_NUMBER = re.compile(rb"\b(\w++) = (\d++) : i64")
+_NUMBER = re.compile(rb"\b(\w++) = (\d{1,18}+) : i64")
 
 
 class _Attention(NamedTuple):

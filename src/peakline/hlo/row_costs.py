@@ -418,7 +418,7 @@ def _turns(made: Made) -> int | None:
         known = config.get("known_trip_count") or {}
         turns = known.get("n")
         return None if turns is None else min(max(int(turns), 0), _MOST_TURNS)
-    except (ValueError, AttributeError, TypeError, RecursionError):
+    except (ValueError, OverflowError, AttributeError, TypeError, RecursionError):
         return None
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peakline.errors import PeaklineError, UsageError
+from peakline.errors import PeaklineError, UsageError, faults_of
 from peakline.pytest.marks import FRAMEWORKS, LIMITS, MARKS, choose_framework, wanted_by
 from peakline.safe_text import for_log
 from peakline.text import size_text
@@ -227,14 +227,15 @@ def _judge(item: pytest.Item, recorder: Recorder, wanted: Wanted) -> None:
     """Fail the test where a limit fails or cannot be measured."""
     problem = ""
     try:
-        recorder.stop()
-        stored = _keep(item, recorder)
-        has_file = _baseline_file(item.config) is not None
-        if not (wanted.is_limit or has_file or item.config.getoption("peakline_summary")):
-            return
-        from peakline.pytest.verdict import verdict_of
+        with faults_of(item.nodeid):
+            recorder.stop()
+            stored = _keep(item, recorder)
+            has_file = _baseline_file(item.config) is not None
+            if not (wanted.is_limit or has_file or item.config.getoption("peakline_summary")):
+                return
+            from peakline.pytest.verdict import verdict_of
 
-        verdict = verdict_of(recorder, wanted, item.nodeid, _runs_before(item, wanted))
+            verdict = verdict_of(recorder, wanted, item.nodeid, _runs_before(item, wanted))
     except PeaklineError as error:
         problem = str(error)
     if problem:
@@ -267,7 +268,8 @@ def _keep(item: pytest.Item, recorder: Recorder, *, quietly: bool = False) -> Pa
     name = re.sub(r"[^\w.-]+", "-", item.nodeid)[-120:].strip("-.")
     target: Path = item.config.invocation_params.dir / folder / f"{name}-{number}"
     try:
-        source = recorder.path
+        with faults_of(item.nodeid):
+            source = recorder.path
         target = target.with_name(target.name + source.name[source.name.index(".") :])
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from peakline.errors import UsageError
+from peakline.errors import UnforeseenError, UsageError
 from peakline.safe_text import for_log
 
 STDERR = "-"
@@ -88,7 +88,8 @@ class AccessLog:
 
     def failure(self, request_id: str, error: BaseException) -> None:
         """Add what an unexpected error was; callers get only ``request_id``."""
-        trace = "".join(traceback.format_exception(error))
+        own = error.trace if isinstance(error, UnforeseenError) else ""
+        trace = own or "".join(traceback.format_exception(error))
         if not self._debug:
             trace = trace[-_LONGEST_TRACE:]
         self._line(

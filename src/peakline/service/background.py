@@ -10,7 +10,7 @@ from importlib.resources import files
 
 import peakline
 from peakline.deadline import Deadline, within
-from peakline.errors import PeaklineError
+from peakline.errors import PeaklineError, faults_of
 from peakline.repository import Repository, Session
 
 _LOOK_S = 0.02
@@ -96,7 +96,8 @@ class Indexer(_Background):
     def _run(self) -> None:
         while self._next():
             try:
-                self._index()
+                with faults_of(self._present.root if self._present else ""):
+                    self._index()
             except PeaklineError:
                 pass  # a list would say what is wrong
             finally:
@@ -120,7 +121,8 @@ class Indexer(_Background):
             self._give_way()
             self._stopped.check()
             try:
-                self._look(session)
+                with faults_of(session.path):
+                    self._look(session)
             except PeaklineError:
                 continue  # gone, or cannot be read
 
@@ -168,7 +170,8 @@ class WarmUp(_Background):
         try:
             if self._first is not None:
                 self._first()
-            with peakline.open(str(files("peakline") / "demo")) as profile:
+            demo = str(files("peakline") / "demo")
+            with faults_of(demo), peakline.open(demo) as profile:
                 for tool, parameters in _QUESTIONS:
                     self._stopped.check()
                     profile.tool(tool, **parameters)

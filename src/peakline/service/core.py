@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from peakline.deadline import check_deadline, within
 from peakline.engine import Answer, Engine, Gate
-from peakline.errors import CancelledError, DeadlineError, InputError, NotFoundError, UsageError
+from peakline.errors import (
+    CancelledError,
+    DeadlineError,
+    InputError,
+    NotFoundError,
+    UnforeseenError,
+    UsageError,
+    faults_of,
+)
 from peakline.repository import Repository, Session, check_name
 from peakline.service.access import Access
 from peakline.service.capturing import Captures, SessionsInTheMaking, limited
@@ -141,8 +149,6 @@ class Analysis:
         self._engine = engine
         self._wording = Wording(settings.roots)
         self._pages = SessionPages(access.host_files)
-        self._problems: dict[str, tuple[object, str]] = {}
-        """By the session's path: the state it was in, and what was wrong with it."""
         self.on_unfinished: Callable[[Repository], object] | None = None
         """Called with the repository that a list could not look through in its time."""
         making = SessionsInTheMaking()
@@ -178,11 +184,11 @@ class Analysis:
                 check_deadline()
                 problem = ""
                 try:
-                    with within(time_to_look):
+                    with faults_of(session.path), within(time_to_look):
                         tools, problem = self.look(session)
                 except NotFoundError:
                     continue  # removed in the meantime
-                except InputError as error:
+                except (InputError, UnforeseenError) as error:
                     tools, problem = (), str(error)
                 except (CancelledError, DeadlineError):
                     check_deadline()  # the caller's own
@@ -202,24 +208,7 @@ class Analysis:
     def look(self, session: Session) -> tuple[tuple[str, ...], str]:
         """What a list shows of one session: its tools, and where there are none the reason."""
         tools = tuple(self._engine.tools(session))
-        return tools, "" if tools else self._problem(session)
-
-    def _problem(self, session: Session) -> str:
-        """Why none of the session's hosts can be read; empty when one can, it just has no tools."""
-        stamp = session.stamp()
-        known = self._problems.get(session.path)
-        if known is None or known[0] != stamp:
-            problem = ""
-            for file in session.hosts():
-                check_deadline()
-                try:
-                    with self._engine.cache.lease(file, keep=False):
-                        problem = ""
-                        break
-                except InputError as error:
-                    problem = problem or str(error)
-            known = self._problems[session.path] = (stamp, problem)
-        return known[1]
+        return tools, "" if tools else self._engine.problem(session)
 
     def tool_data(
         self,

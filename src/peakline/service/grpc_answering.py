@@ -20,7 +20,7 @@ from grpc import aio
 from peakline.capture import WorkerError
 from peakline.deadline import Deadline
 from peakline.engine.gate import Caller
-from peakline.errors import BusyError, DeadlineError, PeaklineError, UsageError
+from peakline.errors import BusyError, DeadlineError, PeaklineError, UnforeseenError, UsageError
 from peakline.service.access import Access
 from peakline.service.access_log import AccessLog
 from peakline.service.callers import caller_of, grpc_address, peer_of
@@ -200,6 +200,8 @@ class Answering:
         trailing: Metadata = ()
         try:
             answer = await self._result(method, call, context, deadline)
+        except UnforeseenError as error:
+            code, details = self._unforeseen(request_id, error)
         except PeaklineError as error:
             code, details = _status(name, error), self._analysis.public_text(error)
             if isinstance(error, BusyError):
@@ -211,8 +213,7 @@ class Answering:
             code = "DEADLINE_EXCEEDED" if is_late else "CANCELLED"
             raise
         except Exception as error:  # noqa: BLE001 (whatever it is, the caller gets an id)
-            code, details = "INTERNAL", f"internal error ({request_id})"
-            self._log.failure(request_id, error)
+            code, details = self._unforeseen(request_id, error)
         finally:
             seconds = time.perf_counter() - start
             self._metrics.observe(_FACE, name, code, seconds)
@@ -223,6 +224,10 @@ class Answering:
         if code != "OK":
             await context.abort(grpc.StatusCode[code], details, trailing)
         return answer
+
+    def _unforeseen(self, request_id: str, error: Exception) -> tuple[str, str]:
+        self._log.failure(request_id, error)
+        return "INTERNAL", f"internal error ({request_id})"
 
     async def _result(self, method: Method, call: Call, context: Any, deadline: Deadline) -> bytes:
         with self._calls.place(context) as place:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from peakline.deadline import check_deadline
 from peakline.engine import Gate
+from peakline.engine.profile_cache import check_opens
 from peakline.errors import ForbiddenError, InputError, UnknownFormatError, UsageError
 from peakline.formats.common.format import Format, formats
 from peakline.formats.common.recognise import recognise
@@ -52,8 +53,8 @@ class Uploads:
         the first MiB; a gzip file is unpacked while it is written, to be sure that it may be
         opened, and a text is searched for something to read. Raises ExistsError, ForbiddenError on
         a read-only server, UsageError for a bad name or too many bytes (ExpandsError when they are
-        too many unpacked), UnknownFormatError or InputError for what is no profile; nothing is
-        stored then.
+        too many unpacked), UnknownFormatError or InputError for what is no profile or cannot be
+        opened; nothing is stored then.
         """
         if self._settings.read_only:
             raise ForbiddenError("this server is read-only: it stores no uploads")
@@ -72,6 +73,8 @@ class Uploads:
                     content.feed(block)
                     file.write(block)
                 content.finish()
+                file.flush()
+                check_opens(f"{host}{suffix}", file.fileno(), self._settings.max_unpacked_bytes)
 
             with repository.create_session(name) as session:
                 stored = session.write(host, write, suffix=suffix)

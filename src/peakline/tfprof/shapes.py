@@ -13,7 +13,7 @@ import numpy as np
 from peakline.arrays import Int64Array
 from peakline.deadline import checked
 from peakline.tables import Columns
-from peakline.text import remembered
+from peakline.text import remembered, whole_number
 from peakline.tfprof.graph import OpGraph
 
 _MOST_DIMENSIONS = 254
@@ -49,10 +49,9 @@ def _parsed(text: str) -> Shape:
         return None
     inner = text[1:-1]
     sizes = [size.rpartition("=")[2].strip() for size in inner.split(",")] if inner else []
-    try:
-        return tuple(-1 if size == "?" else int(size) for size in sizes)
-    except ValueError:
-        return None
+    known = [-1 if size == "?" else whole_number(size) for size in sizes]
+    numbers = tuple(size for size in known if size is not None)
+    return numbers if len(numbers) == len(sizes) else None
 
 
 def parse_shapes(text: str) -> tuple[Shape, ...]:

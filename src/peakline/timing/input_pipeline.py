@@ -254,8 +254,10 @@ def _pipeline(
         )  # fmt: skip
         waiting += sorted(inner, key=lambda entry: entry[0].name, reverse=True)
     worst = max(made, key=lambda stage: stage.blocking_ps)
-    waited, span = total(root.time), int(root.time[1][-1] - root.time[0][0])
-    if slowest <= SLOW_CALL_PS or waited < SLOW_SHARE * span:
+    waited = total(root.time)
+    if slowest <= SLOW_CALL_PS or not waited:  # a call of no time is in no interval
+        return made
+    if waited < SLOW_SHARE * int(root.time[1][-1] - root.time[0][0]):
         return made
     return [_accused(stage, waited) if stage is worst else stage for stage in made]
 

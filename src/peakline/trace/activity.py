@@ -59,7 +59,7 @@ class Collectives(Brief):
         """The numbers of the processes of a row's group; empty where the file does not say."""
         try:
             ranks = json.loads(self.ranks[row] or "")
-        except ValueError:
+        except (ValueError, RecursionError):
             return []
         return [one for one in ranks if type(one) is int] if isinstance(ranks, list) else []
 

@@ -125,7 +125,7 @@ def elements_read(dims: str, strides: str) -> int:
     """
     try:
         shapes, steps = json.loads(dims), json.loads(strides or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0
     most = 0
     for number, shape in enumerate(shapes if isinstance(shapes, list) else ()):
@@ -173,7 +173,7 @@ def _tensors(dims: str) -> str:
     """The shapes of inputs that are tensors with dimensions: a number has none."""
     try:
         shapes = json.loads(dims)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     if not isinstance(shapes, list):
         return ""
@@ -184,7 +184,7 @@ def _largest(dims: str) -> str:
     """Of the shapes of all inputs, a list of lists, the one with most elements."""
     try:
         shapes = json.loads(dims)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     best, most = "", 0
     for shape in shapes if isinstance(shapes, list) else ():

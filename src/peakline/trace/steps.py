@@ -14,6 +14,7 @@ from peakline.suggest import near
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.once import once
+from peakline.text import whole_number
 from peakline.trace.events import read_with_steps, trace_of
 
 _NAME = 28
@@ -102,13 +103,14 @@ class Steps(Brief):
         """
         ids = self.step_id.tolist()
         # Logs have negative ids too.
-        if step.removeprefix("-").isdecimal() and int(step) in ids:
-            return int(step)
+        number = whole_number(step, 19)
+        if number is not None and number in ids:
+            return number
         named = np.flatnonzero(self.name.codes == self.name.code_of(step))
         if named.size:
             return int(ids[int(named[0])])
         if not ids:
-            raise NotFoundError(f"no step {step!r}: the profile has no steps")
+            raise NotFoundError(f"no step {step!r:.200}: the profile has no steps")
         raise no_step(step, ids, self.name)
 
 

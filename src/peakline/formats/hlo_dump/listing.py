@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 _DUMPED = re.compile(
-    r"module_(?P<id>\d+)\.(?P<name>.{1,255})\.(?P<stage>[\w.-]{,255}(?:before|after)_\w{1,255})$"
+    r"module_(?P<id>[0-9]{1,18})\.(?P<name>.{1,255})\.(?P<stage>[\w.-]{,255}(?:before|after)_\w{1,255})$"
 )
 _BACKEND = re.compile(r"(?:^|_)(cpu|gpu|tpu)_")
 _XPROF_ENDING = ".hlo_proto.pb"
-_XPROF = re.compile(r"(?P<name>.+?)(?:\((?P<id>\d{1,20})\))?\.hlo_proto\.pb$", re.DOTALL)
+_XPROF = re.compile(r"(?P<name>.+?)(?:\((?P<id>[0-9]{1,20})\))?\.hlo_proto\.pb$", re.DOTALL)
 _NONE = "NO_MODULE"
 """What XProf calls the empty file that it writes beside a profile without programs."""
 _PROTOS = (".hlo.pb", ".hlo_snapshot.pb")
@@ -60,8 +60,8 @@ def program_of(file: str) -> DumpedProgram | None:
                 return DumpedProgram(result["name"], number, backend, file)
     result = _XPROF.match(file)
     if result and result["name"] != _NONE:
-        number = int(result["id"]) if result["id"] else None
-        return DumpedProgram(result["name"], number, "", file)
+        number = int(result["id"] or 2**64)
+        return DumpedProgram(result["name"], number if number < 2**64 else None, "", file)
     return None
 
 
@@ -99,7 +99,7 @@ def listed(directory: str) -> list[DumpedProgram]:
         if result is None:
             continue
         stem = file.removesuffix(_TEXT)
-        number = re.match(r"module_(\d+)\.", file)
+        number = re.match(r"module_([0-9]{1,18})\.", file)
         rank = _FINAL in file, not file.endswith(_TEXT), file
         texts = (f"{stem}{one}{_TEXT}" for one in (_ASSIGNMENT, _RANGES))
         beside = [one if stem != file and one in have else None for one in texts]

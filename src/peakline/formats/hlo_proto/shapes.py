@@ -15,6 +15,7 @@ import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, Int32Array
+from peakline.text import whole_number
 from peakline.wire import Buffer, Interner, Plan, Spans, WireTable, decode
 
 INVALID = "primitive_type_invalid"
@@ -35,7 +36,7 @@ def bits_of(kind: str) -> int:
     if kind == "pred":
         return 1
     digits = kind.removeprefix("b")[1:].split("e")[0]
-    return int(digits) if digits.isdigit() else 0
+    return max(whole_number(digits, 4) or 0, 0)
 
 
 @cache

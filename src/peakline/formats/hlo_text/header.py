@@ -8,7 +8,7 @@ from collections.abc import Callable
 from peakline.formats.hlo_text.packing import Value, message, pack
 from peakline.formats.hlo_text.scan import BrokenText, items, skip, unquoted
 from peakline.formats.hlo_text.shapes import Shapes, parts, shape_end
-from peakline.formats.hlo_text.values import aliases, frontend
+from peakline.formats.hlo_text.values import aliases, frontend, integers
 
 MODULE = "xla.HloModuleProto"
 
@@ -19,7 +19,7 @@ SKIPPED = frozenset(
 )
 """Known attributes that HloModuleProto has no field for, or of no use to what reads it here."""
 
-_DONOR = re.compile(rb"\(\s*(\d+)\s*,\s*(\{[\d,\s]*\})\s*\)")
+_DONOR = re.compile(rb"\(\s*(\d{1,18})\s*,\s*(\{[\d,\s]*\})\s*\)")
 
 
 def module_fields(name: bytes, value: bytes, shapes: Shapes) -> bytes | None:
@@ -56,7 +56,7 @@ def _donor(value: bytes, _: Shapes) -> dict[str, Value]:
         result = _DONOR.fullmatch(one)
         if result is None:
             raise ValueError(one[:40])
-        index: list[Value] = [int(part) for part in items(result[2][1:-1])]
+        index: list[Value] = [*integers(result[2])]
         entries.append({"parameter_number": int(result[1]), "parameter_shape_index": index})
     return {"buffer_donor": {"entries": entries}}
 

@@ -17,7 +17,7 @@ from peakline.formats.hlo_text.scan import COMMENT, items
 from peakline.formats.hlo_text.shapes import element_types
 from peakline.tables.reader import Warnings
 
-_SIZE = rb"(\d+(?:\.\d+)?)(B|[KMGTPE]iB)"
+_SIZE = rb"(\d{1,18}(?:\.\d{1,18})?)(B|[KMGTPE]iB)"
 _ROW = re.compile(
     rb"\s*"
     + _SIZE

@@ -24,6 +24,7 @@ from peakline.memory.over_time.live import memory_records
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import ranges
+from peakline.text import whole_number
 
 if TYPE_CHECKING:
     from peakline.tables.programs import Programs
@@ -327,7 +328,7 @@ _MOST_BYTES = 2**50
 _DIGITS = 16
 _ARRAY = re.compile(r"(?<!\w)([a-z]\w*)\[([^\[\]]*)\]")
 _LISTED = re.compile(r"\[[^\[\]]*\]|<unknown>")
-_TENSOR = re.compile(r"(DT_\w+) (\[[^\[\]]*\])(?:, (\d+) bytes)?")
+_TENSOR = re.compile(r"(DT_\w+) (\[[^\[\]]*\])(?:, (\d{1,18}) bytes)?")
 _WIDTHS = {
     "FLOAT": 4, "DOUBLE": 8, "INT32": 4, "UINT8": 1, "INT16": 2, "INT8": 1, "COMPLEX64": 8,
     "INT64": 8, "BOOL": 1, "QINT8": 1, "QUINT8": 1, "QINT32": 4, "BFLOAT16": 2, "QINT16": 2,
@@ -382,9 +383,9 @@ def bytes_of_shape(text: str) -> int:
     for kind, sizes in _ARRAY.findall(text):
         bits = bits_of(kind)
         if bits or kind == "pred":
-            count = math.prod(int(size.strip("<= ") or 0) for size in sizes.split(",") if size)
-            total += count * width_of(kind)
-    return min(total, _MOST_BYTES)
+            numbers = (whole_number(size.strip("<= ")) or 0 for size in sizes.split(",") if size)
+            total += math.prod(numbers) * width_of(kind)
+    return max(min(total, _MOST_BYTES), 0)
 
 
 def _of_ops(graph: ScopedGraph) -> Sizes:

@@ -207,7 +207,7 @@ def _sides(history: History, row: int, ops: OpEvents | None) -> tuple[int, ...] 
 def _result(name: str, dims: str) -> tuple[int, ...] | None:
     try:
         read = json.loads(dims)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     inputs = read if isinstance(read, list) else []
     shapes = [tuple(one) for one in inputs if isinstance(one, list)]

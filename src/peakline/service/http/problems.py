@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from peakline.errors import PeaklineError, UsageError
+from peakline.errors import PeaklineError, UnforeseenError, UsageError
 from peakline.service.metrics import Metrics
 
 MEDIA_TYPE = "application/problem+json"
@@ -114,6 +114,8 @@ def handlers(public_text: Callable[[PeaklineError], str], metrics: Metrics) -> d
     """
 
     async def on_peakline(_: Request, error: PeaklineError) -> Response:
+        if isinstance(error, UnforeseenError):
+            raise error  # as whatever nobody foresaw: the caller gets an id
         answer = problem_of(error, public_text)
         reason = {413: "size", 429: "busy"}.get(answer.status_code)
         if reason is not None:

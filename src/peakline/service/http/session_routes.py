@@ -6,7 +6,6 @@ Routes about the server itself are here too: whether it answers, and its numbers
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -14,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from peakline import __version__
-from peakline.errors import NotFoundError
+from peakline.errors import InputError, NotFoundError, UnforeseenError, faults_of
 from peakline.repository import HostFile, extent_of
 from peakline.service.http.answers import json_response, notes_header
 from peakline.service.http.describe import READING, answer, described, json_answer
@@ -163,15 +162,23 @@ async def list_sessions(request: Request, query: ListQuery) -> Response:
 
     def work() -> Response:
         listing = context.analysis.listing(query.root, wanted)
-        sessions = []
+        sessions, notes = [], list(listing.notes)
         for session, tools in listing.sessions:
-            with suppress(NotFoundError):  # removed since it was listed
-                files = context.access.host_files(session)
-                sessions.append(document_of(session.session_id, files, tools))
+            try:
+                with faults_of(session.path):
+                    files = context.access.host_files(session)
+                    document = document_of(session.session_id, files, tools)
+            except NotFoundError:
+                continue  # removed since it was listed
+            except (InputError, UnforeseenError) as error:
+                document = document_of(session.session_id, [], tools)
+                note = f"session {session.session_id}: {context.analysis.public_text(error)}"
+                notes += [] if note in notes else [note]
+            sessions.append(document)
         headers = {
             "Peakline-Rows": str(listing.matching),
             "Peakline-Sessions": str(listing.all),
-            **notes_header(listing.notes),
+            **notes_header(notes),
         }
         return json_response(request, sessions, headers=headers)
 

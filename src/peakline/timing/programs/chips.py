@@ -11,6 +11,7 @@ rate and the number of multiprocessors are the makers' figures: NVIDIA's papers 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -169,6 +170,7 @@ def _gpu_name(stats: Mapping[str, str]) -> str:
 
 def _number(stats: Mapping[str, str], name: str) -> float:
     try:
-        return max(float(stats.get(name) or 0), 0.0)
+        number = float(stats.get(name) or 0)
     except ValueError:
         return 0.0
+    return number if 0 < number < math.inf else 0.0

@@ -306,7 +306,10 @@ def _inputs(
 
 def _changed(texts: list[str]) -> str:
     """Which shapes an input has that is not the same each time."""
-    forms = [json.loads(f"[{text}]") for text in texts]
+    try:
+        forms = [json.loads(f"[{text}]") for text in texts]
+    except (ValueError, RecursionError):  # not what PyTorch writes
+        return ""
     if len(forms) < 2:
         return ""
     if len({len(form) for form in forms}) > 1:

@@ -108,6 +108,7 @@ def _by_events(profile: Profile, events: Columns, numbers: dict[int, int]) -> Co
         # On a CPU the event says which of its devices it was.
         ordinals, at = of("device_ordinal")
         ordinal = np.append(stats.array("integer")[at], -1)[positions(ordinals, event)]
+        ordinal = np.clip(ordinal, -1, np.iinfo(np.int32).max - 2)
         device = np.where(device < 0, -2 - ordinal, device)
         # What a host does to launch a run is no run of its own where devices have planes.
     keep = (program >= 0) & (events.array("duration_ps")[event] >= 0)

@@ -8,6 +8,7 @@ Sources of the words and of the numbers per core and clock cycle, which are the 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -132,11 +133,12 @@ def _amd_model(stats: Mapping[str, str], capability: tuple[int, int]) -> str:
 
 
 def number_in(stats: Mapping[str, str], name: str) -> float:
-    """A stat of a plane as a number, 0 for what is none."""
+    """A stat of a plane as a number, 0 for what is none or not finite."""
     try:
-        return float(stats.get(name) or 0)
+        number = float(stats.get(name) or 0)
     except ValueError:
         return 0.0
+    return number if math.isfinite(number) else 0.0
 
 
 def _is_training(profile: Profile) -> bool:
