@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         PeaklineError,
         RemoteError,
         StrictError,
+        UnforeseenError,
         UnknownFormatError,
         UsageError,
     )
@@ -67,6 +68,7 @@ __all__ = [
     "Session",
     "StrictError",
     "ToolResult",
+    "UnforeseenError",
     "UnknownFormatError",
     "UsageError",
     "__version__",

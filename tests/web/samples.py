@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.guard.attacks import rich
 from tests.reference.xspace_builder import SpaceBuilder
 from tests.timing.gpu_jobs import COLLECTIVES, Job, Work, write
 
@@ -150,6 +151,7 @@ def hostile_profile() -> bytes:
 
 
 MADE: dict[str, Callable[[], bytes]] = {
+    "attacks": lambda: rich("leak.xplane.pb").content,
     "damaged": lambda: b"\x0a\xff\xff\xff\xff\x07no",
     "gpus": gpu_profile,
     "kernels": kernel_profile,
