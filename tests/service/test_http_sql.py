@@ -96,6 +96,12 @@ def test_columns_of_one_name_are_all_there(ask):
     assert ask("select 1 as a, 2 as a, 3 as a_2").json() == [{"a": 1, "a_2": 2, "a_2_2": 3}]
 
 
+def test_csv_for_a_spreadsheet_has_no_formulas(ask):
+    query = "select '=1+1' as a, '-2' as b, -3 as c, 'x' as \"@d\""
+    assert ask(query, format="csv").text == "a,b,c,@d\n=1+1,-2,-3,x\n"
+    assert ask(query, format="csv", safe_csv=True).text == "a,b,c,'@d\n'=1+1,-2,-3,x\n"
+
+
 def test_csv_and_parquet(ask):
     query = "select name, start_ps from events order by event_id limit 50"
     rows = ask(query).json()

@@ -182,6 +182,10 @@ class SqlBody(Body, frozen=True):
             "languages read as doubles; or as strings"
         ),
     ] = "number"
+    safe_csv: Annotated[
+        bool,
+        Meta(description="in CSV ' stands before texts that a spreadsheet takes for a formula"),
+    ] = False
     max_rows: Annotated[
         Annotated[int, Meta(ge=0, le=(1 << 53) - 1)] | None,
         Meta(

@@ -55,7 +55,7 @@ _ROWS = {
 async def sql(request: Request, path: SessionPath, query: RootQuery, body: SqlBody) -> Response:
     """Rows. A statement that does not only read the tables is refused with its reason."""
     context = accepted(request, session=path.session_id, host=body.host)
-    form = Form(body.format, body.max_rows, body.large_integers == "string")
+    form = Form(body.format, body.max_rows, body.large_integers == "string", body.safe_csv)
 
     def work() -> Response:
         rows = context.analysis.sql(

@@ -35,6 +35,7 @@ class Form:
     format: str = ARROW
     max_rows: int | None = None
     large_as_text: bool = False
+    safe_csv: bool = False
     max_bytes: int | None = None
 
 
@@ -83,7 +84,7 @@ def write(collected: int, answer: int, form: Form, max_bytes: int) -> None:
         if form.format == "json":
             write_json(table, out, large_as_text=form.large_as_text)
         elif form.format == "csv":
-            write_csv(table, out)
+            write_csv(table, out, is_safe=form.safe_csv)
         else:
             pq.write_table(table, out)
         out.flush()

@@ -26,6 +26,8 @@ export function asking(context, query, format, mostRows) {
   return {
     method: "POST", query: { root: context.root },
     body: { query, format, ...(format === "json" ? { large_integers: "string" } : {}),
+      // What is downloaded is opened in a spreadsheet.
+      ...(format === "csv" ? { safe_csv: true } : {}),
       ...(mostRows === undefined ? {} : { max_rows: mostRows }),
       ...(context.host ? { host: context.host } : {}) },
   };
