@@ -2,9 +2,11 @@
 
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import cycle
 from xml.etree import ElementTree as ET
@@ -20,6 +22,7 @@ from peakline.__main__ import main
 from peakline.errors import InputError
 from peakline.export import target_names
 from peakline.safe_text import RUNNERS
+from peakline.service.access_log import STDERR, AccessLog
 from peakline.tools import find_tool
 
 _LIMITS = (
@@ -269,6 +272,43 @@ def test_a_file_is_as_it_is_and_a_log_is_guarded(tmp_path):
     assert runners.commands(target.read_text())
     assert runners.commands(log.stdout.decode()) == []
     assert b"were written as escapes" in log.stderr
+
+
+def test_a_terminal_of_a_job_is_a_log_too(tmp_path):
+    """Buildkite's agent gives a job a terminal, on which progress and colors are drawn."""
+    path = tmp_path / "leak.xplane.pb"
+    path.write_bytes(rich(path.name).content)
+    names = ["sql", path, "select distinct name from events", "--format", "csv"]
+    for words in (["memory", path], names, ["check", path, *_LIMITS, "--no-config"]):
+        ours, theirs = pty.openpty()
+        with subprocess.Popen(
+            [sys.executable, "-m", "peakline", *words],
+            env={**os.environ, "BUILDKITE": "true", "TERM": "xterm"},
+            stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+        ):  # fmt: skip
+            os.close(theirs)
+            with os.fdopen(ours, "rb", buffering=0) as screen:
+                printed = b"".join(_until_closed(screen)).decode()
+        assert len(printed) > 200
+        assert runners.commands(re.sub(r"\x1b\[[0-9;]*m|\r\x1b\[K|\r(?=\n)", "", printed)) == []
+
+
+def _until_closed(screen):
+    with suppress(OSError):  # Linux' way to say that nobody has the other end
+        while data := screen.read(1 << 16):
+            yield data
+
+
+def test_the_access_log_is_a_log_too(capsys, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    log = AccessLog(STDERR)
+    for attack in ATTACKS:
+        log.write("http", attack, attack, "200", 0.1, session=attack, tool=attack, host=attack)
+        log.event(attack, message=attack)
+    printed = capsys.readouterr().err
+    assert runners.commands(printed) == []
+    lines = [json.loads(line) for line in printed.splitlines()]
+    assert [line["session"] for line in lines[::2]] == list(ATTACKS)
 
 
 def test_csv_for_a_spreadsheet_computes_nothing(run, tmp_path):
