@@ -115,7 +115,7 @@ def parts(tmp_path: Path) -> Iterator[Callable[..., Parts]]:
         access, metrics = Access(chosen), PrometheusMetrics()
         engine = Engine(max_unpacked_bytes=chosen.max_unpacked_bytes)
         analysis = Analysis(chosen, access=access, engine=engine, metrics=metrics)
-        log = AccessLog(str(log_path))
+        log = AccessLog(str(log_path), hide=access.without_tokens)
         made.append(Parts(chosen, access, engine, metrics, analysis, log, log_path))
         return made[-1]
 

@@ -68,7 +68,7 @@ def serving(folder: Path, *roots: Path | str, **settings: Any) -> Iterator[Face]
     log_path = folder / "http-access.log"
     access, engine, metrics = Access(chosen), Engine(), PrometheusMetrics()
     analysis = Analysis(chosen, access=access, engine=engine, metrics=metrics)
-    log = AccessLog(str(log_path))
+    log = AccessLog(str(log_path), hide=access.without_tokens)
     app = create_app(chosen, analysis, access, log, metrics)
     server = HttpServer(app, chosen, bind(chosen.host, chosen.http_port), metrics)
     server.start()

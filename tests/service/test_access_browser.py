@@ -200,6 +200,20 @@ def test_libraries_complain_in_the_same_log_until_it_is_closed(log, path):
     assert logging.getLogger().level == level
 
 
+def test_what_is_hidden_stands_in_no_line(path):
+    log = AccessLog(str(path), hide=lambda text: text.replace("s3cret", "-"))
+    log.listen()
+    try:
+        log.failure("1", ValueError("s3cret"))
+        log.event("reload failed", reason="s3cret", count=1)
+        log.write(**_record(session="x" * 196 + "s3cret"))
+        logging.getLogger("anybody").error("s3cret")
+    finally:
+        log.close()
+    assert "s3" not in path.read_text()
+    assert path.read_text().count("\n") == 4
+
+
 def test_a_library_with_a_level_of_its_own_does_not_chatter(log, path):
     chatty = logging.getLogger("tests.chatty")
     level = chatty.level

@@ -193,6 +193,17 @@ def test_a_token_in_the_place_of_a_request_id_is_not_logged(guarded):
     assert WORD not in guarded.log_path.read_text()
 
 
+def test_a_token_in_the_place_of_a_name_is_not_logged(guarded):
+    paths = (f"/{WORD}", f"/api/sessions/{WORD}", f"/api/sessions/{CNN}/tools/{WORD}")
+    names = (f"/api/sessions/{CNN}/tools/op_stats?host={WORD}", f"/api/sessions?root={WORD}")
+    for path in (*paths, *names):
+        answer = guarded.client.get(path, headers={"Authorization": f"Bearer {WORD}"})
+        assert answer.status_code in {403, 404}, path
+    text = guarded.log_path.read_text()
+    assert "(a token)" in text
+    assert WORD[:7] not in text
+
+
 @each_row(
     "request_line_and_headers",
     [

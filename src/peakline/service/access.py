@@ -122,6 +122,7 @@ class BrowserRules:
 _SESSIONS = ("plugins", "profile")
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.IGNORECASE | re.DOTALL)
 _LOCAL_URLS = frozenset(("file", "local"))
+_LEAST_HIDDEN = 8
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SHOWN = 200
 _LONGEST_PATH = 4096
@@ -253,6 +254,15 @@ class Access:
     def token_matches(self, authorization: str | None) -> bool:
         """Whether the ``authorization`` header shows a token; True when none is required."""
         return not self._tokens or token_matches(authorization, self._tokens)
+
+    def without_tokens(self, text: str) -> str:
+        """``text`` without the tokens, which a caller may have written where a name belongs. One of
+        fewer than 8 characters stays: it would be found in any text.
+        """
+        for token in self._tokens:
+            if len(token) >= _LEAST_HIDDEN:
+                text = text.replace(token, "(a token)")
+        return text
 
     def request_id(self, given: Iterable[str]) -> str:
         """The caller's id of a request: of those ``given`` the first that is a plain word, and no

@@ -1,6 +1,7 @@
 """The access log: one JSON object a line for every request, and what went wrong inside.
 
-A line never holds a token, a query or an answer. Text from callers is cut and has its control
+A line never holds a token, a query or an answer: a token that a caller put in another place, a name
+for one, is left out. Text from callers is cut and has its control
 characters escaped (JSON does that, in ASCII), so that a reader's terminal is safe.
 """
 
@@ -12,6 +13,7 @@ import logging
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -28,14 +30,17 @@ _LONGEST_TRACE = 8000
 class AccessLog:
     """Where the lines go: ``-`` standard error, ``off`` nowhere, else a file that is appended to.
 
-    Safe to use from several threads. A line that cannot be written is dropped and counted in
-    ``dropped``: a full disk does not end the service. Raises UsageError when the file cannot be
-    opened.
+    ``hide`` takes what nobody may read out of a text. Safe to use from several threads. A line
+    that cannot be written is dropped and counted in ``dropped``: a full disk does not end the
+    service. Raises UsageError when the file cannot be opened.
     """
 
-    def __init__(self, target: str = STDERR, *, debug: bool = False) -> None:
+    def __init__(
+        self, target: str = STDERR, *, debug: bool = False, hide: Callable[[str], str] = str
+    ) -> None:
         self._target = target
         self._debug = debug
+        self.hide = hide
         self._lock = threading.Lock()
         self._file: IO[str] | None = None
         self._listening: tuple[logging.Handler, int] | None = None
@@ -77,19 +82,19 @@ class AccessLog:
             {
                 "time": _now(),
                 "face": face,
-                "method": _cut(method),
-                "peer": _cut(peer),
-                "code": _cut(code),
+                "method": self._cut(method),
+                "peer": self._cut(peer),
+                "code": self._cut(code),
                 "seconds": round(seconds, 6),
                 "bytes": sent_bytes,
-                **{name: _cut(value) for name, value in named.items() if value},
+                **{name: self._cut(value) for name, value in named.items() if value},
             }
         )
 
     def failure(self, request_id: str, error: BaseException) -> None:
         """Add what an unexpected error was; callers get only ``request_id``."""
         own = error.trace if isinstance(error, UnforeseenError) else ""
-        trace = own or "".join(traceback.format_exception(error))
+        trace = self.hide(own or "".join(traceback.format_exception(error)))
         if not self._debug:
             trace = trace[-_LONGEST_TRACE:]
         self._line(
@@ -103,7 +108,10 @@ class AccessLog:
 
     def event(self, event: str, **fields: object) -> None:
         """Add a line about the server itself: its start, its end, a reload."""
-        self._line({"time": _now(), "event": event, **fields})
+        shown = {
+            name: self.hide(one) if isinstance(one, str) else one for name, one in fields.items()
+        }
+        self._line({"time": _now(), "event": event, **shown})
 
     def listen(self) -> None:
         """Take what libraries complain about as lines of this log; with ``debug`` all they say."""
@@ -126,6 +134,10 @@ class AccessLog:
             file, self._file = self._file, None
         if file is not None:
             _close(file)
+
+    def _cut(self, text: str) -> str:
+        text = self.hide(text)
+        return text if len(text) <= _LONGEST_FIELD else text[: _LONGEST_FIELD - 3] + "..."
 
     def _line(self, fields: dict[str, object]) -> None:
         if self._target == OFF:
@@ -150,7 +162,7 @@ class _Libraries(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Add one line; the text may hold a traceback."""
-        text = self.format(record)[-_LONGEST_TRACE:]
+        text = self._log.hide(self.format(record))[-_LONGEST_TRACE:]
         self._log.event("library", logger=record.name, level=record.levelname, message=text)
 
 
@@ -162,7 +174,3 @@ def _close(file: IO[str]) -> None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_FIELD else text[: _LONGEST_FIELD - 3] + "..."

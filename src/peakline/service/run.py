@@ -50,7 +50,9 @@ class Server:
         self.settings = settings
         self.access = Access(settings)
         self.metrics = _metrics_of(settings)
-        self.log = AccessLog(settings.access_log, debug=settings.debug)
+        self.log = AccessLog(
+            settings.access_log, debug=settings.debug, hide=self.access.without_tokens
+        )
         self.engine = Engine(
             cache_bytes=settings.cache_bytes,
             answers_bytes=max(_LEAST_ANSWERS, settings.cache_bytes // 4),
