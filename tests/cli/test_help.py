@@ -267,6 +267,41 @@ def test_a_tab_in_a_shell(home, shell):
     assert dict(zip(TABS, result, strict=True)) == TABS
 
 
+ORDERS = [
+    "p$(touch owned)", "q`touch owned`", "r';touch owned;'", 's";touch owned;"', "u;touch owned",
+    "v|touch owned", "w<(touch owned)", "x $HOME 'a\"b",
+]  # fmt: skip
+"""Names of sessions that would run something where a shell took them for its own words."""
+_PRINTING = {"fish": "function peakline; printf '%s\\n' $argv[-1]; end\n"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_name_that_a_tab_writes_gives_no_orders(home, shell):
+    """The shell reads the line as that name, whatever quote was open."""
+    if (program := shutil.which(shell)) is None:
+        pytest.skip(f"{shell} is not installed here")
+    for name in ORDERS:
+        folder = home / "logs/plugins/profile" / name
+        folder.mkdir()
+        (folder / "one.xplane.pb").write_bytes(b"x")
+    places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": places}
+    typed = {
+        f"peakline memory logs --session {quote}{name[0]}": name
+        for name in ORDERS
+        for quote in ("", '"', "'")
+    }
+    lines = lines_after_tab(shell, program, typed, environment, home)
+    printing = _PRINTING.get(
+        shell, "peakline() { for last; do :; done; printf '%s\\n' \"$last\"; }\n"
+    )
+    run = subprocess.run(
+        [program, "-c", printing + "\n".join(lines)], cwd=home, capture_output=True, check=True
+    )
+    assert run.stdout.decode().splitlines() == list(typed.values()), (lines, run.stderr)
+    assert not (home / "owned").exists()
+
+
 @each_row("shell", SHELLS)
 def test_a_script_requests_the_words_of_its_shell(peakline, shell):
     run = peakline("--completion", shell)

@@ -22,8 +22,7 @@ from peakline.repository import Repository, Session, is_url
 from peakline.tables.sql_views import view_names
 from peakline.tools import find_tool, tool_names
 
-_BASH = """\
-%(complete_func)s() {
+_BASH = r"""%(complete_func)s() {
     local line="${COMP_LINE:0:COMP_POINT}" response kind value
     response=$(COMP_LINE="$line" COMP_WORD="$2" %(complete_var)s=bash_complete "$1")
     COMPREPLY=()
@@ -32,8 +31,19 @@ _BASH = """\
             dir) compopt -o dirnames ;;
             file) compopt -o default ;;
             plain)
-                # Within a quote that is open a value stands as it is.
-                [[ ${COMP_WORDS[COMP_CWORD]} == [\\"\\']* ]] || printf -v value %%q "$value"
+                # A quote that is open protects from nothing: a name may hold $(a command).
+                case ${COMP_WORDS[COMP_CWORD]} in
+                    \"*)
+                        value=${value//\\/\\\\} value=${value//\"/\\\"} value=${value//\$/\\\$}
+                        value=${value//\`/\\\`} value=${value//!/\"\\!\"} ;;
+                    \'*) value=${value//\'/\'\\\'\'} ;;
+                    *) printf -v value %%q "$value" ;;
+                esac
+                # readline closes no quote behind one.
+                case ${COMP_WORDS[COMP_CWORD]}$value in
+                    \"*\") value+=\" ;;
+                    \'*\') value+=\' ;;
+                esac
                 COMPREPLY+=("$value") ;;
         esac
     done <<< "$response"
