@@ -95,6 +95,31 @@ def test_without_a_file_the_directory_goes(tmp_path):
     assert list((tmp_path / PLUGIN).iterdir()) == []
 
 
+def test_without_a_descriptor_left_no_directory_stays(tmp_path, monkeypatch):
+    """As many files are open as may be, from any of the opens of a claim on."""
+    repository, calls = Repository(str(tmp_path)), (os.open, os.listdir)
+    for most in range(4):
+        left = iter(range(most))
+
+        def full(call, left=left):
+            def counted(*arguments, **named):
+                if next(left, None) is None:
+                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+                return call(*arguments, **named)
+
+            return counted
+
+        with monkeypatch.context() as patch:
+            for call in calls:
+                patch.setattr(os, call.__name__, full(call))
+            with (
+                pytest.raises(RemoteError, match="Too many open files"),
+                repository.create_session("s") as session,
+            ):
+                session.write("a", content(b"x"))
+        assert not (tmp_path / PLUGIN / "s").exists()
+
+
 def test_what_somebody_else_wrote_there_is_kept(tmp_path):
     with Repository(tmp_path).create_session("s") as session:
         put(tmp_path / PLUGIN / "s", "vm.xplane.pb", content=b"theirs")
@@ -409,6 +434,39 @@ def test_a_link_stays_and_the_file_it_leads_to_is_replaced(tmp_path):
     assert (tmp_path / "f").readlink() == Path("link")
     assert (tmp_path / "link").readlink() == Path("folder/old")
     assert len(list(tmp_path.rglob("*"))) == 4
+
+
+def test_a_link_that_takes_the_name_meanwhile_is_not_followed(tmp_path, monkeypatch):
+    path, look = tmp_path / "out", os.path.lexists
+
+    def swap(place):
+        result = look(place)
+        path.symlink_to(tmp_path / "elsewhere")
+        return result
+
+    monkeypatch.setattr(os.path, "lexists", swap)
+    with pytest.raises(ExistsError):
+        write_atomically(str(path), content(b"mine"))
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_file_that_takes_the_place_of_a_pipe_is_not_cut(tmp_path, monkeypatch):
+    pipe, mine = tmp_path / "pipe", tmp_path / "mine"
+    os.mkfifo(pipe)
+    mine.write_bytes(b"mine")
+    look = Path.is_file
+
+    def swap(place):
+        result = look(place)
+        pipe.unlink()
+        pipe.symlink_to(mine)
+        monkeypatch.setattr(Path, "is_file", look)
+        return result
+
+    monkeypatch.setattr(Path, "is_file", swap)
+    with pytest.raises(UsageError, match="another file took the name"):
+        write_atomically(str(pipe), content(b"yours"), replace=True)
+    assert mine.read_bytes() == b"mine"
 
 
 def test_links_in_a_circle_are_refused(tmp_path):

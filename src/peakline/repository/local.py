@@ -106,6 +106,7 @@ class LocalClaim:
             return False
         except OSError as error:
             if self._made:
+                self._unmake()
                 raise
             raise Taken("there is something else of that name") from error
         try:
@@ -115,12 +116,19 @@ class LocalClaim:
             self._look_inside()
             self._made |= is_in_the_making(self._directory)  # by one who was killed
         except BaseException:
+            if self._made:
+                self._unmake()
             os.close(self._directory)
             raise
         if self._made:
             with suppress(OSError):
                 os.fsync(self._parent)
         return True
+
+    def _unmake(self) -> None:
+        """Take a new directory away that cannot be claimed, as no descriptor is left for it."""
+        with suppress(OSError):
+            os.rmdir(self._name, dir_fd=self._parent)
 
     def _lock(self) -> bool:
         """Lock the directory, or be sure that it is new; Taken otherwise.

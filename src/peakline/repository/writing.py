@@ -17,8 +17,10 @@ from typing import BinaryIO
 from peakline.errors import ExistsError, OutputError, UsageError
 from peakline.repository.cleaning import lock, remove_temporary, temporary_name
 
-_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE))
-"""What the system says when a file that may be written cannot take more."""
+_NO_ROOM = frozenset(
+    (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE, errno.EMFILE, errno.ENFILE)
+)
+"""What the system says when a file that may be written cannot take more, or be open too."""
 
 _OPEN_FILES = "/proc/self/fd"
 _NOT_UNNAMED = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS}
@@ -53,7 +55,10 @@ def write_atomically(
             with os.fdopen(os.dup(descriptor), "wb") as stream:
                 write(stream)
         elif place.exists() and not place.is_file():
-            with place.open("wb") as stream:
+            # Never cut: a regular file may have taken the name since the look at it.
+            with os.fdopen(os.open(place, os.O_WRONLY | os.O_CLOEXEC), "wb") as stream:
+                if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                    raise UsageError(f"{path}: another file took the name meanwhile; try again")
                 write(stream)
         else:
             remove_left(place.parent)
@@ -86,9 +91,10 @@ def _place_of(path: str, *, replace: bool) -> tuple[Path, int | None]:
     if stat.S_ISSOCK(mode):
         raise UsageError(f"{path}: is a socket")
     if stat.S_ISREG(mode):
-        if not replace and os.path.lexists(place):
+        if replace:
+            place = Path(os.path.realpath(place))
+        elif os.path.lexists(place):  # a link that takes the name from now on is not followed
             raise _exists(path)
-        place = Path(os.path.realpath(place))
     return place, None
 
 
