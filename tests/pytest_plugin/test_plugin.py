@@ -4,11 +4,16 @@ import os
 import subprocess
 import sys
 from importlib.metadata import distribution
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.each_row import each_row
 
+from peakline.pytest import plugin
+
 HEAD = "import pytest\n"
+_HERE = SimpleNamespace(dir=Path())
 
 
 @pytest.fixture
@@ -160,3 +165,30 @@ def test_it_is_too_late_for_the_allocator_when_tensorflow_is_there(run, tmp_path
     )
     assert code == 4
     assert "TensorFlow is imported already, so its CPU allocator is chosen" in output
+
+
+class _Broken:
+    """A recorder whose profile nobody can read."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def stop(self):
+        raise self.error
+
+    @property
+    def path(self):
+        raise self.error
+
+
+@each_row("error", [ValueError("x"), MemoryError(), RecursionError(), KeyError("x"), OSError(5)])
+def test_a_profile_that_breaks_its_reader_fails_its_test_in_one_line(request, error):
+    wanted = plugin.wanted_by(request.node)
+    with pytest.raises(pytest.fail.Exception) as failed:
+        plugin._judge(request.node, _Broken(error), wanted)
+    assert failed.value.msg.startswith(f"peakline: {request.node.nodeid}: ")
+    # The failure of the test itself is not replaced by that of its profile.
+    folder = SimpleNamespace(
+        nodeid="x", config=SimpleNamespace(getoption=lambda _: "folder", invocation_params=_HERE)
+    )
+    assert plugin._keep(folder, _Broken(error), quietly=True) is None

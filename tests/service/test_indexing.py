@@ -186,12 +186,13 @@ def test_a_list_that_was_not_finished_is_finished_behind_it(made, slow, indexer)
     assert sorted(slow.looked) == sorted(SESSIONS.values())
 
 
-def test_a_session_that_cannot_be_read_does_not_end_it(made, indexer):
+@each_row("error", [InputError("nothing"), KeyError("unforeseen"), MemoryError()])
+def test_a_session_that_cannot_be_read_does_not_end_it(made, indexer, error):
     seen = []
 
     def look(session):
         seen.append(session)
-        raise InputError("nothing")
+        raise error
 
     index = indexer(made.analysis.sessions, look, lambda: False)
     index.ask(made.access.repository(""))
