@@ -16,6 +16,7 @@ from tests.formats.step_stats_reference import (
     run_metadata,
 )
 from tests.tables.fake import FakeReader
+from tests.wire.wirebytes import len_field
 
 import peakline
 from peakline import schema
@@ -117,6 +118,28 @@ def test_checksums_are_those_of_the_definition():
     good = np.zeros(len(contents), np.bool_)
     checksums(as_buffer(data), TABLES, starts, lengths, good)
     assert good.all()
+
+
+@each_row("level", [0, 1, 2])
+@each_row("more", [len_field(16, b"x"), len_field(5000, bytes(128)), b"\x80\x01\x05"])
+def test_a_run_stands_behind_fields_that_are_new(read, run, level, more):
+    """Numbers from 16 on take more than one byte, on every level down to the value."""
+    value = schema.message("tensorflow.Summary.Value")(**value_of("step0", run))
+    parts = [more if n == level else b"" for n in range(3)]
+    summary = parts[1] + len_field(1, parts[2] + value.SerializeToString())
+    profile = read(VERSION + record(parts[0] + len_field(5, summary)))
+    assert profile.columns("op_runs").rows == 1
+    assert not kinds(profile)
+
+
+@each_row("level", [0, 1, 2])
+@each_row("broken", [b"\xff" * 11, b"\x0f", b"\x0a\xff\xff\x7f", b"\x09\x01", b"\xf8"])
+def test_an_event_that_is_broken_is_said_to_be(read, run, level, broken):
+    parts = [broken if n == level else b"" for n in range(3)]
+    summary = len_field(1, len_field(1, b"tag") + parts[2]) + parts[1]
+    profile = read(VERSION + tagged("step0", run) + record(len_field(5, summary) + parts[0]))
+    assert profile.columns("op_runs").rows == 1
+    assert kinds(profile) == {"damaged": 1}
 
 
 def test_runs_are_named_by_their_tags(read, run):

@@ -93,6 +93,27 @@ def _is_of_run(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _varint(
+    buf: cython.const[cython.uchar][::1], at: cython.longlong, end: cython.longlong
+) -> tuple[cython.ulonglong, cython.longlong]:
+    """The number at ``at`` and where it ends; -1 for the latter when it is broken."""
+    value: cython.ulonglong = 0
+    byte: cython.ulonglong
+    shift: cython.int = 0
+    while at < end and shift < 70:
+        byte = buf[at]
+        at += 1
+        value = low64(value | (byte & 127) << shift)
+        shift += 7
+        if byte < 128:
+            return value, at
+    return 0, -1
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _holds_more(
@@ -101,44 +122,34 @@ def _holds_more(
     end: cython.longlong,
     level: cython.int,
 ) -> cython.bint:
-    """Whether an Event has a graph (fields 4, 9), a run (8, or in a summary), or cannot be walked.
+    """Whether an Event has a graph (fields 4, 9), a run (8, or in a summary), or cannot be walked:
+    then its reader says what is damaged.
 
     Nearly all events hold another summary: they are passed over here, before they cost anything.
     Of an Event (``level`` 0) the summary (5) is walked too, of that (1) its values (1), of these
     (2) the metadata (9): images, tensors and histograms are not read.
     """
-    tag: cython.int
-    number: cython.int
-    wire: cython.int
-    shift: cython.int
-    byte: cython.ulonglong
+    number: cython.ulonglong
+    wire: cython.ulonglong
     value: cython.ulonglong
     while at < end:
-        tag = buf[at]
-        number, wire = tag >> 3, tag & 7
-        if tag >= 128:
-            return level == 0
+        value, at = _varint(buf, at, end)
+        if at < 0:
+            return True
+        number, wire = value >> 3, value & 7
         if level == 0 and (number == 4 or number == 8 or number == 9):
             return True
-        at += 1
         if wire == 1:
             at += 8
         elif wire == 5:
             at += 4
         elif wire == 0 or wire == 2:
-            value, shift = 0, 0
-            while True:
-                if at >= end or shift > 63:
-                    return level == 0
-                byte = buf[at]
-                value = low64(value | (byte & 127) << shift)
-                shift += 7
-                at += 1
-                if byte < 128:
-                    break
+            value, at = _varint(buf, at, end)
+            if at < 0:
+                return True
             if wire == 2:
                 if value > low64(end - at):
-                    return level == 0
+                    return True
                 if level == 2:
                     if number == 9 and _is_of_run(buf, at, at + value):
                         return True
@@ -148,8 +159,8 @@ def _holds_more(
                     return True
                 at += value
         else:
-            return level == 0
-    return False
+            return True
+    return at > end
 
 
 def walk_records(

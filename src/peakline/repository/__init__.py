@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peakline.places import is_url
 from peakline.repository.creating import NewSession
 from peakline.repository.files import Extent, HostFile, extent_of
 from peakline.repository.layout import Repository
@@ -9,7 +10,7 @@ from peakline.repository.names import check_name, host_file_name
 from peakline.repository.readable import dumped_in, logs_in, programs_beside
 from peakline.repository.resolve import hosts, only_file, resolve, resolve_hosts
 from peakline.repository.session import Found, Rule, Session
-from peakline.repository.store import Problem, is_url
+from peakline.repository.store import Problem
 from peakline.repository.writing import check_output, write_atomically
 
 __all__ = [

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peakline.errors import InputError, NotFoundError
+from peakline.places import as_path, is_url
 from peakline.repository.cleaning import clean
 from peakline.repository.creating import NewSession
 from peakline.repository.names import TIMESTAMP, check_name, check_run_name, is_name
 from peakline.repository.session import Found, Rule, Session
-from peakline.repository.store import Folder, Missing, Problem, Store, Unreadable, is_url, reading
+from peakline.repository.store import Folder, Missing, Problem, Store, Unreadable, reading
 from peakline.repository.stores import store_for
 from peakline.suggest import there_is
 
@@ -275,7 +276,7 @@ def local_or_url(path: str) -> str:
         return path.rstrip("/") if not path.endswith("://") else path
     if path.lower().startswith(("file://", "local://")):
         path = path.partition("://")[2]
-    return str(Path(path))
+    return as_path(str(Path(path)))
 
 
 def _holds(folder: Folder | Problem) -> bool:

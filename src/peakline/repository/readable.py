@@ -12,8 +12,9 @@ from typing import Any, BinaryIO
 
 from peakline.deadline import check_deadline
 from peakline.errors import InputError, NotFoundError, PeaklineError, UsageError
+from peakline.places import is_url
 from peakline.repository.names import host_of
-from peakline.repository.store import FileEntry, Folder, Unreadable, is_url
+from peakline.repository.store import FileEntry, Folder, Unreadable
 from peakline.repository.stores import store_for
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from peakline.errors import InputError, NotFoundError, UsageError
+from peakline.places import is_url
 from peakline.repository.files import HostFile, files_of_hosts
 from peakline.repository.layout import Repository, local_or_url
 from peakline.repository.names import (
@@ -19,7 +20,7 @@ from peakline.repository.names import (
 )
 from peakline.repository.readable import Readable, readable_in
 from peakline.repository.session import Session
-from peakline.repository.store import Folder, Missing, Store, Unreadable, is_url
+from peakline.repository.store import Folder, Missing, Store, Unreadable
 from peakline.repository.stores import store_for
 from peakline.suggest import there_is
 

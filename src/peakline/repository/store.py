@@ -6,7 +6,6 @@ system's calls, `peakline.repository.remote` over any fsspec file system.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,9 +14,6 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol
 from peakline.errors import ForbiddenError, InputError, NotFoundError
 
 Kind = Literal["file", "directory", "other"]
-
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
-_LOCAL_URL = re.compile(r"(file|local)://", re.IGNORECASE)
 
 
 class Unreadable(Exception):
@@ -177,8 +173,3 @@ class Store(Protocol):
 
     def claim(self, path: str) -> Claim:
         """Make the directory ``path``, or take an empty one; Taken, Unwritable."""
-
-
-def is_url(path: str) -> bool:
-    """Whether ``path`` names a place by a URL that fsspec must open."""
-    return bool(_URL.match(path)) and not _LOCAL_URL.match(path)

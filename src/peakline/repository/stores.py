@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from peakline.places import is_url
 from peakline.repository.local import LocalStore
-from peakline.repository.store import Store, is_url
+from peakline.repository.store import Store
 
 if TYPE_CHECKING:
     from peakline.repository.confined import Confinement

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import re
 import stat
 import sys
 import threading
@@ -22,6 +21,7 @@ import numpy as np
 from peakline.deadline import check_deadline
 from peakline.errors import DamagedError, InputError, NotFoundError
 from peakline.kernels import bus_errors
+from peakline.places import is_url
 from peakline.progress import advance
 from peakline.wire import Buffer, Spans, as_buffer
 
@@ -173,7 +173,6 @@ class StoredFile:
 
 
 STDIN = "-"
-_URL = re.compile(r"(?!(?:file|local)://)[a-z][a-z0-9+.-]*(?:://|::)", re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = 31
 _PACKED_BYTES = 1 << 20
@@ -262,7 +261,7 @@ class SourceFile:
         self, storage_options: Mapping[str, object] | None, opener: Opener | None
     ) -> int:
         """One of the file itself, or of the temporary copy of what a URL names."""
-        if not _URL.match(self.path):
+        if not is_url(self.path):
             return (opener or open_to_read)(self.path)
         from peakline.formats.common.urls import spooled
 
