@@ -59,7 +59,9 @@ _HIDDEN = (
     rb"(?:[\0-\x08\x0e-\x1f\x7f]|\xc2[\x80-\x9f\xad]|\xcd\x8f|\xe2\x80[\x8b-\x8f\xaa-\xae]"
     rb"|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xef\xb8[\x80-\x8f])*"
 )
-_BLANK = rb"(?:[\0-\x20\x7f]|\xc2[\x80-\xa0\xad]|\xe2\x80[\x80-\x8f\xa8-\xaf]|\xe3\x80\x80)*"
+_BLANK = (
+    rb"(?:[\0-\t\v\f\x0e-\x20\x7f]|\xc2[\x80-\xa0\xad]|\xe2\x80[\x80-\x8f\xa8-\xaf]|\xe3\x80\x80)*"
+)
 _IN_BYTES = re.compile(
     rb"#%b#(?:\w|%b)*\[[A-Za-z.-]{3,}|(?:\A|[\n\r])%b:%b:[A-Za-z-]{3,}"
     rb"|section_(?:start|end):\d{1,20}:|\x1b(?:_bk;|\]133\d;)"
@@ -141,9 +143,11 @@ def xml_attribute(text: str) -> str:
 def sarif_text(text: str) -> str:
     """``text`` as the message of a SARIF result, where ``[text](place)`` is a link.
 
-    Escapes as in 3.11.6 of https://docs.oasis-open.org/sarif/sarif/v2.1.0/.
+    Escapes as in 3.11.6 of https://docs.oasis-open.org/sarif/sarif/v2.1.0/; a text without a link,
+    such as ``f32[8]``, stays as it is, for readers that know none.
     """
-    return re.sub(r"[\\\[\]]", r"\\\g<0>", valid_text(one_line(text)))
+    text = valid_text(one_line(text))
+    return re.sub(r"[\\\[\]]", r"\\\g<0>", text) if "](" in text else text
 
 
 def github_message(text: str) -> str:
