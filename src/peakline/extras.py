@@ -19,7 +19,7 @@ EXTRAS = {
         "prometheus_client": "prometheus-client",
     },
     "notebook": {"plotly": "plotly"},
-    "dask": {"distributed": "distributed"},
+    "dask": {"distributed": "distributed", "dask": "dask", "cryptography": "cryptography"},
     "s3": {"s3fs": "s3fs"},
     "gs": {"gcsfs": "gcsfs"},
 }

@@ -257,6 +257,26 @@ def test_numpy_starts_no_threads_of_its_own(sessions):
     assert run.stderr == "1 True\n"
 
 
+def test_what_it_starts_imports_nothing_of_the_working_directory(tmp_path):
+    """As Dask does, whose processes take `multiprocessing` from wherever it is first."""
+    (tmp_path / "multiprocessing.py").write_text("print('taken')", "utf-8")
+    script = tmp_path / "elsewhere/run.py"
+    script.parent.mkdir()
+    script.write_text(
+        "import subprocess, sys\n"
+        "from peakline.__main__ import main\n"
+        "main(['--version'])\n"
+        "subprocess.run([sys.executable, '-c', 'import multiprocessing.spawn'], check=True)\n",
+        "utf-8",
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}
+    run = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (run.returncode, "taken" in run.stdout) == (0, False), run.stderr
+
+
 @each_row(("words", "code"), [("memory {} >&-", 0), ("check {} --max-peak 1 >&- 2>&-", 1)])
 def test_without_standard_streams_the_exit_code_is_the_same(root, words, code):
     sample = root / "tests/data/programs/late_slot_healthy.xplane.pb.gz"

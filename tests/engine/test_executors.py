@@ -7,8 +7,10 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.each_row import each_row
 from tests.engine.ending import DATA, session_of
@@ -326,6 +328,28 @@ class TestDask:
         executor = make_executor("dask", scheduler=cluster)
         try:
             assert executor.workers == 2
+        finally:
+            executor.close()
+
+    def test_nobody_else_reaches_a_cluster_of_its_own(self, monkeypatch):
+        """Who may send to a scheduler runs code as its user. Here in threads, which is quicker."""
+        distributed = pytest.importorskip("distributed")
+        local = partial(distributed.LocalCluster, processes=False)
+        monkeypatch.setattr(distributed, "LocalCluster", local)
+        executor = make_executor("dask", workers=1)
+        try:
+            executor.start()
+            address = executor._open[0].scheduler.address
+            assert address.startswith("tls://127.0.0.1:")
+            for security in (None, distributed.Security.temporary()):
+                with pytest.raises((OSError, TypeError)):
+                    distributed.Client(address, security=security, timeout=HANG_S)
+            assert executor.workers == 1
+            local = executor._open[1]
+            servers = [local.scheduler, *local.workers.values()]
+            for port in [one.http_server.port for one in servers]:
+                answer = httpx.get(f"http://127.0.0.1:{port}/json/identity.json")
+                assert answer.status_code == 404
         finally:
             executor.close()
 

@@ -26,7 +26,7 @@ BASE = {
 }  # fmt: skip
 """What `pip install peakline` brings, 350 MB together at most (docs/install.md)."""
 OF_EXTRAS = {
-    "distributed": {"engine/dask_cluster.py"},
+    "dask": {"engine/dask_cluster.py"}, "distributed": {"engine/dask_cluster.py"},
     "grpc": {"service/grpc_answering.py", "service/grpc_server.py"},
     "grpc_health": {"service/grpc_server.py"}, "grpc_reflection": {"service/grpc_server.py"},
     "hpack": {"capture/http2.py"}, "jax": {"pytest"}, "pandas": {"shown.py", "tables/rows.py"},

@@ -19,6 +19,7 @@ from peakline.wire import threads
 
 _CONNECTING_S = 10
 _LOOK_S = 0.5
+_PAGES = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
 _MOST_AT_ONCE = 128
 """Hosts read at once at most: each waits in a thread of this process."""
 
@@ -119,13 +120,21 @@ def _connect(scheduler: str | None, workers: int) -> list[Any]:
     address: Any = scheduler
     try:
         if scheduler is None:
-            # One question at a time keeps each worker within its share of the memory.
-            address = distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                dashboard_address=None,
-                silence_logs=logging.CRITICAL,
-            )
+            # Whoever may send to a scheduler runs code as its user, and every user of the machine
+            # can connect to its port: only who has the certificate made here is answered. The pages
+            # about it ask for none, so there are none.
+            security = distributed.Security.temporary()
+            dask: Any = import_module("dask")
+            with dask.config.set({key: [] for key in _PAGES}):
+                # One question at a time keeps each worker within its share of the memory.
+                address = distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                    protocol="tls",
+                    security=security,
+                )
             opened.append(address)
         opened.insert(0, distributed.Client(address, timeout=_CONNECTING_S, set_as_default=False))
     except Exception as error:
