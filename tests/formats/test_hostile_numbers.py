@@ -4,14 +4,16 @@ our own errors.
 
 import re
 from contextlib import suppress
+from functools import reduce
 from itertools import islice
+from operator import getitem
 from pathlib import Path
 from random import Random
 
 import pytest
 from tests.each_row import each_row
 from tests.formats.format_checks import content_or_error
-from tests.formats.format_samples import ALL
+from tests.formats.format_samples import ALL, BY_NAME
 from tests.reference.xspace_builder import SpaceBuilder, Uint
 
 import peakline
@@ -145,3 +147,16 @@ def test_a_loop_that_turns_for_ever():
         proto = Proto()
 
     assert _turns(Made()) is None
+
+
+@each_row("value", [2**63 - 1, 2**63, 2**64, 10**9000, -(2**63), 1e308, float("nan"), "9" * 310])
+@each_row("place", [
+    ("segments", 0, "total_size"), ("segments", 0, "blocks", 0, "size"),
+    ("device_traces", 0, 0, "size"), ("device_traces", 0, 1, "time_us"),
+])  # fmt: skip
+def test_a_number_in_a_pickle(write, place, value):
+    sample = BY_NAME["snapshot4.pickle"]
+    tree = sample.load(sample.data)
+    *above, last = place
+    reduce(getitem, above, tree)[last] = value
+    ask(write(sample.dump(tree), sample.name))

@@ -164,7 +164,7 @@ def follow(trace: Trace, blocks: Blocks, pool: int, divisions: Mapping[object, o
         before=before,
         in_use=int(before.size.sum()) + np.cumsum(change),
         # Sizes that are no sizes may add up to more than there are numbers.
-        pool=np.clip(pool - int(growth.sum()), -_MOST_BYTES, _MOST_BYTES) + np.cumsum(growth),
+        pool=max(-_MOST_BYTES, min(pool - int(growth.sum()), _MOST_BYTES)) + np.cumsum(growth),
         unexplained=_contradictions(code[is_last], known[is_last], block[is_last], blocks.state),
     )
 

@@ -304,8 +304,9 @@ def reserved_over_time(profile: Profile, allocator: str) -> tuple[Int64Array, In
         return None
     change = sign[rows] * events.array("allocated_bytes")[rows]
     total = int(segments.array("total_bytes")[mine].sum())
-    after = total - int(change.sum()) + np.cumsum(change)
+    # Sizes that are no sizes may add up to more than there are numbers.
+    before = max(-_HIGHEST, min(total - int(change.sum()), _HIGHEST))
+    after = before + np.cumsum(change)
     time = events.array("time_ps")[rows]
-    before = total - int(change.sum())
     first = int(events.array("time_ps").min()) if events.rows else 0
     return np.concatenate([[first], time]), np.concatenate([[before], after])

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from peakline import schema
 from peakline.capture import Progress, profile_options
-from peakline.errors import PeaklineError, UnknownFormatError
+from peakline.errors import PeaklineError, UnknownFormatError, faults_of
 from peakline.repository import HostFile, check_name
 from peakline.service.http.answers import json_response, notes_header
 from peakline.service.http.bodies import media_type
@@ -90,7 +90,8 @@ async def upload(request: Request, query: UploadQuery) -> Response:
     def work() -> Response:
         headers = {"Location": location_of(query.root, session_id)}
         try:
-            document = session_document(context, query.root, session_id)
+            with faults_of(session_id):
+                document = session_document(context, query.root, session_id)
         except PeaklineError as error:
             # The session is there, whatever hinders a look at it now.
             document = document_of(session_id, [stored], [])
