@@ -37,6 +37,10 @@ PLUGIN = "plugins/profile"
 MARK = "broken"
 """What the file is called that nobody can read."""
 PLACES = ("recognise", "open", "read", "supports")
+CASES = [
+    *((place, error) for place in PLACES for error in (KeyError("name"), MemoryError())),
+    *(("open", error) for error in RAISED),
+]
 SAID = ("unexpected", "not enough memory", "cannot be read")
 TOOL = "memory_profile"
 
@@ -111,8 +115,7 @@ def said(text):
     return any(one in text for one in SAID)
 
 
-@each_row("place", PLACES)
-@each_row("error", RAISED)
+@each_row("place, error", CASES)
 def test_over_http_all_else_answers(fault, face, logs, caplog, place, error):
     caplog.clear()
     forget(face.engine)
@@ -151,8 +154,7 @@ def test_over_http_all_else_answers(fault, face, logs, caplog, place, error):
     assert whole.status_code == 200
 
 
-@each_row("place", PLACES)
-@each_row("error", RAISED)
+@each_row("place, error", CASES)
 def test_what_cannot_be_opened_is_not_uploaded(fault, face, logs, profile, place, error):
     forget(face.engine)
     with fault.at(place, error):
@@ -202,10 +204,7 @@ def serve_logs(logs):
         client.close()
 
 
-@each_row(
-    "place, error",
-    [(place, KeyError("name")) for place in PLACES] + [("open", error) for error in RAISED],
-)
+@each_row("place, error", CASES)
 def test_on_the_command_line(fault, logs, capsys, place, error):
     bad, good = logs / PLUGIN / "bad" / f"{MARK}.xplane.pb", logs / PLUGIN / "good"
     with fault.at(place, error):
