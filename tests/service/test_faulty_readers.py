@@ -2,8 +2,11 @@
 traceback is logged, and all else answers.
 """
 
+import errno
 import json
+import os
 import shutil
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -290,3 +293,31 @@ def test_a_host_whose_answer_cannot_be_read(monkeypatch, tmp_path, error):
     (session,) = (tmp_path / "logs" / PLUGIN).iterdir()
     assert len(list(session.iterdir())) == 1
     shutil.rmtree(session)
+
+
+def test_without_a_descriptor_left_it_is_a_matter_of_time(monkeypatch, face):
+    """The same may succeed later: nothing is called unreadable, and no list is short."""
+    opened, scanned = os.open, os.scandir
+    full = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    names = ("/api/sessions", "/api/sessions/good/tools/memory_profile?host=a")
+    for most in range(12):
+        forget(face.engine)
+        left = iter(range(most))
+
+        def limited(call, left=left):
+            def counted(*arguments, **named):
+                if threading.current_thread().name != "MainThread" and next(left, None) is None:
+                    raise full
+                return call(*arguments, **named)
+
+            return counted
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", limited(opened))
+            patch.setattr(os, "scandir", limited(scanned))
+            answers = [face.client.get(name) for name in names]
+        assert {answer.status_code for answer in answers} <= {200, 429}
+        if answers[0].status_code == 200:
+            assert len(answers[0].json()) == 3
+            assert "peakline-notes" not in answers[0].headers
+    assert [face.client.get(name).status_code for name in names] == [200, 200]

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.deadline import check_deadline
-from peakline.errors import ForbiddenError
+from peakline.errors import BusyError, ForbiddenError
+from peakline.formats.common.files import NO_DESCRIPTOR
 from peakline.repository.cleaning import MAKING, TEMPORARY, is_in_the_making, lock, settle
 from peakline.repository.names import (
     ENVIRONMENT,
@@ -225,6 +226,12 @@ def _remember(known: dict[str, _Change], path: str, change: _Change, *, holds: b
     known[path] = change
 
 
+def _check_full(error: OSError) -> None:
+    """Raise BusyError where as many files are open as may be: nothing is wrong with this one."""
+    if error.errno in NO_DESCRIPTOR:
+        raise BusyError(f"nothing can be read now: {error.strerror}") from None
+
+
 def _unreadable(error: OSError) -> Unreadable:
     gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
     return (Missing if gone else Unreadable)(error.strerror or str(error))
@@ -235,6 +242,7 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        _check_full(error)
         raise _unreadable(error) from None
     except ForbiddenError as error:
         raise Outside(str(error)) from None
@@ -280,7 +288,8 @@ def _holds_profile(place: int, name: str) -> bool:
                 return any(host_of(entry.name) and entry.is_file() for entry in entries)
         finally:
             os.close(descriptor)
-    except OSError:
+    except OSError as error:
+        _check_full(error)
         return False  # who asks for it learns why
 
 

@@ -5,6 +5,7 @@ A URL is read once into a temporary file without a name, which then is a file li
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import stat
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from peakline.deadline import check_deadline
-from peakline.errors import DamagedError, InputError, NotFoundError
+from peakline.errors import BusyError, DamagedError, InputError, NotFoundError, PeaklineError
 from peakline.kernels import bus_errors
 from peakline.places import is_url
 from peakline.progress import advance
@@ -33,6 +34,10 @@ _AT_ONCE = 16 << 20
 _RELEASE_BYTES = 32 << 20
 _SAMPLE_BYTES = 4096
 """By so many bytes at its beginning and its former end a file that grew is known to be the same."""
+
+
+NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
+"""What the system says where as many files are open as may be: nothing is wrong with this one."""
 
 
 class StoredFile:
@@ -417,8 +422,10 @@ class SourceFile:
             "--max-unpacked allows more if it is what it should be"
         )
 
-    def _unreadable(self, error: OSError | ValueError) -> InputError:
+    def _unreadable(self, error: OSError | ValueError) -> PeaklineError:
         reason = error.strerror if isinstance(error, OSError) else str(error)
+        if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR:
+            return BusyError(f"{self.path}: cannot be read now: {reason}")
         return InputError(f"{self.path}: cannot be read: {reason}")
 
     def translated(self, content: bytes | bytearray | Buffer) -> SourceFile:
