@@ -61,7 +61,7 @@ def places(data):
 
 
 def cases(name):
-    """The text with one number in one place, for all of both, the first ones of all kinds."""
+    """The text with one number in one place, for all of both."""
     data = TEXTS[name]
     chosen = places(data)
     Random(1).shuffle(chosen)
@@ -71,7 +71,9 @@ def cases(name):
             yield data[:begin] + number + data[end:]
 
 
-@pytest.mark.parametrize("most", [1, pytest.param(None, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("most", [
+    1, pytest.param(40, marks=pytest.mark.nightly), pytest.param(300, marks=pytest.mark.soak),
+])  # fmt: skip
 def test_a_number_in_a_text(write, most):
     for name in TEXTS:
         for number, data in enumerate(islice(cases(name), most)):
