@@ -231,6 +231,18 @@ def test_a_length_beyond_the_end(write, made, length):
     assert {"truncated", "damaged"} & result.keys()
 
 
+@every([s for s in ALL if s.kind == "wire" and s.format != "tfevents"])
+@each_row("end", [b"\x0f", b"\xff" * 11, b"\xf8", b"\x0b\x01"])
+def test_what_is_broken_behind_the_content_is_counted(write, made, end):
+    """Also where the message around it is walked by itself: no kind of field, number or group."""
+    result, error = content_or_error(write(made.data + end))
+    if result is None:
+        # Nothing in its first bytes is a message that is known.
+        assert "unknown content" in error
+        return
+    assert {"damaged", "truncated"} & result[2].keys()
+
+
 def _nested(*numbers: int) -> bytes:
     """Fields of these numbers in one another, over and over."""
     parts, size = [], 0

@@ -10,7 +10,7 @@ import numpy as np
 from peakline import schema
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader, warn_of_cut, warn_of_damage
-from peakline.formats.graph_def.source import GraphSpan, submessages
+from peakline.formats.graph_def.source import GraphSpan, broken_fields, submessages
 from peakline.formats.graph_def.tables import GRAPH_TABLES, GraphTables
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
@@ -30,7 +30,7 @@ class GraphReader(FileReader):
     def __init__(self, file: SourceFile, form: str) -> None:
         super().__init__(file, form)
         buffer = file.buffer
-        graphs, self._missing = _outline(buffer, form)
+        graphs, self._missing, self._broken = _outline(buffer, form)
         self._tables = GraphTables(buffer, graphs)
         result = self._tables.read("graphs")
         self._holds = {name: bool(result.array(name).any()) for name in ("nodes", "functions")}
@@ -60,7 +60,7 @@ class GraphReader(FileReader):
 
     def _damage(self) -> Damage:
         """What is damaged, including a cut that fell between two fields of a graph."""
-        harm = self._tables.damage
+        harm = self._tables.damage + self._broken
         if self._missing and not harm.missing_bytes:
             size = self._file.buffer.size
             return harm + Damage(1, 0, size, self._missing)
@@ -82,15 +82,20 @@ class GraphReader(FileReader):
             warnings.add("no_content", "the file holds no node and no function")
 
 
-def _outline(buffer: Buffer, form: str) -> tuple[list[GraphSpan], int]:
-    """Where the graphs of a file lie, and how many bytes the end of the file cuts off them."""
+def _outline(buffer: Buffer, form: str) -> tuple[list[GraphSpan], int, Damage]:
+    """Where the graphs of a file lie, how many bytes the end of the file cuts off them, and what
+    around them is broken.
+    """
     if form == "graph_def":
-        return [GraphSpan("", "graph_def", 0, int(buffer.size))], 0
+        return [GraphSpan("", "graph_def", 0, int(buffer.size))], 0, Damage()
     whole: tuple[Sequence[int], Sequence[int]] = ([0], [int(buffer.size)])
     missing = 0
     metas = Spans(np.array(whole[0]), np.array(whole[1]))
+    broken = Damage()
     if form == "saved_model":
         _, metas, missing = submessages(buffer, *whole, _META_GRAPHS)
+        broken = broken_fields(buffer, "tensorflow.SavedModel", "meta_graphs")
+    broken += broken_fields(buffer, "tensorflow.MetaGraphDef", "graph_def", metas)
     above, spans, missing_below = submessages(buffer, metas.start, metas.length, _GRAPH_DEF)
     tags = _tags(buffer, metas)
     graphs = [
@@ -101,7 +106,7 @@ def _outline(buffer: Buffer, form: str) -> tuple[list[GraphSpan], int]:
             above.tolist(), spans.start.tolist(), spans.length.tolist(), strict=True
         )
     ]
-    return graphs, max(missing, missing_below)
+    return graphs, max(missing, missing_below), broken
 
 
 def _tags(buffer: Buffer, metas: Spans) -> list[str]:

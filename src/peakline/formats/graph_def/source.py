@@ -63,6 +63,14 @@ def submessages(
         room = int(count)
 
 
+def broken_fields(buffer: Buffer, message: str, field: str, spans: Spans | None = None) -> Damage:
+    """Where `submessages` ends within messages that hold such a ``field``, other than where the end
+    of the file cuts it off.
+    """
+    harm = decode(buffer, Plan(schema.shape(message), (field,)), spans).damage
+    return replace(harm, places=harm.places - bool(harm.missing_bytes), missing_bytes=0)
+
+
 def spread(table: WireTable, column: str, rows: int) -> Spans:
     """A span column of a singular message by its parent's row; empty where it was absent."""
     result = table.spans(column)

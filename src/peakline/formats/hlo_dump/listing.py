@@ -65,6 +65,11 @@ def program_of(file: str) -> DumpedProgram | None:
     return None
 
 
+def named_by(path: str) -> DumpedProgram | None:
+    """As `program_of`, for the file itself, packed or not, at ``path``."""
+    return program_of(re.split(r"[/\\]", path)[-1].removesuffix(".gz"))
+
+
 def is_xprof_program(file: str) -> bool:
     """Whether XProf gives that name to a file in which it has a program of a session."""
     return file.endswith(_XPROF_ENDING) and file not in (_XPROF_ENDING, f"{_NONE}{_XPROF_ENDING}")

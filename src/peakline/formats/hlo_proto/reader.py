@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import closing
 
 import numpy as np
 
+from peakline import schema
 from peakline.errors import InputError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader, warn_of_cut, warn_of_damage
 from peakline.formats.common.recognise import recognise
-from peakline.formats.graph_def.source import submessages
-from peakline.formats.hlo_dump.listing import program_of
+from peakline.formats.graph_def.source import broken_fields, submessages
+from peakline.formats.hlo_dump.listing import DumpedProgram, is_xprof_program, named_by
 from peakline.formats.hlo_proto.source import StoredProgram, the_one
 from peakline.formats.hlo_proto.tables import ProgramTables
 from peakline.tables.columns import Columns
 from peakline.tables.program_tables import PROGRAM_TABLES
 from peakline.tables.reader import Warnings
-from peakline.wire import Buffer, Damage, as_buffer
+from peakline.wire import Buffer, Damage, Plan, as_buffer, decode
 from peakline.wire.tables import varint
 
 _HLO, _MODULE, _ASSIGNMENT = 1, 1, 3
@@ -37,13 +37,9 @@ class HloReader(FileReader):
     def __init__(self, file: SourceFile, form: str) -> None:
         super().__init__(file, form)
         self._reported = Damage()
-        named = program_of(re.split(r"[/\\]", self.path)[-1])
+        named = named_by(self.path)
         stored = StoredProgram(
-            "",
-            named.program_id if named else None,
-            named.backend if named else "",
-            self._content,
-            self._release,
+            "", self._number(named), named.backend if named else "", self._content, self._release
         )
         self._programs = ProgramTables([stored])
         result = self._programs.read(0, "hlo_modules")
@@ -51,6 +47,20 @@ class HloReader(FileReader):
             harm = self._programs.damage.get(0)
             if harm:
                 raise self._nothing_whole(harm)
+
+    def _number(self, named: DumpedProgram | None) -> int | None:
+        """The module's own number, by which events of CPUs and GPUs name the program, whatever the
+        file is called. XProf puts the one that events have into the name; a TPU has others.
+        """
+        number = named.program_id if named is not None else None
+        if named is not None and (
+            named.backend == "tpu" or (number is not None and is_xprof_program(named.path))
+        ):
+            return number
+        plan = Plan(schema.shape("xla.HloProto"), ("hlo_module.id",))
+        numbers = decode(self._content(), plan)["hlo_module"].array("id").tolist()
+        # 0 is what a message holds that says none, too.
+        return next((n for n in numbers if n > 0), number)
 
     def _content(self) -> Buffer:
         return proto_of(self._file.buffer, self.format)
@@ -63,7 +73,10 @@ class HloReader(FileReader):
     def _damage(self) -> Damage:
         """That of the program, and what a file that wraps it lacks."""
         harm = self._programs.damage[0]
-        if harm or self.format != "hlo_snapshot":
+        if self.format != "hlo_snapshot":
+            return harm
+        harm += broken_fields(self._file.buffer, "xla.HloSnapshot", "hlo")
+        if harm:
             return harm
         size = int(self._file.buffer.size)
         missing = submessages(self._file.buffer, [0], [size], _HLO)[2]

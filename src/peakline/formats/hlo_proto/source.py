@@ -12,7 +12,7 @@ import numpy as np
 
 from peakline import schema
 from peakline.arrays import AnyArray, Int32Array, Int64Array
-from peakline.formats.graph_def.source import submessages
+from peakline.formats.graph_def.source import broken_fields, submessages
 from peakline.formats.hlo_proto.shapes import Shapes
 from peakline.formats.hlo_proto.stack_index import STACK_PATHS, StackIndex
 from peakline.tables.columns import Names
@@ -118,6 +118,7 @@ class ProgramSource:
             result[part] = the_one(spans, missing)
             if missing:
                 self.damage += Damage(1, 0, size, missing)
+        self.damage += broken_fields(self.buffer, "xla.HloProto", _MODULE)
         return result
 
     def decode(self, *paths: str) -> Decoded:

@@ -66,7 +66,7 @@ def translate_program(text: bytes | str, name: str = "") -> tuple[bytes, Warning
 
 def module_name(path: str) -> str:
     """What XLA calls the module whose dump is at ``path`` (``xla/service/dump.cc``)."""
-    file = PurePosixPath(path).name
+    file = PurePosixPath(path).name.removesuffix(".gz")
     result = _DUMP.fullmatch(file)
     return result[1] if result else file.partition(".")[0]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -10,7 +9,7 @@ from functools import partial
 from peakline.errors import DamagedError, InputError
 from peakline.formats.common.files import SourceFile
 from peakline.formats.common.reader import FileReader
-from peakline.formats.hlo_dump.listing import program_of
+from peakline.formats.hlo_dump.listing import named_by
 from peakline.formats.hlo_proto.source import StoredProgram
 from peakline.formats.hlo_proto.tables import ProgramTables
 from peakline.formats.hlo_text.module import translate_modules
@@ -34,7 +33,7 @@ class _TextReader(FileReader):
         except InputError as error:
             offset = getattr(error, "offset", None)
             raise DamagedError(f"{self.path}: {error}", offset) from None
-        named = program_of(re.split(r"[/\\]", self.path)[-1]) if len(programs) == 1 else None
+        named = named_by(self.path) if len(programs) == 1 else None
         number, backend = (named.program_id, named.backend) if named else (None, "")
         self._programs = ProgramTables(
             [
