@@ -39,9 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Nothing here multiplies matrices, and OpenBLAS, which comes with NumPy, would start a thread
     # for every core: about 90 ms of the processor at every start.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Processes that libraries start (Dask's) would import from the working directory, which may be
-    # anybody's repository.
-    os.environ.setdefault("PYTHONSAFEPATH", "1")
+    if arguments is None:
+        # Processes that libraries start (Dask's) would import from the working directory, which may
+        # be anybody's repository; those of a program that calls this are its own.
+        os.environ.setdefault("PYTHONSAFEPATH", "1")
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal's encoding lacks must not end the program.

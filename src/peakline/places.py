@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 
 _URL = re.compile(r"(?!(?:file|local)://)[a-z][a-z0-9+.-]*(?:://|::)", re.IGNORECASE)
+
+NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
+"""What the system says where as many files are open as may be: nothing is wrong with this one."""
 
 
 def is_url(path: str) -> bool:

@@ -334,7 +334,7 @@ Profile `run.pb`, against the baseline `main.json`.
 | 1.0 MiB | 1 | `p` |  |  |  |
 
 <details>
-<summary>Largest at the peak of 1&#46;0 KiB&#44; cpu</summary>
+<summary>Largest at the peak of 1&#46;0 KiB&#44; <code>cpu</code></summary>
 
 | Size | Share | Count | Op | Region | Type | Shape |
 | ---: | ---: | ---: | --- | --- | --- | --- |

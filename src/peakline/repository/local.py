@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.deadline import check_deadline
 from peakline.errors import BusyError, ForbiddenError
-from peakline.formats.common.files import NO_DESCRIPTOR
+from peakline.places import NO_DESCRIPTOR
 from peakline.repository.cleaning import MAKING, TEMPORARY, is_in_the_making, lock, settle
 from peakline.repository.names import (
     ENVIRONMENT,

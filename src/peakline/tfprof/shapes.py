@@ -49,9 +49,14 @@ def _parsed(text: str) -> Shape:
         return None
     inner = text[1:-1]
     sizes = [size.rpartition("=")[2].strip() for size in inner.split(",")] if inner else []
-    known = [-1 if size == "?" else whole_number(size) for size in sizes]
-    numbers = tuple(size for size in known if size is not None)
+    numbers = tuple(number for number in map(_number, sizes) if number is not None)
     return numbers if len(numbers) == len(sizes) else None
+
+
+def _number(size: str) -> int | None:
+    """-1 where it is not known; None for what is no size of 63 bits."""
+    number = -1 if size == "?" else whole_number(size, 19)
+    return number if number is not None and number < 1 << 63 else None
 
 
 def parse_shapes(text: str) -> tuple[Shape, ...]:

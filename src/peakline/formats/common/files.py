@@ -5,7 +5,6 @@ A URL is read once into a temporary file without a name, which then is a file li
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import stat
@@ -22,7 +21,7 @@ import numpy as np
 from peakline.deadline import check_deadline
 from peakline.errors import BusyError, DamagedError, InputError, NotFoundError, PeaklineError
 from peakline.kernels import bus_errors
-from peakline.places import is_url
+from peakline.places import NO_DESCRIPTOR, is_url
 from peakline.progress import advance
 from peakline.wire import Buffer, Spans, as_buffer
 
@@ -34,10 +33,6 @@ _AT_ONCE = 16 << 20
 _RELEASE_BYTES = 32 << 20
 _SAMPLE_BYTES = 4096
 """By so many bytes at its beginning and its former end a file that grew is known to be the same."""
-
-
-NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
-"""What the system says where as many files are open as may be: nothing is wrong with this one."""
 
 
 class StoredFile:
