@@ -13,9 +13,10 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, message_factory
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from tests.capture.dying_peer import HEADERS, SETTINGS, frame
 from tests.each_row import each_row
 from tests.engine.held_tool import HeldTool
-from tests.service.bad_peers import half_call
+from tests.service.bad_peers import PREFACE, half_call
 from tests.service.certificates import Authority
 from tests.service.conftest import SESSIONS
 from tests.service.grpc_client import Client
@@ -32,6 +33,8 @@ REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 HEALTH = "/grpc.health.v1.Health/"
 ENUM = "/tensorflow.ProfileAnalysis/EnumSessions"
 QUESTION = {"session_id": SESSIONS["tf2_cnn"], "tool_name": "memory_profile"}
+_NEVER_THE_LAST = frame(9, 0, 1, 3276 * b"\x00\x01a\x01b")
+"""CONTINUATION (RFC 9113, 6.10) without END_HEADERS, of small headers."""
 PATIENT = {"head_timeout_s": HANG_S}
 
 
@@ -101,6 +104,35 @@ def _is_open(one):
     except ConnectionError:
         return False
     return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system lists no descriptors")
+def test_a_head_without_an_end_ends_its_connection_and_large_calls_do_not(
+    serve, sample_logdir, connect
+):
+    served = serve(sample_logdir, **PATIENT)
+    for _ in range(9):
+        code, _ = failure(served.client.call, "GetSessionToolData", session_id="s" * 1_000_000)
+        assert code == "INVALID_ARGUMENT"
+    endless = connect(served.server.port)
+    head = frame(HEADERS, 0, 1, b"\x83\x86")
+    left = memoryview(PREFACE + frame(SETTINGS, 0, 0) + head + 8 * 64 * _NEVER_THE_LAST)
+
+    def is_over():
+        nonlocal left
+        with contextlib.suppress(OSError):
+            left = left[endless.send(left) :]
+        return not _is_open(endless)
+
+    endless.settimeout(0)
+
+    def closed():
+        metrics = served.parts.metrics.render().decode()
+        return metrics.partition('closed_total{reason="head"} ')[2][0]
+
+    until(is_over)
+    until(lambda: closed() != "0")
+    assert closed() == "1"
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system lists no descriptors")

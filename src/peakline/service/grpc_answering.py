@@ -43,16 +43,21 @@ class Calls:
     """The places of the calls in flight: ``most``, and ``most_each`` for each peer.
 
     Those whose clients have sent no request yet give way, or have not read the answer: then
-    ``hang_up`` is called with the name of the connection. ``head_s`` is how long a request may be
-    on its way. For the thread of one event loop.
+    ``hang_up`` is called with the name of the connection, as ``begins`` is for every call.
+    ``head_s`` is how long a request may be on its way. For the thread of one event loop.
     """
 
     def __init__(
-        self, most: int, most_each: int, head_s: float, hang_up: Callable[[str], object]
+        self,
+        most: int,
+        most_each: int,
+        head_s: float,
+        begins: Callable[[str], object],
+        hang_up: Callable[[str], object],
     ) -> None:
         self._places: Places[_Place] = Places(most, most_each)
         self._head_s = head_s
-        self._hang_up = hang_up
+        self._begins, self._hang_up = begins, hang_up
         self.at_work: Counter[str] = Counter()
         """By the connection (what gRPC calls the peer): how many calls the server works for."""
 
@@ -62,6 +67,7 @@ class Calls:
         when there is none, or when it has to give way in the block.
         """
         place = _Place(context.peer(), self._hang_up)
+        self._begins(place.group)
         if not self._places.take(place):
             raise BusyError("there are as many calls as this server takes; try again later")
         context.add_done_callback(lambda _: self._places.leave(place))

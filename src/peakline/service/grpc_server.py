@@ -132,7 +132,7 @@ class GrpcServer:
         waiting = settings.max_concurrent + settings.max_queued + LISTS + settings.max_queued
         calls_each = waiting + HELD_THREADS + _SPARE_CALLS
         connections = self._connections = GrpcConnections(most, most_each, metrics)
-        limits = settings.head_timeout_s, connections.hang_up
+        limits = settings.head_timeout_s, connections.begins, connections.hang_up
         calls = Calls(_PEERS * calls_each, calls_each, *limits)
         checks = Calls(_HEALTH_CALLS, _HEALTH_CALLS_EACH, *limits)
         answers = Workers(settings.max_concurrent + LISTS, "grpc-answer")
