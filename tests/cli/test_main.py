@@ -265,7 +265,8 @@ def test_what_it_starts_imports_nothing_of_the_working_directory(tmp_path):
     script.write_text(
         "import subprocess, sys\n"
         "from peakline.__main__ import main\n"
-        "main(['--version'])\n"
+        "sys.argv[1:] = ['--version']\n"
+        "main()\n"
         "subprocess.run([sys.executable, '-c', 'import multiprocessing.spawn'], check=True)\n",
         "utf-8",
     )
