@@ -43,7 +43,9 @@ from peakline.capture import (
     default_options,
     host,
     profile_options,
+    terminate,
 )
+from peakline.capture.call import Call
 from peakline.capture.stop import Stop
 from peakline.deadline import Deadline, within
 from peakline.errors import CancelledError, DeadlineError, ExistsError, RemoteError, UsageError
@@ -319,6 +321,48 @@ def test_a_refused_connection_is_tried_again(repository, monkeypatch):
         server.stop(None).wait(HANG_S)
     assert result.outcomes[0].state == "stored"
     assert result.outcomes[0].attempts == 2
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "169.254.169.254",
+        "fe80::1%eth0",
+        "::ffff:169.254.169.254",
+        "fd00:ec2::254",
+        "100.100.100.200",
+    ],
+)
+def test_a_name_that_moves_leads_to_no_metadata(repository, monkeypatch, hidden):
+    answers, reached = ["127.0.0.1", hidden], []
+
+    def look_up(host, port, **_):
+        assert host == "trainer.example"
+        family = socket.AF_INET6 if ":" in answers[0] else socket.AF_INET
+        return [(family, socket.SOCK_STREAM, 0, "", (answers.pop(0), int(port)))]
+
+    def connect(call, connection, place):
+        reached.append(place[0])
+        return _connect(call, connection, place) if place[0] == "127.0.0.1" else "reached"
+
+    _connect = Call._connect
+    monkeypatch.setattr(Call, "_connect", connect)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with peer(lambda _, context, __: context.abort(UNAVAILABLE, "")) as worker:
+        port = worker.address.rpartition(":")[2]
+        with pytest.raises(RemoteError, match="link-local or metadata"):
+            capture(request_for(f"trainer.example:{port}"), repository)
+    # Each attempt looks the name up once, and the second one connects nowhere.
+    assert (answers, reached) == ([], ["127.0.0.1"])
+
+
+def test_an_address_that_is_written_is_reached(monkeypatch):
+    reached = []
+    monkeypatch.setattr(Call, "_connect", lambda *of: reached.append(of[2][0]) or "it is not there")
+    for address in ("169.254.169.254", "[fe80::1]"):
+        with pytest.raises(RemoteError, match="it is not there"):
+            terminate(f"{address}:1", "s")
+    assert reached == ["169.254.169.254", "fe80::1"]
 
 
 @pytest.mark.parametrize("empty", [{"empty_trace": True}, {"xspace": space(0)}])

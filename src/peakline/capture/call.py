@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import unquote
 
@@ -39,6 +40,10 @@ _OF_HTTP = {
 _OF_RESET = {7: "UNAVAILABLE", 8: "CANCELLED", 11: "RESOURCE_EXHAUSTED", 12: "PERMISSION_DENIED"}
 _UNITS = (("m", 1000.0), ("S", 1.0), ("M", 1 / 60), ("H", 1 / 3600))
 _LARGEST_TIMEOUT = 10**8
+_METADATA = frozenset(
+    map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16"))
+)
+"""Where clouds answer a machine about itself, besides link-local addresses."""
 
 Sink = Callable[[memoryview], object]
 
@@ -166,7 +171,9 @@ class Call:
         return ""
 
     def _addresses(self) -> list[Any]:
-        """What the host's name stands for; looking it up may take as long as it likes."""
+        """What the host's name stands for, and nothing beside a machine that only an address may
+        name; looking it up may take as long as it likes.
+        """
         host, _, port = self._address.rpartition(":")
         result: list[Any] = []
 
@@ -184,7 +191,13 @@ class Call:
                 raise CallError("UNAVAILABLE", f"{host}: no name server answers")
         if isinstance(result[0], str):
             raise CallError("UNAVAILABLE", result[0])
-        return list(result[0])
+        places = [place for place in result[0] if not _is_hidden(place[4][0])]
+        if places or _is_address(host.strip("[]")):
+            return places or list(result[0])
+        raise CallError(
+            "PERMISSION_DENIED",
+            f"{host} stands for a link-local or metadata address, which no name may lead to",
+        )
 
     def _wait(
         self, connection: socket.socket | None, limit: float, *, events: int = selectors.EVENT_READ
@@ -277,6 +290,22 @@ class _Answer:
             raise CallError(code, details)
         if len(self._prefix) < _PREFIX or self._left:
             raise CallError("INTERNAL", "it did not send one answer")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_hidden(text: str) -> bool:
+    """Whether no name leads to the address ``text``: names are others' to point where they like."""
+    address = ip_address(text)
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or IPv6Address(int(address))  # without a zone
+    return address.is_link_local or address in _METADATA
 
 
 def _send(connection: socket.socket, content: bytes) -> int:
