@@ -159,7 +159,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("is_installed", [True, False])
+@pytest.mark.parametrize("is_installed", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_nothing_of_the_workspace_is_run(job, root, tmp_path, is_installed):
     workspace, owned = tmp_path / "workspace", tmp_path / "owned"
     for name in PLANTED:

@@ -275,7 +275,10 @@ ORDERS = [
 _PRINTING = {"fish": "function peakline; printf '%s\\n' $argv[-1]; end\n"}
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "shell",
+    ["bash", *(pytest.param(one, marks=pytest.mark.nightly) for one in SHELLS if one != "bash")],
+)
 def test_a_name_that_a_tab_writes_gives_no_orders(home, shell):
     """The shell reads the line as that name, whatever quote was open."""
     if (program := shutil.which(shell)) is None:
