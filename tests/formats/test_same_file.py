@@ -32,8 +32,9 @@ def reading(tmp_path):
 def test_whole_files(reading, samples):
     for sample in samples:
         answers = reading.answers(sample.name, sample.file)
-        assert len(answers) == 5
-        assert "error" not in answers["path"]
+        # Of a program's values over time alone, without the program, there is nothing to say.
+        is_alone = sample.name == "live-range.txt"
+        assert ("error" in answers["path"], len(answers)) == (is_alone, 4 if is_alone else 5)
         assert not differences(answers), sample.name
 
 
