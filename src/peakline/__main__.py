@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from peakline.safe_text import guarded_streams, one_line
+from peakline.safe_text import guarded_streams, own_lines
 
 _ANNOTATIONS = "--annotations"
 _DEBUG = "--debug"
@@ -67,8 +67,7 @@ def _result(words: list[str], *, debug: bool) -> int:
         if debug:
             import traceback
 
-            lines = "".join(traceback.format_exception(error)).splitlines()
-            sys.stderr.write("".join(f"{one_line(line)}\n" for line in lines))
+            sys.stderr.write(own_lines("".join(traceback.format_exception(error))))
         from peakline.render.terminal.output import say
 
         message, code = _verdict(error)
@@ -84,7 +83,11 @@ def _shown_faults() -> Iterator[None]:
     """Show the tracebacks of files that are left out because they broke what reads them."""
     import logging
 
-    logger, handler = logging.getLogger("peakline"), logging.StreamHandler(sys.stderr)
+    class _Shown(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            sys.stderr.write(own_lines(record.getMessage()))
+
+    logger, handler = logging.getLogger("peakline"), _Shown()
     logger.addHandler(handler)
     try:
         yield

@@ -24,6 +24,7 @@ A message is one line: what, where, what to do.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Self
@@ -163,6 +164,11 @@ class BusyError(PeaklineError):
 
     exit_code = 4
     grpc_status = "RESOURCE_EXHAUSTED"
+
+
+NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
+"""What the system says where as many files are open as may be: a BusyError, as nothing is wrong
+with the file."""
 
 
 class UnforeseenError(PeaklineError):

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 
 _URL = re.compile(r"(?!(?:file|local)://)[a-z][a-z0-9+.-]*(?:://|::)", re.IGNORECASE)
 
-NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
-"""What the system says where as many files are open as may be: nothing is wrong with this one."""
-
 
 def is_url(path: str) -> bool:
     """Whether ``path`` names a place by a URL that fsspec must open.
 
-    What is there on this machine is meant, whatever its name; ``./run::2`` is never a URL.
+    A path that exists on this machine is none, whatever its name; ``./run::2`` is never one.
     """
     return _URL.match(path) is not None and not os.path.lexists(path)
 

@@ -22,7 +22,7 @@ import re
 import stat
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -89,6 +89,11 @@ def one_line(text: str) -> str:
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def own_lines(text: str) -> str:
+    """``text`` of several lines, such as a traceback, each as `one_line` and ended."""
+    return "".join(f"{one_line(line)}\n" for line in text.rstrip("\n").split("\n"))
 
 
 def cut_middle(text: str, length: int | None) -> str:
@@ -191,10 +196,9 @@ def safe_csv(content: bytes) -> bytes:
     return result.getvalue().encode("utf-8", "surrogateescape")
 
 
-def is_ci(environment: Mapping[str, str] | None = None) -> bool:
+def is_ci() -> bool:
     """Whether this process is a job of continuous integration, by its variables."""
-    known = os.environ if environment is None else environment
-    return any(known.get(name, "").lower() not in _NO for name in RUNNERS)
+    return any(os.environ.get(name, "").lower() not in _NO for name in RUNNERS)
 
 
 def for_log(text: str) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from xml.etree import ElementTree as ET
 
@@ -19,6 +20,7 @@ from tests.guard.attacks import ATTACKS, attacked, attacks, every, rich
 import peakline
 from peakline import safe_text
 from peakline.__main__ import main
+from peakline.engine import Engine
 from peakline.errors import InputError
 from peakline.export import target_names
 from peakline.safe_text import RUNNERS
@@ -128,6 +130,14 @@ def test_no_verb_prints_a_command_whatever_the_format(name, run, tmp_path):
     _attack_all(dict(every())[name], run, tmp_path, few=False)
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(_CHOSEN))
+@pytest.mark.parametrize("where", sorted(runners.ENVIRONMENTS))
+def test_no_verb_prints_a_command_wherever_it_runs(name, where, run, tmp_path):
+    run = partial(run, environment=runners.ENVIRONMENTS[where])
+    _attack_all(dict(every())[name], run, tmp_path, few=True)
+
+
 @each_row(("where", "environment"), sorted(runners.ENVIRONMENTS.items()))
 def test_every_runner_is_known(where, environment, run, tmp_path):
     """The same file is an attack outside of them, and none inside."""
@@ -221,6 +231,28 @@ def test_names_of_files_and_sessions_are_names_too(run, tmp_path):
     assert_harmless(run("diff", one, two), "diff")
     markdown = run("diff", one, two, "--markdown", environment={})
     assert runners.obeyed_in_markdown(markdown.out) == []
+
+
+def test_a_traceback_is_shown_and_not_obeyed(run, tmp_path, monkeypatch):
+    """Of a session that is left out, and of the verb itself."""
+
+    def broken(*_):
+        raise ValueError("\n".join(ATTACKS))
+
+    folder = tmp_path / "plugins" / "profile" / "one"
+    folder.mkdir(parents=True)
+    (folder / "a.xplane.pb").write_bytes(rich("leak.xplane.pb").content)
+    monkeypatch.setattr(Engine, "tools", broken)
+    printed = run("--debug", "sessions", tmp_path)
+    assert "Traceback" in printed.err
+    assert "left out" in printed.err
+    assert_harmless(printed, "sessions")
+    monkeypatch.setattr(peakline, "open", broken)
+    monkeypatch.setattr("peakline.cli.options.peakline.open", broken)
+    printed = run("--debug", "memory", folder / "a.xplane.pb")
+    assert "Traceback" in printed.err
+    assert printed.code == 70
+    assert runners.commands(printed.err) == runners.controls(printed.err) == []
 
 
 @each_row(("name", "attack"), sorted(_BEGINS.items()))
@@ -325,6 +357,7 @@ def test_csv_for_a_spreadsheet_computes_nothing(run, tmp_path):
         assert runners.formulas(run(*tool, environment={}).out) == []
     refused = run("tool", "memory_profile", path, "--safe-csv")
     assert (refused.code, "--format csv" in refused.err) == (2, True)
+    assert run("tool", "--list", path, "--safe-csv").code == 2
 
 
 def test_what_is_drawn_neither_runs_nor_loads_anything(run, tmp_path):

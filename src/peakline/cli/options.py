@@ -68,6 +68,14 @@ safe_csv_option = click.option(
     is_flag=True,
     help="In CSV, put ' before texts that a spreadsheet would take for a formula.",
 )
+
+
+def check_safe_csv(form: str, *, safe_csv: bool) -> None:
+    """UsageError where ``--safe-csv`` is given for another format than CSV."""
+    if safe_csv and form != "csv":
+        raise UsageError(f"--safe-csv is for CSV, and the answer is {form}: --format csv")
+
+
 force_option = click.option("--force", is_flag=True, help="Replace FILE where it exists.")
 
 _EXECUTORS = ("threads", "processes", "dask")  # `peakline.engine.EXECUTORS`, not imported for help

@@ -14,6 +14,7 @@ from peakline.cli.options import (
     PATH_HELP,
     Argument,
     Reading,
+    check_safe_csv,
     force_option,
     output_option,
     reading_options,
@@ -96,8 +97,7 @@ def sql(
         raise UsageError("parquet is no text for a terminal; choose a file with -o")
     if list_views is (query is not None) or (path is None and not list_views):
         raise UsageError("sql takes PATH and QUERY, or --list and perhaps PATH")
-    if safe_csv and chosen != "csv":
-        raise UsageError(f"--safe-csv is for CSV, and the answer is {chosen}: --format csv")
+    check_safe_csv(chosen, safe_csv=safe_csv)
     warnings: list[ProfileWarning] = []
     if path is None:
         answer, source = _views(None), ""

@@ -15,6 +15,7 @@ from peakline.cli.options import (
     PATH_HELP,
     Argument,
     Reading,
+    check_safe_csv,
     executor_option,
     force_option,
     host_option,
@@ -100,6 +101,7 @@ def tool(
     if scheduler is not None and executor != "dask":
         raise UsageError("--scheduler is for --executor dask")
     if list_tools:
+        check_safe_csv("a list", safe_csv=safe_csv)
         if path is not None:
             raise UsageError("tool --list takes PATH alone")
         _list(name, reading, output, force=force)
@@ -108,6 +110,7 @@ def tool(
         raise UsageError("tool takes NAME and PATH; tool --list PATH lists the names")
     # A name that no profile decides about: usage, as all others of that kind.
     check_choice(name, tool_names(), "no tool")
+    check_safe_csv(format or find_tool(name).formats[0], safe_csv=safe_csv)
     parameters = _parameters(parameter)
     result = reading.find(path)
     if isinstance(result, Session) and find_tool(name).combine is not None:
@@ -152,8 +155,6 @@ def _list(path: str | None, reading: Reading, output: str | None, *, force: bool
 
 
 def _safe(answer: ToolAnswer) -> ToolAnswer:
-    if answer.format != "csv":
-        raise UsageError(f"--safe-csv is for CSV, and the answer is {answer.format}: --format csv")
     return ToolResult(made_safe(answer.content), answer.format)
 
 

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from peakline.deadline import check_deadline
-from peakline.errors import BusyError, ForbiddenError
-from peakline.places import NO_DESCRIPTOR
+from peakline.errors import NO_DESCRIPTOR, BusyError, ForbiddenError
 from peakline.repository.cleaning import MAKING, TEMPORARY, is_in_the_making, lock, settle
 from peakline.repository.names import (
     ENVIRONMENT,

@@ -19,9 +19,16 @@ from pathlib import Path
 import numpy as np
 
 from peakline.deadline import check_deadline
-from peakline.errors import BusyError, DamagedError, InputError, NotFoundError, PeaklineError
+from peakline.errors import (
+    NO_DESCRIPTOR,
+    BusyError,
+    DamagedError,
+    InputError,
+    NotFoundError,
+    PeaklineError,
+)
 from peakline.kernels import bus_errors
-from peakline.places import NO_DESCRIPTOR, is_url
+from peakline.places import is_url
 from peakline.progress import advance
 from peakline.wire import Buffer, Spans, as_buffer
 
