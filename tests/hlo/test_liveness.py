@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each_row import each_row
 from tests.reference.hlo_liveness import Liveness
 from tests.reference.random_programs import random_program
 from tests.sweeps import sweep
@@ -93,3 +94,41 @@ def test_tuples_of_the_same_tuples_are_gone_through_once(tmp_path):
 @given(st.integers(0, 2**32))
 def test_programs_at_random(folder, seed):
     check(folder, random_program(seed))
+
+
+_INTO_OPERANDS = """HloModule jit_f, is_scheduled=true
+
+%loop (p: f32[256]) -> f32[256] {
+  %p = f32[256]{0} parameter(0)
+  ROOT %n = f32[256]{0} negate(%p)
+}
+
+ENTRY %main (a: f32[256]) -> (f32[256], f32[1024]) {
+  %a = f32[256]{0} parameter(0)
+  %b = f32[256]{0} fusion(%a), kind=kInput, calls=%loop
+  %workspace = f32[1024]{0} broadcast(%a), dimensions={0}
+  %call = (f32[256]{0}, f32[1024]{0}) custom-call(%b, %workspace), custom_call_target="x"@
+  %first = f32[256]{0} get-tuple-element(%call), index=0
+  %second = f32[1024]{0} get-tuple-element(%call), index=1
+  ROOT %r = (f32[256]{0}, f32[1024]{0}) tuple(%first, %second)
+}
+"""
+
+
+@each_row(
+    ("aliases", "arrays"),
+    [
+        ("", 256 + 2 * (256 + 1024)),
+        ("{0}: (0, {})", 256 + 256 + 2 * 1024),
+        ("{1}: (1, {})", 256 + 2 * 256 + 1024),
+        ("{0}: (0, {}), {1}: (1, {})", 256 + 256 + 1024),
+        ("{1}: (7, {})", 256 + 2 * (256 + 1024)),
+    ],
+)
+def test_what_is_written_into_an_operand_is_there_once(tmp_path, aliases, arrays):
+    """As `compiled.memory_analysis()` of JAX counts it."""
+    path = tmp_path / "program.txt"
+    said = f", output_to_operand_aliasing={{{aliases}}}" if aliases else ""
+    path.write_text(_INTO_OPERANDS.replace("@", said))
+    with peakline.open(path) as profile:
+        assert memory_of(profile, 0).peak_bytes == 4 * arrays

@@ -174,7 +174,21 @@ class Liveness:
                 return operands[0][0]
             case "all-gather-done" | "collective-permute-done" | "async-done":
                 return operands[0][1]
-        return make(one.shape)
+        return written_into(make, one, operands)
+
+
+def written_into(make: Any, one: Any, operands: list[Any]) -> Any:
+    """What is made by an instruction that writes parts of its result into its operands."""
+    aliases = {tuple(a.output_shape_index): a for a in one.output_operand_aliasing}
+
+    def part(shape: Any, path: tuple[int, ...]) -> Any:
+        if path in aliases:
+            return at(operands[aliases[path].operand_index], aliases[path].operand_shape_index)
+        if kind_of(shape) == "tuple":
+            return [part(inner, (*path, n)) for n, inner in enumerate(shape.tuple_shapes)]
+        return make(shape, path)
+
+    return part(one.shape, ())
 
 
 def lend(value: Any, result: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from peakline.schema import HloProto, PrimitiveType
+from peakline.schema import HloInstructionProto, HloProto, PrimitiveType
 
 Shape = Any
 """The type of an array, its size and its memory space, or a list of the shapes of a tuple's parts.
@@ -142,6 +142,8 @@ class _Program:
         elif roll < 6:
             kind = rng.choice(("kLoop", "kInput"))
             add("fusion", self.shape(), some, rng.randrange(len(made)), fusion_kind=kind)
+        elif roll == 6 and rng.random() < 0.6:
+            self.writes_into(add, some, shape)
         elif roll == 6:
             add(rng.choice(("sort", "custom-call", "dot")), self.shape(), *rng.choices(same, k=2))
         elif roll == 7 and not isinstance(shape, list):
@@ -162,6 +164,21 @@ class _Program:
             ]
             index = add("constant", ("S32", 1, 0))
             add("conditional", result, index, some, some, called_computation_ids=branches)
+
+    def writes_into(self, add: Any, some: int, shape: Shape) -> None:
+        """A custom call or a fusion that writes a part of its result into one of an operand."""
+        part: list[int] = []
+        while isinstance(shape, list) and shape and self.rng.random() < 0.8:
+            part.append(self.rng.randrange(len(shape)))
+            shape = shape[part[-1]]
+        before = [self.array() for _ in range(self.rng.randrange(3))]
+        result: Shape = [*before, shape] if before or self.rng.random() < 0.3 else shape
+        alias = HloInstructionProto().output_operand_aliasing.add()
+        alias.operand_shape_index.extend(part)
+        if result is not shape:
+            alias.output_shape_index.append(len(before))
+        opcode = self.rng.choice(("custom-call", "fusion"))
+        add(opcode, result, some, output_operand_aliasing=[alias])
 
     def asynchronous(self, add: Any, some: int, shape: Shape) -> None:
         kind, size, _ = shape

@@ -2,7 +2,8 @@
 
 A value is an array that an instruction makes, of several results each. It is live from there to the
 last instruction that uses it or what stands for it: tuples and their parts, bitcasts, loops and
-what they carry, and the ends of copies and collectives hold no memory of their own
+what they carry, the ends of copies and collectives, and what a custom call or a fusion says that it
+writes into an operand (``output_to_operand_aliasing``), hold no memory of their own
 (``xla/service/hlo_dataflow_analysis.cc``). An instruction that computes element by element, or
 updates or sorts what it is given, writes over an operand of the same size that nothing needs any
 more (``CanShareOperandBufferWithUser`` there), also over a donated parameter, until the result is
@@ -12,7 +13,7 @@ peak is computed, and can be off.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -53,10 +54,13 @@ _WANTED = frozenset(
 )
 _ALIASES = "hlo_module.input_output_alias.entries"
 _PARAMETER = "parameter_shape_index"
+_INTO = f"{INSTRUCTIONS}.output_operand_aliasing"
+_OUTPUT = "output_shape_index"
 _NOWHERE = (-1,)
 Path: TypeAlias = tuple[int, ...]
 Place: TypeAlias = "int | list[Place]"
 """The number of the value that lies there, or those of a tuple's parts; -1 for nothing."""
+_NO_PLACES: Mapping[Path, Place] = {}
 
 
 class Value(NamedTuple):
@@ -130,7 +134,9 @@ class _Walk:
         spans = programs.parts(number, ())[INSTRUCTIONS].spans("shape")
         self._shape: list[int] = shapes.add(data, spans).tolist()
         self._shapes = shapes.shapes
-        self._donated = _donated(decode(data, _plan()))
+        decoded = decode(data, _plan())
+        self._donated = _donated(decoded)
+        self._into = _written_into(decoded)
 
     def need(self) -> Need:
         """What the entry computation needs, what it calls included."""
@@ -313,7 +319,12 @@ class _Walk:
         shape = self._shapes[self._shape[row]]
         if opcode in _STARTS and shape.kind == "tuple":
             return self._started(row, shape, operands)
-        return self._new(row, (), shape)
+        into = {
+            path: _part(operands[number], part)
+            for path, number, part in self._into.get(row, ())
+            if 0 <= number < len(operands)
+        }
+        return self._new(row, (), shape, into)
 
     def _started(self, row: int, shape: Shape, operands: list[Place]) -> Place:
         """What an asynchronous start gives: what it makes, and its operands."""
@@ -326,9 +337,15 @@ class _Walk:
                 parts[number] = operands if part.kind == "tuple" else operands[0]
         return parts
 
-    def _new(self, row: int, path: Path, shape: Shape) -> Place:
+    def _new(
+        self, row: int, path: Path, shape: Shape, into: Mapping[Path, Place] = _NO_PLACES
+    ) -> Place:
+        """What an instruction makes, but what lies where it writes ``into``."""
+        there = into.get(path, -1)
+        if there != -1 and isinstance(there, list) == (shape.kind == "tuple"):
+            return there
         if shape.kind == "tuple":
-            return [self._new(row, (*path, n), part) for n, part in enumerate(shape.parts)]
+            return [self._new(row, (*path, n), part, into) for n, part in enumerate(shape.parts)]
         is_elsewhere = shape.layout is not None and shape.layout.memory_space
         size = 0 if is_elsewhere else shape.bytes
         self._values.append(Value(row, path, size, shape.text))
@@ -348,17 +365,28 @@ def _donated(decoded: Decoded) -> list[tuple[Path, tuple[int, Path]]]:
     """Where in the program's result a parameter's memory is taken over, and which part of which
     parameter (``HloInputOutputAliasProto``).
     """
-    outputs, parameters = (
-        _paths(decoded, f"{_ALIASES}.{name}") for name in ("output_shape_index", _PARAMETER)
-    )
+    outputs, parameters = (_paths(decoded, _ALIASES, name) for name in (_OUTPUT, _PARAMETER))
     numbers = decoded[_ALIASES].array("parameter_number").tolist()
     return [*zip(outputs, zip(numbers, parameters, strict=True), strict=True)]
 
 
-def _paths(decoded: Decoded, field: str) -> list[Path]:
-    """The numbers of a repeated field, by alias."""
-    result: list[list[int]] = [[] for _ in range(decoded[_ALIASES].rows)]
-    listed = decoded[field]
+def _written_into(decoded: Decoded) -> dict[int, list[tuple[Path, int, Path]]]:
+    """By instruction, which part of its result lies in which operand, and there in which part
+    (``HloInstructionProto.output_operand_aliasing``).
+    """
+    result: dict[int, list[tuple[Path, int, Path]]] = {}
+    listed = decoded[_INTO]
+    outputs, parts = (_paths(decoded, _INTO, name) for name in (_OUTPUT, "operand_shape_index"))
+    numbers = listed.array("operand_index").tolist()
+    for row, *alias in zip(listed.parent.tolist(), outputs, numbers, parts, strict=True):
+        result.setdefault(row, []).append((alias[0], alias[1], alias[2]))
+    return result
+
+
+def _paths(decoded: Decoded, message: str, field: str) -> list[Path]:
+    """The numbers of a repeated field, by message."""
+    result: list[list[int]] = [[] for _ in range(decoded[message].rows)]
+    listed = decoded[f"{message}.{field}"]
     for row, number in zip(listed.parent.tolist(), listed.array("value").tolist(), strict=True):
         result[row].append(number)
     return [*map(tuple, result)]
@@ -366,8 +394,9 @@ def _paths(decoded: Decoded, field: str) -> list[Path]:
 
 @cache
 def _plan() -> Plan:
-    names = "parameter_number", "output_shape_index", _PARAMETER
-    return Plan(schema.shape("xla.HloProto"), [f"{_ALIASES}.{name}" for name in names])
+    names = [f"{_ALIASES}.{name}" for name in ("parameter_number", _OUTPUT, _PARAMETER)]
+    names += [f"{_INTO}.{name}" for name in (_OUTPUT, "operand_index", "operand_shape_index")]
+    return Plan(schema.shape("xla.HloProto"), names)
 
 
 def _flat(place: Place, seen: set[int] | None = None) -> Iterator[int]:
