@@ -1,6 +1,8 @@
 """``peakline fit``: in how much memory a recorded program runs, and with which settings."""
 
+import gzip
 import json
+import re
 from pathlib import Path
 
 import peakline as package
@@ -191,3 +193,51 @@ def test_summary_says_it_where_memory_is_scarce(peakline):
     assert any(line.split()[:2] == ["it", "runs"] for line in run.out.splitlines())
     assert json.loads(peakline("summary", scarce, "--json").out)["fits"][0]["safe_from_bytes"]
     assert json.loads(peakline("summary", TILES, "--json").out)["fits"] == []
+
+
+FAILED = DATA / "fit" / "failed" / "oom.pickle"
+"""64 GiB live on a device of 80 GiB, and a request of 5 GiB that failed."""
+
+
+def test_the_size_that_failed_is_no_size_that_fits(peakline):
+    document = answer(peakline, FAILED, "--limit", "66GiB", "--limit", "70GiB")
+    [one] = document["allocators"]
+    assert one["failed_request"]["needed_bytes"] == (64 + 5) << 30
+    assert (one["smallest_limit_bytes"], one["safe_from_bytes"]) == ((64 + 5) << 30, None)
+    assert (one["fits"], one["exact"]) == ([], False)
+    assert [limit["fits"] for limit in one["limits"]] == [False, None]
+    assert one["limits"][0]["fails_at"]["bytes"] == 5 << 30
+    assert one["limits"][0]["cause"] == "memory"
+    assert one["deciding_request"]["limit_bytes"] == (69 << 30) - MIB
+    text = peakline("fit", FAILED).out
+    assert text.startswith("needs at least 70,656 MiB\n")
+    assert "SAFE FROM" not in text
+    assert "runs" not in text
+    assert "it needs  at least 70,656 MiB: a request of 5.0 GiB failed" in peakline(FAILED).out
+
+
+def test_several_recordings_of_which_one_failed_are_safe_from_nowhere(peakline):
+    document = answer(peakline, TORCH, FAILED)
+    [together] = [one for one in document["together"] if one["recordings"] == 2]
+    assert together["safe_from_bytes"] is None
+    assert "all fit is not known" in peakline("fit", TORCH, FAILED).out
+
+
+def test_the_gate_does_not_pass_what_failed(peakline):
+    for size, measured in (("60GiB", "69.0 GiB"), ("80GiB", "not known")):
+        run = peakline("check", FAILED, "--max-limit", size)
+        assert run.code == 1
+        assert measured in run.out
+        assert "a request of 5.0 GiB failed" in run.out
+
+
+def test_a_memory_log_with_a_failed_request_is_a_lower_bound(peakline, tmp_path):
+    log = tmp_path / "job.log"
+    parts = ["memory_log/tf1_control_flow.log.gz", "oom_report/tf_bfc_oom.log.gz"]
+    log.write_bytes(b"".join(gzip.decompress((DATA / part).read_bytes()) for part in parts))
+    [one] = answer(peakline, log)["allocators"]
+    # "2.00MiB (rounded to 2097152)", and the chunks that were in use.
+    in_use = sum(int(size) for size in re.findall(rb"InUse at \w+ of size (\d+)", log.read_bytes()))
+    assert one["failed_request"]["needed_bytes"] == in_use + 2097152
+    assert one["safe_from_bytes"] is None
+    assert not one["exact"]

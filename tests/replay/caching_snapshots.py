@@ -99,9 +99,14 @@ class Recorded:
             ],
         }  # fmt: skip
 
-    def snapshot(self, skipped=0, *, has_stacks=True):
-        """A pickle, without the first entries of the history."""
+    def snapshot(self, skipped=0, *, has_stacks=True, failures=()):
+        """A pickle, without the first entries of the history; ``failures`` are (place, bytes) of
+        requests that failed before the entries with these numbers, in order.
+        """
         entries = [dict(one) for one in self.entries[skipped:]]
+        for place, size in reversed(failures):
+            failed = {"action": "oom", "addr": 0, "size": size, "stream": 0, "device_free": 0}
+            entries.insert(place, failed | {"time_us": 1000 + place, "frames": []})
         if not has_stacks:
             entries = [{k: v for k, v in one.items() if k != "frames"} for one in entries]
         divisions = {

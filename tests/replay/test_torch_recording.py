@@ -266,3 +266,52 @@ def test_the_real_allocators_history_is_proved(tmp_path, path):
         assert proof.reason == ""
         assert proof.equal == proof.allocations
     assert np.unique(recording.row_of_buffer).size == recording.row_of_buffer.size
+
+
+def needed_by(made, failures):
+    """What the failed requests need: by what was requested, and by the plain model's blocks, which
+    may be larger than what was requested of them.
+    """
+    least = most = 0
+    for place, size in failures:
+        live, served = {}, 0
+        for one in made.entries[:place]:
+            if one["action"] == "alloc":
+                live[one["addr"]] = -(-max(one["size"], 1) // 512) * 512
+            elif one["action"] == "free_requested":
+                del live[one["addr"]]
+            served += one["action"] in {"alloc", "free_requested"}
+        rounded = -(-max(size, 1) // 512) * 512
+        least = max(least, sum(live.values()) + rounded)
+        most = max(most, (made.profiled[served - 1][2] if served else 0) + rounded)
+    return least, most
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 3))
+def test_a_failed_request_makes_it_a_lower_bound(tmp_path_factory, seed, count):
+    rng = Random(seed)
+    events, *buffers = random_events(rng, 60, SIZES["mixed"], 8, lanes=1)
+    made = Recorded((events, *buffers), CachingSettings())
+    places = sorted(rng.randrange(len(made.entries) + 1) for _ in range(count))
+    failures = [(place, rng.choice([1, 513, 3 * MIB, 77 * MIB + 5])) for place in places]
+    path = tmp_path_factory.mktemp("s") / "s.pickle"
+    least, most = needed_by(made, failures)
+    path.write_bytes(made.snapshot(failures=failures))
+    with peakline.open(str(path)) as profile:
+        [fit] = profile.fit(limits=[max(least // 2, 1), least - 1, 1 << 45])
+    path.write_bytes(made.snapshot())
+    with peakline.open(str(path)) as profile:
+        [without] = profile.fit()
+    needed = fit.failed.needed_bytes
+    assert least <= needed <= most
+    assert not fit.exact
+    assert fit.reason
+    assert fit.limits.safe_from is None
+    needed = -(-needed // MIB) * MIB
+    assert fit.limits.smallest == max(needed, without.limits.smallest)
+    assert [one.fits for one in fit.under] == [False, False, None]
+    assert all(one.safe_from_bytes is None for one in fit.alternatives)
+    assert all(one.smallest_limit_bytes >= needed for one in fit.alternatives)
+    assert without.failed is None
+    assert without.limits.safe_from is not None

@@ -42,6 +42,14 @@ def _held(fit: Fit, allowed: int) -> Check:
     safe = fit.limits.safe_from
     if not fit.proof.proved:
         return unmeasured(_NAME, fit.allocator, allowed, fit.proof.reason)
+    if fit.failed is not None:
+        needed = fit.limits.smallest or fit.failed.needed_bytes
+        reason = (
+            f"it needs at least {size_text(needed)}, {size_text(allowed)} allowed ({fit.reason})"
+        )
+        if allowed < needed:
+            return held(_NAME, fit.allocator, needed, allowed, reason)
+        return unmeasured(_NAME, fit.allocator, allowed, reason)
     if safe is None:
         return unmeasured(_NAME, fit.allocator, allowed, "no limit was found that fits")
     how = "exact for the recorded order" if fit.exact else f"a bound: {fit.reason}"

@@ -13,6 +13,8 @@ from peakline.text import allocator_text, chosen_size_text, counted, size_text, 
 
 NOTHING_TO_REPLAY = "no memory events: nothing to replay"
 _NAME = 60
+DECIDED = "decided at"
+_NEVER_SAFE = "from which limit on all fit is not known"
 _RANGES = 4
 CAUSES = {
     "memory": "more is live than that",
@@ -35,7 +37,9 @@ def mib_text(size: int) -> str:
 
 
 def verdict_text(limits: Limits) -> str:
-    """``runs at 25 MiB, safe from 34 MiB``."""
+    """``runs at 25 MiB, safe from 34 MiB``; ``needs at least 9 MiB`` where a request failed."""
+    if limits.needs:
+        return f"needs at least {mib_text(limits.smallest or limits.needs)}"
     if not limits.fits:
         least = f" below {mib_text(limits.searched_from)}" if not limits.is_whole else ""
         return f"no limit was found that fits{least}"
@@ -60,9 +64,17 @@ def fit_headline(fits: Sequence[Fit]) -> str:
     return f"{several}{verdict_text(fits[0].limits)}"
 
 
+def verb_of(fit: Fit) -> str:
+    """What a program does in so much memory, as the label of `short_text`."""
+    return "needs" if fit.limits.needs else "runs"
+
+
 def short_text(fit: Fit) -> str:
     """The verdict in one line, for faces that say more than that."""
-    verdict = verdict_text(fit.limits).removeprefix("runs ")
+    verdict = verdict_text(fit.limits).removeprefix("runs ").removeprefix("needs ")
+    if fit.failed is not None:
+        size = size_text(fit.failed.request.bytes)
+        return f"{verdict}: a request of {size} failed (peakline fit says more)"
     how = "" if fit.exact else ", a bound" if fit.proof.proved else ", an estimate"
     return f"{verdict}{how} (peakline fit says more)"
 
@@ -85,18 +97,18 @@ def fit_facts(fit: Fit) -> list[Fact]:
         Fact("exact", _exact_text(fit)),
         Fact("recorded peak", fit.recorded_peak_bytes, "bytes"),
         Fact("settings", _settings_text(fit.settings, {})),
-        Fact("live at most", fit.live_peak_bytes, "bytes", ": below that nothing helps"),
+        Fact("live at most", fit.live_peak_bytes, "bytes", _lowest_text(fit)),
         Fact(
             "replay",
             f"{proof.equal_addresses:,} of {proof.allocations:,} recorded addresses are those of "
             f"the model, {MODELS.get(fit.model, fit.model)}",
         ),
     ]
-    if limits.may_fit != limits.fits:
+    if limits.may_fit != limits.fits and not limits.needs:
         may = Limits(limits.may_fit, (), limits.searched_from, is_whole=True)
         facts.append(Fact("may fit", f"{verdict_text(may)}, by {' and '.join(limits.differs_by)}"))
     if fit.deciding is not None:
-        facts += under_facts(fit.deciding, "decided at")
+        facts += under_facts(fit.deciding, DECIDED)
     for one in fit.under:
         facts += under_facts(one, "under")
     return facts
@@ -120,6 +132,13 @@ def _program_facts(fit: Fit) -> list[Fact]:
     return facts
 
 
+def _lowest_text(fit: Fit) -> str:
+    """Below what no setting helps."""
+    if fit.failed is None:
+        return ": below that nothing helps"
+    return f", and a request of {size_text(fit.failed.request.bytes)} failed beside it"
+
+
 def _exact_text(fit: Fit) -> str:
     if fit.exact:
         return "yes, for the recorded order of requests"
@@ -128,7 +147,9 @@ def _exact_text(fit: Fit) -> str:
 
 def under_facts(one: UnderLimit, label: str) -> list[Fact]:
     """One limit: whether it fits, and the request that fails."""
-    name = f"{label} {chosen_size_text(one.limit_bytes)}"
+    # The largest limit that fails is 1 MiB below one that does not.
+    size = mib_text if label == DECIDED else chosen_size_text
+    name = f"{label} {size(one.limit_bytes)}"
     if one.fails_at is None:
         fits = "may fit" if one.fits is None else "fits"
         return [
@@ -179,6 +200,8 @@ def alternatives_table(fit: Fit) -> Table:
     chosen = bool(fit.under)
     current = fit.under[0].fits if chosen else None
     whole = "" if now.is_whole else "searched in part"
+    # Where a request failed nothing is safe: a column of that would be empty.
+    safe_known = not now.needs
     here = [("as it is", now.smallest, now.safe_from, current, whole)]
     others = [
         (
@@ -191,9 +214,9 @@ def alternatives_table(fit: Fit) -> Table:
         for one in fit.alternatives
     ]
     for settings, smallest, safe, fits, remark in [*here, *others]:
-        row = [settings, _limit_text(smallest), _limit_text(safe)]
+        row = [settings, _limit_text(smallest), *([_limit_text(safe)] if safe_known else [])]
         rows.append([*row, *([_FITS[fits]] if chosen else []), remark])
-    labels = ["settings", "fits at", "safe from"]
+    labels = ["settings", *(["fits at", "safe from"] if safe_known else ["needs at least"])]
     if chosen:
         labels.append(f"at {chosen_size_text(fit.under[0].limit_bytes)}")
     columns = [Column(label) for label in labels]
@@ -248,11 +271,12 @@ def batch_facts(fit: Fit) -> list[Fact]:
         if not one.wanted:
             result.append(Fact(f"batch of {one.recorded}", "no batch size fits"))
             continue
-        safe = "no limit found" if one.safe_from_bytes is None else mib_text(one.safe_from_bytes)
-        text = f"runs from {safe}"
+        safe = one.smallest_limit_bytes if fit.limits.needs else one.safe_from_bytes
+        runs = "needs at least" if fit.limits.needs else "runs from"
+        text = f"{runs} {'no limit found' if safe is None else mib_text(safe)}"
         if one.fits is not None and fit.under:
             limit = chosen_size_text(fit.under[0].limit_bytes)
-            text += f", {'fits' if one.fits else 'fails'} in {limit}"
+            text += f", {_FITS[one.fits]} in {limit}"
         note = (
             f" (an estimate: {size_text(one.scaled_bytes)} of the peak scale with the recorded "
             f"batch of {one.recorded})"
@@ -271,17 +295,15 @@ def no_fit_facts(failed: Sequence[NoFit]) -> list[Fact]:
 def together_fact(together: dict[str, object]) -> Fact:
     """Several recordings of one program."""
     safe, smallest = together["safe_from_bytes"], together["smallest_limit_bytes"]
-    if not isinstance(safe, list) or not isinstance(smallest, list):
+    if not isinstance(smallest, list):
         return Fact("together", "no limit was found that fits")
     recordings = counted(int(str(together["recordings"])), "recording")
     low = f"{smallest[0] >> 20:,}"
     span = (
         mib_text(smallest[0]) if smallest[0] == smallest[1] else f"{low} to {mib_text(smallest[1])}"
     )
-    return Fact(
-        "together",
-        f"{recordings}: the smallest limit is {span}; all fit from {mib_text(safe[1])} on",
-    )
+    safe_from = f"all fit from {mib_text(safe[1])} on" if isinstance(safe, list) else _NEVER_SAFE
+    return Fact("together", f"{recordings}: the smallest limit is {span}; {safe_from}")
 
 
 def fit_document(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peakline.document import limits
-from peakline.document.fit import short_text
+from peakline.document.fit import short_text, verb_of
 from peakline.document.model import capital
 from peakline.document.program_memory import devices_text, failure_text, needs_by_program
 from peakline.document.steps import utilisation_facts
@@ -57,7 +57,7 @@ def _memory(profile: Profile, answer: MemoryAnswer) -> list[Line]:
         rows.append(("", f"and {counted(len(peaks) - _ALLOCATORS, 'more allocator')}"))
     if answer.fits:
         rows += [
-            ("it runs" if len(peaks) == 1 else f"{one.allocator} runs", short_text(one))
+            (f"{'it' if len(peaks) == 1 else one.allocator} {verb_of(one)}", short_text(one))
             for one in answer.fits
         ]
     # What explains programs is imported where there is something to explain.

@@ -6,8 +6,10 @@ scarce.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +18,12 @@ from peakline.deadline import checked
 from peakline.errors import NotFoundError, UsageError
 from peakline.hlo.memory import ProgramMemory
 from peakline.hlo.packing import packed_heaps
+from peakline.kernels.memory_layout import ALLOCATION
 from peakline.memory.fit.bfc import BfcFit
 from peakline.memory.fit.model import (
     Alternative,
     Batch,
+    Failed,
     Fit,
     Limits,
     NoFit,
@@ -41,6 +45,7 @@ from peakline.tables import Profile
 from peakline.tables.event_rules import CACHING, MALLOC
 from peakline.tables.once import once
 from peakline.tables.profile_facts import is_moment
+from peakline.text import size_text
 
 _PINNED = "host"
 """The allocator of pinned memory in a snapshot of PyTorch."""
@@ -323,7 +328,7 @@ class _Answer:
         self._replayed = replayed
 
     def fit(self, question: Question) -> Fit:
-        replayed, history = self._replayed, self._history
+        replayed, history, failed = self._replayed, self._history, self._failed
         proof, limits = replayed.stated, replayed.limits()
         threads = self._threads()
         reason = self._reason(threads)
@@ -334,6 +339,13 @@ class _Answer:
             outcomes.append(replayed.under(safe - MIB))
             deciding = self._under(outcomes[-1])
         pinned = next((one for one in outcomes if one.stopped_at >= 0), None)
+        under = [self._under(one) for one in outcomes[: len(question.limits)]]
+        if failed is not None:
+            if limits.smallest is None or failed.needed_bytes > limits.smallest:
+                least = replayed.under(-(-failed.needed_bytes // MIB) * MIB - MIB)
+                deciding = failed.under(self._under(least))
+            under = [failed.under(one) for one in under]
+            limits = limits.at_least(failed.needed_bytes)
         return Fit(
             allocator=history.lifetimes.allocators[self._number],
             model=replayed.name,
@@ -343,14 +355,56 @@ class _Answer:
             live_peak_bytes=replayed.live_peak,
             threads=threads,
             limits=limits,
-            exact=not (reason or limits.differs_by or limits.unsearched) and limits.is_whole,
+            exact=failed is None
+            and limits.is_whole
+            and not (reason or limits.differs_by or limits.unsearched),
             reason=reason or _undecided(limits),
             deciding=deciding,
-            under=tuple(map(self._under, outcomes[: len(question.limits)])),
+            under=tuple(under),
             alternatives=self._alternatives(question),
             pins=() if pinned is None else self._pins(pinned),
             batches=self._batches(question),
+            failed=failed,
         )
+
+    @cached_property
+    def _failed(self) -> Failed | None:
+        """The request that failed in the recording and needs most, None where none did.
+
+        A request that a program made smaller when it failed counts too: served as it was made, it
+        would have needed so much.
+        """
+        if "oom_reports" not in self._profile.tables:
+            return None
+        names = self._history.lifetimes.allocators
+        # A report that names no allocator is of the only one.
+        mine = [names[self._number], *([] if len(names) > 1 else [""])]
+        failed = [
+            self._failed_request(row)
+            for row in self._profile.columns("oom_reports").to_pylist()
+            if row["allocator"] in mine and (row["rounded_bytes"] or row["requested_bytes"])
+        ]
+        return max(failed, key=lambda one: one.needed_bytes, default=None)
+
+    def _failed_request(self, row: Mapping[str, Any]) -> Failed:
+        """A row of ``oom_reports``. What does not say how much was in use failed at the peak."""
+        history, rows = self._history, self._history.rows_of(self._number)
+        before = history.events.array("time_ps")[rows] <= row["time_ps"]
+        allocations = history.lifetimes.kind[rows] == ALLOCATION
+        live = row["in_use_bytes"]
+        requested, rounded = row["requested_bytes"], row["rounded_bytes"]
+        request = Request(
+            index=int((allocations & before).sum()),
+            bytes=rounded if requested is None else requested,
+            rounded_bytes=requested if rounded is None else rounded,
+            op=row["op"] or "",
+            shape=row["shape"] or "",
+            data_type=row["data_type"] or "",
+            time_ps=row["time_ps"] or None,
+            step="",
+            source="",
+        )
+        return Failed(request, int(history.used[rows].max(initial=0)) if live is None else live)
 
     def _threads(self) -> int:
         """How many threads recorded allocations, 0 where that is not recorded."""
@@ -362,6 +416,11 @@ class _Answer:
         """Why the answer is a bound; empty where it is exact for the recorded order."""
         if not self._replayed.stated.proved:
             return self._replayed.stated.reason
+        if (failed := self._failed) is not None:
+            return (
+                f"a request of {size_text(failed.request.bytes)} failed with "
+                f"{size_text(failed.live_bytes)} in use, and what follows it is not recorded"
+            )
         if uncertain := self._replayed.uncertain():
             return uncertain
         if threads > 1:
@@ -423,14 +482,18 @@ class _Answer:
         return "" if program is None else program.title
 
     def _alternatives(self, question: Question) -> tuple[Alternative, ...]:
-        replayed = self._replayed
+        replayed, failed = self._replayed, self._failed
         limit = question.limits[0] if question.limits else None
         result = []
         for settings in replayed.others():
             limits = replayed.limits(settings)
+            fits = None if limit is None else replayed.fits(limit, settings)
             free = replayed.under(
                 NO_LIMIT if limits.smallest is None else limits.smallest, settings
             )
+            if failed is not None:
+                limits = limits.at_least(failed.needed_bytes)
+                fits = None if limit is None else failed.fits(limit, replayed=fits)
             result.append(
                 Alternative(
                     settings=settings.as_json(),
@@ -439,7 +502,7 @@ class _Answer:
                     is_whole=limits.is_whole,
                     peak_bytes=free.peak,
                     reserved_bytes=free.reserved,
-                    fits=None if limit is None else replayed.fits(limit, settings),
+                    fits=fits,
                 )
             )
         return tuple(
@@ -448,6 +511,7 @@ class _Answer:
                 key=lambda one: (
                     one.fits is not True,
                     NO_LIMIT if one.safe_from_bytes is None else one.safe_from_bytes,
+                    NO_LIMIT if one.smallest_limit_bytes is None else one.smallest_limit_bytes,
                 ),
             )
         )
@@ -494,6 +558,11 @@ class _Answer:
             wanted = self._largest_batch(mine, batch, limit)
         sizes = scaled(replayed.sizes, mine, batch, wanted)
         limits = replayed.limits(sizes=sizes)
+        fits = None if limit is None else replayed.fits(limit, sizes=sizes)
+        if self._failed is not None:
+            failed = self._failed_of(self._failed, mine, batch, wanted)
+            limits = limits.at_least(failed.needed_bytes)
+            fits = None if limit is None else failed.fits(limit, replayed=fits)
         return (
             Batch(
                 recorded=batch,
@@ -501,8 +570,18 @@ class _Answer:
                 scaled_bytes=replayed.at_peak(mine),
                 smallest_limit_bytes=limits.smallest,
                 safe_from_bytes=limits.safe_from,
-                fits=None if limit is None else replayed.fits(limit, sizes=sizes),
+                fits=fits,
             ),
+        )
+
+    def _failed_of(self, failed: Failed, mine: BoolArray, batch: int, wanted: int) -> Failed:
+        """A request that failed, with another batch size: it and the buffers that scale."""
+        scaling = min(self._replayed.at_peak(mine), failed.live_bytes)
+        size = failed.request.rounded_bytes * wanted // batch
+        return replace(
+            failed,
+            request=replace(failed.request, rounded_bytes=size),
+            live_bytes=failed.live_bytes - scaling + scaling * wanted // batch,
         )
 
     def _largest_batch(self, mine: BoolArray, batch: int, limit: int) -> int:
@@ -510,6 +589,10 @@ class _Answer:
         replayed = self._replayed
 
         def fits(size: int) -> bool:
+            if (failed := self._failed) is not None:
+                failed = self._failed_of(failed, mine, batch, size)
+                if limit < failed.needed_bytes:
+                    return False
             return replayed.fits(limit, sizes=scaled(replayed.sizes, mine, batch, size)) is True
 
         low, high = 0, batch
@@ -534,6 +617,8 @@ def range_over(fits: Sequence[Fit]) -> dict[str, object]:
     """Several recordings of one program: what the least and the most of them say."""
     smallest = [one.limits.smallest for one in fits if one.limits.smallest is not None]
     safe = [one.limits.safe_from for one in fits if one.limits.safe_from is not None]
+    if any(one.limits.needs for one in fits):
+        safe = []
     return {
         "allocator": fits[0].allocator,
         "recordings": len(fits),

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, Self
 
 from peakline.errors import UsageError
+from peakline.replay.requests import MIB
 from peakline.shown import Brief, Several, Shown, several
 from peakline.text import allocator_text, size_text, whole_number
 
@@ -103,7 +104,9 @@ class Limits(Brief):
     """The limits that fit: ``fits`` for certain, ``may_fit`` where facts that are not recorded
     decide; both ascending. ``searched_from`` is the least limit that was looked at (all below it do
     not fit where ``is_whole``); ``differs_by`` names the facts that decide, ``unsearched``
-    those of which it is not known, since the search was too much work.
+    those of which it is not known, since the search was too much work. ``needs`` is what a request
+    that failed needs at least, in bytes (0: none failed): then nothing fits for certain, since what
+    the program would have taken after it is not recorded.
     """
 
     fits: tuple[Range, ...]
@@ -112,16 +115,65 @@ class Limits(Brief):
     is_whole: bool
     differs_by: tuple[str, ...] = ()
     unsearched: tuple[str, ...] = ()
+    needs: int = 0
 
     @property
     def smallest(self) -> int | None:
-        """The smallest limit that fits."""
-        return self.fits[0][0] if self.fits else None
+        """The smallest limit that fits; where a request failed, the least that may."""
+        ranges = self.may_fit if self.needs else self.fits
+        return ranges[0][0] if ranges else None
 
     @property
     def safe_from(self) -> int | None:
         """The limit from which on all fit."""
         return self.fits[-1][0] if self.fits and self.fits[-1][1] is None else None
+
+    def at_least(self, needed: int) -> Limits:
+        """The same where a request that needs so many bytes failed: whole MiB from there on may
+        fit.
+        """
+        least = -(-needed // MIB) * MIB
+        may = self.may_fit or self.fits
+        return replace(
+            self,
+            fits=(),
+            may_fit=tuple((max(low, least), high) for low, high in may if (high or least) >= least),
+            searched_from=max(self.searched_from, least),
+            needs=needed,
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Failed(Brief):
+    """A recorded request that failed while ``live_bytes`` were in use: so much and itself are
+    needed at least.
+    """
+
+    request: Request
+    live_bytes: int
+
+    @property
+    def needed_bytes(self) -> int:
+        """What it needs at least."""
+        return self.live_bytes + self.request.rounded_bytes
+
+    def fits(self, limit: int, *, replayed: bool | None) -> bool | None:
+        """Whether a limit fits, by what the replay of all other requests says."""
+        return False if limit < self.needed_bytes or replayed is False else None
+
+    def under(self, one: UnderLimit) -> UnderLimit:
+        """The replay of all other requests under a limit, with this one."""
+        fits = self.fits(one.limit_bytes, replayed=one.fits)
+        if fits is None or one.fails_at is not None:
+            return replace(one, fits=fits)
+        return replace(
+            one, fits=False, fails_at=self.request, cause="memory", live_bytes=self.live_bytes
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """``failed_request`` in ``peakline fit --json``."""
+        needed = {"live_bytes": self.live_bytes, "needed_bytes": self.needed_bytes}
+        return asdict(self.request) | needed
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +225,9 @@ class Fit(Shown):
     ``model`` is the allocator that was replayed: ``bfc``, ``pytorch`` or ``xla``. ``exact`` says
     whether the answer is exact for the recorded order of requests; where it is not, ``reason``
     says why. ``live_peak_bytes`` are live at most, each request rounded up: no limit below fits.
-    ``deciding`` is the replay under the largest limit that fails.
+    ``deciding`` is the replay under the largest limit that fails. ``failed`` is the request that
+    failed in the recording: then all limits are lower bounds, none is exact, and from none on it is
+    safe.
     """
 
     allocator: str
@@ -191,6 +245,7 @@ class Fit(Shown):
     alternatives: tuple[Alternative, ...] = ()
     pins: tuple[Pin, ...] = ()
     batches: tuple[Batch, ...] = ()
+    failed: Failed | None = None
 
     def __post_init__(self) -> None:
         several(self, "under", "alternatives", "pins", "batches")
@@ -225,6 +280,7 @@ class Fit(Shown):
             "is_whole": limits.is_whole,
             "exact": self.exact,
             "reason": self.reason,
+            "failed_request": None if self.failed is None else self.failed.as_json(),
             "deciding_request": None if deciding is None else deciding.as_json(),
             "limits": [one.as_json() for one in self.under],
             "alternatives": [asdict(one) for one in self.alternatives],
@@ -234,7 +290,10 @@ class Fit(Shown):
 
     def _headline(self) -> str:
         smallest = self.limits.smallest
-        runs = "no limit found that fits" if smallest is None else f"runs in {size_text(smallest)}"
+        runs = "no limit found that fits"
+        if smallest is not None:
+            how = "needs at least" if self.limits.needs else "runs in"
+            runs = f"{how} {size_text(smallest)}"
         exact = "" if self.exact else " (a bound)"
         return f"{allocator_text(self.allocator)} {runs}{exact}"
 
