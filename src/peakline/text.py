@@ -119,6 +119,12 @@ def number_text(number: float) -> str:
     return f"{number:.{decimals}f} {prefix}"
 
 
+def share_text(part: float, whole: float) -> str:
+    """``part`` of ``whole`` in percent: ``12.3%``, ``less than 0.1%``."""
+    share = part / whole
+    return "less than 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
+
+
 def shares_text(parts: Sequence[int], decimals: int = 1) -> list[str]:
     """What share of their sum each of ``parts`` is, in percent: ``62.5%``.
 

@@ -179,6 +179,7 @@ def test_the_memory_of_a_real_training_job(peakline, sessions):
     assert allocator == {
         "allocator": "bfc_cpu_allocator_for_gpu",
         "capacity_bytes": 64 * 2**30,
+        "pool_bytes": None,
         "peak_bytes": 76584448, "lifetime_peak_bytes": 76863232, "fragmentation_at_peak": 0.387264,
         "allocations": 1986, "deallocations": 1984, "unmatched_deallocations": 3,
         "untracked_allocations": 0, "live_at_end_bytes": 413440, "reserved": None,

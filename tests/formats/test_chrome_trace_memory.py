@@ -41,20 +41,69 @@ def test_sizes_addresses_and_what_is_in_use(tmp_path):
         ]
 
 
-def test_what_is_reserved_and_not_in_use_is_free(tmp_path):
-    gpu = {"Device Type": 1, "Device Id": 2, "Total Allocated": 512, "Total Reserved": 2048}
-    with opened(tmp_path, [_memory(1, 512, **gpu)]) as profile:
-        columns = ("allocator", "in_use_bytes", "free_bytes")
-        assert rows(profile, "allocator_events", *columns) == [("CUDA:2", 512, 1536)]
-        [peak] = explain_memory(
-            profile.columns("allocator_events"), profile.columns("steps")
-        ).allocators
-        assert (peak.peak_bytes, peak.capacity_bytes) == (512, 2048)
+def _gpu(reserved: int, *, device: int = 0, kind: int = 1) -> dict:
+    return _memory(
+        1, 512,
+        **{"Device Type": kind, "Device Id": device, "Total Allocated": 512},
+        **{"Total Reserved": reserved},
+    )  # fmt: skip
+
+
+@each_row(
+    ("properties", "record", "capacity"),
+    [
+        (None, _gpu(2048), None),
+        ([{"id": 0, "totalGlobalMem": 4096}], _gpu(2048), 4096),
+        ([{"id": 0, "totalGlobalMem": 4096}], _gpu(2048, kind=6), 4096),
+        ([{"id": 1, "totalGlobalMem": 4096}, {"id": 0}], _gpu(2048), None),
+        ([{"id": 1, "totalGlobalMem": 8192}, {"id": 0, "totalGlobalMem": 4096}],
+         _gpu(2048, device=1), 8192),
+        ([{"id": 0, "totalGlobalMem": 4096}, {"id": 0, "totalGlobalMem": 8192}], _gpu(2048), None),
+        ([{"id": 0, "totalGlobalMem": 4096}], _gpu(2048, kind=0), None),
+        ([{"id": 0, "totalGlobalMem": "4096"}], _gpu(2048), None),
+        ([{"id": 0, "totalGlobalMem": True}], _gpu(2048), None),
+        ([{"id": 0, "totalGlobalMem": 1 << 70}], _gpu(2048), None),
+        ([3, None, []], _gpu(2048), None),
+        ({"id": 0}, _gpu(2048), None),
+    ],
+)  # fmt: skip
+def test_the_capacity_is_the_devices_not_what_its_pool_has(tmp_path, properties, record, capacity):
+    document = {"traceEvents": [record]}
+    if properties is not None:
+        document["deviceProperties"] = properties
+    with opened(tmp_path, document) as profile:
+        columns = ("in_use_bytes", "free_bytes", "pool_bytes", "capacity_bytes")
+        assert rows(profile, "allocator_events", *columns) == [(512, None, 2048, capacity)]
+        [peak] = profile.memory().allocators
+        assert (peak.peak_bytes, peak.capacity_bytes, peak.pool_bytes) == (512, capacity, 2048)
+        assert profile.memory().findings == ()
+
+
+def test_more_reserved_than_the_device_has_is_a_contradiction(tmp_path):
+    device = {"id": 0, "totalGlobalMem": 1024}
+    trace = {"deviceProperties": [device], "traceEvents": [_gpu(2048)]}
+    with opened(tmp_path, trace) as profile:
+        assert rows(profile, "allocator_events", "capacity_bytes") == [(None,)]
+        [warning] = profile.warnings
+        assert warning.kind == "capacities_disagree"
+        assert "1,024 bytes by deviceProperties, yet 2,048 were reserved" in warning.detail
 
 
 @each_row(
     ("kind", "number", "name"),
-    [(0, -1, "CPU"), (0, 0, "CPU"), (1, 0, "CUDA:0"), (20, 3, "device type 20:3"), (None, 0, ":0")],
+    [
+        (0, -1, "CPU"),
+        (0, 0, "CPU"),
+        (1, 0, "CUDA:0"),
+        (6, 1, "HIP:1"),
+        (12, 0, "XPU:0"),
+        (13, 0, "MPS:0"),
+        (15, 0, "HPU:0"),
+        (19, 2, "MTIA:2"),
+        (20, 3, "PrivateUse1:3"),
+        (99, 0, "device type 99:0"),
+        (None, 0, ":0"),
+    ],
 )
 def test_allocators_are_named_by_their_device(tmp_path, kind, number, name):
     with opened(tmp_path, [_memory(1, 1, **{"Device Type": kind, "Device Id": number})]) as profile:

@@ -331,7 +331,7 @@ def test_parameters_from_before_a_recording_on_a_cpu_are_missed(tmp_path, peaks,
     def peak(allocator, size, category):
         buffer = PeakBuffer("aten::mm", "", "", "", size, 1, None, category)
         return AllocatorPeak(
-            allocator, None, size, 0, None, None, None, 1, 0, 0, 0, size, (buffer,),
+            allocator, None, None, size, 0, None, None, None, 1, 0, 0, 0, size, (buffer,),
             reported=True, double_allocations=0, unexplained_deallocations=0,
         )  # fmt: skip
 

@@ -219,6 +219,7 @@ def test_the_json_has_the_documented_fields_and_no_other():
     assert only([alloc(1, 10, op="a", step_id=2)]).as_json() == {
         "allocator": "",
         "capacity_bytes": None,
+        "pool_bytes": None,
         "peak_bytes": 10,
         "peak_time_ps": 0,
         "peak_step": 2,

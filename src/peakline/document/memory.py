@@ -25,7 +25,7 @@ from peakline.memory.peak.moments import HighMoment, find_high_moments, memory_a
 from peakline.memory.savings.answer import Saving
 from peakline.memory.signatures import History
 from peakline.tables import Profile
-from peakline.text import allocator_text, counted, size_text, time_text
+from peakline.text import allocator_text, counted, share_text, size_text, time_text
 from peakline.trace.steps import step_phrase, step_text
 
 _WITHOUT_OPS = (
@@ -135,8 +135,10 @@ def peak_facts(peak: AllocatorPeak, step: int | None, labels: Mapping[int, str])
             when += f" in {step_phrase(peak.peak_step, labels)}"
         facts = [Fact(title, peak.peak_bytes, "bytes", when)]
     if peak.capacity_bytes:
-        share = f", the peak takes {peak.peak_bytes / peak.capacity_bytes:.1%}"
+        share = f", the peak takes {share_text(peak.peak_bytes, peak.capacity_bytes)}"
         facts.append(Fact("capacity", peak.capacity_bytes, "bytes", share))
+    if peak.pool_bytes is not None:
+        facts.append(Fact("reserved", peak.pool_bytes, "bytes", " of the device at the peak"))
     if peak.lifetime_peak_bytes is not None:
         note = " as the allocator reported"
         reserved = sum(b.bytes for b in peak.peak_buffers if b.op == RESERVED)

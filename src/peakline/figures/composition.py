@@ -16,12 +16,11 @@ from peakline.figures.look import (
     fit,
     form_text,
     plain,
-    share_text,
 )
 from peakline.memory.over_time.trees import NO_OP, SPECIAL, Scope, scopes_of, without_small
 from peakline.memory.peak.explained import UNATTRIBUTED, AllocatorPeak
 from peakline.tables.profile_facts import is_moment
-from peakline.text import size_text
+from peakline.text import share_text, size_text
 
 if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer

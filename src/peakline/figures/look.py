@@ -45,12 +45,6 @@ def fit(text: str, longest: int) -> str:
     return f"…{end[whole:] if 0 <= whole < longest // 2 else end}"
 
 
-def share_text(part: float, whole: float) -> str:
-    """``part`` of ``whole`` in percent: ``12.3%``, ``less than 0.1%``."""
-    share = part / whole
-    return "less than 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
-
-
 def form_text(region_type: str, data_type: str, shape: str) -> str:
     """``float [32, 10] (temp)``; empty where nothing is known."""
     form = " ".join(part for part in (data_type, normal_shape(shape)) if part)

@@ -29,12 +29,11 @@ from peakline.figures.look import (
     level_mark,
     plain,
     points,
-    share_text,
     step_line,
     time_unit,
 )
 from peakline.memory.peak.moments import find_high_moments
-from peakline.text import size_text
+from peakline.text import share_text, size_text
 
 if TYPE_CHECKING:
     from peakline.findings.memory_answer import MemoryAnswer

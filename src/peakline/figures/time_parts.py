@@ -20,13 +20,12 @@ from peakline.figures.look import (
     level_bars,
     plain,
     row_axis,
-    share_text,
     step_axis,
     step_bars,
     time_unit,
 )
 from peakline.suggest import there_is
-from peakline.text import shares_text
+from peakline.text import share_text, shares_text
 from peakline.timing.device_time import device_times
 from peakline.timing.input_pipeline import Stage, input_stages
 from peakline.timing.kernels import kernel_reports

@@ -27,7 +27,8 @@ def snapshots_of(events: Columns) -> Columns:
 
     In use is what the allocator reported, else the sum of the buffers that are live; a
     deallocation without a live allocation changes nothing. The peak so far is what was reported,
-    else the largest sum so far. What was not reported is 0.
+    else the largest sum so far. Free is what was reported, else what the device has and is not in
+    use. What was not reported is 0.
     """
     result = match_lifetimes(events)
     count = events.rows
@@ -69,6 +70,10 @@ def snapshots_of(events: Columns) -> Columns:
     has_address = events.is_valid("address") | events.is_valid("address")[source]
     address = np.where(has_address, recorded, first | np.uint64(1 << 63))
 
+    capacity = np.where(events.is_valid("capacity_bytes"), events.array("capacity_bytes"), 0)
+    has_free = events.is_valid("free_bytes") | events.is_valid("free_bytes")[source]
+    rest = np.maximum(capacity - in_use, 0)
+
     activity = events.names("activity")
     code_of = np.array([_ACTIVITIES.get(name, 0) for name in activity.values], np.int32)
     fragmentation = np.where(events.is_valid("fragmentation"), events.array("fragmentation"), 0.0)
@@ -79,7 +84,7 @@ def snapshots_of(events: Columns) -> Columns:
             "activity": code_of[activity.codes],
             "stack_reserved_bytes": number_of("reserved_bytes"),
             "heap_allocated_bytes": in_use,
-            "free_memory_bytes": number_of("free_bytes"),
+            "free_memory_bytes": np.where(has_free, number_of("free_bytes"), rest),
             "fragmentation": fragmentation,
             "peak_bytes_in_use": peak,
             "requested_bytes": number_of("requested_bytes"),

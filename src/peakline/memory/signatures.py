@@ -21,7 +21,7 @@ from peakline.deadline import check_deadline, checked
 from peakline.kernels.key_numbers import number
 from peakline.kernels.memory_layout import ALLOCATION, UNTRACKED_ALLOCATION
 from peakline.memory.lifetimes import Lifetimes, match_lifetimes
-from peakline.memory.usage import reported_bytes, was_there
+from peakline.memory.usage import capacity_at, reported_bytes, was_there
 from peakline.shown import Brief
 from peakline.tables.columns import Columns, Names
 from peakline.text import remembered, size_text, whole_number
@@ -232,17 +232,12 @@ class History(Brief):
     @cached_property
     def capacities(self) -> tuple[int | None, ...]:
         """Per allocator the most it may take, as its last record with all figures says."""
-        known = self.events.is_valid("in_use_bytes") & self.events.is_valid("free_bytes")
-        rows = np.flatnonzero(known)
+        events = self.events
+        known = events.is_valid("in_use_bytes") & events.is_valid("free_bytes")
+        rows = np.flatnonzero(known | events.is_valid("capacity_bytes"))
         last = np.full(len(self.lifetimes.allocators), -1, np.int64)
         last[self.lifetimes.allocator[rows]] = rows  # of several, the last one stays
-        sizes = np.zeros(last.size, np.int64)
-        rows = last[last >= 0]
-        sizes[last >= 0] = reported_bytes(self.events, rows) + self.events.array("free_bytes")[rows]
-        return tuple(
-            size if row >= 0 else None
-            for size, row in zip(sizes.tolist(), last.tolist(), strict=True)
-        )
+        return tuple(capacity_at(events, row) if row >= 0 else None for row in last.tolist())
 
 
 def split_by(numbers: AnyArray, count: int) -> list[IntpArray]:

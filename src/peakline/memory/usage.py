@@ -90,6 +90,19 @@ def number_at(events: Columns, column: str, row: int) -> int | None:
     return int(events.array(column)[row]) if events.is_valid(column)[row] else None
 
 
+def capacity_at(events: Columns, row: int) -> int | None:
+    """The most that a record's memory may hold; None where nothing says so.
+
+    It is what its device has in all where the file says that, else what the record says is in use,
+    reserved and free.
+    """
+    capacity = number_at(events, "capacity_bytes", row)
+    in_use, free = number_at(events, "in_use_bytes", row), number_at(events, "free_bytes", row)
+    if capacity is not None or in_use is None or free is None:
+        return capacity
+    return in_use + (number_at(events, "reserved_bytes", row) or 0) + free
+
+
 def fragmentation_at(events: Columns, row: int) -> float | None:
     """The fragmentation that a record reports; None where it reports none, or nothing was free."""
     result = float(events.array("fragmentation")[row])

@@ -353,9 +353,8 @@ def _grown(
     rows: _Rows, what: Int64Array, size: Int64Array, allocations: Int64Array, is_first: BoolArray
 ) -> Takes:
     """Segments of a profiler's trace, where what is reserved grows at an allocation."""
-    known = rows.events.is_valid("free_bytes")[rows.row]
-    reserved = rows.array("in_use_bytes").astype(np.int64) + rows.array("free_bytes")
-    reserved = np.where(known, reserved, -1)
+    known = rows.events.is_valid("pool_bytes")[rows.row]
+    reserved = np.where(known, rows.array("pool_bytes").astype(np.int64), -1)
     grown = np.zeros(reserved.size, np.int64)
     grown[1:] = np.where((reserved[1:] >= 0) & (reserved[:-1] >= 0), np.diff(reserved), 0)
     change = np.sign(reserved[0]) * reserved[0] if reserved.size and what[0] == 1 else 0
@@ -374,7 +373,7 @@ def _gap(
     """What a profiler's trace lacks."""
     if not allocations.size:
         return "It has no allocation."
-    if not rows.events.is_valid("free_bytes")[rows.row].any():
+    if not rows.events.is_valid("pool_bytes")[rows.row].any():
         return "It does not say how much was reserved, so the segments are not known."
     first = int(allocations[0])
     if before or unmatched or int(rows.array("in_use_bytes")[first]) != int(size[first]):

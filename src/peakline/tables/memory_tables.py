@@ -22,7 +22,9 @@ in time order.
     step_id int64? the step it belongs to; null when it belongs to none
     in_use_bytes int64? bytes in use after it, as the allocator reported
     reserved_bytes int64? bytes reserved outside the heap (stack), as reported
-    free_bytes int64? bytes still available, as reported
+    free_bytes int64? bytes that its allocator can still give out, as reported
+    pool_bytes int64? bytes that its pool has taken from the device, in use or free, as reported
+    capacity_bytes int64? bytes that the device of its memory has in all, where the file says so
     fragmentation float64? 0 to 1, as reported; NaN when nothing is free
     peak_bytes int64? the allocator's lifetime peak so far, as reported
     deferred bool? a deallocation that was requested here and takes effect later

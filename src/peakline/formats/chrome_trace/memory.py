@@ -7,7 +7,9 @@ running on the same thread.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +22,20 @@ from peakline.kernels.trace_events import enclose
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import ranges
 
+MOST_BYTES = 2**48
+"""No device holds more: what processors can address is at most about that."""
+
 _OPERATORS = {"cpu_op": 1, "Operator": 1, "python_function": 0}
 """Categories of what may own memory; ``Operator`` is how ``cpu_op`` was called in 2020. Of an
 operator and a Python function with the same interval the operator is the inner one."""
 _CPU, _MAPPED = 0, -2
-_DEVICES = {_MAPPED: "CPU mapped", _CPU: "CPU", 1: "CUDA"}
+_DEVICES = {
+    _MAPPED: "CPU mapped", _CPU: "CPU", 1: "CUDA", 2: "MKLDNN", 3: "OpenGL", 4: "OpenCL",
+    5: "IDEEP", 6: "HIP", 7: "FPGA", 8: "MAIA", 9: "XLA", 10: "Vulkan", 11: "Metal", 12: "XPU",
+    13: "MPS", 14: "Meta", 15: "HPU", 16: "VE", 17: "Lazy", 18: "IPU", 19: "MTIA",
+    20: "PrivateUse1",
+}  # fmt: skip
+"""By the numbers of ``c10/core/DeviceType.h`` (pytorch/pytorch), which never change."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{1,16}(?=>)")
 """Of an object in the name of a built-in function, another in each run."""
 _PYTHON = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
@@ -107,12 +118,32 @@ def _stacks(
     return stack_of[owner], np.concatenate(frames), np.concatenate(belows)
 
 
-def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
-    """The ``allocator_events`` table, in time order.
+def device_bytes(properties: bytes) -> dict[int, int]:
+    """What each device holds in all, in bytes by its number, as ``deviceProperties`` says.
+
+    Kineto writes one object per device (``libkineto/src/DeviceProperties.cpp``). A device that has
+    several sizes there has none.
+    """
+    try:
+        devices = json.loads(properties)
+    except (ValueError, RecursionError):
+        return {}
+    sizes: dict[int, set[int]] = {}
+    for one in devices if isinstance(devices, list) else ():
+        number, size = (one.get("id"), one.get("totalGlobalMem")) if type(one) is dict else ("", "")
+        if type(number) is type(size) is int and 0 < size <= MOST_BYTES:
+            sizes.setdefault(number, set()).add(size)
+    return {number: min(some) for number, some in sizes.items() if len(some) == 1}
+
+
+def allocator_events(
+    trace: Trace, steps: Steps, owners: Owners, capacities: Mapping[int, int]
+) -> Columns:
+    """The ``allocator_events`` table, in time order; ``capacities`` as `device_bytes`.
 
     ``in_use_bytes`` is what PyTorch calls Total Allocated, of mapped memory the sum. Total Reserved
-    counts all that was taken from the device, in use or not: what it exceeds the other by is free
-    in the pool.
+    counts all that was taken from the device, in use or not: it says nothing of how much the device
+    holds.
     """
     memory = trace.memory
     order = np.lexsort((np.arange(memory["time"].size), memory["time"]))
@@ -120,8 +151,9 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
     amount = memory["Bytes"]
     is_mapped, mapped = _mapped(memory)
     has_total = memory["has Total Allocated"]
-    has_pool = memory["has Total Reserved"] & ~is_mapped
-    has_free = has_total & has_pool & (memory["Total Reserved"] > 0)
+    reserved = memory["Total Reserved"]
+    has_pool = memory["has Total Reserved"] & ~is_mapped & (reserved > 0)
+    capacity = _capacities(memory, capacities)
     planes = trace.planes.plane_of_line
     step = steps.at(planes[memory["line"]], memory["time"])
     stack = owners.stack[order]
@@ -136,7 +168,8 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
             "op": _ops(Names(owners.name[order], trace.collected.names.values)),
             "step_id": step,
             "in_use_bytes": np.where(is_mapped, mapped, memory["Total Allocated"]),
-            "free_bytes": memory["Total Reserved"] - memory["Total Allocated"],
+            "pool_bytes": reserved,
+            "capacity_bytes": capacity,
             "stack_id": stack,
             "line_id": memory["line"],
         },
@@ -144,10 +177,43 @@ def allocator_events(trace: Trace, steps: Steps, owners: Owners) -> Columns:
             "address": memory["has Addr"],
             "step_id": step >= 0,
             "in_use_bytes": has_total,
-            "free_bytes": has_free,
+            "pool_bytes": has_pool,
+            "capacity_bytes": capacity > 0,
             "stack_id": stack >= 0,
         },
     )
+
+
+def _capacities(memory: dict[str, AnyArray], capacities: Mapping[int, int]) -> Int64Array:
+    """Per record what its device holds in all, in bytes; 0 where that is not known.
+
+    `oversize` says of which devices the trace contradicts itself.
+    """
+    number = np.where(_on_device(memory), memory["Device Id"], -1)
+    result = np.zeros(number.size, np.int64)
+    wrong = oversize(memory, capacities)
+    for device, size in capacities.items():
+        if device not in wrong:
+            result[number == device] = size
+    return result
+
+
+def _on_device(memory: dict[str, AnyArray]) -> BoolArray:
+    """Which records are of memory of a device, which ``deviceProperties`` may describe."""
+    is_device: BoolArray = memory["has Device Type"] & (memory["Device Type"] > _CPU)
+    return is_device & (memory["Device Id"] >= 0)
+
+
+def oversize(memory: dict[str, AnyArray], capacities: Mapping[int, int]) -> dict[int, int]:
+    """What was reserved of the devices of which more was than ``capacities`` says there is.
+
+    Pools of unified memory (``UVM``) may exceed their device; a trace that was put together of
+    several processes may describe another device by the same number.
+    """
+    of_device = _on_device(memory)
+    number, reserved = memory["Device Id"][of_device], memory["Total Reserved"][of_device]
+    most = {device: int(reserved[number == device].max(initial=0)) for device in capacities}
+    return {device: size for device, size in most.items() if size > capacities[device]}
 
 
 def _ops(names: Names) -> Names:

@@ -149,7 +149,9 @@ class ChromeTraceReader(ReportingReader):
             "steps": self._steps.table,
             "flows": self._flows,
             "counters": self._counters,
-            "allocator_events": lambda: memory.allocator_events(trace, self._steps, self._owners),
+            "allocator_events": lambda: memory.allocator_events(
+                trace, self._steps, self._owners, memory.device_bytes(self._device_properties)
+            ),
             "stacks": lambda: memory.stacks(trace, self._owners),
         }
         return read[table]()
@@ -201,6 +203,13 @@ class ChromeTraceReader(ReportingReader):
         losses.add("unmatched_ends", "ends of events that never began", trace.unmatched_ends)
         losses.add("bad_counters", "values of counters that are no numbers", result.bad_counters)
         losses.add("bad_memory", "[memory] events without a size", result.bad_memory)
+        capacities = memory.device_bytes(source.root.get("deviceProperties", b""))
+        for device, size in memory.oversize(trace.memory, capacities).items():
+            losses.add(
+                "capacities_disagree",
+                f"device {device} has {capacities[device]:,} bytes by deviceProperties, yet "
+                f"{size:,} were reserved of it; its capacity counts as not known",
+            )
         return trace, source.root
 
     @property
@@ -210,6 +219,10 @@ class ChromeTraceReader(ReportingReader):
     @property
     def _root(self) -> dict[str, bytes]:
         return self._read[1]
+
+    @property
+    def _device_properties(self) -> bytes:
+        return self._root.get("deviceProperties", b"")
 
     @cached_property
     def _steps(self) -> Steps:

@@ -27,6 +27,7 @@ from peakline.memory.signatures import split_by
 from peakline.memory.usage import (
     Usage,
     buffer_bytes,
+    capacity_at,
     fragmentation_at,
     measure,
     number_at,
@@ -192,11 +193,8 @@ class MemoryRecords:
         )
 
     def capacity(self, row: int) -> int | None:
-        """The most the record's allocator may take, as the record says; None where it does not."""
-        in_use, free = self.number("in_use_bytes", row), self.number("free_bytes", row)
-        if in_use is None or free is None:
-            return None
-        return in_use + (self.number("reserved_bytes", row) or 0) + free
+        """The most the record's allocator may take; None where nothing says so."""
+        return capacity_at(self.events, row)
 
     def number(self, column: str, row: int) -> int | None:
         """A whole number that a record has; None where it is null."""

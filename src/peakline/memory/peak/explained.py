@@ -35,6 +35,7 @@ from peakline.memory.lifetimes import Lifetimes, match_lifetimes
 from peakline.memory.usage import (
     Usage,
     buffer_bytes,
+    capacity_at,
     counts_of,
     fragmentation_at,
     measure,
@@ -104,15 +105,17 @@ class Descriptions(Protocol):
 class AllocatorPeak(Brief):
     """One allocator's memory. Times are picoseconds on the profile's clock, sizes bytes.
 
-    The fields up to ``peak_buffers`` are those of ``peakline memory --json``. ``reported`` says
-    whether the allocator reported its bytes in use; ``double_allocations`` counts allocations
-    under a key that was live (the earlier buffer is taken as ended);
-    ``unexplained_deallocations`` the unmatched ones that memory from before the profile cannot
-    explain.
+    The fields up to ``peak_buffers`` are those of ``peakline memory --json``. ``capacity_bytes`` is
+    the most its memory may hold, ``pool_bytes`` what its pool had of the device at the peak, in use
+    or free; each None where no record says it. ``reported`` says whether the allocator reported its
+    bytes in use; ``double_allocations`` counts allocations under a key that was live (the earlier
+    buffer is taken as ended); ``unexplained_deallocations`` the unmatched ones that memory from
+    before the profile cannot explain.
     """
 
     allocator: str
     capacity_bytes: int | None
+    pool_bytes: int | None
     peak_bytes: int
     peak_time_ps: int
     peak_step: int | None
@@ -240,11 +243,8 @@ def _explain(events: Columns, name: str, usage: Usage, buffers: list[PeakBuffer]
     row = usage.peak_row
     capacity = None
     if usage.reported:
-        in_use = number_at(events, "in_use_bytes", row) or 0
-        free = number_at(events, "free_bytes", row)
         reserved = number_at(events, "reserved_bytes", row) or 0
-        if free is not None:
-            capacity = in_use + reserved + free
+        capacity = capacity_at(events, row)
         before = max(usage.before - usage.unmatched_bytes_at_peak, 0)
         rest = usage.peak - reserved - before - sum(buffer.bytes for buffer in buffers)
         before += sum(buffer.bytes for buffer in buffers if buffer.op == BEFORE_PROFILE)
@@ -257,6 +257,7 @@ def _explain(events: Columns, name: str, usage: Usage, buffers: list[PeakBuffer]
     return AllocatorPeak(
         allocator=name,
         capacity_bytes=capacity,
+        pool_bytes=number_at(events, "pool_bytes", row) if usage.reported else None,
         peak_bytes=usage.peak,
         peak_time_ps=int(events.array("time_ps")[row]),
         peak_step=number_at(events, "step_id", row),

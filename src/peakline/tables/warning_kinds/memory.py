@@ -64,6 +64,13 @@ MEMORY = (
         RECORD_AGAIN,
     ),
     WarningKind(
+        "capacities_disagree",
+        "More was reserved of a device than a PyTorch trace says it has.",
+        "The capacity of that device counts as not known.",
+        "Record each process in a file of its own; memory that a device shares with the host can "
+        "exceed it.",
+    ),
+    WarningKind(
         "id_restarted",
         "Ids of a memory log began anew: another process, or another allocator of that name, wrote "
         "into the same log.",

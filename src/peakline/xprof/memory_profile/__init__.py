@@ -7,8 +7,10 @@ without memory events gets an empty message.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from peakline.errors import NotFoundError
 from peakline.suggest import there_is
@@ -61,16 +63,20 @@ def _partial(profile: Profile, parameters: MemoryProfileParameters) -> Report | 
     if snapshots.rows == 0:
         profile.warn(_EMPTY, "the file has no memory events")
     # Without free bytes the sum at the peak is only the peak.
-    knows_capacity = not profile.is_derived(_TABLE)
-    if not knows_capacity:
-        knows_capacity = bool(profile.columns("allocator_events").is_valid("free_bytes").any())
+    without: Collection[str] = ()
+    if profile.is_derived(_TABLE):
+        events = profile.columns("allocator_events")
+        says = events.is_valid("free_bytes") | events.is_valid("capacity_bytes")
+        allocator = events.names("allocator")
+        with_capacity = np.unique(allocator.codes[says]).tolist()
+        without = set(known).difference(allocator.values[code] for code in with_capacity)
     return make_report(
         snapshots,
         allocator_profiles(snapshots, parameters.memory_id),
         profile.columns("module_runs") if "module_runs" in profile.tables else None,
         parameters.version,
         parameters.max_snapshots,
-        knows_capacity=knows_capacity,
+        without_capacity=without,
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
@@ -91,13 +91,13 @@ def make_report(
     version: int,
     max_snapshots: int,
     *,
-    knows_capacity: bool = True,
+    without_capacity: Collection[str] = (),
 ) -> Report:
     """The report about the allocators of ``snapshots``.
 
     ``version`` 0 keeps every snapshot and has no sample and no modules; 1 keeps the snapshots of
-    the table at the peak and a sample of at most ``max_snapshots``. Without ``knows_capacity``
-    (nothing says how much was free) the memory capacity is 0.
+    the table at the peak and a sample of at most ``max_snapshots``. The capacity of the memories
+    ``without_capacity`` (nothing says how much was free) is 0.
     """
     result = []
     for one in allocators:
@@ -114,7 +114,7 @@ def make_report(
                 memory_id=one.memory_id,
                 lifetime_peak_bytes=one.lifetime_peak_bytes,
                 peak=one.peak,
-                capacity_bytes=one.peak.capacity_bytes if knows_capacity else 0,
+                capacity_bytes=0 if one.memory_id in without_capacity else one.peak.capacity_bytes,
                 chosen=Shown(one.rows[chosen], one.sources[chosen], one.steps[chosen]),
                 sampled=Shown(one.rows[sampled], one.sources[sampled], one.steps[sampled]),
                 active=list(active),
