@@ -142,19 +142,31 @@ class Trace:
     def ops(self) -> dict[str, tuple[int, int, int]]:
         """Of each op of the host: how often it ran, its total and its self time.
 
-        The self time is that without the ops directly in it, on its own thread.
+        The self time is that without the ops directly in it, on its own thread. An op all of whose
+        work is one op of its name is one with it.
         """
         result: dict[str, tuple[int, int, int]] = {}
         for own in _by_thread(event for event in self.events if _is_op(event)).values():
             open_ops: list[Event] = []
             self_ps = {id(op): op.end_ps - op.start_ps for op in own}
+            within: dict[int, list[Event]] = defaultdict(list)
             for op in own:
                 while open_ops and not open_ops[-1].holds(op):
                     open_ops.pop()
                 if open_ops:
                     self_ps[id(open_ops[-1])] -= op.end_ps - op.start_ps
+                    within[id(open_ops[-1])].append(op)
                 open_ops.append(op)
+            # From the innermost ones on, which are last.
+            repeats = set()
+            for op in reversed(own):
+                if [one.name for one in within[id(op)]] == [op.name]:
+                    [repeat] = within[id(op)]
+                    self_ps[id(op)] += self_ps[id(repeat)]
+                    repeats.add(id(repeat))
             for op in own:
+                if id(op) in repeats:
+                    continue
                 count, total, alone = result.get(op.name, (0, 0, 0))
                 length = op.end_ps - op.start_ps
                 result[op.name] = count + 1, total + length, alone + self_ps[id(op)]

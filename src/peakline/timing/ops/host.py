@@ -10,7 +10,7 @@ says which events are ops (`peakline.tables.event_rules.StatedOps`), these are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +18,14 @@ import numpy.typing as npt
 
 from peakline.arrays import BoolArray, Int32Array, Int64Array
 from peakline.tables import Profile
+from peakline.tables.joins import summed
 from peakline.tables.once import once
 from peakline.timing.ops.names import EAGER, INPUT_PIPELINE, TENSORFLOW, OpName, parse_op_name
 from peakline.timing.ops.stat_columns import MEMORY_EVENTS, OpStatColumns, op_stats_of
 from peakline.timing.programs.device import Programs, gpu_ops
 from peakline.trace.distribution import distinct
 from peakline.trace.events import DEVICE, Trace, TraceLine, trace_of
-from peakline.trace.nesting import self_times
+from peakline.trace.nesting import nest_lines, self_times
 
 
 class OpKey(NamedTuple):
@@ -104,7 +105,38 @@ def host_executions(profile: Profile) -> Executions:
     nests = np.array([line.nests for line in trace.lines], np.bool_)
     self_times(trace.start, trace.end, event, first, nests, total, own)
     calls = stated is not None and stated.calls
-    return Executions(list(ops.numbers), event, op[event], total, own, eager, calls)
+    runs = Executions(list(ops.numbers), event, op[event], total, own, eager, calls)
+    return _without_repeats(runs, trace, first) if calls else runs
+
+
+def _without_repeats(runs: Executions, trace: Trace, first: Int64Array) -> Executions:
+    """``runs`` of PyTorch, where an op that calls itself on other arguments, and nothing else, ran
+    once: ``aten::div`` by a number is one by a tensor. So counts ``key_averages`` of PyTorch
+    (``torch/autograd/profiler_util.py``, ``_remove_dup_nodes``).
+    """
+    event, count = runs.event, runs.event.size
+    parent = np.empty(count, np.int32)
+    nest_lines(
+        trace.start[event], trace.end[event], first, np.ones(first.size - 1, np.bool_), parent,
+        np.empty(0, np.uint16), np.empty(0, np.int64),
+    )  # fmt: skip
+    inner = np.flatnonzero(parent >= 0)
+    children = np.bincount(parent[inner], minlength=count)
+    above = parent[inner]
+    repeats = inner[(runs.op[above] == runs.op[inner]) & (children[above] == 1)]
+    if not repeats.size:
+        return runs
+    target = np.arange(count)
+    target[repeats] = parent[repeats]
+    while (target[target] != target).any():
+        target = target[target]
+    own = summed(target, runs.own_ps, count)
+    stays = np.ones(count, np.bool_)
+    stays[repeats] = False
+    return replace(
+        runs, event=event[stays], op=runs.op[stays], total_ps=runs.total_ps[stays],
+        own_ps=own[stays],
+    )  # fmt: skip
 
 
 def op_numbers_of_runs(profile: Profile, trace: Trace, ops: Ops) -> Int32Array:
