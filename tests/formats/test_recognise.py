@@ -1,10 +1,12 @@
 """Every file and every tiny message is recognised as what it is."""
 
 import gzip
+import io
 import os
 import pickle
 import pickletools
 import re
+import tarfile
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -18,6 +20,7 @@ from tests.formats.format_samples import samples
 from tests.hanging import no_hang
 
 from peakline import schema
+from peakline.errors import UnknownFormatError
 from peakline.formats import open_reader
 from peakline.formats.common.format import message_names
 from peakline.formats.common.recognise import Form, recognise
@@ -206,6 +209,74 @@ def test_what_cannot_be_read_is_named(data, note):
     form = recognise(data)
     assert form.format == ""
     assert note in form.note
+
+
+def _tar(form: int, names: tuple[str, ...] = ("run/h.xplane.pb",)) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=form) as archive:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = 3
+            archive.addfile(member, io.BytesIO(b"abc"))
+    return stream.getvalue()
+
+
+def _old_tar() -> bytes:
+    """As the seventh edition of Unix wrote it: no magic, only a checksum."""
+    data = bytearray(_tar(tarfile.USTAR_FORMAT))
+    data[257:512] = bytes(255)
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    return bytes(data)
+
+
+def _tool_message() -> bytes:
+    """What the overview page of XProf writes: parts of other messages as `Any`, no program."""
+    part = b"\x0a\x3dtype.googleapis.com/tensorflow.profiler.PerGenericStepDetails"
+    steps = b"\x22" + bytes([len(part)]) + part
+    return b"\x12" + bytes([len(steps)]) + steps + b"\x32\x05\x08\x01\x10\x01\x28"
+
+
+_TOOL = "what a tool of XProf answered"
+
+
+@each_row(
+    ("data", "note"),
+    [
+        (_tar(tarfile.USTAR_FORMAT), "a tar archive: unpack it first"),
+        (_tar(tarfile.GNU_FORMAT), "a tar archive: unpack it first"),
+        (_tar(tarfile.PAX_FORMAT, ("ü" * 90,)), "a tar archive: unpack it first"),
+        (_old_tar(), "a tar archive: unpack it first"),
+        (b"7z\xbc\xaf\x27\x1c\0\4", "a 7z archive"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64, "git lfs pull"),
+        (b"version https://hawser.github.com/spec/v1\n", "git lfs pull"),
+        (b"../../.git/annex/objects/Fx/4K/SHA256E-s8--a.gz/SHA256E-s8--a.gz", "git annex get"),
+        (b"/annex/objects/SHA256E-s8--a.pb\n", "git annex get"),
+        (b"md5: 12\nouts:\n- md5: 34\n  path: trace.json\n", "dvc pull"),
+        (b"\n<!DOCTYPE html>\n<html><title>trace.json at main</title>", "a page of a web site"),
+        (b'[{"cols":[{"id":"a"}],"rows":[]}]', _TOOL),
+        (b'[\n {"p": {"x": "1"},\n "cols": [], "rows": []}]', _TOOL),
+        (b'{"byCategory":{"name":"byCategory"},"deviceType":"TPU v4"}', _TOOL),
+        (b'{"memoryProfilePerAllocator":{}}', _TOOL),
+        (_tool_message(), _TOOL),
+    ],
+)
+def test_what_is_no_profile_says_what_to_do(data, note):
+    form = recognise(data)
+    assert form.format == ""
+    assert note in form.note
+
+
+def test_a_tar_of_a_run_that_is_packed(tmp_path):
+    path = tmp_path / "run.tar.gz"
+    path.write_bytes(gzip.compress(_tar(tarfile.GNU_FORMAT)))
+    with pytest.raises(UnknownFormatError, match="a tar archive: unpack it first"):
+        open_reader(str(path))
+
+
+def test_a_snapshot_of_a_program_has_a_program():
+    """Else the messages of others fit by the way."""
+    assert recognise(_tool_message().replace(b"type.goog", b"type.exam")).format == ""
 
 
 @each_row(

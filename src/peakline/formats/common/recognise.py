@@ -19,6 +19,7 @@ from functools import cache
 
 from peakline import schema
 from peakline.formats.common.format import formats, message_names
+from peakline.formats.common.other_files import note_of, note_of_message
 from peakline.formats.common.translate import camel
 from peakline.formats.xplane.detect import names_its_planes, varint, why_not_xspace
 from peakline.safe_text import one_line
@@ -35,8 +36,6 @@ _FIRST_FIELDS = 100
 """Enough where one message fits wholly and no other by half."""
 _MOST_DEPTH = 5
 _FEW_BAD = 0.02
-_MOST_BAD = int(_FEW_BAD * _MOST_FIELDS)
-"""A message with more of them does not fit, whatever follows."""
 _MOST_BAD = int(_FEW_BAD * _MOST_FIELDS)
 """What has more of them does not fit, whatever follows."""
 
@@ -55,11 +54,8 @@ class Form:
 
 def recognise(head: bytes) -> Form:
     """The form of the file that begins with ``head`` (up to 1 MiB; all of a shorter file)."""
-    for signature, note in _OTHER_FILES.items():
-        if head.startswith(signature):
-            return Form("", note=note)
-    if _TORCH_MEMORY.match(head):
-        return Form("", note=_TORCH_MEMORY_NOTE)
+    if note := note_of(head):
+        return Form("", note=note)
     # What a running program's log lost to another one who emptied it is zeros.
     start = head.lstrip(b"\0")[:_LOOK]
     if _is_text(start):
@@ -73,28 +69,6 @@ def recognise(head: bytes) -> Form:
     form = own or _recognise_message(head)
     return _recognise_text(head) if not form.format and _is_nearly_text(start) else form
 
-
-_PACKED = "unpack it first"
-_WIDE = "UTF-16 or UTF-32: save it as UTF-8"
-_OTHER_FILES = {
-    # google/riegeli: the signature of a file of records.
-    bytes.fromhex("83af70d10d884a3f"): "a chunked saved model, .cpb: save it below 2 GiB as "
-    "saved_model.pb",
-    b"PK\x03\x04": f"a zip archive: {_PACKED}",
-    b"\x1f\x8b": f"a gzip file in another: {_PACKED}",
-    b"\x28\xb5\x2f\xfd": f"compressed by zstd: {_PACKED}",
-    b"\xfd7zXZ": f"compressed by xz: {_PACKED}",
-    b"BZh": f"compressed by bzip2: {_PACKED}",
-    # Byte order marks.
-    b"\xff\xfe": f"text in {_WIDE}",
-    b"\xfe\xff": f"text in {_WIDE}",
-}
-"""What other files begin with, and what to do."""
-_TORCH_MEMORY = re.compile(rb"\[\[(?:[0-9]{15,20}, [0-9]{15,20}|-?[0-9]{1,20}, [0-4], )")
-_TORCH_MEMORY_NOTE = (
-    "what torch.profiler's export_memory_timeline writes, sums by category alone: read what "
-    "export_chrome_trace writes of the same recording"
-)
 
 _LOOK = 512
 """So many first bytes show whether a file is text."""
@@ -215,7 +189,8 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
         return Form("xplane"), True
     best, best_walk = Form("xplane"), _Walk(b"", 0, 0)
     if reason:
-        best = Form("", note="another protobuf message" if reason.startswith("another") else "")
+        is_message = reason.startswith("another")
+        best = Form("", note=note_of_message(head) if is_message else "")
     # The first walks show who comes near, and every message is compared with an XSpace.
     walks = {
         name: _walked(
@@ -230,6 +205,9 @@ def _best_message(head: bytes, fields: int, *, exact: bool) -> tuple[Form, bool]
         # A log of steps alone fits XSpace as well, as planes that have no names.
         as_good = name == "memory_log" and walk.score == best_walk.score > (0, 0)
         fits = walk.fits(exact=exact) and (walk.score > best_walk.score or as_good)
+        # Messages of others fit by the way: what a format's own begin with must be there.
+        known = formats()[name].fields if name in formats() else ()
+        fits &= not known or not walk.fields.isdisjoint(known)
         if name != "xplane" and fits:
             best_walk = walk
             best = Form(name) if name in message_names() else Form("", note=name)
@@ -248,7 +226,7 @@ def _walked(shape: MessageShape, head: bytes, fields: int, most_bad: int) -> _Wa
 
 class _Walk:
     """Counts fields that fit a message (``good``) and that do not (``bad``), and devices whose
-    name no device has.
+    name no device has. ``fields`` are those of the outermost message that are there.
     """
 
     def __init__(self, data: bytes, most_fields: int, most_bad: int = 0) -> None:
@@ -256,6 +234,7 @@ class _Walk:
         self._most_fields, self._most_bad = most_fields, most_bad
         self.good = self.bad = self.odd_devices = 0
         self.is_cut = False
+        self.fields: set[str] = set()
 
     @property
     def score(self) -> tuple[int, int]:
@@ -302,6 +281,8 @@ class _Walk:
                 # Any bytes may be the begin of a text that is cut: that says nothing.
                 return
             self.good += 1
+            if depth == 0:
+                self.fields.add(field.name)
             if field.name == "device" and field.type == _STRING:
                 self.odd_devices += at > start and b":" not in data[start:at]
             if field.message_type is not None and depth < _MOST_DEPTH:
