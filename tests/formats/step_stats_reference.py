@@ -9,6 +9,7 @@ its reach.
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +123,8 @@ def allocator_events(step_stats) -> list[Event]:
 
 
 def _unnamed(nodes, events, memory_name, zero, earliest):
-    """Per allocator one row for what it had in use at all times beyond the buffers found."""
-    least = {}
+    """Per allocator what it had in use beyond the buffers found: parts that were freed, in rows."""
+    rests = defaultdict(list)
     for number, (_, node) in enumerate(nodes):
         end = (_end_ns(node) - zero) * 1000
         for memory in node.memory:
@@ -134,13 +135,37 @@ def _unnamed(nodes, events, memory_name, zero, earliest):
                     for event in events
                     if event.allocator == name and event.time_ps <= end
                 )
-                rest = memory.allocator_bytes_in_use - live
-                least[name] = min(rest, least.get(name, rest))
-    return [
-        Event(earliest, name, "allocation", size, "(before profile)", 0, 0, "", "", "", -1)
-        for name, size in least.items()
-        if size > 0
-    ]
+                rests[name].append((end, memory.allocator_bytes_in_use - live))
+
+    def event(time, name, activity, size):
+        return Event(time, name, activity, size, "(before profile)", 0, 0, "", "", "", -1)
+
+    made = []
+    for name, reports in rests.items():
+        reports.sort(key=lambda one: one[0])
+        levels = levels_of([max(rest, 0) for _, rest in reports])
+        made.append(event(earliest, name, "allocation", levels[-1]))
+        for number in range(1, len(levels)):
+            size = levels[number - 1] - levels[number]
+            made.append(event(earliest, name, "allocation", size))
+            made.append(event(reports[number - 1][0], name, "deallocation", size))
+    return [one for one in made if one.bytes]
+
+
+def levels_of(rests):
+    """How much of what was there before is left at each report: less than before it where no five
+    later ones in a row come up to all before again.
+    """
+    cuts = [0]
+    for number in range(1, len(rests) - 4):
+        windows = [min(rests[at : at + 5]) for at in range(number, len(rests) - 4)]
+        if max(windows) < min(rests[:number]):
+            cuts.append(number)
+    levels = []
+    for begin, end in pairwise([*cuts, len(rests)]):
+        least = min(rests[begin:end])
+        levels += [min([least, *levels[-1:]])] * (end - begin)
+    return levels
 
 
 def _recorded(nodes, memory_name, zero):

@@ -10,6 +10,7 @@ from tests.formats.step_stats_reference import (
     run_metadata,
 )
 
+from peakline.findings.memory_answer import explain_memory
 from peakline.formats.run_metadata.runs import Run
 from peakline.formats.run_metadata.tables import RunTables
 from peakline.tables.reader import Warnings
@@ -162,6 +163,29 @@ def test_what_the_allocator_had_in_use_beyond_all_buffers_was_there_before(run, 
     ]
     assert [row["is_before"] for row in rows] == [True, True] + 5 * [False]
     assert (rows[0]["requested_bytes"], rows[0]["step_id"]) == (900, None)
+
+
+def test_what_was_there_before_and_was_freed_in_the_run_counts_until_then(run, device, tmp_path):
+    """No free of it is recorded, only that the allocator has less in use from then on."""
+    for number in range(12):
+        node = add_node(device, f"n{number}", 10 * number)
+        add_memory(node, [(10 * number + 1, 64), (10 * number + 2, -64)])
+        # One execution runs beside another's 5000 bytes; from the sixth on 700 bytes are freed.
+        report(node, (1000 if number < 6 else 300) + (5000 if number in {3, 8} else 0))
+    with open_run(tmp_path, run) as profile:
+        rows = [
+            short(row)[:3]
+            for row in profile.columns("allocator_events").to_pylist()
+            if row["op"] == "(before profile)"
+        ]
+        runs = profile.columns("op_runs").to_pylist()
+        end = (runs[5]["start_ps"] + runs[5]["duration_ps"]) // 1_000_000
+        assert rows == [(0, "+", 700), (0, "+", 300), (end, "-", 700)]
+        [peak] = explain_memory(
+            profile.columns("allocator_events"), profile.columns("steps")
+        ).allocators
+        assert peak.peak_bytes == 1000 + 64
+        assert peak.lifetime_peak_bytes == 6000
 
 
 def test_each_allocator_has_its_own_memory_from_before(device, events):

@@ -9,8 +9,9 @@ be rebuilt. Four kinds of buffers have no record of their own:
   that first puts them out;
 * what was fed: the ``_Arg`` that puts it out has a size, but neither id nor address;
 * what nothing names, such as an optimizer's slots: executions record what their allocator had in
-  use at their end. The least that this exceeds the found buffers by, over the executions of a
-  run, is one row, ``(before profile)``, from the start of the run.
+  use at their end. What this exceeds the found buffers by at the end of the first one is
+  ``(before profile)``, from the start of the run. Frees of it are not recorded: where the
+  executions end with less of it than all before, for good, so much was freed until then.
 
 A file with several runs does not record what happened between them: a buffer in use at the end of
 a run and not seen in a later one is taken as freed when that run ended.
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,6 +37,8 @@ from peakline.tables.columns import Columns, Names
 _REGIONS = ("output", "temp", "persist")
 _OUT, _TEMP, _PERSIST = range(3)
 _UNNAMED = "(before profile)"
+_STEADY = 5
+_LATER = np.iinfo(np.int64).max
 
 
 @dataclass
@@ -59,16 +63,19 @@ class _Before:
 
 @dataclass(frozen=True, eq=False)
 class _Bases:
-    """What no buffer explains: an execution of the run, the memory, the run, and bytes."""
+    """What no buffer explains: an execution of the run, the memory, the run, bytes, and when it was
+    freed (`_LATER`: not in its run).
+    """
 
     node: Int32Array
     domain: Int64Array
     run: Int64Array
     bytes: Int64Array
+    freed: Int64Array
 
     def ends(self, rank: Int64Array, latest: int) -> Int64Array:
         """Those that end with their run, because a later one follows."""
-        return np.flatnonzero(rank[self.run] < latest)
+        return np.flatnonzero((self.freed == _LATER) & (rank[self.run] < latest))
 
 
 def read_allocator_events(runs: Runs) -> tuple[Columns, Estimates]:
@@ -232,10 +239,11 @@ class _Events:
         base = self._bases(domain[source], time, change)
         more, gone = base.node.size, base.ends(self._run_rank, latest)
         place = node.size + np.arange(more)
+        gone = np.concatenate([np.flatnonzero(base.freed < _LATER), gone])
         source = np.concatenate([place, source, place[gone]])
         is_free = np.concatenate([np.zeros(more, np.bool_), is_free, np.ones(gone.size, np.bool_)])
         begin, end = self._begin_of_run[base.run], self._run_end[base.run[gone]]
-        time = np.concatenate([begin, time, end])
+        time = np.concatenate([begin, time, np.minimum(base.freed[gone], end)])
         is_older = np.concatenate(
             [np.ones(more, np.bool_), is_older, np.zeros(gone.size, np.bool_)]
         )
@@ -254,6 +262,7 @@ class _Events:
         is_base = source >= place[0] if more else np.zeros(source.size, np.bool_)
         numbers = self._numbers(tensor, begins)
         address = np.where(label < 0, 0, _taken(tensors.address, label))
+        reported, has_report = self._most_reported(domain[source])
         requested = np.where(is_base, size[source], _taken(self._parts.requested, label))
         return Columns(
             {
@@ -270,21 +279,38 @@ class _Events:
                 **self._parts.descriptions(label),
                 "step_id": self._runs.step_ids[self._nodes.run[node[source]]],
                 "is_before": is_older,
+                "peak_bytes": reported,
             },
             {
+                "peak_bytes": has_report,
                 "address": address != 0,
                 "requested_bytes": ~is_free & ((label >= 0) | is_base),
                 "step_id": ~is_older & ~is_base,
             },
         )
 
+    def _most_reported(self, domain: Int64Array) -> tuple[Int64Array, BoolArray]:
+        """The most that each memory had in use at an execution's end, at its last event.
+
+        What is found of buffers can be less: others may run meanwhile, whose buffers nothing names.
+        """
+        _, memory, in_use = self._parts.reported()
+        most = np.zeros(len(self._parts.allocators) + 1, np.int64)
+        np.maximum.at(most, memory, in_use)
+        is_last = np.zeros(domain.size, np.bool_)
+        last = np.full(most.size, -1, np.int64)
+        last[domain] = np.arange(domain.size)  # of several, the last one stays
+        is_last[last[last >= 0]] = True
+        return most[domain], is_last & (most[domain] > 0)
+
     def _bases(self, domain: Int64Array, time: Int64Array, change: Int64Array) -> _Bases:
-        """Per run and memory what its allocator had in use beyond all buffers found, in the
-        order of the runs; ``change`` is what each event adds to its memory.
+        """Per run and memory what its allocator had in use beyond all buffers found, in parts that
+        were freed at one time, in the order of the runs; ``change`` is what each event adds to its
+        memory.
         """
         node, memory, in_use = self._parts.reported()
         if not node.size:
-            return _Bases(node, memory, self._nodes.run[node], in_use)
+            return _Bases(node, memory, self._nodes.run[node], in_use, in_use)
         # Live at an execution's end: the running sum of its memory, events of that time included.
         when = np.concatenate([time, self._nodes.end[node]])
         where = np.concatenate([domain, memory])
@@ -298,12 +324,26 @@ class _Events:
         live[order] = total - np.repeat(np.where(first > 0, total[first - 1], 0), length)
         rest = in_use - live[time.size :]
 
-        pairs = np.stack([self._run_rank[self._nodes.run[node]], memory])
-        _, sample, group = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
-        least = np.full(sample.size, np.iinfo(np.int64).max)
-        np.minimum.at(least, group.reshape(-1), rest)
-        sample, least = sample[least > 0], least[least > 0]
-        return _Bases(node[sample], memory[sample], self._nodes.run[node[sample]], least)
+        # Of each run and memory in the order of ends: how much is left of it at most.
+        rank, ends = self._run_rank[self._nodes.run[node]], self._nodes.end[node]
+        order = np.lexsort((ends, rank, memory))
+        is_first = np.ones(order.size, np.bool_)
+        is_first[1:] = (np.diff(rank[order]) != 0) | (np.diff(memory[order]) != 0)
+        starts = np.flatnonzero(is_first)
+        left = np.empty(order.size, np.int64)
+        for begin, end in pairwise([*starts.tolist(), order.size]):
+            left[begin:end] = _levels(np.maximum(rest[order[begin:end]], 0))
+        lost = np.where(is_first, 0, -np.diff(left, prepend=0))
+        stays = np.append(starts[1:], order.size) - 1
+        size = np.concatenate([lost, left[stays]])
+        # When is not recorded: the least is in use where it was right after the last report of it.
+        freed = np.concatenate([np.roll(ends[order], 1), np.full(stays.size, _LATER)])
+        sample = order[np.concatenate([np.arange(order.size), stays])]
+        some = size > 0
+        sample, size, freed = sample[some], size[some], freed[some]
+        in_order = np.lexsort((memory[sample], rank[sample]))
+        sample, size, freed = sample[in_order], size[in_order], freed[in_order]
+        return _Bases(node[sample], memory[sample], self._nodes.run[node[sample]], size, freed)
 
     def _numbers(self, tensor: Int64Array, begins: BoolArray) -> Int64Array:
         """An allocation id per row that ``begins`` a buffer (or frees one that nothing began):
@@ -337,6 +377,24 @@ class _Events:
         )
         region[rows[np.isin(pair[node.size :], pair[: node.size])]] = _PERSIST
         return region
+
+
+def _levels(rest: Int64Array) -> Int64Array:
+    """What is left of what was there before, of what no buffer explains at the ends of executions.
+
+    Others run meanwhile, so a report can be of more than is left. It has become less only where no
+    `_STEADY` reports in a row reach again what every report before had.
+    """
+    falls: Int64Array = np.zeros(0, np.int64)
+    if rest.size > _STEADY:
+        steady = np.lib.stride_tricks.sliding_window_view(rest, _STEADY).min(axis=1)
+        later = np.maximum.accumulate(steady[::-1])[::-1]
+        before = np.minimum.accumulate(rest)[: later.size - 1]
+        falls = np.flatnonzero(later[1:] < before) + 1
+    result = np.empty_like(rest)
+    for begin, end in pairwise([0, *falls.tolist(), rest.size]):
+        result[begin:end] = rest[begin:end].min()
+    return np.minimum.accumulate(result)
 
 
 def _taken(column: AnyArray, rows: Int64Array) -> AnyArray:
