@@ -36,7 +36,8 @@ def test_an_allocation_and_its_end(tmp_path):
 
     rows = opened(tmp_path, write).columns("allocator_events").to_pylist()
     absent = dict.fromkeys(
-        ("in_use_bytes", "reserved_bytes", "free_bytes", "pool_bytes", "capacity_bytes", "fragmentation", "peak_bytes", "stream",
+        ("in_use_bytes", "reserved_bytes", "free_bytes", "pool_bytes", "capacity_bytes",
+         "fragmentation", "peak_bytes", "stream",
          "stack_id", "line_id", "deferred", "returned_sequence", "region_type", "is_before",
          "count")
     )  # fmt: skip
