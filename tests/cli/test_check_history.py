@@ -55,7 +55,8 @@ def test_noise_is_learned_and_shown(peakline, run_of, figures):
     run = peakline("check", run_of(133), "--baseline", figures)
     assert run.err == (
         f"peakline: {run_of(133)}: step time against the baseline: step time 134.000 ms, baseline "
-        "121.000 ms ± 2.000 ms (8 runs), 129.547 ms allowed\n"
+        "121.000 ms ± 2.000 ms (8 runs), 129.547 ms allowed; device compute takes 13.000 ms more "
+        "in the mean step\n"
     )
 
 
@@ -172,3 +173,77 @@ def test_a_baseline_is_whole_whenever_its_writer_is_killed(figures, times):
         assert runs == [runs[0]] * 20
         assert json.loads(figures.read_bytes())["time"]["step_time_ps"] == runs[0]
     assert list(figures.parent.glob("*.json")) == [figures]
+
+
+def trace(folder, name, steps, ops):
+    """A trace of PyTorch: steps that take so many us, in which ops by name take theirs."""
+    events, at = [], 0
+    for number, length in enumerate(steps):
+        events.append(_event(f"ProfilerStep#{number}", "user_annotation", at, length))
+        start = at + 1
+        for op, share in ops.items():
+            events.append(_event(op, "cpu_op", start, int(share * (length - 2))))
+            start += int(share * (length - 2))
+        at += length + 5
+    path = folder / f"{name}.pt.trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return path
+
+
+def _event(name, category, start, length):
+    return {"ph": "X", "name": name, "cat": category, "pid": 1, "tid": 1, "ts": start,
+            "dur": length, "args": {}}  # fmt: skip
+
+
+def noisy(seed, middle, count=12):
+    """Steps of a shared machine: a tenth of noise, and now and then a slow one."""
+    rng = random.Random(seed)
+    return [int(middle * rng.lognormvariate(0, 0.1)) + (rng.random() < 0.1) * middle
+            for _ in range(count)]  # fmt: skip
+
+
+def test_a_tolerance_does_not_make_noise_a_failure(peakline, tmp_path):
+    """The healthy twins of a noisy run pass a tolerance of 1 %; a step half as long again fails."""
+    ops = {"aten::mm": 0.6, "aten::relu": 0.3}
+    failed, slow = [], 0
+    for seed in range(20):
+        before, after = (trace(tmp_path, f"{seed}{side}", noisy(2 * seed + n, 10_000), ops)
+                         for n, side in enumerate("ab"))  # fmt: skip
+        options = ("--baseline", before, "--tolerance", "1%")
+        failed += [seed] if peakline("check", after, *options).code else []
+        worse = trace(tmp_path, f"{seed}c", noisy(2 * seed + 1, 15_000), ops)
+        slow += peakline("check", worse, *options).code
+    assert len(failed) <= 1
+    assert slow >= 19
+
+
+def test_a_share_needs_room_in_points(peakline, monkeypatch, tmp_path):
+    def run_of(name, wait):
+        rows = [step(n, 1000 * n, "gpu", compute=1000 - wait, input_wait=wait) for n in range(3)]
+        folder = tmp_path / name
+        folder.mkdir()
+        return made(monkeypatch, folder, step_breakdown=rows)
+
+    baseline = run_of("before", 4)
+    peakline("check", baseline, "--baseline", tmp_path / "b.json", "--update-baseline")
+    for wait, code in ((9, 0), (23, 0), (60, 1)):
+        after = run_of(f"after{wait}", wait)
+        run = peakline("check", after, "--baseline", tmp_path / "b.json", "--tolerance", "5%")
+        assert (wait, run.code) == (wait, code)
+
+
+@pytest.mark.parametrize("form", ["profile", "file"])
+def test_the_op_that_grew_is_named(peakline, tmp_path, form):
+    before = trace(tmp_path, "a", [10_000] * 8, {"aten::mm": 0.5, "aten::relu": 0.3})
+    after = trace(tmp_path, "b", [15_000] * 8, {"aten::mm": 1 / 3, "aten::relu": 0.2,
+                                               "aten::sort": 0.4})  # fmt: skip
+    baseline = before
+    if form == "file":
+        baseline = tmp_path / "b.json"
+        peakline("check", before, "--baseline", baseline, "--update-baseline")
+    run = peakline("check", after, "--baseline", baseline)
+    assert run.code == 1
+    assert "aten::sort takes 5.999 ms of a step, was not there" in run.err
+    grown = trace(tmp_path, "c", [15_000] * 8, {"aten::mm": 2 / 3, "aten::relu": 0.2})
+    run = peakline("check", grown, "--baseline", baseline)
+    assert "aten::mm takes 9.998 ms of a step, took 4.999 ms" in run.err

@@ -38,8 +38,8 @@ def test_an_allocation_keeps_everything_the_runtime_said(opened):
         "time_ps": 7000, "sequence": 0, "allocator": "GPU_0_bfc", "activity": "allocation",
         "address": 4096, "allocation_id": None, "requested_bytes": 200, "allocated_bytes": 256,
         "op": "net/MatMul", "region_type": "output", "data_type": "float", "shape": "[2, 100]",
-        "step_id": None, "in_use_bytes": 256, "reserved_bytes": 0, "free_bytes": 1000, "pool_bytes": None,
-        "capacity_bytes": None,
+        "step_id": None, "in_use_bytes": 256, "reserved_bytes": 0, "free_bytes": 1000,
+        "pool_bytes": None, "capacity_bytes": None,
         "fragmentation": 0.5, "peak_bytes": 512, "deferred": None, "returned_sequence": None,
         "stream": None, "stack_id": None, "line_id": 0, "is_before": None, "count": None,
     }  # fmt: skip

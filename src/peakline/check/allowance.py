@@ -8,6 +8,11 @@ n + 1 runs is, at most once in 400, above the median + t s sqrt(1 + 1/n), t bein
 99.75 % of Student's distribution with n - 1 degrees of freedom (the prediction interval of a normal
 sample). No figure is held to less than a floor of its measure, which a handful of equal runs would
 otherwise make nothing.
+
+A tolerance that is given replaces what is learned, but not noise: a time fails only where it is
+also beyond what the steps of both runs, and the runs of the baseline, vary by; and a share only
+where it is more by so many points, whatever the tolerance is of it (0.4 % of input wait are soon
+doubled).
 """
 
 from __future__ import annotations
@@ -31,6 +36,8 @@ _T = (
 )  # fmt: skip
 _FIXED: Mapping[str, float] = {BYTES: 0.05, PS: 0.25, SHARE: 0.10}
 """Of fewer runs: so much more than their median, a share of it; of shares so many points."""
+_FEW = 3.0
+"""Standard deviations that noise may make of fewer runs, or of the steps' median."""
 _FLOOR: Mapping[str, float] = {BYTES: 0.01, PS: 0.05, SHARE: 0.02}
 """The least that is allowed above the median where noise is learned; as `_FIXED`."""
 
@@ -59,27 +66,34 @@ class Allowance:
     tolerance: float | None = None
     runs: Sequence[Run] = ()
 
-    def of(self, key: Key, measure: str, base: float) -> Allowed:
-        """What a figure may be; ``base`` is it in the baseline's last run. A figure that is not the
-        one of ``key`` there (of several programs of one name) stands alone.
+    def of(self, key: Key, measure: str, base: float, error: float = 0.0) -> Allowed:
+        """What a figure may be; ``base`` is it in the baseline's last run, ``error`` the standard
+        error of its difference by what both runs hold. A figure that is not the one of ``key``
+        there (of several programs of one name) stands alone.
         """
         values = [run[key] for run in self.runs if key in run]
         is_same = values and values[-1] == base
-        return allowed(values if is_same else [base], measure, self.tolerance)
+        return allowed(values if is_same else [base], measure, self.tolerance, error)
 
 
-def allowed(values: Sequence[float], measure: str, tolerance: float | None = None) -> Allowed:
+def allowed(
+    values: Sequence[float], measure: str, tolerance: float | None = None, error: float = 0.0
+) -> Allowed:
     """What the next run may be after ``values`` (one or more), of the latest `MOST_RUNS`."""
     values = values[-MOST_RUNS:]
     base, count = statistics.median(values), len(values)
     spread = _spread(values, base) if count > 1 else None
-    if tolerance is not None:
-        return Allowed(base, base * (1 + tolerance), count, spread)
+    quantile = (_T[count - LEARNED] if count >= LEARNED else _FEW) * math.sqrt(1 + 1 / count)
+    noise = max(quantile * (spread or 0), _FEW * error)
     scale = 1 if measure == SHARE else base
-    if spread is None or count < LEARNED:
-        return Allowed(base, base + _FIXED[measure] * scale, count, spread)
-    quantile = _T[count - LEARNED] * math.sqrt(1 + 1 / count)
-    return Allowed(base, base + max(quantile * spread, _FLOOR[measure] * scale), count, spread)
+    if tolerance is not None:
+        least = {PS: noise, SHARE: _FLOOR[SHARE]}.get(measure, 0)
+        more = max(tolerance * base, least)
+    elif count < LEARNED:
+        more = max(_FIXED[measure] * scale, _FEW * error)
+    else:
+        more = max(noise, _FLOOR[measure] * scale)
+    return Allowed(base, base + more, count, spread)
 
 
 def _spread(values: Sequence[float], base: float) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from peakline.check.allowance import MOST_RUNS, Key, Run
 from peakline.check.baseline import memory_figures, read_baseline, write_baseline
 from peakline.check.programs import program_figures, write_programs
-from peakline.check.time import TimeState
+from peakline.check.time import TimeState, read_ops
 from peakline.compare.state import MemoryState
 from peakline.errors import InputError
 
@@ -114,7 +114,20 @@ def _time(value: object) -> TimeState | None:
         _number(row, "compile"),
         _whole(row, "compile_ps"),
         _number(row, "idle"),
+        _parts(row),
+        spread_ps=_whole(row, "step_spread_ps"),
+        ops=read_ops([*map(_object, _list(row.get("ops", [])))]),
     )
+
+
+def _parts(row: Mapping[str, object]) -> tuple[tuple[str, int, float], ...]:
+    result = []
+    for part in map(_object, _list(row.get("parts", []))):
+        label, each, share = part.get("part"), _whole(part, "per_step_ps"), _number(part, "share")
+        if not isinstance(label, str) or each is None or share is None:
+            raise ValueError("a part of the steps has no part, per_step_ps and share")
+        result.append((label, each, share))
+    return tuple(result)
 
 
 def _run(value: object) -> Run:

@@ -6,15 +6,26 @@ have several names. What a profile cannot answer fails, and says what to record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from peakline.arrays import Int64Array
 from peakline.check.allowance import Allowance
 from peakline.check.units import PS, SHARE, Unit
 from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
+from peakline.compare.time import NEW, SIDES, OpOwn, SelfTimes, op_changes, ops_in_steps
 from peakline.findings.time_answer import NO_TIME, TimeAnswer
+from peakline.safe_text import cut_middle
+from peakline.tables import Profile
 from peakline.text import counted, time_text
 
+_NAME = 60
+_OPS = 40
+"""So many of each side a baseline holds."""
+_NORMAL, _MEDIAN = 1.4826, 1.2533
 STEP, P95 = "step time", "p95 step time"
 INPUT, COMPILE, IDLE = "input wait", "compile", "idle"
 AGAINST = " against the baseline"
@@ -42,7 +53,9 @@ class TimeState:
     """The figures of a profile's time; ``unknown`` says in one line why there are none.
 
     Times are ps, shares 0 to 1. ``compile_ps`` is that of the mean step. ``idle`` is None without a
-    device. ``parts`` are what the mean step's time goes to: label, ps, share.
+    device. ``parts`` are what the mean step's time goes to: label, ps, share. ``spread_ps`` is the
+    standard deviation of the steps, by their median absolute deviation, so that a few slow steps do
+    not make it; None with one step. ``ops`` is the self time of the ops in them.
     """
 
     steps: int = 0
@@ -54,6 +67,8 @@ class TimeState:
     idle: float | None = None
     parts: tuple[tuple[str, int, float], ...] = ()
     unknown: str = ""
+    spread_ps: int | None = None
+    ops: SelfTimes | None = None
 
     def figures(self) -> dict[str, float]:
         """What a baseline has of it, by the name of its check; nothing without steps."""
@@ -72,11 +87,47 @@ class TimeState:
             "compile": self.compile,
             "compile_ps": self.compile_ps,
             "idle": self.idle,
+            "step_spread_ps": self.spread_ps,
+            "parts": [
+                {"part": label, "per_step_ps": each, "share": share}
+                for label, each, share in self.parts
+            ],
+            "ops": _ops_json(self.ops),
         }
 
 
-def time_state_of(answer: TimeAnswer) -> TimeState:
-    """The figures of a time answer."""
+def _ops_json(ops: SelfTimes | None) -> list[dict[str, object]]:
+    """Those with the most self time of each side, per step."""
+    if ops is None or not ops.steps:
+        return []
+    return [
+        {
+            "side": side,
+            "op": op.op,
+            "op_type": op.op_type,
+            "per_step_ps": op.own_ps // ops.steps,
+            "runs_per_step": op.runs / ops.steps,
+        }
+        for side, known in ops.sides.items()
+        for op in sorted(known.values(), key=lambda op: (-op.own_ps, op.op))[:_OPS]
+    ]
+
+
+def read_ops(rows: Sequence[Mapping[str, object]]) -> SelfTimes | None:
+    """The ops of a document, None without any. Raises ValueError for what is none."""
+    sides: dict[str, dict[str, OpOwn]] = {side: {} for side in SIDES}
+    for row in rows:
+        side, op, kind = row.get("side"), row.get("op"), row.get("op_type")
+        each, runs = row.get("per_step_ps"), row.get("runs_per_step")
+        if side not in sides or not isinstance(op, str) or not isinstance(each, int):
+            raise ValueError("an op has no side, op and per_step_ps")
+        ran = round(runs) if isinstance(runs, int | float) else 1
+        sides[str(side)][op] = OpOwn(op, kind if isinstance(kind, str) else "", each, ran)
+    return SelfTimes(sides, 1) if rows else None
+
+
+def time_state_of(answer: TimeAnswer, profile: Profile) -> TimeState:
+    """The figures of a profile's time answer."""
     times, facts = answer.times, answer.steps
     if times is None:
         how = answer.to_record or ((_RECORD,) if answer.nothing == NO_TIME else ())
@@ -96,7 +147,14 @@ def time_state_of(answer: TimeAnswer) -> TimeState:
         each.get("compile_ps", 0),
         main.share("idle_ps") if facts.has_device else None,
         tuple((label, time, share) for _, label, time, share in parts),
+        spread_ps=_spread_of(main.part("wall_ps")) if main.rows > 1 else None,
+        ops=ops_in_steps(profile, facts),
     )
+
+
+def _spread_of(durations: Int64Array) -> int:
+    middle = np.median(durations)
+    return round(_NORMAL * float(np.median(np.abs(durations - middle))))
 
 
 def time_limits(state: TimeState, limits: Limits) -> list[Check]:
@@ -149,7 +207,8 @@ def time_baseline(before: TimeState, after: TimeState, allowance: Allowance) -> 
     now, result = after.figures(), []
     for name, base in before.figures().items():
         measure = _COMPARED[name]
-        may = allowance.of((name, ""), measure, base)
+        error = _error(before, after) if name == STEP else 0.0
+        may = allowance.of((name, ""), measure, base, error)
         unit = Unit(measure, "%", 0.01) if measure == SHARE else Unit(measure)
         measured = now.get(name)
         if measured is None:
@@ -165,9 +224,43 @@ def time_baseline(before: TimeState, after: TimeState, allowance: Allowance) -> 
         reason = f"{name} {is_text}, baseline {base_text}, {limit_text} allowed"
         if measured > may.limit:
             reason += _changed(before, after)
+            reason += _grown(before, after) if name == STEP else ""
         check = held(name + AGAINST, "", measured, may.limit, reason, _rows(after))
         result.append(replace(check, unit=unit, base=base_text))
     return result
+
+
+def _error(before: TimeState, after: TimeState) -> float:
+    """The standard error of the difference of two medians: of one of n values that is about 1.2533
+    times their standard deviation by the root of n. 0 where one has a single step.
+    """
+    if before.spread_ps is None or after.spread_ps is None:
+        return 0.0
+    parts = (one.spread_ps or 0 for one in (before, after))
+    steps = max(before.steps, 1), max(after.steps, 1)
+    squares = [part**2 / count for part, count in zip(parts, steps, strict=True)]
+    return _MEDIAN * math.sqrt(sum(squares))
+
+
+def _grown(before: TimeState, after: TimeState) -> str:
+    """Which op takes most more than before; empty where the baseline has no ops, or none does."""
+    if before.ops is None or after.ops is None:
+        return ""
+    # What a document leaves out is less than what it lists.
+    known, steps = before.ops.sides, max(before.ops.steps, 1)
+    least = {s: min((op.own_ps for op in known[s].values()), default=0) // steps for s in SIDES}
+    changes = [
+        one
+        for one in op_changes(before.ops, after.ops)
+        if one.delta_ps > (least[one.side] if one.change == NEW else 0)
+    ]
+    if not changes:
+        return ""
+    # What a device does explains its steps; what the host does, those of the host alone.
+    device = [one for one in changes if one.side == "device"]
+    most = (device or changes)[0]
+    was = "was not there" if most.change == NEW else f"took {time_text(most.before_ps)}"
+    return f"; {cut_middle(most.op, _NAME)} takes {time_text(most.after_ps)} of a step, {was}"
 
 
 def _changed(before: TimeState, after: TimeState) -> str:

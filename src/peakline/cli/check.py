@@ -228,7 +228,7 @@ def _checks(
     if everything or wanted.max_program_peak_bytes is not None or of_programs:
         state = compare.with_programs(state, profile)
     if everything or wanted.has_time or (before is not None and before.time is not None):
-        time = limits.time_state_of(findings.answer_time(profile))
+        time = limits.time_state_of(findings.answer_time(profile), profile)
     allocator = recorded_name(profile, question.allocator)
     checks = limits.check_limits(state, wanted, before, allocator=allocator, time=time)
     if wanted.max_limit_bytes is not None:
@@ -258,7 +258,9 @@ def _baseline(path: str, reading: Reading) -> Baseline:
             file.close()
     with reading.open_file(place, path) as profile:
         memory = compare.with_programs(compare.state_of(profile.memory()), profile)
-        return limits.baseline_of(memory, limits.time_state_of(findings.answer_time(profile)))
+        return limits.baseline_of(
+            memory, limits.time_state_of(findings.answer_time(profile), profile)
+        )
 
 
 def _file_to_update(question: Question, *, update: bool, reset: bool) -> str | None:

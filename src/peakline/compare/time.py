@@ -21,7 +21,7 @@ from peakline.tables import Profile
 from peakline.tables.joins import summed
 from peakline.text import counted
 from peakline.timing.ops.names import IDLE
-from peakline.timing.steps.facts import FEWEST_STEPS, PARTS
+from peakline.timing.steps.facts import FEWEST_STEPS, PARTS, StepFacts
 from peakline.trace.events import trace_of
 
 if TYPE_CHECKING:
@@ -369,21 +369,28 @@ class TimeDiff(Brief):
         }
 
 
+def ops_in_steps(profile: Profile, steps: StepFacts) -> SelfTimes:
+    """What ran from the begin of the first of the ``steps`` to the end of the last; all that ran
+    where there are none. Raises InputError when the profile cannot be read.
+    """
+    begin = int(steps.part("start_ps").min()) if steps.rows else 0
+    end = int(steps.part("end_ps").max()) if steps.rows else 0
+    # Devices that count steps of their own make them side by side.
+    return self_times(profile, steps.count, begin, end)
+
+
 def time_state(profile: Profile) -> TimeState:
     """What is compared of ``profile``; raises InputError when it cannot be read."""
     answer = answer_time(profile)
     every, facts = answer.steps, answer.steps.main
     gaps = facts.part("gap_before_ps")[facts.number > 0]
-    begin = int(every.part("start_ps").min()) if every.rows else 0
-    end = int(every.part("end_ps").max()) if every.rows else 0
     return TimeState(
         every.number_of_steps,
         answer.times,
         facts.slowest_lane()[1],
         round(float(np.median(gaps))) if gaps.size else 0,
         {name: each for name, _, each, _ in answer.parts()},
-        # Devices that count steps of their own make them side by side.
-        self_times(profile, every.count, begin, end),
+        ops_in_steps(profile, every),
         answer.findings,
         facts.has_device or answer.devices.rows > 0,
         answer.nothing,
