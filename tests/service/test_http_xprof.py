@@ -125,3 +125,102 @@ def test_no_directory_can_be_named(get, sample_logdir, name):
 def test_a_parameter_given_twice_counts_once(face):
     answer = face.client.get(f"{PREFIX}/hosts?run={CNN}&tag=a&tag=b&unknown=1&unknown=2")
     assert answer.json() == [{"hostname": "vm"}]
+
+
+def test_what_the_front_end_reads_first(get):
+    assert get("version").text == "2.24.2"
+    shown = get("config").json()
+    assert shown == {
+        "hideCaptureProfileButton": False,
+        "srcPathPrefix": "",
+        "enableTabNameLabel": False,
+    }
+
+
+def test_the_programs_of_a_run_with_the_largest_first(get):
+    names = get("module_list", run=NESTED, tag="graph_viewer", graph_type="xla").text.split(",")
+    assert len(names) == len(set(names)) > 1
+    largest = get("data", run=NESTED, tag="memory_viewer").json()
+    named = get("data", run=NESTED, tag="memory_viewer", module_name=names[0]).json()
+    assert largest == named
+    assert names[0].startswith(largest["moduleName"])
+    peaks = [
+        get("data", run=NESTED, tag="memory_viewer", module_name=name).json() for name in names
+    ]
+    assert (
+        max(one["totalBufferAllocationMib"] for one in peaks)
+        == peaks[0]["totalBufferAllocationMib"]
+    )
+    assert get("module_list", run="nosuch").text == ""
+    assert get("module_list", run=CNN).text == ""
+
+
+def plain_csv(table):
+    """As XProf writes it: every cell quoted, a line per row."""
+
+    def line(cells):
+        texts = ("" if cell is None else str(cell) for cell in cells)
+        return ",".join('"' + text.replace('"', '""') + '"' for text in texts) + "\n"
+
+    labels = [column["label"] for column in table["cols"]]
+    rows = [[cell and cell.get("v") for cell in row["c"]] for row in table["rows"]]
+    return "".join(map(line, [labels, *rows]))
+
+
+@each_row("tag", ["framework_op_stats", "overview_page", "input_pipeline_analyzer"])
+def test_a_table_for_a_spreadsheet(get, tag):
+    table = get("data", run=CNN, tag=tag, host="vm").json()
+    expected = plain_csv(table[0] if isinstance(table, list) else table)
+    assert expected.count("\n") > 1 or tag != "framework_op_stats"
+    answer = get("data_csv", run=CNN, tag=tag, host="vm", tqx="out:csv;")
+    assert answer.text == expected
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert f'filename="{tag}_{CNN}_vm.csv"' in answer.headers["content-disposition"]
+    assert get("data", run=CNN, tag=tag, host="vm", tqx="out:csv;").text == expected
+    # What was written as CSV leaves the tool's own answer as it is.
+    assert get("data", run=CNN, tag=tag, host="vm").json() == table
+
+
+def test_what_has_no_table_is_no_csv(get):
+    for route, more in (("data_csv", {}), ("data", {"tqx": "out:csv"})):
+        problem(get(route, run=CNN, tag="memory_profile", **more), 400, "INVALID_ARGUMENT")
+        problem(get(route, run="nosuch", tag="overview_page", **more), 404, "NOT_FOUND")
+
+
+def test_the_front_end_captures(capturing):
+    client, before = capturing.face.client, capturing.sessions
+    get = f"{PREFIX}/capture_profile"
+    answer = client.get(get, params={"service_addr": "a", "duration": "10", "num_retry": "0"})
+    assert answer.json() == {"result": "Capture profile successfully. Please refresh."}
+    assert len(capturing.sessions) == len(before) + 1
+    assert client.get(get, params={"service_addr": "b", "duration": "10"}).status_code == 503
+    for parameters, status, text in (
+        ({"service_addr": ""}, 400, "no hosts"),
+        ({"service_addr": "nobody.example"}, 403, "not allowed"),
+        ({"service_addr": "localhost:1"}, 400, "--profiler-port 1"),
+        ({"service_addr": "a", "session_path": "/"}, 403, "session_path"),
+    ):
+        answer = client.get(get, params=parameters)
+        assert answer.status_code == status
+        assert text in answer.json()["error"]
+    problem(client.get(get, params={"service_addr": "a", "duration": "x"}), 400, "INVALID_ARGUMENT")
+    assert len(capturing.sessions) == len(before) + 1
+
+
+@each_row(
+    ("headers", "status"),
+    [
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        # Without TLS an image of another site's page says no more than who made the browser.
+        ({"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"}, 403),
+        ({"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)", "Sec-Fetch-Site": "same-origin"}, 400),
+        ({"User-Agent": "curl/8.5"}, 400),
+    ],
+)
+def test_no_page_of_another_site_captures(shared_face, headers, status):
+    for path in ("capture_profile", "capture_profile/"):
+        answer = shared_face.client.get(f"{PREFIX}/{path}", headers=headers)
+        assert answer.status_code in ({status} if path[-1] != "/" else {status, 404})
+    assert shared_face.client.get(f"{PREFIX}/runs", headers=headers).status_code == 200

@@ -34,8 +34,10 @@ ANYTHING = {
     # And whether a figure takes a parameter.
     "/api/sessions/{session_id}/figures/{figure}",
     "/data/plugin/profile/data",
+    "/data/plugin/profile/data_csv",
     # And nobody listens where a capture would go: 503.
     "/api/captures",
+    "/data/plugin/profile/capture_profile",
 }
 """Where what fits the schema may be refused all the same."""
 
@@ -113,8 +115,11 @@ def test_every_route_is_in_the_document(document):
         "/api/sessions/{session_id}", "/api/sessions/{session_id}/figures/{figure}",
         "/api/sessions/{session_id}/sql", "/api/sessions/{session_id}/tables",
         "/api/sessions/{session_id}/tools/{tool}", "/api/tables", "/api/tools", "/api/uploads",
-        "/api/views", "/assets/{name}", "/data/plugin/profile/data", "/data/plugin/profile/hosts",
-        "/data/plugin/profile/run_tools", "/data/plugin/profile/runs", "/healthz", "/metrics",
+        "/api/views", "/assets/{name}", "/data/plugin/profile/capture_profile",
+        "/data/plugin/profile/config", "/data/plugin/profile/data",
+        "/data/plugin/profile/data_csv", "/data/plugin/profile/hosts",
+        "/data/plugin/profile/module_list", "/data/plugin/profile/run_tools",
+        "/data/plugin/profile/runs", "/data/plugin/profile/version", "/healthz", "/metrics",
         "/openapi.json",
     ]  # fmt: skip
 

@@ -1,5 +1,6 @@
 from peakline.hlo.advice import advice_of as advice_of
 from peakline.hlo.modules import choose_program as choose_program
+from peakline.hlo.modules import program_that_needs_most as program_that_needs_most
 from peakline.hlo.graphs import labels_of as labels_of
 from peakline.hlo.memory import memory_of as memory_of
 from peakline.hlo.messages import read_module as read_module

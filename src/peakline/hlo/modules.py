@@ -34,6 +34,20 @@ if TYPE_CHECKING:
 _LISTED = 10
 
 
+def program_that_needs_most(profile: Profile) -> int:
+    """The number of the compiled program that needs most memory, the first of several; those whose
+    need is not known last. Raises NotFoundError where there is none.
+    """
+    from peakline.hlo.memory import memory_of
+
+    programs = profile.programs()
+    if not programs:
+        raise NotFoundError(f"{profile.path}: no compiled programs")
+    known = [memory_of(profile, number) for number in range(len(programs))]
+    needs = [one.peak_bytes if one.is_known else -1 for one in known]
+    return needs.index(max(needs))
+
+
 def choose_program(profile: Profile, module_name: str = "", program_id: str = "") -> int:
     """The number of the program called so: its name, its id, or the name with the id in
     parentheses; never a part of a name. Where none is named the only one is meant.

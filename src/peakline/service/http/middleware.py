@@ -178,6 +178,8 @@ OPEN_PREFIX = "/assets/"
 """And what the page is made of. It holds no data: the page asks for a token, and shows it."""
 
 _READING = frozenset(("GET", "HEAD", "OPTIONS"))
+CAPTURE_BY_READING = "/data/plugin/profile/capture_profile"
+"""The route of XProf's that captures although it is read."""
 _EXPOSED = "ETag, Location, Retry-After, Peakline-Warnings, Peakline-Notes, X-Request-Id"
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, HEAD, POST",
@@ -214,7 +216,7 @@ class Guard:
             answer = self._refuse("size", too_long)
         elif not is_ours:
             answer = self._refuse("host", _wrong_host(hosts))
-        elif method not in _READING and _cross_origin(headers, allowed=allowed):
+        elif _changes(method, path) and _cross_origin(headers, method, allowed=allowed):
             refusal = "a page of another site may change nothing here"
             answer = self._refuse("origin", problem_response(403, "PERMISSION_DENIED", refusal))
         elif method == "OPTIONS" and origins and "access-control-request-method" in headers:
@@ -241,11 +243,24 @@ class Guard:
         return answer
 
 
-def _cross_origin(headers: Headers, *, allowed: bool) -> bool:
-    """Whether a browser says that a page which may not do so is behind this change."""
+def _changes(method: str, path: str) -> bool:
+    """Whether a request may change something. XProf's front end captures by reading."""
+    return method not in _READING or path.rstrip("/") == CAPTURE_BY_READING
+
+
+def _cross_origin(headers: Headers, method: str, *, allowed: bool) -> bool:
+    """Whether a page which may not do so may be behind this change, by what a browser says.
+
+    Where a page of another site only reads, browsers send no ``Origin``, and without TLS no
+    ``Sec-Fetch-Site`` either: then one that says nothing at all is not trusted.
+    """
     if "origin" in headers:
         return not allowed
-    return headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}
+    site = headers.get("sec-fetch-site", "none")
+    if site not in {"none", "same-origin"}:
+        return True
+    says_nothing = "sec-fetch-site" not in headers and method in _READING
+    return says_nothing and headers.get("user-agent", "").startswith("Mozilla/")
 
 
 def _wrong_host(hosts: list[str]) -> Response:

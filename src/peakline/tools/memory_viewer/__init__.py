@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tools.memory_viewer.view import View
 
-__all__ = ["TOOL", "MemoryViewerParameters", "format_of", "written"]
+__all__ = ["TOOL", "MemoryViewerParameters", "chosen_program", "format_of", "written"]
 
 _MAIN = "0"
 _CSV, _DOT, _HTML = "csv", "dot", "html"
@@ -30,7 +30,9 @@ class MemoryViewerParameters(XprofParameters):
     """The parameters; text is accepted for numbers."""
 
     module_name: str = parameter(
-        "", description="the program's name, with its id in parentheses where several have it"
+        "",
+        description="the program's name, with its id in parentheses where several have it. "
+        "Default: the one that needs most",
     )
     program_id: str = parameter("", description="or its id")
     memory_space: str = parameter(
@@ -61,12 +63,24 @@ def _run(profile: Profile, parameters: MemoryViewerParameters, output_format: st
         raise UsageError(f"memory_viewer: parameter memory_space: a number, not {shown}").quoting(
             shown
         )
-    number = hlo.choose_program(profile, parameters.module_name, parameters.program_id)
+    number = chosen_program(profile, parameters, hlo.choose_program)
     programs = profile.programs()
     if programs is None:
         raise UsageError(f"{profile.path}: no compiled programs")
     view = view_of(profile, programs, number, int(text))
     return written(view, output_format, noise=parameters.timeline_noise)
+
+
+def chosen_program(
+    profile: Profile, parameters: MemoryViewerParameters, choose: Callable[[Profile, str, str], int]
+) -> int:
+    """The number of the program that ``choose`` finds by name and id; where neither is given, of
+    the one that needs most, as in program_memory.
+    """
+    name, program_id = parameters.module_name, parameters.program_id
+    if name or program_id:
+        return choose(profile, name, program_id)
+    return hlo.program_that_needs_most(profile)
 
 
 def written(
