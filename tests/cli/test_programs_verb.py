@@ -51,9 +51,9 @@ def test_the_list(peakline, two):
 2 compiled programs; jit_train(6) needs most, 288.0 KiB
 {two} (hlo_dump)
 
-       PEAK  ARGUMENTS   OUTPUTS  TEMPORARIES   FLOPS      MOVED  PROGRAM
-  288.0 KiB   64.0 KiB  32.0 KiB    192.0 KiB  57.3 k  224.0 KiB  jit_train(6)
-    1.0 KiB        0 B   1.0 KiB          0 B     256    1.0 KiB  jit_one(7)
+       PEAK  ARGUMENTS   OUTPUTS  TEMPORARIES  CONSTANTS   FLOPS      MOVED  PROGRAM
+  288.0 KiB   64.0 KiB  32.0 KiB    192.0 KiB        0 B  57.3 k  224.0 KiB  jit_train(6)
+    1.0 KiB        0 B   1.0 KiB          0 B        0 B     256    1.0 KiB  jit_one(7)
 
 one program in full: --module NAME
 """
@@ -90,7 +90,7 @@ def test_the_json(peakline, two):
     assert sizes == {
         "peak_bytes": 288 * KIB, "argument_bytes": 64 * KIB, "output_bytes": 32 * KIB,
         "temporary_bytes": 192 * KIB, "alias_bytes": 0, "generated_code_bytes": None,
-        "constant_bytes": 0, "thread_local_bytes": 0, "host_bytes": 0,
+        "constant_bytes": 0, "thread_local_bytes": 0, "host_bytes": 0, "embedded_constant_bytes": 0,
         "heap_bytes": 192 * KIB, "heap_live_bytes": 192 * KIB, "padding_bytes": 0,
     }  # fmt: skip
     assert (train["peak_found_by"], train["backend"], train["runs"]) == ("heap trace", "cpu", None)
@@ -433,3 +433,31 @@ def test_what_xprof_wrote_beside_a_profile_is_the_profile_s(peakline, both):
     run = peakline("programs", path)
     assert (run.code, run.err) == (0, "")
     assert "jit_odd(6)" in run.out
+
+
+CAPTURED = """HloModule jit_f, is_scheduled=true
+
+%fused (p: f32[4096]) -> f32[4096] {
+  %p = f32[4096]{0} parameter(0)
+  %w = f32[4096]{0} constant({...})
+  ROOT %a = f32[4096]{0} add(%p, %w)
+}
+
+ENTRY %main (x: f32[4096]) -> f32[4096] {
+  %x = f32[4096]{0} parameter(0)
+  %c = f32[4096]{0} constant({...})
+  %m = f32[4096]{0} multiply(%x, %c)
+  ROOT %f = f32[4096]{0} fusion(%m), kind=kLoop, calls=%fused
+}
+"""
+
+
+def test_constants_are_said_also_those_in_fusions(peakline, tmp_path):
+    """One array is in the program, one in the code of its fusion: the peak has only the first."""
+    path = tmp_path / "program.txt"
+    path.write_text(CAPTURED)
+    [module] = json.loads(peakline("programs", path, "--json").out)["modules"]
+    assert module["embedded_constant_bytes"] == 16384
+    assert module["peak_bytes"] == 3 * 16384
+    shown = peakline("programs", path).out
+    assert "32.0 KiB, 16.0 KiB of it in the code of fusions, not in the peak" in shown

@@ -28,10 +28,10 @@ NO_ASSIGNMENT = (
     "and read the file after_optimizations"
 )
 _LIST = columns_of(
-    peak="bytes", arguments="bytes", outputs="bytes", temporaries="bytes", flops="figure",
-    moved="figure", runs="figure", time="figure", program="name",
+    peak="bytes", arguments="bytes", outputs="bytes", temporaries="bytes", constants="bytes",
+    flops="figure", moved="figure", runs="figure", time="figure", program="name",
 )  # fmt: skip
-NARROW_WITHOUT = ("outputs", "moved", "flops")
+NARROW_WITHOUT = ("outputs", "moved", "flops", "constants")
 """Columns of the list that a narrow screen does without, in this order."""
 _LIVE = columns_of("size", "share", kind="form", shape="form", op="name", line="name",
                    instruction="name")  # fmt: skip
@@ -55,6 +55,7 @@ def programs_table(programs: Sequence[ProgramAnswer], most: int) -> Table:
                 _bytes(one, "argument_bytes"),
                 _bytes(one, "output_bytes"),
                 _bytes(one, "temporary_bytes"),
+                one.constant_bytes,
                 number_text(total.flops),
                 size_text(total.bytes_accessed),
                 "" if runs is None else f"{runs:,}",
@@ -85,8 +86,10 @@ def program_facts(one: ProgramAnswer) -> list[Fact]:
             Fact("arguments", _bytes(one, "argument_bytes"), "bytes", taken),
             Fact("outputs", _bytes(one, "output_bytes"), "bytes"),
             Fact("temporaries", _bytes(one, "temporary_bytes"), "bytes", _packed(one)),
-            Fact("constants", _bytes(one, "constant_bytes"), "bytes"),
         ]
+    if one.memory.is_assigned or one.constant_bytes:
+        result.append(Fact("constants", one.constant_bytes, "bytes", _embedded(one)))
+    if one.memory.is_assigned:
         if host := _bytes(one, "host_bytes"):
             result.append(Fact("in the host's memory", host, "bytes"))
         if padding := one.padding_bytes:
@@ -98,6 +101,13 @@ def program_facts(one: ProgramAnswer) -> list[Fact]:
         rate = f", {number_text(total.flops / each * 1e12)} flop/s" if total.flops else ""
         result.append(Fact("runs", runs, "count", f", {time_text(round(each))} each{rate}"))
     return result
+
+
+def _embedded(one: ProgramAnswer) -> str:
+    """Which constants the peak does not have."""
+    if not one.embedded_bytes:
+        return ""
+    return f", {size_text(one.embedded_bytes)} of it in the code of fusions, not in the peak"
 
 
 def _moved(one: ProgramAnswer) -> str:
@@ -217,6 +227,7 @@ def _program_document(one: ProgramAnswer, top: int | None, *, in_full: bool) -> 
         "peak_bytes": one.peak_bytes,
         "peak_found_by": one.memory.found_by if is_known else None,
         **{name: one.facts[name] for name in _FACTS},
+        "embedded_constant_bytes": one.embedded_bytes,
         "heap_bytes": packing.heap_bytes if is_known else None,
         "heap_live_bytes": packing.live_bytes if is_known else None,
         "padding_bytes": one.padding_bytes if is_known else None,

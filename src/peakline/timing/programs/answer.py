@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,6 +79,33 @@ class ProgramAnswer:
     def peak_bytes(self) -> int | None:
         """The most main memory that it needs at one time; None where it does not say."""
         return self.memory.peak_bytes if self.memory.is_known else None
+
+    @cached_property
+    def _constants(self) -> tuple[int, int]:
+        """The bytes of constants outside of fusions and in them."""
+        read = partial(self._programs.read, self.number)
+        table = read("hlo_instructions", frozenset(("opcode", "computation_id", "bytes")))
+        rows = np.flatnonzero(
+            table.names("opcode").per_row(lambda one: one == "constant", np.bool_)
+        )
+        fused = read("hlo_computations", frozenset(("is_fusion",))).array("is_fusion")
+        is_fused = fused[table.array("computation_id")[rows]]
+        size = table.array("bytes")[rows]
+        return int(size[~is_fused].sum()), int(size[is_fused].sum())
+
+    @property
+    def embedded_bytes(self) -> int:
+        """The constants in its fusions: a part of the code, in no allocation, so that neither the
+        buffer assignment nor the peak has them.
+        """
+        return self._constants[1]
+
+    @property
+    def constant_bytes(self) -> int:
+        """All its constants, those in its fusions too."""
+        assigned = self.facts["constant_bytes"]
+        outside = assigned if isinstance(assigned, int) else self._constants[0]
+        return outside + self.embedded_bytes
 
     @property
     def advice(self) -> tuple[Advice, ...]:
