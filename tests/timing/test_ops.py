@@ -31,7 +31,7 @@ from peakline.timing.ops.names import (
 )
 from peakline.timing.ops.places import module_times, shape_times
 from peakline.timing.ops.stat_columns import op_stats_of
-from peakline.trace import activity_names, device_lines
+from peakline.trace import activity_names, device_lines, events
 from peakline.trace.activity_names import Activity
 from peakline.trace.distribution import distinct, distribution
 from peakline.trace.op_inputs import inputs_of
@@ -465,7 +465,7 @@ def test_other_formats_record_none():
 RULES = (
     lambda text: kernels.uses(text, ""),
     activity_names.host_activity, activity_names.device_activity,
-    activity_names.kind_of_collective, op_names.parse_op_name, device_lines._key,
+    activity_names.kind_of_collective, op_names.parse_op_name, events.device_key,
     device_lines._DERIVED.fullmatch, kernels.could_use,
 )  # fmt: skip
 MANY = ["a_", "prefetch", "Compiler::", "triton", "DataLoader", "device:", "aten::"]
@@ -525,7 +525,7 @@ def test_rules_without_repetition_say_the_same(name, activity):
     ],
 )
 def test_the_device_of_a_name(name, key):
-    assert device_lines._key(name) == key
+    assert events.device_key(name) == key
 
 
 @each_row(

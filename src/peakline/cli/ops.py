@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,8 @@ from peakline.cli.verb import Verb
 from peakline.errors import UsageError
 from peakline.render import terminal
 
-By = Literal["module", "shape"]
+if TYPE_CHECKING:
+    from peakline.timing.ops.places import By
 
 _COLUMN = {
     "self": "self_ps",
@@ -32,9 +33,9 @@ _COLUMN = {
     peakline ops logs --top 10
     # by how often they ran
     peakline ops run.xplane.pb --sort count
-    # the kernels of a GPU; the modules of a PyTorch trace
+    # the kernels of a GPU; the ops by type, such as every MatMul
     peakline ops trace.json --kernels
-    peakline ops trace.json --by module
+    peakline ops trace.json --by type
 """,
 )
 @path_argument
@@ -52,9 +53,9 @@ _COLUMN = {
 )
 @click.option(
     "--by",
-    type=click.Choice(["module", "shape"]),
-    help="Of a trace of PyTorch: the time of each module's ops, or of each op by the shapes of its "
-    "inputs.",
+    type=click.Choice(["module", "shape", "type"]),
+    help="The time of ops by type; of a PyTorch trace also of each module's ops, or of each op by "
+    "the shapes of its inputs.",
 )
 @reading_options(
     click.option("--kernels", is_flag=True, help="GPU kernels instead of ops."), json_option
@@ -72,8 +73,8 @@ def ops(
     """List the ops that take most time, on devices and the host."""
     if by and kernels:
         raise UsageError("--by is about ops, --kernels about kernels; give one of them")
-    if by == "module" and sort in {"median", "max"}:
-        raise UsageError(f"--by module has no {sort}: sort by self, total or count")
+    if by in {"module", "type"} and sort in {"median", "max"}:
+        raise UsageError(f"--by {by} has no {sort}: sort by self, total or count")
 
     column = _COLUMN[sort]
 

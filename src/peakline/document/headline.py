@@ -42,8 +42,10 @@ def summary_headline(
     if time.times is not None:
         said.append(f"step {time_text(time.times.median_ps)}")
     elif devices:
-        span = devices[0]["end_ps"] - devices[0]["start_ps"]
-        said.append(f"device busy {devices[0]['busy_ps'] / max(span, 1):.0%}")
+        most = max(devices, key=lambda one: one["busy_ps"])
+        whose = "device" if len(devices) == 1 else f"busiest of {len(devices)} devices"
+        share = most["busy_ps"] / max(most["end_ps"] - most["start_ps"], 1)
+        said.append(f"{whose} busy {share:.0%}")
     if not said:
         return ""
     return f"{', '.join(said)}; {counted(len(first), 'finding') if first else 'no findings'}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from peakline.findings.recording_advice import to_place_ops
 from peakline.tables import Columns, Profile
 from peakline.text import counted, shares_text, short_time_text
 from peakline.timing.input_pipeline import Stage
-from peakline.timing.ops.places import rows_by
+from peakline.timing.ops.places import By, rows_by
 
 _SUMMED = {"device": "summed over devices and their streams", "host": "summed over threads"}
 _SPREAD = (Column("runs", "count"), *columns_of(median="run_ps", p95="run_ps", max="run_ps"))
@@ -27,6 +27,7 @@ _MODULES = (
     Column("runs", "count"),
     Column("module", "name"),
 )
+_TYPES = (*_MODULES[:-1], Column("type", "name"))
 _SHAPES = (
     *columns_of(self_time="run_ps", share="figure", total="run_ps"),
     *_SPREAD,
@@ -83,6 +84,11 @@ def by_module_tables(rows: Sequence[dict[str, Any]], most: int) -> dict[str, Tab
     return _by_side(rows, most, "module", _MODULES, _module_cells)
 
 
+def by_type_tables(rows: Sequence[dict[str, Any]], most: int) -> dict[str, Table]:
+    """The types of ops that take time on the devices, then on the host; ``rows`` stand in order."""
+    return _by_side(rows, most, "type", _TYPES, _type_cells)
+
+
 def by_shape_tables(rows: Sequence[dict[str, Any]], most: int) -> dict[str, Table]:
     """The ops by the shapes of their inputs, of the devices, then of the host, in order."""
     return _by_side(rows, most, "op and shape", _SHAPES, _shape_cells)
@@ -113,6 +119,10 @@ def _by_side(
 def _module_cells(row: dict[str, Any], share: str) -> Row:
     module = row["module"] or "(no module)"
     return (row["self_ps"], share, row["total_ps"], row["occurrences"], module)
+
+
+def _type_cells(row: dict[str, Any], share: str) -> Row:
+    return (row["self_ps"], share, row["total_ps"], row["occurrences"], row["type"])
 
 
 def _shape_cells(row: dict[str, Any], share: str) -> Row:
@@ -162,10 +172,8 @@ def _rest(table: Columns, most: int) -> Row:
     return (table.rows - most,) if table.rows > most else ()
 
 
-def ops_rows(
-    profile: Profile, by: Literal["module", "shape"], column: str = "self_ps"
-) -> list[dict[str, Any]]:
-    """The time of ops by module or by the shapes of their inputs, the largest ``column`` first."""
+def ops_rows(profile: Profile, by: By, column: str = "self_ps") -> list[dict[str, Any]]:
+    """The time of ops by module, type or the shapes of their inputs, largest ``column`` first."""
     return sorted(rows_by(profile, by), key=lambda row: -row[column])
 
 
@@ -175,13 +183,14 @@ def ops_document(
     kernels: bool = False,
     column: str = "self_ps",
     top: int | None = None,
-    by: Literal["module", "shape"] | None = None,
+    by: By | None = None,
 ) -> dict[str, object]:
     """What ``peakline ops --json`` prints: the first ``top`` rows, in order of ``column``."""
     missing: dict[str, object] = {} if kernels else {"to_record": list(to_place_ops(profile))}
     if by is not None:
         rows = ops_rows(profile, by, column)[:top]
-        return answer_document(profile, {"modules" if by == "module" else "ops": rows, **missing})
+        key = {"module": "modules", "type": "types"}.get(by, "ops")
+        return answer_document(profile, {key: rows, **missing})
     table = sorted_ops(profile, "kernels" if kernels else "op_stats", column)
     rows = [] if table is None else table.to_pylist()[:top]
     return answer_document(profile, {"kernels" if kernels else "ops": rows, **missing})

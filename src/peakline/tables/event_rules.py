@@ -92,6 +92,10 @@ class EventKind(IntEnum):
     """The execution of an op of the framework on a host."""
     KERNEL = 5
     """A kernel on a device, whatever it is called."""
+    LAUNCH = 6
+    """What a host does to hand an op to a device, called as the op is."""
+    COPY = 7
+    """A copy from or to a device, or within it, whatever it is called."""
 
 
 class StatedOps(NamedTuple):

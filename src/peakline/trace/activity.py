@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import Int32Array, Int64Array, UInt8Array
+from peakline.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
 from peakline.shown import Brief
 from peakline.tables import Profile
 from peakline.tables.columns import Columns, Names
@@ -23,7 +23,7 @@ from peakline.trace.activity_names import (
     lacks_direction,
 )
 from peakline.trace.device_lines import devices_of
-from peakline.trace.events import DEVICE, HOST, Trace, TraceLine, nesting_of, trace_of
+from peakline.trace.events import DEVICE, HOST, PART, Trace, TraceLine, nesting_of, trace_of
 from peakline.trace.links import links_of
 
 _DEEPEST = 64
@@ -296,6 +296,9 @@ def _refine_kinds(
     # Whatever a kernel is called, even as what is no work elsewhere, it is one.
     unnamed = (kinds == EventKind.KERNEL) & (result == Activity.NOTHING) & trace.within(lines)
     result[unnamed] = Activity.COMPUTE
+    result[kinds == EventKind.LAUNCH] = Activity.LAUNCH
+    nameless = (kinds == EventKind.COPY) & (result == Activity.COMPUTE)
+    result[nameless] = Activity.DEVICE_TO_DEVICE
 
 
 def _refine_tpu(profile: Profile, trace: Trace, result: UInt8Array, lines: list[TraceLine]) -> None:
@@ -362,15 +365,38 @@ def _refine_runs(
     plain = np.isin(result, (Activity.HOST, Activity.HOST_OP, Activity.NOTHING))
     on_device = trace.within(lines)
     result[:] = np.where(plain & ~on_device, np.where(typed > 0, typed, Activity.HOST_OP), result)
-    device_plane = np.array([plane.kind != HOST for plane in trace.planes], np.bool_)
+    launching = [plane.kind == HOST and "cpu" not in plane.name.lower() for plane in trace.planes]
     for line in trace.lines:
-        if device_plane[line.plane] and not on_device[line.first : line.last].all():
+        if launching[line.plane]:
             result[line.events] = Activity.LAUNCH
     for line in lines:
         copied = copy_of(trace.planes[line.plane].name.rpartition("<")[2].rstrip(">"))
         if copied is not None:
             result[line.events] = copied
     copied_by = label.per_row(lambda text: copy_of(text) or Activity.NOTHING, np.uint8)
+    by_type = op_type.per_row(lambda text: copy_of(text) or Activity.NOTHING, np.uint8)
+    copied_by = np.where(copied_by > 0, copied_by, by_type)
+    copied_by[_saved_as_copies(profile, rows) & (copied_by == 0)] = Activity.DEVICE_TO_DEVICE
     result[:] = np.where(on_device & (copied_by > 0), copied_by, result)
     result[kind.codes == kind.code_of("sync")] = Activity.WAIT
     result[kind.codes == kind.code_of("rpc")] = Activity.COMMUNICATION
+
+
+def _saved_as_copies(profile: Profile, rows: Int64Array) -> BoolArray:
+    """Which of the executions ``rows`` a tracer saved under ``memcpy`` too: a copy, whatever its
+    label is.
+    """
+    wanted = frozenset(("device", "kind", "name", "start_ps", "duration_ps"))
+    runs = profile.columns("op_runs", wanted)
+    kind, device = runs.names("kind"), runs.names("device")
+    is_copy = kind.codes == kind.code_of("memcpy")
+    if not is_copy.any():
+        return np.zeros(rows.size, np.bool_)
+    hardware = Names.encode([PART.sub("", name) for name in device.values]).codes
+    same = np.stack([
+        hardware[device.codes].astype(np.int64), runs.names("name").codes.astype(np.int64),
+        runs.array("start_ps"), runs.array("duration_ps"),
+    ])  # fmt: skip
+    _, group = np.unique(same, axis=1, return_inverse=True)
+    again = np.isin(group, group[is_copy])
+    return np.asarray(again[rows])

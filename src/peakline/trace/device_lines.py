@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from peakline.tables import Profile
 from peakline.tables.once import once
-from peakline.trace.events import DEVICE, Trace, TraceLine, TracePlane, trace_of
+from peakline.trace.events import DEVICE, PART, Trace, TraceLine, TracePlane, device_key, trace_of
 
 _DERIVED = re.compile(
     r"(?is)(?:sparse ?core )?(?:steps|modules)|(?:xla|hlo) (?:modules|traceme)|"
@@ -21,9 +21,6 @@ _DERIVED = re.compile(
 _OPS = re.compile(r"(?i)(?:sparse ?core |tensor ?core )?(?:xla |hlo )?ops")
 _ASYNC = re.compile(r"(?i)async (?:sparse ?core )?(?:xla )?ops")
 _TRACEME = re.compile(r"(?i)xla traceme")
-_PART = re.compile(r"(?i)/(stream:[^/]*|memcpy|sync)$")
-"""What StepStats append to a device's name for its streams, copies and synchronisations."""
-_DEVICE = re.compile(r"(?is)(.*?)/?(?:device:)?(?<![a-z])([a-z]+:\d+)")
 MOST_DEVICES = 2048
 """What is known of each is looked for among the work of all: a profile of a host has a few."""
 
@@ -104,29 +101,14 @@ def _role(line: TraceLine, *, is_tpu: bool) -> Role | None:
 
 
 def _of_runs(trace: Trace) -> list[Device]:
-    """Devices of StepStats: the streams and the copies of a device are recorded as devices.
-
-    What the executor ran for a device whose streams are recorded, it ran on the host.
-    """
-    recorded = {
-        _key(_PART.sub("", plane.name)) for plane in trace.planes if _PART.search(plane.name)
-    }
+    """Devices of StepStats: the streams and the copies of a device are recorded as devices."""
     homes: dict[tuple[str, str], tuple[TracePlane, str]] = {}
     lines: dict[tuple[str, str], list[tuple[int, Role]]] = defaultdict(list)
     for number, plane in enumerate(trace.planes):
-        part = _PART.search(plane.name)
-        if plane.kind != DEVICE or (part and part[1].lower() == "sync"):
+        if plane.kind != DEVICE:
             continue
-        name = _PART.sub("", plane.name)
-        task, device = _key(name)
-        if part is None and ((task, device) in recorded or ("", device) in recorded):
-            continue
-        homes.setdefault((task, device), (plane, name))
-        lines[task, device] += ((place, Role.STREAM) for place in trace.places_of_lines[number])
+        name = PART.sub("", plane.name)
+        key = device_key(name)
+        homes.setdefault(key, (plane, name))
+        lines[key] += ((place, Role.STREAM) for place in trace.places_of_lines[number])
     return [Device(plane.plane_id, name, tuple(lines[key])) for key, (plane, name) in homes.items()]
-
-
-def _key(name: str) -> tuple[str, str]:
-    """Task and device of ``/job:x/replica:0/task:0/device:GPU:0``, or of ``/gpu:0``."""
-    result = _DEVICE.fullmatch(name)
-    return (result[1], result[2].lower()) if result else ("", name.lower())

@@ -6,7 +6,9 @@ of a `Trace`; `Trace.rows` gives its row in the profile's own table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,6 +32,9 @@ _RUNS = frozenset(
     ("op_run_id", "device", "name", "op_type", "start_ps", "duration_ps", "thread", "is_duplicate")
 )
 HOST, DEVICE, OTHER = "host", "device", "other"
+PART = re.compile(r"(?i)/(stream:[^/]*|memcpy|sync)$")
+"""What StepStats append to a device's name for its streams, copies and synchronisations."""
+_DEVICE = re.compile(r"(?is)(.*?)/?(?:device:)?(?<![a-z])([a-z]+:\d+)")
 _FIRST_DERIVED, _DERIVED_LINES = 0xDEADBEEF, 406
 """Ids of the lines that the profiler makes of others (``trace_utils.h`` of XProf)."""
 
@@ -305,11 +310,12 @@ def _of_runs(runs: Columns) -> Trace:
     keys = np.stack([device.codes.astype(np.int64), np.where(threaded, thread, -1)])
     distinct, line = np.unique(keys, axis=1, return_inverse=True)
     used = sorted(set(distinct[0].tolist()))
+    names = [device.values[code] if code >= 0 else "" for code in used]
+    # What the executor ran for a device whose streams are recorded, it ran on the host.
+    recorded = {device_key(PART.sub("", name)) for name in names if PART.search(name)}
     planes = tuple(
-        TracePlane(
-            number, device.values[code] if code >= 0 else "", _device_kind(device, code), None
-        )
-        for number, code in enumerate(used)
+        TracePlane(number, name, _device_kind(name, recorded), None)
+        for number, name in enumerate(names)
     )
     plane = {code: number for number, code in enumerate(used)}
     heads: list[_Head] = [
@@ -324,9 +330,19 @@ def _of_runs(runs: Columns) -> Trace:
     )  # fmt: skip
 
 
-def _device_kind(device: Names, code: int) -> str:
-    name = device.values[code].lower() if code >= 0 else ""
-    return HOST if "cpu" in name and "stream" not in name else DEVICE
+def _device_kind(name: str, recorded: AbstractSet[tuple[str, str]]) -> str:
+    part = PART.search(name)
+    if part is not None:
+        return HOST if part[1].lower() == "sync" else DEVICE
+    task, device = device_key(name)
+    is_launched_for = (task, device) in recorded or ("", device) in recorded
+    return HOST if "cpu" in name.lower() or is_launched_for else DEVICE
+
+
+def device_key(name: str) -> tuple[str, str]:
+    """Task and device of ``/job:x/replica:0/task:0/device:GPU:0``, or of ``/gpu:0``."""
+    result = _DEVICE.fullmatch(name)
+    return (result[1], result[2].lower()) if result else ("", name.lower())
 
 
 _Head = tuple[int, int, str, int | None, bool]

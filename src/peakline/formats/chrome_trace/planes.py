@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from peakline.arrays import BoolArray, Int32Array, Int64Array
+from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.kineto import DEVICE, HOST
 from peakline.formats.chrome_trace.lines import ASYNC, LONGEST_NAME, THREAD, Lines, Met, Thread
+from peakline.formats.chrome_trace.traced_devices import traced_rows
 from peakline.tables.columns import Columns, Names
 from peakline.text import whole_number
 
@@ -64,7 +65,7 @@ class Planes:
 
     __retained__ = (
         "_lines _host_threads _hosts _devices_of_thread _devices_of_pid _names _labels _planes"
-        " _numbers of_met plane_of_line is_process"
+        " _numbers of_met plane_of_line is_process _traced _launching _homes _repeated"
     )
 
     def __init__(self, lines: Lines) -> None:
@@ -75,13 +76,25 @@ class Planes:
         self._devices_of_pid: dict[int, set[str]] = defaultdict(set)
         self._names = {pid: _Called(names) for pid, names in lines.process_names.items()}
         self._labels = {pid: _Called(labels) for pid, labels in lines.process_labels.items()}
+        self._traced, self._launching = traced_rows(lines.process_names)
+        first: dict[tuple[tuple[str, str], bool], int] = {}
+        self._homes = {
+            pid: first.setdefault((row.key, row.is_again), pid) for pid, row in self._traced.items()
+        }
+        self._repeated: set[int] = set()
         for met in lines.met:
             self._survey(met)
         homes = [self._home(met) for met in lines.met]
         by_pid: dict[int, dict[_Plane, None]] = {pid: {} for pid in lines.pids}
         for met, plane in zip(lines.met, homes, strict=True):
             by_pid[met.thread.pid].setdefault(plane)
-        every = [plane for pid, own in by_pid.items() for plane in own or (_Plane(pid, None),)]
+        every = list(
+            dict.fromkeys(
+                plane
+                for pid, own in by_pid.items()
+                for plane in own or (_Plane(self._homes.get(pid, pid), None),)
+            )
+        )
         self._planes = {plane: number for number, plane in enumerate(every)}
         self._numbers: dict[tuple[_Plane, Thread], int] = {}
         of_met = [
@@ -117,7 +130,31 @@ class Planes:
         for plane, number in self._planes.items():
             if plane.device is None or plane.pid not in result:
                 result[plane.pid] = number
-        return np.array([result[pid] for pid in distinct.tolist()], np.int32)[place]
+        homes = [result[self._homes.get(pid, pid)] for pid in distinct.tolist()]
+        return np.array(homes, np.int32)[place]
+
+    def note_repeats(self, line: Int32Array, *columns: AnyArray) -> None:
+        """Take over which planes repeat others: what a tracer wrote twice counts once.
+
+        ``line`` is that of every event, ``columns`` are what is equal in its repetition.
+        """
+        pairs: dict[tuple[str, str], dict[bool, int]] = {}
+        for pid, row in self._traced.items():
+            plane = _Plane(self._homes[pid], None)
+            pairs.setdefault(row.key, {})[row.is_again] = self._planes[plane]
+        plane_of = self.plane_of_line[line] if pairs else line
+        for pair in pairs.values():
+            if len(pair) == 2:
+                own, again = (
+                    set(zip(*(column[rows].tolist() for column in columns), strict=True))
+                    for rows in (
+                        np.flatnonzero(plane_of == pair[is_again]) for is_again in (False, True)
+                    )
+                )
+                if again <= own:
+                    self._repeated.add(pair[True])
+                elif own <= again:
+                    self._repeated.add(pair[False])
 
     def _survey(self, met: Met) -> None:
         thread = met.thread
@@ -131,6 +168,8 @@ class Planes:
 
     def _home(self, met: Met) -> _Plane:
         thread = met.thread
+        if thread.pid in self._homes:
+            return _Plane(self._homes[thread.pid], None)
         if met.place == HOST:
             return _Plane(thread.pid, None)
         if met.place == DEVICE:
@@ -177,7 +216,11 @@ class Planes:
             name = self._device_name(plane) if plane.device is not None else self._name(plane.pid)
             names.append(name)
             is_named = plane.pid in self._lines.process_names or _is_number(self._text(plane.pid))
-            if plane.device is not None:
+            if number in self._repeated:
+                kinds.append("other")
+            elif plane.pid in self._launching:
+                kinds.append("host")
+            elif plane.device is not None or plane.pid in self._traced:
                 kinds.append("device")
             elif plane.pid in self._hosts:
                 kinds.append("host")
@@ -202,6 +245,8 @@ class Planes:
         names, labels = (
             notes.get(pid, []) for notes in (self._lines.process_names, self._lines.process_labels)
         )
+        if pid in self._traced:
+            return self._traced[pid].plane_name
         if pid in self._devices_of_pid or pid in self._hosts:
             names = [name for name in names if not _DEVICE.search(name)]
             labels = [label for label in labels if not _DEVICE.search(label)]
@@ -259,6 +304,10 @@ class Planes:
                 result.append(f"async {category[:LONGEST_NAME]}".rstrip())
                 continue
             own = self._text(thread.other)[:LONGEST_NAME]
+            if thread.pid in self._traced:
+                part = self._traced[thread.pid].part
+                result.append(part if own == "0" else f"{part} thread {own}")
+                continue
             is_device = plane.device is not None
             word = "stream" if is_device else "thread"
             fallback = f"{word} {own}" if _is_number(own) else own

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from peakline.arrays import UInt8Array
 from peakline.formats.chrome_trace import kineto
+from peakline.formats.chrome_trace.traced_devices import note_kinds
 from peakline.formats.common.annotations import CORRELATION, OF_TPUS, dim, real, unsigned
 from peakline.tables.event_rules import (
     CACHING,
@@ -32,6 +34,12 @@ def _parse_launch(texts: Sequence[str]) -> LaunchParameters:
         dim(grid.strip("[]")), dim(block.strip("[]")), unsigned(registers) or 0, 0,
         unsigned(shared) or 0, real(occupancy),
     )  # fmt: skip
+
+
+def _kinds_of(profile: TableSource) -> UInt8Array:
+    kinds = kineto.kinds_of(profile)
+    note_kinds(profile, kinds)
+    return kinds
 
 
 def _ops_of(profile: TableSource) -> StatedOps | None:
@@ -70,7 +78,7 @@ def _allocator_of(name: str) -> str:
 
 
 RULES = EventRules(
-    kinds=kineto.kinds_of,
+    kinds=_kinds_of,
     ops=_ops_of,
     links=(CORRELATION, LinkStats("correlation", ("correlation",), ("correlation",)), *OF_TPUS),
     launches=LaunchStats(

@@ -114,6 +114,7 @@ def finish(result: Collected) -> Trace:
             begins = ~ends[rows]
             rows, numbers = row_of[rows[begins]], numbers[begins]
         numbered.append((rows, numbers))
+    planes.note_repeats(*(columns[name] for name in ("line", "name", "start", "duration")))
     flows = _timed(result.flows, ("key", "name", "phase", "line", "time", "binds"), zero)
     flows["line"] = _lines_of_arrows(planes, flows, columns)
     repeated = _number_flows(flows, planes.plane_of_line)

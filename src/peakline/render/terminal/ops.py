@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from peakline.document import limits
 from peakline.document.headline import rows_headline
@@ -13,6 +13,7 @@ from peakline.document.ops import (
     RUNS,
     by_module_tables,
     by_shape_tables,
+    by_type_tables,
     kernels_table,
     ops_tables,
 )
@@ -22,6 +23,7 @@ from peakline.render.terminal.screen import Shown, Text, drawn, headed, indented
 if TYPE_CHECKING:
     from peakline.api import Profile
     from peakline.tables.columns import Columns
+    from peakline.timing.ops.places import By
 
 _COLUMN = {"total": "total", "count": "runs", "median": "median", "max": "max"}
 """What the column is called by which rows are ordered, if it is not the self time."""
@@ -42,26 +44,21 @@ def print_ops(profile: Profile, table: Columns | None, top: int | None, sort: st
 
 
 def print_ops_by(
-    profile: Profile,
-    rows: list[dict[str, Any]],
-    by: Literal["module", "shape"],
-    top: int | None,
-    sort: str = "self",
+    profile: Profile, rows: list[dict[str, Any]], by: By, top: int | None, sort: str = "self"
 ) -> None:
-    """Print the time of ops by module or by the shapes of their inputs; ``rows`` stand in order."""
-    tables = (by_module_tables if by == "module" else by_shape_tables)(
-        rows, top or limits.OPS.terminal
-    )
+    """Print the time of ops by module, type or shapes of their inputs; ``rows`` are in order."""
+    tables_of = {"module": by_module_tables, "shape": by_shape_tables, "type": by_type_tables}[by]
+    tables = tables_of(rows, top or limits.OPS.terminal)
     column = _COLUMN.get(sort, "")
     parts = headed(rows_headline(tables, by, column), profile)
     for one in tables.values():
         # Two columns of names need the room of the numbers.
-        more = [] if by == "module" else ["total", "median"]
-        what = "module" if by == "module" else "row"
+        more = ["total", "median"] if by == "shape" else []
+        what = "row" if by == "shape" else by
         parts += _table(one, what, [*NARROW_WITHOUT, *more], column)
     if not tables:
-        none = "modules" if by == "module" else "shapes of inputs"
-        parts += ["", Text(f"no {none} of ops in this profile")]
+        none = {"module": "modules of ops", "shape": "shapes of inputs of ops", "type": "ops"}[by]
+        parts += ["", Text(f"no {none} in this profile")]
     show([*parts, *_to_record(profile)])
 
 

@@ -130,6 +130,14 @@ def _ops(
     else:
         result = gpu_ops(profile, rows, names, Programs(profile))
         ops, op = list(result.ops), result.op.copy()
+    find = profile.event_rules.ops
+    stated = find(profile) if find is not None and (op < 0).any() else None
+    if stated is not None:
+        here = np.flatnonzero((op < 0) & (stated.op[rows] >= 0))
+        used, place = np.unique(stated.op[rows[here]], return_inverse=True)
+        op[here] = (place + len(ops)).astype(np.int32)
+        for name, op_type in (stated.ops[number] for number in used.tolist()):
+            ops.append(DeviceOp((0, f"{op_type}:{name}"), name, op_type))
     silent = np.flatnonzero(op < 0)
     if silent.size:
         _name_silent(profile, trace, event, silent, ops, op)

@@ -151,6 +151,8 @@ def op_numbers_of_runs(profile: Profile, trace: Trace, ops: Ops) -> Int32Array:
         name, kind = divmod(pair, len(types.values) + 1)
         text = names.values[name] if name >= 0 else ""
         known = types.values[kind - 1] if kind else ""
+        # A tracer names a kernel by the node and its type.
+        text = text.removesuffix(f":{known}") if known else text
         numbers.append(ops.add(OpName(text, known, "")))
     return np.array(numbers, np.int32)[place] if numbers else np.zeros(0, np.int32)
 

@@ -67,7 +67,7 @@ def source_of(profile: Profile, ops: StepOps, chosen: BoolArray) -> tuple[str, i
     return "", 0
 
 
-By = Literal["module", "shape"]
+By = Literal["module", "shape", "type"]
 _MISSING = frozenset(("module", "input_shape"))
 
 
@@ -101,6 +101,41 @@ class ShapeTime:
     median_ps: int
     p95_ps: int
     max_ps: int
+
+
+@dataclass(frozen=True)
+class TypeTime:
+    """The executions of all ops of one type, of a host or its devices; times are in ps.
+
+    An op whose type the profile does not say has its name for one, as PyTorch's ops have.
+    """
+
+    side: str
+    type: str
+    occurrences: int
+    total_ps: int
+    self_ps: int
+
+
+@once
+def type_times(profile: Profile) -> tuple[TypeTime, ...]:
+    """The time of ops by type, devices first and the most self time first.
+
+    Raises InputError when the profile cannot be read.
+    """
+    result: list[TypeTime] = []
+    for side, runs, _ in _sides(profile):
+        numbers: dict[str, int] = {}
+        of_key = [numbers.setdefault(key.op_type or key.name, len(numbers)) for key in runs.keys]
+        code = np.array(of_key, np.int64)[runs.op]
+        count = np.bincount(code, minlength=len(numbers))
+        total, own = (summed(code, ps, len(numbers)) for ps in (runs.total_ps, runs.own_ps))
+        result += [
+            TypeTime(side, text, int(count[n]), int(total[n]), int(own[n]))
+            for text, n in numbers.items()
+            if count[n]
+        ]
+    return tuple(sorted(result, key=lambda one: (one.side != DEVICE, -one.self_ps, one.type)))
 
 
 @once
@@ -168,12 +203,13 @@ def shape_times(profile: Profile) -> tuple[ShapeTime, ...]:
 
 
 def rows_by(profile: Profile, by: By) -> list[dict[str, object]]:
-    """`module_times` or `shape_times` as rows.
+    """`module_times`, `shape_times` or `type_times` as rows.
 
     Raises InputError when the profile cannot be read.
     """
-    result = module_times(profile) if by == "module" else shape_times(profile)
-    return [asdict(one) for one in result]
+    if by == "type":
+        return [asdict(one) for one in type_times(profile)]
+    return [asdict(one) for one in (module_times if by == "module" else shape_times)(profile)]
 
 
 def columns_from(
