@@ -316,6 +316,26 @@ class TestAmong:
         one = MemberSteps("a", one.step, one.begin, one.end, one.begin + last, one.communication)
         assert straggler_among([one, other]) is None
 
+    @each_row(("waits", "name"), [
+        # One of two is last in 5 of 8 steps, in 6, and in all of them by much.
+        ([(9, 1), (8, 0), (1, 7), (9, 2), (0, 9), (8, 1), (7, 1), (2, 9)], None),
+        ([(9, 1), (8, 0), (1, 7), (9, 2), (9, 0), (8, 1), (7, 1), (2, 9)], None),
+        ([(30, 1), (28, 0), (33, 7), (29, 2), (30, 0), (28, 1), (27, 1), (32, 2)], "b"),
+        # Last in all but two, by as much as steps differ anyhow.
+        ([(40, 1), (2, 1), (2, 0), (0, 3), (1, 0), (0, 2), (2, 1), (2, 1)], None),
+        # Four healthy ones that differ a little, always in the same way.
+        ([(14, 18, 23, 21)] * 8, None),
+        ([(20, 21, 20, 1)] * 3, "d"),
+    ])  # fmt: skip
+    def test_a_lead_that_may_be_chance_is_none(self, waits, name):
+        first = 100 * np.arange(len(waits))
+        members = [
+            MemberSteps(called, range(len(waits)), first, first + 90, first + 50, np.array(talk))
+            for called, talk in zip("abcd", zip(*waits, strict=True), strict=False)
+        ]
+        result = straggler_among(members)
+        assert (None if result is None else result.name) == name
+
     def test_hosts_by_the_names_of_their_steps_on_one_clock(self):
         slow, quick = gpus([50, 80], talk_until=90), gpus([50, 50], talk_until=90)
         hosts = [host_steps(quick, "a"), host_steps(slow, "b", 3), host_steps(quick, "c")]

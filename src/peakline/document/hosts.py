@@ -10,7 +10,7 @@ from peakline.document.model import Table, columns_of
 from peakline.findings.kinds.straggler import of_hosts
 from peakline.repository.names import newest_of_workers
 from peakline.text import time_text
-from peakline.timing.steps.stragglers import HostSteps, longer_host
+from peakline.timing.steps.stragglers import HostSteps, communicates, longer_host
 from peakline.timing.steps.variation import Straggler
 
 
@@ -39,22 +39,33 @@ def waiting_text(steps: Sequence[tuple[str, HostSteps]]) -> str:
     newest = newest_of_workers([*steps])
     if len(newest) < 2 and len(newest) != len(steps):
         return ""
-    longer = longer_host(newest)
-    return straggler_text(None if longer is None else longer.straggler, len(newest))
+    return hosts_text(newest)[1]
 
 
-def straggler_text(straggler: Straggler | None, members: int, one: str = "host") -> str:
-    """Whom the others wait for, of ``members`` that have steps, each of which is ``one``.
+def hosts_text(hosts: Sequence[tuple[str, HostSteps]]) -> tuple[Straggler | None, str]:
+    """The host that the others wait for, and what is said of it."""
+    longer = longer_host(hosts)
+    straggler = None if longer is None else longer.straggler
+    seen = communicates([steps for _, steps in hosts])
+    return straggler, straggler_text(straggler, len(hosts), communicates=seen)
 
-    >>> straggler_text(None, 8)
+
+def straggler_text(
+    straggler: Straggler | None, members: int, one: str = "host", *, communicates: bool
+) -> str:
+    """Whom the others wait for, of ``members`` that have steps, each of which is ``one``;
+    ``communicates`` says whether any collective was seen in these.
+
+    >>> straggler_text(None, 8, communicates=True)
     'no host keeps the others waiting'
     """
     if straggler is None:
-        return (
-            f"no {one} keeps the others waiting"
-            if members > 1
-            else f"fewer than two {one}s have steps: which one the others wait for is not known"
-        )
+        if members < 2:
+            return f"fewer than two {one}s have steps: which one the others wait for is not known"
+        if not communicates:
+            said = "no collectives are recorded: whether"
+            return f"{said} a {one} keeps the others waiting is not known"
+        return f"no {one} keeps the others waiting"
     if straggler.evidence == "steps":
         return (
             f"straggler: the steps of {straggler.name} take longest, "

@@ -37,7 +37,8 @@ from peakline.timing.steps.heat import heat_of as heat_of
 from peakline.timing.steps.heat import step_work_of as step_work_of
 from peakline.timing.steps.series import step_series as step_series
 from peakline.timing.steps.stragglers import host_steps_of as host_steps_of
-from peakline.timing.steps.stragglers import host_straggler as host_straggler
+from peakline.timing.steps.stragglers import communicates as communicates
+from peakline.timing.steps.stragglers import HostSteps as HostSteps
 from peakline.timing.steps.stragglers import longer_host as longer_host
 from peakline.timing.steps.variation import device_straggler as device_straggler
 from peakline.timing.steps.variation import host_steps as host_steps

@@ -73,17 +73,17 @@ def _combine(
         straggler = _device_straggler(part.times)
         devices += [] if straggler is None else [{"host": host} | straggler]
         if part.times.rows and host in newest:
-            members.append(timing.host_steps(part.times, host, placed.matched_offset_ps))
+            members.append((host, timing.HostSteps(part.times, part.clock)))
     columns = _first(columns, parameters.limit)
     if output_format == "csv":
         return quoted_csv(columns, zip(*columns.values(), strict=True))
-    slowest = timing.straggler_among(members)
+    slowest, text = document.hosts_text(members)
     return compact_json(
         {
             "steps": _objects(columns),
             "variation": variation,
             "straggler": None if slowest is None else asdict(slowest),
-            "straggler_text": document.straggler_text(slowest, len(members)),
+            "straggler_text": text,
             "device_stragglers": devices,
             "clocks": alignment.as_json(),
         }

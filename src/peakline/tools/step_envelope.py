@@ -217,7 +217,8 @@ def _straggler(profile: Profile) -> dict[str, Any]:
     """The device that the others wait for, and what is said of it where there are others."""
     times = timing.step_times(profile)
     straggler = timing.device_straggler(times)
-    text = document.straggler_text(straggler, len(times.devices), "device")
+    seen = bool(times.communication_total.any())
+    text = document.straggler_text(straggler, len(times.devices), "device", communicates=seen)
     return {
         "straggler": None if straggler is None else asdict(straggler),
         "straggler_text": text if len(times.devices) > 1 else "",

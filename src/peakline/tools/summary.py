@@ -55,12 +55,12 @@ def _combine(
 
     members = [(host, steps) for host, (_, steps) in parts if steps is not None]
     newest = newest_of_workers(members)
-    straggler = timing.host_straggler(newest)
+    straggler, text = document.hosts_text(newest)
     return compact_json(
         {
             "hosts": [{"host": host, **document} for host, (document, _) in parts],
             "straggler": None if straggler is None else asdict(straggler),
-            "straggler_text": document.straggler_text(straggler, len(newest)),
+            "straggler_text": text,
         }
     )
 

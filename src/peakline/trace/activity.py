@@ -20,6 +20,7 @@ from peakline.trace.activity_names import (
     copy_of,
     device_activity,
     host_activity,
+    is_barrier,
     lacks_direction,
 )
 from peakline.trace.device_lines import devices_of
@@ -291,7 +292,9 @@ def _refine_kinds(
     result[kinds == EventKind.NO_WORK] = Activity.NOTHING
     result[(kinds == EventKind.RUNTIME_CALL) & (result == Activity.HOST_OP)] = Activity.HOST
     is_annotation = kinds == EventKind.ANNOTATION
-    result[is_annotation & (result != Activity.INPUT_WAIT)] = Activity.NOTHING
+    waits = trace.name.per_row(is_barrier, np.bool_)
+    waits |= result == Activity.INPUT_WAIT
+    result[is_annotation & ~waits] = Activity.NOTHING
     result[(kinds == EventKind.OP) & (result == Activity.HOST)] = Activity.HOST_OP
     # Whatever a kernel is called, even as what is no work elsewhere, it is one.
     unnamed = (kinds == EventKind.KERNEL) & (result == Activity.NOTHING) & trace.within(lines)

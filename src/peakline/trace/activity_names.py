@@ -202,6 +202,17 @@ _HOST_COMMUNICATION = _Rule((
 ), (
     r":(?:_(?:Host)?(?:Recv|Send)|RecvTensor|Collective\w+|Nccl\w+|XlaAllReduce)$",
 ))  # fmt: skip
+_MARK = re.compile(r"[A-Za-z0-9_ :/#-]{4,60}|(?:dist|hvd|mpi|comm|torch\.distributed)\.\w{4,40}")
+"""What a program may call a stretch of its own; no function of a file, no instruction."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_TALKS = re.compile(
+    r"\b(?:all ?reduce|all ?gather|reduce ?scatter|all ?to ?all|broadcast|collectives?"
+    r"|grad(?:ient)?s? sync|sync global devices)\b"
+)
+_STANDS = re.compile(r"\b(?:wait(?:ing)?|sync|synchroni[sz]e|barrier|grad(?:ient)?s? sync)\b")
+_MEETS = re.compile(
+    r"(?<!opt )(?<!optimization )(?<!memory )\bbarrier(?: wait)?$|^sync global devices"
+)
 _HOST_OP = _Rule((
     r"[A-Za-z0-9.][A-Za-z0-9_./>-]*:[A-Z_][a-zA-Z0-9_]*$", r"ParallelFor$|aten::|torch::",
     r"autograd::engine::|\w+Backward\d*$|(?:torchvision|xformers|flash_attn|c10d?|dist)::",
@@ -225,6 +236,14 @@ def is_marker(name: str) -> bool:
     return _MARKER.fullmatch(name) is not None
 
 
+def is_barrier(name: str) -> bool:
+    """Whether a program's own mark is called as a wait for a collective, or for all others."""
+    if _MARK.fullmatch(name) is None:
+        return False
+    words = " ".join(_WORD.findall(name)).lower()
+    return bool(_MEETS.search(words) or (_TALKS.search(words) and _STANDS.search(words)))
+
+
 def host_activity(name: str) -> Activity:
     """What an event of a host's thread does, by its name."""
     if is_marker(name):
@@ -237,6 +256,8 @@ def host_activity(name: str) -> Activity:
 def _by_rules(name: str) -> Activity:
     opcode = _HLO.match(name)
     if _JAX.fullmatch(name) or (opcode and opcode[1] in _HOST_COLLECTIVE):
+        return Activity.COMMUNICATION
+    if is_barrier(name):
         return Activity.COMMUNICATION
     for rule, activity in _HOST_RULES:
         if rule.speaks_of(name):

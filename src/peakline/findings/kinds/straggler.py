@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS
-from peakline.timing.steps.stragglers import BEHIND, OFTEN_BEHIND
+from peakline.timing.steps.variation import BEHIND
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings
@@ -29,11 +29,9 @@ KIND = Kind(
 )
 
 
-def of_hosts(result: HostStraggler, hosts: int) -> Finding | None:
-    """The host that the others wait for because it works longer; None where it does not matter."""
+def of_hosts(result: HostStraggler, hosts: int) -> Finding:
+    """The finding about the host that the others wait for because it works longer."""
     one = result.straggler
-    if one.share < KIND.least or one.often < OFTEN_BEHIND or not result.works_longer:
-        return None
     if one.evidence == "steps":
         title = (
             f"the steps of {one.name} take {result.work_ps / (result.work_ps - one.behind_ps):.1f} "

@@ -9,9 +9,12 @@ nothing: in a container a process may be 1, as the second GPU is.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from peakline.arrays import UInt8Array
+from peakline.tables.columns import Columns
 from peakline.tables.event_rules import EventKind, StatedOps
 from peakline.tables.table_source import TableSource
 
@@ -68,12 +71,28 @@ _SCOPE = "#"
 older versions give the category of ops; no op's name holds it."""
 
 
-def kinds_of(profile: TableSource) -> UInt8Array:
-    """An `EventKind` for every row of ``events``: marks, arrows and waits are no work."""
-    category = profile.columns("events", frozenset(("category",))).names("category")
+_BACKENDS = re.compile(
+    r"(?:gloo|mpi|ucc):(?:(?:sparse_)?all_reduce|all_reduce_sparse|reduce|broadcast|_?all_?gather\w*"
+    r"|gather|scatter|_?reduce_scatter\w*|all_to_all|barrier|monitoredBarrier|send|recv\w*)"
+)
+"""What PyTorch's backends for hosts call their collectives, which run on threads of theirs:
+newer versions give them the category of annotations (``ProcessGroupGloo.cpp`` and its like)."""
+
+
+def _kinds(events: Columns) -> UInt8Array:
+    category, name = events.names("category"), events.names("name")
     kinds: UInt8Array = category.per_row(
         lambda text: _KIND_OF.get(text.lower(), EventKind.UNSTATED), np.uint8
     )
+    by_backend = name.per_row(lambda text: _BACKENDS.fullmatch(text) is not None, np.bool_)
+    kinds[by_backend & (kinds == EventKind.ANNOTATION)] = EventKind.OP
+    return kinds
+
+
+def kinds_of(profile: TableSource) -> UInt8Array:
+    """An `EventKind` for every row of ``events``: marks, arrows and waits are no work."""
+    events = profile.columns("events", frozenset(("category", "name")))
+    category, kinds = events.names("category"), _kinds(events)
     if any(text.lower() == _MTIA for text in category.values):
         waits = profile.typed_stats(frozenset((_WAITS_ON,))).array("event_id")
         of_queues = category.per_row(lambda text: text.lower() == _MTIA, np.bool_)
@@ -84,8 +103,8 @@ def kinds_of(profile: TableSource) -> UInt8Array:
 def ops_of(profile: TableSource) -> StatedOps | None:
     """The ops that events with such a category are, by name; None without any."""
     events = profile.columns("events", frozenset(("category", "name")))
-    category, name = events.names("category"), events.names("name")
-    is_op = category.per_row(lambda text: _KIND_OF.get(text.lower()) == EventKind.OP, np.bool_)
+    name = events.names("name")
+    is_op = _kinds(events) == EventKind.OP
     if not is_op.any():
         return None
     op = np.full(len(name.values) + 1, -1, np.int32)

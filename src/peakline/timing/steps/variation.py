@@ -7,16 +7,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakline.arrays import Int64Array
+from peakline.arrays import AnyArray, Int64Array
 from peakline.timing.step_breakdown import StepTimes
 from peakline.timing.steps.facts import PARTS, StepFacts
 
-BEHIND = 0.02
-"""Others wait for a straggler for at least this share of the steps' time, ..."""
-OFTEN = 0.5
-"""... and it is the last one in more than this share of the steps."""
+BEHIND = 0.05
+"""The others wait for a straggler for this share of the steps' time or more, ..."""
+OFTEN = 0.75
+"""... and it is the last in so many of the steps; who is last by chance changes."""
+WORKS_LONGER = 0.5
+"""It works longer than the median of the others, by so much of what they wait or more; a stage of a
+pipeline may just communicate less."""
 FEWEST = 2
 """Fewer common steps say nothing."""
+_BY_CHANCE = (
+    63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17, 3.11, 3.05, 3.01, 2.98, 2.95,
+    2.92, 2.90, 2.88, 2.86, 2.85,
+)  # fmt: skip
+"""Student's t by degrees of freedom from 1: in 99 of 100 samples a mean is less far from 0 by
+chance, in standard errors. With more it is no larger than the last."""
+_APART = 3 * 1.4826
+"""Who differs from the others by more of their median deviation is none of them (three standard
+deviations, were they normal)."""
+_WORK = ("compute", "device_to_device", "device_to_host", "host_to_device")
 
 
 @dataclass(frozen=True)
@@ -150,7 +163,9 @@ def _slow(facts: StepFacts, rows: Int64Array) -> tuple[SlowStep, ...]:
 
 
 def device_straggler(times: StepTimes) -> Straggler | None:
-    """The device of a host that its others wait for; None where there is none."""
+    """The device of a host that its others wait for because it works longer; None where there is
+    none.
+    """
     members = []
     for device, name in enumerate(times.devices):
         rows = times.rows_of(device)
@@ -164,7 +179,14 @@ def device_straggler(times: StepTimes) -> Straggler | None:
                 times.communication_total[rows],
             )
         )
-    return straggler_among(members)
+    result = straggler_among(members)
+    if result is None:
+        return None
+    work = np.sum([times.part(name) for name in _WORK], axis=0)
+    works = [int(work[times.rows_of(device)].sum()) for device in range(len(times.devices))]
+    who = times.devices.index(result.name)
+    longer = works[who] - float(np.median(np.delete(works, who)))
+    return result if longer >= WORKS_LONGER * result.waited_ps else None
 
 
 def host_steps(times: StepTimes, host: str, clock_ps: int = 0) -> MemberSteps:
@@ -199,8 +221,9 @@ def straggler_among(members: Sequence[MemberSteps]) -> Straggler | None:
 
     Only steps that all members have count, and of those the ones whose windows have a moment in
     common: XProf numbers the steps of TPUs one by one, also where one of them ran more programs
-    than the others. None with fewer than two members or `FEWEST` common
-    steps, and where nobody is last by `BEHIND` of the time and in more than `OFTEN` of the steps.
+    than the others. None with fewer than two members or `FEWEST` common steps, where nobody is last
+    by `BEHIND` of the time and in `OFTEN` of the steps, and where that may be chance: by the spread
+    of its lead over the steps, or as much as the others differ among themselves.
     """
     if len(members) < 2:
         return None
@@ -227,7 +250,7 @@ def straggler_among(members: Sequence[MemberSteps]) -> Straggler | None:
     waited = float(np.maximum(behind[who], 0).sum())
     often = float((last == who).mean())
     share = waited / wall if wall else 0.0
-    if share < BEHIND or often <= OFTEN:
+    if share < BEHIND or often < OFTEN or not _beyond_noise(behind, who):
         return None
     return Straggler(
         members[who].name,
@@ -238,3 +261,16 @@ def straggler_among(members: Sequence[MemberSteps]) -> Straggler | None:
         share,
         often,
     )
+
+
+def _beyond_noise(behind: AnyArray, who: int) -> bool:
+    """Whether the lead of member ``who`` over the others, a row of ``behind`` per member and a
+    column per step, is no chance.
+    """
+    own = behind[who]
+    usual = float(own.mean())
+    error = float(own.std(ddof=1)) / own.size**0.5
+    if usual < error * _BY_CHANCE[min(own.size - 1, len(_BY_CHANCE)) - 1]:
+        return False
+    others = np.delete(behind, who, axis=0).mean(axis=1)
+    return usual > _APART * float(np.median(np.abs(others - np.median(others))))
