@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from peakline.document import limits
 from peakline.document.fit import short_text, verb_of
 from peakline.document.model import capital
@@ -21,6 +23,10 @@ from peakline.memory.allocator_names import shown_names
 from peakline.safe_text import cut_middle
 from peakline.tables import Profile
 from peakline.text import allocator_text, counted, shares_text, size_text, time_text
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
+from peakline.trace.distribution import distribution
+from peakline.trace.events import trace_of
 from peakline.trace.steps import labels_of
 
 if TYPE_CHECKING:
@@ -35,6 +41,33 @@ _LEAST = 0.005
 """Half a per cent is the least that is shown as one."""
 Line = tuple[str, str, str]
 """``memory`` or ``time`` in the first one of either, what it is, and what is said of it."""
+
+
+def is_unread(profile: Profile, answer: TimeAnswer) -> bool:
+    """Whether events ran and none of them is known as an op, a step or work of a device."""
+    if answer.times is not None or answer.devices.rows or top_ops(profile):
+        return False
+    trace = trace_of(profile)
+    takes_time = trace.end > trace.start
+    return bool((activity_of(profile)[takes_time] != Activity.NOTHING).any())
+
+
+def _events(profile: Profile) -> list[tuple[str, str]]:
+    """The names that take most time, of events of which nothing else is known."""
+    trace = trace_of(profile)
+    spread = distribution(trace.name.codes, trace.end - trace.start, len(trace.name.values))
+    most = np.argsort(-spread.total, kind="stable")[:_PARTS].tolist()
+    names = counted(int(np.count_nonzero(spread.count)), "name")
+    first, last = trace.span()
+    rows = [("events", f"{counted(trace.size, 'event')} of {names} in {time_text(last - first)}")]
+    for place, code in enumerate(most):
+        took, median = (time_text(int(of[code])) for of in (spread.total, spread.median))
+        runs = counted(int(spread.count[code]), "run")
+        name = cut_middle(trace.name.values[code], _NAME)
+        if spread.total[code]:
+            said = f"{name} {took} in {runs}, {median} each (median)"
+            rows.append(("" if place else "most time", said))
+    return rows
 
 
 def summary_lines(profile: Profile, memory: MemoryAnswer, time: TimeAnswer) -> list[Line]:
@@ -116,9 +149,11 @@ def _time(profile: Profile, answer: TimeAnswer) -> list[Line]:
         beside = " (input pipeline)" if op.is_input else ""
         head = "most self time" if not place else ""
         rows.append((head, f"{cut_middle(op.op, _NAME)}{share}{beside}"))
-    if rows and times is None:
-        rows.append(("steps", "none are marked"))
-    if rows:
+    if is_unread(profile, answer):
+        rows = _events(profile)
+    elif rows:
+        if times is None:
+            rows.append(("steps", "none are marked"))
         rows += [("to record", line) for line in answer.to_record]
     return [("time" if not place else "", *row) for place, row in enumerate(rows)]
 

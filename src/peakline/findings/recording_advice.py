@@ -28,6 +28,8 @@ _STEP = re.compile(r"(?:.*/)?torch/profiler/profiler\.py\(\d+\): step")
 _PYTHON = re.compile(r"\$.*\.py:\d+ .*|.*\.py\(\d+\): .*", re.DOTALL)
 """A call of Python: XLA's tracer writes `$file.py:3 f`, PyTorch's `file.py(3): f`."""
 _MODULE = "nn.Module: "
+_RUN, _PROVIDER, _PROVIDES = "model_run", "provider", "ExecutionProvider"
+"""What ONNX Runtime calls a run of a model, and what in the stats of a node ran it."""
 _MODULES = (
     "record with with_stack=True to see which module ran an op (with_modules=True does so for "
     "TorchScript only)"
@@ -131,6 +133,25 @@ def to_place_ops(profile: Profile) -> tuple[str, ...]:
     modules = any(name.startswith(_MODULE) for name in _names(profile))
     other = "" if modules else _MODULES
     return tuple(filter(None, (missing, other)))
+
+
+def to_see_launched(profile: Profile) -> str:
+    """What would show the work of a device whose launches alone are recorded, as ONNX Runtime does
+    with a provider for GPUs; empty for another profile.
+    """
+    if _RUN not in _names(profile):
+        return ""
+    stats = profile.columns_or_empty("event_stats")
+    key = stats.names("name")
+    provider = stats.names("value").take(key.codes == key.code_of(_PROVIDER))
+    used = {provider.values[code] for code in set(provider.codes.tolist()) if code >= 0}
+    others = sorted(one for one in used if one.endswith(_PROVIDES) and not one.startswith("CPU"))
+    if not others or profile.has_rows("device_time"):
+        return ""
+    return (
+        f"a node's time with {others[0]} is the host's, which launches: record with Nsight Systems "
+        "or rocprofv3 to see what the device does"
+    )
 
 
 def _with_stack(profile: Profile, why: str) -> str:

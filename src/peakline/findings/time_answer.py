@@ -10,7 +10,12 @@ import numpy as np
 from peakline.arrays import Int64Array
 from peakline.findings.catalogue import time_findings
 from peakline.findings.ranking import priorities
-from peakline.findings.recording_advice import to_explain_time, to_mark_steps, to_place_time
+from peakline.findings.recording_advice import (
+    to_explain_time,
+    to_mark_steps,
+    to_place_time,
+    to_see_launched,
+)
 from peakline.findings.time_context import TimeContext
 from peakline.shown import Brief, Shown, Tabular, several
 from peakline.tables.once import once
@@ -252,7 +257,8 @@ def _answer(profile: Profile) -> TimeAnswer:
     how = to_explain_time(profile) if is_unexplained else to_place_time(profile)
     return TimeAnswer(
         facts, _times(wall), devices, _findings(profile, facts),
-        by_device=by_device, by_name=by_name, to_record=(how,) if how else (),
+        by_device=by_device, by_name=by_name,
+        to_record=tuple(filter(None, (how, to_see_launched(profile)))),
         utilisation=_utilisation(profile, main),
     )  # fmt: skip
 

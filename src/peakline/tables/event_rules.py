@@ -226,6 +226,8 @@ class EventRules:
     - ``launches``, ``collectives``, ``inputs``, ``function_calls``: see their types.
     - ``gradient_number``: the stat whose whole number an op of the forward pass shares with the
       part of the backward pass that computes its gradients.
+    - ``nested_devices``: the names of devices of which the time of an op holds that of the ops in
+      it, as a host's thread does.
     - ``planes``: the names of planes, where they say what a plane is.
     - ``allocator_of``: by the name of an allocator which it is (`MALLOC`, `CACHING`), or nothing.
     - ``recorders``: the programs whose own profilers write this format, with options that
@@ -240,6 +242,7 @@ class EventRules:
     inputs: InputStats | None = None
     function_calls: FunctionCalls | None = None
     gradient_number: str = ""
+    nested_devices: re.Pattern[str] | None = None
     planes: PlaneNames | None = None
     allocator_of: Callable[[str], str] | None = None
     recorders: frozenset[str] = frozenset()

@@ -15,7 +15,7 @@ def _is_trace(text: str, keys: Mapping[str, None]) -> bool:
 FORMAT = Format(
     name="chrome_trace",
     what="Chrome trace, PyTorch profiler trace",
-    written_by="PyTorch, JAX, TensorFlow's timeline, Chrome",
+    written_by="PyTorch, JAX, TensorFlow's timeline, ONNX Runtime, Chrome",
     fills=(
         "`planes`, `lines`, `events`, `event_stats`, `flows`, `counters`, `steps`; with "
         "`[memory]` events `allocator_events` and `stacks`"

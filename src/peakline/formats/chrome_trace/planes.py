@@ -211,11 +211,16 @@ class Planes:
                 streams.add(plane)
             if busy[line]:
                 active.add(plane)
+        # Kineto calls the homes of its own marks by words, beside processes; other writers these.
+        by_words = not any(
+            number in active and (plane.device is not None or self._is_process(plane.pid))
+            for plane, number in self._planes.items()
+        )
         names, kinds = [], []
         for plane, number in self._planes.items():
             name = self._device_name(plane) if plane.device is not None else self._name(plane.pid)
             names.append(name)
-            is_named = plane.pid in self._lines.process_names or _is_number(self._text(plane.pid))
+            is_named = self._is_process(plane.pid)
             if number in self._repeated:
                 kinds.append("other")
             elif plane.pid in self._launching:
@@ -227,6 +232,7 @@ class Planes:
             elif _DEVICE.search(name) or number in streams:
                 kinds.append("device")
             else:
+                is_named |= by_words
                 kinds.append("host" if is_named and number in active else "other")
         self._make_distinct(names)
         native, has_native = _numbers([self._text(plane.pid) for plane in self._planes])
@@ -239,6 +245,9 @@ class Planes:
             },
             {"native_id": has_native},
         )
+
+    def _is_process(self, pid: int) -> bool:
+        return pid in self._lines.process_names or _is_number(self._text(pid))
 
     def _name(self, pid: int) -> str:
         """What the metadata calls a process; the last counts that is not said of a device."""

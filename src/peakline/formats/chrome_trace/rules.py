@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from peakline.arrays import UInt8Array
 from peakline.formats.chrome_trace import kineto
+from peakline.formats.chrome_trace import stated as stated_ops
 from peakline.formats.chrome_trace.traced_devices import note_kinds
 from peakline.formats.common.annotations import CORRELATION, OF_TPUS, dim, real, unsigned
 from peakline.tables.event_rules import (
@@ -39,38 +38,13 @@ def _parse_launch(texts: Sequence[str]) -> LaunchParameters:
 def _kinds_of(profile: TableSource) -> UInt8Array:
     kinds = kineto.kinds_of(profile)
     note_kinds(profile, kinds)
+    stated_ops.note_kinds(profile, kinds)
     return kinds
 
 
 def _ops_of(profile: TableSource) -> StatedOps | None:
     stated = kineto.ops_of(profile)
-    return _timeline_ops(profile) if stated is None else stated
-
-
-def _timeline_ops(profile: TableSource) -> StatedOps | None:
-    """Of TensorFlow's own timeline the ops by the arguments ``name`` and ``op``; None for another.
-
-    The event itself is called by the op's type, which no other writer's events with such
-    arguments are. Source: ``tensorflow/python/client/timeline.py``, ``_emit_op``.
-    """
-    stats = profile.columns("event_stats")
-    names, values = stats.names("name"), stats.names("value")
-    called = profile.columns("events", frozenset(("name",))).names("name")
-    event = stats.array("event_id")
-    texts = np.full((2, called.codes.size), -1, np.int64)
-    for code, key in zip(texts, ("name", "op"), strict=True):
-        mine = names.codes == names.code_of(key)
-        code[event[mine]] = values.codes[mine]
-    name, kind = texts
-    value_of = {text: code for code, text in enumerate(values.values)}
-    same = {(code, value_of.get(text)) for code, text in enumerate(called.values)}
-    op = np.full(called.codes.size, -1, np.int32)
-    ops: dict[tuple[str, str], int] = {}
-    for row in np.flatnonzero((name >= 0) & (kind >= 0)).tolist():
-        if (int(called.codes[row]), int(kind[row])) in same:
-            stated = values.values[int(name[row])], values.values[int(kind[row])]
-            op[row] = ops.setdefault(stated, len(ops))
-    return StatedOps(op, list(ops), calls=False) if ops else None
+    return stated_ops.ops_of(profile) if stated is None else stated
 
 
 def _allocator_of(name: str) -> str:
@@ -100,6 +74,7 @@ RULES = EventRules(
     ),
     inputs=InputStats("Input Dims", "Input Strides", "Input type"),
     gradient_number="Sequence number",
+    nested_devices=stated_ops.ON_DEVICE,
     allocator_of=_allocator_of,
     recorders=frozenset(("PyTorch",)),
 )  # fmt: skip

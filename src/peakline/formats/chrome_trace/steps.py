@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.phases import read_step_category
+from peakline.formats.chrome_trace.stated import RUN, RUN_CATEGORY
 from peakline.formats.chrome_trace.trace import Trace
 from peakline.formats.common.annotations import counted, outermost, steps_columns, turns
 from peakline.tables.columns import Columns, Names
@@ -181,6 +182,11 @@ def find_steps(trace: Trace) -> Steps:
     rows = rows[events.timed[rows]]
     found_by = "mark"
     if not rows.size:
+        run, session = (texts.code_of(text) for texts, text in (
+            (result.names, RUN), (result.categories, RUN_CATEGORY)))  # fmt: skip
+        is_run = (events.name == run) & (events.category == session) & events.timed
+        rows, found_by = np.flatnonzero(is_run & (run >= 0) & (session >= 0)), "function"
+    if not rows.size:
         rows, found_by = annotated(trace), "annotation"
     rows = rows[np.argsort(events.start[rows], kind="stable")]
     names = []
@@ -189,7 +195,7 @@ def find_steps(trace: Trace) -> Steps:
         name = result.names.values[code] if code >= 0 else ""
         names.append(f"{name} {labels[row]}".strip() if row in labels else name)
     plane = trace.planes.plane_of_line[events.line[rows]]
-    if found_by == "annotation":
+    if found_by != "mark":
         names = _counted_by_process(names, plane)
     return Steps(
         names,

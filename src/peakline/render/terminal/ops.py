@@ -39,7 +39,8 @@ def print_ops(profile: Profile, table: Columns | None, top: int | None, sort: st
     if "device" in sides:
         parts += ["", Text(RUNS)]
     if not sides:
-        parts += ["", Text("no ops in this profile")]
+        rest = "; its events are in peakline trace" if profile.has_rows("events") else ""
+        parts += ["", Text(f"no ops in this profile{rest}")]
     show([*parts, *_to_record(profile)])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peakline.document.headline import summary_headline
-from peakline.document.summary import summary_lines
+from peakline.document.summary import is_unread, summary_lines
 from peakline.findings.summary import FIRST, notable_of
 from peakline.memory.allocator_names import shown_names
 from peakline.render.terminal.layout import Indented
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from peakline.findings.ranking import Priority
     from peakline.findings.time_answer import TimeAnswer
 
+_UNREAD = (
+    "not judged: none of the events is known as an op, a step or work of a device; peakline trace "
+    "shows them"
+)
 _VERBS = {"memory": "peakline memory", "time": "peakline steps"}
 
 
@@ -37,7 +41,9 @@ def print_summary(
         graph = "; see peakline graph for its graph" if "nodes" in profile.tables else ""
         parts += ["", Text(f"neither memory nor time in this profile{graph}")]
     unjudged = time.times is None and any(line[0] == "time" for line in lines)
-    if lines or first:
+    if not first and is_unread(profile, time):
+        parts += ["", Text(_UNREAD, "bold", hang=2)]
+    elif lines or first:
         notable = () if first else notable_of(memory, time)
         parts += ["", *_first(first, notable, shown_names(profile), unjudged=unjudged)]
     show(parts)

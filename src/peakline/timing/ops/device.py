@@ -73,8 +73,13 @@ def device_executions(profile: Profile) -> DeviceExecutions:
     own = end - start
     parent = np.full(event.size, -1, np.int32)
     first = np.searchsorted(line_of, np.arange(len(lines) + 1))
-    if any(trace.planes[line.plane].name.startswith(_TPU) for line in lines):
-        nests = np.ones(len(lines), np.bool_)
+    nested = profile.event_rules.nested_devices
+    names = [trace.planes[line.plane].name for line in lines]
+    is_nested = [bool(nested and nested.fullmatch(name)) for name in names]
+    if any(is_nested) or any(name.startswith(_TPU) for name in names):
+        nests = np.array(
+            [of or name.startswith(_TPU) for of, name in zip(is_nested, names, strict=True)]
+        )
         nest_lines(start, end, first, nests, parent, np.zeros(0, np.uint16), own)
     ops, op, eager = _ops(profile, trace, event)
     plane = np.array([line.plane for line in lines], np.int32)[line_of]
