@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from peakline.text import counted, time_text
+from peakline.timing.launches.summary import launched_before_it
+
 if TYPE_CHECKING:
     from peakline.memory.peak.explained import AllocatorPeak
     from peakline.tables import Profile
@@ -28,6 +31,14 @@ _STEP = re.compile(r"(?:.*/)?torch/profiler/profiler\.py\(\d+\): step")
 _PYTHON = re.compile(r"\$.*\.py:\d+ .*|.*\.py\(\d+\): .*", re.DOTALL)
 """A call of Python: XLA's tracer writes `$file.py:3 f`, PyTorch's `file.py(3): f`."""
 _MODULE = "nn.Module: "
+_LITTLE = 0.01
+_LAUNCH = re.compile(r"(?:cuda|cu|hip|hipExt)(?:Graph)?Launch\w*|hipModuleLaunchKernel")
+_OF_CUDA = (
+    "CUPTI needs the right to profile (the driver's NVreg_RestrictProfilingToAdminUsers=0, or "
+    "root), no other profiler beside it, and within WSL a driver that supports it; and the device "
+    "among activities="
+)
+_OF_ROCM = "the profiler needs the device among activities=, and the user /dev/kfd and /dev/dri"
 _RUN, _PROVIDER, _PROVIDES = "model_run", "provider", "ExecutionProvider"
 """What ONNX Runtime calls a run of a model, and what in the stats of a node ran it."""
 _MODULES = (
@@ -135,18 +146,41 @@ def to_place_ops(profile: Profile) -> tuple[str, ...]:
     return tuple(filter(None, (missing, other)))
 
 
-def to_see_launched(profile: Profile) -> str:
-    """What would show the work of a device whose launches alone are recorded, as ONNX Runtime does
-    with a provider for GPUs; empty for another profile.
+def launched_before(profile: Profile) -> str:
+    """How to see whose the work is that devices did first and that was launched before the
+    recording; empty where there is little of it.
     """
-    if _RUN not in _names(profile):
+    count, work_ps, share = launched_before_it(profile)
+    if share < _LITTLE:
         return ""
+    return (
+        f"of the first work of the devices {counted(count, 'kernel')} or copies "
+        f"({time_text(work_ps)}) were launched before the recording, so that no op or step is "
+        "known of them: wait for the device (torch.cuda.synchronize, block_until_ready) before it "
+        "begins"
+    )
+
+
+def to_see_devices(profile: Profile) -> str:
+    """What would show the work of a device of which only the launches are recorded; empty for
+    another profile.
+    """
+    names = _names(profile)
+    calls = sorted(name for name in names if _LAUNCH.fullmatch(name))
+    if (not calls and _RUN not in names) or profile.columns_or_empty("device_time").rows:
+        return ""
+    if calls:
+        how = _OF_ROCM if calls[0].startswith("hip") else _OF_CUDA
+        return (
+            f"the device's side is missing: launches ({calls[0]}) are recorded and no kernel or "
+            f"copy; {how}"
+        )
     stats = profile.columns_or_empty("event_stats")
     key = stats.names("name")
     provider = stats.names("value").take(key.codes == key.code_of(_PROVIDER))
     used = {provider.values[code] for code in set(provider.codes.tolist()) if code >= 0}
     others = sorted(one for one in used if one.endswith(_PROVIDES) and not one.startswith("CPU"))
-    if not others or profile.has_rows("device_time"):
+    if not others:
         return ""
     return (
         f"a node's time with {others[0]} is the host's, which launches: record with Nsight Systems "

@@ -11,10 +11,11 @@ from peakline.arrays import Int64Array
 from peakline.findings.catalogue import time_findings
 from peakline.findings.ranking import priorities
 from peakline.findings.recording_advice import (
+    launched_before,
     to_explain_time,
     to_mark_steps,
     to_place_time,
-    to_see_launched,
+    to_see_devices,
 )
 from peakline.findings.time_context import TimeContext
 from peakline.shown import Brief, Shown, Tabular, several
@@ -240,7 +241,8 @@ def _answer(profile: Profile) -> TimeAnswer:
         if not any(name in profile.tables and profile.has_rows(name) for name in shows):
             return TimeAnswer(facts, None, devices, (), NO_TIME)
         result = _findings(profile, facts)
-        marks = tuple(filter(None, (to_mark_steps(profile), to_place_time(profile))))
+        missing = to_see_devices(profile), launched_before(profile)
+        marks = tuple(filter(None, (*missing, to_mark_steps(profile), to_place_time(profile))))
         return TimeAnswer(facts, None, devices, result, UNMARKED, to_record=marks)
     main = facts.main
     wall = main.part("wall_ps")
@@ -258,7 +260,7 @@ def _answer(profile: Profile) -> TimeAnswer:
     return TimeAnswer(
         facts, _times(wall), devices, _findings(profile, facts),
         by_device=by_device, by_name=by_name,
-        to_record=tuple(filter(None, (how, to_see_launched(profile)))),
+        to_record=tuple(filter(None, (to_see_devices(profile), launched_before(profile), how))),
         utilisation=_utilisation(profile, main),
     )  # fmt: skip
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from peakline.arrays import AnyArray
 from peakline.tables import Profile
 from peakline.timing.frame_work import Idle, idle_of
+from peakline.timing.launches.first_use import FirstUses, first_uses_of
 from peakline.timing.launches.gaps import BetweenSteps, Gaps, between_steps, gaps_of
 from peakline.timing.ops.in_steps import StepOps, step_ops_of
 from peakline.timing.steps.facts import StepFacts
 from peakline.timing.steps.stragglers import Behind, behind_of
+from peakline.trace.intervals import covered
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,17 @@ class TimeContext:
     def gaps(self) -> Gaps:
         """The short times in which a device was fed, per row of ``facts``."""
         return gaps_of(self.profile, self.facts)
+
+    @cached_property
+    def first_uses(self) -> FirstUses:
+        """The calls that only a first use makes."""
+        return first_uses_of(self.profile)
+
+    @cached_property
+    def first_use_ps(self) -> AnyArray:
+        """How long such calls take, per row of ``facts``."""
+        begin, end = self.facts.part("start_ps"), self.facts.part("end_ps")
+        return covered(self.first_uses.intervals, begin, end)
 
     @cached_property
     def between(self) -> BetweenSteps:

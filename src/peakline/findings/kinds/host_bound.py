@@ -1,5 +1,7 @@
 """The device waits for the host; without a device, ops are run one by one."""
 
+import numpy as np
+
 from peakline.findings.context import Findings
 from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.findings.steps import COLUMNS, evidence_of, gain_of, rows_by_step
@@ -48,7 +50,8 @@ def _waiting(context: TimeContext) -> Findings:
     """
     facts = context.facts
     behind = context.behind.waited_in("finish") if context.behind else 0
-    lost = waiting_ps(facts) - launching_ps(facts, context.gaps)
+    lost = waiting_ps(facts) - np.maximum(launching_ps(facts, context.gaps), context.first_use_ps)
+    lost = np.maximum(lost, 0)
     whole = max(int(lost.sum()) - behind, 0)
     share = whole / facts.wall_ps if facts.wall_ps else 0.0
     if share < KIND.least:

@@ -1,5 +1,7 @@
 """The device waits for one piece of work after the other, each launched by the host."""
 
+import numpy as np
+
 from peakline.findings.context import Findings
 from peakline.findings.kind import Kind, columns
 from peakline.findings.steps import COLUMNS, evidence_of, rows_by_step
@@ -27,7 +29,8 @@ def find(context: TimeContext) -> Findings:
     facts = context.facts
     if not facts.has_device or not facts.wall_ps:
         return
-    gaps, lost = context.gaps, launching_ps(facts, context.gaps)
+    gaps = context.gaps
+    lost = np.maximum(launching_ps(facts, gaps) - context.first_use_ps, 0)
     share = int(lost.sum()) / facts.wall_ps
     if share < KIND.least:
         return

@@ -13,6 +13,7 @@ from peakline.arrays import AnyArray, Int64Array
 from peakline.tables import Profile
 from peakline.tables.once import once
 from peakline.timing.frame_work import callee_title
+from peakline.timing.launches.first_use import first_uses_of
 from peakline.timing.launches.summary import launch_summary
 from peakline.timing.ops.eager import called, on_host
 from peakline.timing.steps.facts import StepFacts
@@ -71,7 +72,9 @@ def idle_devices_of(profile: Profile, least: float) -> list[IdleDevice]:
         begin, end = sets.get(launches.device, (np.zeros(0), np.zeros(0)))
         span = int(end[-1] - begin[0]) if begin.size else 0
         if span:
-            waits = (launches.starved_ps + launches.latency_ps) / span
+            # What only a first use takes is none of the loop's.
+            uses = int(covered(first_uses_of(profile).intervals, end[:-1], begin[1:]).sum())
+            waits = max(launches.starved_ps + launches.latency_ps - uses, 0) / max(span - uses, 1)
             compiles = covered(_compilation(profile), end[:-1], begin[1:])
             result.append(
                 (

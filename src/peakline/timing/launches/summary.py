@@ -13,13 +13,20 @@ import numpy as np
 from peakline.arrays import AnyArray
 from peakline.shown import Brief, Shown, Tabular, several, table_of
 from peakline.tables import Profile
+from peakline.tables.once import once
 from peakline.text import counted
+from peakline.trace.activity import activity_of
+from peakline.trace.activity_names import Activity
+from peakline.trace.device_lines import Role, devices_of
 from peakline.trace.events import Trace, trace_of
 from peakline.trace.intervals import union
 from peakline.trace.links import Links, links_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_LINKED = 0.9
 
 
 class Spread(NamedTuple):
@@ -102,6 +109,33 @@ class LaunchSummary(Shown, Tabular):
         launches = sum(device.launches for device in self.devices)
         on = counted(len(self.devices), "device")
         return f"{launches:,} launch{'' if launches == 1 else 'es'} on {on}"
+
+
+@once
+def launched_before_it(profile: Profile) -> tuple[int, int, float]:
+    """The work of devices whose launch lies before the recording: how many pieces, how long they
+    take together in ps, and what share of all work that is.
+
+    Of a stream with links from launches that is what has none and comes before all that has.
+    """
+    trace, links = trace_of(profile), links_of(profile)
+    activity = activity_of(profile)
+    launched = np.zeros(trace.size, np.bool_)
+    launched[links.target] = True
+    count = before = whole = 0
+    for device in devices_of(profile):
+        for place, role in device.lines:
+            events = trace.lines[place].events
+            works = activity[events] != Activity.NOTHING
+            length = np.where(works, trace.end[events] - trace.start[events], 0)
+            whole += int(length.sum())
+            first = int(launched[events].argmax())
+            # Where much else has no link, the file does not say what launched it.
+            is_linked = first and launched[events][first:].mean() >= _LINKED
+            if role is Role.STREAM and is_linked and launched[events][first]:
+                count += int(np.count_nonzero(works[:first]))
+                before += int(length[:first].sum())
+    return count, before, before / whole if whole else 0.0
 
 
 def launch_summary(profile: Profile) -> LaunchSummary:

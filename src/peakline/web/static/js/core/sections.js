@@ -45,4 +45,5 @@ export const SECTIONS = {
   step_variation: "steps",
   work_after_steps: "steps",
   recompilation: "steps",
+  first_use: "steps",
 };
