@@ -84,6 +84,26 @@ def test_of_devices_whose_windows_end_together_it_is_the_first(path_of):
     assert path_of(space, device="/device:GPU:1").end_ps == 280 * US
 
 
+def test_a_collective_on_another_stream_is_on_the_path(path_of):
+    path = path_of(
+        a_gpu(
+            [("launch", 5, 2, 1), ("launch", 8, 2, 2), ("launch", 11, 2, 3)],
+            [("forward", 10, 20, 1), ("update", 95, 10, 3)],
+            [("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 32, 60, 2)],
+            marker=20,
+        )
+    )
+    nccl = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+    # The update is launched long before: only the collective, on a stream of its own, is in its way.
+    ops = [piece for piece in told(path) if piece[1] == "op"]
+    assert ops == [
+        ("forward", "op", "launch", 10, 30),
+        (nccl, "op", "guess", 32, 92),
+        ("update", "op", "guess", 95, 105),
+    ]
+    assert path.guesses == 2
+
+
 def test_a_late_launch_leads_to_the_thread(path_of):
     space = a_gpu(
         [

@@ -249,7 +249,7 @@ def _running(runs: list[tuple[int, int, int]], moment: int) -> int | None:
 
 MOST_PIECES = 20_000
 _WAITS = {int(Activity.WAIT): "wait", int(Activity.INPUT_WAIT): "input"}
-_WORKING = (Activity.HOST_OP, Activity.COMPUTE, Activity.INPUT_WORK)
+_WORKING = (Activity.HOST_OP, Activity.COMPUTE, Activity.INPUT_WORK, Activity.COMMUNICATION)
 
 Raw = tuple[str, str, str, str, int, int, int, int, int]
 """The fields of a Piece up to its line."""
@@ -362,6 +362,13 @@ class Walk:
         before, why = work.before(event)
         ready = min(int(trace.end[before]), start) if before >= 0 else self._begin
         launch = _linked(self._launch, event)
+        # A stream waits for another (a collective's) by an event that profilers do not record.
+        other = work.ended_by(start)
+        free = max(ready, int(trace.end[launch]) if launch >= 0 else ready)
+        if other >= 0 and int(trace.end[other]) > free:
+            self.guesses += 1
+            self._because("guess")
+            return other, -1
         if launch >= 0:
             called = int(trace.start[launch])
             if called < start and (before < 0 or called > ready):
