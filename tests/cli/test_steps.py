@@ -71,7 +71,7 @@ def test_the_json(peakline, path):
     assert (run.code, run.err) == (0, "")
     result = json.loads(run.out)
     assert list(result) == [
-        "profile", "times", "times_by_name", "found_by", "parts", "devices",
+        "profile", "number_of_steps", "times", "times_by_name", "found_by", "parts", "devices",
         "utilisation", "to_record",
         "times_by_device", "steps", "findings", "warnings",
     ]  # fmt: skip

@@ -135,6 +135,7 @@ def number_of_steps(said: Said) -> None:
     is_apart = len(rows) != len(whole) * len({row["device"] for row in rows})
     steps = said.summary["time"]["steps"]
     assert steps == (len(rows) if is_apart else len(whole))
+    assert steps == said.of_steps["number_of_steps"] == said.breakdown["number_of_steps"]
     time = said.of_diff["time"]
     assert time["before"]["steps"] == time["after"]["steps"] == steps
 

@@ -94,7 +94,7 @@ def test_a_collective_on_another_stream_is_on_the_path(path_of):
         )
     )
     nccl = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
-    # The update is launched long before: only the collective, on a stream of its own, is in its way.
+    # The update is launched long before: only the collective, on another stream, is in its way.
     ops = [piece for piece in told(path) if piece[1] == "op"]
     assert ops == [
         ("forward", "op", "launch", 10, 30),

@@ -405,7 +405,9 @@ def test_without_steps_there_are_no_rows(tmp_path):
     path.write_text('node { name: "a" op: "NoOp" }\n')
     with peakline.open(path) as profile:
         result = json.loads(profile.tool("step_breakdown").content)
-        assert result == {"steps": [], "variation": [], "straggler": None}
+        assert result == {
+            "number_of_steps": 0, "steps": [], "variation": [], "straggler": None,
+        }  # fmt: skip
 
 
 def heat(profile, **parameters):
@@ -542,3 +544,22 @@ def test_without_steps_there_are_no_rows_of_step_heat(tmp_path):
     path.write_text('node { name: "a" op: "NoOp" }\n')
     with peakline.open(path) as profile:
         assert heat(profile)["rows"] == []
+
+
+def test_one_session_has_one_number_of_steps(tmp_path):
+    """A core of a TPU ran more programs than the other: a step of all is the k-th run of each."""
+    space = SpaceBuilder()
+    for core, runs in enumerate((6, 4)):
+        line = space.plane(f"/device:TPU:{core}").line("XLA Modules")
+        for run in range(runs):
+            line.event("jit_f(7)", (100 + 50 * run) * US, 40 * US)
+    path = tmp_path / "tpu.xplane.pb"
+    path.write_bytes(space.space.SerializeToString())
+    with peakline.open(path) as profile:
+        counts = {
+            "steps": profile.time().as_json()["number_of_steps"],
+            "envelope": envelope(profile)["number_of_steps"],
+            "breakdown": json.loads(profile.tool("step_breakdown").content)["number_of_steps"],
+            "table": len({row["step_id"] for row in profile.table("step_breakdown").to_pylist()}),
+        }
+    assert counts == dict.fromkeys(counts, 6)

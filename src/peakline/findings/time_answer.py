@@ -160,10 +160,11 @@ class TimeAnswer(Shown, Tabular):
         return parts
 
     def in_short(self) -> dict[str, object]:
-        """``times``, ``times_by_name``, ``found_by``, ``parts``, ``devices`` and ``to_record`` of
-        `as_json`: small with many steps.
+        """``number_of_steps``, ``times``, ``times_by_name``, ``found_by``, ``parts``, ``devices``
+        and ``to_record`` of `as_json`: small with many steps.
         """
         return {
+            "number_of_steps": self.steps.number_of_steps,
             "times": None if self.times is None else vars(self.times),
             "times_by_name": [{"name": name} | vars(times) for name, times in self.by_name],
             "found_by": self.steps.found_by,

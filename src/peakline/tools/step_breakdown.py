@@ -97,6 +97,7 @@ def _run(profile: Profile, parameters: StepBreakdownParameters, output_format: s
         return quoted_csv(columns, zip(*columns.values(), strict=True))
     return compact_json(
         {
+            "number_of_steps": timing.step_facts_of(profile).number_of_steps,
             "steps": _objects(columns),
             "variation": _variation(profile),
             "straggler": _device_straggler(times),

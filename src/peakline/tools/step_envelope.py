@@ -63,7 +63,8 @@ def _run(profile: Profile, parameters: StepEnvelopeParameters, _output_format: s
 
 
 _NONE: dict[str, Any] = {
-    "device": None, "devices": [], "steps": 0, "first": 0, "last": 0, "found_by": None,
+    "device": None, "devices": [], "steps": 0, "number_of_steps": 0, "first": 0, "last": 0,
+    "found_by": None,
     "parts": [], "mean": None, "shortest": None,
     "columns": {"first": [], "last": [], "min_ps": [], "median_ps": [], "mean_ps": [],
                 "max_ps": [], "longest": [], "step_id": [], "name": [], "slow": [],
@@ -92,6 +93,7 @@ def _document(
         "device": None if number < 0 else times.devices[number],
         "devices": list(times.devices),
         "steps": int(own.size),
+        "number_of_steps": timing.step_facts_of(profile).number_of_steps,
         "first": first,
         "last": last,
         "found_by": times.found_by[int(own[0])],
