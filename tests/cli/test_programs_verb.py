@@ -17,7 +17,7 @@ from tests.each_row import each_row
 from tests.memory.hlo_programs import OUTPUT, PARAMETER, TEMPORARY, dump, program, value
 
 import peakline as package
-from peakline.document import program_memory
+from peakline.document import chosen_programs, program_memory, programs_document
 from peakline.errors import InputError
 from peakline.findings import failed_programs
 from peakline.hlo.cost import cost_program
@@ -461,3 +461,19 @@ def test_constants_are_said_also_those_in_fusions(peakline, tmp_path):
     assert module["peak_bytes"] == 3 * 16384
     shown = peakline("programs", path).out
     assert "32.0 KiB, 16.0 KiB of it in the code of fusions, not in the peak" in shown
+
+
+@each_row("name", ["jax_scan", "jax_fori_loop"])
+def test_a_run_costs_what_the_steps_say_that_it_does(name):
+    """Each step of these runs a program once, of which one turn of its loop is the least part."""
+    path = DATA / "programs" / "steps" / f"{name}.xplane.pb.gz"
+    with package.open(path) as profile:
+        programs = programs_document(profile, chosen_programs(profile, None))["modules"]
+        (ran,) = [one for one in programs if one["runs"]]
+        said = profile.time()
+        assert ran["runs"] == said.as_json()["number_of_steps"]
+        assert said.utilisation.flops == ran["flops"]
+        assert said.utilisation.bytes_accessed == ran["bytes_accessed"]
+        rows = profile.table("hlo_modules").to_pylist()
+        (one_turn,) = [row["flops"] for row in rows if row["name"] == ran["module"]]
+        assert ran["flops"] > 2 * one_turn

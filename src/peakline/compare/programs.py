@@ -236,7 +236,7 @@ def _state(program: ProgramAnswer) -> ProgramState:
 
 
 def _in_full(program: ProgramAnswer) -> ProgramState:
-    total = program.costs.total
+    total = program.cost
     # A computed peak knows no others than those that are live then.
     every = program.distinct(_MOST_KINDS) if program.memory.is_assigned else None
     return replace(

@@ -48,7 +48,7 @@ def programs_table(programs: Sequence[ProgramAnswer], most: int) -> Table:
         title += f"; {known[0].label} needs most, {size_text(known[0].peak_bytes or 0)}"
     rows: list[Row] = []
     for one in programs[:most]:
-        total, runs = one.costs.total, one.run_count
+        total, runs = one.cost, one.run_count
         rows.append(
             (
                 one.peak_bytes,
@@ -94,8 +94,9 @@ def program_facts(one: ProgramAnswer) -> list[Fact]:
             result.append(Fact("in the host's memory", host, "bytes"))
         if padding := one.padding_bytes:
             result.append(Fact("padding", padding, "bytes", " of what is live at the peak"))
-    total = one.costs.total
-    result.append(Fact("one run", f"{number_text(total.flops)} flops", "", _moved(one)))
+    total = one.cost
+    least = "at least " if total.is_least else ""
+    result.append(Fact("one run", f"{least}{number_text(total.flops)} flops", "", _moved(one)))
     if runs := one.run_count:
         each = one.run_ps / runs
         rate = f", {number_text(total.flops / each * 1e12)} flop/s" if total.flops else ""
@@ -111,7 +112,7 @@ def _embedded(one: ProgramAnswer) -> str:
 
 
 def _moved(one: ProgramAnswer) -> str:
-    total = one.costs.total
+    total = one.cost
     more = (
         f", {number_text(total.transcendentals)} transcendentals" if total.transcendentals else ""
     )
@@ -219,7 +220,7 @@ def programs_document(
 
 
 def _program_document(one: ProgramAnswer, top: int | None, *, in_full: bool) -> dict[str, object]:
-    total, packing = one.costs.total, one.memory.packing
+    total, packing = one.cost, one.memory.packing
     is_known = one.memory.is_known
     return {
         "module": one.name,
@@ -234,6 +235,7 @@ def _program_document(one: ProgramAnswer, top: int | None, *, in_full: bool) -> 
         "flops": total.flops,
         "transcendentals": total.transcendentals,
         "bytes_accessed": total.bytes_accessed,
+        "is_least": total.is_least,
         "runs": one.run_count,
         "run_ps": one.run_ps if one.run_count is not None else None,
         "advice": [] if one.is_large and not in_full else [*map(advice_document, one.advice)],

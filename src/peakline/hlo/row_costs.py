@@ -384,12 +384,13 @@ _MOST_TURNS = 2**40
 
 @dataclass(frozen=True)
 class ExecutedCost:
-    """``flops`` and ``bytes_accessed`` of a run; ``is_least`` where it has a loop of which nothing
-    says how many turns it takes: one counts.
+    """``flops``, ``bytes_accessed`` and ``transcendentals`` of a run; ``is_least`` where it has a
+    loop of which nothing says how many turns it takes: one counts.
     """
 
     flops: float
     bytes_accessed: float
+    transcendentals: float
     is_least: bool
 
 
@@ -430,4 +431,4 @@ def executed_cost(profile: Profile, number: int) -> ExecutedCost:
         raise IndexError(number)
     counting = _Executed(programs, number)
     total = counting.counted_rows().total
-    return ExecutedCost(total.flops, total.bytes_accessed, counting.is_least)
+    return ExecutedCost(total.flops, total.bytes_accessed, total.transcendentals, counting.is_least)

@@ -11,7 +11,7 @@ import numpy as np
 
 from peakline import hlo
 from peakline.hlo.memory import LiveSet, ProgramMemory, memory_of
-from peakline.hlo.row_costs import RowCosts, row_costs
+from peakline.hlo.row_costs import ExecutedCost, executed_cost
 from peakline.shown import Brief
 from peakline.text import source_text
 from peakline.timing.programs.runs import program_runs, run_totals
@@ -123,9 +123,9 @@ class ProgramAnswer:
         return sum(heap.events.rows for heap in self.memory.heaps) > _MANY_EVENTS
 
     @property
-    def costs(self) -> RowCosts:
-        """What its instructions cost."""
-        return row_costs(self._profile, self.number)
+    def cost(self) -> ExecutedCost:
+        """What one run of it costs, with the turns that loops take."""
+        return executed_cost(self._profile, self.number)
 
     @cached_property
     def runs(self) -> Columns:
