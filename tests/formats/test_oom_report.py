@@ -94,7 +94,8 @@ REPORT = {
     "shape": "[3, 262144]", "limit_bytes": 8 * MIB, "pool_bytes": 7 * MIB + 2048,
     "in_use_bytes": 5 * MIB + 1280, "peak_bytes": 6 * MIB, "free_bytes": 2 * MIB + 768,
     "largest_free_bytes": 2 * MIB, "fragmentation": 768 / (2 * MIB + 768),
-    "device_free_bytes": None, "is_complete": True,
+    "device_free_bytes": None, "capacity_bytes": None, "kind": None, "source": None,
+    "message": None, "is_complete": True,
 }  # fmt: skip
 
 
@@ -362,8 +363,9 @@ def test_no_damage_stops_the_reading(edits, block):
         line = lines[row % len(lines)]
         lines[row % len(lines)] = line[:start] + text + line[end:]
     reports = read("\n".join(lines), block)
-    result = [check_columns(table, reports.read(table)) for table in sorted(reports.tables)]
-    assert result[2].rows == reports.reports == len(failed_moments(result[2], result[0]))
+    result = {table: check_columns(table, reports.read(table)) for table in reports.tables}
+    moments = failed_moments(result["oom_reports"], result["blocks"], result["oom_parts"])
+    assert result["oom_reports"].rows == reports.reports == len(moments)
     warned(reports)
 
 
@@ -472,7 +474,19 @@ CPU = (
             "CUDA out of memory. Tried to allocate 1.00 GiB.",
             ("cuda", GIB, None, None, None, None, None, False),
         ),
-        (MPS, ("mps", 12 * MIB_OF_OOM_REPORT_TEXTS, 9 * GIB, None, 7 * GIB, None, None, True)),
+        (
+            MPS,
+            (
+                "mps",
+                12 * MIB_OF_OOM_REPORT_TEXTS,
+                9 * GIB,
+                None,
+                7 * GIB,
+                None,
+                2 * GIB - KIB,
+                True,
+            ),
+        ),
         (CPU, ("cpu", 4096, None, None, None, None, None, True)),
     ],
 )

@@ -300,6 +300,10 @@ def test_a_failed_allocation(opened):
             "largest_free_bytes": MIB // 2,
             "fragmentation": pytest.approx(2 / 3),
             "device_free_bytes": 77,
+            "capacity_bytes": None,
+            "kind": None,
+            "source": None,
+            "message": None,
             "is_complete": True,
         }
     ]

@@ -36,6 +36,13 @@ _CAUSES = {
     "device_full": "the device had no more to give",
     "full": "not enough was free",
     "unknown": "the report does not say",
+    "refused": "the device had enough free, and the request still failed",
+    "process_limit": "this process may not take more",
+    "other_processes": "other processes hold most of the device",
+    "outside_allocator": "this process holds much outside the allocator",
+    "private_pools": "private pools of CUDA graphs hold most of it",
+    "other_allocations": "Metal's other allocations hold most of it",
+    "padding": "the layout pads the tensors",
 }
 _UNITS = {"op": "name", "asked_by": "name", "region_type": "form", "data_type": "form"}
 _UNITS |= {"shape": "form", "since_step": "form", "until_step": "form"}

@@ -405,8 +405,8 @@ def failures_of(profile: Profile) -> tuple[FailedMoment, ...]:
     if "oom_reports" not in profile.tables or not profile.columns("oom_reports").rows:
         return ()
 
-    blocks = profile.columns_or_empty("blocks")
-    return failed_moments(profile.columns("oom_reports"), blocks)
+    blocks, parts = (profile.columns_or_empty(name) for name in ("blocks", "oom_parts"))
+    return failed_moments(profile.columns("oom_reports"), blocks, parts)
 
 
 def _notices(peak: AllocatorPeak) -> Iterator[Notice]:

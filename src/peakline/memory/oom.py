@@ -16,11 +16,29 @@ from peakline.tables.columns import Columns
 MOMENT_PS = 10**12
 """Requests that fail within one second of each other fail together."""
 _TOP_CHUNKS = 5
+_CONTEXT = 4 << 30
+"""A process holds up to so much beside its pool: contexts, libraries, communicators."""
+_MUCH_OUTSIDE = 0.1
+"""What a process holds beside its pool is the cause from this share of the device on, ..."""
+_LEAST_OUTSIDE = 5 << 29
+"""... and so many bytes, which no context takes."""
+_ROUNDED = 0.01
+"""Sizes with two decimals differ by so much at most."""
+
+
+OTHER_KINDS = frozenset(
+    ("driver", "library", "cache_budget", "host_memory", "host_limit", "host_full", "killed",
+     "shared_memory", "no_numbers")
+)  # fmt: skip
+"""Failures of no allocator's request: what they are is their cause."""
 
 
 @dataclass(frozen=True, repr=False)
 class Failure(Brief):
-    """One row of ``oom_reports``; None for what the report does not say."""
+    """One row of ``oom_reports`` with its ``oom_parts``; None for what the report does not say.
+
+    ``parts`` are (name, subject, bytes).
+    """
 
     time_ps: int
     allocator: str
@@ -37,7 +55,12 @@ class Failure(Brief):
     largest_free_bytes: int | None
     fragmentation: float | None
     device_free_bytes: int | None
+    capacity_bytes: int | None
+    kind: str | None
+    source: str | None
+    message: str | None
     is_complete: bool
+    parts: tuple[tuple[str, str | None, int], ...] = ()
 
     @property
     def needed(self) -> int | None:
@@ -53,32 +76,123 @@ class Failure(Brief):
 
     @property
     def cause(self) -> str:
-        """Why it failed.
-
-        ``larger_than_limit``; ``held_back`` (a free chunk would have fitted); ``fragmented``
-        (enough was free in total); ``device_full`` (the limit was not reached); ``full``; or
-        ``unknown`` where the report lacks the numbers.
-        """
-        if self.needed is None:
+        """Why it failed, by all that the report says; `CAUSES` has the words."""
+        if self.kind is not None and self.kind in OTHER_KINDS:
+            return self.kind
+        needed, free = self.needed, self.free_bytes
+        if needed is None:
             return "unknown"
-        if self.limit_bytes is not None and self.needed > self.limit_bytes:
-            return "larger_than_limit"
+        if self.limit_bytes is not None and needed > self.limit_bytes:
+            return "padding" if self._is_padded(needed - self.limit_bytes) else "larger_than_limit"
         if self.would_fit:
             return "held_back"
-        if self.free_bytes is None:
-            return "unknown"
-        if self.free_bytes >= self.needed:
-            return "fragmented"
+        if (self.device_free_bytes or 0) >= needed:
+            beyond = self.part("allowed") is not None and not self._may_grow
+            return "process_limit" if beyond and (free or 0) < needed else "refused"
+        if (holder := self._holder(needed)) is not None:
+            return holder
+        if free is None:
+            return "unknown" if self.device_free_bytes is None else "full"
+        if free >= needed:
+            is_pool = self.pool_bytes is not None or self.largest_free_bytes is not None
+            # Without a pool it is what was left to the limit, which the device need not have had.
+            return "fragmented" if is_pool or self.limit_bytes is None else "unknown"
+        if self.part("allowed") is not None and not self._may_grow:
+            return "process_limit"
         if self._may_grow:
             return "device_full"
         return "full"
 
+    def _holder(self, needed: int) -> str | None:
+        """Who has the memory, where it is not what this allocator has in use."""
+        mine = self.pool_bytes or self.in_use_bytes or 0
+        others, outside = self.others_bytes or 0, self.own_outside_bytes or 0
+        other = self.part("other_allocations")
+        if other is not None:
+            return "other_allocations" if other >= max(mine, needed) else None
+        if others > max(mine + outside, needed):
+            return "other_processes"
+        much = max(_MUCH_OUTSIDE * (self.capacity_bytes or 0), _LEAST_OUTSIDE)
+        if outside >= max(much, needed):
+            return "outside_allocator"
+        private = self.part("private_pools") or 0
+        if private >= needed and 2 * private >= (self.in_use_bytes or 0) > 0:
+            return "private_pools"
+        return None
+
+    def part(self, name: str) -> int | None:
+        """The first part of that name, in bytes."""
+        return next((size for part, _, size in self.parts if part == name), None)
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """What each other process of the device held, by its id.
+
+        In a container a process does not know its own id and is listed like the others: the one
+        that holds what the pool has, and little more, is taken for this one.
+        """
+        listed = {subject or "": size for part, subject, size in self.parts if part == "process"}
+        own = None if self.part("this_process") is not None else self._own_process(listed)
+        return {process: size for process, size in listed.items() if process != own}
+
+    def _own_process(self, listed: dict[str, int]) -> str | None:
+        pool = self.pool_bytes
+        if pool is None or not pool:
+            return None
+        least, most = pool * (1 - _ROUNDED), pool + max(_CONTEXT, pool * _MUCH_OUTSIDE)
+        fitting = {size: process for process, size in listed.items() if least <= size <= most}
+        return fitting[min(fitting)] if fitting else None
+
+    @property
+    def own_bytes(self) -> int | None:
+        """What this process held of the device, outside its allocator too."""
+        if (this := self.part("this_process")) is not None:
+            return this
+        listed = {subject or "": size for part, subject, size in self.parts if part == "process"}
+        own = self._own_process(listed)
+        return None if own is None else listed[own]
+
+    @property
+    def own_outside_bytes(self) -> int | None:
+        """What this process held outside its allocator: contexts, libraries."""
+        if self.own_bytes is None or self.pool_bytes is None:
+            return None
+        return max(self.own_bytes - self.pool_bytes, 0)
+
+    @property
+    def others_bytes(self) -> int | None:
+        """What others held of the device. Where the report does not have this process either,
+        all that is neither free nor in the pool, beyond what a process needs beside it.
+        """
+        total = self.capacity_bytes
+        start = self.part("free_at_start")
+        if total is not None and start is not None:
+            # TensorFlow takes nearly all that is free when it starts, if it may.
+            return total - start if 2 * start < total else None
+        listed = sum(self.processes.values())
+        if total is None or self.device_free_bytes is None:
+            return listed or None
+        used = total - self.device_free_bytes
+        if self.own_bytes is not None:
+            return max(used - self.own_bytes, listed)
+        if self.pool_bytes is None:
+            return listed or None
+        return max(used - self.pool_bytes - _CONTEXT // 2, listed)
+
+    def _is_padded(self, excess: int) -> bool:
+        """Whether without the padding of the listed buffers the program would have fitted, or
+        padding is most of what it needs.
+        """
+        padding = sum(size for part, _, size in self.parts if part == "padding")
+        return padding >= min(excess, (self.needed or 0) / 2) > 0
+
     @property
     def outside_bytes(self) -> int | None:
         """Bytes of the device neither in the pool nor free: other processes, the driver."""
-        if self.limit_bytes is None or self.pool_bytes is None or self.device_free_bytes is None:
+        limit = self.limit_bytes if self.capacity_bytes is None else self.capacity_bytes
+        if limit is None or self.pool_bytes is None or self.device_free_bytes is None:
             return None
-        return max(self.limit_bytes - self.pool_bytes - self.device_free_bytes, 0)
+        return max(limit - self.pool_bytes - self.device_free_bytes, 0)
 
     @property
     def _may_grow(self) -> bool:
@@ -119,8 +233,11 @@ class FailedMoment(Brief):
         return self.failures[-1].time_ps - self.failures[0].time_ps
 
 
-def failed_moments(oom_reports: Columns, blocks: Columns) -> tuple[FailedMoment, ...]:
-    """The moments of ``oom_reports``; ``blocks`` are the chunks that the reports list.
+def failed_moments(
+    oom_reports: Columns, blocks: Columns, oom_parts: Columns | None = None
+) -> tuple[FailedMoment, ...]:
+    """The moments of ``oom_reports``; ``blocks`` are the chunks that the reports list, and
+    ``oom_parts`` what else they give.
 
     A moment is one report, or those of one allocator that follow each other within a second or
     without a change of what is in use: all threads of a step fail, one after the other.
@@ -132,8 +249,13 @@ def failed_moments(oom_reports: Columns, blocks: Columns) -> tuple[FailedMoment,
     has_times = bool(oom_reports.array("time_ps").any())
     moments: list[FailedMoment] = []
     latest: dict[str, FailedMoment] = {}
+    parts: dict[int, list[tuple[str, str | None, int]]] = {}
+    for row in [] if oom_parts is None else oom_parts.to_pylist():
+        parts.setdefault(row["report_id"], []).append((row["part"], row["subject"], row["bytes"]))
+    names = [name for name in Failure.__annotations__ if name != "parts"]
     for row in oom_reports.to_pylist():
-        failure = Failure(**{name: row[name] for name in Failure.__annotations__})
+        numbers = {name: row[name] for name in names}
+        failure = Failure(**numbers, parts=tuple(parts.get(row["report_id"], ())))
         moment = latest.get(failure.allocator)
         if moment is not None and moment.takes(failure, has_times=has_times):
             moment.failures.append(failure)

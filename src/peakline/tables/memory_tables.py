@@ -156,5 +156,16 @@ oom_reports: One row per report of a failed allocation.
     largest_free_bytes int64? the largest free chunk
     fragmentation float64? (free - largest free) / free; null when nothing is free
     device_free_bytes int64? what was free outside its pool, where the report says it
+    capacity_bytes int64? what the device has in all
+    kind string? what failed, where it is no allocator's request: program, driver, library, ...
+    source string? the line of the program that requested it
+    message string? the text, of reports that have few numbers
     is_complete bool whether the report was there from its first to its last line
+
+oom_parts: What else a report of a failed allocation gives in bytes: who holds the memory, what a
+program needs.
+    report_id int64 row of oom_reports
+    part string what it is, a fixed word: process, private_pools, temporaries, padding, ...
+    subject string? which one: a process, a device, a buffer
+    bytes int64 how much
 """)

@@ -34,6 +34,12 @@ KIND = Kind(
         outside_bytes="Held outside the pool",
         top_chunks="Pieces in use, by size",
         total_bytes="Together",
+        capacity_bytes="The device has",
+        source="Requested in",
+        message="The text",
+        parts="What the text says",
+        part="What",
+        subject="Which",
         is_complete="The whole report is there",
         failed_requests="Failed requests",
         last_after_ps="The last one failed after",
@@ -44,7 +50,7 @@ KIND = Kind(
 _NUMBERS = (
     "requested_bytes", "rounded_bytes", "op", "device", "data_type", "shape", "limit_bytes",
     "pool_bytes", "in_use_bytes", "free_bytes", "largest_free_bytes", "fragmentation", "would_fit",
-    "device_free_bytes", "outside_bytes",
+    "device_free_bytes", "outside_bytes", "capacity_bytes", "source", "message",
 )  # fmt: skip
 """What is said of a failure as far as its report has it."""
 
@@ -53,6 +59,35 @@ OUTSIDE = 0.1
 
 _SUGGESTIONS = {
     "unknown": "The report does not say what was free{buffers}.",
+    "refused": (
+        "The device reported {device_free} free, which is enough, and the request still failed; "
+        "the text does not say why. It can be a limit of this process (a memory fraction, a "
+        "container, WSL or WDDM), no single piece of that size, a driver that may not see what "
+        "others use, or memory that was freed in between."
+    ),
+    "process_limit": (
+        "This process may take {allowed} of the device (a memory fraction is set): raise it, or "
+        "reduce what is live."
+    ),
+    "other_processes": (
+        "{holders}: end them or take another device; nothing that this program frees is as much."
+    ),
+    "outside_allocator": (
+        "This process holds {outside} of the device outside the allocator (contexts of CUDA and "
+        "NCCL, libraries, another framework), which emptying its cache does not free: look for "
+        "what else uses the device in this process."
+    ),
+    "private_pools": (
+        "{private} of the {in_use} allocated are in private pools of CUDA graphs: what is free in "
+        "them is of no use to others. Capture fewer or smaller shapes (vLLM: "
+        "cudagraph_capture_sizes, SGLang: --cuda-graph-max-bs), let the graphs share one pool, or "
+        "take a mode without them (torch.compile's default, vLLM's --enforce-eager)."
+    ),
+    "other_allocations": (
+        "{other} are allocations of Metal outside PyTorch's pool, more than PyTorch's {in_use}: "
+        "look for what else of this process uses the GPU (another framework, images, "
+        "buffers of views). PYTORCH_MPS_HIGH_WATERMARK_RATIO raises the limit, not the memory."
+    ),
     "larger_than_limit": (
         "The request alone exceeds what the allocator may take: split the tensor or the program "
         "(smaller batch, sharding), or raise the limit."
@@ -83,6 +118,11 @@ def find(context: MemoryContext) -> Findings:
         evidence: dict[str, object] = {"allocator": failure.allocator, "cause": failure.cause}
         numbers = {name: getattr(failure, name) for name in _NUMBERS}
         evidence.update({name: value for name, value in numbers.items() if value is not None})
+        if failure.parts:
+            evidence["parts"] = [
+                {"part": part, "subject": subject, "bytes": size}
+                for part, subject, size in failure.parts
+            ]
         if moment.top_chunks:
             evidence["top_chunks"] = moment.top_chunks
         evidence["is_complete"] = failure.is_complete
@@ -103,6 +143,8 @@ def _title(moment: FailedMoment) -> str:
         parts.append(f"requested by {failure.op}")
     if failure.shape is not None:
         parts.append(f"{failure.data_type or 'tensor'} {failure.shape}")
+    if failure.source is not None:
+        parts.append(f"in {failure.source}")
     limit, pool, free = failure.limit_bytes, failure.pool_bytes, failure.free_bytes
     if failure.in_use_bytes is not None:
         most = pool if limit is None else limit
@@ -111,6 +153,10 @@ def _title(moment: FailedMoment) -> str:
         parts.append(f"{size_text(failure.in_use_bytes)}{of} {held}")
     elif limit is not None:
         parts.append(f"{size_text(limit)} at most")
+    if (private := failure.part("private_pools")) is not None:
+        parts.append(f"{size_text(private)} of it in private pools")
+    if (other := failure.part("other_allocations")) is not None:
+        parts.append(f"other allocations {size_text(other)}")
     if free is not None:
         parts.append(
             f"{size_text(pool)} reserved, {size_text(free)} of that free"
@@ -119,6 +165,8 @@ def _title(moment: FailedMoment) -> str:
         )
     if failure.largest_free_bytes is not None and failure.free_bytes != 0:
         parts.append(f"the largest piece {size_text(failure.largest_free_bytes)}")
+    if failure.device_free_bytes is not None:
+        parts.append(f"{size_text(failure.device_free_bytes)} free on the device")
     title = f"{failure.allocator or 'an allocator'} ran out of memory"
     facts = ", ".join(parts)
     if count == 1:
@@ -130,28 +178,79 @@ def _title(moment: FailedMoment) -> str:
 
 def _is_torch(failure: Failure) -> bool:
     """PyTorch names an allocator as its device, and says allocated and reserved."""
-    return failure.allocator.partition(":")[0] in {"cuda", "xpu"}
+    return failure.allocator.partition(":")[0] in _TORCH_SETTINGS
+
+
+_TORCH_SETTINGS = {
+    "cuda": "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+    "npu": "PYTORCH_NPU_ALLOC_CONF=expandable_segments:True",
+    "xpu": "torch.xpu.empty_cache before it",
+    "musa": "max_split_size_mb or expandable_segments, where the build has them",
+}
+"""What PyTorch has against pieces, by the name of the device."""
 
 
 def _suggestion(failure: Failure, *, has_buffers: bool) -> str:
-    is_torch = _is_torch(failure)
-    remap = (
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-        if is_torch
-        else "TF_GPU_ALLOCATOR=cuda_malloc_async for TensorFlow on a GPU"
+    remap = _TORCH_SETTINGS.get(
+        failure.allocator.partition(":")[0],
+        "TF_GPU_ALLOCATOR=cuda_malloc_async for TensorFlow on a GPU",
     )
-    outside = failure.outside_bytes
-    is_shared = outside is not None and outside >= OUTSIDE * (failure.limit_bytes or 0)
+    outside, total = failure.outside_bytes, failure.capacity_bytes or failure.limit_bytes or 0
+    is_shared = outside is not None and outside >= OUTSIDE * total
     # A device that the pool itself fills has no other processes worth a word.
     is_own = failure.cause == "device_full" and outside is not None and not is_shared
-    text = _SUGGESTIONS["full" if is_own and _short(failure) > 0 else failure.cause].format(
+    cause = "full" if is_own and _short(failure) > 0 else failure.cause
+    text = _SUGGESTIONS[cause].format(
         less=_less(failure),
         remap=remap,
         buffers="; see what the buffers in it hold" if has_buffers else "",
+        holders=_holders(failure),
+        device_free=_size(failure.device_free_bytes),
+        in_use=_size(failure.in_use_bytes),
+        outside=_size(failure.own_outside_bytes),
+        allowed=_size(failure.part("allowed")),
+        private=_size(failure.part("private_pools")),
+        other=_size(failure.part("other_allocations")),
     )
-    if is_shared and outside is not None and failure.limit_bytes:
-        text += f" {size_text(outside)} of the device are held outside this pool."
-    return text
+    if cause == "refused" and (allowed := failure.part("allowed")) is not None:
+        text += f" The text names a limit of {size_text(allowed)} for this process."
+    if not is_shared or cause in {"other_processes", "refused", "outside_allocator"}:
+        return text
+    if failure.processes and failure.others_bytes:
+        return f"{text} {_holders(failure)}."
+    return f"{text} {_size(outside)} of the device are held outside this pool."
+
+
+def _size(size: int | None) -> str:
+    return "?" if size is None else size_text(size)
+
+
+_MOST_PROCESSES = 4
+
+
+def _holders(failure: Failure) -> str:
+    """Which processes hold the device, as far as the report names them."""
+    start = failure.part("free_at_start")
+    if start is not None and failure.capacity_bytes is not None:
+        return (
+            f"Of the {size_text(failure.capacity_bytes)} of the device {size_text(start)} were "
+            "free when this process started: other processes hold the rest"
+        )
+    others = sorted(failure.processes.items(), key=lambda one: -one[1])
+    if others:
+        named = ", ".join(
+            f"{name} with {size_text(size)}" for name, size in others[:_MOST_PROCESSES]
+        )
+        more = len(others) - _MOST_PROCESSES
+        word = "process" if len(others) == 1 else "processes"
+        return f"On the device {'is' if len(others) == 1 else 'are'} {word} {named}" + (
+            f" and {more} more" if more > 0 else ""
+        )
+    return (
+        f"{_size(failure.outside_bytes)} of the device are neither free nor in this pool: other "
+        "processes hold them, or this one outside the pool; see which with the device's own tool "
+        "(nvidia-smi, npu-smi)"
+    )
 
 
 def _short(failure: Failure) -> int:
@@ -161,11 +260,13 @@ def _short(failure: Failure) -> int:
 
 def _less(failure: Failure) -> str:
     """How much less must be live. A request needs one piece: free ones apart do not add up."""
-    needed, free, largest = failure.needed or 0, failure.free_bytes or 0, failure.largest_free_bytes
+    needed, free, largest = failure.needed or 0, failure.free_bytes, failure.largest_free_bytes
     if failure.cause == "device_full":
         return (
             f"at least {size_text(_short(failure))} more must be free, this pool fills the device"
         )
+    if free is None:
+        free = failure.device_free_bytes or 0
     short = f"at least {size_text(needed - free)} more must be free"
     if largest is None:
         return f"{short}, and in one piece" if free else short

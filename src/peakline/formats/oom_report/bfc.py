@@ -16,8 +16,10 @@ from peakline.formats.oom_report.report import (
     Report,
     Reports,
     agrees,
+    element_bytes,
     parse_size,
 )
+from peakline.text import source_text
 
 _HEADER = re.compile(
     rf"(?:Allocator \((?P<name>[^()]*)\) )?[rR]an out of memory trying to allocate (?P<size>{SIZE})"
@@ -45,6 +47,23 @@ _TENSOR = re.compile(
     r"OOM when allocating tensor (?:with |of )?shape ?\[([0-9, ]*)\](?: and type (\w+))?"
     rf"(?: on ({NODE}) by allocator ({NODE}))?"
 )
+_SUMMARY = re.compile(r"\b(\d{1,9}) Chunks of size (\d{1,18}) totalling")
+_GRAPH_NODE = re.compile(
+    rf"\[\[(?:Node: ({NODE}) = \w+(?:\[(?:.{{0,400}}?\bT=DT_(\w+))?)?"
+    rf"|\{{\{{node ({NODE})\}}\}}|node ({NODE})(?: \(defined at ([^()]{{1,400}}):(\d{{1,9}})\))?)"
+)
+_CAUSED_BY = re.compile(r"Caused by op u?'([^']{1,400})', defined at:")
+_FRAME = re.compile(r'^\s*File "([^"]{1,1000})", line (\d{1,9})\b')
+_LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|tensorflow|keras|lib/python[\d.]*)/")
+_FRAMES = 200
+"""So many lines may a stack have, its code lines too."""
+_DEVICE = re.compile(r"Found device (\d{1,4}) with properties")
+_MEMORY = re.compile(
+    rf"totalMemory: ({SIZE}) +freeMemory: ({SIZE})"
+    rf"|^\s*(?:Total memory: ({SIZE})|Free memory: ({SIZE}))"
+)
+_OF_DEVICE = re.compile(r"^GPU_(\d{1,4})_bfc$")
+_MOST_CHUNKS = 1 << 20
 _USAGE = re.compile(rf"Current usage from device: ({NODE}), allocator: ({NODE})")
 _USED_BY = re.compile(rf"^\s*({SIZE}) from ({NODE})\s*$")
 _REMAINING = re.compile(rf"^\s*Remaining \d+ nodes with ({SIZE})")
@@ -70,6 +89,10 @@ class BfcDumps:
         self._stats: Report | None = None
         self._using: Report | None = None
         self._tensors: set[tuple[str | None, str | None, str]] = set()
+        self._stack: Report | None = None
+        self._frames = 0
+        self._device = ""
+        self._devices: dict[str, list[int | None]] = {}
 
     def line(self, line: str, stream: str, time_ns: int | None) -> bool:
         """Read one line; False when it belongs to no dump."""
@@ -87,10 +110,17 @@ class BfcDumps:
             ("Sum Total", _SUM, self._sum),
             ("memory_limit_", _POOL, self._pool),
             ("OOM when", _TENSOR, self._tensor),
+            ("Chunks of size", _SUMMARY, self._summary),
+            ("[[", _GRAPH_NODE, self._node),
+            ("Caused by op", _CAUSED_BY, self._caused_by),
+            ("with properties", _DEVICE, self._found_device),
+            ("emory: ", _MEMORY, self._device_memory),
             ("Current usage", _USAGE, self._usage),
         ):
             if literal in line and (match := pattern.search(line)):
                 return read(match, stream, time_ns)
+        if self._stack is not None and self._frame(self._stack, line):
+            return True
         return self._after(line, stream)
 
     # Which dump a line belongs to.
@@ -127,6 +157,11 @@ class BfcDumps:
         """A new dump; what was open of the same allocator ends unfinished."""
         report = self._reports.new(allocator, time_ns)
         report.is_dump = True
+        number = _OF_DEVICE.match(allocator)
+        total, start = self._devices.get(number[1] if number else "", (None, None))
+        if total is not None and start is not None:
+            report.capacity = total
+            report.add_part("free_at_start", start)
         others = [r for r in self._among(stream) if r.allocator not in {allocator, ""}]
         self._open[stream] = [*others[1 - _MOST_OPEN :], report]
         self._current = report
@@ -202,6 +237,14 @@ class BfcDumps:
         report.cut += 1
         return True
 
+    def _summary(self, match: re.Match[str], stream: str, time_ns: int | None) -> bool:
+        """So many chunks in use of one size: all there is where the list itself was cut."""
+        report = self._pick(stream, lambda r: not r.sum_text) or self._begin("", stream, time_ns)
+        count, size = int(match[1]), int(match[2])
+        if count + sum(count for count, _ in report.summary) <= _MOST_CHUNKS:
+            report.summary.append((count, size))
+        return True
+
     def _sum(self, match: re.Match[str], stream: str, time_ns: int | None) -> bool:
         def fits(report: Report) -> bool:
             return not report.sum_text and agrees(report.chunks.total(in_use=True), match[1])
@@ -271,6 +314,60 @@ class BfcDumps:
             self._reports.rename(report, allocator)
         report.device = device
         report.name_tensor(data_type, shape)
+        return True
+
+    def _node(self, match: re.Match[str], _stream: str, _time_ns: int | None) -> bool:
+        """The node of a graph: its name, and in old wordings the type of what it computes."""
+        report = self._reports.latest()
+        if report is None or report.shape is None:
+            return False
+        old, kind, *newer, file, line = match.groups()
+        name = old or newer[0] or newer[1]
+        if report.op is None:
+            report.op = name
+        if kind and report.data_type is None and report.requested_text:
+            size = element_bytes(kind.lower(), report.shape)
+            if size is not None and agrees(size, report.requested_text):
+                report.name_tensor(kind.lower(), report.shape)
+        if file and report.source is None:
+            report.source = source_text(file, int(line))
+        return True
+
+    def _caused_by(self, match: re.Match[str], _stream: str, _time_ns: int | None) -> bool:
+        report = self._reports.latest()
+        if report is None or report.shape is None or report.op not in {None, match[1]}:
+            return False
+        report.op = match[1]
+        self._stack, self._frames = (report if report.source is None else Report()), _FRAMES
+        return True
+
+    def _frame(self, report: Report, line: str) -> bool:
+        """A line of the stack that made the op; its innermost frame of the program counts."""
+        match = _FRAME.match(line)
+        self._frames -= 1
+        if match is None:
+            if self._frames <= 0 or not line.startswith(" "):
+                self._stack = None
+            return False
+        if not _LIBRARY.search(match[1]):
+            report.source = source_text(match[1], int(match[2]))
+        return True
+
+    # What the device had when TensorFlow began.
+
+    def _found_device(self, match: re.Match[str], _stream: str, _time_ns: int | None) -> bool:
+        self._device = match[1]
+        self._devices[match[1]] = [None, None]
+        return True
+
+    def _device_memory(self, match: re.Match[str], _stream: str, _time_ns: int | None) -> bool:
+        if not self._device:
+            return False
+        total, free, alone_total, alone_free = match.groups()
+        sizes = self._devices[self._device]
+        for place, text in enumerate((total or alone_total, free or alone_free)):
+            if text:
+                sizes[place] = parse_size(text)
         return True
 
     def _usage(self, match: re.Match[str], _stream: str, time_ns: int | None) -> bool:

@@ -21,6 +21,9 @@ NODE = r"[A-Za-z0-9._/][A-Za-z0-9_>./:\-]*"
 LARGEST = 1 << 62
 """No size is larger: what a damaged text says beyond it must still fit into 64 bits."""
 
+ABSENT = 1 << 60
+"""Sizes from here on are a writer's word for not known: drivers give 2^64 - 1 for it."""
+
 _SIZE = re.compile(r"(-?\d{1,20}(?:\.\d{1,9})?) ?(?:([KMGTPE])(?:i?B)?|B|bytes)?")
 _UNITS = "KMGTPE"
 
@@ -196,12 +199,23 @@ class Chunks:
         return max(free, default=0)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One more size that a report gives: ``name`` is a fixed word, ``subject`` which one it is."""
+
+    name: str
+    size: int
+    subject: str | None = None
+
+
 @dataclass(slots=True, eq=False)
 class Report:
     """What is known of one failed allocation. Sizes are bytes; ``*_text`` is how they were written.
 
-    ``began`` and ``ended``: its first and its last line were there. ``cut`` counts lines of it
-    that are not whole.
+    ``kind`` says what ran out (`peakline.tables`), ``capacity`` is the whole device, ``source``
+    the line of the program, ``message`` the text of a report that has few numbers. ``began`` and
+    ``ended``: its first and its last line were there. ``cut`` counts lines of it that are not
+    whole.
     """
 
     allocator: str = ""
@@ -220,11 +234,19 @@ class Report:
     peak_text: str = ""
     free: int | None = None
     device_free: int | None = None
+    largest_free: int | None = None
+    capacity: int | None = None
+    kind: str | None = None
+    source: str | None = None
+    message: str | None = None
+    parts: list[Part] = field(default_factory=list)
     sum_text: str = ""
     pool_text: str = ""
     chunks: Chunks = field(default_factory=Chunks)
     bins: dict[int, int] = field(default_factory=dict)
     """Chunks of every bin, by the bin's lower size."""
+    summary: list[tuple[int, int]] = field(default_factory=list)
+    """Chunks in use by size: how many, bytes each."""
     usage: list[ListedBuffer] = field(default_factory=list)
     """Tensors of the running step, by op: part of what is in use."""
     program: list[ListedBuffer] = field(default_factory=list)
@@ -234,6 +256,12 @@ class Report:
     has_stats: bool = False
     ended: bool = False
     cut: int = 0
+
+    def add_part(self, name: str, size: int | None, subject: str | None = None) -> None:
+        """One more size, unless the report has it already or it is none."""
+        known = {(part.name, part.subject) for part in self.parts}
+        if size is not None and size < ABSENT and (name, subject) not in known:
+            self.parts.append(Part(name, size, subject))
 
     def name_tensor(self, data_type: str | None, shape: str) -> None:
         """The tensor that was to be allocated; it may give the request's exact size."""

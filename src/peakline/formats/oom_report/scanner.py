@@ -8,9 +8,10 @@ import numpy as np
 
 from peakline.arrays import UInt8Array
 from peakline.formats.oom_report.bfc import BfcDumps
+from peakline.formats.oom_report.program_texts import ProgramTexts
 from peakline.formats.oom_report.report import Reports, first_stamp, thread_of
 from peakline.formats.oom_report.tables import OomReports
-from peakline.formats.oom_report.texts import ProgramTexts, TorchTexts
+from peakline.formats.oom_report.torch_texts import TorchTexts
 from peakline.kernels.literals import next_hit
 from peakline.wire import Buffer, as_buffer
 
@@ -47,6 +48,8 @@ _ANNOUNCING = Literals(
     b"Free  at ",
     b"Free at 0x",
     b"Sum Total of in-use",
+    b" Chunks of size ",
+    b"with properties: ",
     b"Current usage from device",
     b"ttempting to allocate ",
     b"ttempting to reserve ",

@@ -29,7 +29,7 @@ class OomReports:
 
     __retained__ = "_reports"
 
-    tables = frozenset(("oom_reports", "blocks", "buffers"))
+    tables = frozenset(("oom_reports", "oom_parts", "blocks", "buffers"))
 
     def __init__(self, reports: Sequence[Report]) -> None:
         self._reports = reports
@@ -43,6 +43,7 @@ class OomReports:
         """One of `tables`."""
         read: dict[str, Callable[[], Columns]] = {
             "oom_reports": self._oom_reports,
+            "oom_parts": self._oom_parts,
             "blocks": self._blocks,
             "buffers": self._buffers,
         }
@@ -52,7 +53,11 @@ class OomReports:
         """Count what is missing and what does not add up."""
         for report in self._reports:
             name = report.allocator or "an allocator"
-            if report.is_dump and report.began and not (report.bins or len(report.chunks)):
+            has_list = bool(report.bins or len(report.chunks))
+            if report.is_dump and not has_list and (report.sum_text or report.has_stats):
+                # The log has such lines: it begins in the middle of the report.
+                warnings.add("truncated_oom_report", f"{name}: the report's beginning is missing")
+            elif report.is_dump and report.began and not has_list:
                 warnings.add(
                     "oom_report_without_chunks",
                     f"{name}: the log has no chunk list; TF_CPP_MIN_LOG_LEVEL=0 shows it",
@@ -81,7 +86,7 @@ class OomReports:
             "is_complete": np.array([_is_complete(r) for r in reports], np.bool_),
         }
         valid: dict[str, BoolArray] = {}
-        for name in ("op", "device", "data_type", "shape"):
+        for name in ("op", "device", "data_type", "shape", "kind", "source", "message"):
             data[name] = Names.encode([getattr(r, name) for r in reports])
         for name in _FACTS:
             data[name], valid[name] = _nullable([fact[name] for fact in facts])
@@ -89,6 +94,17 @@ class OomReports:
         data["fragmentation"] = np.array([f or 0.0 for f in fragmentation], np.float64)
         valid["fragmentation"] = np.array([f is not None for f in fragmentation], np.bool_)
         return Columns(data, valid)
+
+    def _oom_parts(self) -> Columns:
+        rows = [(n, part) for n, report in enumerate(self._reports) for part in report.parts]
+        return Columns(
+            {
+                "report_id": np.array([number for number, _ in rows], np.int64),
+                "part": Names.encode([part.name for _, part in rows]),
+                "subject": Names.encode([part.subject for _, part in rows]),
+                "bytes": np.array([part.size for _, part in rows], np.int64),
+            }
+        )
 
     def _blocks(self) -> Columns:
         lists = [report.chunks for report in self._reports]
@@ -118,6 +134,7 @@ class OomReports:
         chosen: dict[str, tuple[int, int]] = {}
         for number, report in enumerate(self._reports):
             size = sum(buffer.size for buffer in report.usage or report.program)
+            size = size or sum(count * each for count, each in report.summary)
             if len(report.chunks):
                 size = report.chunks.total(in_use=True)
             if size >= chosen.get(report.allocator, (0, 0))[1] and size:
@@ -149,7 +166,7 @@ def _array(values: object, dtype: type[Any]) -> AnyArray:
 
 _FACTS = (
     "requested_bytes", "rounded_bytes", "limit_bytes", "pool_bytes", "in_use_bytes", "peak_bytes",
-    "free_bytes", "largest_free_bytes", "device_free_bytes",
+    "free_bytes", "largest_free_bytes", "device_free_bytes", "capacity_bytes",
 )  # fmt: skip
 
 
@@ -157,8 +174,8 @@ def _facts(report: Report) -> dict[str, int | None]:
     """The numbers of one report; the chunk list, where it is whole, knows better than the text."""
     chunks = report.chunks
     in_use, pool, peak, free = report.in_use, report.pool, report.peak, report.free
-    largest = None
-    if report.sum_text and not _short_regions(chunks):
+    largest = report.largest_free
+    if report.sum_text and len(chunks) and not _short_regions(chunks):
         total = chunks.total(in_use=True)
         if agrees(total, report.sum_text):
             free, largest = chunks.total(in_use=False), chunks.largest_free()
@@ -167,8 +184,11 @@ def _facts(report: Report) -> dict[str, int | None]:
                 peak = total
     if free is None and pool is not None and in_use is not None:
         free = pool - in_use
+    if free is None and report.is_dump and None not in (report.limit, in_use):
+        # Without the pool's size: what was left to the limit.
+        free = max((report.limit or 0) - (in_use or 0), 0)
     numbers = (report.requested, report.rounded, report.limit, pool, in_use, peak, free, largest,
-               report.device_free)  # fmt: skip
+               report.device_free, report.capacity)  # fmt: skip
     return dict(zip(_FACTS, numbers, strict=True))
 
 
@@ -230,6 +250,12 @@ _Row = tuple[str, int | None, str | None, str | None, str | None, str | None, in
 def _rows(report: Report) -> list[_Row]:
     """Allocator, address, op, region type, data type, shape and size of a report's buffers."""
     name, chunks = report.allocator, report.chunks
+    if report.summary and not (len(chunks) or report.usage or report.program):
+        return [
+            (name, None, None, f"chunk of {human(size)}", None, None, size)
+            for count, size in report.summary
+            for _ in range(count)
+        ]
     if not len(chunks):
         return [
             (name, None, b.op, b.kind, b.data_type, b.shape, b.size)

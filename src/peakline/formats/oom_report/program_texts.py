@@ -1,7 +1,6 @@
-"""Failures that are reported in one message: PyTorch, XLA programs, TPU compilation.
+"""XLA programs that did not fit, when they were run or compiled: XLA, JAX, TPU.
 
-Every part is looked for by itself, since each may be missing. Sources:
-``c10/cuda/CUDACachingAllocator.cpp`` in pytorch/pytorch; ``buffer_assignment.cc`` and
+Every part is looked for by itself, since each may be missing. Sources: ``buffer_assignment.cc``,
 ``pjrt_stream_executor_client.cc`` in openxla/xla.
 """
 
@@ -22,104 +21,6 @@ from peakline.formats.oom_report.report import (
 from peakline.text import source_text
 
 _S = f"({SIZE})"
-_TORCH = re.compile(
-    r"\b(?:(?P<device>CUDA|HIP|XPU|NPU) out of memory\.|(?P<mps>MPS) backend out of memory"
-    r"|(?P<cpu>DefaultCPUAllocator): )"
-)
-_PARTS = tuple(
-    (name, re.compile(pattern))
-    for name, pattern in (
-        ("requested", rf"[tT]ried to allocate {_S}"),
-        ("device", r"\bGPU (\d+)[; ]"),
-        ("capacity", rf"\btotal capac\w+ of {_S}"),
-        ("capacity", rf"{_S} total capacity\b"),
-        ("capacity", rf"max allowed: {_S}"),
-        ("device_free", rf"\bof which {_S} is free"),
-        ("device_free", rf"{_S} free[;)]"),
-        ("allowed", rf"{_S} allowed;"),
-        ("allocated", rf"{_S} is allocated by PyTorch"),
-        ("allocated", rf"{_S} already allocated"),
-        ("allocated", rf"MPS allocated: {_S}"),
-        ("unallocated", rf"{_S} is reserved by PyTorch but unallocated"),
-        ("unallocated", rf"{_S} cached\)"),
-        ("reserved", rf"{_S} reserved in total by PyTorch"),
-        ("processes", rf"has {_S} memory in use"),
-    )
-)
-_DEVICE_TYPES = {"CUDA": "cuda", "HIP": "cuda", "XPU": "xpu", "NPU": "npu"}
-_MORE_LINES = 8
-"""So many lines may one message be wrapped into."""
-
-
-class TorchTexts:
-    """PyTorch's OutOfMemoryError, in the wording of any release, CUDA and others.
-
-    The allocator is named as PyTorch names the device, such as ``cuda:0`` (HIP devices too).
-    """
-
-    def __init__(self, reports: Reports) -> None:
-        self._reports = reports
-        self._text = ""
-        self._time_ns: int | None = None
-        self._left = 0
-        self._known: dict[tuple[object, ...], Report] = {}
-
-    def line(self, line: str, time_ns: int | None) -> bool:
-        """Read one line; False when it belongs to no such message."""
-        match = _TORCH.search(line) if "memory" in line else None
-        if match is not None:
-            self.finish()
-            self._text, self._time_ns, self._left = line[match.start() :], time_ns, _MORE_LINES
-        elif self._left and any(pattern.search(line) for _, pattern in _PARTS):
-            self._text += " " + line.strip()
-            self._left -= 1
-        else:
-            self.finish()
-            return False
-        if "unallocated" in self._text or "in total by PyTorch" in self._text:
-            self.finish()
-        return True
-
-    def finish(self) -> None:
-        """The message is over: make it a report, unless it repeats one."""
-        text, self._text, self._left = self._text, "", 0
-        match = _TORCH.search(text)
-        if match is None:
-            return
-        parts: dict[str, str] = {}
-        for name, pattern in _PARTS:
-            if result := pattern.search(text):
-                parts.setdefault(name, result[1])
-        if "requested" not in parts:
-            return
-        device = "mps" if match["mps"] else _DEVICE_TYPES.get(match["device"] or "", "cpu")
-        number, requested = parts.pop("device", ""), parts.pop("requested")
-        if number:
-            device += f":{number}"
-        key = (device, requested, *sorted(parts.items()))
-        if key in self._known and self._known[key] is self._reports.latest(device):
-            return
-        report = self._known[key] = self._reports.new(device, self._time_ns)
-        report.device = device
-        report.requested, report.requested_text = parse_size(requested), requested
-        _fill(report, {name: parse_size(size) for name, size in parts.items()})
-        report.began = True
-        report.ended = report.free is not None or device in {"cpu", "mps"}
-
-
-def _fill(report: Report, parts: dict[str, int]) -> None:
-    report.limit = parts.get("allowed", parts.get("capacity"))
-    report.device_free = parts.get("device_free")
-    report.in_use = parts.get("allocated")
-    report.free = parts.get("unallocated")
-    report.pool = parts.get("reserved")
-    if report.in_use is not None:
-        if report.free is not None:
-            report.pool = report.in_use + report.free
-        elif report.pool is not None:
-            report.free = max(report.pool - report.in_use, 0)
-
-
 _XLA = re.compile(
     rf"\b(?:Out of memory (?:while trying to allocate|allocating) {_S}"
     rf"|Failed to allocate request for {_S})"
