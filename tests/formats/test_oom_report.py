@@ -556,7 +556,7 @@ def test_an_xla_program():
         ),
         # A thousand bytes are 1000B: the size that the shape has is not what is told.
         (None, "parameter", "u8", "[1000]", 1024),
-        ("fusion", None, "f32", "[2]", 8),
+        ("fusion", None, "tuple", "(f32[2], s32[])", 8),
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from peakline import findings
 from peakline.document.model import text_of
+from peakline.memory.oom import only_listed
 from peakline.safe_text import cut_middle
 from peakline.text import counted, shares_text, size_text, time_text
 
@@ -37,7 +38,9 @@ def summary_headline(
     said = [findings.failure_sentence(one.failures[0]).text for one in failures[:1]]
     peak = max(memory.allocators, key=lambda one: one.peak_bytes, default=None)
     if peak is not None and peak.peak_bytes:
-        said.append(f"{'in use' if moment else 'peak'} {size_text(peak.peak_bytes)}")
+        listed = moment and only_listed(profile, peak.allocator)
+        word = "listed" if listed else "in use" if moment else "peak"
+        said.append(f"{word} {size_text(peak.peak_bytes)}")
     devices = time.devices.to_pylist()
     if time.times is not None:
         said.append(f"step {time_text(time.times.median_ps)}")

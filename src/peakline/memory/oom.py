@@ -179,12 +179,20 @@ class Failure(Brief):
             return listed or None
         return max(used - self.pool_bytes - _CONTEXT // 2, listed)
 
-    def _is_padded(self, excess: int) -> bool:
-        """Whether without the padding of the listed buffers the program would have fitted, or
-        padding is most of what it needs.
+    @property
+    def padding_bytes(self) -> int | None:
+        """Padding of what a program needs: of the tensors that are listed, or of all temporaries
+        where that is more.
         """
-        padding = sum(size for part, _, size in self.parts if part == "padding")
-        return padding >= min(excess, (self.needed or 0) / 2) > 0
+        listed = sum(size for part, _, size in self.parts if part == "padding")
+        unpadded, temporaries = self.part("unpadded"), self.part("temporaries")
+        if unpadded is not None and temporaries is not None:
+            listed = max(listed, temporaries - unpadded)
+        return listed or None
+
+    def _is_padded(self, excess: int) -> bool:
+        """Whether without padding the program would fit, or padding is most of what it needs."""
+        return (self.padding_bytes or 0) >= min(excess, (self.needed or 0) / 2) > 0
 
     @property
     def outside_bytes(self) -> int | None:

@@ -204,10 +204,11 @@ def failure_sentence(failure: Failure) -> Sentence:
     """Which allocator ran out of memory, for how much, and which op requested it."""
     size, op, allocator = failure.requested_bytes, failure.op, failure.allocator
     wanted = "memory" if size is None else size_text(size)
+    word = " needed" if failure.kind == "program" else " requested"
     phrases = (
         Phrase(f"{allocator_text(allocator)} ran out of memory: "),
         Phrase(wanted, "memory", {"allocator": allocator}),
-        Phrase(f" requested by {cut_middle(op, _NAME)}" if op else " requested"),
+        Phrase(f"{word} by {cut_middle(op, _NAME)}" if op else word),
     )
     return Sentence("failure", phrases, is_notable=True)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from peakline.findings.kind import Kind, columns
 from peakline.memory.oom import MOMENT_PS
+from peakline.safe_text import cut_middle
 from peakline.text import size_text, time_text
 
 if TYPE_CHECKING:
@@ -90,7 +91,13 @@ _SUGGESTIONS = {
     ),
     "larger_than_limit": (
         "The request alone exceeds what the allocator may take: split the tensor or the program "
-        "(smaller batch, sharding), or raise the limit."
+        "(smaller batch, rematerialisation, sharding), or raise the limit."
+    ),
+    "padding": (
+        "Padding takes {padding} of what it needs{tensor}: a question of the layout, not of the "
+        "size. Give the tensor a last dimension that fills the tile (a multiple of 128, the one "
+        "before it of 8), by merging or moving its small dimensions, or let the op work on "
+        "another shape."
     ),
     "held_back": (
         "A free chunk was large enough, so it was held back for work that had not finished; "
@@ -137,7 +144,8 @@ def _title(moment: FailedMoment) -> str:
     is_torch = _is_torch(failure)
     parts = []
     if failure.requested_bytes is not None:
-        request = f"{size_text(failure.requested_bytes)} requested"
+        word = "needed" if failure.kind == "program" else "requested"
+        request = f"{size_text(failure.requested_bytes)} {word}"
         parts.append(f"{request} by {failure.op}" if failure.op else request)
     elif failure.op:
         parts.append(f"requested by {failure.op}")
@@ -211,7 +219,11 @@ def _suggestion(failure: Failure, *, has_buffers: bool) -> str:
         allowed=_size(failure.part("allowed")),
         private=_size(failure.part("private_pools")),
         other=_size(failure.part("other_allocations")),
+        padding=_size(failure.padding_bytes),
+        tensor=_padded(failure),
     )
+    if needs := _needs(failure):
+        text += f" {needs}"
     if cause == "refused" and (allowed := failure.part("allowed")) is not None:
         text += f" The text names a limit of {size_text(allowed)} for this process."
     if not is_shared or cause in {"other_processes", "refused", "outside_allocator"}:
@@ -219,6 +231,36 @@ def _suggestion(failure: Failure, *, has_buffers: bool) -> str:
     if failure.processes and failure.others_bytes:
         return f"{text} {_holders(failure)}."
     return f"{text} {_size(outside)} of the device are held outside this pool."
+
+
+_NEEDS = {
+    "program": "program", "arguments": "arguments", "parameters": "parameters",
+    "constants": "constants", "outputs": "outputs", "temporaries": "temporaries",
+    "reserved": "reserved", "total": "in all",
+}  # fmt: skip
+
+
+def _needs(failure: Failure) -> str:
+    """What a compiled program needs, as far as the report says it."""
+    sizes = [(word, failure.part(name)) for name, word in _NEEDS.items()]
+    known = [f"{word} {size_text(size)}" for word, size in sizes if size]
+    if not known:
+        return ""
+    exceeded = failure.part("exceeded")
+    beyond = f"; {size_text(exceeded)} more than there is" if exceeded else ""
+    return f"The program's needs by the report: {', '.join(known)}{beyond}."
+
+
+def _padded(failure: Failure) -> str:
+    """The tensor with most padding: without its number in the list."""
+    rows = [(size, subject or "") for part, subject, size in failure.parts if part == "padding"]
+    if not rows:
+        return ""
+    size, subject = max(rows)
+    return f", {size_text(size)} of it for {cut_middle(subject.partition('. ')[2], _NAME)}"
+
+
+_NAME = 100
 
 
 def _size(size: int | None) -> str:

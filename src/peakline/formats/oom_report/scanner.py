@@ -56,6 +56,10 @@ _ANNOUNCING = Literals(
     b"exceeding available bytes: ",
     b"you tried to allocate ",
     b"Failed to allocate request",
+    b"required for HLO temporaries",
+    b"would exceed memory (size=",
+    b"exceeded scoped ",
+    b"hbm usage >= ",
 )
 """What a line has that begins or continues a report; other lines are not looked at, unless a
 report has just been read whose next lines have nothing of the kind."""
