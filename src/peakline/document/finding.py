@@ -42,6 +42,15 @@ _CAUSES = {
     "outside_allocator": "this process holds much outside the allocator",
     "private_pools": "private pools of CUDA graphs hold most of it",
     "other_allocations": "Metal's other allocations hold most of it",
+    "driver": "the driver had no more",
+    "library": "a library found no memory",
+    "cache_budget": "the cache's share is too small",
+    "budget": "no failure",
+    "host_memory": "the host had no memory for it",
+    "host_limit": "a limit of the host's memory was reached",
+    "host_full": "the host's memory was full",
+    "killed": "not known: a process was killed",
+    "shared_memory": "the shared memory of the workers was full",
     "padding": "the layout pads the tensors",
 }
 _UNITS = {"op": "name", "asked_by": "name", "region_type": "form", "data_type": "form"}

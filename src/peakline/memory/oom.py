@@ -28,7 +28,7 @@ _ROUNDED = 0.01
 
 OTHER_KINDS = frozenset(
     ("driver", "library", "cache_budget", "host_memory", "host_limit", "host_full", "killed",
-     "shared_memory", "no_numbers")
+     "shared_memory", "other_processes", "budget")
 )  # fmt: skip
 """Failures of no allocator's request: what they are is their cause."""
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from peakline.findings.headline.sentence import Phrase, Sentence
+from peakline.findings.kinds.out_of_memory import headline_of, requester
 from peakline.findings.memory_answer import failures_of
 from peakline.findings.program_memory import device_needs
 from peakline.memory.allocator_names import shown_names
 from peakline.memory.fit.answer import SCARCE
 from peakline.memory.fragmentation.segments import reserved_of
-from peakline.memory.oom import only_listed, with_limits
+from peakline.memory.oom import OTHER_KINDS, only_listed, with_limits
 from peakline.memory.origins.behind import described_records
 from peakline.memory.over_time.live import memory_records
 from peakline.memory.peak.explained import find_peaks
@@ -203,12 +204,18 @@ def _rounding(peak: AllocatorPeak, wasted: int) -> list[Sentence]:
 def failure_sentence(failure: Failure) -> Sentence:
     """Which allocator ran out of memory, for how much, and which op requested it."""
     size, op, allocator = failure.requested_bytes, failure.op, failure.allocator
+    by = cut_middle(requester(failure) if size is not None else op or "", _NAME)
+    what = headline_of(failure) if failure.kind in OTHER_KINDS else ""
+    if what and size is None:
+        first = Phrase(what, "memory", {"allocator": allocator})
+        rest = [Phrase(f": {by}")] if by else []
+        return Sentence("failure", (first, *rest), is_notable=True)
     wanted = "memory" if size is None else size_text(size)
-    word = " needed" if failure.kind == "program" else " requested"
+    word = " needed" if failure.kind in {"program", "cache_budget"} else " requested"
     phrases = (
-        Phrase(f"{allocator_text(allocator)} ran out of memory: "),
+        Phrase(f"{what or allocator_text(allocator) + ' ran out of memory'}: "),
         Phrase(wanted, "memory", {"allocator": allocator}),
-        Phrase(f"{word} by {cut_middle(op, _NAME)}" if op else word),
+        Phrase(f"{word} {by}" if op else word),
     )
     return Sentence("failure", phrases, is_notable=True)
 

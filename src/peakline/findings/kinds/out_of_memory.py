@@ -99,6 +99,41 @@ _SUGGESTIONS = {
         "before it of 8), by merging or moving its small dimensions, or let the op work on "
         "another shape."
     ),
+    "driver": (
+        "The driver had no more for this process, outside its pool or when that wanted to grow; "
+        "the text does not say what was free. Look for other processes on the device and for what "
+        "takes memory beside the pool (contexts, graphs, communicators), and leave it more room."
+    ),
+    "library": (
+        "A library found no memory for its handle or its workspace: the usual sign of a device "
+        "that is nearly full, and no proof of it. Leave it room: less in the framework's pool "
+        "(its cache counts too), a smaller batch, no other process on the device."
+    ),
+    "cache_budget": "{budget}",
+    "budget": "No failure stands in this text; it says what the memory is divided into.",
+    "host_memory": (
+        "The host had no memory for it, not the device: smaller pieces, a memory map, fewer "
+        "workers or processes, or a machine or container with more."
+    ),
+    "host_limit": (
+        "The limit of a container, job or group of processes was reached, not that of the machine: "
+        "raise it, or use less memory of the host: fewer workers, smaller buffers and caches, no "
+        "copies in every process. Who is killed need not be who holds most."
+    ),
+    "host_full": (
+        "The machine's memory was full, without a limit of a group: fewer processes or workers, "
+        "smaller buffers, or a machine with more. Who is killed need not be who holds most."
+    ),
+    "killed": (
+        "Signal 9 (exit code 137) alone is no evidence that memory ran out: look for 'Killed "
+        "process' in the kernel's log (dmesg, journalctl -k), for oom_kill in the group's "
+        "memory.events, for OOMKilled in the container's state, or in what the scheduler says."
+    ),
+    "shared_memory": (
+        "The workers' /dev/shm is too small for what they hand over: a larger one (docker run "
+        "--shm-size, an emptyDir of medium Memory), fewer workers, less prefetching, or "
+        "torch.multiprocessing.set_sharing_strategy('file_system')."
+    ),
     "held_back": (
         "A free chunk was large enough, so it was held back for work that had not finished; "
         "synchronise before the large allocation, or run fewer steps at once."
@@ -136,7 +171,30 @@ def find(context: MemoryContext) -> Findings:
         if count > 1:
             evidence |= {"failed_requests": count, "last_after_ps": moment.span_ps}
         suggestion = _suggestion(failure, has_buffers=bool(moment.top_chunks))
-        yield KIND.finding(_title(moment), evidence, suggestion)
+        severity = _SEVERITIES.get(failure.cause, "")
+        yield KIND.finding(_title(moment), evidence, suggestion, severity=severity)
+
+
+_SEVERITIES = {"budget": "info", "killed": "warning"}
+_OWN_TITLES = {
+    "cache_budget": "the {allocator} does not fit",
+    "budget": "{allocator} divides its memory",
+    "killed": "a process was killed, and the text does not say that memory ran out",
+    "host_limit": "the host killed a process at its memory limit ({allocator})",
+    "host_full": "the host ran out of memory and killed a process ({allocator})",
+}
+
+
+def headline_of(failure: Failure) -> str:
+    """What happened, without numbers."""
+    name = failure.allocator or "an allocator"
+    return _OWN_TITLES.get(failure.cause, "{allocator} ran out of memory").format(allocator=name)
+
+
+def requester(failure: Failure) -> str:
+    """Who wanted the memory, or what for."""
+    is_purpose = failure.op in _STAGES or failure.kind == "cache_budget"
+    return f"for {failure.op}" if is_purpose else f"by {failure.op}"
 
 
 def _title(moment: FailedMoment) -> str:
@@ -144,11 +202,12 @@ def _title(moment: FailedMoment) -> str:
     is_torch = _is_torch(failure)
     parts = []
     if failure.requested_bytes is not None:
-        word = "needed" if failure.kind == "program" else "requested"
+        word = "needed" if failure.kind in {"program", "cache_budget"} else "requested"
         request = f"{size_text(failure.requested_bytes)} {word}"
-        parts.append(f"{request} by {failure.op}" if failure.op else request)
+        parts.append(f"{request} {requester(failure)}" if failure.op else request)
     elif failure.op:
-        parts.append(f"requested by {failure.op}")
+        is_victim = failure.cause in {"host_limit", "host_full", "killed"}
+        parts.append(failure.op if is_victim else f"requested by {failure.op}")
     if failure.shape is not None:
         parts.append(f"{failure.data_type or 'tensor'} {failure.shape}")
     if failure.source is not None:
@@ -175,7 +234,9 @@ def _title(moment: FailedMoment) -> str:
         parts.append(f"the largest piece {size_text(failure.largest_free_bytes)}")
     if failure.device_free_bytes is not None:
         parts.append(f"{size_text(failure.device_free_bytes)} free on the device")
-    title = f"{failure.allocator or 'an allocator'} ran out of memory"
+    if failure.cause == "cache_budget" and failure.message and "would fit" in failure.message:
+        parts.append(failure.message)
+    title = headline_of(failure)
     facts = ", ".join(parts)
     if count == 1:
         return f"{title}: {facts}" if parts else title
@@ -219,11 +280,11 @@ def _suggestion(failure: Failure, *, has_buffers: bool) -> str:
         allowed=_size(failure.part("allowed")),
         private=_size(failure.part("private_pools")),
         other=_size(failure.part("other_allocations")),
+        budget=_budget(failure),
         padding=_size(failure.padding_bytes),
         tensor=_padded(failure),
     )
-    if needs := _needs(failure):
-        text += f" {needs}"
+    text += "".join(f" {more}" for more in (_stage(failure), _needs(failure)) if more)
     if cause == "refused" and (allowed := failure.part("allowed")) is not None:
         text += f" The text names a limit of {size_text(allowed)} for this process."
     if not is_shared or cause in {"other_processes", "refused", "outside_allocator"}:
@@ -244,11 +305,65 @@ def _needs(failure: Failure) -> str:
     """What a compiled program needs, as far as the report says it."""
     sizes = [(word, failure.part(name)) for name, word in _NEEDS.items()]
     known = [f"{word} {size_text(size)}" for word, size in sizes if size]
-    if not known:
+    if failure.part("weights") is not None or not known:
         return ""
     exceeded = failure.part("exceeded")
     beyond = f"; {size_text(exceeded)} more than there is" if exceeded else ""
     return f"The program's needs by the report: {', '.join(known)}{beyond}."
+
+
+_HOLDERS = {
+    "weights": "weights", "kv_cache": "KV cache", "k_cache": "K cache", "v_cache": "V cache",
+    "activations": "activations", "outside_allocator": "outside PyTorch", "graphs": "CUDA graphs",
+    "compute_buffer": "compute buffers", "output_buffer": "output buffers", "budget": "budget",
+    "device": "device", "anonymous": "anonymous memory", "shared_memory": "shared memory",
+    "file_pages": "file pages",
+}  # fmt: skip
+
+
+def _held(failure: Failure) -> str:
+    """Who holds the memory by an engine's or the kernel's lines, parts of several devices added."""
+    sizes: dict[str, int] = {}
+    for part, _, size in failure.parts:
+        if part in _HOLDERS:
+            sizes[part] = sizes.get(part, 0) + size
+    known = [f"{word} {size_text(sizes[part])}" for part, word in _HOLDERS.items() if part in sizes]
+    return f"By the text: {', '.join(known)}." if known else ""
+
+
+def _budget(failure: Failure) -> str:
+    """What to do about a cache that does not fit: each engine has a share of its own."""
+    name = failure.allocator.partition(" ")[0]
+    if name == "vllm":
+        return (
+            "Nothing was full: the share of the device that vLLM may take leaves too little for "
+            "its KV cache. Lower max_model_len to what fits, raise gpu_memory_utilization, or make "
+            "the weights smaller (quantised, split over more devices)."
+        )
+    if name == "sglang":
+        return (
+            "Nothing was full: what SGLang's mem-fraction-static leaves beside the weights is too "
+            "little for its KV cache. Raise it, lower the context length, or split the weights."
+        )
+    return "Nothing was full: the cache's share of the device is too small for what it must hold."
+
+
+_STAGES = {
+    "weights": "The weights did not fit: fewer layers on the device (-ngl), fewer bits.",
+    "kv cache": "The KV cache did not fit: a smaller context (-c), a quantised cache.",
+    "compute buffer": (
+        "The compute buffer did not fit: a smaller batch (-ub, -b), flash attention (-fa)."
+    ),
+    "CUDA graph capture": (
+        "It failed while CUDA graphs were captured, after the cache had taken its share: lower "
+        "that share (gpu_memory_utilization, mem-fraction-static) or capture fewer shapes."
+    ),
+}
+
+
+def _stage(failure: Failure) -> str:
+    """When an engine failed, and who held what then."""
+    return " ".join(one for one in (_STAGES.get(failure.op or ""), _held(failure)) if one)
 
 
 def _padded(failure: Failure) -> str:

@@ -11,6 +11,7 @@ from peakline.formats.common.reader import ReportingReader
 from peakline.formats.memory_log.records import Collector, record_plan
 from peakline.formats.memory_log.tables import TABLES, MemoryLogTables
 from peakline.formats.oom_report.scanner import OomScanner
+from peakline.safe_text import cut_middle, one_line
 from peakline.tables.columns import Columns
 from peakline.tables.reader import Warnings
 from peakline.wire import Buffer, decode
@@ -42,7 +43,7 @@ class LogReader(ReportingReader):
         elif self._reports.reports:
             self.format = "oom_report"
         else:
-            raise UnknownFormatError(_nothing(file.path, form, self._counts))
+            raise UnknownFormatError(_nothing(file.path, form, self._counts, reports.mention))
         # What is written to the log from now on is nothing to what was read.
         file.check()
         file.close()
@@ -97,14 +98,22 @@ class LogProbe:
         return self._records.counts.records > 0 or self._reports.finish().reports > 0
 
 
+_MENTION = 160
+
+
 def _collect(collector: Collector, wire: Buffer) -> None:
     if wire.size:
         collector.add(decode(wire, record_plan()).tables, wire)
 
 
-def _nothing(path: str, form: str, counts: LogCounts) -> str:
+def _nothing(path: str, form: str, counts: LogCounts, mention: str) -> str:
     broken = counts.cut + counts.malformed
     cut = f" ({broken} of its lines begin one and are cut or damaged)" if broken else ""
+    if mention:
+        return (
+            f"{path}: memory ran out by this {form}, in words that Peakline does not read: "
+            f"{cut_middle(one_line(mention), _MENTION)!r}; and no __LOG_MEMORY__ record{cut}"
+        )
     return (
         f"{path}: nothing that Peakline reads in this {form}: no __LOG_MEMORY__ record{cut} and "
         "no out-of-memory report"

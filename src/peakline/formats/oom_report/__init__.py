@@ -1,12 +1,12 @@
-"""Out-of-memory reports in text logs: TensorFlow's BFC allocator, PyTorch, XLA and TPU."""
+"""Out-of-memory reports in text logs: of allocators, compilers, engines, drivers and the host."""
 
 from peakline.formats.common.format import Format
 
 FORMAT = Format(
     name="oom_report",
     what="out-of-memory reports in any text log",
-    written_by="TensorFlow's and XLA's BFC allocator, PyTorch, JAX",
-    fills="`oom_reports`, `blocks`, `buffers`",
+    written_by="TensorFlow, PyTorch, JAX, XLA, serving engines, drivers, the kernel",
+    fills="`oom_reports`, `oom_parts`, `blocks`, `buffers`",
     reader="peakline.formats.log.reader:LogReader",
     rank=11,
 )

@@ -288,6 +288,8 @@ class ProgramTexts:
             # The allocator has reported the same request, or the error is printed again.
             if report.requested == size or report.rounded == -(-size // 256) * 256:
                 report.requested, report.device = size, report.device or match[4]
+                # The driver's word of it before is the same failure.
+                report.kind = report.message = None
                 return report
         report = self._reports.new("", time_ns)
         report.requested, report.requested_text = size, text

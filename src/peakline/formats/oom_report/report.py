@@ -303,6 +303,10 @@ class Reports:
             return self.all[-1] if self.all else None
         return self._latest.get(allocator)
 
+    def remove(self, report: Report) -> None:
+        """Take a report back."""
+        self.all = [one for one in self.all if one is not report]
+
     def rename(self, report: Report, allocator: str) -> None:
         """Give a report the allocator's name that only a later line gave."""
         report.allocator = allocator

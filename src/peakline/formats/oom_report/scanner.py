@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from peakline.arrays import UInt8Array
+from peakline.formats.oom_report import engine_texts, kernel_texts, line_texts
 from peakline.formats.oom_report.bfc import BfcDumps
 from peakline.formats.oom_report.program_texts import ProgramTexts
 from peakline.formats.oom_report.report import Reports, first_stamp, thread_of
@@ -27,14 +28,21 @@ class Literals:
         self._text = np.frombuffer(b"".join(literals), np.uint8)
         self._bounds = np.cumsum([0, *map(len, literals)]).astype(np.int64)
         self._shift = np.full(1 << 15, least - 2, np.uint8)
-        for literal in literals:
+        self._chain = np.full(1 << 15, -1, np.int32)
+        self._following = np.full(len(literals), -1, np.int32)
+        for number, literal in enumerate(literals):
             for end in range(2, least):
                 key = (literal[end - 2] << 10 ^ literal[end - 1] << 5 ^ literal[end]) & 0x7FFF
                 self._shift[key] = min(int(self._shift[key]), least - 1 - end)
+            self._following[number] = self._chain[key]
+            self._chain[key] = number
 
     def find(self, data: UInt8Array, start: int) -> int:
         """Where the first of the literals begins in ``data[start:]``, or -1."""
-        return next_hit(data, start, self._shift, self._least, self._text, self._bounds)
+        return next_hit(
+            data, start, self._shift, self._least, self._text, self._bounds, self._chain,
+            self._following,
+        )  # fmt: skip
 
 
 _ANNOUNCING = Literals(
@@ -60,6 +68,9 @@ _ANNOUNCING = Literals(
     b"would exceed memory (size=",
     b"exceeded scoped ",
     b"hbm usage >= ",
+    *line_texts.ANNOUNCING,
+    *engine_texts.ANNOUNCING,
+    *kernel_texts.ANNOUNCING,
 )
 """What a line has that begins or continues a report; other lines are not looked at, unless a
 report has just been read whose next lines have nothing of the kind."""
@@ -91,6 +102,9 @@ class OomScanner:
         self._bfc = BfcDumps(self._reports)
         self._torch = TorchTexts(self._reports)
         self._program = ProgramTexts(self._reports)
+        self._engine = engine_texts.EngineTexts(self._reports)
+        self._kernel = kernel_texts.KernelTexts(self._reports)
+        self._lines = line_texts.LineTexts(self._reports)
         self._rest = b""
         self._attention = 0
         self._year = 1970
@@ -119,6 +133,8 @@ class OomScanner:
         self._rest = b""
         self._torch.finish()
         self._program.finish()
+        self._lines.finish()
+        self._engine.finish()
         return OomReports(self._reports.all)
 
     def _read(self, array: Buffer) -> None:
@@ -152,8 +168,17 @@ class OomScanner:
         if (
             self._bfc.line(line, self._stream, time_ns)
             or self._torch.line(line, time_ns)
+            or self._kernel.line(line, time_ns)
+            or self._engine.line(line, time_ns)
+            or self._lines.line(line, time_ns)
             or self._program.line(line, time_ns)
         ):
             self._attention = _ATTENTION
-        elif self._attention:
-            self._attention -= 1
+            return
+        self._lines.mentions(line)
+        self._attention -= bool(self._attention)
+
+    @property
+    def mention(self) -> str:
+        """A line that speaks of memory that ran out in words that no reader knows, else empty."""
+        return self._lines.mention

@@ -40,6 +40,8 @@ _PARTS = tuple(
     )
 )
 _PROCESS = re.compile(rf"\bProcess (\d{{1,12}}) has {_S} memory in use")
+_CAPTURE = re.compile(r"[Cc]aptur\w+ (?:cuda|CUDA) graph")
+_BEFORE = 200
 _MORE_LINES = 12
 """So many lines may one message be wrapped into."""
 _SAME_NS = 10**10
@@ -57,6 +59,7 @@ class TorchTexts:
         self._text = ""
         self._time_ns: int | None = None
         self._left = 0
+        self._op: str | None = None
         self._known: dict[tuple[object, ...], Report] = {}
 
     def line(self, line: str, time_ns: int | None) -> bool:
@@ -65,6 +68,8 @@ class TorchTexts:
         if match is not None:
             self.finish()
             self._text, self._time_ns, self._left = line[match.start() :], time_ns, _MORE_LINES
+            is_capture = _CAPTURE.search(line, max(match.start() - _BEFORE, 0), match.start())
+            self._op = "CUDA graph capture" if is_capture else None
         elif self._left and any(pattern.search(line) for _, pattern in _PARTS):
             self._text += " " + line.strip()
             self._left -= 1
@@ -103,7 +108,7 @@ class TorchTexts:
         if self._is_repeated(key):
             return
         report = self._known[key] = self._reports.new(device, self._time_ns)
-        report.device = device
+        report.device, report.op = device, self._op
         report.requested, report.requested_text = parse_size(requested), requested
         parts.pop("process", None)
         sizes = {name: parse_size(size) for name, size in parts.items()}
