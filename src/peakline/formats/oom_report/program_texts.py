@@ -198,6 +198,7 @@ class ProgramTexts:
             return False
         exact = match[3] and int(match[3].replace(",", "") or 0)
         size = exact or parse_size(match[2])
+        report.exact += bool(exact)
         if part == "requested":
             report.requested = size
         elif part == "in_use":

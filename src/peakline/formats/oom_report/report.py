@@ -256,6 +256,8 @@ class Report:
     has_stats: bool = False
     ended: bool = False
     cut: int = 0
+    exact: int = 0
+    """Sizes that the text has to the byte beside a rounded one."""
 
     def add_part(self, name: str, size: int | None, subject: str | None = None) -> None:
         """One more size, unless the report has it already or it is none."""

@@ -13,6 +13,7 @@ from peakline.formats.oom_report.program_texts import ProgramTexts
 from peakline.formats.oom_report.report import Reports, first_stamp, thread_of
 from peakline.formats.oom_report.tables import OomReports
 from peakline.formats.oom_report.torch_texts import TorchTexts
+from peakline.formats.oom_report.wrapping import readings, without_prefix
 from peakline.kernels.literals import next_hit
 from peakline.wire import Buffer, as_buffer
 
@@ -57,7 +58,7 @@ _ANNOUNCING = Literals(
     b"Free at 0x",
     b"Sum Total of in-use",
     b" Chunks of size ",
-    b"with properties: ",
+    b"with properties:",
     b"Current usage from device",
     b"ttempting to allocate ",
     b"ttempting to reserve ",
@@ -81,6 +82,10 @@ _ATTENTION = 200
 _LONGEST = 1 << 20
 """A line's end is not waited for beyond this: it is no line of a report."""
 
+_ENDS = 2
+_LARGEST_PASTE = 1 << 22
+"""What is larger is no paste whose lines a screen has broken."""
+
 _YEAR = re.compile(r"\b(20\d\d)-\d\d-\d\d[ T]\d\d:")
 
 
@@ -97,7 +102,9 @@ def _last_line_end(array: Buffer) -> int:
 class OomScanner:
     """Takes the blocks of a log in order (`feed`), then gives the reports in it (`finish`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, joins: bool = True) -> None:
+        """``joins``: a text that fits into a paste is also read with its lines put together."""
+        self._paste: bytearray | None = bytearray() if joins else None
         self._reports = Reports()
         self._bfc = BfcDumps(self._reports)
         self._torch = TorchTexts(self._reports)
@@ -113,6 +120,11 @@ class OomScanner:
     def feed(self, block: UInt8Array | bytes) -> None:
         """Read the next block, which may begin and end anywhere."""
         array = as_buffer(block)
+        if self._paste is not None:
+            if len(self._paste) + array.size <= _LARGEST_PASTE:
+                self._paste += array.tobytes()
+            else:
+                self._paste = None
         end = _last_line_end(array)
         if end == 0 and len(self._rest) + array.size <= _LONGEST:
             self._rest += array.tobytes()
@@ -135,7 +147,27 @@ class OomScanner:
         self._program.finish()
         self._lines.finish()
         self._engine.finish()
-        return OomReports(self._reports.all)
+        reports = OomReports(self._reports.all)
+        paste, self._paste = self._paste, None
+        return reports if paste is None else self._joined(paste, reports)
+
+    def _joined(self, paste: bytearray, best: OomReports) -> OomReports:
+        """The reading that most is known from: as the text is, or with its lines put together."""
+        for width, ends, text in readings(paste.decode("utf-8", "replace")):
+            scanner = OomScanner(joins=False)
+            scanner.feed(text.encode())
+            reports = scanner.finish()
+            # Of two that say as much, a number that a column cuts is the wrong one.
+            is_as_good = (
+                ends >= _ENDS and reports.known == best.known and reports.facts != best.facts
+            )
+            if ends < _ENDS and best.known and reports.reports > best.reports:
+                # One line is the longest in any text.
+                continue
+            if reports.known > best.known or is_as_good:
+                best = reports
+                best.width = width
+        return best
 
     def _read(self, array: Buffer) -> None:
         """Whole lines."""
@@ -165,6 +197,7 @@ class OomScanner:
                 self._year = int(year[1])
             self._lead = line[:start]
             self._stream = f"{self._lead}\0{thread_of(line)}"
+        line = without_prefix(line)
         if (
             self._bfc.line(line, self._stream, time_ns)
             or self._torch.line(line, time_ns)

@@ -33,6 +33,23 @@ class OomReports:
 
     def __init__(self, reports: Sequence[Report]) -> None:
         self._reports = reports
+        self.width = 0
+        """The column at which the lines were broken that were put together; 0 for none."""
+
+    @property
+    def known(self) -> float:
+        """How much is known by these reports: to compare readings of one text. The best of each
+        allocator counts: what is cut makes two failures of one.
+        """
+        best: dict[str, float] = {}
+        for report in self._reports:
+            best[report.allocator] = max(best.get(report.allocator, 0), _known(report))
+        return sum(best.values())
+
+    @property
+    def facts(self) -> list[object]:
+        """What is said of every failure, messages apart: to see whether two readings differ."""
+        return [(_facts(r), r.op, r.parts, r.program) for r in self._reports]
 
     @property
     def reports(self) -> int:
@@ -51,6 +68,9 @@ class OomReports:
 
     def report(self, warnings: Warnings) -> None:
         """Count what is missing and what does not add up."""
+        if self.width:
+            text = f"lines that were broken at {self.width} columns were put together"
+            warnings.add("joined_oom_lines", text)
         for report in self._reports:
             name = report.allocator or "an allocator"
             has_list = bool(report.bins or len(report.chunks))
@@ -158,6 +178,20 @@ class OomReports:
             },
             {"address": np.array([address is not None for address in addresses], np.bool_)},
         )
+
+
+def _known(report: Report) -> float:
+    """The facts of a report; a longer name of an op counts a little more."""
+    facts = sum(value is not None for value in _facts(report).values())
+    names = (report.op, report.device, report.shape, report.data_type, report.source)
+    facts += sum(name is not None for name in names) + len(report.parts) + len(report.summary)
+    facts += len(report.chunks) + len(report.bins) + len(report.usage) - report.cut
+    facts += report.began + report.ended + report.exact
+    named = sum(
+        1 + min(len((buffer.op or "").replace(" ", "")), 999) / 1000 for buffer in report.program
+    )
+    shaped = sum(buffer.shape is not None for buffer in report.program)
+    return facts + named + shaped
 
 
 def _array(values: object, dtype: type[Any]) -> AnyArray:

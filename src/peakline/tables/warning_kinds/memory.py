@@ -157,6 +157,13 @@ MEMORY = (
         is_counted=False,
     ),
     WarningKind(
+        "joined_oom_lines",
+        "A screen or a page had broken the lines of a report of a failed allocation.",
+        "They are put together again: that more can be read from them so is why.",
+        _OOM,
+        is_counted=False,
+    ),
+    WarningKind(
         "cut_oom_lines",
         "Lines of a report of a failed allocation are not whole.",
         "They are left out.",
