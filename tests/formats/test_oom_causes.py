@@ -219,3 +219,35 @@ def test_the_sizes_of_a_summary_are_buffers():
 
     rows = read(OLD.format(start="9.00GiB")).read("buffers").array("allocated_bytes")
     assert sorted(rows.tolist()) == [KIB] * 3 + [2 * MIB] * 2
+
+
+def of_ranks(count, requested, **other):
+    """Eight processes, each with its device; what they have in use differs a little."""
+    return "".join(
+        f"[rank{n}]: "
+        + sentence(
+            asked=requested, free="1.00 GiB", allocated=f"70.{n:02} GiB",
+            reserved="100.00 MiB", **other,
+        ).replace("GPU 3", f"GPU {n}")
+        + "\n"
+        for n in range(count)
+    )  # fmt: skip
+
+
+def test_ranks_that_fail_alike_are_one_finding():
+    text = of_ranks(8, "2.00 GiB")
+    # Each wrapper prints it again.
+    (finding,) = findings_of(text + "During handling of the above exception\n" + text)
+    assert finding.evidence["alike"] == ", ".join(f"cuda:{n}" for n in range(8))
+    assert finding.evidence["failed_requests"] == 8
+    assert finding.title.startswith("cuda:0 ran out of memory, and 7 more devices alike: 2.0 GiB")
+
+
+def test_other_numbers_are_other_failures():
+    first, second = of_ranks(1, "2.00 GiB"), of_ranks(2, "3.00 GiB").splitlines()[1]
+    assert [one.evidence["allocator"] for one in findings_of(f"{first}{second}\n")] == [
+        "cuda:0",
+        "cuda:1",
+    ]
+    much_less = of_ranks(2, "2.00 GiB").splitlines()[1].replace("70.01", "60.01")
+    assert len(findings_of(f"{first}{much_less}\n")) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,11 @@ from peakline.tables.columns import Columns
 
 MOMENT_PS = 10**12
 """Requests that fail within one second of each other fail together."""
+_RANKS_PS = 300 * MOMENT_PS
+"""Ranks that fail alike do so within so much of each other: each until its next collective."""
+_ALIKE = 0.02
+"""What ranks have in use differs by so much where they fail alike."""
+_DIGITS = re.compile(r"\d+")
 _TOP_CHUNKS = 5
 _CONTEXT = 4 << 30
 """A process holds up to so much beside its pool: contexts, libraries, communicators."""
@@ -224,7 +230,8 @@ class FailedMoment(Brief):
 
     def takes(self, failure: Failure, *, has_times: bool) -> bool:
         """Whether ``failure`` happened in the state of the last one, or at the same time."""
-        last = self.failures[-1]
+        mine = (one for one in reversed(self.failures) if one.allocator == failure.allocator)
+        last = next(mine, self.failures[-1])
         if None not in (last.device, failure.device) and last.device != failure.device:
             return False
         state, before = (
@@ -234,6 +241,27 @@ class FailedMoment(Brief):
             # Nothing was freed between them: an allocator that retries fails every ten seconds.
             return True
         return has_times and failure.time_ps - self.failures[0].time_ps <= MOMENT_PS
+
+    def is_alike(self, failure: Failure, *, has_times: bool) -> bool:
+        """Whether ``failure`` is the same of another device: ranks of a job fail one by one."""
+        first = self.failures[0]
+        if {one.allocator for one in self.failures} >= {failure.allocator}:
+            return False
+        same = ("requested_bytes", "rounded_bytes", "limit_bytes", "capacity_bytes", "op", "shape",
+                "kind", "cause")  # fmt: skip
+        if any(getattr(first, name) != getattr(failure, name) for name in same):
+            return False
+        if has_times and abs(failure.time_ps - first.time_ps) > _RANKS_PS:
+            return False
+        mine, other = first.in_use_bytes, failure.in_use_bytes
+        if mine is None or other is None:
+            return mine is other and first.requested_bytes is not None
+        return abs(mine - other) <= _ALIKE * max(mine, other)
+
+    @property
+    def allocators(self) -> list[str]:
+        """The allocators that failed, the first one first."""
+        return list(dict.fromkeys(one.allocator for one in self.failures))
 
     @property
     def span_ps(self) -> int:
@@ -248,7 +276,8 @@ def failed_moments(
     ``oom_parts`` what else they give.
 
     A moment is one report, or those of one allocator that follow each other within a second or
-    without a change of what is in use: all threads of a step fail, one after the other.
+    without a change of what is in use: all threads of a step fail, one after the other. The ranks
+    of a job that fail alike, each on its device, are one moment too.
     """
     owner = np.where(blocks.is_valid("report_id"), blocks.array("report_id"), -1)
     order = np.argsort(owner, kind="stable")
@@ -257,6 +286,7 @@ def failed_moments(
     has_times = bool(oom_reports.array("time_ps").any())
     moments: list[FailedMoment] = []
     latest: dict[str, FailedMoment] = {}
+    alike: dict[str, FailedMoment] = {}
     parts: dict[int, list[tuple[str, str | None, int]]] = {}
     for row in [] if oom_parts is None else oom_parts.to_pylist():
         parts.setdefault(row["report_id"], []).append((row["part"], row["subject"], row["bytes"]))
@@ -265,10 +295,16 @@ def failed_moments(
         numbers = {name: row[name] for name in names}
         failure = Failure(**numbers, parts=tuple(parts.get(row["report_id"], ())))
         moment = latest.get(failure.allocator)
+        family = _DIGITS.sub("#", failure.allocator)
+        others = alike.get(family)
         if moment is not None and moment.takes(failure, has_times=has_times):
             moment.failures.append(failure)
+        elif "#" in family and others is not None and others.is_alike(failure, has_times=has_times):
+            others.failures.append(failure)
+            latest[failure.allocator] = others
         else:
             latest[failure.allocator] = moment = FailedMoment(row["report_id"], [failure])
+            alike[family] = moment
             moments.append(moment)
     for moment in moments:
         start, end = np.searchsorted(owner, (moment.report_id, moment.report_id + 1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from peakline.findings.kind import Kind, columns
 from peakline.memory.oom import MOMENT_PS
 from peakline.safe_text import cut_middle
-from peakline.text import size_text, time_text
+from peakline.text import counted, size_text, time_text
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings, MemoryContext
@@ -38,6 +38,7 @@ KIND = Kind(
         capacity_bytes="The device has",
         source="Requested in",
         message="The text",
+        alike="Failed alike",
         parts="What the text says",
         part="What",
         subject="Which",
@@ -168,6 +169,8 @@ def find(context: MemoryContext) -> Findings:
         if moment.top_chunks:
             evidence["top_chunks"] = moment.top_chunks
         evidence["is_complete"] = failure.is_complete
+        if len(moment.allocators) > 1:
+            evidence["alike"] = ", ".join(moment.allocators)
         if count > 1:
             evidence |= {"failed_requests": count, "last_after_ps": moment.span_ps}
         suggestion = _suggestion(failure, has_buffers=bool(moment.top_chunks))
@@ -237,6 +240,10 @@ def _title(moment: FailedMoment) -> str:
     if failure.cause == "cache_budget" and failure.message and "would fit" in failure.message:
         parts.append(failure.message)
     title = headline_of(failure)
+    ranks = len(moment.allocators)
+    if ranks > 1:
+        title = f"{title}, and {counted(ranks - 1, 'more device')} alike"
+        count -= ranks - 1
     facts = ", ".join(parts)
     if count == 1:
         return f"{title}: {facts}" if parts else title
