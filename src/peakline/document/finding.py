@@ -46,6 +46,7 @@ _CAUSES = {
     "library": "a library found no memory",
     "cache_budget": "the cache's share is too small",
     "budget": "no failure",
+    "summary": "no failure",
     "host_memory": "the host had no memory for it",
     "host_limit": "a limit of the host's memory was reached",
     "host_full": "the host's memory was full",

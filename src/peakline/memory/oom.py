@@ -34,7 +34,7 @@ _ROUNDED = 0.01
 
 OTHER_KINDS = frozenset(
     ("driver", "library", "cache_budget", "host_memory", "host_limit", "host_full", "killed",
-     "shared_memory", "other_processes", "budget")
+     "shared_memory", "other_processes", "budget", "summary")
 )  # fmt: skip
 """Failures of no allocator's request: what they are is their cause."""
 

@@ -111,6 +111,11 @@ _SUGGESTIONS = {
         "(its cache counts too), a smaller batch, no other process on the device."
     ),
     "cache_budget": "{budget}",
+    "summary": (
+        "A summary has no events. To see what holds the memory at the peak, record a snapshot "
+        "(torch.cuda.memory._record_memory_history() before, "
+        "torch.cuda.memory._dump_snapshot('memory.pickle') after) and open that.{ooms}"
+    ),
     "budget": "No failure stands in this text; it says what the memory is divided into.",
     "host_memory": (
         "The host had no memory for it, not the device: smaller pieces, a memory map, fewer "
@@ -178,10 +183,11 @@ def find(context: MemoryContext) -> Findings:
         yield KIND.finding(_title(moment), evidence, suggestion, severity=severity)
 
 
-_SEVERITIES = {"budget": "info", "killed": "warning"}
+_SEVERITIES = {"budget": "info", "summary": "info", "killed": "warning"}
 _OWN_TITLES = {
     "cache_budget": "the {allocator} does not fit",
     "budget": "{allocator} divides its memory",
+    "summary": "{allocator} did not run out of memory by this summary",
     "killed": "a process was killed, and the text does not say that memory ran out",
     "host_limit": "the host killed a process at its memory limit ({allocator})",
     "host_full": "the host ran out of memory and killed a process ({allocator})",
@@ -209,7 +215,7 @@ def _title(moment: FailedMoment) -> str:
         request = f"{size_text(failure.requested_bytes)} {word}"
         parts.append(f"{request} {requester(failure)}" if failure.op else request)
     elif failure.op:
-        is_victim = failure.cause in {"host_limit", "host_full", "killed"}
+        is_victim = failure.cause in {"host_limit", "host_full", "killed", "summary"}
         parts.append(failure.op if is_victim else f"requested by {failure.op}")
     if failure.shape is not None:
         parts.append(f"{failure.data_type or 'tensor'} {failure.shape}")
@@ -233,6 +239,8 @@ def _title(moment: FailedMoment) -> str:
             if is_torch and pool is not None
             else f"{size_text(free)} free"
         )
+    if (peak := failure.part("peak_allocated")) is not None:
+        parts.append(f"{size_text(peak)} allocated at the most")
     if failure.largest_free_bytes is not None and failure.free_bytes != 0:
         parts.append(f"the largest piece {size_text(failure.largest_free_bytes)}")
     if failure.device_free_bytes is not None:
@@ -288,6 +296,7 @@ def _suggestion(failure: Failure, *, has_buffers: bool) -> str:
         private=_size(failure.part("private_pools")),
         other=_size(failure.part("other_allocations")),
         budget=_budget(failure),
+        ooms=_counted_failures(failure),
         padding=_size(failure.padding_bytes),
         tensor=_padded(failure),
     )
@@ -383,6 +392,13 @@ def _padded(failure: Failure) -> str:
 
 
 _NAME = 100
+
+
+def _counted_failures(failure: Failure) -> str:
+    """What a summary counted before it."""
+    if failure.message is None or failure.message.startswith("0 out-of-memory errors, 0 "):
+        return ""
+    return f" It counts {failure.message}: memory was short before."
 
 
 def _size(size: int | None) -> str:

@@ -43,7 +43,7 @@ class LogReader(ReportingReader):
         elif self._reports.reports:
             self.format = "oom_report"
         else:
-            raise UnknownFormatError(_nothing(file.path, form, self._counts, reports.mention))
+            raise UnknownFormatError(_nothing(file.path, form, self._counts, reports))
         # What is written to the log from now on is nothing to what was read.
         file.check()
         file.close()
@@ -106,9 +106,13 @@ def _collect(collector: Collector, wire: Buffer) -> None:
         collector.add(decode(wire, record_plan()).tables, wire)
 
 
-def _nothing(path: str, form: str, counts: LogCounts, mention: str) -> str:
+def _nothing(path: str, form: str, counts: LogCounts, reports: OomScanner) -> str:
     broken = counts.cut + counts.malformed
     cut = f" ({broken} of its lines begin one and are cut or damaged)" if broken else ""
+    if reports.table is not None:
+        what, instead = reports.table
+        return f"{path}: {what}: printed for people, without events; {instead}, and open that"
+    mention = reports.mention
     if mention:
         return (
             f"{path}: memory ran out by this {form}, in words that Peakline does not read: "

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from peakline.arrays import UInt8Array
-from peakline.formats.oom_report import engine_texts, kernel_texts, line_texts
+from peakline.formats.oom_report import engine_texts, kernel_texts, line_texts, summary_texts
 from peakline.formats.oom_report.bfc import BfcDumps
 from peakline.formats.oom_report.program_texts import ProgramTexts
 from peakline.formats.oom_report.report import Reports, first_stamp, thread_of
@@ -72,6 +72,7 @@ _ANNOUNCING = Literals(
     *line_texts.ANNOUNCING,
     *engine_texts.ANNOUNCING,
     *kernel_texts.ANNOUNCING,
+    *summary_texts.ANNOUNCING,
 )
 """What a line has that begins or continues a report; other lines are not looked at, unless a
 report has just been read whose next lines have nothing of the kind."""
@@ -111,6 +112,7 @@ class OomScanner:
         self._program = ProgramTexts(self._reports)
         self._engine = engine_texts.EngineTexts(self._reports)
         self._kernel = kernel_texts.KernelTexts(self._reports)
+        self._summary = summary_texts.SummaryTexts(self._reports)
         self._lines = line_texts.LineTexts(self._reports)
         self._rest = b""
         self._attention = 0
@@ -146,6 +148,7 @@ class OomScanner:
         self._torch.finish()
         self._program.finish()
         self._lines.finish()
+        self._summary.finish()
         self._engine.finish()
         reports = OomReports(self._reports.all)
         paste, self._paste = self._paste, None
@@ -203,6 +206,7 @@ class OomScanner:
             or self._torch.line(line, time_ns)
             or self._kernel.line(line, time_ns)
             or self._engine.line(line, time_ns)
+            or self._summary.line(line, time_ns)
             or self._lines.line(line, time_ns)
             or self._program.line(line, time_ns)
         ):
@@ -210,6 +214,11 @@ class OomScanner:
             return
         self._lines.mentions(line)
         self._attention -= bool(self._attention)
+
+    @property
+    def table(self) -> tuple[str, str] | None:
+        """A table for people that has no events: what it is, and what to record instead."""
+        return self._summary.table
 
     @property
     def mention(self) -> str:
