@@ -58,7 +58,7 @@ def own(size):
                 f"GiB memory in use. {own('22.00 GiB')}",
             ),
             "other_processes",
-            "On the device is process 77 with 50.0 GiB: end them",
+            "On the device is process 77 with 50.0 GiB. End them",
         ),
         # In a container its own process is listed like a stranger's.
         (
@@ -251,3 +251,46 @@ def test_other_numbers_are_other_failures():
     ]
     much_less = of_ranks(2, "2.00 GiB").splitlines()[1].replace("70.01", "60.01")
     assert len(findings_of(f"{first}{much_less}\n")) == 2
+
+
+TRACE = """
+Traceback (most recent call last):
+  File "/app/train.py", line 88, in <module>
+    loss = step(batch)
+  File "/app/nets/block.py", line 12, in forward
+    return self.mlp(x)
+  File "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1553, in _call_impl
+    return forward_call(*args)
+{error}
+"""
+
+
+def test_the_line_of_the_program_that_requested_it():
+    short = "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB."
+    for error in (sentence(BRACKET, word="CUDA", asked="1.00 GiB", free="1.00 MiB",
+                           allocated="58.00 GiB", reserved="59.00 GiB"), short,
+                  "RuntimeError: CUDA error: out of memory"):  # fmt: skip
+        text = TRACE.format(error=error)
+        assert findings_of(text)[0].evidence["source"] == "block.py:12", error
+        ranks = "".join(f"[rank1]: {line}\n" for line in text.splitlines())
+        assert findings_of(ranks)[0].evidence["source"] == "block.py:12", error
+    one = 'Traceback (most recent call last):\n  File "a.py", line 7, in f\n' + short
+    assert findings_of(one)[0].evidence["source"] == "a.py:7"
+    # Another stack, long before, made nothing of it.
+    far = TRACE.format(error="ValueError") + "epoch\n" * 2000 + short
+    assert "source" not in findings_of(far)[0].evidence
+
+
+def test_what_a_caller_can_do_without_is_no_failure(tmp_path):
+    import pytest
+
+    from peakline import open as open_profile
+    from peakline.errors import UnknownFormatError
+
+    log = tmp_path / "train.log"
+    log.write_text(
+        "Allocator (GPU_0_bfc) ran out of memory trying to allocate 3.50GiB with freed_by_count=0. "
+        "The caller indicates that this is not a failure\n"
+    )
+    with pytest.raises(UnknownFormatError, match="no out-of-memory report"):
+        open_profile(log)

@@ -72,7 +72,7 @@ _SUGGESTIONS = {
         "reduce what is live."
     ),
     "other_processes": (
-        "{holders}: end them or take another device; nothing that this program frees is as much."
+        "{holders}. End them or take another device: what this program's pool could free is less."
     ),
     "outside_allocator": (
         "This process holds {outside} of the device outside the allocator (contexts of CUDA and "
@@ -216,7 +216,7 @@ def _title(moment: FailedMoment) -> str:
         parts.append(f"{request} {requester(failure)}" if failure.op else request)
     elif failure.op:
         is_victim = failure.cause in {"host_limit", "host_full", "killed", "summary"}
-        parts.append(failure.op if is_victim else f"requested by {failure.op}")
+        parts.append(failure.op if is_victim else f"requested {requester(failure)}")
     if failure.shape is not None:
         parts.append(f"{failure.data_type or 'tensor'} {failure.shape}")
     if failure.source is not None:
@@ -244,7 +244,8 @@ def _title(moment: FailedMoment) -> str:
     if failure.largest_free_bytes is not None and failure.free_bytes != 0:
         parts.append(f"the largest piece {size_text(failure.largest_free_bytes)}")
     if failure.device_free_bytes is not None:
-        parts.append(f"{size_text(failure.device_free_bytes)} free on the device")
+        where = "of the host" if failure.kind == "host_memory" else "on the device"
+        parts.append(f"{size_text(failure.device_free_bytes)} free {where}")
     if failure.cause == "cache_budget" and failure.message and "would fit" in failure.message:
         parts.append(failure.message)
     title = headline_of(failure)
@@ -330,7 +331,8 @@ def _needs(failure: Failure) -> str:
 
 _HOLDERS = {
     "weights": "weights", "kv_cache": "KV cache", "k_cache": "K cache", "v_cache": "V cache",
-    "activations": "activations", "outside_allocator": "outside PyTorch", "graphs": "CUDA graphs",
+    "torch_peak": "PyTorch's peak", "activations": "activations",
+    "outside_allocator": "outside PyTorch", "graphs": "CUDA graphs",
     "compute_buffer": "compute buffers", "output_buffer": "output buffers", "budget": "budget",
     "device": "device", "anonymous": "anonymous memory", "shared_memory": "shared memory",
     "file_pages": "file pages",

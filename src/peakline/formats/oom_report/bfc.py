@@ -53,7 +53,7 @@ _GRAPH_NODE = re.compile(
     rf"|\{{\{{node ({NODE})\}}\}}|node ({NODE})(?: \(defined at ([^()]{{1,400}}):(\d{{1,9}})\))?)"
 )
 _CAUSED_BY = re.compile(r"Caused by op u?'([^']{1,400})', defined at:")
-_FRAME = re.compile(r'^\s*File "([^"]{1,1000})", line (\d{1,9})\b')
+_FRAME = re.compile(r'(?:^|\s)File "([^"]{1,1000})", line (\d{1,9})\b')
 _LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|tensorflow|keras|lib/python[\d.]*)/")
 _FRAMES = 200
 """So many lines may a stack have, its code lines too."""
@@ -72,6 +72,14 @@ _MOST_OPEN = 32
 """So many dumps of a stream may lack their end at a time: one of each allocator, and some that
 broke off.
 """
+
+
+def user_frame(line: str) -> str:
+    """File and line of a stack's frame, empty for one of a library and for any other line."""
+    match = _FRAME.search(line)
+    if match is None or _LIBRARY.search(match[1]) or match[1].startswith("<"):
+        return ""
+    return source_text(match[1], int(match[2]))
 
 
 class BfcDumps:
@@ -343,14 +351,13 @@ class BfcDumps:
 
     def _frame(self, report: Report, line: str) -> bool:
         """A line of the stack that made the op; its innermost frame of the program counts."""
-        match = _FRAME.match(line)
+        match = _FRAME.search(line)
         self._frames -= 1
         if match is None:
             if self._frames <= 0 or not line.startswith(" "):
                 self._stack = None
             return False
-        if not _LIBRARY.search(match[1]):
-            report.source = source_text(match[1], int(match[2]))
+        report.source = user_frame(line) or report.source
         return True
 
     # What the device had when TensorFlow began.

@@ -30,6 +30,10 @@ _HOLDERS = tuple(
         ("KV Cache is", "kv_cache", rf"reserved for KV Cache is {_S}"),
         ("gpu_memory_utilization", "budget", rf"gpu_memory_utilization \([\d.]{{1,9}}\) = {_S}"),
         ("total_gpu_memory", "device", rf"total_gpu_memory \({_S}\)"),
+        ("total_gpu_memory=", "device", rf"total_gpu_memory={_S}"),
+        ("peak_torch_memory=", "torch_peak", rf"peak_torch_memory={_S}"),
+        ("non_torch_memory=", "outside_allocator", rf"non_torch_memory={_S}"),
+        ("kv_cache_size=", "kv_cache", rf"kv_cache_size={_S}"),
         ("Load weight end", "weights", rf"Load weight end\..{{0,300}}?mem usage={_S}"),
         ("K size", "k_cache", rf"\bK size: {_S}"),
         ("V size", "v_cache", rf"\bV size: {_S}"),
@@ -84,6 +88,7 @@ _MESSAGE = 300
 ANNOUNCING = (
     b"Model loading took", b"Loading model weights took", b"Available KV cache memory",
     b"CUDA graph memory: ", b"Graph capturing finished", b"model weights take",
+    b"Memory profiling results",
     b"gpu_memory_utilization (", b"Load weight end", b"KV Cache is allocated", b" K size: ",
     b" KV size: ",
     b"Capture cuda graph ", b"Memory pool end", b" buffer size = ", b"KV self size",
@@ -113,7 +118,7 @@ class EngineTexts:
             if report is self._failed or report.kind == "cache_budget"
             or report.allocator.startswith(("cuda", "musa", "npu"))
         ]  # fmt: skip
-        if not self._reports.all and self._is_vllm and ("weights", None) in self._parts:
+        if not self._reports.all and self._is_vllm and len(self._parts) > 1:
             report = self._reports.new("vllm", None)
             report.kind, report.began, report.ended = "budget", True, True
             failed = [report]

@@ -222,7 +222,7 @@ _SHAPES = (
     # Nothing of these says why.
     _shape(
         "137", r"(?i)\bexit(?:ed)?(?: with)?[ _]?"
-        r"(?:code|status)?\"?[:= ]{1,4}137\b", "host", "killed"
+        r"(?:code|status)?\"?[:= ]{1,12}137\b", "host", "killed"
     ),
     _shape("SIGKILL", r"Signal 9 \(SIGKILL\) received by PID (?P<op>\d+)", "host", "killed"),
     _shape("-9", r"(?i)\b(?:exit|return) ?code\"?[:= ]{1,4}-9\b", "host", "killed"),
@@ -240,7 +240,7 @@ ANNOUNCING = (
     b"low on resource: memory", b"oom-kill event", b"oom_kill event", b"oom kill event",
     b"Out Of Memory", b"OUT_OF_ME", b" memory limit", b"TERM_MEMLIMIT", b" exceeded limit ",
     b"Memory on the node", b"running low on memory", b"'oom-kill'", b"by the OOM killer",
-    b"oom_kill ", b"Code: 137", b"code: 137", b'Code": 137', b" code 137",
+    b"oom_kill ", b"Code: 137", b"Exit Code:  ", b"code: 137", b'Code": 137', b" code 137",
     b"_code=137", b"tatus 137",
     b"(SIGKILL) received", b"itcode: -9", b"code  : -9", b"rn code -9", b"rncode -9",
     b"d Killed  ", b"0 Killed  ", b"1 Killed  ", b"2 Killed  ", b"3 Killed  ", b"4 Killed  ",
@@ -268,7 +268,8 @@ class LineTexts:
 
     def mentions(self, line: str) -> None:
         """A line that no reader knows."""
-        if not self.mention and "ut of memory" in line:
+        if not self.mention and "ut of memory" in line and "not a failure" not in line:
+            # An allocator's caller can do with less.
             self.mention = line.strip()[:_MESSAGE]
 
     def finish(self) -> None:

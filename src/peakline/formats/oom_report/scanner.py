@@ -8,7 +8,7 @@ import numpy as np
 
 from peakline.arrays import UInt8Array
 from peakline.formats.oom_report import engine_texts, kernel_texts, line_texts, summary_texts
-from peakline.formats.oom_report.bfc import BfcDumps
+from peakline.formats.oom_report.bfc import BfcDumps, user_frame
 from peakline.formats.oom_report.program_texts import ProgramTexts
 from peakline.formats.oom_report.report import Reports, first_stamp, thread_of
 from peakline.formats.oom_report.tables import OomReports
@@ -69,6 +69,9 @@ _ANNOUNCING = Literals(
     b"would exceed memory (size=",
     b"exceeded scoped ",
     b"hbm usage >= ",
+    b'   File "',
+    b'\n  File "',
+    b"Traceback (most",
     *line_texts.ANNOUNCING,
     *engine_texts.ANNOUNCING,
     *kernel_texts.ANNOUNCING,
@@ -83,7 +86,10 @@ _ATTENTION = 200
 _LONGEST = 1 << 20
 """A line's end is not waited for beyond this: it is no line of a report."""
 
+_NEAR = 1 << 12
+"""So many bytes may lie between the last frame of a stack and its error."""
 _ENDS = 2
+_NEWLINE = 10
 _LARGEST_PASTE = 1 << 22
 """What is larger is no paste whose lines a screen has broken."""
 
@@ -118,6 +124,7 @@ class OomScanner:
         self._attention = 0
         self._year = 1970
         self._stream, self._lead = "", ""
+        self._place, self._frame = 0, (-_NEAR, "")
 
     def feed(self, block: UInt8Array | bytes) -> None:
         """Read the next block, which may begin and end anywhere."""
@@ -145,7 +152,9 @@ class OomScanner:
         """The log is over."""
         self._read(as_buffer(self._rest))
         self._rest = b""
+        known = len(self._reports.all)
         self._torch.finish()
+        self._name_sources(known, self._place)
         self._program.finish()
         self._lines.finish()
         self._summary.finish()
@@ -175,23 +184,43 @@ class OomScanner:
     def _read(self, array: Buffer) -> None:
         """Whole lines."""
         if self._attention == 0 and _ANNOUNCING.find(array, 0) < 0:
+            self._place += array.size
             return
         data, at = array.tobytes(), 0
         while at < len(data):
             if self._attention == 0:
-                hit = _ANNOUNCING.find(array, at)
+                # The line's end before a frame of a stack announces it.
+                hit = _ANNOUNCING.find(array, max(at - 1, 0))
                 if hit < 0:
+                    self._place += len(data)
                     return
+                hit += data[hit] == _NEWLINE
                 at = max(at, data.rfind(b"\n", at, hit) + 1)
             end = data.find(b"\n", at)
             end = len(data) if end < 0 else end
             # A progress bar overwrites its line: each state of it is a line of its own.
             for piece in data[at : min(end, at + _LONGEST)].split(b"\r"):
                 if piece:
-                    self._line(piece.decode("utf-8", "replace"))
+                    self._line(piece.decode("utf-8", "replace"), self._place + at)
             at = end + 1
+        self._place += len(data)
 
-    def _line(self, line: str) -> None:
+    def _line(self, line: str, place: int = 0) -> None:
+        known = len(self._reports.all)
+        self._read_line(line)
+        if 'File "' in line and (frame := user_frame(line)):
+            self._frame = place, frame
+        elif "Traceback (most" in line:
+            self._frame = -_NEAR, ""
+        self._name_sources(known, place)
+
+    def _name_sources(self, known: int, place: int) -> None:
+        for report in self._reports.all[known:]:
+            # A stack is written before its error.
+            if report.source is None and self._frame[1] and place - self._frame[0] <= _NEAR:
+                report.source = self._frame[1]
+
+    def _read_line(self, line: str) -> None:
         stamp = first_stamp(line, self._year)
         time_ns = None
         if stamp is not None:

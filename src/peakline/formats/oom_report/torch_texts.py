@@ -116,7 +116,7 @@ class TorchTexts:
         for process, size in processes:
             report.add_part("process", parse_size(size), process)
         if device == "cpu":
-            report.kind = "host"
+            report.kind = "host_memory"
         report.began = True
         report.ended = report.free is not None or device in {"cpu", "mps"}
 
