@@ -29,6 +29,6 @@ def parts_of(finding: Finding) -> dict[str, int]:
     """The parts by name, and by subject where one has it."""
     rows = finding.evidence.get("parts", [])
     return {
-        row["part"] if row["subject"] is None else f"{row['part']} {row['subject']}": row["bytes"]
+        row["part"] if not row["subject"] else f"{row['part']} {row['subject']}": row["bytes"]
         for row in rows
     }

@@ -15,6 +15,14 @@ B = "requested_bytes"
     [
         ("12:01 ERROR RuntimeError: CUDA error: out of memory", "cuda", "driver", {}),
         ("[rank3]: torch.AcceleratorError: CUDA error: out of memory", "cuda", "driver", {}),
+        (
+            ("tensorflow.python.framework.errors_impl.ResourceExhaustedError: {{function_node "
+            "__wrapped__Mul_device_/job:x}} failed to allocate memory [Op:Mul] name: "),
+            "",
+            "driver",
+            {"op": "Mul"},
+        ),
+        ("InternalError: Dst tensor is not initialized.", "", "library", {}),
         ("RuntimeError: HIP error: out of memory", "cuda", "driver", {}),
         ("OSError: (External) CUDA error(2), out of memory. [Hint", "cuda", "driver", {}),
         ("RuntimeError: CUDA driver error: out of memory", "cuda", "driver", {}),

@@ -168,7 +168,7 @@ def find(context: MemoryContext) -> Findings:
         evidence.update({name: value for name, value in numbers.items() if value is not None})
         if failure.parts:
             evidence["parts"] = [
-                {"part": part, "subject": subject, "bytes": size}
+                {"part": part, "subject": subject or "", "bytes": size}
                 for part, subject, size in failure.parts
             ]
         if moment.top_chunks:

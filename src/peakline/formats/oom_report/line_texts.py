@@ -140,6 +140,13 @@ _SHAPES = (
         "device",
         "driver",
     ),
+    _shape(
+        "failed to allocate memory",
+        r"ResourceExhausted.{0,400}?failed to allocate memory(?: \[Op:(?P<op>\w{1,80})\])?",
+        "",
+        "driver",
+    ),
+    _shape("Dst tensor", r"Dst tensor is not initialized", "", "library"),
     _shape("cudaErrorMemoryAllocation", r"cudaErrorMemoryAllocation", "cuda", "driver"),
     _shape(
         "_OUT_OF_MEMORY", r"(?:cuMemAlloc|cuMemCreate|Call to \w{1,40}|CUresult).{0,80}?"
@@ -234,6 +241,8 @@ ANNOUNCING = (
     b"Requested amount of GPU memory", b"Allocation failed for size", b"memory isn't enough",
     b"maximum allowed buffer size", b"Maximum pool size exceeded", b"Failed to CUDA ",
     b"CUBLAS_STATUS_", b"CUDNN_STATUS_", b"out_of_memory", b"OutOfMemory", b"OutOfDeviceMemory",
+    b"ResourceExhausted",
+    b"Dst tensor is not init",
     b"cudaErrorMemoryAllocation", b"_OUT_OF_MEMORY", b"for an array with shape",
     b"requires more system memory", b"Cannot allocate memory", b"paging file is too",
     b"std::bad_alloc", b" shared memory", b"killed by signal", b"OOMKilled", b"OOMKilling",
