@@ -140,6 +140,28 @@ def test_the_innermost_op_or_function_of_the_thread_asked(tmp_path):
         ]
 
 
+def test_who_asks_is_not_the_op_that_only_allocates(tmp_path):
+    trace = [
+        _op(0, 100, "train.py(3): build", "python_function"),
+        _op(1, 60, "torch/nn/modules/linear.py(9): __init__", "python_function"),
+        _op(5, 2, "aten::empty"),
+        _op(10, 20, "aten::clone"),
+        _op(11, 10, "aten::empty_like"),
+        _op(12, 8, "aten::empty_strided"),
+        _op(90, 2, "<built-in method empty of type object at 0x7f0>", "python_function"),
+        _op(90, 1, "aten::empty"),
+        _op(120, 10, "aten::empty"),
+        *(_memory(time, time) for time in (6, 14, 91, 125)),
+    ]
+    with opened(tmp_path, trace) as profile:
+        assert sorted(rows(profile, "allocator_events", "allocated_bytes", "op")) == [
+            (6, "train.py(3): build"),
+            (14, "aten::clone"),
+            (91, "train.py(3): build"),
+            (125, "aten::empty"),
+        ]
+
+
 def test_of_two_ops_one_after_the_other_the_second_has_the_moment_between(tmp_path):
     trace = [_op(0, 10, "first"), _op(10, 10, "second"), _memory(10, 1), _memory(20, 2)]
     with opened(tmp_path, trace) as profile:
@@ -202,6 +224,12 @@ def test_a_real_trace_agrees_with_a_slow_reading_of_it(root: Path):
             time = memory[row]["ts"]
             around = [op for op in ops if op["ts"] <= time <= op["ts"] + op["dur"]]
             inner = max(around, key=lambda op: (op["ts"], -op["dur"]), default=None)
+            # An op; else a function of the program, whose files have relative paths.
+            wanted = r"(?!aten::(?:empty|resize_))\w+::|(?!torch/|<)[^(]*\.py\("
+            if inner and not re.match(wanted, inner["name"]):
+                says = [op for op in around if re.match(wanted, op["name"])]
+                ops_around = [op for op in says if "::" in op["name"]]
+                inner = max(ops_around or says, key=lambda op: op["ts"], default=inner)
             name = inner and re.sub(r" at 0x[0-9a-f]+>", ">", inner["name"])
             assert result.names("op")[row] == name
         [peak] = explain_memory(result, profile.columns("steps")).allocators

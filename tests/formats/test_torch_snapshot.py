@@ -480,13 +480,45 @@ def test_shared_lists_do_not_multiply(opened):
         opened({"segments": [{**segment(A), "blocks": shared}] * 500})
 
 
+BACKWARD_THREAD = [
+    {"name": name, "filename": "??", "line": 0}
+    for name in (
+        "torch::unwind::unwind()",
+        "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)",
+        "at::TensorBase at::detail::_empty_generic<long>(c10::ArrayRef<long>, c10::Allocator*)",
+        "at::_ops::empty_strided::call(c10::ArrayRef<c10::SymInt>)",
+        "at::_ops::div_Tensor::call(at::Tensor const&, at::Tensor const&)",
+        "at::native::div(at::Tensor const&, c10::Scalar const&)",
+        "torch::autograd::generated::MeanBackward0::apply(std::vector<at::Tensor>&&)",
+        "torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask> const&)",
+        "__clone3",
+    )
+]
+
+
 @each_row(
     ("frames", "name"),
     [
         (TRAIN, "forward model.py:12"),
         (TRAIN[:1], "linear functional.py:9"),
         ([{"name": "c10::alloc", "filename": "a.cpp", "line": 3}, *TRAIN], "forward model.py:12"),
-        ([{"name": "c10::alloc", "filename": "a.cpp", "line": 3}], "c10::alloc a.cpp:3"),
+        ([{"name": "c10::alloc", "filename": "a.cpp", "line": 3}], None),
+        ([{"name": "nccl::alloc", "filename": "a.cpp", "line": 3}], "nccl::alloc a.cpp:3"),
+        # The thread of a backward pass has no Python: the node, else the op, never the machinery.
+        (BACKWARD_THREAD, "MeanBackward0"),
+        (BACKWARD_THREAD[:6], "aten::div"),
+        (BACKWARD_THREAD[:4], None),
+        ([*BACKWARD_THREAD[:6], *TRAIN], "forward model.py:12"),
+        (
+            [
+                {
+                    "name": "torch::autograd::CppNode<ops::Swish>::apply(int)",
+                    "filename": "??",
+                    "line": 0,
+                }
+            ],
+            "Swish",
+        ),
         ([{"name": "f", "filename": "D:\\x\\train.py", "line": 1}], "f train.py:1"),
         ([{"name": "f", "filename": "", "line": 0}], "f"),
         ([], None),

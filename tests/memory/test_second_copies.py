@@ -39,6 +39,14 @@ def test_all_copies_count():
     assert finding.evidence["copy_bytes"] == 30 * MIB
 
 
+def test_a_thread_begins_with_clone_and_is_no_copy():
+    relu = ["at::_ops::relu::call(at::Tensor const&)", ("update_nodes", "/me/train.py", 30), MAIN]
+    native = [*relu, ("start_thread", "pthread_create.c", 0), ("clone", "??", 0)]
+    assert of_kind(many(native, 3), "redundant_copy") == []
+    call = "at::_ops::clone::call(at::Tensor const&, std::optional<c10::MemoryFormat>)"
+    assert of_kind(many([call, *native[1:]], 3), "redundant_copy")
+
+
 def test_layers_of_a_model_may_be_copies_of_one():
     init = ["aten::clone", ("__init__", "/me/model.py", 30), MAIN]
     assert of_kind(many(init, 3), "redundant_copy") == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,8 @@ import numpy as np
 from peakline.arrays import AnyArray, BoolArray, Int32Array, Int64Array
 from peakline.formats.chrome_trace.steps import Steps
 from peakline.formats.chrome_trace.trace import Trace
-from peakline.formats.common.callers import LEFT_OUT, MEAN_DEPTH, Frame, stacks_table
+from peakline.formats.common.callers import LEFT_OUT, MEAN_DEPTH, Frame, is_own, stacks_table
+from peakline.formats.common.native_frames import is_allocation
 from peakline.kernels.trace_events import enclose
 from peakline.tables.columns import Columns, Names
 from peakline.tables.joins import ranges
@@ -38,13 +39,15 @@ _DEVICES = {
 """By the numbers of ``c10/core/DeviceType.h`` (pytorch/pytorch), which never change."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{1,16}(?=>)")
 """Of an object in the name of a built-in function, another in each run."""
+_EMPTY = re.compile(r"<built-in (?:method|function) (?:new_)?empty\w* ")
 _PYTHON = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
 class Owners:
     """Who allocated, per memory event: ``name`` is the code of the innermost running operator or
-    function (-1: none), ``stack`` the number of everything that was running (-1: none).
+    function that does more than allocate (-1: none), ``stack`` the number of everything that was
+    running (-1: none).
 
     Stack ``s`` is its innermost frame ``frame[s]``, a code, on top of stack ``below[s]``.
     """
@@ -79,7 +82,44 @@ def find_owners(trace: Trace) -> Owners:
     )  # fmt: skip
     names = np.append(events.name[rows], np.int32(-1))
     stack, frame, below = _stacks(parent, owner, names)
-    return Owners(names[owner], stack, frame, below)
+    asks = _meaningful(owner, parent, names, trace.collected.names.values)
+    return Owners(names[asks], stack, frame, below)
+
+
+def _meaningful(
+    owner: Int64Array, parent: Int64Array, names: Int32Array, texts: Sequence[str]
+) -> Int64Array:
+    """In place of an owner that only allocates (``aten::empty``) the innermost around it that says
+    what for: an op, or a function of the program; the owner itself where there is none.
+    """
+    says = np.zeros(len(texts) + 1, np.int8)
+    used = np.unique(names[names >= 0])
+    says[used] = [_rank(texts[code]) for code in used.tolist()]
+    says[-1] = _OP
+    result = owner.copy()
+    for least in (_LIBRARY, _PROGRAM):
+        # Where no op is around it, what a person wrote comes before what that calls.
+        at = owner.copy() if least == _LIBRARY else result.copy()
+        while (inner := (at >= 0) & (says[names[at]] < least)).any():
+            at[inner] = parent[at[inner]]
+        result = np.where(at >= 0, at, result)
+    return result
+
+
+_ALLOCATION, _LIBRARY, _PROGRAM, _OP = range(4)
+
+
+def _rank(name: str) -> int:
+    """How much a name says of what memory is for."""
+    match = _PYTHON.fullmatch(name)
+    if match is not None:
+        is_named = match["function"] == "<module>" or not match["function"].startswith("<")
+        return _PROGRAM if is_named and is_own(match["file"]) else _LIBRARY
+    if name.startswith("nn.Module: "):
+        return _LIBRARY
+    if name.startswith("<built-in "):
+        return _ALLOCATION if _EMPTY.match(name) else _LIBRARY
+    return _ALLOCATION if is_allocation(name) else _OP
 
 
 def _stacks(

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array, UInt8Array
+from peakline.formats.common.native_frames import is_allocation, is_machinery, native_op
 from peakline.memory.signatures import History
 from peakline.shown import Brief
 from peakline.tables.columns import Columns
@@ -183,10 +184,15 @@ def _part(function: str, file: str) -> _Part:
     text = f"{file}:{function}".replace("\\", "/") if file else function
     node = _NODE.search(text) or _CALL.search(text)
     built_in = None if file else frame_of(function)
-    name = function if built_in is None else built_in.function
+    # Of C++ only the ops and nodes of PyTorch say anything: a thread begins with ``clone``.
+    op = native_op(function)
+    is_native = bool(op) or is_machinery(function)
+    if not op and not is_native and not file and "::" in function and "<" not in function:
+        op = "" if "(" in function or is_allocation(function) else function
+    name = op if is_native else function if built_in is None else built_in.function
     return _Part(
         whose_file(file) if file else None,
-        function if not file and "::" in function and "<" not in function else "",
+        op,
         "" if node is None else next(filter(None, node.groups())).lower(),
         module_of(function),
         (
