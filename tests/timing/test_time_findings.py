@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from tests.each_row import each_row
+from tests.formats.chrome_traces import event, opened
 from tests.shared import shared
 from tests.tables.fake import FakeReader
 from tests.timing.gpu_jobs import COLLECTIVES, COPIES, Job, Work, healthy, write
@@ -93,6 +94,32 @@ def test_what_a_device_waits_for(part, kind):
     assert finding.evidence["gain_ps"] == 160 * MS
     assert only(steps(*[{"compute": 88, part: 12}] * 4, device=GPU)).severity == "info"
     assert kinds(steps(*[{"compute": 96, part: 4}] * 4, device=GPU)) == []
+
+
+def test_a_copy_to_the_device_within_a_cast_is_no_cast(tmp_path):
+    """Of each step of 100 us ``aten::to`` takes 30; 28 of it are a call that copies, or none."""
+
+    def trace(call):
+        rows = []
+        for step in range(6):
+            at = 100 * step
+            rows += [event("X", at, f"ProfilerStep#{step}", dur=100, cat="user_annotation"),
+                     event("X", at + 1, "aten::mm", dur=60, cat="cpu_op"),
+                     event("X", at + 65, "aten::to", dur=30, cat="cpu_op"),
+                     event("X", at + 66, "aten::copy_", dur=29, cat="cpu_op"),
+                     event("X", at + 67, call, dur=28, cat="cuda_runtime")]  # fmt: skip
+        return rows
+
+    with opened(tmp_path, trace("cudaMemcpyAsync")) as profile:
+        (finding,) = profile.time().findings
+        assert (finding.kind, finding.severity) == ("time_in_copies", "warning")
+        assert finding.evidence["op"] == "aten::to"
+        assert finding.evidence["share"] == 0.3
+        assert not profile.columns("step_breakdown").array("launch_ps").any()
+    with opened(tmp_path, trace("cudaLaunchKernel")) as profile:
+        assert "casts between types" in [
+            one.evidence.get("work") for one in profile.time().findings
+        ]
 
 
 def test_without_a_device_nothing_waits_for_the_host():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -213,7 +214,21 @@ def activity_of(profile: Profile) -> UInt8Array:
         _refine_thunks(profile, trace, result)
     if any(lacks_direction(name) for name in trace.name.values):
         _refine_copies(profile, trace, result, lines)
+    if not lines:
+        # No device's side is recorded: the call's time is the op's own around it, and no launch.
+        result[memory_copy_calls(trace)] = Activity.HOST
     return result
+
+
+_COPY_CALL = re.compile(r"(?:cu|cuda|hip)Memcpy(?!Peer|Batch)\w*$")
+
+
+def memory_copy_calls(trace: Trace) -> Int64Array:
+    """The calls of a host that copy memory (``cudaMemcpyAsync``), as places in the trace."""
+    wanted = np.array([*map(bool, map(_COPY_CALL.match, trace.name.values)), False], np.bool_)
+    if not wanted.any():
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(wanted[trace.name.codes] & trace.within(trace.lines_on(HOST)))
 
 
 def event_kinds(profile: Profile) -> UInt8Array | None:

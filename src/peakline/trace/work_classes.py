@@ -38,6 +38,7 @@ class Work(IntEnum):
     RESIZE = 17
     FFT = 18
     CHECK = 19
+    TRANSFER = 20
 
 
 WORDS = {
@@ -60,6 +61,7 @@ WORDS = {
     Work.RESIZE: "resizing and sampling images",
     Work.FFT: "Fourier transforms",
     Work.CHECK: "checks of all numbers for NaN and infinity",
+    Work.TRANSFER: "copies between the host and the device",
 }
 """What a person calls them."""
 

@@ -2,12 +2,22 @@
 
 from peakline.findings.context import Findings
 from peakline.findings.kind import FRAME, Kind, columns
-from peakline.findings.steps import COLUMNS, about_frame, evidence_of, gain_of, rows_by_step
+from peakline.findings.steps import (
+    COLUMNS,
+    about_frame,
+    evidence_of,
+    gain_of,
+    rows_by_step,
+    where_of,
+)
 from peakline.findings.time_context import TimeContext
+from peakline.timing.frame_work import function_around
 from peakline.timing.launches.gaps import sum_of
 from peakline.timing.launches.host_reads import transfers_of
+from peakline.timing.ops.in_steps import StepOps
 from peakline.timing.steps.facts import PARTS
 from peakline.trace.calls import Call
+from peakline.trace.work_classes import Work
 
 # Copies while the device does not compute: XProf's bounds for output are 5 % and 20 %.
 KIND = Kind(
@@ -21,7 +31,8 @@ KIND = Kind(
     section="steps",
     columns=COLUMNS
     | FRAME
-    | columns("device_to_device_ps", "device_to_host_ps", "host_to_device_ps", "most"),
+    | columns("device_to_device_ps", "device_to_host_ps", "host_to_device_ps", "most", "op")
+    | columns(times_a_step="Times a step"),
     saves="gain_share",
 )
 
@@ -62,9 +73,40 @@ def find(context: TimeContext) -> Findings:
     )
 
 
+def _blocking(context: TimeContext, ops: StepOps) -> Findings:
+    """``tensor.to(device)`` of memory that is not pinned waits until it is copied."""
+    chosen = (ops.work == Work.TRANSFER) & ~ops.is_inner
+    lost = ops.alone_ps(chosen)
+    share = lost / ops.wall_ps
+    if share < KIND.least:
+        return
+    name, _, _, times = ops.by_op(chosen)[0]
+    where, source = where_of(
+        context, ops, chosen, function_around(context.profile, ops.event[chosen])
+    )
+    whole = "step time" if ops.has_steps else "profile's time"
+    yield KIND.finding(
+        f"{share:.0%} of the {whole} the host waits for copies between its memory and the device's:"
+        f" {name}{where}",
+        {
+            "steps": ops.steps,
+            "wall_ps": ops.wall_ps,
+            "op": name,
+            "times_a_step": round(times, 1),
+            **source,
+            **gain_of(context.facts, share, lost),
+        },
+        "Make the tensor on the device (device=...), or copy it from pinned memory "
+        "(pin_memory=True) with non_blocking=True, while the device works on the batch before; "
+        "read results back once in many steps.",
+    )
+
+
 def _on_host(context: TimeContext) -> Findings:
-    """Arrays of Python are copied into memory of XLA's."""
+    """Arrays of Python are copied into memory of XLA's; ops of PyTorch wait for copies."""
     ops = context.ops
+    if ops is not None and ops.wall_ps:
+        yield from _blocking(context, ops)
     result = None if ops is None or ops.side != "host" else transfers_of(ops)
     if ops is None or result is None or not ops.wall_ps:
         return

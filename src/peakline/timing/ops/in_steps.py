@@ -19,7 +19,7 @@ from peakline.timing.ops.device import framework_executions
 from peakline.timing.ops.host import host_executions
 from peakline.timing.ops.stat_columns import op_stats_of
 from peakline.timing.steps.facts import FEWEST_STEPS, WARM_UP, step_facts_of
-from peakline.trace.activity import activity_of
+from peakline.trace.activity import activity_of, memory_copy_calls
 from peakline.trace.activity_names import Activity
 from peakline.trace.device_lines import MOST_DEVICES
 from peakline.trace.events import Trace, nesting_of, trace_of
@@ -152,9 +152,15 @@ def step_ops_of(profile: Profile, *, of_host: bool = False) -> StepOps | None:
     is_hlo = np.zeros(event.size, np.bool_)
     is_inner, is_leaf, is_outermost = is_hlo, ~is_hlo, ~is_hlo
     if runs.calls:
+        works = _with_transfers(profile, trace, event, works)
         is_inner, is_leaf, is_outermost = _places(profile, trace, event, works)
     else:
         works, is_hlo = _of_instructions(profile, trace, event, works)
+    if side == "device":
+        # Whatever op asks for it, a copy from or to the host is no cast and no transpose.
+        crosses = (Activity.HOST_TO_DEVICE, Activity.DEVICE_TO_HOST)
+        moved = np.isin(activity_of(profile)[event], crosses) & np.isin(works, _MOVES)
+        works = np.where(moved, Work.TRANSFER, works)
     works = np.where(is_inner, Work.OTHER, works)
     keys = [(key.name, key.op_type) for key in runs.keys]
     return StepOps(
@@ -202,6 +208,27 @@ def _of_instructions(
         known[code], is_fusion[code] = work_of(name, ""), "fusion" in name
     stated = np.where((known[codes] == Work.OTHER) & ~is_fusion[codes], works, known[codes])
     return np.where(is_hlo, stated, works), is_hlo
+
+
+_MOVES = (Work.CAST, Work.LAYOUT)
+_DEEPEST = 64
+
+
+def _with_transfers(profile: Profile, trace: Trace, event: Int64Array, works: AnyArray) -> AnyArray:
+    """``works`` where most of what seems a cast or a copy (``aten::to``, ``aten::copy_``) is a call
+    that copies between host and device: that is a `Work.TRANSFER`, whatever its type.
+    """
+    copies = memory_copy_calls(trace)
+    if not copies.size:
+        return works
+    parent = nesting_of(profile).parent
+    inside = np.zeros(trace.size + 1, np.int64)
+    took, above = trace.end[copies] - trace.start[copies], copies
+    for _ in range(_DEEPEST):
+        above = np.where(above >= 0, parent[above], -1)
+        np.add.at(inside, above, took)
+    most = 2 * inside[event] >= np.maximum(trace.end[event] - trace.start[event], 1)
+    return np.where(most & np.isin(works, _MOVES), Work.TRANSFER, works)
 
 
 def _windows(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array, int]:
