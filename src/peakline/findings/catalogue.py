@@ -28,7 +28,8 @@ _ORDER = tuple(
     peak_outside_steps peak_in_evaluation peak_in_one_step
     deferred_frees
     leak one_pass cache step_up sawtooth fragmentation huge_temporary redundant_copy \
-    optimizer_state held_after_use batches_ahead rounding accumulated_in_step float64_memory churn
+    optimizer_state zeroed_gradients held_after_use batches_ahead rounding \
+    accumulated_in_step float64_memory churn
     input_bound host_bound host_sync python_work lock_wait allocation_wait host_callback \
     launch_bound communication_not_overlapped idle_between_steps time_in_copies expensive_op \
     tiny_ops unfused_elementwise float64_compute straggler step_variation \

@@ -60,7 +60,7 @@ class Kind:
         severity: str = "",
     ) -> Finding:
         """A finding of this kind; without a ``severity`` its ``share`` decides, or the kind."""
-        is_little = self.much and float(str(evidence["share"])) < self.much
+        is_little = not severity and self.much and float(str(evidence["share"])) < self.much
         severity = severity or ("info" if is_little else self.severity)
         return Finding(self.name, severity, title, evidence, suggestion, rows)
 

@@ -138,10 +138,17 @@ class OpEvents(Brief):
         of the forward pass; None where no number or no frame says it.
         """
         forward = self.autograd.forward_of(self.event[records])
-        known = {event: self._function(event) for event in np.unique(forward).tolist()}
+        known = {event: self.function_around(event) for event in np.unique(forward).tolist()}
         return [known[event] for event in forward.tolist()]
 
-    def _function(self, event: int) -> Frame | None:
+    def with_name(self, name: str) -> Int64Array:
+        """The executions of this name, as places in the trace, in order of time."""
+        if name not in self.names:
+            return np.zeros(0, np.int64)
+        events = np.flatnonzero(self.code == self.names.index(name))
+        return events[np.argsort(self.autograd.trace.start[events], kind="stable")]
+
+    def function_around(self, event: int) -> Frame | None:
         """The innermost function of the program, of a name, around an event."""
         named = (frame_of(name) for name in self.names_around(event))
         return next(

@@ -20,6 +20,7 @@ export const SECTIONS = {
   huge_temporary: "peak",
   redundant_copy: "peak",
   optimizer_state: "peak",
+  zeroed_gradients: "peak",
   held_after_use: "peak",
   batches_ahead: "peak",
   rounding: "peak",
