@@ -31,7 +31,7 @@ _ORDER = tuple(
     optimizer_state zeroed_gradients held_after_use batches_ahead rounding \
     accumulated_in_step float64_memory churn
     input_bound host_bound host_sync python_work lock_wait allocation_wait host_callback \
-    launch_bound communication_not_overlapped idle_between_steps time_in_copies expensive_op \
+    launch_bound growing_work communication_not_overlapped idle_between_steps time_in_copies expensive_op \
     tiny_ops unfused_elementwise float64_compute straggler step_variation \
     work_after_steps recompilation first_use
     """.strip().splitlines()

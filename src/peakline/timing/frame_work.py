@@ -22,7 +22,7 @@ from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
 from peakline.trace.activity_sets import device_sets_of, either, host_sets_of
 from peakline.trace.calls import Call, call_of
-from peakline.trace.events import trace_of
+from peakline.trace.events import nesting_of, trace_of
 from peakline.trace.frames import Frame, frame_of
 from peakline.trace.intervals import Intervals, covered, union
 
@@ -289,6 +289,22 @@ def function_around(profile: Profile, events: AnyArray, *, by_number: bool = Fal
     if 2 * int(totals[most]) < whole or not totals[most]:
         return None
     return frame_of(threads.names.values[int(codes[most])])
+
+
+def function_of_loop(profile: Profile, events: AnyArray) -> Frame | None:
+    """As `function_around`, else the function that began before the steps did and runs them all."""
+    result = function_around(profile, events)
+    if result is not None or not events.size:
+        return result
+    trace = trace_of(profile)
+    frames = [frame_of(name) for name in trace.name.values]
+    named = [one is not None and one.whose == "program" and one.function[0] != "<"
+             for one in frames]  # fmt: skip
+    around = nesting_of(profile).around(events, np.array([*named, False])[trace.name.codes])
+    codes, counts = np.unique(trace.name.codes[around[around >= 0]], return_counts=True)
+    if not codes.size or 2 * int(counts.max()) < events.size:
+        return None
+    return frames[int(codes[counts.argmax()])]
 
 
 def function_inside(profile: Profile, events: AnyArray) -> Frame | None:

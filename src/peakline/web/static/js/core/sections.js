@@ -35,6 +35,7 @@ export const SECTIONS = {
   allocation_wait: "steps",
   host_callback: "steps",
   launch_bound: "steps",
+  growing_work: "steps",
   communication_not_overlapped: "steps",
   idle_between_steps: "steps",
   time_in_copies: "steps",
