@@ -31,9 +31,9 @@ _ORDER = tuple(
     optimizer_state zeroed_gradients held_after_use batches_ahead rounding \
     accumulated_in_step float64_memory churn
     input_bound host_bound host_sync python_work lock_wait allocation_wait host_callback \
-    launch_bound growing_work communication_not_overlapped idle_between_steps time_in_copies expensive_op \
-    tiny_ops unfused_elementwise float64_compute straggler step_variation \
-    work_after_steps recompilation first_use
+    launch_bound growing_work communication_each_pass communication_not_overlapped \
+    idle_between_steps time_in_copies expensive_op tiny_ops unfused_elementwise float64_compute \
+    straggler step_variation work_after_steps recompilation first_use
     """.strip().splitlines()
 )
 """Findings of memory that stand in one line come allocator by allocator; kinds that are in none

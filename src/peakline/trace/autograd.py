@@ -47,7 +47,7 @@ class Autograd(Brief):
         result = np.full(events.size, -1, np.int64)
         node = self._nodes(events)
         places = np.flatnonzero(node >= 0)
-        numbered = self._forward
+        numbered = self.forward_events
         if not (places.size and numbered.size):
             return result
         start = self.trace.start
@@ -74,7 +74,7 @@ class Autograd(Brief):
         return result
 
     @cached_property
-    def _forward(self) -> Int64Array:
+    def forward_events(self) -> Int64Array:
         """The numbered events of forward passes, by number and time."""
         numbered = np.flatnonzero(self.number >= 0)
         inside = np.zeros(numbered.size, np.bool_)

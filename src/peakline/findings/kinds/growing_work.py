@@ -82,9 +82,9 @@ def _of_turns(context: TimeContext, ops: StepOps, result: GrowingTurns) -> Findi
     # Attention over what is cached grows too.
     least = share / 2
     return KIND.finding(
-        f"in each of {result.turns:,.0f} turns {result.name} takes more rows than in the one before "
-        f"({result.first:,} at first, {result.last:,} at last){where}: {least:.0%} to {share:.0%} "
-        "of the time is what was computed in earlier turns already",
+        f"in each of {result.turns:,.0f} turns {result.name} takes more rows than in the one "
+        f"before ({result.first:,} at first, {result.last:,} at last){where}: {least:.0%} to "
+        f"{share:.0%} of the time is what was computed in earlier turns already",
         {
             "steps": ops.steps,
             "wall_ps": ops.wall_ps,

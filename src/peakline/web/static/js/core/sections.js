@@ -36,6 +36,7 @@ export const SECTIONS = {
   host_callback: "steps",
   launch_bound: "steps",
   growing_work: "steps",
+  communication_each_pass: "steps",
   communication_not_overlapped: "steps",
   idle_between_steps: "steps",
   time_in_copies: "steps",
