@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.each_row import each_row
+from tests.formats.chrome_traces import event, opened
 from tests.memory.records import alloc, free, history, of_kind, profile_with, records, steps_at
 
 from peakline.memory.crossings import find_crossing, marks_passed
@@ -45,6 +46,30 @@ def test_a_thread_begins_with_clone_and_is_no_copy():
     assert of_kind(many(native, 3), "redundant_copy") == []
     call = "at::_ops::clone::call(at::Tensor const&, std::optional<c10::MemoryFormat>)"
     assert of_kind(many([call, *native[1:]], 3), "redundant_copy")
+
+
+def test_an_average_that_each_step_updates_is_meant(tmp_path):
+    def trace(update):
+        rows, time = [event("X", 0, "train.py(5): main", dur=10_000, cat="python_function")], 1
+        for function, op in (("build", "aten::rand"), ("average", "aten::clone")):
+            rows.append(event("X", time, f"train.py(9): {function}", dur=50, cat="python_function"))
+            for n, size in enumerate(SIZES):
+                rows.append(event("X", time + 1 + 5 * n, op, dur=3, cat="cpu_op"))
+                given = {"Bytes": size, "Addr": 1000 * time + n, "Device Type": 0, "Device Id": -1}
+                rows.append(event("i", time + 2 + 5 * n, "[memory]", cat="cpu_instant_event", s="t",
+                                  args=given))  # fmt: skip
+            time += 100
+        for step in range(4):
+            rows.append(event("X", time, f"ProfilerStep#{step}", dur=100, cat="user_annotation"))
+            rows += [event("X", time + 5 * n, update, dur=3, cat="cpu_op") for n in range(4)]
+            time += 100
+        return rows
+
+    with opened(tmp_path, trace("aten::lerp_")) as profile:
+        assert [one for one in profile.memory().findings if one.kind == "redundant_copy"] == []
+    with opened(tmp_path, trace("aten::relu")) as profile:
+        (finding,) = [one for one in profile.memory().findings if one.kind == "redundant_copy"]
+        assert finding.evidence["function"] == "average"
 
 
 def test_layers_of_a_model_may_be_copies_of_one():

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from peakline.findings import kinds as folder
+from peakline.findings.overlaps import without_overlaps
 
 if TYPE_CHECKING:
     from peakline.findings.context import MemoryContext
@@ -32,8 +33,8 @@ _ORDER = tuple(
     accumulated_in_step float64_memory churn
     input_bound host_bound host_sync python_work lock_wait allocation_wait host_callback \
     launch_bound growing_work communication_each_pass communication_not_overlapped \
-    idle_between_steps time_in_copies expensive_op tiny_ops unfused_elementwise float64_compute \
-    straggler step_variation work_after_steps recompilation first_use
+    idle_between_steps time_in_copies model_copied expensive_op tiny_ops unfused_elementwise \
+    float64_compute straggler step_variation work_after_steps recompilation first_use
     """.strip().splitlines()
 )
 """Findings of memory that stand in one line come allocator by allocator; kinds that are in none
@@ -109,7 +110,7 @@ def memory_findings(context: MemoryContext) -> list[Finding]:
 
 def time_findings(context: TimeContext) -> list[Finding]:
     """What deserves attention about time."""
-    return list(_found("time", context))
+    return without_overlaps(list(_found("time", context)))
 
 
 def _found(about: str, context: MemoryContext | TimeContext) -> Iterator[Finding]:

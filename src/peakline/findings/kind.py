@@ -110,6 +110,8 @@ COMMON = {
     "callee": "What it calls",
     "gain_ps": "Would save",
     "gain_share": "Would save of the run",
+    "most_gain_share": "Would save at most",
+    "part_of": "Part of",
 }
 """The columns that mean the same in several kinds, and in rows of savings."""
 

@@ -39,6 +39,7 @@ class Work(IntEnum):
     FFT = 18
     CHECK = 19
     TRANSFER = 20
+    HISTOGRAM = 21
 
 
 WORDS = {
@@ -61,6 +62,7 @@ WORDS = {
     Work.RESIZE: "resizing and sampling images",
     Work.FFT: "Fourier transforms",
     Work.CHECK: "checks of all numbers for NaN and infinity",
+    Work.HISTOGRAM: "counting values for histograms",
     Work.TRANSFER: "copies between the host and the device",
 }
 """What a person calls them."""
@@ -70,7 +72,11 @@ _WORDS = {
         "sort sortv2 topk topkv2 top_k approx_top_k argsort unique uniquev2 uniquewithcounts "
         "uniquewithcountsv2 nthelement kthvalue msort unique_dim unique_consecutive _unique2 "
         "_unique uniqueconsecutive searchsorted bucketize median nanmedian quantile mode lexsort "
-        "sort_stable topk_outputs argmaxmin unsafe_sort setdiff1d listdiff histc"
+        "sort_stable topk_outputs argmaxmin unsafe_sort setdiff1d listdiff"
+    ),
+    Work.HISTOGRAM: (
+        "histc histogram _histogramdd_bin_edges _histogramdd_from_bin_cts histogramdd bincount "
+        "histogramfixedwidth histogramsummary densebincount denserbincount"
     ),
     Work.STRING: (
         "asstring stringjoin stringsplit stringsplitv2 stringformat stringlower stringupper "

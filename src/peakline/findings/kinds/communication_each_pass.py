@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, where_of
 from peakline.timing.frame_work import function_of_loop
@@ -41,7 +43,7 @@ def find(context: TimeContext) -> Findings:
         return
     least, most = result.least_ps / ops.wall_ps, result.most_ps / ops.wall_ps
     frame = function_of_loop(context.profile, result.event)
-    where, source = where_of(context, ops, ops.chosen_ops([]), frame)
+    where, source = where_of(context, ops, np.isin(ops.event, result.event), frame)
     yield KIND.finding(
         f"gradients are reduced over all processes in each of the {result.passes:,.0f} backward "
         f"passes per optimizer step ({result.op}, {result.times:,.0f} times a step{where}), where "

@@ -47,6 +47,7 @@ _SHARES = {
     Work.RESIZE: (0.25, 0.50),
     Work.FFT: (0.25, 0.50),
     Work.CHECK: (0.05, 0.10),
+    Work.HISTOGRAM: (0.05, 0.15),
 }
 """From which share of the steps each is said, and from which it is an alarm: some casts, copies,
 joins and sums are in every model, a model of embeddings gathers most of the time, what runs on
@@ -85,6 +86,7 @@ _ADVICE = {
     "factors; convolve with short filters directly.",
     Work.CHECK: "Turn the checks off where nothing is searched for "
     "(tf.debugging.disable_check_numerics), or check the loss alone.",
+    Work.HISTOGRAM: "Where they are for a log, count every hundredth step, or of a sample.",
 }
 _BESIDE = 2.0
 """What runs so many times as long as it runs alone runs beside others."""

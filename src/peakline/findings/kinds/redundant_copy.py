@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from peakline.findings.kind import FRAME, Kind, columns, of_frame
 from peakline.findings.program_values import ProgramOfDevices, each_program
-from peakline.memory.peak.buffers import peak_without_signatures
+from peakline.kernels.memory_layout import ALLOCATION
+from peakline.memory.peak.buffers import peak_without, peak_without_signatures
 from peakline.memory.peak.copies import buffers_in, joined_copies, parts_of, second_copies
 from peakline.memory.peak.explained import BEFORE_PROFILE
 from peakline.text import allocator_text, size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from peakline.findings.context import Findings, MemoryContext
     from peakline.findings.finding import Finding
     from peakline.memory.details import MemoryDetails
+    from peakline.memory.origins.stacks import Origins
     from peakline.memory.peak.buffers import AtPeak
     from peakline.memory.peak.copies import Part
     from peakline.memory.signatures import History
@@ -32,11 +37,15 @@ KIND = Kind(
     | columns(
         "allocator", "op", "region_type", "shape", "count", "bytes", "peak_bytes", "program",
         copy_bytes="The copy", original="What it is a copy of", made_by="Made by",
-        least_saved_bytes="Saves at least",
+        saved_bytes="Saves", least_saved_bytes="Saves at least",
     ),
-    saves="copy_bytes",
+    saves="saved_bytes",
 )  # fmt: skip
 
+_AVERAGES, _AVERAGES_ALL = ("aten::lerp_", "aten::mul_"), ("aten::_foreach_lerp_",)
+"""Ops that average weights in place (torch/optim/swa_utils.py), one each and all together."""
+_AVERAGED = 0.8
+"""So many of the tensors of a copy are averaged in each step."""
 _DONATED = 0.10
 """State that is not donated counts from this share of what the program needs on."""
 _LEAST_DONATED = 4 << 20
@@ -54,14 +63,29 @@ def find(context: MemoryContext) -> Findings:
     for one in context.allocators:
         if one.at_peak is not None:
             parts = parts_of(history, one.at_peak, origins)
-            yield from _second(one, one.at_peak, history, parts)
+            for finding, copy in _second(one, one.at_peak, history, parts, _averaged(context)):
+                yield _with_all_of_function(finding, one.at_peak, history, origins, copy)
             yield from _joined(one, one.at_peak, history, parts)
 
 
-def _second(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part]) -> Findings:
+def _averaged(context: MemoryContext) -> float:
+    """How many tensors a step averages in place, outside of the optimizer's step."""
+    runs, steps = context.op_events, context.steps
+    if runs is None or steps is None or not steps.size:
+        return 0.0
+    if runs.alone(_AVERAGES_ALL).size >= _AVERAGED * steps.size:
+        return float("inf")
+    return runs.alone(_AVERAGES).size / steps.size
+
+
+def _second(
+    one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part], averages: float
+) -> Iterator[tuple[Finding, Part]]:
     for result in second_copies(history, at_peak, parts):
         copy, original = result.copy, "all weights"
         count = buffers_in(history, copy)
+        if result.times == 1 and averages >= _AVERAGED * count and not copy.stack.is_backward:
+            continue  # an average of the weights is a copy that is meant
         of = original
         if result.original is not None:
             original = result.original.title
@@ -69,7 +93,7 @@ def _second(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[P
             made = f"what {original} made" if original else "other buffers"
             of = "what was there before the profile" if is_before else made
         are = "a second copy" if result.times == 1 else f"{result.times} more copies"
-        yield _finding(
+        finding = _finding(
             one,
             at_peak,
             history,
@@ -80,6 +104,32 @@ def _second(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[P
             "Work in place (torch._foreach_mul_, clip_grad_norm_, donated arguments), hold the "
             "copy on the host or on disk (a checkpoint), or make it of one tensor at a time.",
         )
+        yield finding, copy
+
+
+def _with_all_of_function(
+    finding: Finding, at_peak: AtPeak, history: History, origins: Origins, copy: Part
+) -> Finding:
+    """A copy that each step makes goes with all else that its function makes on the way."""
+    program = copy.stack.program
+    is_each = at_peak.starts.size > 0 and copy.rows.min() >= at_peak.starts[0]
+    if program is None or not is_each or copy.stack.is_backward:
+        return finding
+    own = history.rows_of(at_peak.allocator)
+    made = own[(history.lifetimes.kind[own] == ALLOCATION) & ~history.was_there[own]]
+    stacks, place = origins.distinct(made)
+    mine = np.array([stack.program == program for stack in stacks], np.bool_)[place]
+    rows = made[mine & (made >= at_peak.starts[0])]
+    left = peak_without(history, at_peak.allocator, rows, history.allocated[rows])
+    saved = at_peak.peak - left
+    if saved <= int(str(finding.evidence["copy_bytes"])):
+        return finding
+    return replace(
+        finding,
+        title=f"{finding.title}; without all that it makes the peak would be {size_text(left)} "
+        f"instead of {size_text(at_peak.peak)}",
+        evidence={**finding.evidence, "saved_bytes": saved, "least_saved_bytes": saved},
+    )
 
 
 def _joined(one: MemoryDetails, at_peak: AtPeak, history: History, parts: list[Part]) -> Findings:
@@ -122,6 +172,7 @@ def _finding(
             "original": original,
             "count": buffers_in(history, copy),
             "copy_bytes": copy.bytes,
+            "saved_bytes": copy.bytes,
             "least_saved_bytes": min(max(at_peak.peak - left, 0), copy.bytes) - needed,
             "peak_bytes": one.peak.peak_bytes,
             **of_frame(copy.stack.program),
@@ -149,6 +200,7 @@ def _undonated(one: ProgramOfDevices) -> Findings:
                 "op": _made_by(row),
                 "shape": row.get("shape"),
                 "copy_bytes": max(values, advice.bytes),
+                "saved_bytes": max(values, advice.bytes),
                 "least_saved_bytes": advice.bytes,
                 "peak_bytes": need.bytes,
                 "program": need.program.label,

@@ -148,6 +148,19 @@ class OpEvents(Brief):
         events = np.flatnonzero(self.code == self.names.index(name))
         return events[np.argsort(self.autograd.trace.start[events], kind="stable")]
 
+    def alone(self, names: tuple[str, ...]) -> Int64Array:
+        """The executions of these names in no other op, backward pass or optimizer's step."""
+        events = np.concatenate([self.with_name(name) for name in names])
+        around = self._starts(("aten::", NODE, OPTIMIZER_STEP)) & ~np.array(
+            [*(one in names for one in self.names), False], np.bool_
+        )
+        inside = np.zeros(events.size, np.bool_)
+        at = self.parent[events]
+        while (at >= 0).any():
+            inside |= (at >= 0) & around[self.code[np.maximum(at, 0)]]
+            at = np.where(at >= 0, self.parent[at], -1)
+        return np.sort(events[~inside])
+
     def function_around(self, event: int) -> Frame | None:
         """The innermost function of the program, of a name, around an event."""
         named = (frame_of(name) for name in self.names_around(event))

@@ -14,7 +14,7 @@ import numpy as np
 
 from peakline.arrays import Int64Array, IntpArray
 from peakline.kernels.memory_layout import ALLOCATION
-from peakline.memory.origins.op_events import OPTIMIZER_STEP, OpEvents
+from peakline.memory.origins.op_events import OpEvents
 from peakline.memory.peak.buffers import AtPeak
 from peakline.memory.signatures import History
 from peakline.trace.autograd import NODE
@@ -49,7 +49,7 @@ def zeroed_gradients(history: History, at_peak: AtPeak, runs: OpEvents) -> Zeroe
     gradient_code = categories.index("gradient")
     gradient = codes == gradient_code
     time = history.events.array("time_ps")
-    zeros, adds = _resets(runs), runs.with_name(_ADDS)
+    zeros, adds = runs.alone(_ZEROS), runs.with_name(_ADDS)
     if not zeros.size or not adds.size:
         return None
     start = runs.autograd.trace.start
@@ -77,25 +77,6 @@ def zeroed_gradients(history: History, at_peak: AtPeak, runs: OpEvents) -> Zeroe
 def _made(history: History) -> IntpArray:
     """The records that allocate."""
     return np.flatnonzero((history.lifetimes.kind == ALLOCATION) & ~history.was_there)
-
-
-def _resets(runs: OpEvents) -> IntpArray:
-    """The executions that set something to zero by themselves: in no op, node or optimizer."""
-    zeros = np.sort(np.concatenate([runs.with_name(name) for name in _ZEROS]))
-    inside = np.zeros(zeros.size, np.bool_)
-    other = np.array(
-        [
-            *(name.startswith(("aten::", NODE, OPTIMIZER_STEP)) and name not in _ZEROS
-              for name in runs.names),
-            False,
-        ],
-        np.bool_,
-    )  # fmt: skip
-    at = runs.parent[zeros]
-    while (at >= 0).any():
-        inside |= (at >= 0) & other[runs.code[np.maximum(at, 0)]]
-        at = np.where(at >= 0, runs.parent[at], -1)
-    return zeros[~inside]
 
 
 def _absent(

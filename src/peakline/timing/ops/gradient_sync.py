@@ -9,6 +9,7 @@ runs within ``no_sync()``.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +87,7 @@ def gradient_sync_of(profile: Profile, ops: StepOps) -> GradientSync | None:
     )  # fmt: skip
 
 
-def _named(values: list[str], pattern: re.Pattern[str]) -> BoolArray:
+def _named(values: Sequence[str], pattern: re.Pattern[str]) -> BoolArray:
     return np.array([*(pattern.search(name) is not None for name in values), False], np.bool_)
 
 

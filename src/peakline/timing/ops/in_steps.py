@@ -23,6 +23,7 @@ from peakline.trace.activity import activity_of, memory_copy_calls
 from peakline.trace.activity_names import Activity
 from peakline.trace.device_lines import MOST_DEVICES
 from peakline.trace.events import Trace, nesting_of, trace_of
+from peakline.trace.frames import Frame, frame_of
 from peakline.trace.intervals import covered, intersection, union
 from peakline.trace.op_inputs import inputs_of
 from peakline.trace.work_classes import Work, work_of
@@ -208,6 +209,23 @@ def _of_instructions(
         known[code], is_fusion[code] = work_of(name, ""), "fusion" in name
     stated = np.where((known[codes] == Work.OTHER) & ~is_fusion[codes], works, known[codes])
     return np.where(is_hlo, stated, works), is_hlo
+
+
+def time_of_function(
+    profile: Profile, ops: StepOps, event: Int64Array, function: Frame | None
+) -> int:
+    """What the executions of ``function`` around ``event`` take in the steps, per lane; 0 where
+    they last as long as the steps themselves.
+    """
+    if function is None:
+        return 0
+    trace = ops.trace
+    mine = np.array([*(frame_of(name) == function for name in trace.name.values), False], np.bool_)
+    around = nesting_of(profile).around(event, mine[trace.name.codes])
+    calls = np.unique(around[around >= 0])
+    inside = calls[trace.end[calls] - trace.start[calls] < ops.wall_ps / ops.steps]
+    spans = union(trace.start[inside], trace.end[inside])
+    return int(covered(spans, ops.begin, ops.end).sum()) // ops.lanes
 
 
 _MOVES = (Work.CAST, Work.LAYOUT)

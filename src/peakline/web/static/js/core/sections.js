@@ -40,6 +40,7 @@ export const SECTIONS = {
   communication_not_overlapped: "steps",
   idle_between_steps: "steps",
   time_in_copies: "steps",
+  model_copied: "steps",
   expensive_op: "steps",
   tiny_ops: "steps",
   unfused_elementwise: "steps",

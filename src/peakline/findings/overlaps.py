@@ -1,0 +1,52 @@
+"""Findings about time that would save the same time: one of them promises it.
+
+A loop of small ops and the values that it reads, or a function that copies the model and the copies
+in it, are the same milliseconds seen twice. What is about single ops (`expensive_op`) is apart from
+others of its kind, and part of what is about all that a function does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from peakline.findings.finding import Finding
+
+_WHOLE = ("growing_work", "model_copied", "host_sync", "tiny_ops", "python_work")
+"""Kinds about all that a function or a loop does, ..."""
+_PARTS = (*_WHOLE, "expensive_op", "unfused_elementwise")
+"""... and those about a part of it."""
+_EVERYWHERE = ("growing_work",)
+"""What they save is in any function."""
+
+
+def without_overlaps(findings: Sequence[Finding]) -> list[Finding]:
+    """``findings`` in their order; of two that save the same time the smaller is for information
+    only, promises nothing, and says beside which it is.
+    """
+    result = list(findings)
+    for place, one in enumerate(findings):
+        larger = next((other for other in findings if _is_within(one, other)), None)
+        if larger is not None:
+            evidence = {**one.evidence, "gain_ps": 0, "gain_share": 0.0, "part_of": larger.kind}
+            evidence.pop("most_gain_share", None)
+            result[place] = replace(one, severity="info", evidence=evidence)
+    return result
+
+
+def _is_within(one: Finding, other: Finding) -> bool:
+    """Whether ``other`` promises what ``one`` does, and more."""
+    if one is other or other.kind not in _WHOLE or one.kind not in _PARTS:
+        return False
+    if _gain(one) > _gain(other) or (_gain(one) == _gain(other) and one.kind in _WHOLE):
+        return False
+    function = other.evidence.get("function"), other.evidence.get("file")
+    same = function[0] and function == (one.evidence.get("function"), one.evidence.get("file"))
+    return bool(same) or (other.kind in _EVERYWHERE and one.kind in _WHOLE)
+
+
+def _gain(finding: Finding) -> float:
+    return max(float(str(finding.evidence.get(name) or 0)) for name in _GAINS)
+
+
+_GAINS = ("gain_share", "most_gain_share")
