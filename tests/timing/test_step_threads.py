@@ -211,7 +211,12 @@ def test_tiny_ops():
     # Short gaps belong to the loop.
     assert result.loop_ps == 6 * (239 * 30 + 20) * US
     (finding,) = of_kind(profile, "tiny_ops")
-    assert finding.severity == "warning"
+    # Models of cells and layers run so many; what goes is a range that pairs gave.
+    assert finding.severity == "info"
+    share = finding.evidence["share"]
+    assert (finding.evidence["gain_share"], finding.evidence["most_gain_share"]) == (
+        0.2 * share, min(1.75 * share, 0.95)
+    )  # fmt: skip
     assert finding.evidence["function"] == "forward"
     assert finding.title.startswith("240 small ops a step (aten::")
 

@@ -31,8 +31,8 @@ _ORDER = tuple(
     leak one_pass cache step_up sawtooth fragmentation huge_temporary redundant_copy \
     optimizer_state zeroed_gradients held_after_use batches_ahead rounding \
     accumulated_in_step float64_memory churn
-    input_bound host_bound host_sync python_work lock_wait allocation_wait host_callback \
-    launch_bound growing_work communication_each_pass communication_not_overlapped \
+    input_bound workers_restarted host_bound host_sync python_work lock_wait allocation_wait \
+    host_callback launch_bound growing_work communication_each_pass communication_not_overlapped \
     idle_between_steps time_in_copies model_copied expensive_op tiny_ops unfused_elementwise \
     float64_compute straggler step_variation work_after_steps recompilation first_use
     """.strip().splitlines()

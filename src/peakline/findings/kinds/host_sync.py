@@ -37,6 +37,9 @@ KIND = Kind(
 ALWAYS = 0.8
 """It is read in every step when it is in this share of the steps."""
 _ROWS = 10
+_LEAST_OF, _MOST = 0.75, 0.9
+"""Of what checks and stacks take of a recording at least so much went where it was off, and in no
+pair more than that of a step."""
 _BESIDE = 1.6
 """Of pairs with and without such a loop the fastest was faster by so many times what the recording
 of it shows: what a profiler writes for each function of Python slows the rest of a step down more.
@@ -54,20 +57,28 @@ def find(context: TimeContext) -> Findings:
 
 def _anomaly(context: TimeContext) -> Findings:
     """A switch for debugging: that it is on is enough, whatever its checks take. The stacks that it
-    saves take more, and are in no file.
+    saves take more, and are on record only where the functions of Python are.
     """
     ops = step_ops_of(context.profile, of_host=True)
     checks = None if ops is None or not ops.wall_ps else anomaly_checks_of(context.profile, ops)
     if ops is None or checks is None:
         return
-    share = checks.check_ps / ops.wall_ps
+    share, most = checks.check_ps / ops.wall_ps, checks.whole_ps / ops.wall_ps
+    if checks.whole_ps > checks.check_ps:
+        takes = f"{most:.0%} of the {{whole}} with the stacks that the forward pass saves"
+        share = _LEAST_OF * most
+    else:
+        takes = (
+            f"{share:.0%} of the {{whole}}, and the stacks that the forward pass saves, which are "
+            f"not on record, take more: up to {_MOST:.0%} in all of small models"
+        )
+    most = max(most, _MOST)
     names = ", ".join(name for name, _ in checks.ops[:4])
     each, whole = (" in each step", "step time") if ops.has_steps else ("", "profile's time")
     yield KIND.finding(
         f"anomaly detection of torch.autograd is on: after {checks.per_step:,.0f} of "
         f"{checks.nodes:,.0f} nodes of the backward pass{each} the gradients are searched for NaN "
-        f"and the answer is read ({names}), which takes {share:.0%} of the {whole}; each op of the "
-        "forward pass saves its stack besides",
+        f"and the answer is read ({names}), which takes {takes.format(whole=whole)}",
         {
             "steps": ops.steps,
             "wall_ps": ops.wall_ps,
@@ -75,6 +86,7 @@ def _anomaly(context: TimeContext) -> Findings:
             "read_ps": checks.check_ps,
             "callee": checks.ops[0][0],
             **gain_of(context.facts, share, checks.check_ps * context.facts.lanes),
+            "most_gain_share": most,
         },
         "Turn it off but to find where a NaN comes from: torch.autograd.set_detect_anomaly(False), "
         "detect_anomaly=False of a Trainer; or check the loss alone, every hundredth step.",

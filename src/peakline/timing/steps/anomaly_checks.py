@@ -4,12 +4,13 @@ With ``torch.autograd.set_detect_anomaly(True)`` autograd's engine runs ``isnan(
 output of each node after the node's function, reduces it to one value and reads that with ``item``
 (torch/csrc/autograd/engine.cpp: ``call_function``). On a device every read waits for all that was
 launched before. It also saves the Python stack of each op of the forward pass, which no event shows
-(torch/csrc/autograd/anomaly_mode.h). By its page of PyTorch's documentation it is for debugging
-alone, as it is slow.
+(torch/csrc/autograd/anomaly_mode.h) but the frames of Python's ``traceback``, where they are
+recorded. By its page of PyTorch's documentation it is for debugging alone, as it is slow.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,9 @@ _REDUCE = frozenset(("aten::any", "aten::_is_any_true"))
 _READ = frozenset(("aten::item", "aten::is_nonzero"))
 _STORES = "AccumulateGrad"
 """The nodes that add gradients to those of the weights give none on: nothing is checked there."""
+_STACK = re.compile(
+    r"torch/fx/traceback\.py\(\d+\): format_stack$|^traceback\.py\(\d+\): format_stack$"
+)
 MOST = 0.5
 """Hooks of a program are at some tensors; anomaly detection is at more than this share of the nodes
 ..."""
@@ -36,12 +40,15 @@ ALWAYS = 0.8
 @dataclass(frozen=True, eq=False)
 class AnomalyChecks:
     """``per_step`` nodes of a backward pass whose gradients are checked, of ``nodes`` a step, which
-    takes ``check_ps`` per lane in all steps; ``ops`` are the checks and how often a step runs them.
+    takes ``check_ps`` per lane in all steps, and with the stacks that the forward pass saves, where
+    Python's functions are recorded, ``whole_ps``; ``ops`` are the checks and how often a step
+    runs them.
     """
 
     per_step: float
     nodes: float
     check_ps: int
+    whole_ps: int
     ops: tuple[tuple[str, float], ...]
 
 
@@ -75,10 +82,18 @@ def anomaly_checks_of(profile: Profile, ops: StepOps) -> AnomalyChecks | None:
     mine = check[np.isin(parent, node[result])]
     spans = union(trace.start[mine], trace.end[mine])
     whole = ops.steps * ops.lanes
+    stacks = np.flatnonzero(
+        np.array([*(_STACK.search(one) is not None for one in trace.name.values), False])[
+            trace.name.codes
+        ]
+    )
+    every = np.concatenate([mine, stacks])
+    both = union(trace.start[every], trace.end[every])
     return AnomalyChecks(
         int(result.sum()) / whole,
         node.size / whole,
         int(covered(spans, ops.begin, ops.end).sum()) // ops.lanes,
+        int(covered(both, ops.begin, ops.end).sum()) // ops.lanes,
         _by_name(trace, mine, whole),
     )
 

@@ -28,6 +28,7 @@ export const SECTIONS = {
   float64_memory: "peak",
   churn: "churn",
   input_bound: "input",
+  workers_restarted: "steps",
   host_bound: "steps",
   host_sync: "steps",
   python_work: "steps",
