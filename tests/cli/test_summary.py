@@ -38,7 +38,7 @@ def test_the_screen(peakline, both):
     run = peakline("summary", both)
     assert (run.code, run.err) == (0, "")
     lines = run.out.splitlines()
-    assert lines[0] == "peak 96.0 MiB, step 100.000 ms; 2 findings"
+    assert lines[0] == "peak 96.0 MiB, step 100.000 ms; 3 findings"
     assert lines[1] == f"{both} (fake, host worker-0, 1.234 ns)"
     assert [line.split() for line in lines[3:8]] == [
         "memory gpu peak 96.0 MiB at 5.000 ms, 96% of the capacity; 94% of it dense/MatMul".split(),
@@ -47,13 +47,15 @@ def test_the_screen(peakline, both):
         "most self time b 75% of the ops' time on the host".split(),
         ["a", "25%"],
     ]
-    assert lines[9:] == [
+    assert lines[9:14] == [
         "to fix first",
         "  1. warning (time): 40% of the time training waits for input",
         f"     {input_bound.advice('')}",
         "  2. warning (memory): gpu: the peak takes 96.0% of the capacity",
         "     Reduce what is live at the peak (smaller batch, rematerialisation, lower precision).",
     ]
+    assert lines[14].startswith("  3. info (memory): gpu: ")
+    assert "the peak: without" in lines[14]
 
 
 def test_the_json(peakline, both):
@@ -62,7 +64,7 @@ def test_the_json(peakline, both):
         "profile", "memory", "fits", "programs", "time", "notable", "first", "further_findings",
         "findings", "warnings",
     ]  # fmt: skip
-    assert result["findings"] == {"error": 0, "warning": 2, "info": 0}
+    assert result["findings"] == {"error": 0, "warning": 2, "info": 1}
     assert result["memory"]["allocators"] == [
         {
             "allocator": "gpu",
@@ -87,7 +89,11 @@ def test_the_json(peakline, both):
         "is_input": False,
     }
     first = [(one["about"], one["kind"], one["gain_share"]) for one in result["first"]]
-    assert first == [("time", "input_bound", 0.4), ("memory", "near_capacity", 0.0)]
+    assert first == [
+        ("time", "input_bound", 0.4),
+        ("memory", "near_capacity", 0.0),
+        ("memory", "peak_saving", 0.9),
+    ]
     assert result["further_findings"] == 0
 
 

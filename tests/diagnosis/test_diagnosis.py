@@ -35,6 +35,8 @@ ADVISED = {"tf_starfish_turns", "torch_micro_batches"}
 """A saving names it, and no finding."""
 ALARMED = {"tf_topics_validation"}
 """The healthy program waits for its input too, for half of its short steps."""
+BESIDE = {"torch_coin_teacher", "torch_recipe_words"}
+"""Missed, but what would lower the peak most names where it lies."""
 UNSAID = {
     "jax_eager_optimizer", "tf_news_ranker", "tf_recipe_words", "tf_speech_clips",
     "tf_topics_validation", "torch_checkpoint_callback",
@@ -77,7 +79,13 @@ def test_a_pair(name):
         for said in recordings.said.values():
             check_all(said)
     assert result.verdict == (
-        "MISSED" if name in MISSED else "ADVICE" if name in ADVISED else "SAID"
+        "CAUSE?"
+        if name in BESIDE
+        else "MISSED"
+        if name in MISSED
+        else "ADVICE"
+        if name in ADVISED
+        else "SAID"
     )
     assert bool(result.alarms) == (name in ALARMED), result.alarms
     # Both are None where nothing is expected.

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from peakline.findings import kinds as folder
-from peakline.findings.overlaps import without_overlaps
+from peakline.findings.overlaps import without_lesser_savings, without_overlaps
 
 if TYPE_CHECKING:
     from peakline.findings.context import MemoryContext
@@ -29,7 +29,7 @@ _ORDER = tuple(
     peak_outside_steps peak_in_evaluation peak_in_one_step
     deferred_frees
     leak one_pass cache step_up sawtooth fragmentation huge_temporary redundant_copy \
-    optimizer_state zeroed_gradients held_after_use batches_ahead rounding \
+    optimizer_state zeroed_gradients held_after_use batches_ahead peak_saving rounding \
     accumulated_in_step float64_memory churn
     input_bound workers_restarted host_bound host_sync python_work lock_wait allocation_wait \
     host_callback launch_bound growing_work communication_each_pass communication_not_overlapped \
@@ -105,7 +105,7 @@ def memory_findings(context: MemoryContext) -> list[Finding]:
         name = str(finding.evidence.get("allocator"))
         return _LINE.get(finding.kind, len(_ORDER)), 0 if is_error else place.get(name, 0)
 
-    return sorted(_found("memory", context), key=order)
+    return sorted(without_lesser_savings(list(_found("memory", context))), key=order)
 
 
 def time_findings(context: TimeContext) -> list[Finding]:

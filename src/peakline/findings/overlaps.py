@@ -1,4 +1,4 @@
-"""Findings about time that would save the same time: one of them promises it.
+"""Findings that would save the same time or memory: one of them promises it.
 
 A loop of small ops and the values that it reads, or a function that copies the model and the copies
 in it, are the same milliseconds seen twice. What is about single ops (`expensive_op`) is apart from
@@ -7,7 +7,7 @@ others of its kind, and part of what is about all that a function does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from peakline.findings.finding import Finding
@@ -50,3 +50,39 @@ def _gain(finding: Finding) -> float:
 
 
 _GAINS = ("gain_share", "most_gain_share")
+
+
+_SAVING = "peak_saving"
+_SAVES = ("saved_bytes", "kept_bytes")
+_ENOUGH = 0.5
+
+
+def without_lesser_savings(findings: Sequence[Finding]) -> list[Finding]:
+    """``findings`` without a `peak_saving` beside one of the same allocator that saves half as much
+    or more, and says why. `rounding` that takes less than the largest lever is no alarm beside it.
+    """
+    saved: dict[object, float] = {}
+    for one in findings:
+        if one.kind != _SAVING and one.severity == "warning":
+            size = max(float(str(one.evidence.get(name) or 0)) for name in _SAVES)
+            name = one.evidence.get("allocator")
+            saved[name] = max(saved.get(name, 0.0), size)
+    levers = {
+        one.evidence.get("allocator"): float(str(one.evidence["saved_bytes"]))
+        for one in findings
+        if one.kind == _SAVING
+    }
+    return [
+        replace(one, severity="info") if _is_lesser(one, levers) else one
+        for one in findings
+        if one.kind != _SAVING
+        or saved.get(one.evidence.get("allocator"), 0.0)
+        < _ENOUGH * float(str(one.evidence["saved_bytes"]))
+    ]
+
+
+def _is_lesser(one: Finding, levers: Mapping[object, float]) -> bool:
+    if one.kind != "rounding" or one.severity != "warning":
+        return False
+    wasted = float(str(one.evidence["saved_bytes"]))
+    return wasted < levers.get(one.evidence.get("allocator"), 0.0)

@@ -26,6 +26,7 @@ ROWS = 20
 """So many steps stand behind a finding."""
 
 COLUMNS = columns("steps", "devices", "device", "step", "wall_ps", "share", "gain_ps", "gain_share")
+COLUMNS |= columns("most_gain_share", "part_of")
 
 
 def gain_of(facts: StepFacts, share: float, lost: int) -> dict[str, object]:

@@ -23,6 +23,7 @@ export const SECTIONS = {
   zeroed_gradients: "peak",
   held_after_use: "peak",
   batches_ahead: "peak",
+  peak_saving: "peak",
   rounding: "peak",
   accumulated_in_step: "peak",
   float64_memory: "peak",
