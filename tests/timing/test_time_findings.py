@@ -17,6 +17,7 @@ from tests.timing.traces import HOST_PLANE, profile_of
 import peakline
 from peakline.api import Profile
 from peakline.findings.finding import Finding
+from peakline.findings.kinds import input_bound
 from peakline.findings.kinds.straggler import of_hosts
 from peakline.findings.ranking import priorities
 from peakline.findings.time_answer import answer_time
@@ -129,6 +130,28 @@ def test_without_a_device_nothing_waits_for_the_host():
 def test_input_is_waited_for_on_a_host_too():
     finding = only(steps(*[{"host_compute": 50, "input_wait": 50}] * 4))
     assert (finding.kind, finding.evidence["input_wait_ps"]) == ("input_bound", 200 * MS)
+
+
+def test_the_first_steps_fill_the_buffers_of_the_input():
+    filling = [{"host_compute": 10, "input_wait": 90}] * 2
+    assert kinds(steps(*filling, *[{"host_compute": 10}] * 6)) == []
+    finding = only(steps(*filling, *[{"host_compute": 50, "input_wait": 50}] * 6))
+    assert finding.title.startswith("50% of the time")
+    assert (finding.evidence["steps"], finding.evidence["input_wait_ps"]) == (6, 300 * MS)
+
+
+@each_row(
+    ("stage", "words"),
+    [
+        ("Iterator::Root::Prefetch::Map", "Run Map in parallel"),
+        ("Iterator::Root::MapAndBatch", "MapAndBatch runs in parallel already"),
+        ("Iterator::Root::ParallelMapV2", "ParallelMapV2 runs in parallel already"),
+        ("Iterator::Root::ParallelInterleaveV4::Map", "Run ParallelInterleaveV4::Map in parallel"),
+        ("Iterator::Root::Interleave", "Run Interleave in parallel"),
+    ],
+)
+def test_what_is_parallel_already_is_not_made_so(stage, words):
+    assert input_bound.advice(stage).startswith(words)
 
 
 def test_the_copies_that_take_most_are_named():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from peakline.findings.kind import FRAME, Kind, columns
 from peakline.findings.steps import COLUMNS, about_frame, gain_of
+from peakline.timing.steps.facts import FEWEST_STEPS, WARM_UP
 
 if TYPE_CHECKING:
     from peakline.findings.context import Findings
@@ -30,13 +34,24 @@ KIND = Kind(
 )
 
 _ROWS = 10
+_PARALLEL = re.compile(r"(?:legacy)?parallel|(?:numa)?mapandbatch")
+"""Stages that always run on several threads: tensorflow/core/kernels/data, map_and_batch too."""
 
 
 def find(context: TimeContext) -> Findings:
     """At most one, with the stages of the input pipeline."""
     facts = context.facts
-    inside, between = facts.total("input_wait_ps"), int(context.between.input_wait.sum())
-    whole = facts.wall_ps + between
+    # A shuffle fills its buffer, and a cache is made, in the first steps alone.
+    late = facts.number >= (WARM_UP if facts.count >= WARM_UP + FEWEST_STEPS else 0)
+    inside, between, wall = (
+        int(column[late].sum())
+        for column in (
+            facts.part("input_wait_ps"),
+            context.between.input_wait,
+            facts.part("wall_ps"),
+        )
+    )
+    whole = wall + between
     share = (inside + between) / whole if whole else 0.0
     if share < KIND.least:
         return
@@ -48,8 +63,8 @@ def find(context: TimeContext) -> Findings:
     yield KIND.finding(
         f"{share:.0%} of the time training waits for input{which}{doing}",
         {
-            "steps": facts.count,
-            "wall_ps": facts.wall_ps // facts.lanes,
+            "steps": int(np.unique(facts.number[late]).size),
+            "wall_ps": wall // facts.lanes,
             "input_wait_ps": inside // facts.lanes,
             "between_steps_ps": between // facts.lanes,
             "bottleneck": slowest,
@@ -79,7 +94,7 @@ def _stages(profile: Profile) -> list[dict[str, object]]:
 
 def advice(stage: str) -> str:
     """What to do about the stage that is slowest."""
-    kind = _short(stage).lower()
+    kind = stage.rpartition("::")[2].lower()
     if "multiprocessingdataloader" in stage.lower():
         return (
             "Processes of its own prepare the batches already: give the DataLoader more of them "
@@ -91,12 +106,12 @@ def advice(stage: str) -> str:
             "Let processes of their own prepare the batches (num_workers, persistent_workers, "
             "prefetch_factor of the DataLoader), into pinned memory."
         )
-    if kind.startswith("parallel") or "interleave" in kind:
+    if _PARALLEL.match(kind):
         how = (
             f"{_short(stage)} runs in parallel already: give it more threads, make what it does "
             "cheaper, or cache its result (Dataset.cache)"
         )
-    elif kind.startswith(("map", "filter", "flatmap", "batch")):
+    elif kind.startswith(("map", "filter", "flatmap", "batch", "interleave")):
         how = (
             f"Run {_short(stage)} in parallel (num_parallel_calls=tf.data.AUTOTUNE, "
             "num_workers of a DataLoader), or cache its result"
@@ -112,4 +127,8 @@ def _short(stage: str) -> str:
     """What a program calls a stage: ``Map`` of ``Iterator::Root::Prefetch::Map``."""
     if "dataloader" in stage.lower():
         return "the DataLoader"
-    return stage.rpartition("::")[2] or stage
+    above, _, name = stage.rpartition("::")
+    parent = above.rpartition("::")[2]
+    # What runs for each file, or each element, is another stage than its like above.
+    is_inner = "interleave" in parent.lower() or "flatmap" in parent.lower()
+    return f"{parent}::{name}" if is_inner else name or stage
