@@ -37,6 +37,7 @@ export const SECTIONS = {
   allocation_wait: "steps",
   host_callback: "steps",
   launch_bound: "steps",
+  graph_breaks: "steps",
   growing_work: "steps",
   communication_each_pass: "steps",
   communication_not_overlapped: "steps",
