@@ -33,9 +33,9 @@ _ORDER = tuple(
     accumulated_in_step float64_memory churn
     input_bound workers_restarted host_bound host_sync python_work lock_wait allocation_wait \
     host_callback launch_bound graph_breaks growing_work communication_each_pass \
-    communication_not_overlapped idle_between_steps time_in_copies model_copied expensive_op \
-    tiny_ops unfused_elementwise float64_compute straggler step_variation work_after_steps \
-    recompilation
+    communication_not_overlapped idle_between_steps time_in_copies model_copied \
+    dense_embedding_update expensive_op tiny_ops unfused_elementwise float64_compute \
+    straggler step_variation work_after_steps recompilation
     """.strip().splitlines()
 )
 """Findings of memory that stand in one line come allocator by allocator; kinds that are in none
