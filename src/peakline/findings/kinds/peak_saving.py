@@ -60,7 +60,6 @@ def find(context: MemoryContext) -> Findings:
                     "peak_bytes": full,
                 },
                 saving.suggestion,
-                saving.rows,
             )
 
 
