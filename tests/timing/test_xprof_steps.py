@@ -1,10 +1,12 @@
 """The step database: spans, markers, windows, cores of TPUs, several hosts."""
 
 import pickle
+import re
 
 import pytest
 from tests.each_row import each_row
 from tests.reference.xspace_builder import SpaceBuilder, Uint
+from tests.shared import shared
 
 import peakline
 from peakline.xprof.rules.step_kinds import SpanKind
@@ -236,3 +238,16 @@ def test_a_host_without_steps_leaves_none_to_all():
     database = combine_steps([("a", steps_of(0, 20)), ("b", steps_of())])
     assert database.steps == ()
     assert not database.empty_intersection
+
+
+@each_row("name", ["jax_fori_loop", "jax_two_functions", "jax_cut_off"])
+def test_what_xla_computes_on_its_own_threads_is_no_other_time(name):
+    """XLA's threads work for the step that goes on: what the overview page calls 'All Others' is
+    what the steps say that no event explains.
+    """
+    profile = shared(f"programs/steps/{name}.xplane.pb.gz")
+    rows = [row for row in profile.table("step_breakdown").to_pylist() if not row["is_cut_off"]]
+    unknown = sum(row["unknown_ps"] for row in rows) / sum(row["wall_ps"] for row in rows)
+    said = profile.tool("overview_page").content.decode()
+    share = float(re.search(r"POTENTIALLY input-bound because ([0-9.]+)%", said)[1])
+    assert share == pytest.approx(100 * unknown, abs=1)

@@ -16,6 +16,7 @@ from peakline.kernels.step_spans import host_spans
 from peakline.kernels.trace_layout import MARKER, NOTHING, SKIP
 from peakline.tables import Profile
 from peakline.tables.once import once
+from peakline.trace.activity import is_xla_line
 from peakline.trace.device_lines import first_devices
 from peakline.trace.events import DEVICE, HOST, Trace, TraceLine, trace_of
 from peakline.xprof.rules.step_kinds import (
@@ -228,6 +229,7 @@ class _Maker:
                 plain = special[started] == SpanKind.HOST_COMPUTE
                 special[started[plain]] = SpanKind.HOST_PREPARE
         special = self._given_names(special)
+        place = groups.place if self.compatible or with_device else self._placed_at_once(lines)
         marks: dict[int, int] = {}
         for line in lines:
             kind_of = by_name if of_line is None else of_line(line)
@@ -239,7 +241,7 @@ class _Maker:
             )  # fmt: skip
             marked = np.empty(size, np.int64)
             count, marks_found = host_spans(
-                trace.start, trace.end, groups.place, trace.name.codes, kind_of, special,
+                trace.start, trace.end, place, trace.name.codes, kind_of, special,
                 line.first, line.last, groups.begin, groups.end, *result, marked,
             )  # fmt: skip
             self.spans.append(tuple(part[:count].copy() for part in result))
@@ -249,6 +251,27 @@ class _Maker:
                 kinds = np.where(special[mark] == SKIP, kinds, special[mark])
             marks.update(zip(mark.tolist(), kinds.tolist(), strict=True))
         self._mark_host(marks)
+
+    def _placed_at_once(self, lines: list[TraceLine]) -> Int32Array:
+        """The step of every event, also of what XLA runs on threads of its own for the CPU: nothing
+        links that to a step, and it works for the one that goes on.
+        """
+        trace, groups = self.trace, self.groups
+        place = groups.place
+        order = np.argsort(groups.begin, kind="stable")
+        order = order[groups.end[order] > groups.begin[order]]
+        for line in lines:
+            if not is_xla_line(line) or not order.size:
+                continue
+            start = trace.start[line.events]
+            at = order[np.maximum(np.searchsorted(groups.begin[order], start, side="right") - 1, 0)]
+            inside = (start >= groups.begin[at]) & (start < groups.end[at])
+            inside &= groups.place[line.events] < 0
+            if inside.any():
+                place = place.copy() if place is groups.place else place
+                own = place[line.events]
+                own[inside] = at[inside]
+        return place
 
     def _given_names(self, special: UInt8Array) -> UInt8Array:
         """Where the file was grouped when it was written, it has the names of the steps."""
