@@ -9,7 +9,7 @@ import peakline
 from peakline.formats.common.annotations import parse_details
 from peakline.tables.event_rules import LaunchParameters
 from peakline.timing.kernels import kernel_reports, merge_reports
-from peakline.timing.launches.kernels import could_use, is_product, uses
+from peakline.timing.launches.kernels import could_use, is_helper, is_product, uses
 from peakline.xprof.rules.kernels import (
     WORDS_OF_NVIDIA,
     einsum_could_use,
@@ -71,6 +71,19 @@ def test_names_of_ops():
     assert could_use("aten::addmm")
     assert not is_product("aten::addmm")
     assert not could_use("aten::add")
+    for name in (
+        "batched_transpose_32x32_half", "SubTensorOpWithScalar1d", "Im2Col", "OpTensorFwdBias",
+        "void cudnn::ops::nchwToNhwcKernel<__half, __half, float>", "unrolled_elementwise_kernel",
+        "void cublasLt::splitKreduce_kernel<32, 16, int>", "CatArrayBatchedCopy",
+    ):  # fmt: skip
+        assert is_helper(name), name
+    for name in (
+        "volta_scudnn_128x64_stridedB_splitK_xregs_large_nn_v1", "ampere_sgemm_128x64_tn",
+        "void cudnn::detail::dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>",
+        "void implicit_convolve_sgemm<float, float, 128>", "Cijk_Ailk_Bljk_HHS_BH_MT128x128x16_SE",
+        "void dot_kernel<float, 128, 0>", "void gemv2T_kernel_val<int, int, float>",
+    ):  # fmt: skip
+        assert not is_helper(name), name
     assert einsum_could_use("ab,bc->ac")
     assert not einsum_could_use("ab->a")
 

@@ -97,7 +97,7 @@ kernels: One row per GPU kernel, its launch dimensions and its op.
     dynamic_shared_bytes int64 dynamic shared memory of a block
     occupancy_percent float64 theoretical occupancy
     uses_tensor_cores bool whether its name is that of one that uses tensor cores
-    could_use_tensor_cores bool whether its op could
+    could_use_tensor_cores bool whether its op could, and it is no transpose, copy or the like
     occurrences int64 how often it ran
     total_ps int64 how long all runs took
     min_ps int64 the shortest run

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from peakline.tables import Columns, Profile
 from peakline.tables.once import once
 from peakline.tables.tables import columns_of_rows
-from peakline.timing.launches.kernels import Launch, Launches, launches_of
+from peakline.timing.launches.kernels import Launch, Launches, is_helper, launches_of
 from peakline.trace.distribution import distribution
 
 
@@ -98,7 +98,8 @@ def columns_of(profile: Profile) -> Columns:
                 launch.name, launch.op or None, ",".join(map(str, launch.grid)),
                 ",".join(map(str, launch.block)), launch.registers, launch.static_shared,
                 launch.dynamic_shared, report.occupancy_percent, launch.uses_tensor_cores,
-                launch.could_use, report.occurrences, report.total_ps, report.shortest_ps,
+                launch.uses_tensor_cores or (launch.could_use and not is_helper(launch.name)),
+                report.occurrences, report.total_ps, report.shortest_ps,
                 report.median_ps, report.p95_ps, report.longest_ps,
             )
             for launch, report in reports

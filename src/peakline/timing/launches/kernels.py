@@ -83,6 +83,19 @@ def could_use(op: str) -> bool:
     return is_product(op) or _TORCH.match(op) is not None
 
 
+_HELPER = re.compile(
+    r"(?i)transpose|nchw_?to_?nhwc|nhwc_?to_?nchw|(?<![a-z])(?:copy|cast|fill|pad|memset|memcpy)"
+    r"|copy_?kernel|catarray|elementwise|reduce_?kernel|splitk_?reduce|im2col|col2im|subtensorop"
+    r"|optensor|scale_?tensor|add_?tensor|compute_?offsets|reorder|convert_?(?:layout|tensor)"
+)
+"""What the libraries launch beside their products: it moves, converts or adds up."""
+
+
+def is_helper(kernel: str) -> bool:
+    """Whether a kernel multiplies no matrices by its name, whatever op launched it."""
+    return _HELPER.search(kernel) is not None
+
+
 _MEMSET = re.compile(r"(?i)(?:cu|cuda|hip)?memset\b")
 
 
