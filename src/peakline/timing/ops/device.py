@@ -4,12 +4,14 @@
   or which op launched it (``tf_op``); the program, where the profile holds it, says what the
   instruction was made for and what it costs.
 - TPU: the events of the line ``XLA Ops``; what each kind is stands with its metadata.
+- A kernel of NCCL, where the format records collectives: the collective, with its kernels.
 - Anything else on a device: the op that runs on the host around the launch, by
   the profile's links; else what the event itself is called.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,18 +19,22 @@ import numpy as np
 from peakline.arrays import Int32Array, Int64Array
 from peakline.tables import Profile
 from peakline.tables.event_rules import EventKind
+from peakline.tables.joins import positions
 from peakline.tables.once import once
 from peakline.timing.ops.host import Executions, OpKey, Ops, host_executions, op_numbers_of_runs
 from peakline.timing.ops.names import parse_op_name
 from peakline.timing.ops.stat_columns import op_stats_of
 from peakline.timing.ops.tpu import is_op_line, tpu_ops
 from peakline.timing.programs.device import DeviceOp, Programs, gpu_ops
-from peakline.trace.activity import event_kinds
+from peakline.trace.activity import activity_of, collectives_of, event_kinds
+from peakline.trace.activity_names import Activity, collective_in
 from peakline.trace.events import DEVICE, Trace, TraceLine, nesting_of, trace_of
 from peakline.trace.links import links_of
 from peakline.trace.nesting import nest_lines
 
 _TPU = "/device:TPU:"
+_NCCL = re.compile(r"(?i)[nr]ccl")
+"""Kernels of NCCL and RCCL: one op, whatever of the host's ops is around the launch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,18 +169,50 @@ def _name_silent(
     run, keys = launching_runs(profile)[event[silent]], host.keys
     launcher = np.where(run >= 0, host.op[run], -1) if host.op.size else run
     codes = trace.name.codes[event[silent]].astype(np.int64)
-    pairs, place = np.unique(codes * (len(keys) + 1) + launcher + 1, return_inverse=True)
+    said, texts = _collectives_at(profile, event[silent], run)
+    pairs, place = np.unique(
+        np.stack([codes * (len(keys) + 1) + launcher + 1, said]), axis=1, return_inverse=True
+    )
+    place = place.reshape(-1)
     numbers = []
-    for pair in pairs.tolist():
+    for pair, collective in pairs.T.tolist():
         code, number = divmod(pair, len(keys) + 1)
         text = trace.name.values[code]
         numbers.append(len(ops))
-        if number:
+        if collective >= 0 and _NCCL.search(text):
+            kind = collective_in(texts[collective]) or collective_in(text) or "collective"
+            name = f"nccl:{kind.replace('-', '_')}"
+            ops.append(DeviceOp((0, f"{name}/{text}"), name, ""))
+        elif number:
             key = keys[number - 1]
             ops.append(DeviceOp((0, f"{key.name}/{text}"), key.name, key.op_type))
         else:
             ops.append(DeviceOp((0, text), text, parse_op_name(text).op_type))
     op[silent] = np.array(numbers, np.int32)[place]
+
+
+def _collectives_at(
+    profile: Profile, event: Int64Array, run: Int32Array
+) -> tuple[Int64Array, list[str]]:
+    """Which collective each of ``event``, launched by ``run`` of the host's executions, belongs to:
+    a place in the names that are returned, or -1 where the format records none.
+
+    The name is the kernel's own, or that of the record around its launch; else empty.
+    """
+    result = np.full(event.size, -1, np.int64)
+    rule = profile.event_rules.collectives
+    if rule is None or not rule.record:
+        return result, []
+    known, host = collectives_of(profile), host_executions(profile)
+    result[activity_of(profile)[event] == Activity.COMMUNICATION] = len(known.name.values)
+    around = host.event[run].astype(np.int64) if host.event.size else run.astype(np.int64)
+    for at, is_there in ((around, run >= 0), (event, np.ones(event.size, np.bool_))):
+        row = positions(known.event, at)
+        row[~is_there] = -1
+        use = (result >= 0) & (row >= 0)
+        codes = known.name.codes[row[use]].astype(np.int64)
+        result[use] = np.where(codes >= 0, codes, result[use])
+    return result, [*known.name.values, ""]
 
 
 @once
