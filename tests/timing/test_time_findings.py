@@ -286,6 +286,7 @@ def test_no_steps():
     assert (answer.times, answer.findings) == (None, ())
     assert answer.nothing == "no time in this file"
     assert answer.as_json() == {
+        "number_of_steps": 0,
         "times": None, "times_by_device": [], "times_by_name": [], "found_by": None, "parts": [],
         "devices": [], "to_record": [], "utilisation": None, "steps": [], "findings": [],
     }  # fmt: skip
@@ -639,6 +640,20 @@ def test_a_compiled_function_that_waits_for_its_batch(wait, severity):
     assert finding.severity == severity
     assert finding.title.startswith(f"{wait}% of the time training waits for input; Map holds")
     assert of_kind(keras(3), "input_bound") == []
+
+
+def test_a_loop_that_waits_between_its_steps_says_so():
+    steps = [(f"train {n}", 100 * n * MS, (100 * n + 40) * MS) for n in range(8)]
+    main = [(name.split()[0], begin, end, n) for n, (name, begin, end) in enumerate(steps)]
+    main += [("dense/MatMul:MatMul", begin + MS, end) for _, begin, end in steps]
+    main += [("IteratorGetNext", end, end + 60 * MS) for _, _, end in steps[:-1]]
+    (finding,) = of_kind(
+        profile_of({HOST_PLANE: {"python": sorted(main, key=lambda e: e[1])}}, steps), "input_bound"
+    )
+    waits, whole = 7 * 60, 8 * 40 + 7 * 60
+    assert finding.title == (
+        f"{waits / whole:.0%} of the time training waits for input, 100% of it between the steps"
+    )
 
 
 NODE = "autograd::engine::evaluate_function: "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from peakline.text import counted, time_text
 from peakline.timing.launches.summary import launched_before_it
+from peakline.trace.events import trace_of
 
 if TYPE_CHECKING:
     from peakline.memory.peak.explained import AllocatorPeak
@@ -165,7 +166,7 @@ def to_see_devices(profile: Profile) -> str:
     """What would show the work of a device of which only the launches are recorded; empty for
     another profile.
     """
-    names = _names(profile)
+    names = trace_of(profile).name.values
     calls = sorted(name for name in names if _LAUNCH.fullmatch(name))
     if (not calls and _RUN not in names) or profile.columns_or_empty("device_time").rows:
         return ""

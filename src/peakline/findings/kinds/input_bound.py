@@ -36,6 +36,7 @@ KIND = Kind(
 _ROWS = 10
 _PARALLEL = re.compile(r"(?:legacy)?parallel|(?:numa)?mapandbatch")
 """Stages that always run on several threads: tensorflow/core/kernels/data, map_and_batch too."""
+_APART = 0.1
 
 
 def find(context: TimeContext) -> Findings:
@@ -60,8 +61,11 @@ def find(context: TimeContext) -> Findings:
     function = _function(context)
     doing = "" if function is None else f"; the time goes to {function.frame.title}"
     which = f"; {_short(slowest)} holds the pipeline up" if slowest else ""
+    # The input's own page, and what XProf says of it, count what lies within the steps.
+    apart = between / (inside + between)
+    where = f", {apart:.0%} of it between the steps" if apart >= _APART else ""
     yield KIND.finding(
-        f"{share:.0%} of the time training waits for input{which}{doing}",
+        f"{share:.0%} of the time training waits for input{where}{which}{doing}",
         {
             "steps": int(np.unique(facts.number[late]).size),
             "wall_ps": wall // facts.lanes,
