@@ -160,11 +160,10 @@ class TimeAnswer(Shown, Tabular):
         return parts
 
     def in_short(self) -> dict[str, object]:
-        """``number_of_steps``, ``times``, ``times_by_name``, ``found_by``, ``parts``, ``devices``
-        and ``to_record`` of `as_json`: small with many steps.
+        """``times``, ``times_by_name``, ``found_by``, ``parts``, ``devices`` and ``to_record`` of
+        `as_json`: small with many steps.
         """
         return {
-            "number_of_steps": self.steps.number_of_steps,
             "times": None if self.times is None else vars(self.times),
             "times_by_name": [{"name": name} | vars(times) for name, times in self.by_name],
             "found_by": self.steps.found_by,
@@ -185,6 +184,7 @@ class TimeAnswer(Shown, Tabular):
         every_row.sort(key=lambda row: row["start_ps"])
         short = self.in_short()
         return {
+            "number_of_steps": facts.number_of_steps,
             **short,
             "times_by_device": [
                 {"device": device} | vars(times) for device, times in self.by_device
