@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from peakline.arrays import UInt8Array
+from peakline.deadline import check_deadline
 from peakline.formats.oom_report import engine_texts, kernel_texts, line_texts, summary_texts
 from peakline.formats.oom_report.bfc import BfcDumps, user_frame
 from peakline.formats.oom_report.program_texts import ProgramTexts
@@ -90,7 +91,7 @@ _NEAR = 1 << 12
 """So many bytes may lie between the last frame of a stack and its error."""
 _ENDS = 2
 _NEWLINE = 10
-_LARGEST_PASTE = 1 << 22
+_LARGEST_PASTE = 1 << 21
 """What is larger is no paste whose lines a screen has broken."""
 
 _YEAR = re.compile(r"\b(20\d\d)-\d\d-\d\d[ T]\d\d:")
@@ -166,6 +167,7 @@ class OomScanner:
     def _joined(self, paste: bytearray, best: OomReports) -> OomReports:
         """The reading that most is known from: as the text is, or with its lines put together."""
         for width, ends, text in readings(paste.decode("utf-8", "replace")):
+            check_deadline()
             scanner = OomScanner(joins=False)
             scanner.feed(text.encode())
             reports = scanner.finish()
