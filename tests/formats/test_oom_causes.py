@@ -294,3 +294,21 @@ def test_what_a_caller_can_do_without_is_no_failure(tmp_path):
     )
     with pytest.raises(UnknownFormatError, match="no out-of-memory report"):
         open_profile(log)
+
+
+def test_the_pool_of_the_driver():
+    """PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync."""
+    (finding,) = findings_of(
+        "torch.OutOfMemoryError: Allocation on device 1 would exceed allowed memory. (out of "
+        "memory)\nCurrently allocated     : 10.50 GiB\nRequested               : 20.00 MiB\n"
+        "Device limit            : 11.75 GiB\nFree (according to CUDA): 0 bytes\n"
+        "PyTorch limit (set by user-supplied memory fraction)\n"
+        "                        : 17179869184.00 GiB\n"
+    )
+    evidence = finding.evidence
+    assert (evidence["allocator"], evidence["cause"]) == ("cuda:1", "full")
+    assert evidence["requested_bytes"] == 20 * MIB
+    assert evidence["in_use_bytes"] == round(10.5 * GIB)
+    assert evidence["limit_bytes"] == evidence["capacity_bytes"] == round(11.75 * GIB)
+    assert evidence["device_free_bytes"] == 0
+    assert "parts" not in evidence

@@ -1,8 +1,9 @@
 """PyTorch's failures, reported in one message: CUDA, HIP, XPU, MPS, NPU, MUSA, others, the CPU.
 
 Every part is looked for by itself, since each may be missing. Sources:
-``c10/cuda/CUDACachingAllocator.cpp``, ``c10/xpu/XPUCachingAllocator.cpp``,
-``aten/src/ATen/mps/MPSAllocator.mm`` and ``c10/core/impl/alloc_cpu.cpp`` in pytorch/pytorch.
+``CUDACachingAllocator.cpp`` and ``CUDAMallocAsyncAllocator.cpp`` in ``c10/cuda``,
+``c10/xpu/XPUCachingAllocator.cpp``, ``aten/src/ATen/mps/MPSAllocator.mm`` and
+``c10/core/impl/alloc_cpu.cpp`` in pytorch/pytorch.
 """
 
 from __future__ import annotations
@@ -14,12 +15,18 @@ from peakline.formats.oom_report.report import ABSENT, SIZE, Report, Reports, pa
 _S = f"({SIZE})"
 _TORCH = re.compile(
     r"\b(?:(?P<device>[A-Z]{2,8}) out of memory\.(?= *(?:T|$))|(?P<mps>MPS) backend out of memory"
-    r"|(?P<cpu>DefaultCPUAllocator): )"
+    r"|(?P<cpu>DefaultCPUAllocator): |(?P<pooled>Allocation on device) \d{1,4} would exceed)"
 )
 _PARTS = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
         ("requested", rf"[tT]ried to allocate {_S}"),
+        ("requested", rf"Requested +: {_S}"),
+        ("allocated", rf"Currently allocated +: {_S}"),
+        ("capacity", rf"Device limit +: {_S}"),
+        ("device_free", rf"Free \(according to CUDA\): {_S}"),
+        ("allowed", rf"memory fraction\) +: {_S}"),
+        ("device", r"Allocation on device (\d{1,4}) would"),
         ("device", r"\b(?:GPU|[A-Z]{3,5}) (\d{1,6})(?:;| has a total)"),
         ("capacity", rf"\btotal capac\w+ of {_S}"),
         ("capacity", rf"{_S} total capacity\b"),
@@ -99,7 +106,8 @@ class TorchTexts:
             return
         name = match["device"] or ""
         device = "cpu" if match["cpu"] else "mps" if match["mps"] else name.lower()
-        device = "cuda" if name == "HIP" else device
+        # cudaMallocAsync's pool, whose text has a line for each size.
+        device = "cuda" if name == "HIP" or match["pooled"] else device
         number, requested = parts.pop("device", ""), parts.pop("requested")
         if number:
             device += f":{number}"
@@ -118,7 +126,11 @@ class TorchTexts:
         if device == "cpu":
             report.kind = "host_memory"
         report.began = True
-        report.ended = report.free is not None or device in {"cpu", "mps"}
+        report.ended = (
+            report.free is not None
+            or device in {"cpu", "mps"}
+            or (match["pooled"] is not None and report.device_free is not None)
+        )
 
     def _is_repeated(self, key: tuple[object, ...]) -> bool:
         """Wrappers and handlers print one failure several times."""
