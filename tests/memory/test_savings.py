@@ -474,7 +474,10 @@ def test_noise_of_few_runs_is_not_learned(measure, limit, runs):
 
 
 def test_a_tolerance_replaces_what_was_learned():
-    assert allowed([50.0, 100.0, 150.0, 90.0, 110.0], PS, 0.5).limit == 150.0
+    assert allowed([50.0, 100.0, 150.0, 90.0, 110.0], BYTES, 0.5).limit == 150.0
+    assert allowed([99.0, 100.0, 101.0, 99.0, 101.0], PS, 0.5).limit == 150.0
+    # But a time may be what the runs vary by.
+    assert allowed([50.0, 100.0, 150.0, 90.0, 110.0], PS, 0.5).limit > 250.0
 
 
 def test_only_the_latest_runs_count():

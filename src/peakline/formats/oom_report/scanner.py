@@ -171,9 +171,13 @@ class OomScanner:
             scanner = OomScanner(joins=False)
             scanner.feed(text.encode())
             reports = scanner.finish()
-            # Of two that say as much, a number that a column cuts is the wrong one.
+            # Of two that say as much, a number that a column cuts is the wrong one; lines of one
+            # length that each report a failure are not broken.
             is_as_good = (
-                ends >= _ENDS and reports.known == best.known and reports.facts != best.facts
+                ends >= _ENDS
+                and reports.known == best.known
+                and reports.reports >= best.reports
+                and reports.facts != best.facts
             )
             if ends < _ENDS and best.known and reports.reports > best.reports:
                 # One line is the longest in any text.

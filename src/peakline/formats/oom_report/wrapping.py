@@ -25,7 +25,7 @@ _OUTER = re.compile(
 )
 """What containers, launchers and quoting put before every line."""
 _RECORD = re.compile(
-    r"[IWEF]\d{4} \d\d:|[IWEF] [\w/.\-]+:\d+\]|(?:INFO|WARNING|ERROR|DEBUG)\b|\[?\d\d:\d\d:\d\d"
+    r"[IWEF]\d{4} |[IWEF] [\w/.\-]+:\d+\]|(?:INFO|WARNING|ERROR|DEBUG)\b|\[?\d\d:\d\d:\d\d"
     r"|Traceback \(|  File \"|During handling|\[ *\d+\.\d{6}\]|=+\s*$|\s*[-*] "
 )
 _STARTS = re.compile(
