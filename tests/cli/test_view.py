@@ -382,7 +382,7 @@ def test_the_browser_is_opened_at_the_page(viewing_process, data, tmp_path):
     ("words", "code", "reason"),
     [
         (["nosuch"], 3, "no such file or directory"),
-        (["README.md"], 3, "README.md: memory ran out by this log, in words that Peakline does not"),
+        (["README.md"], 3, "README.md: memory ran out by this log, in words"),
         (["docs"], 3, "no sessions here"),
         (["tests/data/sessions/tf2_cnn", "--session", "x"], 3, "no session 'x'"),
         (["tests/data/sessions/tf2_cnn", "--host", "x"], 3, "no host 'x'"),

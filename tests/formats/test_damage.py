@@ -81,7 +81,7 @@ def test_no_file(tmp_path):
     ],
 )  # fmt: skip
 def test_a_text_file(write, text):
-    with pytest.raises(UnknownFormatError, match=r"reads in this log|not a profile .*(JSON|web site)"):
+    with pytest.raises(UnknownFormatError, match=r"in this log|not a profile .*(JSON|site)"):
         peakline.open(write(text))
 
 

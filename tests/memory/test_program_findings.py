@@ -197,7 +197,7 @@ def program(*values, name="jit_step", number=0, need=None, run_ps=1, runs=1, adv
     return SimpleNamespace(
         name=name, label=f"{name}({number})", number=number, run_ps=run_ps, run_count=runs,
         peak_bytes=sum(one.bytes for one in values) if need is None else need * MIB,
-        advice=advice, largest=lambda count: values[:count],
+        advice=advice, largest=lambda count: values[:count], large_constants=lambda _: [],
     )  # fmt: skip
 
 
@@ -218,6 +218,8 @@ def found(monkeypatch):
         findings, needs = "peakline.findings", [one.peak_bytes for one in every]
         monkeypatch.setattr(f"{findings}.program_values.device_needs", lambda _: (need,))
         monkeypatch.setattr(f"{findings}.lone_peaks.every_need", lambda _: (every, needs))
+        constants = f"{findings}.kinds.captured_constants.programs_of"
+        monkeypatch.setattr(constants, lambda _: every)
         totals = np.array([(one.run_count, one.run_ps) for one in every]).T
         monkeypatch.setattr(f"{findings}.lone_peaks.run_totals", lambda _: totals)
         listed = findings_of(SimpleNamespace(programs=lambda: every))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from peakline import hlo
 from peakline.hlo.memory import LiveSet, ProgramMemory, memory_of
 from peakline.hlo.row_costs import ExecutedCost, executed_cost
 from peakline.shown import Brief
+from peakline.tables.programs import INSTRUCTIONS
 from peakline.text import source_text
 from peakline.timing.programs.runs import program_runs, run_totals
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from peakline.tables import Columns, Names, Profile
 
 
+_LITERAL = f"{INSTRUCTIONS}.literal"
 _MANY_EVENTS = 20_000
 
 
@@ -47,6 +50,20 @@ class LiveBuffer(Brief):
     def source(self) -> str:
         """File and line, the file without its folders; empty where they are not known."""
         return source_text(self.source_file, self.source_line)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant of a program; ``embedded``: in the code of a fusion. ``digest`` stands for its
+    shape and values.
+    """
+
+    program: str
+    instruction: str
+    shape: str
+    bytes: int
+    embedded: bool
+    digest: str
 
 
 class ProgramAnswer:
@@ -92,6 +109,37 @@ class ProgramAnswer:
         is_fused = fused[table.array("computation_id")[rows]]
         size = table.array("bytes")[rows]
         return int(size[~is_fused].sum()), int(size[is_fused].sum())
+
+    def large_constants(self, least: int) -> list[Constant]:
+        """Its constants of so many bytes and more whose values it holds: a dump may leave them
+        out.
+        """
+        read = partial(self._programs.read, self.number)
+        wanted = frozenset(("name", "shape", "bytes", "computation_id"))
+        table = read("hlo_instructions", wanted)
+        size = table.array("bytes")
+        if not (size >= least).any():
+            return []
+        fused = read("hlo_computations", frozenset(("is_fusion",))).array("is_fusion")
+        literals = self._programs.parts(self.number, [f"{_LITERAL}.@span"])[_LITERAL]
+        spans, rows = literals.spans("@span"), literals.parent
+        data = self._programs.data(self.number)
+        large = np.flatnonzero((size[rows] >= least) & (spans.length >= size[rows]))
+        result = []
+        for place in large.tolist():
+            row, begin = int(rows[place]), int(spans.start[place])
+            values = data[begin : begin + int(spans.length[place])]
+            result.append(
+                Constant(
+                    program=self.label,
+                    instruction=str(table.names("name")[row]),
+                    shape=str(table.names("shape")[row]),
+                    bytes=int(size[row]),
+                    embedded=bool(fused[table.array("computation_id")[row]]),
+                    digest=blake2b(values.data).hexdigest(),
+                )
+            )
+        return result
 
     @property
     def embedded_bytes(self) -> int:

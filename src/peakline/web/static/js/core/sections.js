@@ -27,6 +27,7 @@ export const SECTIONS = {
   rounding: "peak",
   accumulated_in_step: "peak",
   float64_memory: "peak",
+  captured_constants: "peak",
   churn: "churn",
   input_bound: "input",
   workers_restarted: "steps",
