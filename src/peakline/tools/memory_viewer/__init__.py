@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from peakline.tables import Profile
     from peakline.tools.memory_viewer.view import View
 
-__all__ = ["TOOL", "MemoryViewerParameters", "chosen_program", "format_of", "written"]
+__all__ = ["TOOL", "MemoryViewerParameters", "format_of", "written"]
 
 _MAIN = "0"
 _CSV, _DOT, _HTML = "csv", "dot", "html"
@@ -63,7 +63,7 @@ def _run(profile: Profile, parameters: MemoryViewerParameters, output_format: st
         raise UsageError(f"memory_viewer: parameter memory_space: a number, not {shown}").quoting(
             shown
         )
-    number = chosen_program(profile, parameters, hlo.choose_program)
+    number = _program(profile, parameters)
     programs = profile.programs()
     if programs is None:
         raise UsageError(f"{profile.path}: no compiled programs")
@@ -71,15 +71,13 @@ def _run(profile: Profile, parameters: MemoryViewerParameters, output_format: st
     return written(view, output_format, noise=parameters.timeline_noise)
 
 
-def chosen_program(
-    profile: Profile, parameters: MemoryViewerParameters, choose: Callable[[Profile, str, str], int]
-) -> int:
-    """The number of the program that ``choose`` finds by name and id; where neither is given, of
-    the one that needs most, as in program_memory.
+def _program(profile: Profile, parameters: MemoryViewerParameters) -> int:
+    """The number of the program that is named; without a name, as in program_memory, of the one
+    that needs most. XProf answers nothing then.
     """
     name, program_id = parameters.module_name, parameters.program_id
     if name or program_id:
-        return choose(profile, name, program_id)
+        return hlo.choose_program(profile, name, program_id)
     return hlo.program_that_needs_most(profile)
 
 

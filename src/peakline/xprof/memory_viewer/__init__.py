@@ -21,7 +21,7 @@ _INT32 = range(-(2**31), 2**31)
 def _run(profile: Profile, parameters: MemoryViewerParameters, output_format: str) -> bytes:
     from peakline.xprof.memory_viewer.heap import view_of
 
-    number = ours.chosen_program(profile, parameters, rules.find_program)
+    number = rules.find_program(profile, parameters.module_name, parameters.program_id)
     programs = profile.programs()
     if programs is None:
         raise UsageError(f"{profile.path}: no compiled programs")
