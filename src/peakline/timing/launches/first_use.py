@@ -76,20 +76,24 @@ def _calls(profile: Profile, trace: Trace) -> tuple[Int64Array, Int64Array]:
     """The calls of a host that hand work to a device or prepare it, and a number for those that
     are alike: by their name, and by the name of the work that they launch.
     """
-    on_host = trace.within(trace.lines_on(HOST))
     named = trace.name.per_row(lambda text: bool(_CALL.match(text)), np.bool_)
-    work = trace.name.codes.astype(np.int64)
     if trace.source == "op_runs":
         named = activity_of(profile) == Activity.LAUNCH
-        types = profile.columns("op_runs", frozenset(("op_type",))).names("op_type")
-        work = types.codes[trace.rows(slice(None))].astype(np.int64)
     elif (kinds := event_kinds(profile)) is not None:
         named |= kinds[trace.rows(slice(None))] == EventKind.LAUNCH
-    launched = np.full(trace.size, -1, np.int64)
+    places = np.flatnonzero(named)
+    # Most profiles have no call that is long: what each launches need not be known then.
+    if not (trace.end[places] - trace.start[places] >= LONG_PS).any():
+        return places[:0], places[:0]
+    places = places[trace.within(trace.lines_on(HOST))[places]]
+    work = trace.name.codes[places]
+    if trace.source == "op_runs":
+        types = profile.columns("op_runs", frozenset(("op_type",))).names("op_type")
+        work = types.codes[trace.rows(places)]
+    launched = np.full(trace.size, -1, np.int32)
     links = links_of(profile)
     launched[links.cause] = trace.name.codes[links.target]
-    places = np.flatnonzero(named & on_host)
-    pairs = np.stack([work[places], launched[places]])
+    pairs = np.stack([work, launched[places]])
     _, like = np.unique(pairs, axis=1, return_inverse=True)
     return places, like.reshape(-1)
 

@@ -46,8 +46,11 @@ class GradientSync:
 
 def gradient_sync_of(profile: Profile, ops: StepOps) -> GradientSync | None:
     """None where a pass is for one step of the optimizer, or not all passes reduce."""
-    trace, autograd = ops.trace, autograd_of(profile)
-    reduces = _named(trace.name.values, _REDUCES)[trace.name.codes]
+    trace = ops.trace
+    named = _named(trace.name.values, _REDUCES)
+    if not named.any():
+        return None
+    reduces, autograd = named[trace.name.codes], autograd_of(profile)
     if not (reduces.any() and autograd.is_node.any()):
         return None
     adds = np.array([*(name == _ACCUMULATES for name in trace.name.values), False], np.bool_)

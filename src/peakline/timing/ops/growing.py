@@ -61,6 +61,15 @@ def growing_steps(profile: Profile, facts: StepFacts) -> GrowingSteps | None:
     end = facts.part("end_ps")[order]
     if begin.size < STEPS or not runs.event.size:
         return None
+    start = np.sort(trace.start[runs.event])
+    until = np.minimum(end, np.append(begin[1:], end[-1]))
+    counts = np.searchsorted(start, until) - np.searchsorted(start, begin)
+    more = np.diff(counts)
+    usual = float(np.median(more))
+    if (more <= 0).any() or counts[-1] < (1 + MORE) * counts[0]:
+        return None
+    if (np.abs(more - usual) > max(ALIKE * usual, 1)).any():
+        return None
     start = trace.start[runs.event]
     step = np.searchsorted(begin, start, "right") - 1
     step = np.where((step >= 0) & (start < end[np.maximum(step, 0)]), step, -1)
@@ -68,13 +77,6 @@ def growing_steps(profile: Profile, facts: StepFacts) -> GrowingSteps | None:
     pairs = step[mine].astype(np.int64) * len(runs.keys) + runs.op[mine]
     table = np.bincount(pairs, minlength=begin.size * len(runs.keys))
     table = table.reshape(begin.size, len(runs.keys))
-    counts = table.sum(1)
-    more = np.diff(counts)
-    usual = float(np.median(more))
-    if (more <= 0).any() or counts[-1] < (1 + MORE) * counts[0]:
-        return None
-    if (np.abs(more - usual) > max(ALIKE * usual, 1)).any():
-        return None
     grows = (np.diff(table, axis=0) >= 0).all(0) & (table[-1] > table[0])
     chosen = mine[grows[runs.op[mine]]]
     own = summed(runs.op[chosen], runs.own_ps[chosen], len(runs.keys))

@@ -27,11 +27,12 @@ _SETS = 5
 ADDS = f"{NODE}: torch::autograd::AccumulateGrad"
 FEWEST = 4
 """Weights that a model has at least, ..."""
-LEAST_OF, BESIDE = 0.5, 1.2
-"""Of what the function takes that copies, pairs with and without the copies were faster by so much:
-an average in place takes time too, and copies evict what other ops read."""
 MOST_OF = 0.8
 """... of which so many are cloned in each step."""
+LEAST_OF, BESIDE = 0.5, 1.2
+"""Of what the function takes that copies, pairs with and without the copies were faster by so much:
+an average in place takes time too, and copies evict what other ops read.
+"""
 
 
 @dataclass(frozen=True, eq=False)
