@@ -10,9 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from peakline.arrays import Int64Array
 from peakline.check.allowance import Allowance
 from peakline.check.units import PS, SHARE, Unit
 from peakline.check.verdict import ROWS, Check, Limits, held, unmeasured
@@ -21,11 +18,11 @@ from peakline.findings.time_answer import NO_TIME, TimeAnswer
 from peakline.safe_text import cut_middle
 from peakline.tables import Profile
 from peakline.text import counted, time_text
+from peakline.trace.distribution import deviation, median_error
 
 _NAME = 60
 _OPS = 40
 """So many of each side a baseline holds."""
-_NORMAL, _MEDIAN = 1.4826, 1.2533
 STEP, P95 = "step time", "p95 step time"
 INPUT, COMPILE, IDLE = "input wait", "compile", "idle"
 AGAINST = " against the baseline"
@@ -147,14 +144,9 @@ def time_state_of(answer: TimeAnswer, profile: Profile) -> TimeState:
         each.get("compile_ps", 0),
         main.share("idle_ps") if facts.has_device else None,
         tuple((label, time, share) for _, label, time, share in parts),
-        spread_ps=_spread_of(main.part("wall_ps")) if main.rows > 1 else None,
+        spread_ps=round(deviation(main.part("wall_ps"))) if main.rows > 1 else None,
         ops=ops_in_steps(profile, facts),
     )
-
-
-def _spread_of(durations: Int64Array) -> int:
-    middle = np.median(durations)
-    return round(_NORMAL * float(np.median(np.abs(durations - middle))))
 
 
 def time_limits(state: TimeState, limits: Limits) -> list[Check]:
@@ -231,15 +223,11 @@ def time_baseline(before: TimeState, after: TimeState, allowance: Allowance) -> 
 
 
 def _error(before: TimeState, after: TimeState) -> float:
-    """The standard error of the difference of two medians: of one of n values that is about 1.2533
-    times their standard deviation by the root of n. 0 where one has a single step.
-    """
+    """The standard error of the difference of the two medians; 0 where one has a single step."""
     if before.spread_ps is None or after.spread_ps is None:
         return 0.0
-    parts = (one.spread_ps or 0 for one in (before, after))
-    steps = max(before.steps, 1), max(after.steps, 1)
-    squares = [part**2 / count for part, count in zip(parts, steps, strict=True)]
-    return _MEDIAN * math.sqrt(sum(squares))
+    errors = (median_error(one.spread_ps or 0, max(one.steps, 1)) for one in (before, after))
+    return math.hypot(*errors)
 
 
 def _grown(before: TimeState, after: TimeState) -> str:

@@ -81,6 +81,5 @@ def _first_after(trace: Trace, made: Int64Array, batches: Int64Array) -> Int64Ar
 
 
 def _named(trace: Trace, pattern: re.Pattern[str]) -> BoolArray:
-    wanted = np.array([*(pattern.search(one) is not None for one in trace.name.values), False])
-    result: BoolArray = wanted[trace.name.codes]
+    result: BoolArray = trace.name.per_row(pattern.search, np.bool_)
     return result

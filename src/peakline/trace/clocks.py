@@ -20,6 +20,7 @@ from peakline.arrays import Int64Array
 from peakline.tables import Profile
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity
+from peakline.trace.distribution import deviation, median_error
 from peakline.trace.events import trace_of
 from peakline.trace.steps import step_places_of, steps_of
 
@@ -203,13 +204,13 @@ def _against(reference: HostClock, clock: HostClock, base: int | None) -> HostOf
         return matched
     ahead = (here + believed) - (there + (lead or 0))
     skew = int(np.median(ahead))
-    spread = int(1.4826 * np.median(np.abs(ahead - skew)))
+    spread = int(deviation(ahead - skew))
     period = float(np.median(np.abs(np.diff(np.sort(there)))))
     matched = replace(matched, spread_ps=spread)
     if spread > MOST_SPREAD * period:
         return matched
     # The median of n values is that much surer than one of them.
-    unsure = int(spread * 1.2533 / np.sqrt(here.size)) + 1
+    unsure = int(median_error(spread, here.size)) + 1
     matched = replace(matched, uncertainty_ps=unsure, skew_ps=None if own is None else skew)
     # Nothing holds one host's step back but the collectives in it, so steps of hosts whose clocks
     # agree may begin apart by a large part of one.

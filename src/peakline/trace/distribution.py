@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from peakline.arrays import AnyArray, Int64Array
+
+
+def deviation(values: AnyArray) -> float:
+    """The standard deviation of ``values`` as their median absolute deviation estimates it, which
+    few that lie far off do not move: 1.4826 times that, were they normal.
+    """
+    return 1.4826 * float(np.median(np.abs(values - np.median(values))))
+
+
+def median_error(spread: float, count: int) -> float:
+    """The standard error of the median of ``count`` normal values of that standard deviation."""
+    return 1.2533 * spread / math.sqrt(count)
 
 
 @dataclass(frozen=True, eq=False)

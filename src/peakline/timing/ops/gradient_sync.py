@@ -9,7 +9,6 @@ runs within ``no_sync()``.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,19 +46,16 @@ class GradientSync:
 def gradient_sync_of(profile: Profile, ops: StepOps) -> GradientSync | None:
     """None where a pass is for one step of the optimizer, or not all passes reduce."""
     trace = ops.trace
-    named = _named(trace.name.values, _REDUCES)
-    if not named.any():
+    if not any(map(_REDUCES.search, trace.name.values)):
         return None
-    reduces, autograd = named[trace.name.codes], autograd_of(profile)
+    reduces, autograd = trace.name.per_row(_REDUCES.search, np.bool_), autograd_of(profile)
     if not (reduces.any() and autograd.is_node.any()):
         return None
-    adds = np.array([*(name == _ACCUMULATES for name in trace.name.values), False], np.bool_)
+    adds = trace.name.codes == trace.name.code_of(_ACCUMULATES)
     calls = np.flatnonzero(reduces & _in(ops, trace.start))
-    calls = calls[nesting_of(profile).around(calls, adds[trace.name.codes]) >= 0]
-    steps = np.array(
-        [*(name.startswith(OPTIMIZER_STEP) for name in trace.name.values), False], np.bool_
-    )
-    updates = np.flatnonzero(steps[trace.name.codes] & _in(ops, trace.start))
+    calls = calls[nesting_of(profile).around(calls, adds) >= 0]
+    steps = trace.name.per_row(lambda name: name.startswith(OPTIMIZER_STEP), np.bool_)
+    updates = np.flatnonzero(steps & _in(ops, trace.start))
     if not (calls.size and updates.size):
         return None
     begins = _passes(autograd.is_node, autograd.forward_events, updates, trace.start)
@@ -73,7 +69,7 @@ def gradient_sync_of(profile: Profile, ops: StepOps) -> GradientSync | None:
     spare = 1 - 1 / per_update
     waits = union(trace.start[calls], trace.end[calls])
     runs = np.flatnonzero(
-        (_named(trace.name.values, _RUNS) | _named(trace.name.values, _COPIES))[trace.name.codes]
+        trace.name.per_row(lambda name: _RUNS.search(name) or _COPIES.search(name), np.bool_)
     )
     every = np.concatenate([runs, calls])
     most = covered(union(trace.start[every], trace.end[every]), ops.begin, ops.end)
@@ -88,10 +84,6 @@ def gradient_sync_of(profile: Profile, ops: StepOps) -> GradientSync | None:
         name, per_update, times, calls,
         round(spare * int(least.sum())), round(spare * most_ps),
     )  # fmt: skip
-
-
-def _named(values: Sequence[str], pattern: re.Pattern[str]) -> BoolArray:
-    return np.array([*(pattern.search(name) is not None for name in values), False], np.bool_)
 
 
 def _in(ops: StepOps, start: Int64Array) -> BoolArray:

@@ -47,10 +47,10 @@ def graph_breaks_of(profile: Profile, ops: StepOps) -> GraphBreaks | None:
     is_region = np.array(named, np.bool_)[ops.op]
     if not is_region.any():
         return None
-    names = np.array([*(one.startswith(_REGION) for one in trace.name.values), False], np.bool_)
+    regions = trace.name.per_row(lambda name: name.startswith(_REGION), np.bool_)
     event = ops.event[is_region]
     nesting = nesting_of(profile)
-    is_inner = nesting.around(event, names[trace.name.codes]) >= 0
+    is_inner = nesting.around(event, regions) >= 0
     inner = event[is_inner]
     if not inner.size:
         return None

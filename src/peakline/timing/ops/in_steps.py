@@ -220,8 +220,8 @@ def time_of_function(
     if function is None:
         return 0
     trace = ops.trace
-    mine = np.array([*(frame_of(name) == function for name in trace.name.values), False], np.bool_)
-    around = nesting_of(profile).around(event, mine[trace.name.codes])
+    mine = trace.name.per_row(lambda name: frame_of(name) == function, np.bool_)
+    around = nesting_of(profile).around(event, mine)
     calls = np.unique(around[around >= 0])
     inside = calls[trace.end[calls] - trace.start[calls] < ops.wall_ps / ops.steps]
     spans = union(trace.start[inside], trace.end[inside])

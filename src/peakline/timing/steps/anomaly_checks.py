@@ -82,11 +82,7 @@ def anomaly_checks_of(profile: Profile, ops: StepOps) -> AnomalyChecks | None:
     mine = check[np.isin(parent, node[result])]
     spans = union(trace.start[mine], trace.end[mine])
     whole = ops.steps * ops.lanes
-    stacks = np.flatnonzero(
-        np.array([*(_STACK.search(one) is not None for one in trace.name.values), False])[
-            trace.name.codes
-        ]
-    )
+    stacks = np.flatnonzero(trace.name.per_row(_STACK.search, np.bool_))
     every = np.concatenate([mine, stacks])
     both = union(trace.start[every], trace.end[every])
     return AnomalyChecks(

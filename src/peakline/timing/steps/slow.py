@@ -17,6 +17,7 @@ from peakline.timing.steps.facts import FEWEST_STEPS, PARTS, SLOW, WARM_UP, Step
 from peakline.timing.steps.threads import StepThreads, step_threads_of
 from peakline.trace.activity import activity_of
 from peakline.trace.activity_names import Activity, is_marker
+from peakline.trace.distribution import deviation
 from peakline.trace.events import HOST, Nesting, Trace, nesting_of, trace_of
 from peakline.trace.frames import Frame, frame_of
 from peakline.trace.intervals import covered, union
@@ -135,8 +136,6 @@ _WINDOWS = 64
 DEVIATIONS = 5.0
 """Slow steps are so many standard deviations above the median, as the median absolute deviation
 estimates them: on a busy machine all steps differ."""
-_NORMAL = 1.4826
-"""Standard deviations per median absolute deviation of what is spread normally."""
 
 TURN_PS = 10 * 10**9
 """... and 10 ms more, unless slow steps come at even distances: for so long the system may give a
@@ -223,7 +222,7 @@ def slow_steps_of(
     median = float(np.median(wall))
     if median <= 0:
         return None
-    spread = _NORMAL * float(np.median(np.abs(wall - median)))
+    spread = deviation(wall)
     extra = wall - median
     usual = {name: float(np.median(facts.part(name)[rows])) for name in PARTS}
     compiled = facts.part("compile_ps")[rows] - usual["compile_ps"]

@@ -10,6 +10,7 @@ import numpy as np
 from peakline.arrays import AnyArray, Int64Array
 from peakline.timing.step_breakdown import StepTimes
 from peakline.timing.steps.facts import PARTS, StepFacts
+from peakline.trace.distribution import deviation
 
 BEHIND = 0.05
 """The others wait for a straggler for this share of the steps' time or more, ..."""
@@ -26,9 +27,8 @@ _BY_CHANCE = (
 )  # fmt: skip
 """Student's t by degrees of freedom from 1: in 99 of 100 samples a mean is less far from 0 by
 chance, in standard errors. With more it is no larger than the last."""
-_APART = 3 * 1.4826
-"""Who differs from the others by more of their median deviation is none of them (three standard
-deviations, were they normal)."""
+_APART = 3
+"""Who differs from the others by more standard deviations is none of them."""
 _WORK = ("compute", "device_to_device", "device_to_host", "host_to_device")
 
 
@@ -273,4 +273,4 @@ def _beyond_noise(behind: AnyArray, who: int) -> bool:
     if usual < error * _BY_CHANCE[min(own.size - 1, len(_BY_CHANCE)) - 1]:
         return False
     others = np.delete(behind, who, axis=0).mean(axis=1)
-    return usual > _APART * float(np.median(np.abs(others - np.median(others))))
+    return usual > _APART * deviation(others)
