@@ -216,7 +216,7 @@ class Profile(_profile.Profile, Frames):
             state = compare.with_programs(state, self)
         time = None
         if limits.has_time:
-            time = check.time_state_of(self.time(), self)
+            time = check.time_state_of(self.time())
         checks = check.check_limits(state, limits, allocator=allocator, time=time)
         if max_limit_bytes is None:
             return check.Checks(checks)

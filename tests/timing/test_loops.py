@@ -222,7 +222,7 @@ def test_work_that_the_steps_only_launch(job_of_late_runs):
     assert finding.title.startswith("the steps only launch their work: ")
     # A limit on what the marks say would hold of any program.
     with peakline.open(path) as profile:
-        state = time_state_of(profile.time(), profile)
+        state = time_state_of(profile.time())
     (check,) = time_limits(state, Limits(max_step_ps=10**12))
     assert not check.passed
     assert check.reason.startswith("cannot be measured: the steps only launch their work: wait for")

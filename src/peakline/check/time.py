@@ -123,8 +123,10 @@ def read_ops(rows: Sequence[Mapping[str, object]]) -> SelfTimes | None:
     return SelfTimes(sides, 1) if rows else None
 
 
-def time_state_of(answer: TimeAnswer, profile: Profile) -> TimeState:
-    """The figures of a profile's time answer."""
+def time_state_of(answer: TimeAnswer, profile: Profile | None = None) -> TimeState:
+    """The figures of a time answer; of its ``profile``, where that is given, also the ops, which a
+    baseline is compared with.
+    """
     times, facts = answer.times, answer.steps
     if times is None:
         how = answer.to_record or ((_RECORD,) if answer.nothing == NO_TIME else ())
@@ -145,7 +147,7 @@ def time_state_of(answer: TimeAnswer, profile: Profile) -> TimeState:
         main.share("idle_ps") if facts.has_device else None,
         tuple((label, time, share) for _, label, time, share in parts),
         spread_ps=round(deviation(main.part("wall_ps"))) if main.rows > 1 else None,
-        ops=ops_in_steps(profile, facts),
+        ops=None if profile is None else ops_in_steps(profile, facts),
     )
 
 

@@ -228,7 +228,8 @@ def _checks(
     if everything or wanted.max_program_peak_bytes is not None or of_programs:
         state = compare.with_programs(state, profile)
     if everything or wanted.has_time or (before is not None and before.time is not None):
-        time = limits.time_state_of(findings.answer_time(profile), profile)
+        compared = profile if everything or before is not None else None
+        time = limits.time_state_of(findings.answer_time(profile), compared)
     allocator = recorded_name(profile, question.allocator)
     checks = limits.check_limits(state, wanted, before, allocator=allocator, time=time)
     if wanted.max_limit_bytes is not None:
