@@ -11,6 +11,7 @@ from tests.tables.fake import FakeReader, columns_of
 
 from peakline.errors import CheckFailed, StrictError, UsageError
 from peakline.tables import Columns, Names, Profile
+from peakline.tables.tables import check_columns
 
 STEPS = columns_of(
     "steps",
@@ -26,6 +27,7 @@ EVENTS = columns_of(
         {"event_id": 1, "line_id": 0, "name": "b", "start_ps": 6, "duration_ps": 2},
     ],
 )
+_FIGURES = ("time_ps", "allocation_id", "in_use_bytes", "free_bytes", "pool_bytes", "peak_bytes")
 LOSS = {"events": ("truncated", "12 bytes lost at the end", 12)}
 
 
@@ -59,6 +61,15 @@ class TestTables:
     def test_arrow_has_the_rows_and_the_nulls(self, profile):
         assert profile.table("events").to_pylist() == EVENTS.to_pylist()
         assert profile.table("events")["step_id"].to_pylist() == [1, None]
+
+    def test_columns_that_a_reader_never_fills_share_their_zeros(self):
+        records = {"time_ps": np.arange(1000), "allocation_id": np.arange(1000)}
+        columns = check_columns("allocator_events", Columns(records), _FIGURES)
+        absent = [columns.array(name) for name in _FIGURES if name not in records]
+        assert len(absent) > 3
+        assert {(values.dtype.name, values.size) for values in absent} == {("int64", 1000)}
+        assert all(np.shares_memory(absent[0], values) for values in absent)
+        assert not any(columns.is_valid(name).any() for name in columns if name not in records)
 
     @each_row("name", ["buffers", "nonsense", "Steps"])
     def test_a_table_it_does_not_have_is_a_usage_error_that_names_those_it_has(self, profile, name):

@@ -392,9 +392,13 @@ def prove(
         machine.advance(len(requests))
         if (agreement := _agreement(machine, granted)) > most:
             longest, most = machine, agreement
+        # No third machine beside the best and the next: one has rows for every request.
+        del machine
     misses = 0
     if longest.position < len(requests):
-        longest = _machine(requests, longest.settings, limit, address, spare=_MOST_MISSES)
+        settings = longest.settings
+        del longest
+        longest = _machine(requests, settings, limit, address, spare=_MOST_MISSES)
         misses = _go_on(longest)
     stopped = longest.position if longest.position < len(requests) else -1
     placed = longest.placed

@@ -100,6 +100,7 @@ def check_columns(name: str, columns: Columns, wanted: Iterable[str] | None = No
     if strange := [column for column in columns if column not in known]:
         raise TypeError(f"{name}: columns {strange}")
     needed = set(known if wanted is None else wanted)
+    absent: BoolArray | None = None
     data: dict[str, Column] = {}
     valid = dict(columns.valid)
     for column in definition.columns:
@@ -111,9 +112,12 @@ def check_columns(name: str, columns: Columns, wanted: Iterable[str] | None = No
             if column.type == "string":
                 data[column.name] = Names.constant(None, columns.rows)
             else:
-                # Zeros that nobody reads are never given memory.
-                data[column.name] = np.zeros(columns.rows, column.type)
-                valid[column.name] = np.zeros(columns.rows, np.bool_)
+                # All such columns share their zeros: a table may have a dozen of them.
+                if absent is None:
+                    absent = np.zeros(8 * columns.rows, np.bool_)
+                size = np.dtype(column.type).itemsize
+                data[column.name] = absent[: size * columns.rows].view(column.type)
+                valid[column.name] = absent[: columns.rows]
             continue
         value = data[column.name] = columns[column.name]
         kind = "string" if isinstance(value, Names) else value.dtype.name
